@@ -1,0 +1,163 @@
+"""Every table of the transaction side, in one MetaData; Alembic's migrations must add up to exactly this.
+
+Hive's concepts in lower snake case, without its column prefixes (docs/reference/schema.md maps them). ``""`` means
+"no table" / "no partition", so that unique keys work without NULL rules. The catalog's tables are in
+``metastore.db.catalog_tables``, in the same MetaData.
+"""
+
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    CheckConstraint,
+    Column,
+    DateTime,
+    Identity,
+    Index,
+    Integer,
+    MetaData,
+    Sequence,
+    SmallInteger,
+    Table,
+    Text,
+    UniqueConstraint,
+    text,
+)
+
+metadata = MetaData(naming_convention={
+    "ix": "%(table_name)s_%(column_0_N_name)s_idx", "uq": "%(table_name)s_%(column_0_N_name)s_key",
+    "ck": "%(table_name)s_%(constraint_name)s_check", "fk": "%(table_name)s_%(column_0_N_name)s_fkey",
+    "pk": "%(table_name)s_pkey"})
+
+
+def _instant(name: str, *, nullable: bool = False) -> Column[object]:
+    return Column(name, DateTime(timezone=True), nullable=nullable)
+
+
+def _object() -> tuple[Column[str], ...]:
+    """The columns that name what a row is about."""
+    return (Column("catalog", Text, nullable=False), Column("db", Text, nullable=False),
+            Column("table", Text, nullable=False, server_default=text("''")),
+            Column("partition", Text, nullable=False, server_default=text("''")))
+
+
+def _table() -> tuple[Column[str], ...]:
+    return (Column("catalog", Text, nullable=False), Column("db", Text, nullable=False),
+            Column("table", Text, nullable=False))
+
+
+# One row: the gap-free transaction counter. Whoever holds its row lock decides what "before" and "after" mean.
+txn_counter = Table(
+    "txn_counter", metadata,
+    Column("id", SmallInteger, CheckConstraint("id = 1", name="one_row"), primary_key=True, autoincrement=False),
+    Column("next_txn_id", BigInteger, nullable=False, server_default=text("1")))
+
+txns = Table(
+    "txns", metadata,
+    Column("id", BigInteger, primary_key=True, autoincrement=False),
+    Column("state", Text, CheckConstraint("state IN ('open', 'aborted', 'committed')", name="state"), nullable=False),
+    Column("type", SmallInteger, nullable=False, server_default=text("0")),
+    Column("user", Text, nullable=False), Column("host", Text, nullable=False),
+    Column("agent_info", Text, nullable=False, server_default=text("'Unknown'")),
+    _instant("started_at"), _instant("last_heartbeat_at"),
+    Column("heartbeat_count", Integer, nullable=False, server_default=text("0")),
+    _instant("ended_at", nullable=True),
+    Column("abort_code", Integer), Column("abort_reason", Text),
+    Column("commit_id", BigInteger),
+    Index(None, "id", postgresql_where=text("state <> 'committed'")),
+    postgresql_with={"fillfactor": "70"})
+
+txn_components = Table(
+    "txn_components", metadata,
+    Column("txn_id", BigInteger, nullable=False), *_object(),
+    Column("operation", Text, CheckConstraint("operation IN ('i', 'u', 'd', 'c')", name="operation"), nullable=False),
+    Column("write_id", BigInteger),
+    UniqueConstraint("txn_id", "catalog", "db", "table", "partition", "operation"),
+    Index(None, "catalog", "db", "table", "partition"))
+
+completed_txn_components = Table(
+    "completed_txn_components", metadata,
+    Column("txn_id", BigInteger, nullable=False), *_object(),
+    Column("write_id", BigInteger), Column("update_delete", Boolean, nullable=False), _instant("at"),
+    Index(None, "catalog", "db", "table", "partition"), Index(None, "txn_id"))
+
+write_sets = Table(
+    "write_sets", metadata,
+    Column("txn_id", BigInteger, nullable=False), Column("commit_id", BigInteger, nullable=False), *_object(),
+    Column("operation", Text, nullable=False),
+    Index(None, "catalog", "db", "table", "partition"), Index(None, "commit_id"))
+
+next_write_ids = Table(
+    "next_write_ids", metadata, *_table(),
+    Column("next_write_id", BigInteger, nullable=False),
+    Column("purged_write_id", BigInteger, nullable=False, server_default=text("0")),
+    UniqueConstraint("catalog", "db", "table"))
+
+txn_write_ids = Table(
+    "txn_write_ids", metadata, Column("txn_id", BigInteger, nullable=False), *_table(),
+    Column("write_id", BigInteger, nullable=False),
+    UniqueConstraint("catalog", "db", "table", "write_id"),
+    UniqueConstraint("txn_id", "catalog", "db", "table"))
+
+repl_txn_map = Table(
+    "repl_txn_map", metadata,
+    Column("policy", Text, nullable=False), Column("source_txn_id", BigInteger, nullable=False),
+    Column("target_txn_id", BigInteger, nullable=False),
+    UniqueConstraint("policy", "source_txn_id"), Index(None, "target_txn_id"))
+
+min_history = Table(
+    "min_history", metadata, Column("txn_id", BigInteger, nullable=False), *_table(),
+    Column("min_write_id", BigInteger, nullable=False),
+    UniqueConstraint("txn_id", "catalog", "db", "table"), Index(None, "catalog", "db", "table"))
+
+materialization_locks = Table(
+    "materialization_locks", metadata, *_table(),
+    Column("txn_id", BigInteger, nullable=False), _instant("last_heartbeat_at"),
+    UniqueConstraint("catalog", "db", "table"))
+
+lock_ext_id = Sequence("lock_ext_id", metadata=metadata)
+
+# One row per LockComponent; the rows of one request share ext_id. txn_id 0: a lock without a transaction.
+locks = Table(
+    "locks", metadata,
+    Column("ext_id", BigInteger, nullable=False), Column("int_id", Integer, nullable=False),
+    Column("txn_id", BigInteger, nullable=False, server_default=text("0")), *_object(),
+    Column("type", Text, CheckConstraint(
+        "type IN ('shared_read', 'shared_write', 'excl_write', 'exclusive')", name="type"), nullable=False),
+    Column("state", Text, CheckConstraint("state IN ('waiting', 'acquired')", name="state"), nullable=False),
+    _instant("acquired_at", nullable=True), _instant("last_heartbeat_at", nullable=True), _instant("requested_at"),
+    Column("heartbeat_count", Integer, nullable=False, server_default=text("0")),
+    Column("user", Text, nullable=False), Column("host", Text, nullable=False),
+    Column("agent_info", Text, nullable=False, server_default=text("'Unknown'")),
+    Column("blocked_by_ext_id", BigInteger), Column("blocked_by_int_id", Integer),
+    UniqueConstraint("ext_id", "int_id"),
+    Index(None, "catalog", "db", "table"), Index(None, "txn_id", postgresql_where=text("txn_id <> 0")),
+    postgresql_with={"fillfactor": "70"})
+
+
+def _compaction_columns() -> tuple[Column[object], ...]:
+    return (
+        *_object(),
+        Column("state", Text, nullable=False), Column("type", Text, nullable=False),
+        Column("properties", Text), Column("pool", Text),
+        Column("number_of_buckets", Integer), Column("order_by", Text),
+        Column("worker_id", Text), Column("worker_version", Text),
+        Column("initiator_id", Text), Column("initiator_version", Text), Column("run_as", Text),
+        _instant("enqueued_at"), _instant("started_at", nullable=True), _instant("ended_at", nullable=True),
+        _instant("cleaner_started_at", nullable=True),
+        Column("highest_write_id", BigInteger), Column("txn_id", BigInteger), Column("next_txn_id", BigInteger),
+        _instant("committed_at", nullable=True),
+        Column("hadoop_job_id", Text), Column("error_message", Text))
+
+
+# The queue. attempt fences a claim: a worker's later writes repeat (worker_id, attempt) and must touch one row.
+compaction_queue = Table(
+    "compaction_queue", metadata,
+    Column("id", BigInteger, Identity(), primary_key=True), *_compaction_columns(),
+    Column("attempt", Integer, nullable=False, server_default=text("0")),
+    _instant("heartbeat_at", nullable=True), _instant("not_before", nullable=True),
+    Index(None, "catalog", "db", "table", "partition"), Index(None, "state"))
+
+completed_compactions = Table(
+    "completed_compactions", metadata,
+    Column("id", BigInteger, primary_key=True, autoincrement=False), *_compaction_columns(),
+    Index(None, "catalog", "db", "table", "partition"))
