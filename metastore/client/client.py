@@ -1,0 +1,231 @@
+"""A Thrift client of the metastore: every method of the interface, fail-over, and no call silently done twice.
+
+Rules kept here. A call is sent a second time only if sending it twice means the same as sending it once
+(``_REPEATABLE``). One that is not, and whose answer did not arrive, raises ``AnswerLostError``: it may have been done.
+One connection carries one call at a time, so threads that share a client wait for each other; give a thread that
+must not wait (a heartbeat) its own with ``clone()``.
+"""
+
+import getpass
+import os
+import socket
+import threading
+from types import ModuleType, TracebackType
+from typing import Any, NamedTuple, Self
+
+from thrift.protocol.TBinaryProtocol import TBinaryProtocolAccelerated
+from thrift.protocol.TProtocol import TProtocolException
+from thrift.Thrift import TException
+from thrift.transport.TSocket import TSocket
+from thrift.transport.TTransport import TBufferedTransport, TTransportException
+
+from metastore.errors import MetastoreError
+from metastore.thrift_gen.hive_metastore import ThriftHiveMetastore, ttypes
+
+DEFAULT_URI = "thrift://localhost:9083"
+DEFAULT_PORT = 9083
+URI_VARIABLE = "METASTORE_URI"
+
+# Doing these twice equals doing them once (transactions.md §3, the "Retry" rows). Everything named get_* or show_* is
+# repeatable as well, unless _NOT_READS has it.
+_REPEATABLE = frozenset((
+    "abort_txn", "abort_txns", "add_dynamic_partitions", "add_write_ids_to_min_history", "aliveSince", "check_lock",
+    "commit_txn", "flushCache", "getCounter", "getCounters", "getMetaConf", "getName", "getOption", "getOptions",
+    "getStatus", "getStatusDetails", "getVersion", "heartbeat", "heartbeat_lock_materialization_rebuild",
+    "heartbeat_txn_range", "partition_name_has_valid_characters", "partition_name_to_spec", "partition_name_to_vals",
+    "set_ugi", "unlock"))
+_NOT_READS = frozenset(("get_delegation_token", "get_lock_materialization_rebuild"))
+_BROKEN = (TTransportException, TProtocolException, OSError, EOFError)
+
+
+class MetastoreUnreachableError(MetastoreError):
+    """No server of the list answers; nothing was done, or the call was safe to repeat and the repetition failed too."""
+
+
+class AnswerLostError(MetastoreUnreachableError):
+    """The connection broke after the call had been sent: it may have been done."""
+
+
+class Address(NamedTuple):
+    """Where a server listens."""
+
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        """As it is written in hive.metastore.uris."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"thrift://{host}:{self.port}"
+
+
+def parse_uris(text: str) -> tuple[Address, ...]:
+    """Read a hive.metastore.uris value: one thrift://host[:port] or several with commas.
+
+    Raises: ValueError with a sentence that quotes the part that is wrong.
+    """
+    return tuple(_parse_uri(part.strip()) for part in text.split(","))
+
+
+def _parse_uri(text: str) -> Address:
+    scheme, found, rest = text.rpartition("://")
+    host, colon, port = rest.rstrip("/").rpartition(":")
+    if not colon or port.endswith("]"):
+        host, port = rest.rstrip("/"), str(DEFAULT_PORT)
+    host = host.removeprefix("[").removesuffix("]")
+    if (found and scheme != "thrift") or not host or not port.isascii() or not port.isdigit():
+        raise ValueError(f"{text!r} is not a metastore address: write it as thrift://HOST:PORT")
+    return Address(host, int(port))
+
+
+class MetastoreClient:
+    """Every Thrift method as an attribute, over one connection that is made when it is first needed.
+
+    ``client.get_table("db", "t")`` returns what the IDL says and raises the IDL's exceptions (``client.types``),
+    or MetastoreUnreachableError / AnswerLostError. Safe to use from several threads, one call at a time.
+    """
+
+    types: ModuleType = ttypes
+
+    def __init__(self, uri: str | None = None, *, user: str | None = None, timeout_s: float = 600.0,
+                 connect_timeout_s: float = 10.0) -> None:
+        self.uri = uri or os.environ.get(URI_VARIABLE) or DEFAULT_URI
+        self.user = user or os.environ.get("HADOOP_USER_NAME") or getpass.getuser()
+        self._addresses = parse_uris(self.uri)
+        self._next = 0
+        self._timeout_s = timeout_s
+        self._connect_timeout_s = connect_timeout_s
+        self._one_call = threading.RLock()
+        self._socket: TSocket | None = None
+        self._thrift: Any = None
+        self._server: Address | None = None
+
+    def __getattr__(self, name: str) -> Any:
+        """The Thrift method of that name, ready to be called."""
+        if name.startswith("_") or not hasattr(ThriftHiveMetastore.Iface, name):
+            raise AttributeError(f"the metastore's Thrift interface has no method {name!r}")
+
+        def method(*args: Any, **kwargs: Any) -> Any:
+            return self._call(name, args, kwargs)
+
+        return method
+
+    def __enter__(self) -> Self:
+        """Nothing to do: the connection is made by the first call."""
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
+                 trace: TracebackType | None) -> None:
+        """Close the connection."""
+        self.close()
+
+    def clone(self, *, timeout_s: float | None = None) -> "MetastoreClient":
+        """Return another client for the same servers and user, with a connection of its own."""
+        return MetastoreClient(self.uri, user=self.user, timeout_s=timeout_s or self._timeout_s,
+                               connect_timeout_s=self._connect_timeout_s)
+
+    def close(self) -> None:
+        """Say goodbye as Hive's clients do (oneway ``shutdown``, which stops nothing) and close the connection."""
+        with self._one_call:
+            if self._socket is not None:
+                try:
+                    self._thrift.shutdown()
+                except _BROKEN:
+                    pass  # the goodbye is a courtesy; the server notices the closed connection anyway
+            self._disconnect()
+
+    def _call(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        with self._one_call:
+            try:
+                return self._send(name, args, kwargs)
+            except _BrokenError as broken:
+                if broken.timed_out or not _is_repeatable(name, (*args, *kwargs.values())):
+                    raise AnswerLostError(
+                        f"The connection to {self._server} broke during {name} ({broken}): it may or may not have been "
+                        "done. Read the state back before you repeat it.") from broken
+            try:
+                return self._send(name, args, kwargs)
+            except _BrokenError as broken:
+                raise MetastoreUnreachableError(
+                    f"The metastore at {self._server} broke off {name} twice: {broken}.") from broken
+
+    def _send(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        self._connect()
+        try:
+            return getattr(self._thrift, name)(*args, **kwargs)
+        except _BROKEN as error:
+            self._disconnect()
+            raise _BrokenError(error) from error
+        except TException:
+            raise  # a whole answer: the connection is good
+        except BaseException:
+            self._disconnect()  # half a message may be left on it
+            raise
+
+    def _connect(self) -> None:
+        """Make sure of a live connection; a server that hung up meanwhile is noticed before anything is sent."""
+        if self._socket is not None and self._socket.isOpen():
+            return
+        self._disconnect()
+        reasons = []
+        for turn in range(len(self._addresses)):
+            index = (self._next + turn) % len(self._addresses)
+            address = self._addresses[index]
+            try:
+                self._open(address)
+            except _BROKEN as error:
+                self._disconnect()
+                reasons.append(f"{address}: {_reason(error)}")
+            else:
+                self._next = index
+                return
+        raise MetastoreUnreachableError(
+            f"No metastore answers ({'; '.join(reasons)}). Is it running, and is the address right?")
+
+    def _open(self, address: Address) -> None:
+        handle = socket.create_connection(address, timeout=self._connect_timeout_s)
+        handle.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        handle.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        self._socket = TSocket(address.host, address.port)
+        self._socket.setHandle(handle)
+        self._thrift = ThriftHiveMetastore.Client(TBinaryProtocolAccelerated(TBufferedTransport(self._socket, 65536)))
+        self._server = address
+        try:
+            self._thrift.set_ugi(self.user, [])  # under the connect time-out: a server that hangs here is no server
+        except _BROKEN:
+            raise
+        except TException:
+            pass  # the server does not want to know the user, which is its right
+        self._socket.setTimeout(self._timeout_s * 1000)
+
+    def _disconnect(self) -> None:
+        if self._socket is not None:
+            self._socket.close()
+        self._socket = self._thrift = None
+
+
+class _BrokenError(Exception):
+    """The connection failed under a call that had been sent, or part of it."""
+
+    def __init__(self, error: BaseException) -> None:
+        super().__init__(_reason(error))
+        self.timed_out = _is_timeout(error)
+
+
+def _is_repeatable(name: str, args: tuple[Any, ...]) -> bool:
+    if name == "allocate_table_write_ids":
+        return not any(request.reallocate for request in args)  # a reallocation burns an id each time
+    return name in _REPEATABLE or (name.startswith(("get_", "show_")) and name not in _NOT_READS)
+
+
+def _is_timeout(error: BaseException) -> bool:
+    return isinstance(error, TimeoutError) or getattr(error, "type", None) == TTransportException.TIMED_OUT
+
+
+def _reason(error: BaseException) -> str:
+    """One phrase without library names."""
+    inner = getattr(error, "inner", None) or error
+    if _is_timeout(error):
+        return "no answer in time"
+    if isinstance(inner, OSError):
+        return (inner.strerror or str(inner)).lower()
+    return "the server closed the connection"
