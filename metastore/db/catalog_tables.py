@@ -1,0 +1,112 @@
+"""Every table of the catalog side, in the same MetaData as the transaction side.
+
+How an object is kept: names are lower case, sorted by bytes (Hive's listing order) and protected by foreign keys, so
+that a table cannot be created in a database that is being dropped. A storage descriptor is one JSON object with
+Thrift's field names **without its location**, which has a column of its own. Partitions of a table mostly have equal
+descriptors: each distinct one is stored once per table in ``partition_descriptors`` under its digest, and a
+partition's row holds the digest. A descriptor row is never changed, only replaced by pointing elsewhere.
+"""
+
+from sqlalchemy import (
+    ARRAY,
+    BigInteger,
+    Boolean,
+    Column,
+    ForeignKey,
+    ForeignKeyConstraint,
+    Identity,
+    Index,
+    Integer,
+    SmallInteger,
+    Table,
+    Text,
+    UniqueConstraint,
+    text,
+)
+from sqlalchemy.dialects.postgresql import JSONB
+
+from metastore.db.tables import metadata
+
+_Name = Text(collation="C")
+
+
+def _parameters() -> Column[object]:
+    return Column("parameters", JSONB, nullable=False, server_default=text("'{}'"))
+
+
+def _int(name: str, default: str = "0") -> Column[int]:
+    return Column(name, Integer, nullable=False, server_default=text(default))
+
+
+catalogs = Table(
+    "catalogs", metadata,
+    Column("name", _Name, primary_key=True),
+    Column("location", Text, nullable=False), Column("description", Text), _int("create_time"))
+
+databases = Table(
+    "databases", metadata,
+    Column("id", BigInteger, Identity(), primary_key=True),
+    Column("catalog", _Name, ForeignKey("catalogs.name"), nullable=False), Column("name", _Name, nullable=False),
+    Column("description", Text), Column("location", Text, nullable=False), Column("managed_location", Text),
+    _parameters(), Column("owner", Text), Column("owner_type", SmallInteger), _int("create_time"),
+    UniqueConstraint("catalog", "name"))
+
+# "sd" is null only for a table that was created without one.
+tables = Table(
+    "tables", metadata,
+    Column("id", BigInteger, Identity(), primary_key=True),
+    Column("catalog", _Name, nullable=False), Column("db", _Name, nullable=False), Column("name", _Name, nullable=False),
+    Column("type", Text, nullable=False), Column("owner", Text),
+    Column("owner_type", SmallInteger, nullable=False, server_default=text("1")),
+    _int("create_time"), _int("last_access_time"), _int("retention"),
+    Column("location", Text), Column("sd", JSONB, nullable=False),
+    Column("partition_keys", JSONB, nullable=False, server_default=text("'[]'")), _parameters(),
+    Column("view_original_text", Text), Column("view_expanded_text", Text),
+    Column("rewrite_enabled", Boolean, nullable=False, server_default=text("false")),
+    Column("creation_metadata", JSONB),
+    Column("write_id", BigInteger, nullable=False, server_default=text("-1")),
+    UniqueConstraint("catalog", "db", "name"),
+    ForeignKeyConstraint(["catalog", "db"], ["databases.catalog", "databases.name"]))
+
+partition_descriptors = Table(
+    "partition_descriptors", metadata,
+    Column("table_id", BigInteger, ForeignKey("tables.id", ondelete="CASCADE"), primary_key=True),
+    Column("digest", Text, primary_key=True),
+    Column("sd", JSONB, nullable=False))
+
+# "name" is canonical (metastore.catalog.partition_names): it is what makes a partition unique. "values" is as sent.
+partitions = Table(
+    "partitions", metadata,
+    Column("table_id", BigInteger, ForeignKey("tables.id", ondelete="CASCADE"), primary_key=True),
+    Column("name", _Name, primary_key=True),
+    Column("values", ARRAY(_Name), nullable=False),
+    _int("create_time"), _int("last_access_time"),
+    Column("location", Text), Column("digest", Text), _parameters(),
+    Column("write_id", BigInteger, nullable=False, server_default=text("-1")),
+    ForeignKeyConstraint(["table_id", "digest"], ["partition_descriptors.table_id", "partition_descriptors.digest"]))
+
+functions = Table(
+    "functions", metadata,
+    Column("catalog", _Name, primary_key=True), Column("db", _Name, primary_key=True),
+    Column("name", _Name, primary_key=True),
+    Column("class_name", Text, nullable=False), Column("owner", Text), Column("owner_type", SmallInteger),
+    Column("type", SmallInteger, nullable=False, server_default=text("1")), _int("create_time"),
+    Column("resource_uris", JSONB, nullable=False, server_default=text("'[]'")),
+    ForeignKeyConstraint(["catalog", "db"], ["databases.catalog", "databases.name"]))
+
+# "partition" is the partition's name, "" for statistics of the table. "data" is the ColumnStatisticsData union.
+column_statistics = Table(
+    "column_statistics", metadata,
+    Column("table_id", BigInteger, ForeignKey("tables.id", ondelete="CASCADE"), primary_key=True),
+    Column("partition", _Name, primary_key=True, server_default=text("''")),
+    Column("column", _Name, primary_key=True), Column("engine", Text, primary_key=True),
+    Column("type", Text), Column("data", JSONB, nullable=False), _int("last_analyzed"))
+
+# A directory that is about to move with a rename: written first, removed by the transaction that renames, so that a
+# crash in between is repaired (metastore.catalog.service.moves).
+directory_moves = Table(
+    "directory_moves", metadata,
+    Column("id", BigInteger, Identity(), primary_key=True),
+    Column("source", Text, nullable=False), Column("target", Text, nullable=False),
+    Column("table_id", BigInteger, nullable=False), Column("partition", _Name, nullable=False, server_default=text("''")),
+    Index(None, "table_id"))
