@@ -1,0 +1,68 @@
+"""What a compaction job is told and what it tells back: the JSON between the Worker and the Spark job.
+
+Rule: the Worker decides (snapshot, transaction, kind, directory), the job only carries it out: it selects the inputs
+with ``acid_state(listing, write_ids.for_compactor(), txns)``, writes directories that end in ``_v<txn_id>`` and are
+invisible until that transaction commits, and changes nothing else. It must not open, commit or abort the transaction.
+"""
+
+import json
+from dataclasses import asdict, dataclass, field
+from typing import Self
+
+
+@dataclass(frozen=True)
+class CompactionJobSpec:
+    """One job. ``kind``: ``major``, ``minor`` or ``rebalance``; ``partition``: its name, "" for an unpartitioned table.
+
+    ``write_ids`` and ``txns`` are the texts of ``metastore.acid.snapshots`` (the compaction's own transaction counts as
+    open). A major job writes ``base_<highest_write_id>_v<txn_id>``; a minor one ``delta_<min>_<highest_write_id>_v<txn_id>``
+    and its ``delete_delta_`` twin, where min is the smallest write id of its inputs. ``result_path`` is a local file for
+    a ``CompactionJobResult``; "" when nobody reads one.
+    """
+
+    compaction_id: int
+    attempt: int
+    kind: str
+    catalog: str
+    database: str
+    table: str
+    partition: str
+    location: str
+    write_ids: str
+    txns: str
+    txn_id: int
+    highest_write_id: int
+    metastore_uri: str = ""
+    properties: dict[str, str] = field(default_factory=dict)
+    number_of_buckets: int | None = None
+    order_by: str | None = None
+    result_path: str = ""
+
+    def to_json(self) -> str:
+        """The text that ``from_json`` reads."""
+        return json.dumps(asdict(self), indent=1, sort_keys=True)
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """Read a specification; an unknown or missing field is a TypeError."""
+        return cls(**json.loads(text))
+
+
+@dataclass(frozen=True)
+class CompactionJobResult:
+    """What the job did: the directories it wrote (names below the location) and how many rows went in and came out."""
+
+    directories: tuple[str, ...] = ()
+    rows_in: int = 0
+    rows_out: int = 0
+    application_id: str = ""
+
+    def to_json(self) -> str:
+        """The text that ``from_json`` reads."""
+        return json.dumps(asdict(self), sort_keys=True)
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """Read a result; an unknown field is a TypeError."""
+        fields = json.loads(text)
+        return cls(**{**fields, "directories": tuple(fields.get("directories", ()))})
