@@ -51,7 +51,6 @@ databases = Table(
     _parameters(), Column("owner", Text), Column("owner_type", SmallInteger), _int("create_time"),
     UniqueConstraint("catalog", "name"))
 
-# "sd" is null only for a table that was created without one.
 tables = Table(
     "tables", metadata,
     Column("id", BigInteger, Identity(), primary_key=True),

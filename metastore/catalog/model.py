@@ -1,0 +1,115 @@
+"""The catalog's objects as values: what the services take and return, and what the stores keep.
+
+Rule: names are lower case and never absent. A storage descriptor and a column list are JSON objects with Thrift's field names
+(``cols``, ``serdeInfo``, ...), complete after ``rules.descriptors.normalised``; ``sd["location"]`` holds the location.
+"""
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from metastore.ids import DatabaseName, TableName
+
+Json = dict[str, Any]
+Parameters = dict[str, str]
+USER, ROLE = 1, 2  # PrincipalType on the wire
+
+
+class TableType(StrEnum):
+    """Hive's table types; the value is both the stored and the wire text."""
+
+    MANAGED = "MANAGED_TABLE"
+    EXTERNAL = "EXTERNAL_TABLE"
+    VIEW = "VIRTUAL_VIEW"
+    MATERIALIZED_VIEW = "MATERIALIZED_VIEW"
+    INDEX = "INDEX_TABLE"
+
+
+@dataclass(frozen=True)
+class Catalog:
+    """A catalog: a namespace of databases."""
+
+    name: str
+    location: str
+    description: str | None = None
+    create_time: int = 0
+
+
+@dataclass(frozen=True)
+class Database:
+    """A database and the directory below which its tables go."""
+
+    name: DatabaseName
+    location: str
+    description: str | None = None
+    managed_location: str | None = None
+    parameters: Parameters = field(default_factory=dict)
+    owner: str | None = None
+    owner_type: int | None = None
+    create_time: int = 0
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table or view."""
+
+    name: TableName
+    sd: Json
+    type: str = TableType.MANAGED
+    owner: str | None = None
+    owner_type: int | None = None
+    create_time: int = 0
+    last_access_time: int = 0
+    retention: int = 0
+    partition_keys: list[Json] = field(default_factory=list)
+    parameters: Parameters = field(default_factory=dict)
+    view_original_text: str | None = None
+    view_expanded_text: str | None = None
+    rewrite_enabled: bool = False
+    creation_metadata: Json | None = None
+    write_id: int = -1
+    id: int = 0
+
+    @property
+    def location(self) -> str | None:
+        """Where the table's data is; None for a view."""
+        return self.sd.get("location")
+
+    @property
+    def partition_key_names(self) -> list[str]:
+        """The names of the partition keys, in order."""
+        return [key["name"] for key in self.partition_keys]
+
+
+@dataclass(frozen=True)
+class TableMeta:
+    """What a list of tables shows of each."""
+
+    name: TableName
+    type: str
+    comment: str | None
+
+
+@dataclass(frozen=True)
+class Function:
+    """A user-defined function."""
+
+    name: TableName
+    class_name: str
+    owner: str | None = None
+    owner_type: int | None = None
+    type: int = 1
+    create_time: int = 0
+    resource_uris: list[Json] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class ColumnStatistics:
+    """The statistics of one column of a table, or of one of its partitions (``partition`` is not "")."""
+
+    column: str
+    type: str | None
+    data: Json
+    partition: str = ""
+    engine: str = "hive"
+    last_analyzed: int = 0

@@ -1,0 +1,1 @@
+"""What the catalog accepts and decides: pure functions."""

@@ -1,0 +1,1 @@
+"""The catalog's rows: every SQL statement of the concept."""
