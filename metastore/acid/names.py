@@ -1,0 +1,157 @@
+"""Names of directories and files in an ACID directory (a partition's location, or an unpartitioned table's).
+
+Rule: what we write is padded as Hive pads it (ids to 7 digits, statements to 4, buckets to 5, longer numbers kept
+whole); what we read may be padded in any way. The kind of a directory is told by its prefix alone, and a directory
+with such a prefix whose numbers cannot be read is an error, never an "original" directory.
+Source: Hive's AcidUtils and TestAcidUtils.
+"""
+
+import re
+from typing import NamedTuple, TypeAlias
+
+from metastore.errors import MetaError
+
+BASE_PREFIX = "base_"
+DELTA_PREFIX = "delta_"
+DELETE_DELTA_PREFIX = "delete_delta_"
+BUCKET_PREFIX = "bucket_"
+VERSION_FILE = "_orc_acid_version"
+VERSION_TEXT = b"2"
+METADATA_FILE = "_metadata_acid"
+SIDE_FILE_SUFFIX = "_flush_length"
+MIN_WRITE_ID = -(2**63)
+"""The write id of the base that the first compaction of a converted table once got; every reader may use it."""
+
+NO_BUCKET = -1
+"""The bucket id of a file whose name does not say one: its rows are readable, but no delete event can name them."""
+
+_BUCKET_FILE = re.compile(r"bucket_([0-9]+)(?:_([0-9]+))?")
+_ORIGINAL_FILE = re.compile(r"([0-9]+)_[0-9]+(?:_copy_([0-9]+))?")
+_NUMBER = re.compile(r"-?[0-9]+")
+_MIN_AND_MAX = 2
+_WITH_STATEMENT = 3
+
+
+class MalformedNameError(MetaError):
+    """A directory is named like a base or a delta, but its numbers cannot be read."""
+
+
+class BaseName(NamedTuple):
+    """``base_X[_vT]``: everything up to write id X; visible once compactor transaction T is committed (0: always)."""
+
+    write_id: int
+    visibility_txn_id: int = 0
+
+    def __str__(self) -> str:
+        """The name as it is written."""
+        return f"{BASE_PREFIX}{self.write_id:07d}{_visibility(self.visibility_txn_id)}"
+
+
+class DeltaName(NamedTuple):
+    """``[delete_]delta_A_B[_SSSS][_vT]``: the events of write ids A to B; no statement id when it was compacted."""
+
+    min_write_id: int
+    max_write_id: int
+    statement_id: int | None = None
+    visibility_txn_id: int = 0
+    is_delete: bool = False
+
+    def __str__(self) -> str:
+        """The name as it is written."""
+        prefix = DELETE_DELTA_PREFIX if self.is_delete else DELTA_PREFIX
+        statement = "" if self.statement_id is None else f"_{self.statement_id:04d}"
+        ids = f"{self.min_write_id:07d}_{self.max_write_id:07d}"
+        return f"{prefix}{ids}{statement}{_visibility(self.visibility_txn_id)}"
+
+
+class FileName(NamedTuple):
+    """What a data file's name says: bucket (or writer) id, attempt of ``bucket_N_A``, k of ``N_0_copy_k``."""
+
+    bucket: int
+    attempt: int | None = None
+    copy: int | None = None
+    is_original: bool = False
+
+
+DirectoryName: TypeAlias = BaseName | DeltaName
+
+
+def bucket_file(bucket: int) -> str:
+    """``bucket_00023``; never with an attempt id, which Hive 2.3 and Trino's delete reader do not understand."""
+    return f"{BUCKET_PREFIX}{bucket:05d}"
+
+
+def original_file(bucket: int) -> str:
+    """``000023_0``: the name of a file without ACID columns."""
+    return f"{bucket:06d}_0"
+
+
+def parse_directory(name: str) -> DirectoryName | None:
+    """Read a directory's own name (no path); None when it is neither a base nor a delta.
+
+    Raises: MalformedNameError.
+    """
+    if name.startswith(BASE_PREFIX):
+        numbers, visibility = _numbers(name, BASE_PREFIX)
+        if len(numbers) == 1:
+            return BaseName(numbers[0], visibility)
+    elif name.startswith((DELTA_PREFIX, DELETE_DELTA_PREFIX)):
+        is_delete = name.startswith(DELETE_DELTA_PREFIX)
+        numbers, visibility = _numbers(name, DELETE_DELTA_PREFIX if is_delete else DELTA_PREFIX)
+        if len(numbers) == _MIN_AND_MAX:
+            return DeltaName(numbers[0], numbers[1], None, visibility, is_delete)
+        if len(numbers) == _WITH_STATEMENT:
+            return DeltaName(numbers[0], numbers[1], numbers[2], visibility, is_delete)
+    else:
+        return None
+    raise _malformed(name)
+
+
+def parse_file(name: str) -> FileName:
+    """Read a data file's own name (no path); ``bucket`` is NO_BUCKET where the name is of no known form."""
+    if match := _BUCKET_FILE.fullmatch(name):
+        return FileName(int(match[1]), _optional(match[2]))
+    if match := _ORIGINAL_FILE.fullmatch(name):
+        return FileName(int(match[1]), copy=_optional(match[2]), is_original=True)
+    return FileName(NO_BUCKET, is_original=True)
+
+
+def is_hidden(name: str) -> bool:
+    """Whether readers pass over this name: staging directories, checksums, markers."""
+    return name.startswith(("_", "."))
+
+
+def is_bucket_file(name: str) -> bool:
+    """Whether a file of a delta holds events: named ``bucket_...`` and not the side file of such a one."""
+    return name.startswith(BUCKET_PREFIX) and not name.endswith(SIDE_FILE_SUFFIX)
+
+
+def side_file(name: str) -> str:
+    """The file beside a streaming writer's bucket file that says how much of it is committed."""
+    return name + SIDE_FILE_SUFFIX
+
+
+def _visibility(txn_id: int) -> str:
+    return f"_v{txn_id:07d}" if txn_id else ""
+
+
+def _numbers(name: str, prefix: str) -> tuple[list[int], int]:
+    """The numbers between prefix and ``_v``, and the number behind it."""
+    body, marker, visibility = name[len(prefix) :].partition("_v")
+    parts = body.split("_")
+    if marker:
+        parts.append(visibility)
+    if not all(_NUMBER.fullmatch(part) for part in parts):
+        raise _malformed(name)
+    numbers = [int(part) for part in parts]
+    return (numbers[:-1], numbers[-1]) if marker else (numbers, 0)
+
+
+def _malformed(name: str) -> MalformedNameError:
+    return MalformedNameError(
+        f"Directory {name} is named like a base or a delta, but its numbers cannot be read: rename or remove it"
+    )
+
+
+def _optional(digits: str | None) -> int | None:
+    return None if digits is None else int(digits)

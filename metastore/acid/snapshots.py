@@ -1,0 +1,239 @@
+"""What a reader may see: valid write-id lists (per table) and valid transaction lists, and their text forms.
+
+Rule: an id is valid when it is not above the high-water mark and not listed as an exception; exceptions are the open
+and the aborted ids, sorted. The texts are those of Hive's ``hive.txn.valid.writeids``, ``hive.txn.tables.valid.writeids``
+and ``hive.txn.valid.txns``, so any Hive client can be handed them. Source: Hive's ValidReaderWriteIdList,
+ValidCompactorWriteIdList, ValidReadTxnList, ValidTxnWriteIdList.
+"""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Self
+
+from metastore.errors import InvalidInputError
+
+NO_OPEN = 2**63 - 1
+"""What the texts hold in the place of the smallest open id when nothing is open."""
+
+_ID_FIELDS = 4
+
+
+class RangeState(StrEnum):
+    """How many ids of a range have the property asked for."""
+
+    NONE = "none"
+    SOME = "some"
+    ALL = "all"
+
+
+@dataclass(frozen=True)
+class ValidWriteIdList:
+    """One table's write ids as one reader sees them.
+
+    ``invalid`` holds the open and aborted write ids up to the mark, sorted; ``aborted`` those of them that are aborted.
+    """
+
+    table: str
+    high_watermark: int
+    min_open_write_id: int | None = None
+    invalid: tuple[int, ...] = ()
+    aborted: frozenset[int] = field(default=frozenset())
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Read ``db.table:hwm:minOpen:open,open:aborted,aborted``; trailing empty fields may be absent.
+
+        Raises: InvalidInputError.
+        """
+        table, separator, ids = text.partition(":")
+        if not separator:
+            raise _unreadable("write-id list", text, "db.table:highWatermark:minOpen:open,...:aborted,...")
+        mark, smallest, opened, aborted = _parse_ids(ids, text)
+        return cls(table, mark, smallest if opened or aborted else None, _merged(opened, aborted), frozenset(aborted))
+
+    def format(self) -> str:
+        """The text that ``parse`` reads, always with all five fields."""
+        return f"{self.table}:{_format_ids(self.high_watermark, self.min_open_write_id, self.invalid, self.aborted)}"
+
+    @property
+    def open(self) -> tuple[int, ...]:
+        """The open write ids up to the mark, sorted."""
+        return tuple(write_id for write_id in self.invalid if write_id not in self.aborted)
+
+    def is_valid(self, write_id: int) -> bool:
+        """Whether the rows of this write id may be seen."""
+        return write_id <= self.high_watermark and not _contains(self.invalid, write_id)
+
+    def is_aborted(self, write_id: int) -> bool:
+        """Whether the write id is known to be aborted."""
+        return write_id in self.aborted
+
+    def is_valid_base(self, write_id: int) -> bool:
+        """Whether a compacted base up to this write id holds nothing that is still open for the reader."""
+        below_open = self.min_open_write_id is None or write_id < self.min_open_write_id
+        return below_open and write_id <= self.high_watermark
+
+    def range_state(self, low: int, high: int) -> RangeState:
+        """How many write ids from low to high (both included) are valid."""
+        if low > self.high_watermark:
+            return RangeState.NONE
+        missing = max(0, high - self.high_watermark) + _count(self.invalid, low, high)
+        return _state(high - low + 1 - missing, high - low + 1)
+
+    def aborted_range_state(self, low: int, high: int) -> RangeState:
+        """How many write ids from low to high (both included) are aborted."""
+        if low > self.high_watermark:
+            return RangeState.NONE
+        inside = self.invalid[bisect_left(self.invalid, low) : bisect_right(self.invalid, high)]
+        return _state(sum(one in self.aborted for one in inside), high - low + 1)
+
+    def with_own(self, write_id: int) -> Self:
+        """The same list for the transaction that owns this write id: its own earlier statements count as valid.
+
+        Where the write id lies above the mark, the ids between become open: nobody else's may appear with it.
+        """
+        invalid = tuple(other for other in self.invalid if other != write_id)
+        if write_id > self.high_watermark:
+            invalid += tuple(range(self.high_watermark + 1, write_id))
+        open_ids = [other for other in invalid if other not in self.aborted]
+        mark = max(self.high_watermark, write_id)
+        return type(self)(self.table, mark, min(open_ids, default=None), invalid, self.aborted - {write_id})
+
+    def for_compactor(self) -> "CompactorWriteIdList":
+        """The list a compactor works with: the mark lies below every open id, so only aborted ones are exceptions."""
+        open_ids = self.open
+        mark = min(self.high_watermark, open_ids[0] - 1) if open_ids else self.high_watermark
+        aborted = frozenset(write_id for write_id in self.aborted if write_id <= mark)
+        return CompactorWriteIdList(self.table, mark, None, tuple(sorted(aborted)), aborted)
+
+
+@dataclass(frozen=True)
+class CompactorWriteIdList(ValidWriteIdList):
+    """A compactor's list: a directory is taken whole or not at all, aborted rows inside are dropped row by row."""
+
+    def range_state(self, low: int, high: int) -> RangeState:  # noqa: ARG002 - the signature is the reader list's
+        """ALL when the range ends at or below the mark, else NONE; never SOME."""
+        return RangeState.ALL if high <= self.high_watermark else RangeState.NONE
+
+
+@dataclass(frozen=True)
+class ValidTxnList:
+    """Transactions as one reader sees them; decides about ``_v`` directories. ``exceptions``: open and aborted, sorted."""
+
+    high_watermark: int
+    min_open_txn: int | None = None
+    exceptions: tuple[int, ...] = ()
+    aborted: frozenset[int] = field(default=frozenset())
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Read ``hwm:minOpen:open,open:aborted,aborted``; trailing empty fields may be absent.
+
+        Raises: InvalidInputError.
+        """
+        mark, smallest, opened, aborted = _parse_ids(text, text)
+        return cls(mark, smallest if opened or aborted else None, _merged(opened, aborted), frozenset(aborted))
+
+    @classmethod
+    def everything(cls) -> Self:
+        """A list for which every transaction is committed."""
+        return cls(NO_OPEN)
+
+    def format(self) -> str:
+        """The text that ``parse`` reads, always with all four fields."""
+        return _format_ids(self.high_watermark, self.min_open_txn, self.exceptions, self.aborted)
+
+    def is_valid(self, txn_id: int) -> bool:
+        """Whether the transaction is committed for this reader; 0, "no transaction", always is."""
+        return txn_id <= self.high_watermark and not _contains(self.exceptions, txn_id)
+
+    def is_aborted(self, txn_id: int) -> bool:
+        """Whether the transaction is known to be aborted."""
+        return txn_id in self.aborted
+
+
+@dataclass(frozen=True)
+class TxnWriteIds:
+    """The write-id lists of all tables that a transaction reads."""
+
+    txn_id: int
+    tables: tuple[ValidWriteIdList, ...] = ()
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Read ``txnId$list$list``.
+
+        Raises: InvalidInputError.
+        """
+        txn_id, *lists = text.split("$")
+        if not txn_id.isdecimal():
+            raise _unreadable("list of write-id lists", text, "txnId$list$list")
+        return cls(int(txn_id), tuple(ValidWriteIdList.parse(one) for one in lists if one))
+
+    def format(self) -> str:
+        """The text that ``parse`` reads."""
+        return "$".join([str(self.txn_id), *(one.format() for one in self.tables)])
+
+    def of_table(self, table: str) -> ValidWriteIdList | None:
+        """The list of ``db.table``, if the transaction has one."""
+        return next((one for one in self.tables if one.table == table), None)
+
+
+def encode_aborted_bits(exceptions: Sequence[int], aborted: Iterable[int]) -> bytes:
+    """The wire's bit set (java.util.BitSet): bit i tells that the i-th exception is aborted; empty when none is."""
+    wanted = frozenset(aborted)
+    bits = sum(1 << position for position, one in enumerate(exceptions) if one in wanted)
+    return bits.to_bytes((bits.bit_length() + 7) // 8, "little")
+
+
+def decode_aborted_bits(exceptions: Sequence[int], bits: bytes) -> frozenset[int]:
+    """The aborted ones among the exceptions; bits behind the last exception mean nothing."""
+    number = int.from_bytes(bits, "little")
+    return frozenset(one for position, one in enumerate(exceptions) if number >> position & 1)
+
+
+def _contains(ids: Sequence[int], wanted: int) -> bool:
+    position = bisect_left(ids, wanted)
+    return position < len(ids) and ids[position] == wanted
+
+
+def _count(ids: Sequence[int], low: int, high: int) -> int:
+    return bisect_right(ids, high) - bisect_left(ids, low)
+
+
+def _state(found: int, size: int) -> RangeState:
+    if found <= 0:
+        return RangeState.NONE
+    return RangeState.ALL if found == size else RangeState.SOME
+
+
+def _merged(opened: Iterable[int], aborted: Iterable[int]) -> tuple[int, ...]:
+    return tuple(sorted({*opened, *aborted}))
+
+
+def _parse_ids(ids: str, whole: str) -> tuple[int, int | None, list[int], list[int]]:
+    """Mark, smallest open id, open ids, aborted ids of ``hwm:minOpen:open:aborted``."""
+    fields = ids.split(":")
+    try:
+        mark = int(fields[0])
+        smallest = int(fields[1]) if len(fields) > 1 and fields[1] else NO_OPEN
+        opened, aborted = (
+            [int(one) for one in fields[place].split(",") if one] if len(fields) > place else [] for place in (2, 3)
+        )
+    except ValueError:
+        raise _unreadable("id list", whole, "highWatermark:minOpen:open,...:aborted,...") from None
+    if len(fields) > _ID_FIELDS:
+        raise _unreadable("id list", whole, "highWatermark:minOpen:open,...:aborted,...")
+    return mark, None if smallest == NO_OPEN else smallest, opened, aborted
+
+
+def _format_ids(mark: int, smallest: int | None, exceptions: Sequence[int], aborted: frozenset[int]) -> str:
+    opened = ",".join(str(one) for one in exceptions if one not in aborted)
+    gone = ",".join(str(one) for one in exceptions if one in aborted)
+    return f"{mark}:{NO_OPEN if smallest is None else smallest}:{opened}:{gone}"
+
+
+def _unreadable(what: str, text: str, form: str) -> InvalidInputError:
+    return InvalidInputError(f"Cannot read the {what} {text!r}: the form is {form}")
