@@ -11,7 +11,6 @@ from sqlalchemy import (
     CheckConstraint,
     Column,
     DateTime,
-    Identity,
     Index,
     Integer,
     MetaData,
@@ -22,6 +21,7 @@ from sqlalchemy import (
     UniqueConstraint,
     text,
 )
+from sqlalchemy.dialects.postgresql import JSONB
 
 metadata = MetaData(naming_convention={
     "ix": "%(table_name)s_%(column_0_N_name)s_idx", "uq": "%(table_name)s_%(column_0_N_name)s_key",
@@ -46,10 +46,19 @@ def _table() -> tuple[Column[str], ...]:
 
 
 # One row: the gap-free transaction counter. Whoever holds its row lock decides what "before" and "after" mean.
+# Ids below reserved_until are on disk as used: opens inside the block need not wait for the disk (ADR 0005).
 txn_counter = Table(
     "txn_counter", metadata,
     Column("id", SmallInteger, CheckConstraint("id = 1", name="one_row"), primary_key=True, autoincrement=False),
-    Column("next_txn_id", BigInteger, nullable=False, server_default=text("1")))
+    Column("next_txn_id", BigInteger, nullable=False, server_default=text("1")),
+    Column("reserved_until", BigInteger, nullable=False, server_default=text("1")),
+    postgresql_with={"fillfactor": "10"})
+
+# One row while PostgreSQL has not crashed since the block was reserved: unlogged tables are emptied by recovery.
+txn_id_block = Table(
+    "txn_id_block", metadata,
+    Column("id", SmallInteger, CheckConstraint("id = 1", name="one_row"), primary_key=True, autoincrement=False),
+    prefixes=["UNLOGGED"])
 
 txns = Table(
     "txns", metadata,
@@ -134,11 +143,16 @@ locks = Table(
     postgresql_with={"fillfactor": "70"})
 
 
+compaction_id = Sequence("compaction_id", metadata=metadata)
+
+
 def _compaction_columns() -> tuple[Column[object], ...]:
     return (
         *_object(),
-        Column("state", Text, nullable=False), Column("type", Text, nullable=False),
-        Column("properties", Text), Column("pool", Text),
+        Column("state", Text, nullable=False),
+        Column("type", Text, CheckConstraint(
+            "type IN ('major', 'minor', 'rebalance', 'abort_txn_cleanup')", name="type"), nullable=False),
+        Column("properties", JSONB, nullable=False, server_default=text("'{}'")), Column("pool", Text),
         Column("number_of_buckets", Integer), Column("order_by", Text),
         Column("worker_id", Text), Column("worker_version", Text),
         Column("initiator_id", Text), Column("initiator_version", Text), Column("run_as", Text),
@@ -150,14 +164,23 @@ def _compaction_columns() -> tuple[Column[object], ...]:
 
 
 # The queue. attempt fences a claim: a worker's later writes repeat (worker_id, attempt) and must touch one row.
+# heartbeat_at is the lease of a worker that renews it; failures counts the cleaner's, not_before is when it tries again.
 compaction_queue = Table(
     "compaction_queue", metadata,
-    Column("id", BigInteger, Identity(), primary_key=True), *_compaction_columns(),
+    Column("id", BigInteger, compaction_id, server_default=compaction_id.next_value(), primary_key=True),
+    *_compaction_columns(),
     Column("attempt", Integer, nullable=False, server_default=text("0")),
-    _instant("heartbeat_at", nullable=True), _instant("not_before", nullable=True),
-    Index(None, "catalog", "db", "table", "partition"), Index(None, "state"))
+    _instant("heartbeat_at", nullable=True),
+    Column("failures", Integer, nullable=False, server_default=text("0")),
+    _instant("not_before", nullable=True),
+    CheckConstraint("state IN ('initiated', 'working', 'ready_for_cleaning')", name="state"),
+    Index("compaction_queue_one_active", "catalog", "db", "table", "partition", unique=True,
+          postgresql_where=text("state IN ('initiated', 'working')")),
+    Index(None, "catalog", "db", "table", "partition"), Index(None, "state", "id"),
+    Index(None, "txn_id", postgresql_where=text("txn_id IS NOT NULL")))
 
 completed_compactions = Table(
     "completed_compactions", metadata,
     Column("id", BigInteger, primary_key=True, autoincrement=False), *_compaction_columns(),
+    CheckConstraint("state IN ('failed', 'succeeded', 'did_not_initiate', 'refused', 'aborted')", name="state"),
     Index(None, "catalog", "db", "table", "partition"))

@@ -1,0 +1,223 @@
+"""Transactions decided: states, who conflicts with whom at commit, what a snapshot holds, who has expired.
+
+Rules kept here: a transaction moves from open to committed or aborted once; of two overlapping transactions that
+update or delete in the same partition (table, where there is none) the first to commit wins. Nothing here does I/O.
+"""
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime, timedelta
+from enum import IntEnum, StrEnum
+from typing import NamedTuple
+
+from metastore.acid.snapshots import ValidTxnList
+from metastore.ids import TableName
+
+
+class TxnState(StrEnum):
+    """What the database stores; on the wire COMMITTED 1, ABORTED 2, OPEN 3."""
+
+    OPEN = "open"
+    ABORTED = "aborted"
+    COMMITTED = "committed"
+
+
+class TxnType(IntEnum):
+    """As on the wire and as stored."""
+
+    DEFAULT = 0
+    REPL_CREATED = 1
+    READ_ONLY = 2
+    COMPACTION = 3
+    MATER_VIEW_REBUILD = 4
+    SOFT_DELETE = 5
+    REBALANCE_COMPACTION = 6
+
+
+class Operation(StrEnum):
+    """What a component says that the transaction does to an object; one letter, as stored and as in messages."""
+
+    INSERT = "i"
+    UPDATE = "u"
+    DELETE = "d"
+    COMPACT = "c"
+
+
+class AbortCode(IntEnum):
+    """Why a transaction was aborted, with Hive's numbers (transactions.md §3.2)."""
+
+    NONE = 50000
+    QUERY_COMMAND = 50001
+    CONCURRENT_COMMITTED = 50002
+    WRITE_CONFLICT = 50003
+    TIMEOUT = 50004
+    ROLLBACK = 50005
+    COMPACTION = 50006
+    MSCK = 50007
+    MIGRATION = 50008
+    REPL = 51000
+    REPL_REPLAYED = 51001
+    REPL_WRITE_ID = 51002
+
+
+REASONS = {
+    AbortCode.NONE: "by a client, without a reason",
+    AbortCode.QUERY_COMMAND: "by an ABORT TRANSACTIONS command",
+    AbortCode.CONCURRENT_COMMITTED: "because a concurrent transaction had committed",
+    AbortCode.WRITE_CONFLICT: "because of a write conflict",
+    AbortCode.TIMEOUT: "because no heartbeat arrived in time",
+    AbortCode.ROLLBACK: "by a rollback of its client",
+    AbortCode.COMPACTION: "by the compactor",
+    AbortCode.MSCK: "by msck",
+    AbortCode.MIGRATION: "by a migration",
+    AbortCode.REPL: "by the replication driver",
+    AbortCode.REPL_REPLAYED: "by a replayed abort of the source warehouse",
+    AbortCode.REPL_WRITE_ID: "to mark a write id that is aborted in the source warehouse",
+}
+
+RECORDS_COMMIT_POINT = frozenset({TxnType.COMPACTION, TxnType.SOFT_DELETE})
+"""Types whose commit point is noted on the compaction queue entry: the cleaner waits for readers from before it."""
+
+COMPONENTS_STAY_BEHIND = frozenset({TxnType.COMPACTION, TxnType.REBALANCE_COMPACTION, TxnType.READ_ONLY})
+"""Types whose components are dropped at commit instead of becoming completed components."""
+
+HEARTBEAT_RANGE_LIMIT = 100_000
+KEY_VALUE_PREFIX = "_meta"
+
+
+def abort_code(number: int | None) -> AbortCode:
+    """The code for a client's errorCode; numbers that nobody knows mean "none given"."""
+    return AbortCode(number) if number in list(AbortCode) else AbortCode.NONE
+
+
+class Component(NamedTuple):
+    """One object that a transaction declared to write. ``partition`` is "" where there is none."""
+
+    txn_id: int
+    name: TableName
+    partition: str
+    operation: Operation
+    write_id: int | None = None
+
+    @property
+    def changes_rows(self) -> bool:
+        """Whether rows that others may have seen are changed: only these conflict."""
+        return self.operation in {Operation.UPDATE, Operation.DELETE}
+
+    def __str__(self) -> str:
+        """``db/table/partition``, as conflict messages name it."""
+        return "/".join(part for part in (self.name.db, self.name.table, self.partition) if part)
+
+
+class Written(NamedTuple):
+    """One row of a committed transaction's write set."""
+
+    txn_id: int
+    commit_id: int
+    name: TableName
+    partition: str
+    operation: Operation
+
+
+class Conflict(NamedTuple):
+    """Why a commit is refused: the component that lost and the committed write that won."""
+
+    component: Component
+    winner: Written
+
+    def message(self, commit_id: int) -> str:
+        """Hive's text; ``commit_id`` is the point at which the loser tried to commit."""
+        lost, won = self
+        return (f"Aborting [txnid:{lost.txn_id},{commit_id}] due to a write conflict on {lost} committed by "
+                f"[txnid:{won.txn_id},{won.commit_id}] {lost.operation}/{won.operation}")
+
+
+def conflicts(component: Component, written: Written) -> bool:
+    """First committer wins: both change rows of the same object, and the writer committed after this txn began."""
+    return (component.changes_rows and written.operation in {Operation.UPDATE, Operation.DELETE}
+            and component.name == written.name and component.partition == written.partition
+            and component.txn_id != written.txn_id and component.txn_id <= written.commit_id)
+
+
+def first_conflict(components: Iterable[Component], written: Sequence[Written]) -> Conflict | None:
+    """The conflict with the earliest winner, None when the transaction may commit."""
+    by_object: dict[tuple[TableName, str], list[Written]] = {}
+    for theirs in written:
+        by_object.setdefault((theirs.name, theirs.partition), []).append(theirs)
+    found = (Conflict(mine, theirs) for mine in components
+             for theirs in by_object.get((mine.name, mine.partition), ()) if conflicts(mine, theirs))
+    return min(found, key=lambda one: (one.winner.commit_id, one.winner.txn_id), default=None)
+
+
+class HeldLock(NamedTuple):
+    """An acquired EXCL_WRITE or EXCLUSIVE lock of a transaction; "" where it is on a whole table or database."""
+
+    txn_id: int
+    catalog: str
+    db: str
+    table: str
+    partition: str
+
+
+def shielded(components: Iterable[Component], held: Sequence[HeldLock]) -> bool:
+    """Whether every row-changing component lies below an exclusive lock of its own transaction.
+
+    Only such a client may switch the conflict check off (exclWriteEnabled): it re-read its snapshot under the lock.
+    """
+    return all(any(_covers(lock, one) for lock in held) for one in components if one.changes_rows)
+
+
+def _covers(lock: HeldLock, component: Component) -> bool:
+    return (lock.txn_id == component.txn_id and (lock.catalog, lock.db) == component.name.database
+            and lock.table in {"", component.name.table} and lock.partition in {"", component.partition})
+
+
+class Snapshot(NamedTuple):
+    """What get_open_txns answers: every id up to the mark that is not listed is finished, and not aborted with data."""
+
+    high_watermark: int
+    open_txns: list[int]
+    aborted_bits: bytes
+    min_open_txn: int | None
+
+
+def encode_bits(aborted: bytes) -> bytes:
+    """java.util.BitSet bytes from one byte (0 or 1) per listed transaction; trailing zero bytes dropped."""
+    bits = bytearray(len(aborted) // 8 + 1)
+    position = aborted.find(1)
+    while position >= 0:
+        bits[position >> 3] |= 1 << (position & 7)
+        position = aborted.find(1, position + 1)
+    return bytes(bits.rstrip(b"\0"))
+
+
+def reader_snapshot(snapshot: Snapshot, current_txn: int = 0) -> ValidTxnList:
+    """What a transaction reads by, as clients make it from a snapshot (TxnCommonUtils.createValidReadTxnList).
+
+    A transaction never sees a later id, even one that is committed; its own id is not an exception.
+    """
+    mark = min(current_txn, snapshot.high_watermark) if current_txn > 0 else snapshot.high_watermark
+    listed = [(txn_id, _bit(snapshot.aborted_bits, position)) for position, txn_id in enumerate(snapshot.open_txns)
+              if current_txn <= 0 or txn_id < current_txn]
+    return ValidTxnList(mark, min((txn_id for txn_id, aborted in listed if not aborted), default=None),
+                        tuple(txn_id for txn_id, _ in listed), frozenset(txn_id for txn_id, aborted in listed if aborted))
+
+
+def _bit(bits: bytes, position: int) -> bool:
+    return position >> 3 < len(bits) and bool(bits[position >> 3] >> (position & 7) & 1)
+
+
+def accepts_more(open_count: int, limit: int, *, refusing: bool) -> bool:
+    """The guard on open transactions: once the limit is reached, nothing until the count is below 90 % of it."""
+    return open_count < (limit * 9 // 10 if refusing else limit)
+
+
+class ExpiryCutoffs(NamedTuple):
+    """Open transactions whose last heartbeat is older have expired."""
+
+    normal: datetime
+    replicated: datetime
+
+
+def expiry_cutoffs(now: datetime, timeout: timedelta, repl_timeout: timedelta) -> ExpiryCutoffs:
+    """Replicated transactions live as long as the source warehouse needs to ship their end."""
+    return ExpiryCutoffs(now - timeout, now - repl_timeout)
