@@ -1,0 +1,63 @@
+"""From our errors to the exceptions that Hive declares: the one table.
+
+Rule: every `MetastoreError` has an entry. A method can only send what it declares, so an error whose exception it does not
+declare goes out as MetaException if that is declared, and as TApplicationException(INTERNAL_ERROR) with the same text
+otherwise. Clients decide by type first and by words second, so texts are never empty.
+"""
+
+from collections.abc import Mapping
+
+from thrift.Thrift import TApplicationException, TException
+
+from metastore import errors
+from metastore.thrift_gen.hive_metastore import ttypes
+
+EXCEPTIONS: Mapping[type[errors.MetastoreError], type[TException]] = {
+    errors.MetastoreError: ttypes.MetaException,
+    errors.MetaError: ttypes.MetaException,
+    errors.InvalidRequestError: ttypes.MetaException,
+    errors.UnavailableError: ttypes.MetaException,
+    errors.OutcomeUnknownError: ttypes.MetaException,
+    errors.ConflictRetryError: ttypes.MetaException,
+    errors.NoSuchObjectError: ttypes.NoSuchObjectException,
+    errors.AlreadyExistsError: ttypes.AlreadyExistsException,
+    errors.InvalidObjectError: ttypes.InvalidObjectException,
+    errors.InvalidOperationError: ttypes.InvalidOperationException,
+    errors.UnknownTableError: ttypes.UnknownTableException,
+    errors.UnknownDatabaseError: ttypes.UnknownDBException,
+    errors.UnknownPartitionError: ttypes.UnknownPartitionException,
+    errors.InvalidPartitionError: ttypes.InvalidPartitionException,
+    errors.InvalidInputError: ttypes.InvalidInputException,
+    errors.ConfigValueSecurityError: ttypes.ConfigValSecurityException,
+    errors.NoSuchTxnError: ttypes.NoSuchTxnException,
+    errors.TxnAbortedError: ttypes.TxnAbortedException,
+    errors.TxnOpenError: ttypes.TxnOpenException,
+    errors.NoSuchLockError: ttypes.NoSuchLockException,
+    errors.NoSuchCompactionError: ttypes.NoSuchCompactionException,
+    errors.CompactionAbortedError: ttypes.CompactionAbortedException,
+    errors.ClaimLostError: ttypes.MetaException,
+}
+
+
+def exception_class(error: errors.MetastoreError) -> type[TException]:
+    """The Thrift exception for an error: its own entry, or that of its nearest ancestor."""
+    return next(EXCEPTIONS[ancestor] for ancestor in type(error).__mro__ if ancestor in EXCEPTIONS)
+
+
+def wire_exception(error: BaseException, method: str, declared: Mapping[type, str]) -> TException:
+    """What goes to the client for an error that a handler raised; ``declared``: the exceptions of the method.
+
+    Thrift exceptions that the method declares pass through; so do TApplicationExceptions.
+    """
+    if type(error) in declared or isinstance(error, TApplicationException):
+        return error  # type: ignore[return-value]
+    text = str(error) or type(error).__name__
+    if isinstance(error, errors.MetastoreError):
+        for candidate in (exception_class(error), ttypes.MetaException):
+            if candidate in declared:
+                return candidate(text)
+        return TApplicationException(TApplicationException.INTERNAL_ERROR, text)
+    cause = text if isinstance(error, TException) else f"{type(error).__name__}: {text}"
+    return TApplicationException(
+        TApplicationException.INTERNAL_ERROR, f"Internal error processing {method}: {cause}"
+    )

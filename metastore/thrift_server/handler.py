@@ -1,0 +1,53 @@
+"""Every method of the interface with the handler that serves it.
+
+Rule: a method that no handler defines answers ``TApplicationException(UNKNOWN_METHOD, "Invalid method name: '<name>'")`` and
+the connection stays, because clients fall back to older methods on exactly that answer. Nothing returns an invented
+empty answer.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from metastore.thrift_gen.fb303 import FacebookService
+from metastore.thrift_gen.hive_metastore import ThriftHiveMetastore
+
+METHODS: Mapping[str, Any] = {
+    name: module
+    for module in (FacebookService, ThriftHiveMetastore)
+    for name, value in vars(module.Iface).items()
+    if callable(value) and not name.startswith("_")
+}
+"""Generated module by method name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Handler:
+    """How a method is run."""
+
+    run: Callable[..., Any]
+    lane: str | None = None
+    most: int = 1
+    immediate: bool = False
+
+
+def handlers_of(*concepts: object) -> dict[str, Handler]:
+    """The methods that these objects define, each public method being one RPC.
+
+    Raises: TypeError when a public method is not in the interface, or two objects define the same one.
+    """
+    found: dict[str, Handler] = {}
+    for concept in concepts:
+        for name in dir(type(concept)):
+            run = getattr(concept, name)
+            if name.startswith("_") or not callable(run):
+                continue
+            if name not in METHODS:
+                msg = f"{type(concept).__name__}.{name} is not a method of the interface"
+                raise TypeError(msg)
+            if name in found:
+                msg = f"{name} is defined by {type(concept).__name__} and by another handler class"
+                raise TypeError(msg)
+            lane, most = getattr(run, "__coalesced__", (None, 1))
+            found[name] = Handler(run, lane, most, immediate=getattr(run, "__immediate__", False))
+    return found
