@@ -2,8 +2,8 @@
 
 from alembic import op
 
-revision = "0002_compaction"
-down_revision = "0001_transactions"
+revision = "0002"
+down_revision = "0001"
 branch_labels = None
 depends_on = None
 
