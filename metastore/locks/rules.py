@@ -1,0 +1,226 @@
+"""Who waits for whom: the compatibility matrix, what overlaps, and what a lock request says its transaction writes.
+
+Rules kept here. A request waits for every incompatible request that was made earlier on an overlapping object, whether
+that one was granted or still waits itself: first come, first served. A request is granted whole or not at all.
+Requests of one transaction never wait for each other.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from enum import StrEnum
+from typing import NamedTuple
+
+NO_TXN = 0
+
+
+class LockType(StrEnum):
+    """Weakest first; the value is what the database stores."""
+
+    SHARED_READ = "shared_read"
+    SHARED_WRITE = "shared_write"
+    EXCL_WRITE = "excl_write"
+    EXCLUSIVE = "exclusive"
+
+
+class LockState(StrEnum):
+    """The states of a stored lock, and the reply ``not_acquired``, which is never stored."""
+
+    ACQUIRED = "acquired"
+    WAITING = "waiting"
+    NOT_ACQUIRED = "not_acquired"
+
+
+class Operation(StrEnum):
+    """What the holder is going to do with the object; UNSET is what clients before 2.0 (and PyIceberg) send."""
+
+    SELECT = "select"
+    INSERT = "insert"
+    UPDATE = "update"
+    DELETE = "delete"
+    UNSET = "unset"
+    NO_TXN = "no_txn"
+
+
+# The matrix of Hive 4.x (transactions.md §4.1): a request of the first type waits for earlier ones of the others.
+WAITS_FOR = {
+    LockType.SHARED_READ: frozenset({LockType.EXCLUSIVE}),
+    LockType.SHARED_WRITE: frozenset({LockType.EXCL_WRITE, LockType.EXCLUSIVE}),
+    LockType.EXCL_WRITE: frozenset({LockType.SHARED_WRITE, LockType.EXCL_WRITE, LockType.EXCLUSIVE}),
+    LockType.EXCLUSIVE: frozenset(LockType),
+}
+
+
+class LockObject(NamedTuple):
+    """A database (no table), a table (no partition) or a partition, in the stored spelling."""
+
+    catalog: str
+    db: str
+    table: str = ""
+    partition: str = ""
+
+    def __str__(self) -> str:
+        """``db/table/partition``, as Hive's messages have it."""
+        return "/".join(part for part in (self.db, self.table, self.partition) if part)
+
+
+class Lock(NamedTuple):
+    """One component of a request that stands in the queue."""
+
+    ext_id: int
+    int_id: int
+    txn_id: int
+    object: LockObject
+    type: LockType
+    state: LockState = LockState.WAITING
+    user: str = ""
+    host: str = ""
+
+    def __str__(self) -> str:
+        """Who holds what, for people."""
+        owner = f"txnid:{self.txn_id}" if self.txn_id else "no transaction"
+        return (f"{{lockid:{self.ext_id}.{self.int_id} {owner} {self.object} {self.type.upper()} {self.state.upper()} "
+                f"by {self.user or 'unknown'}@{self.host or 'unknown'}}}")
+
+
+class WantedLock(NamedTuple):
+    """One component of a request as the client sends it."""
+
+    type: LockType
+    object: LockObject
+    operation: Operation = Operation.UNSET
+    is_transactional: bool = False
+    is_dynamic_partition_write: bool = False
+
+
+class LockRequest(NamedTuple):
+    """What one call of ``lock`` asks for."""
+
+    components: tuple[WantedLock, ...]
+    txn_id: int = NO_TXN
+    user: str = ""
+    host: str = ""
+    agent_info: str = "Unknown"
+    zero_wait_read: bool = False
+    exclusive_ctas: bool = False
+
+    def locks(self, ext_id: int) -> list[Lock]:
+        """The rows that this request becomes."""
+        return [Lock(ext_id, int_id, self.txn_id, wanted.object, wanted.type, LockState.WAITING, self.user, self.host)
+                for int_id, wanted in enumerate(self.components, 1)]
+
+
+class Blocked(NamedTuple):
+    """A wanted lock and the earliest request that it waits for."""
+
+    wanted: Lock
+    blocker: Lock
+
+
+class Component(NamedTuple):
+    """What a transaction says it writes; operation ``i``, ``u`` or ``d``."""
+
+    object: LockObject
+    operation: str
+
+
+def overlaps(one: LockObject, other: LockObject) -> bool:
+    """Whether one of the two is the other, or contains it. Partial partition names contain nothing."""
+    if (one.catalog, one.db) != (other.catalog, other.db):
+        return False
+    if not one.table or not other.table:
+        return True
+    return one.table == other.table and (
+        not one.partition or not other.partition or one.partition == other.partition)
+
+
+def conflicts(wanted: Lock, existing: Lock) -> bool:
+    """Whether ``wanted`` waits for ``existing``."""
+    if existing.ext_id >= wanted.ext_id or (wanted.txn_id != NO_TXN and wanted.txn_id == existing.txn_id):
+        return False
+    if existing.type not in WAITS_FOR[wanted.type] or not overlaps(wanted.object, existing.object):
+        return False
+    # A shared read of a database only says "do not drop it": it gets on with anything that happens inside the database.
+    reads_database = wanted.type is LockType.SHARED_READ and not wanted.object.table and bool(existing.object.table)
+    inside_read_database = (wanted.type is LockType.EXCLUSIVE and bool(wanted.object.table)
+                            and existing.type is LockType.SHARED_READ and not existing.object.table)
+    return not (reads_database or inside_read_database)
+
+
+class LockQueue:
+    """Locks found by their object, so that a request with thousands of partitions is not compared with everything."""
+
+    def __init__(self, locks: Iterable[Lock] = ()) -> None:
+        self._databases: dict[tuple[str, str], dict[str, dict[str, list[Lock]]]] = {}
+        for lock in locks:
+            self.add(lock)
+
+    def add(self, lock: Lock) -> None:
+        """Put a lock into the queue."""
+        catalog, db, table, partition = lock.object
+        tables = self._databases.setdefault((catalog, db), {})
+        tables.setdefault(table, {}).setdefault(partition, []).append(lock)
+
+    def blockers(self, wanted: Lock) -> list[Lock]:
+        """Every lock that ``wanted`` waits for, earliest first."""
+        found = [lock for lock in self._near(wanted.object) if conflicts(wanted, lock)]
+        return sorted(found, key=lambda lock: (lock.ext_id, lock.int_id))
+
+    def blocked(self, request: Iterable[Lock]) -> list[Blocked]:
+        """The locks of a request that must wait, each with the earliest one that it waits for."""
+        found = ((wanted, self.blockers(wanted)) for wanted in request)
+        return [Blocked(wanted, blockers[0]) for wanted, blockers in found if blockers]
+
+    def _near(self, wanted: LockObject) -> Iterator[Lock]:
+        """Every lock that can overlap the object, and some that do not."""
+        tables = self._databases.get((wanted.catalog, wanted.db), {})
+        for table in (wanted.table, "") if wanted.table else tables:
+            partitions = tables.get(table, {})
+            for partition in (wanted.partition, "") if wanted.partition else partitions:
+                yield from partitions.get(partition, ())
+
+
+def refusal(request: LockRequest, blocked: Sequence[Blocked]) -> str | None:
+    """The text that refuses a blocked request which does not want to wait, or None: it waits."""
+    if not blocked or request.txn_id == NO_TXN:
+        return None
+    if request.zero_wait_read:
+        for wanted, blocker in blocked:
+            if wanted.type is LockType.SHARED_READ:
+                return f"Unable to acquire read lock due to an existing exclusive lock {blocker}"
+    if request.exclusive_ctas:
+        return ("Failed to initiate a concurrent CTAS operation with the same table name, "
+                f"lockInfo : {blocked[0].blocker}")
+    return None
+
+
+def components(request: LockRequest) -> list[Component]:
+    """What the request's transaction will write, as far as its locks tell (transactions.md §4.5).
+
+    A dynamic-partition write does not know its partitions yet. It leaves a placeholder without a partition, so that the
+    files of a writer that dies before it reports them are not without a trace (HIVE-21052).
+    """
+    if request.txn_id == NO_TXN:
+        return []
+    found = {}
+    placeholders: dict[LockObject, str] = {}
+    for wanted in request.components:
+        operation = _written(wanted)
+        if operation is None:
+            continue
+        if wanted.is_dynamic_partition_write:
+            table = wanted.object._replace(partition="")
+            placeholders[table] = "i" if operation == "i" and placeholders.get(table, "i") == "i" else "u"
+        else:
+            found[Component(wanted.object, operation)] = None
+    named = {component.object._replace(partition="") for component in found}
+    return [*found, *(Component(table, operation) for table, operation in placeholders.items() if table not in named)]
+
+
+def _written(wanted: WantedLock) -> str | None:
+    """The operation letter of a wanted lock, None if it writes nothing transactional."""
+    match wanted.operation:
+        case Operation.SELECT | Operation.NO_TXN:
+            return None
+        case Operation.UNSET:
+            # Clients before 2.0 send neither the operation nor whether the table is transactional.
+            return "i" if wanted.type is LockType.SHARED_READ else "u"
+    return wanted.operation[0] if wanted.is_transactional else None

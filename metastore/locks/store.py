@@ -1,0 +1,268 @@
+"""The lock queue in PostgreSQL: tables ``locks`` and ``txn_components``.
+
+Order of asking is order of visibility, per database: ``lock_tails`` takes the database's advisory lock, and
+only a later statement draws ext_ids and reads the queue, so that it sees every smaller ext_id of that database.
+Rows ahead of a request can afterwards only disappear or be granted, which never makes it wait longer: checking needs no lock.
+All functions are batch-shaped; none returns more than a superset that ``rules`` narrows down.
+"""
+
+from collections.abc import Collection, Iterable, Sequence
+from datetime import datetime
+from typing import Any, NamedTuple
+from zlib import crc32
+
+from metastore.db.engine import PgTx
+from metastore.ids import DatabaseName
+from metastore.locks.rules import (
+    NO_TXN,
+    WAITS_FOR,
+    Component,
+    Lock,
+    LockObject,
+    LockRequest,
+    LockState,
+    LockType,
+)
+
+_ADVISORY_CLASS = 0x10C5  # one number space for "the tail of a database's lock queue"
+_ID, _TXN, _MINE, _AHEAD = range(4)  # kinds of rows in the combined answers below
+
+_COMPATIBILITY = [(wanted.value, blocking.value) for wanted, types in WAITS_FOR.items() for blocking in sorted(types)]
+
+# Locks that may block the requests in "wanted" (grouped per table, so that a request for thousands of partitions probes
+# once): the matrix and the hierarchy without their exceptions. Index: locks (catalog, db, table).
+_AHEAD_OF_WANTED = f"""
+  SELECT DISTINCT {_AHEAD} AS kind, l.ext_id, l.int_id, l.txn_id, l.catalog, l.db, l."table", l.partition, l.type, l.state,
+         l."user", l.host, NULL::bigint AS blocker_ext_id, NULL::int AS blocker_int_id
+    FROM (SELECT ext_id, txn_id, catalog, db, "table", type, CASE WHEN count(*) = 1 THEN min(partition) ELSE '' END
+            FROM wanted GROUP BY ext_id, txn_id, catalog, db, "table", type)
+           AS w (ext_id, txn_id, catalog, db, "table", type, partition)
+    JOIN unnest(%(wanting)s::text[], %(blocking)s::text[]) AS m (wanting, blocking) ON m.wanting = w.type
+    JOIN locks l ON l.catalog = w.catalog AND l.db = w.db AND l.type = m.blocking
+     AND (w."table" = '' OR l."table" = ANY (ARRAY['', w."table"]))
+     AND (w.partition = '' OR l.partition = ANY (ARRAY['', w.partition]))
+     AND (w.ext_id IS NULL OR l.ext_id < w.ext_id)
+     AND (w.txn_id = {NO_TXN} OR l.txn_id <> w.txn_id)"""
+_MATRIX_PARAMETERS = {"wanting": [wanting for wanting, _ in _COMPATIBILITY],
+                      "blocking": [blocking for _, blocking in _COMPATIBILITY]}
+
+
+class QueueTail(NamedTuple):
+    """What a batch of new requests finds: their ext_ids, the states of their transactions, whoever may be in the way."""
+
+    ext_ids: list[int]
+    txn_states: dict[int, str]
+    ahead: list[Lock]
+
+
+class StoredLock(NamedTuple):
+    """A stored lock and the blocker recorded for it."""
+
+    lock: Lock
+    blocker: tuple[int, int] | None
+
+
+class Requests(NamedTuple):
+    """Stored requests by ext_id, the states of their transactions, whoever may be in the way of those that wait."""
+
+    by_id: dict[int, list[StoredLock]]
+    txn_states: dict[int, str]
+    ahead: list[Lock]
+
+
+class Enqueued(NamedTuple):
+    """A row to insert: the lock in its first state and what the request says about its owner."""
+
+    lock: Lock
+    request: LockRequest
+    blocker: tuple[int, int] | None
+
+
+class LockRow(NamedTuple):
+    """A lock as show_locks tells it."""
+
+    lock: Lock
+    agent_info: str
+    acquired_at: datetime | None
+    last_heartbeat_at: datetime | None
+    heartbeat_count: int
+    blocker: tuple[int, int] | None
+
+
+def lock_tails(pg: PgTx, requests: Sequence[LockRequest]) -> QueueTail:
+    """Lock the transactions' rows and the tails of the databases' queues; draw ext_ids; read what is ahead.
+
+    One round trip of three statements, because a statement does not see what committed while it waited for a lock.
+    Transactions come first: whoever ends one must not be waited for while holding a database's tail.
+    """
+    txn_ids = sorted({request.txn_id for request in requests} - {NO_TXN})
+    keys = sorted({_advisory_key(wanted.object) for request in requests for wanted in request.components})
+    wanted = list(dict.fromkeys((request.txn_id, *lock.object, lock.type.value)
+                                for request in requests for lock in request.components))
+    rows = pg.sql(f"""
+        SELECT FROM txns WHERE id = ANY (%(txns)s) ORDER BY id FOR SHARE;
+        SELECT pg_advisory_xact_lock({_ADVISORY_CLASS}, key) FROM unnest(%(keys)s::int[]) AS key;
+        WITH wanted AS (
+          SELECT NULL::bigint AS ext_id, *
+            FROM unnest(%(w0)s::bigint[], %(w1)s::text[], %(w2)s::text[], %(w3)s::text[], %(w4)s::text[], %(w5)s::text[])
+                   AS w (txn_id, catalog, db, "table", partition, type))
+        {_AHEAD_OF_WANTED}
+        UNION ALL
+        SELECT {_ID}, nextval('lock_ext_id'), NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL
+          FROM generate_series(1, %(count)s)
+        UNION ALL
+        SELECT {_TXN}, id, NULL, NULL, NULL, NULL, NULL, NULL, NULL, state, NULL, NULL, NULL, NULL
+          FROM txns WHERE id = ANY (%(txns)s)""",
+        {"txns": txn_ids, "keys": keys, "count": len(requests), **_columns("w", wanted, 6), **_MATRIX_PARAMETERS})
+    return QueueTail(
+        ext_ids=sorted(row[1] for row in rows if row[0] == _ID),
+        txn_states={row[1]: row[9] for row in rows if row[0] == _TXN},
+        ahead=[_lock(row) for row in rows if row[0] == _AHEAD])
+
+
+def insert_requests(pg: PgTx, locks: Sequence[Enqueued], components: Iterable[tuple[int, Component]]) -> None:
+    """Add rows to the queue and components to their transactions, with the write id if one is allocated already."""
+    rows = [(lock.ext_id, lock.int_id, lock.txn_id, *lock.object, lock.type.value, lock.state.value, request.user,
+             request.host, request.agent_info, *(blocker or (None, None))) for lock, request, blocker in locks]
+    written = [(txn_id, *component.object, component.operation) for txn_id, component in components]
+    statement = f"""
+        INSERT INTO locks (ext_id, int_id, txn_id, catalog, db, "table", partition, type, state, "user", host, agent_info,
+                           blocked_by_ext_id, blocked_by_int_id, requested_at, acquired_at, last_heartbeat_at)
+        SELECT l.*, %(now)s, CASE WHEN l.state = '{LockState.ACQUIRED}' THEN %(now)s END,
+               CASE WHEN l.txn_id = {NO_TXN} THEN %(now)s END
+          FROM unnest(%(l0)s::bigint[], %(l1)s::int[], %(l2)s::bigint[], %(l3)s::text[], %(l4)s::text[], %(l5)s::text[],
+                      %(l6)s::text[], %(l7)s::text[], %(l8)s::text[], %(l9)s::text[], %(l10)s::text[], %(l11)s::text[],
+                      %(l12)s::bigint[], %(l13)s::int[])
+            AS l (ext_id, int_id, txn_id, catalog, db, "table", partition, type, state, "user", host, agent_info,
+                  blocked_by_ext_id, blocked_by_int_id)"""
+    if written:
+        statement += """;
+        INSERT INTO txn_components (txn_id, catalog, db, "table", partition, operation, write_id)
+        SELECT DISTINCT c.*, w.write_id
+          FROM unnest(%(c0)s::bigint[], %(c1)s::text[], %(c2)s::text[], %(c3)s::text[], %(c4)s::text[], %(c5)s::text[])
+                 AS c (txn_id, catalog, db, "table", partition, operation)
+          LEFT JOIN txn_write_ids w USING (txn_id, catalog, db, "table")
+        ON CONFLICT DO NOTHING"""
+    pg.sql(statement, {"now": pg.now, **_columns("l", rows, 14), **_columns("c", written, 6)})
+
+
+def heartbeat_and_select(pg: PgTx, ext_ids: Collection[int]) -> Requests:
+    """Keep the owners of these requests alive, and read the requests and what is ahead of those that wait.
+
+    The heartbeats lock rows in id order, as every batch that heartbeats does. Index: locks (ext_id, int_id).
+    """
+    rows = pg.sql(f"""
+        UPDATE txns SET last_heartbeat_at = %(now)s, heartbeat_count = heartbeat_count + 1
+          FROM (SELECT id FROM txns WHERE state = 'open' AND id IN (
+                  SELECT txn_id FROM locks WHERE ext_id = ANY (%(ids)s) AND txn_id <> {NO_TXN})
+                 ORDER BY id FOR NO KEY UPDATE) AS owner
+         WHERE txns.id = owner.id;
+        UPDATE locks SET last_heartbeat_at = %(now)s, heartbeat_count = heartbeat_count + 1
+          FROM (SELECT ext_id, int_id FROM locks WHERE ext_id = ANY (%(ids)s) AND txn_id = {NO_TXN}
+                 ORDER BY ext_id, int_id FOR NO KEY UPDATE) AS mine
+         WHERE locks.ext_id = mine.ext_id AND locks.int_id = mine.int_id;
+        WITH mine AS MATERIALIZED (SELECT * FROM locks WHERE ext_id = ANY (%(ids)s)),
+             wanted AS (SELECT * FROM mine WHERE state = '{LockState.WAITING}')
+        {_AHEAD_OF_WANTED}
+        UNION ALL
+        SELECT {_MINE}, ext_id, int_id, txn_id, catalog, db, "table", partition, type, state, "user", host,
+               blocked_by_ext_id, blocked_by_int_id FROM mine
+        UNION ALL
+        SELECT {_TXN}, id, NULL, NULL, NULL, NULL, NULL, NULL, NULL, state, NULL, NULL, NULL, NULL
+          FROM txns WHERE id IN (SELECT txn_id FROM mine)""",
+        {"ids": sorted(ext_ids), "now": pg.now, **_MATRIX_PARAMETERS})
+    by_id: dict[int, list[StoredLock]] = {}
+    for row in sorted(row for row in rows if row[0] == _MINE):
+        by_id.setdefault(row[1], []).append(StoredLock(_lock(row), _pair(row[12], row[13])))
+    return Requests(by_id=by_id, txn_states={row[1]: row[9] for row in rows if row[0] == _TXN},
+                    ahead=[_lock(row) for row in rows if row[0] == _AHEAD])
+
+
+def update_acquired(pg: PgTx, ext_ids: Collection[int], blocked: Sequence[tuple[Lock, Lock]]) -> set[int]:
+    """Grant the requests, durably, and note for others what they wait for now; return the granted that still exist."""
+    notes = [(wanted.ext_id, wanted.int_id, blocker.ext_id, blocker.int_id) for wanted, blocker in blocked]
+    statement = ""
+    if notes:
+        statement = """
+        UPDATE locks SET blocked_by_ext_id = n.blocker_ext_id, blocked_by_int_id = n.blocker_int_id
+          FROM unnest(%(n0)s::bigint[], %(n1)s::int[], %(n2)s::bigint[], %(n3)s::int[])
+                 AS n (ext_id, int_id, blocker_ext_id, blocker_int_id)
+         WHERE locks.ext_id = n.ext_id AND locks.int_id = n.int_id;"""
+    if ext_ids:
+        statement += "SET LOCAL synchronous_commit TO DEFAULT;"
+    rows = pg.sql(statement + f"""
+        UPDATE locks SET state = '{LockState.ACQUIRED}', acquired_at = %(now)s,
+                         blocked_by_ext_id = NULL, blocked_by_int_id = NULL
+         WHERE ext_id = ANY (%(ids)s) AND state = '{LockState.WAITING}' RETURNING ext_id""",
+        {"ids": sorted(ext_ids), "now": pg.now, **_columns("n", notes, 4)})
+    return {ext_id for (ext_id,) in rows}
+
+
+def delete_released(pg: PgTx, ext_ids: Collection[int]) -> dict[int, Lock]:
+    """Delete requests that may be released alone; return of the others, which a transaction holds, the first lock."""
+    rows = pg.sql(f"""
+        DELETE FROM locks WHERE ext_id = ANY (%(ids)s) AND (txn_id = {NO_TXN} OR state = '{LockState.WAITING}');
+        SELECT {_MINE}, ext_id, int_id, txn_id, catalog, db, "table", partition, type, state, "user", host
+          FROM locks WHERE ext_id = ANY (%(ids)s) ORDER BY ext_id, int_id DESC""", {"ids": sorted(ext_ids)})
+    return {row[1]: _lock(row) for row in rows}
+
+
+def update_heartbeats(pg: PgTx, ext_ids: Collection[int]) -> set[int]:
+    """Note that the owners of these requests are alive; return the requests that exist."""
+    rows = pg.sql("""
+        UPDATE locks SET last_heartbeat_at = %(now)s, heartbeat_count = heartbeat_count + 1
+          FROM (SELECT ext_id, int_id FROM locks WHERE ext_id = ANY (%(ids)s)
+                 ORDER BY ext_id, int_id FOR NO KEY UPDATE) AS mine
+         WHERE locks.ext_id = mine.ext_id AND locks.int_id = mine.int_id RETURNING locks.ext_id""",
+        {"ids": sorted(ext_ids), "now": pg.now})
+    return {ext_id for (ext_id,) in rows}
+
+
+def select_locks(pg: PgTx, db: DatabaseName | None, table: str | None, partition: str | None,
+                 txn_id: int | None) -> list[LockRow]:
+    """Locks that equal every filter given."""
+    rows = pg.sql(f"""
+        SELECT {_MINE}, ext_id, int_id, txn_id, catalog, db, "table", partition, type, state, "user", host,
+               blocked_by_ext_id, blocked_by_int_id, agent_info, acquired_at, last_heartbeat_at, heartbeat_count
+          FROM locks
+         WHERE (%(db)s::text IS NULL OR (catalog = %(catalog)s AND db = %(db)s))
+           AND (%(table)s::text IS NULL OR "table" = %(table)s)
+           AND (%(partition)s::text IS NULL OR partition = %(partition)s)
+           AND (%(txn)s::bigint IS NULL OR txn_id = %(txn)s)""",
+        {"catalog": db and db.catalog, "db": db and db.db, "table": table, "partition": partition, "txn": txn_id})
+    return [LockRow(_lock(row), agent_info, acquired_at, heartbeat_at, count, _pair(row[12], row[13]))
+            for *row, agent_info, acquired_at, heartbeat_at, count in rows]
+
+
+def delete_expired(pg: PgTx, before: datetime) -> list[Lock]:
+    """Delete requests without a transaction that were not heard of since ``before``, and those of ended transactions.
+
+    The second kind cannot arise from the service's own statements; a row that did would block its object for ever.
+    """
+    rows = pg.sql(f"""
+        DELETE FROM locks
+         WHERE (txn_id = {NO_TXN} AND last_heartbeat_at < %(before)s)
+            OR (txn_id <> {NO_TXN} AND NOT EXISTS (SELECT FROM txns WHERE txns.id = locks.txn_id AND state = 'open'))
+        RETURNING {_MINE}, ext_id, int_id, txn_id, catalog, db, "table", partition, type, state, "user", host""",
+        {"before": before})
+    return sorted(_lock(row) for row in rows)
+
+
+def _advisory_key(wanted: LockObject) -> int:
+    """A signed 32-bit number for a database; two databases that share one only wait for each other needlessly."""
+    return crc32(f"{wanted.catalog}\0{wanted.db}".encode()) - 2**31
+
+
+def _columns(prefix: str, rows: Sequence[tuple[Any, ...]], width: int) -> dict[str, list[Any]]:
+    """Rows as one array per column, named ``prefix0``, ``prefix1``, ..."""
+    return {f"{prefix}{column}": [row[column] for row in rows] for column in range(width)}
+
+
+def _lock(row: Sequence[Any]) -> Lock:
+    _, ext_id, int_id, txn_id, catalog, db, table, partition, kind, state, user, host, *_ = row
+    return Lock(ext_id, int_id, txn_id, LockObject(catalog, db, table, partition), LockType(kind), LockState(state),
+                user, host)
+
+
+def _pair(ext_id: int | None, int_id: int | None) -> tuple[int, int] | None:
+    return None if ext_id is None or int_id is None else (ext_id, int_id)

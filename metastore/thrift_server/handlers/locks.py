@@ -1,0 +1,112 @@
+"""The lock calls: decode, ask the service, encode."""
+
+from datetime import datetime
+
+from metastore.catalog.partition_names import canonical
+from metastore.errors import InvalidRequestError
+from metastore.ids import database_name
+from metastore.locks.rules import LockObject, LockRequest, LockState, LockType, Operation, WantedLock
+from metastore.locks.service import LockFilter, LockResult, LockService
+from metastore.locks.store import LockRow
+from metastore.thrift_gen.hive_metastore import ttypes
+from metastore.thrift_server.call import Call, coalesced
+
+_STATES = {LockState.ACQUIRED: ttypes.LockState.ACQUIRED, LockState.WAITING: ttypes.LockState.WAITING,
+           LockState.NOT_ACQUIRED: ttypes.LockState.NOT_ACQUIRED}
+_TYPES = {LockType.SHARED_READ: ttypes.LockType.SHARED_READ, LockType.SHARED_WRITE: ttypes.LockType.SHARED_WRITE,
+          LockType.EXCL_WRITE: ttypes.LockType.EXCL_WRITE, LockType.EXCLUSIVE: ttypes.LockType.EXCLUSIVE}
+_TYPES_READ = {number: kind for kind, number in _TYPES.items()}
+_OPERATIONS_READ = {ttypes.DataOperationType.SELECT: Operation.SELECT, ttypes.DataOperationType.INSERT: Operation.INSERT,
+                    ttypes.DataOperationType.UPDATE: Operation.UPDATE, ttypes.DataOperationType.DELETE: Operation.DELETE,
+                    ttypes.DataOperationType.UNSET: Operation.UNSET, ttypes.DataOperationType.NO_TXN: Operation.NO_TXN}
+
+Answer = ttypes.LockResponse | Exception
+
+
+class LockHandlers:
+    """lock, check_lock, unlock, show_locks."""
+
+    def __init__(self, locks: LockService) -> None:
+        """``locks``: does the work."""
+        self.locks = locks
+
+    @coalesced("locks")
+    def lock(self, calls: list[Call]) -> list[Answer]:
+        """Queue a request; the answer never waits for the lock."""
+        read = [_request(call.args[0]) for call in calls]
+        answers = iter(self.locks.lock([request for request in read if isinstance(request, LockRequest)]))
+        return [_answer(call, next(answers)) if isinstance(request, LockRequest) else request
+                for call, request in zip(calls, read, strict=True)]
+
+    @coalesced("lock_checks")
+    def check_lock(self, calls: list[Call]) -> list[Answer]:
+        """Whether the request is granted by now."""
+        answers = self.locks.check_lock([call.args[0].lockid for call in calls])
+        return [_answer(call, answer) for call, answer in zip(calls, answers, strict=True)]
+
+    @coalesced("unlocks")
+    def unlock(self, calls: list[Call]) -> list[Exception | None]:
+        """Give a request up."""
+        for call in calls:
+            call.log(lock_id=call.args[0].lockid)
+        return list(self.locks.unlock([call.args[0].lockid for call in calls]))
+
+    def show_locks(self, call: Call, rqst: ttypes.ShowLocksRequest) -> ttypes.ShowLocksResponse:
+        """Locks that equal every filter that is set."""
+        del call
+        wanted = LockFilter(
+            db=database_name(rqst.dbname) if rqst.dbname else None, table=rqst.tablename.lower() if rqst.tablename else None,
+            partition=canonical(rqst.partname) if rqst.partname else None, txn_id=rqst.txnid)
+        return ttypes.ShowLocksResponse(locks=[_element(row) for row in self.locks.show_locks(wanted)])
+
+
+def _request(sent: ttypes.LockRequest) -> LockRequest | InvalidRequestError:
+    """A request, or what is wrong with it."""
+    try:
+        return LockRequest(
+            components=tuple(_component(component) for component in sent.component or ()), txn_id=sent.txnid or 0,
+            user=_text(sent.user), host=_text(sent.hostname), agent_info=_text(sent.agentInfo) or "Unknown",
+            zero_wait_read=bool(sent.zeroWaitReadEnabled), exclusive_ctas=bool(sent.exclusiveCTAS))
+    except InvalidRequestError as error:
+        return error
+
+
+def _component(sent: ttypes.LockComponent) -> WantedLock:
+    kind = _TYPES_READ.get(sent.type)
+    operation = _OPERATIONS_READ.get(ttypes.DataOperationType.UNSET if sent.operationType is None else sent.operationType)
+    if kind is None or operation is None or not sent.dbname:
+        raise InvalidRequestError(f"A lock component needs a known type, operation and a database name: {sent}")
+    # The level that clients send is ignored, as Hive does: what is named is what is locked.
+    table = _text(sent.tablename).lower()
+    partition = canonical(_text(sent.partitionname)) if table else ""
+    return WantedLock(type=kind, object=LockObject(*database_name(_text(sent.dbname)), table, partition), operation=operation,
+                      is_transactional=bool(sent.isTransactional),
+                      is_dynamic_partition_write=bool(sent.isDynamicPartitionWrite))
+
+
+def _text(sent: str | None) -> str:
+    if sent and "\0" in sent:
+        raise InvalidRequestError("A lock request contains a text with a NUL character, which cannot be stored.")
+    return sent or ""
+
+
+def _answer(call: Call, answer: LockResult | Exception) -> Answer:
+    if isinstance(answer, Exception):
+        return answer
+    call.log(lock_id=answer.lock_id, lock_state=answer.state.value)
+    return ttypes.LockResponse(lockid=answer.lock_id, state=_STATES[answer.state], errorMessage=answer.message)
+
+
+def _element(row: LockRow) -> ttypes.ShowLocksResponseElement:
+    lock = row.lock
+    blocked_by = row.blocker if lock.state is LockState.WAITING and row.blocker else (None, None)
+    return ttypes.ShowLocksResponseElement(
+        lockid=lock.ext_id, lockIdInternal=lock.int_id, dbname=lock.object.db, tablename=lock.object.table or None,
+        partname=lock.object.partition or None, state=_STATES[lock.state], type=_TYPES[lock.type], txnid=lock.txn_id,
+        lastheartbeat=_millis(row.last_heartbeat_at) or 0, acquiredat=_millis(row.acquired_at), user=lock.user,
+        hostname=lock.host, heartbeatCount=row.heartbeat_count, agentInfo=row.agent_info,
+        blockedByExtId=blocked_by[0], blockedByIntId=blocked_by[1])
+
+
+def _millis(instant: datetime | None) -> int | None:
+    return None if instant is None else int(instant.timestamp() * 1000)
