@@ -1,0 +1,51 @@
+"""Locations: one spelling for each directory, and what lies below what.
+
+A stored location is what Hadoop's Path prints: no trailing and no doubled slash, ``file:/x`` for the local disk, always
+with the scheme (and authority) of a file system. Source: catalog.md §0.2 N8.
+"""
+
+import re
+
+from metastore.errors import MetaError
+
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(?:(//[^/]*))?(.*)", re.DOTALL)
+_SLASHES = re.compile(r"/{2,}")
+
+
+def qualified(location: str, root: str) -> str:
+    """The stored spelling of ``location``; one without a scheme is on the file system of ``root``."""
+    found = _SCHEME.fullmatch(location)
+    if found is None:
+        if not location.startswith("/"):
+            raise MetaError(f"{location!r} is not a location: it must be an absolute path or a URI with a scheme")
+        return qualified(file_system(root) + location, root)
+    scheme, authority, path = found[1], found[2] or "", found[3]
+    if not path.startswith("/"):
+        if path or not authority:
+            raise MetaError(f"{location!r} is not a location: the path after the scheme must begin with a slash")
+        path = "/"
+    path = _SLASHES.sub("/", path)
+    if len(path) > 1:
+        path = path.rstrip("/")
+    if authority == "//":
+        authority = ""
+    return f"{scheme}:{authority}{path}"
+
+
+def file_system(location: str) -> str:
+    """Scheme and authority: ``file:``, ``hdfs://name:8020``; a bare path is on the local disk."""
+    found = _SCHEME.fullmatch(location)
+    if found is None:
+        return "file:"
+    authority = found[2] or ""
+    return f"{found[1]}:{'' if authority == '//' else authority}"
+
+
+def is_below(location: str, directory: str) -> bool:
+    """Whether a stored location is the directory or lies inside it."""
+    return location == directory or location.startswith(directory.rstrip("/") + "/")
+
+
+def child(directory: str, name: str) -> str:
+    """A name directly below a directory."""
+    return f"{directory.rstrip('/')}/{name}"

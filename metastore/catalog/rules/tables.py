@@ -1,0 +1,185 @@
+"""Tables as they are stored: what a new one is completed with and what an altered one may change.
+
+Source: catalog.md §4.1, §4.6; clients.md §4.1, §4.3 for texts that clients parse.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from metastore.catalog.model import USER, Database, Parameters, Table, TableType
+from metastore.catalog.rules import column_types, descriptors, locations, transactional
+from metastore.catalog.rules.names import directory_name, is_object_name
+from metastore.errors import InvalidObjectError, InvalidOperationError, MetaError
+from metastore.ids import DEFAULT_CATALOG
+
+EXTERNAL = "EXTERNAL"
+DDL_TIME = "transient_lastDdlTime"
+STATS_ACCURATE = "COLUMN_STATS_ACCURATE"
+# Instructions that clients leave among the parameters.
+_CONSUMED = {"DO_NOT_UPDATE_STATS"}
+_CONSUMED_ON_CREATE = _CONSUMED | {"created_with_ctas", "created_with_ctlt"}
+_EXPECTED_KEY, _EXPECTED_VALUE = "expected_parameter_key", "expected_parameter_value"
+
+
+def is_true(text: str | None) -> bool:
+    """How Hive reads a parameter that is a switch."""
+    return text is not None and text.lower() == "true"
+
+
+def is_view(table: Table) -> bool:
+    """Whether there is no data behind the table."""
+    return table.type == TableType.VIEW
+
+
+def data_is_deletable(table: Table) -> bool:
+    """Whether dropping the table may remove its directory."""
+    if table.type == TableType.EXTERNAL:
+        return is_true(table.parameters.get("external.table.purge"))
+    return not is_view(table)
+
+
+def follows_its_name(table: Table) -> bool:
+    """Whether the directory is the table's own and is renamed with it, if it is where the name puts it."""
+    if table.parameters.get("table_type", "").upper() == "ICEBERG" or is_view(table):
+        return False
+    return table.type != TableType.EXTERNAL or is_true(table.parameters.get("TRANSLATED_TO_EXTERNAL"))
+
+
+def default_location(table: Table, database: Database) -> str | None:
+    """Where a table goes that names no location."""
+    if is_view(table):
+        return None
+    managed = table.type != TableType.EXTERNAL and database.managed_location
+    return locations.child(managed or database.location, directory_name(table.name.table))
+
+
+def new_table(draft: Table, context: Mapping[str, str], now: int) -> Table:
+    """The table to store for a client's request; its location may still be absent.
+
+    Raises: InvalidObjectError, MetaError.
+    """
+    if not is_object_name(draft.name.table, slash=True):
+        raise InvalidObjectError(f"{draft.name.table} is not a valid object name")
+    table = _typed(_normalised(draft))
+    column_types.require_known(table.sd["cols"], table.partition_keys)
+    _require_distinct_columns(table)
+    _require_consistent_skew(table)
+    parameters = {key: value for key, value in table.parameters.items() if key not in _CONSUMED_ON_CREATE}
+    if context.get("STATS_GENERATED") != "TASK":
+        parameters.pop(STATS_ACCURATE, None)
+    if parameters.get(DDL_TIME) in (None, "0"):
+        parameters[DDL_TIME] = str(now)
+    table = replace(table, parameters=parameters, create_time=now, owner_type=table.owner_type or USER)
+    return transactional.validated_new(table) if table.name.catalog == DEFAULT_CATALOG else table
+
+
+def altered_table(old: Table, draft: Table, context: Mapping[str, str], now: int, *, check_types: bool = True) -> Table:
+    """The table to store when a client replaces ``old`` by ``draft``. Raises: InvalidOperationError, MetaError."""
+    if draft.name.catalog != old.name.catalog:
+        raise InvalidOperationError(f"{old.name} cannot move to the catalog {draft.name.catalog}")
+    if not is_object_name(draft.name.table, slash=True):
+        raise InvalidOperationError(f"{draft.name.table} is not a valid object name")
+    require_expected_parameter(old, draft.parameters, context)
+    table = _typed(_normalised(draft))
+    _require_alterable(old, table, context, check_types=check_types)
+    parameters = {key: value for key, value in table.parameters.items() if key not in _CONSUMED}
+    parameters.setdefault(DDL_TIME, str(now))
+    table = replace(
+        table, id=old.id, parameters=parameters, create_time=old.create_time, creation_metadata=old.creation_metadata,
+        owner_type=table.owner_type or old.owner_type, write_id=table.write_id if table.write_id > 0 else old.write_id)
+    return transactional.validated_altered(old, table) if old.name.catalog == DEFAULT_CATALOG else table
+
+
+def require_expected_parameter(old: Table, new: Parameters, context: Mapping[str, str]) -> None:
+    """Iceberg's compare-and-set: clients look for these very sentences."""
+    key = context.get(_EXPECTED_KEY)
+    if key is None or _EXPECTED_VALUE not in context:
+        return
+    if new.get(key) is None:
+        raise MetaError(f"New value for expected key {key} is not set")
+    current, expected = old.parameters.get(key), context[_EXPECTED_VALUE]
+    if current != expected:
+        raise MetaError(f"The table has been modified. The parameter value for key '{key}' is "
+                        f"'{'null' if current is None else current}'. The expected was value was '{expected}'")
+
+
+def new_location(old: Table, altered: Table, old_database: Database, new_database: Database) -> str | None:
+    """Where a renamed table's directory moves to; None if it stays.
+
+    Moves when the directory belongs to the name, lies where the old name puts it, and the client left it alone.
+    """
+    if altered.name == old.name or not follows_its_name(old) or old.location is None:
+        return None
+    if altered.location not in (None, "", old.location):
+        return None
+    if old.location != default_location(old, old_database):
+        return None
+    return default_location(altered, new_database)
+
+
+def with_location(table: Table, location: str | None) -> Table:
+    """The table somewhere else."""
+    sd = {name: value for name, value in table.sd.items() if name != "location"}
+    return replace(table, sd=descriptors.with_location(sd, location))
+
+
+def changed_columns(old: Table, new: Table) -> list[str]:
+    """Columns whose statistics no longer hold: removed, renamed, or of another type."""
+    now = {column["name"]: column["type"] for column in new.sd["cols"]}
+    return [column["name"] for column in old.sd["cols"] if now.get(column["name"]) != column["type"]]
+
+
+def _normalised(draft: Table) -> Table:
+    return replace(draft, sd=descriptors.normalised(draft.sd), partition_keys=descriptors.columns(draft.partition_keys),
+                   type=draft.type or (TableType.VIEW if draft.view_original_text else TableType.MANAGED))
+
+
+def _typed(table: Table) -> Table:
+    """Hive trusts the parameter EXTERNAL, not the type, between managed and external."""
+    external = is_true(table.parameters.get(EXTERNAL))
+    if table.type == TableType.MANAGED and external:
+        return replace(table, type=TableType.EXTERNAL)
+    if table.type == TableType.EXTERNAL and not external:
+        return replace(table, type=TableType.MANAGED)
+    return table
+
+
+def _require_distinct_columns(table: Table) -> None:
+    seen: set[str] = set()
+    for name in [*(column["name"] for column in table.sd["cols"]), *table.partition_key_names]:
+        if name in seen:
+            raise InvalidObjectError(f"{table.name} has the column {name} twice")
+        seen.add(name)
+
+
+def _require_consistent_skew(table: Table) -> None:
+    skewed, names = table.sd["skewedInfo"]["skewedColNames"], {column["name"] for column in table.sd["cols"]}
+    unknown = [name for name in skewed if name not in names]
+    if unknown:
+        raise InvalidObjectError(f"Skewed columns of {table.name} are not among its columns: {', '.join(unknown)}")
+    if len(set(skewed)) != len(skewed):
+        raise InvalidObjectError(f"Skewed columns of {table.name} are named twice: {', '.join(skewed)}")
+    for values in table.sd["skewedInfo"]["skewedColValues"]:
+        if len(values) != len(skewed):
+            raise InvalidObjectError(f"{table.name}: {len(values)} skewed values for {len(skewed)} skewed columns")
+
+
+def _require_alterable(old: Table, new: Table, context: Mapping[str, str], *, check_types: bool) -> None:
+    columns = new.sd["cols"]
+    try:
+        column_types.require_known(columns, new.partition_keys)
+    except InvalidObjectError as error:
+        raise InvalidOperationError(str(error)) from error
+    names = {column["name"] for column in columns}
+    unknown = [name for name in new.sd["bucketCols"] if name not in names]
+    if unknown and columns:
+        raise InvalidOperationError(f"Bucket columns of {new.name} are not among its columns: {', '.join(unknown)}")
+    if is_view(new):
+        return
+    same_keys = old.partition_key_names == new.partition_key_names
+    if not same_keys and not is_true(context.get("allow_partition_key_change")):
+        raise InvalidOperationError("partition keys can not be changed.")
+    incompatible = column_types.incompatible_columns(old.sd["cols"], columns) if check_types and not is_view(old) else []
+    if incompatible:
+        raise InvalidOperationError("The following columns have types incompatible with the existing columns in their "
+                                    f"respective positions : {','.join(incompatible)}")

@@ -1,0 +1,107 @@
+"""Transactional tables: what ``transactional`` and ``transactional_properties`` may be set to, and when.
+
+Holds for the default catalog only. Source: catalog.md §4.4 (V1-V11).
+"""
+
+import re
+from collections.abc import Iterable
+from dataclasses import replace
+
+from metastore.catalog.model import Parameters, Table, TableType
+from metastore.errors import MetaError
+
+TRANSACTIONAL = "transactional"
+PROPERTIES = "transactional_properties"
+INSERT_ONLY = "insert_only"
+# A converted table's files count as written by ids below this one (Hive: RemoteOperations of the original files).
+CONVERSION_SEED = 10_000_000
+
+_ACID_INPUT = "org.apache.hadoop.hive.ql.io.orc.OrcInputFormat"
+_ACID_OUTPUT = "org.apache.hadoop.hive.ql.io.orc.OrcOutputFormat"
+_ORIGINAL_FILE = re.compile(r"[0-9]+_[0-9]+(_copy_[0-9]+)?")
+
+
+def is_transactional(parameters: Parameters) -> bool:
+    """Whether a stored table takes part in transactions."""
+    return parameters.get(TRANSACTIONAL, "").lower() == "true"
+
+
+def is_insert_only(parameters: Parameters) -> bool:
+    """Whether a stored table is transactional without row-level changes."""
+    return is_transactional(parameters) and parameters.get(PROPERTIES, "").lower() == INSERT_ONLY
+
+
+def is_full_acid(parameters: Parameters) -> bool:
+    """Whether a stored table's rows can be updated and deleted."""
+    return is_transactional(parameters) and not is_insert_only(parameters)
+
+
+def validated_new(table: Table) -> Table:
+    """The table to create, with its transactional parameters in their stored spelling. Raises: MetaError."""
+    wanted, parameters = _taken_out(table.parameters)
+    if wanted is None or wanted.lower() == "false":
+        return replace(table, parameters=parameters)
+    return _made_transactional(replace(table, parameters=parameters), wanted)
+
+
+def validated_altered(old: Table, new: Table) -> Table:
+    """The table as altered, likewise. Raises: MetaError where the change is not allowed."""
+    if not new.parameters:
+        return new
+    wanted, parameters = _taken_out(new.parameters)
+    new = replace(new, parameters=parameters)
+    if is_transactional(old.parameters):
+        if wanted is None or wanted.lower() != "true":
+            if is_insert_only(old.parameters):
+                return new
+            raise MetaError(f"{old.name}: TBLPROPERTIES with 'transactional'='true' cannot be unset")
+        if new.type == TableType.EXTERNAL:
+            raise MetaError(f"{old.name} cannot become an external table because it is transactional")
+        before, after = old.parameters.get(PROPERTIES), parameters.get(PROPERTIES)
+        if after is not None and after.lower() != before and not is_insert_only(old.parameters):
+            raise MetaError(f"{old.name}: TBLPROPERTIES with 'transactional_properties' cannot be altered after the "
+                            "table is created")
+        kept = after.lower() if after is not None else before
+        return replace(new, parameters={**parameters, TRANSACTIONAL: "true"} | ({PROPERTIES: kept} if kept else {}))
+    if wanted is None or wanted.lower() == "false":
+        return new
+    return _made_transactional(new, wanted)
+
+
+def is_conversion(old: Table, new: Table) -> bool:
+    """Whether the change makes a plain table transactional."""
+    return is_transactional(new.parameters) and not is_transactional(old.parameters)
+
+
+def foreign_file(paths: Iterable[str]) -> str | None:
+    """The first data file that is not named as Hive's own writers do, so that it has no place in a bucket."""
+    for path in paths:
+        *directories, name = path.split("/")
+        hidden = any(part.startswith(("_", ".")) for part in (*directories, name))
+        if not hidden and not _ORIGINAL_FILE.fullmatch(name):
+            return path
+    return None
+
+
+def _taken_out(parameters: Parameters) -> tuple[str | None, Parameters]:
+    """The value under ``transactional`` in whatever case, and the other parameters."""
+    wanted = next((value for key, value in parameters.items() if key.lower() == TRANSACTIONAL), None)
+    return wanted, {key: value for key, value in parameters.items() if key.lower() != TRANSACTIONAL}
+
+
+def _made_transactional(table: Table, wanted: str) -> Table:
+    if wanted.lower() != "true":
+        raise MetaError(f"{table.name}: 'transactional' may only have value 'true', not {wanted!r}")
+    if table.type == TableType.EXTERNAL:
+        raise MetaError(f"{table.name} cannot be declared transactional because it's an external table")
+    properties = table.parameters.get(PROPERTIES, "default").lower()
+    if properties not in ("default", INSERT_ONLY):
+        raise MetaError(f"Invalid transactional properties specified for {table.name}: {properties!r}; "
+                        "allowed are 'default' and 'insert_only'")
+    if properties == "default":
+        formats = (table.sd.get("inputFormat"), table.sd.get("outputFormat"))
+        if formats != (_ACID_INPUT, _ACID_OUTPUT):
+            raise MetaError(f"{table.name}: the table must be stored using an ACID compliant format (such as ORC)")
+        if table.sd["sortCols"]:
+            raise MetaError(f"{table.name}: ACID tables cannot be sorted (SORTED BY)")
+    return replace(table, parameters={**table.parameters, TRANSACTIONAL: "true", PROPERTIES: properties})

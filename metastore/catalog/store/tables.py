@@ -1,0 +1,143 @@
+"""Rows of ``tables``, and the set-based changes that a table's alteration makes to its partitions.
+
+A table's row is locked FOR UPDATE by whoever alters or drops it (Iceberg's compare-and-set rests on this); readers never
+wait. Reads by name use the unique index on (catalog, db, name).
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from psycopg2.errors import ForeignKeyViolation, UniqueViolation
+
+from metastore.catalog.model import Json, Table, TableMeta
+from metastore.catalog.rules import descriptors
+from metastore.catalog.store.jsonb import to_json
+from metastore.db.engine import PgTx, Row
+from metastore.errors import InvalidObjectError, InvalidOperationError
+from metastore.ids import DatabaseName, TableName
+
+_COLUMNS = ("catalog, db, name, type, owner, owner_type, create_time, last_access_time, retention, location, sd, "
+            "partition_keys, parameters, view_original_text, view_expanded_text, rewrite_enabled, creation_metadata, "
+            "write_id, id")
+SELECT_TABLE = f"SELECT {_COLUMNS} FROM tables WHERE catalog = %s AND db = %s AND name = %s"
+SELECT_TABLES = f"SELECT {_COLUMNS} FROM tables WHERE catalog = %s AND db = %s AND name = ANY(%s) ORDER BY name"
+SELECT_MATCHING_TABLES = f"SELECT {_COLUMNS} FROM tables WHERE catalog = %s AND db = %s AND name ~ %s ORDER BY name"
+SELECT_TABLE_NAMES = ("SELECT name FROM tables WHERE catalog = %s AND db = %s AND (%s::text IS NULL OR name ~ %s) "
+                      "AND (%s::text IS NULL OR type = %s) ORDER BY name")
+SELECT_TABLE_METAS = ("SELECT catalog, db, name, type, parameters ->> 'comment' FROM tables WHERE catalog = %s "
+                      "AND (%s::text IS NULL OR db ~ %s) AND (%s::text IS NULL OR name ~ %s) "
+                      "AND (%s::text[] IS NULL OR type = ANY(%s::text[])) ORDER BY db, name")
+
+
+def table_of(row: Row) -> Table:
+    """The table that a row of ``SELECT_TABLE`` holds."""
+    (catalog, db, name, kind, owner, owner_type, created, accessed, retention, location, sd, keys, parameters, original,
+     expanded, rewrite, creation, write_id, row_id) = row
+    return Table(TableName(catalog, db, name), descriptors.with_location(sd, location), kind, owner, owner_type, created,
+                 accessed, retention, keys, parameters, original, expanded, rewrite, creation, write_id, row_id)
+
+
+def table_meta_of(row: Row) -> TableMeta:
+    """The line of a table list that a row of ``SELECT_TABLE_METAS`` holds."""
+    return TableMeta(TableName(*row[:3]), *row[3:])
+
+
+def select_table(pg: PgTx, name: TableName) -> Table | None:
+    """The table as this PostgreSQL transaction sees it."""
+    rows = pg.sql(SELECT_TABLE, name)
+    return table_of(rows[0]) if rows else None
+
+
+def lock_table(pg: PgTx, name: TableName, *, share: bool = False) -> Table | None:
+    """The table, held until COMMIT: against every change, or (``share``) only against alteration and removal."""
+    rows = pg.sql(f"{SELECT_TABLE} FOR {'SHARE' if share else 'UPDATE'}", name)
+    return table_of(rows[0]) if rows else None
+
+
+def lock_tables_of(pg: PgTx, database: DatabaseName) -> list[Table]:
+    """Every table of a database, each held against every change."""
+    return [table_of(row) for row in pg.sql(
+        f"SELECT {_COLUMNS} FROM tables WHERE catalog = %s AND db = %s ORDER BY name FOR UPDATE", database)]
+
+
+def insert_table(pg: PgTx, table: Table) -> bool:
+    """Add a table; False if the name is taken. Raises: InvalidObjectError without the database."""
+    values = _values(table)
+    try:
+        return bool(pg.sql(
+            f"INSERT INTO tables ({', '.join(values)}, create_time, creation_metadata) "
+            f"VALUES ({', '.join(['%s'] * len(values))}, %s, %s) ON CONFLICT (catalog, db, name) DO NOTHING RETURNING id",
+            (*values.values(), table.create_time,
+             None if table.creation_metadata is None else to_json(table.creation_metadata))))
+    except ForeignKeyViolation as error:
+        raise InvalidObjectError(f"Database {table.name.database} does not exist") from error
+
+
+def update_table(pg: PgTx, table: Table) -> None:
+    """Overwrite a table that is locked, its name included. Raises: InvalidOperationError if that name cannot be."""
+    values = _values(table)
+    assignments = ", ".join(f"{column} = %s" for column in values)
+    try:
+        pg.sql(f"UPDATE tables SET {assignments} WHERE id = %s", (*values.values(), table.id))
+    except UniqueViolation as error:
+        raise InvalidOperationError(f"new table {table.name} already exists") from error
+    except ForeignKeyViolation as error:
+        raise InvalidOperationError(f"Unable to rename to {table.name}: Database {table.name.db} doesn't exist.") from error
+
+
+def is_taken(pg: PgTx, name: TableName) -> bool:
+    """Whether a table or view has the name."""
+    return bool(pg.sql("SELECT 1 FROM tables WHERE catalog = %s AND db = %s AND name = %s", name))
+
+
+def delete_table(pg: PgTx, table: Table) -> None:
+    """Remove a table with its partitions and statistics."""
+    pg.sql("DELETE FROM tables WHERE id = %s", (table.id,))
+
+
+def select_partition_locations(pg: PgTx, table: Table, *, outside: bool = False) -> list[str]:
+    """Where the table's partitions are; ``outside``: only those that are not below the table."""
+    rows = pg.sql("SELECT location FROM partitions WHERE table_id = %s AND location IS NOT NULL "
+                  "AND NOT (%s AND starts_with(location, %s)) ORDER BY name",
+                  (table.id, outside, f"{table.location}/"))
+    return [location for (location,) in rows]
+
+
+def update_partition_locations(pg: PgTx, table: Table, old_root: str, new_root: str) -> None:
+    """Follow a table's directory: partitions below the old one are now below the new one."""
+    pg.sql("UPDATE partitions SET location = %s || substr(location, %s) WHERE table_id = %s AND starts_with(location, %s)",
+           (new_root, len(old_root) + 1, table.id, f"{old_root}/"))
+
+
+def update_partition_columns(pg: PgTx, table: Table, columns: list[Json]) -> None:
+    """Give every partition the same columns (CASCADE): one new descriptor for each distinct one."""
+    for digest, sd in pg.sql("SELECT digest, sd FROM partition_descriptors WHERE table_id = %s", (table.id,)):
+        changed = {**sd, "cols": columns}
+        new_digest = descriptors.digest(changed)
+        if new_digest == digest:
+            continue
+        pg.sql("INSERT INTO partition_descriptors (table_id, digest, sd) VALUES (%s, %s, %s) ON CONFLICT DO NOTHING; "
+               "UPDATE partitions SET digest = %s WHERE table_id = %s AND digest = %s; "
+               "DELETE FROM partition_descriptors WHERE table_id = %s AND digest = %s",
+               (table.id, new_digest, to_json(changed), new_digest, table.id, digest, table.id, digest))
+
+
+def select_materialized_views_on(pg: PgTx, tables: Sequence[TableName]) -> list[tuple[TableName, str]]:
+    """Pairs of a materialized view and the name of one of ``tables`` that feeds it."""
+    rows = pg.sql("SELECT t.catalog, t.db, t.name, used FROM tables t, "
+                  "jsonb_array_elements_text(t.creation_metadata -> 'tablesUsed') AS used "
+                  "WHERE t.creation_metadata IS NOT NULL AND lower(used) = ANY(%s) ORDER BY 1, 2, 3",
+                  ([f"{name.db}.{name.table}" for name in tables],))
+    return [(TableName(*row[:3]), row[3]) for row in rows]
+
+
+def _values(table: Table) -> dict[str, Any]:
+    """Column by column, what both INSERT and UPDATE write."""
+    catalog, db, name = table.name
+    location, sd = descriptors.split_location(table.sd)
+    return {"catalog": catalog, "db": db, "name": name, "type": table.type, "owner": table.owner,
+            "owner_type": table.owner_type, "last_access_time": table.last_access_time, "retention": table.retention,
+            "location": location, "sd": to_json(sd), "partition_keys": to_json(table.partition_keys),
+            "parameters": to_json(table.parameters), "view_original_text": table.view_original_text,
+            "view_expanded_text": table.view_expanded_text, "rewrite_enabled": table.rewrite_enabled,
+            "write_id": table.write_id}
