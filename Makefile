@@ -1,0 +1,71 @@
+# The project's commands; `make` alone lists them.
+.DEFAULT_GOAL := help
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+
+bin := .venv/bin
+WORKERS ?= 2
+# Options for pytest, for example: make test-fast ARGS="-k locks"
+ARGS ?=
+pytest := $(bin)/python -m pytest -n $(WORKERS) --dist worksteal $(ARGS)
+
+.PHONY: help setup run demo test test-fast test-cov lint fmt types layers idl idl-check docs docs-check bench lock clean
+
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: ## Prepare .venv (and Java 17 where allowed); does nothing when nothing changed
+	@bash tools/setup.sh
+
+run: setup ## Serve on Thrift 9083 and HTTP 9084 with an embedded PostgreSQL and a warehouse in .data/
+	@exec $(bin)/metastore serve --data-dir .data $(ARGS)
+
+demo: setup ## The tour on real data, with a server of its own; exits 0 only if every check holds
+	@$(bin)/python -m tests.demo.tour $(ARGS)
+
+test: setup lint types layers idl-check docs-check test-cov ## Everything that CI runs
+
+test-fast: setup ## Unit tests and scripts on the model: seconds, no database, no Java
+	@$(pytest) tests/unit $(wildcard tests/model) -m "not spark"
+
+# One pytest run, so that its closing line counts every test; then the decisions must be covered to the last branch.
+test-cov: setup
+	@$(bin)/coverage erase
+	@$(bin)/python -m pytest -n $(WORKERS) --dist worksteal --cov=metastore --cov-branch --cov-report= -m "not robustness" $(ARGS)
+	@$(bin)/coverage report --skip-covered --fail-under=90 --show-missing > .coverage-report.txt || { tail -60 .coverage-report.txt; exit 1; }
+	@tail -2 .coverage-report.txt
+	@$(bin)/coverage report --include='metastore/*/rules.py,metastore/*/rules/*,metastore/acid/*' --fail-under=100
+
+lint: setup ## ruff
+	@$(bin)/ruff check .
+
+fmt: setup ## Let ruff repair what it can
+	@$(bin)/ruff check --fix .
+
+types: setup ## mypy, strict
+	@$(bin)/mypy metastore migrations
+
+layers: setup ## import-linter: who may import whom
+	@$(bin)/lint-imports --no-cache --verbose >.layers.txt 2>&1 || { cat .layers.txt; exit 1; }
+	@grep -E '^Contracts:' .layers.txt
+
+idl: setup ## Regenerate metastore/thrift_gen from thrift_idl/
+	@bash tools/idl.sh
+
+idl-check: setup
+	@bash tools/idl.sh --check
+
+docs: setup ## Write the generated pages of docs/reference anew
+	@$(bin)/python -m tests.docs.reference
+
+docs-check: setup
+	@$(bin)/python -m tests.docs.reference --check
+
+bench: setup ## The benchmarks, beside their peers
+	@$(bin)/python -m benchmarks $(ARGS)
+
+lock: ## Write constraints.txt anew with the newest versions that pyproject.toml allows
+	@bash tools/lock.sh
+
+clean: ## Remove .venv and the caches; .data/ stays
+	@rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage* .layers.txt build dist *.egg-info

@@ -1,0 +1,48 @@
+#!/usr/bin/env bash
+# Make .venv what pyproject.toml and constraints.txt say, and see to Java. Does nothing when nothing changed.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+say() { printf 'setup: %s\n' "$*" >&2; }
+as_root() { [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; }
+
+python=${PYTHON:-python3}
+if ! command -v "$python" >/dev/null || ! "$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))'; then
+  say "Python 3.11 or newer is needed and '$python' is not one. Install it, or name one: make setup PYTHON=python3.12"
+  exit 1
+fi
+
+stamp=.venv/.setup-stamp
+wanted=$(cat pyproject.toml constraints.txt tools/setup.sh | sha256sum | cut -d' ' -f1)
+if [ "$(cat "$stamp" 2>/dev/null)" != "$wanted" ]; then
+  if [ ! -x .venv/bin/python ] && ! "$python" -m venv .venv 2>/dev/null; then
+    rm -rf .venv
+    if ! as_root; then
+      say "Python's venv module is missing (Debian and Ubuntu: apt-get install python3-venv)."
+      exit 1
+    fi
+    say "installing python3-venv"
+    apt-get update -qq && apt-get install -y -qq python3-venv >/dev/null
+    "$python" -m venv .venv
+  fi
+  say "installing the packages into .venv (about a minute and a half)"
+  PIP_CONSTRAINT="" .venv/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+  printf '%s' "$wanted" >"$stamp"
+  say "done"
+fi
+
+# Spark needs Java 17 or newer; everything else runs without it.
+java=java
+[ -n "${JAVA_HOME:-}" ] && [ -x "$JAVA_HOME/bin/java" ] && java="$JAVA_HOME/bin/java"
+major=$("$java" -version 2>&1 | sed -nE 's/.*version "([0-9]+).*/\1/p' | head -1 || true)
+if [ "${major:-0}" -lt 17 ]; then
+  if as_root; then
+    say "installing Java 17 (found: ${major:-none}), which Spark needs"
+    if ! { apt-get update -qq && apt-get install -y -qq openjdk-17-jre-headless >/dev/null; }; then
+      say "Java 17 could not be installed with apt-get. The server runs without it; reading, writing and compacting tables does not."
+    fi
+  else
+    say "Java 17 is missing (found: ${major:-none}). The server runs without it; reading, writing and compacting tables with"
+    say "Spark does not. Install a Java 17 runtime (Debian and Ubuntu: apt-get install openjdk-17-jre-headless)."
+  fi
+fi
