@@ -1,0 +1,251 @@
+"""What a compaction request may become, who stands in its way, when it is tried again and when it is forgotten.
+
+Rule: a request moves only along ``TRANSITIONS``; while it is queued it is initiated, working or ready for cleaning,
+after that it is history. At most one request of a table or partition is initiated or working.
+Source: Hive's CompactionState, CompactionTxnHandler, CompactionHouseKeeper (docs/explanation/compaction.md).
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import NamedTuple
+
+from metastore.errors import InvalidRequestError
+from metastore.ids import TableName
+
+
+class CompactionState(StrEnum):
+    """States, as stored; ``code`` and ``display`` are Hive's."""
+
+    INITIATED = "initiated"
+    WORKING = "working"
+    READY_FOR_CLEANING = "ready_for_cleaning"
+    FAILED = "failed"
+    SUCCEEDED = "succeeded"
+    DID_NOT_INITIATE = "did_not_initiate"
+    REFUSED = "refused"
+    ABORTED = "aborted"
+
+    @property
+    def code(self) -> str:
+        """The letter that Hive stores and puts into CompactionInfoStruct."""
+        return _STATE_CODES[self]
+
+    @property
+    def display(self) -> str:
+        """The words of SHOW COMPACTIONS."""
+        return self.value.replace("_", " ")
+
+    @classmethod
+    def parse(cls, text: str) -> "CompactionState":
+        """Read a letter or the words of SHOW COMPACTIONS, in any case.
+
+        Raises: InvalidRequestError.
+        """
+        wanted = text.strip().lower()
+        for state in cls:
+            if wanted in (state.code, state.display, state.value):
+                return state
+        raise InvalidRequestError(f"No compaction state {text!r}: use one of {', '.join(s.display for s in cls)}")
+
+
+class CompactionType(StrEnum):
+    """Kinds of compaction, as stored; ``number`` is the wire's."""
+
+    MINOR = "minor"
+    MAJOR = "major"
+    REBALANCE = "rebalance"
+    ABORT_TXN_CLEANUP = "abort_txn_cleanup"
+
+    @property
+    def number(self) -> int:
+        """The value of the Thrift enum."""
+        return _TYPE_NUMBERS[self]
+
+    @classmethod
+    def of_number(cls, number: int) -> "CompactionType":
+        """The kind behind a Thrift enum value.
+
+        Raises: InvalidRequestError.
+        """
+        for kind, known in _TYPE_NUMBERS.items():
+            if number == known:
+                return kind
+        raise InvalidRequestError(f"No compaction type {number}: this service does minor, major and rebalance")
+
+
+_S = CompactionState
+_STATE_CODES = {_S.INITIATED: "i", _S.WORKING: "w", _S.READY_FOR_CLEANING: "r", _S.FAILED: "f", _S.SUCCEEDED: "s",
+                _S.DID_NOT_INITIATE: "a", _S.REFUSED: "c", _S.ABORTED: "x"}
+_TYPE_NUMBERS = {CompactionType.MINOR: 1, CompactionType.MAJOR: 2, CompactionType.REBALANCE: 3,
+                 CompactionType.ABORT_TXN_CLEANUP: 4}
+
+QUEUED = frozenset({_S.INITIATED, _S.WORKING, _S.READY_FOR_CLEANING})
+ACTIVE = frozenset({_S.INITIATED, _S.WORKING})
+OLD_CLIENT_TYPES = frozenset({CompactionType.MINOR, CompactionType.MAJOR})
+"""The types that Hive 2.3 and 3.1 clients know; another number fails their whole SHOW COMPACTIONS."""
+
+TRANSITIONS: dict[CompactionState | None, frozenset[CompactionState]] = {
+    None: frozenset({_S.INITIATED, _S.READY_FOR_CLEANING, _S.DID_NOT_INITIATE, _S.REFUSED}),
+    _S.INITIATED: frozenset({_S.WORKING, _S.ABORTED}),
+    _S.WORKING: frozenset({_S.INITIATED, _S.WORKING, _S.READY_FOR_CLEANING, _S.FAILED, _S.REFUSED}),
+    _S.READY_FOR_CLEANING: frozenset({_S.READY_FOR_CLEANING, _S.SUCCEEDED, _S.REFUSED, _S.FAILED}),
+}
+
+NO_CLEANUP = "no_cleanup"
+
+
+class Entity(NamedTuple):
+    """What is compacted: an unpartitioned table (partition "") or one partition."""
+
+    table: TableName
+    partition: str = ""
+
+    def __str__(self) -> str:
+        """``db.table`` or ``db.table/part=1``."""
+        return f"{self.table}/{self.partition}" if self.partition else str(self.table)
+
+
+@dataclass(frozen=True)
+class Compaction:
+    """A request, queued or in the history."""
+
+    id: int
+    entity: Entity
+    state: CompactionState
+    type: CompactionType
+    properties: dict[str, str]
+    pool: str | None
+    number_of_buckets: int | None
+    order_by: str | None
+    worker_id: str | None
+    worker_version: str | None
+    initiator_id: str | None
+    initiator_version: str | None
+    run_as: str | None
+    enqueued_at: datetime
+    started_at: datetime | None = None
+    ended_at: datetime | None = None
+    cleaner_started_at: datetime | None = None
+    highest_write_id: int | None = None
+    txn_id: int | None = None
+    next_txn_id: int | None = None
+    committed_at: datetime | None = None
+    hadoop_job_id: str | None = None
+    error_message: str | None = None
+    attempt: int = 0
+    heartbeat_at: datetime | None = None
+    failures: int = 0
+    not_before: datetime | None = None
+
+
+class Claim(NamedTuple):
+    """The right to work on a request; every later write of the worker repeats it. ``attempt`` None: a remote worker,
+    which knows only the request's id and its own name.
+    """
+
+    id: int
+    worker_id: str | None
+    attempt: int | None = None
+
+
+def may_become(before: CompactionState | None, after: CompactionState) -> bool:
+    """Whether a request may go from one state to another; None is "not there yet"."""
+    return after in TRANSITIONS.get(before, frozenset())
+
+
+def is_active_duplicate(existing: Compaction, current_write_id: int) -> bool:
+    """Whether a new request would repeat one: waiting, running, or finished with nothing written since."""
+    return existing.state in ACTIVE or (
+        existing.state is CompactionState.READY_FOR_CLEANING
+        and existing.type is not CompactionType.ABORT_TXN_CLEANUP
+        and existing.highest_write_id == current_write_id)
+
+
+def is_stopped_by_failures(newest_first: Iterable[Compaction], threshold: int, retry_after: timedelta,
+                           now: datetime) -> bool:
+    """Whether the Initiator must leave a table or partition alone: its last ``threshold`` compactions all failed.
+
+    It is tried again once the newest failed request is older than ``retry_after``; zero or less means never.
+    """
+    ended = [one for one in newest_first if one.state in (CompactionState.SUCCEEDED, CompactionState.FAILED)]
+    latest = ended[:threshold]
+    if len(latest) < threshold or any(one.state is not CompactionState.FAILED for one in latest):
+        return False
+    return not (retry_after > timedelta(0) and latest[0].enqueued_at + retry_after < now)
+
+
+def is_claim_dead(claimed: Compaction, now: datetime, lease: timedelta, worker_timeout: timedelta,
+                  txn_state: str | None) -> str | None:
+    """Why a working request's claim is void, or None while its worker may be alive.
+
+    Our workers renew a lease. Hive's do not, but they keep their transaction alive: an aborted one means a dead worker.
+    ``txn_state``: the compaction transaction's, None when it has none (yet) or it is forgotten.
+    """
+    worker = claimed.worker_id or "unknown"
+    if claimed.heartbeat_at is not None and claimed.heartbeat_at + lease < now:
+        return f"worker {worker} gave no sign of life for {_seconds(now - claimed.heartbeat_at)} s"
+    if claimed.txn_id and txn_state == "aborted":
+        return f"the transaction {claimed.txn_id} of worker {worker} was aborted"
+    if claimed.started_at is not None and claimed.started_at + worker_timeout < now:
+        return f"worker {worker} has been at it for {_seconds(now - claimed.started_at)} s"
+    return None
+
+
+def cleaner_retry_delay(failures: int, first: timedelta) -> timedelta:
+    """How long the Cleaner waits after its ``failures``-th failure on a request: doubling, from ``first``."""
+    return first * 2 ** max(failures - 1, 0)
+
+
+def is_final_failure(failures: int, max_attempts: int) -> bool:
+    """Whether the Cleaner gives up with this failure: ``max_attempts`` are retried, 0 means that the first is final."""
+    return failures > max_attempts
+
+
+@dataclass(frozen=True)
+class Retention:
+    """How much history a table or partition keeps."""
+
+    succeeded: int
+    failed: int
+    refused: int
+    did_not_initiate: int
+    timeout: timedelta
+
+    def kept(self, state: CompactionState) -> int:
+        """How many rows of a state stay. Hive never purges aborted requests; they are kept like refused ones here."""
+        return {CompactionState.SUCCEEDED: self.succeeded, CompactionState.FAILED: self.failed,
+                CompactionState.DID_NOT_INITIATE: self.did_not_initiate}.get(state, self.refused)
+
+
+def expendable(newest_first: Sequence[Compaction], retention: Retention, now: datetime) -> list[int]:
+    """The ids of one entity's history that may go.
+
+    A row goes when enough newer ones of its state exist, or when it did not succeed, is older than the time-out and a
+    newer success covers it (a major success covers everything, any other only minor requests).
+    """
+    gone, seen = [], dict.fromkeys(CompactionState, 0)
+    newer: set[CompactionType] = set()
+    for one in newest_first:
+        seen[one.state] += 1
+        if seen[one.state] > retention.kept(one.state) or _is_timed_out(one, newer, retention.timeout, now):
+            gone.append(one.id)
+        if one.state is CompactionState.SUCCEEDED:
+            newer.add(one.type)
+    return gone
+
+
+def _is_timed_out(one: Compaction, newer: set[CompactionType], timeout: timedelta, now: datetime) -> bool:
+    if one.state is CompactionState.SUCCEEDED or (one.started_at or one.enqueued_at) + timeout >= now:
+        return False
+    return CompactionType.MAJOR in newer or (bool(newer) and one.type is CompactionType.MINOR)
+
+
+def is_switched_on(parameters: dict[str, str], key: str) -> bool:
+    """Whether a table or database property, in any spelling of its case, is true."""
+    return any(name.lower() == key and value.strip().lower() == "true" for name, value in parameters.items())
+
+
+def _seconds(duration: timedelta) -> int:
+    return int(duration.total_seconds())

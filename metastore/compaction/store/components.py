@@ -1,0 +1,162 @@
+"""What transactions left behind that compaction must look at: their components, write ids and open neighbours.
+
+Rule: only reads rows of the transaction side, except that a cleaned entity's components are forgotten and a
+compaction's own component is recorded. Everything about one question is read in one statement, hence one snapshot.
+"""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import NamedTuple
+
+from metastore.acid.snapshots import ValidTxnList, ValidWriteIdList
+from metastore.compaction.rules.requests import Entity
+from metastore.db.engine import PgTx, Row
+from metastore.ids import TableName
+
+_NAMES = 'c.catalog, c.db, c."table", c.partition'
+_OF_TABLE = 'catalog = %(catalog)s AND db = %(db)s AND "table" = %(table)s'
+
+
+class AbortedWrites(NamedTuple):
+    """How much aborted transactions left in an entity."""
+
+    entity: Entity
+    txns: int
+    oldest_started_at: datetime
+
+
+class OpenTxn(NamedTuple):
+    """An open transaction from before a compaction's commit, and its floor in the compacted table, if it gave any."""
+
+    id: int
+    user: str
+    host: str
+    floor: int | None
+    has_floors: bool
+
+
+def select_written(pg: PgTx, since: datetime | None, limit: int, after: Entity | None) -> list[Entity]:
+    """Entities that committed transactions wrote, ordered by name, from behind ``after``; ``since`` None: ever.
+
+    With ``since`` also those whose newest history row is a failure, since nothing else would bring them back.
+    """
+    rows = pg.sql(
+        f"SELECT DISTINCT {_NAMES} FROM completed_txn_components AS c"
+        " WHERE (%(since)s::timestamptz IS NULL OR c.at >= %(since)s OR 'yes' = ("
+        "   SELECT CASE WHEN h.state IN ('failed', 'did_not_initiate') THEN 'yes' END FROM completed_compactions AS h"
+        '   WHERE (h.catalog, h.db, h."table", h.partition) = (c.catalog, c.db, c."table", c.partition)'
+        "   ORDER BY h.id DESC LIMIT 1))"
+        f" AND c.\"table\" <> '' AND ({_NAMES}) > (%(catalog)s, %(db)s, %(table)s, %(partition)s)"
+        f" ORDER BY {_NAMES} LIMIT %(limit)s", {"since": since, "limit": limit, **_behind(after)})
+    return [_entity(row) for row in rows]
+
+
+def select_aborted(pg: PgTx, limit: int, after: Entity | None = None) -> list[AbortedWrites]:
+    """Entities with components of aborted transactions, ordered by name; a compaction's own component does not count."""
+    rows = pg.sql(
+        f"SELECT {_NAMES}, count(DISTINCT t.id), min(t.started_at) FROM txn_components AS c"
+        " JOIN txns AS t ON t.id = c.txn_id AND t.state = 'aborted'"
+        f" WHERE c.\"table\" <> '' AND ({_NAMES}) > (%(catalog)s, %(db)s, %(table)s, %(partition)s)"
+        f" GROUP BY {_NAMES} ORDER BY {_NAMES} LIMIT %(limit)s", {"limit": limit, **_behind(after)})
+    return [AbortedWrites(_entity(row), row[4], row[5]) for row in rows]
+
+
+def select_written_partitions(pg: PgTx, table: TableName) -> list[str]:
+    """Names of the partitions that committed transactions wrote and that no cleaning has covered since."""
+    rows = pg.sql(f"SELECT DISTINCT partition FROM completed_txn_components WHERE {_OF_TABLE} AND partition <> ''"
+                  " ORDER BY partition", table._asdict())
+    return [name for (name,) in rows]
+
+
+def select_write_ids(pg: PgTx, table: TableName) -> ValidWriteIdList:
+    """The table's write ids as of now: open and aborted ones are exceptions."""
+    rows = pg.sql(
+        f"SELECT coalesce((SELECT next_write_id - 1 FROM next_write_ids WHERE {_OF_TABLE}), 0), NULL, NULL"
+        " UNION ALL SELECT NULL, w.write_id, t.state FROM txn_write_ids AS w"
+        " JOIN txns AS t ON t.id = w.txn_id AND t.state <> 'committed'"
+        ' WHERE w.catalog = %(catalog)s AND w.db = %(db)s AND w."table" = %(table)s', table._asdict())
+    mark = max(row[0] for row in rows if row[0] is not None)
+    found = {write_id: state for _, write_id, state in rows if write_id is not None}
+    aborted = frozenset(write_id for write_id, state in found.items() if state == "aborted")
+    smallest = min((write_id for write_id, state in found.items() if state == "open"), default=None)
+    return ValidWriteIdList(f"{table.db}.{table.table}", mark, smallest, tuple(sorted(found)), aborted)
+
+
+def select_txns(pg: PgTx) -> ValidTxnList:
+    """All transactions as of now: open and aborted ones are exceptions."""
+    rows = pg.sql("SELECT next_txn_id - 1, NULL FROM txn_counter UNION ALL"
+                  " SELECT id, state FROM txns WHERE state <> 'committed'")
+    mark = max((txn_id for txn_id, state in rows if state is None), default=0)
+    found = {txn_id: state for txn_id, state in rows if state is not None}
+    aborted = frozenset(txn_id for txn_id, state in found.items() if state == "aborted")
+    smallest = min((txn_id for txn_id, state in found.items() if state == "open"), default=None)
+    return ValidTxnList(mark, smallest, tuple(sorted(found)), aborted)
+
+
+def select_txn_states(pg: PgTx, txn_ids: Sequence[int]) -> dict[int, str]:
+    """States of transactions that are still recorded."""
+    return dict(pg.sql("SELECT id, state FROM txns WHERE id = ANY(%s)", (list(txn_ids),)))
+
+
+def select_open_txns(pg: PgTx, up_to: int, table: TableName) -> list[OpenTxn]:
+    """Open transactions with ids up to ``up_to``, oldest first, and the write id that each still needs of the table."""
+    rows = pg.sql(
+        'SELECT t.id, t."user", t.host,'
+        " (SELECT m.min_write_id FROM min_history AS m WHERE m.txn_id = t.id AND m.catalog = %(catalog)s"
+        '   AND m.db = %(db)s AND m."table" = %(table)s),'
+        " EXISTS (SELECT FROM min_history AS m WHERE m.txn_id = t.id)"
+        " FROM txns AS t WHERE t.state = 'open' AND t.id <= %(up_to)s ORDER BY t.id",
+        {**table._asdict(), "up_to": up_to})
+    return [OpenTxn(*row) for row in rows]
+
+
+def insert_compaction_component(pg: PgTx, entity: Entity, txn_id: int, write_id: int) -> None:
+    """Tie the compaction's transaction to the entity: if it aborts, its record outlives the files that it wrote."""
+    pg.sql('INSERT INTO txn_components (txn_id, catalog, db, "table", partition, operation, write_id)'
+           " VALUES (%s, %s, %s, %s, %s, 'c', %s) ON CONFLICT DO NOTHING",
+           (txn_id, *entity.table, entity.partition, write_id))
+
+
+def delete_completed(pg: PgTx, entity: Entity, up_to: int | None) -> int:
+    """Forget what committed transactions wrote up to a write id (None: everything); all partitions when none is named."""
+    pg.sql(f"DELETE FROM completed_txn_components WHERE {_OF_TABLE} AND (%(partition)s = '' OR partition = %(partition)s)"
+           " AND (%(up_to)s::bigint IS NULL OR write_id IS NULL OR write_id <= %(up_to)s)",
+           {**_named(entity), "up_to": up_to})
+    return pg.rowcount
+
+
+def delete_aborted(pg: PgTx, entity: Entity, up_to: int | None, keep: Sequence[int] = ()) -> int:
+    """Forget what aborted transactions wrote up to a write id (None: everything), except for the write ids to ``keep``."""
+    pg.sql(
+        "DELETE FROM txn_components AS c USING txns AS t WHERE t.id = c.txn_id AND t.state = 'aborted'"
+        ' AND c.catalog = %(catalog)s AND c.db = %(db)s AND c."table" = %(table)s'
+        " AND (%(partition)s = '' OR c.partition = %(partition)s)"
+        " AND (%(up_to)s::bigint IS NULL OR coalesce(c.write_id, 0) <= %(up_to)s)"
+        " AND NOT coalesce(c.write_id, 0) = ANY(%(keep)s)",
+        {**_named(entity), "up_to": up_to, "keep": list(keep)})
+    return pg.rowcount
+
+
+def delete_duplicates(pg: PgTx) -> int:
+    """Keep only the newest completed component of each entity, separately for inserts and for updates and deletes.
+
+    Compaction needs one row per entity; materialized views need the newest of either kind.
+    """
+    pg.sql('DELETE FROM completed_txn_components AS c USING (SELECT catalog, db, "table", partition, update_delete,'
+           " max(write_id) AS newest FROM completed_txn_components"
+           ' GROUP BY catalog, db, "table", partition, update_delete HAVING count(*) > 1) AS k'
+           ' WHERE (c.catalog, c.db, c."table", c.partition, c.update_delete)'
+           ' = (k.catalog, k.db, k."table", k.partition, k.update_delete) AND c.write_id < k.newest')
+    return pg.rowcount
+
+
+def _behind(after: Entity | None) -> dict[str, str]:
+    return _named(after) if after else {"catalog": "", "db": "", "table": "", "partition": ""}
+
+
+def _named(entity: Entity) -> dict[str, str]:
+    return {**entity.table._asdict(), "partition": entity.partition}
+
+
+def _entity(row: Row) -> Entity:
+    return Entity(TableName(row[0], row[1], row[2]), row[3])

@@ -1,0 +1,190 @@
+"""Compaction requests and rows ↔ Thrift.
+
+Rule: instants go out as milliseconds since 1970. Generations of clients are told apart only by fields that a
+generation sets or does not know, and only to spare an old client what it cannot read.
+"""
+
+from datetime import datetime
+from typing import Any
+
+from metastore.catalog.partition_names import canonical
+from metastore.compaction.rules.requests import (
+    OLD_CLIENT_TYPES,
+    Claim,
+    Compaction,
+    CompactionState,
+    CompactionType,
+    Entity,
+)
+from metastore.compaction.service import CompactResult
+from metastore.compaction.store.queue import SORTABLE, Filter, NewRequest
+from metastore.errors import InvalidRequestError
+from metastore.ids import database_name, table_name
+from metastore.thrift_gen.hive_metastore import ttypes
+
+_ORDER_NAMES = {
+    "compactionid": "id", "id": "id", "database": "db", "dbname": "db", "tabname": "table", "table": "table",
+    "tablename": "table", "partname": "partition", "partition": "partition", "type": "type", "state": "state",
+    "workerid": "worker_id", "worker_id": "worker_id", "worker": "worker_id", "enqueuetime": "enqueued_at",
+    "enqueue_time": "enqueued_at", "starttime": "started_at", "start": "started_at", "endtime": "ended_at",
+    "end": "ended_at", "hadoopjobid": "hadoop_job_id", "hadoop_job_id": "hadoop_job_id",
+    "errormessage": "error_message", "error_message": "error_message", "initiatorid": "initiator_id",
+    "initiator_id": "initiator_id", "initiator": "initiator_id", "poolname": "pool", "pool_name": "pool",
+    "txnid": "txn_id", "txn_id": "txn_id", "nexttxnid": "next_txn_id", "next_txn_id": "next_txn_id",
+    "committime": "committed_at", "commit_time": "committed_at", "highestwriteid": "highest_write_id",
+    "highest_write_id": "highest_write_id",
+}
+"""Columns of SHOW COMPACTIONS … ORDER BY: Hive's headings, and its stored names without the ``CC_`` before them."""
+
+
+def partition(name: str | None) -> str:
+    """The stored form of a partition name."""
+    return canonical(name) if name else ""
+
+
+def entity(db: str, table: str, partition_name: str | None) -> Entity:
+    """What a request is about."""
+    if not db or not table:
+        raise InvalidRequestError("A compaction needs the names of a database and a table")
+    return Entity(table_name(db, table), partition(partition_name))
+
+
+def new_request(rqst: ttypes.CompactionRequest, peer: str) -> NewRequest:
+    """A client's request; one without an initiator is a person's."""
+    return NewRequest(
+        entity=entity(rqst.dbname, rqst.tablename, rqst.partitionname), type=_type(rqst.type),
+        properties=dict(rqst.properties or {}), run_as=rqst.runas,
+        initiator_id=rqst.initiatorId or f"{peer.rpartition(':')[0] or peer}-manual",
+        initiator_version=rqst.initiatorVersion, pool=rqst.poolName,
+        number_of_buckets=rqst.numberOfBuckets, order_by=rqst.orderByClause)
+
+
+def request_of(cr: ttypes.CompactionInfoStruct) -> NewRequest:
+    """What a worker or initiator says about a request that was never queued."""
+    return NewRequest(entity=entity(cr.dbname, cr.tablename, cr.partitionname),
+                      type=CompactionType.MINOR if cr.type is None else _type(cr.type), run_as=cr.runas,
+                      properties=properties_of(cr.properties), initiator_id=cr.workerId, pool=cr.poolname)
+
+
+def claim(cr: ttypes.CompactionInfoStruct) -> Claim:
+    """A remote worker's claim: it does not know about attempts, only its own name."""
+    return Claim(cr.id or 0, cr.workerId or None)
+
+
+def compaction_response(result: CompactResult, *, newer_client: bool) -> ttypes.CompactionResponse:
+    """The answer to a request. Clients before Hive 4 print the id and state of the request that is there already."""
+    request_id, state = result.id, result.state
+    if result.existing is not None and not newer_client:
+        request_id, state = result.existing.id, result.existing.state.display
+    return ttypes.CompactionResponse(id=request_id, state=state, accepted=result.accepted,
+                                     errormessage=result.message)
+
+
+def may_be_old_client(rqst: ttypes.ShowCompactRequest | None) -> bool:
+    """Whether no field is set: Hive 2.3 and 3.1 have none, and a type that they do not know breaks the whole answer."""
+    return rqst is None or all(getattr(rqst, field[2]) is None for field in rqst.thrift_spec if field)
+
+
+def is_known_to_old_clients(one: Compaction) -> bool:
+    """Whether a Hive 2.3 or 3.1 client can read the row."""
+    return one.type in OLD_CLIENT_TYPES
+
+
+def show_filter(rqst: ttypes.ShowCompactRequest | None) -> Filter:
+    """The filters of SHOW COMPACTIONS.
+
+    Raises: InvalidRequestError.
+    """
+    if rqst is None:
+        return Filter()
+    database = database_name(rqst.dbName) if rqst.dbName else None
+    return Filter(
+        id=rqst.id if rqst.id and rqst.id > 0 else None, catalog=database.catalog if database else None,
+        db=database.db if database else None, table=rqst.tbName.lower() if rqst.tbName else None,
+        partition=partition(rqst.partName) or None, pool=rqst.poolName or None,
+        type=None if rqst.type is None else _type(rqst.type),
+        state=CompactionState.parse(rqst.state) if rqst.state else None,
+        order=_order(rqst.order or ""), limit=rqst.limit)
+
+
+def shown(one: Compaction) -> ttypes.ShowCompactResponseElement:
+    """A row of SHOW COMPACTIONS."""
+    return ttypes.ShowCompactResponseElement(
+        dbname=one.entity.table.db, tablename=one.entity.table.table, partitionname=one.entity.partition or None,
+        type=one.type.number, state=one.state.display, workerid=one.worker_id, start=_millis(one.started_at) or 0,
+        runAs=one.run_as, hightestTxnId=one.highest_write_id or 0, endTime=_millis(one.ended_at),
+        hadoopJobId=one.hadoop_job_id or "None", id=one.id, errorMessage=one.error_message,
+        enqueueTime=_millis(one.enqueued_at), workerVersion=one.worker_version, initiatorId=one.initiator_id,
+        initiatorVersion=one.initiator_version, cleanerStart=_millis(one.cleaner_started_at),
+        poolName=one.pool or "default", nextTxnId=one.next_txn_id or 0, txnId=one.txn_id or 0,
+        commitTime=_millis(one.committed_at) or 0, hightestWriteId=one.highest_write_id or 0)
+
+
+def info(one: Compaction) -> ttypes.CompactionInfoStruct:
+    """A request as a worker gets it."""
+    return ttypes.CompactionInfoStruct(
+        id=one.id, dbname=one.entity.table.db, tablename=one.entity.table.table,
+        partitionname=one.entity.partition or None, type=one.type.number, runas=one.run_as,
+        properties=stringable_map(one.properties) if one.properties else None, toomanyaborts=False, hasoldabort=False,
+        state=one.state.code, workerId=one.worker_id, start=_millis(one.started_at) or 0,
+        highestWriteId=one.highest_write_id or 0, errorMessage=one.error_message,
+        enqueueTime=_millis(one.enqueued_at), retryRetention=0, poolname=one.pool,
+        numberOfBuckets=one.number_of_buckets, orderByClause=one.order_by)
+
+
+def stringable_map(values: dict[str, str]) -> str:
+    """Hive's StringableMap: the number of entries, then length, text, length, text, ... each ended by a colon or its length."""
+    return f"{len(values)}:" + "".join(f"{_java_length(key)}:{key}{_java_length(value)}:{value}"
+                                       for key, value in values.items())
+
+
+def properties_of(text: str | None) -> dict[str, str]:
+    """Read a StringableMap.
+
+    Raises: InvalidRequestError.
+    """
+    if not text:
+        return {}
+    try:
+        count, _, rest = text.partition(":")
+        values = {}
+        for _ in range(int(count)):
+            key, rest = _taken(rest)
+            values[key], rest = _taken(rest)
+    except ValueError as error:
+        raise InvalidRequestError(f"Cannot read compaction properties {text!r}") from error
+    return values
+
+
+def _taken(text: str) -> tuple[str, str]:
+    length, _, rest = text.partition(":")
+    encoded = rest.encode("utf-16-le")
+    cut = int(length) * 2
+    return encoded[:cut].decode("utf-16-le"), encoded[cut:].decode("utf-16-le")
+
+
+def _java_length(text: str) -> int:
+    return len(text.encode("utf-16-le")) // 2
+
+
+def _type(number: int | None) -> CompactionType:
+    if number is None:
+        raise InvalidRequestError("A compaction needs a type: minor, major or rebalance")
+    return CompactionType.of_number(number)
+
+
+def _order(text: str) -> tuple[tuple[str, bool], ...]:
+    """``"CC_DATABASE" desc, state`` → pairs of our column and "ascending"."""
+    chosen: list[tuple[str, bool]] = []
+    for term in filter(None, (one.strip() for one in text.split(","))):
+        name, *direction = term.replace('"', "").replace("`", "").split()
+        column = _ORDER_NAMES.get(name.lower().removeprefix("cc_"))
+        way = [word.lower() for word in direction]
+        if column not in SORTABLE or way not in ([], ["asc"], ["desc"]):
+            raise InvalidRequestError(f"Cannot order compactions by {term!r}: use one of {', '.join(sorted(_ORDER_NAMES))}")
+        chosen.append((column, way != ["desc"]))
+    return tuple(chosen)
+
+
+def _millis(instant: datetime | None) -> Any:
+    return None if instant is None else int(instant.timestamp() * 1000)

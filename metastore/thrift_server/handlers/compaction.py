@@ -1,0 +1,114 @@
+"""The compaction RPCs: decode, call, encode. ``convert_compaction`` holds the conversions."""
+
+from metastore.compaction.rules.requests import Compaction, CompactionState
+from metastore.compaction.service import CompactionService
+from metastore.errors import InvalidRequestError
+from metastore.ids import table_name
+from metastore.thrift_gen.hive_metastore import ttypes
+from metastore.thrift_server import convert_compaction as convert
+from metastore.thrift_server.call import Call
+
+
+class CompactionHandlers:
+    """Thrift's side of the compaction queue."""
+
+    def __init__(self, compaction: CompactionService) -> None:
+        """``compaction``: where the work is done."""
+        self._compaction = compaction
+
+    def compact(self, call: Call, rqst: ttypes.CompactionRequest) -> None:
+        """Queue a compaction, without an answer (Hive 2.3)."""
+        self.compact2(call, rqst)
+
+    def compact2(self, call: Call, rqst: ttypes.CompactionRequest) -> ttypes.CompactionResponse:
+        """Queue a compaction."""
+        result = self._compaction.compact2(convert.new_request(rqst, call.connection.peer))
+        call.log(compaction_id=result.id, accepted=result.accepted)
+        return convert.compaction_response(result, newer_client=rqst.initiatorId is not None)
+
+    def show_compact(self, call: Call, rqst: ttypes.ShowCompactRequest) -> ttypes.ShowCompactResponse:  # noqa: ARG002
+        """List the queue and the history."""
+        shown = self._compaction.show_compact(convert.show_filter(rqst))
+        if convert.may_be_old_client(rqst):
+            shown = [one for one in shown if convert.is_known_to_old_clients(one)]
+        return ttypes.ShowCompactResponse(compacts=[convert.shown(one) for one in shown])
+
+    def find_next_compact(self, call: Call, workerId: str) -> ttypes.OptionalCompactionInfoStruct:  # noqa: N803
+        """Claim the next request (deprecated form)."""
+        return self.find_next_compact2(call, ttypes.FindNextCompactRequest(workerId=workerId))
+
+    def find_next_compact2(self, call: Call,
+                           rqst: ttypes.FindNextCompactRequest | None) -> ttypes.OptionalCompactionInfoStruct:
+        """Claim the next request."""
+        if rqst is None or not rqst.workerId:
+            raise InvalidRequestError("FindNextCompactRequest with a workerId is needed to claim a compaction")
+        found = self._compaction.find_next_compact2(rqst.workerId, rqst.workerVersion, rqst.poolName)
+        if found is None:
+            return ttypes.OptionalCompactionInfoStruct()
+        call.log(compaction_id=found.id, worker_id=rqst.workerId)
+        return ttypes.OptionalCompactionInfoStruct(ci=convert.info(found))
+
+    def update_compactor_state(self, call: Call, cr: ttypes.CompactionInfoStruct, txn_id: int) -> None:
+        """Note the snapshot and the transaction of a running compaction."""
+        call.log(compaction_id=cr.id, txn_id=txn_id)
+        self._compaction.update_compactor_state(convert.claim(cr), cr.highestWriteId, cr.runas, txn_id)
+
+    def find_columns_with_stats(self, call: Call, cr: ttypes.CompactionInfoStruct) -> list[str]:  # noqa: ARG002
+        """Name the columns that have statistics."""
+        return self._compaction.find_columns_with_stats(convert.entity(cr.dbname, cr.tablename, cr.partitionname))
+
+    def mark_compacted(self, call: Call, cr: ttypes.CompactionInfoStruct) -> None:
+        """Move a running compaction to "ready for cleaning"."""
+        call.log(compaction_id=cr.id)
+        self._compaction.mark_compacted(convert.claim(cr))
+
+    def mark_cleaned(self, call: Call, cr: ttypes.CompactionInfoStruct) -> None:
+        """End a cleaned compaction."""
+        call.log(compaction_id=cr.id)
+        self._compaction.mark_cleaned(cr.id)
+
+    def mark_failed(self, call: Call, cr: ttypes.CompactionInfoStruct) -> None:
+        """End a compaction that failed."""
+        call.log(compaction_id=cr.id)
+        self._compaction.mark_failed(convert.claim(cr), cr.errorMessage, convert.request_of(cr))
+
+    def mark_refused(self, call: Call, cr: ttypes.CompactionInfoStruct) -> None:
+        """End a compaction that there was no reason or no right to do."""
+        call.log(compaction_id=cr.id)
+        self._compaction.mark_refused(convert.claim(cr), cr.errorMessage, convert.request_of(cr))
+
+    def set_hadoop_jobid(self, call: Call, jobId: str, cq_id: int) -> None:  # noqa: N803
+        """Note the id of a compaction's job."""
+        call.log(compaction_id=cq_id)
+        self._compaction.set_hadoop_jobid(jobId, cq_id)
+
+    def get_latest_committed_compaction_info(
+            self, call: Call, rqst: ttypes.GetLatestCommittedCompactionInfoRequest,  # noqa: ARG002
+    ) -> ttypes.GetLatestCommittedCompactionInfoResponse:
+        """Find the newest finished compaction of each partition."""
+        found = self._compaction.get_latest_committed_compaction_info(
+            table_name(rqst.dbname, rqst.tablename),
+            None if rqst.partitionnames is None else [convert.partition(name) for name in rqst.partitionnames],
+            rqst.lastCompactionId)
+        return ttypes.GetLatestCommittedCompactionInfoResponse(
+            compactions=[self._finished(one) for one in found])
+
+    def abort_Compactions(  # noqa: N802
+            self, call: Call, rqst: ttypes.AbortCompactionRequest) -> ttypes.AbortCompactResponse:
+        """Cancel requests that no worker has claimed."""
+        call.log(compaction_ids=rqst.compactionIds)
+        return ttypes.AbortCompactResponse(abortedcompacts={
+            result.id: ttypes.AbortCompactionResponseElement(result.id, result.status, result.message)
+            for result in self._compaction.abort_compactions(rqst.compactionIds or [])})
+
+    def submit_for_cleanup(self, call: Call, o1: ttypes.CompactionRequest, o2: int, o3: int) -> bool:
+        """Queue what a soft drop left behind; ``o2``: highest write id, ``o3``: the dropping transaction."""
+        call.log(txn_id=o3)
+        return self._compaction.submit_for_cleanup(convert.new_request(o1, call.connection.peer), o2, o3)
+
+    @staticmethod
+    def _finished(found: Compaction) -> ttypes.CompactionInfoStruct:
+        answer = convert.info(found)
+        if found.state is CompactionState.SUCCEEDED:
+            answer.state = CompactionState.SUCCEEDED.code
+        return answer
