@@ -5,18 +5,32 @@ speculation leave one file per task); the driver checks that there is exactly on
 its footer, writes ``_orc_acid_version`` and renames. Nothing exists under a final name before it is complete.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from urllib.parse import unquote
 
 from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - the customary name
+from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 
-from metastore.acid.names import BaseName, DeltaName
+from metastore.acid.bucket import decode
+from metastore.acid.names import VERSION_FILE, VERSION_TEXT, BaseName, DeltaName, bucket_file
+from metastore.errors import MetaError
+from metastore.spark.hadoop import Hadoop, OrcSummary
+from metastore.spark.orc_footer import acid_entries
+
+EVENT_COLUMNS = ("operation", "originalTransaction", "bucket", "rowId", "currentTransaction", "row")
+_KEY = ("originalTransaction", "bucket", "rowId")
 
 WRITER_COLUMN = "_writer"
 """The column that routes an event: N of the ``bucket_N`` file that it goes to."""
 
 PARTITION_COLUMN = "_partition"
 """The column that routes an event of a partitioned table: its key in ``targets``."""
+
+
+class RoutingError(MetaError):
+    """Events came out of the tasks in files that no ACID directory may have: a fault of the caller's routing."""
 
 
 @dataclass(frozen=True)
@@ -60,6 +74,7 @@ def write_acid(
     staging: str,
     empty: Sequence[str] = (),
     is_routed: bool = False,
+    compression: str = "zlib",
 ) -> list[WrittenDirectory]:
     """Write events into one directory called ``name`` in each ACID directory that gets rows.
 
@@ -77,6 +92,8 @@ def write_acid(
     ``empty``: keys (or, unpartitioned, locations) for which a directory with one empty ``bucket_00000`` is published
     when no event goes there (INSERT OVERWRITE, TRUNCATE, MAJOR compaction). Others without events get no directory.
 
+    ``compression``: zlib or snappy; the others are unknown to Hive before 4.
+
     ``is_routed``: the caller guarantees that all events of one (``_partition``, ``_writer``) are in one Spark partition
     and are already sorted by key (originalTransaction, bucket, rowId ascending, currentTransaction descending), as a fresh
     INSERT has them; otherwise events are shuffled and sorted here.
@@ -84,4 +101,143 @@ def write_acid(
     Returns what was published, ordered by location. Raises: FileExistsError when a target directory exists (nothing is
     published then), RoutingError when a (partition, writer) pair came out as more than one file.
     """
-    raise NotImplementedError
+    hadoop = Hadoop(events.sparkSession)
+    if hadoop.exists(staging):
+        raise FileExistsError(f"{staging} exists already: another attempt of the same statement may be running")
+    writing = _Writing(hadoop, events, name, location, staging)
+    try:
+        writing.run_tasks(is_routed=is_routed, compression=compression)
+        writing.collect_files()
+        writing.add_empty(empty)
+        return writing.publish()
+    finally:
+        hadoop.delete(staging)
+
+
+@dataclass
+class _Writing:
+    """One call's work. Layout below ``staging``: ``tasks/`` is Spark's output, ``out/<n>/`` a directory to be published."""
+
+    hadoop: Hadoop
+    events: DataFrame
+    name: BaseName | DeltaName
+    location: str | Mapping[str, str]
+    staging: str
+    targets: dict[str, list[WrittenFile]] = field(default_factory=dict)
+
+    @property
+    def is_delete(self) -> bool:
+        return isinstance(self.name, DeltaName) and self.name.is_delete
+
+    def run_tasks(self, *, is_routed: bool, compression: str) -> None:
+        """Let Spark write the files, one for each (partition, writer)."""
+        routing = [] if isinstance(self.location, str) else [PARTITION_COLUMN]
+        if not is_routed:
+            routing.append(WRITER_COLUMN)
+        events = self.events
+        if not is_routed:
+            events = events.repartition(*routing)
+        if routing:
+            order = [F.col(column) for column in (*routing, *_KEY)]
+            events = events.sortWithinPartitions(*order, F.col("currentTransaction").desc())
+        writer = events.select(*EVENT_COLUMNS, *routing).write.option("compression", compression)
+        writer = writer.option("maxRecordsPerFile", 0)
+        (writer.partitionBy(*routing) if routing else writer).orc(f"{self.staging}/tasks")
+
+    def collect_files(self) -> None:
+        """Find what the tasks wrote; give every file its place and its footer."""
+        for key, path in self._task_files(f"{self.staging}/tasks", None):
+            summary = self.hadoop.summary(path)
+            if not summary.rows:
+                continue
+            bucket = _writer_id(path, summary)
+            files = self.targets.setdefault(self._location_of(key), [])
+            if any(file.bucket == bucket for file in files):
+                raise RoutingError(
+                    f"Two tasks wrote {bucket_file(bucket)} of {self.name} for {key or self.location}: all events of one "
+                    "partition and writer must come from one task"
+                )
+            out = self._out(self._location_of(key))
+            if not files:
+                self.hadoop.mkdirs(out)
+            self.hadoop.rename(path, f"{out}/{bucket_file(bucket)}")
+            entries = acid_entries(summary.stripe_ends, summary.rows, is_delete=self.is_delete)
+            self.hadoop.add_footer_entries(f"{out}/{bucket_file(bucket)}", entries)
+            size = self.hadoop.size(f"{out}/{bucket_file(bucket)}")
+            files.append(WrittenFile(bucket_file(bucket), summary.rows, size, bucket))
+
+    def add_empty(self, keys: Sequence[str]) -> None:
+        """Give each of these that got no events a directory with one file without rows."""
+        for key in keys:
+            location = key if isinstance(self.location, str) else self._location_of(key)
+            if location in self.targets:
+                continue
+            self.targets[location] = []
+            path = f"{self._out(location)}/{bucket_file(0)}"
+            entries = acid_entries((), 0, is_delete=self.is_delete)
+            schema = orc_type(self.events.select(*EVENT_COLUMNS).schema)
+            self.hadoop.write_empty_orc(path, schema, entries)
+            self.targets[location] = [WrittenFile(bucket_file(0), 0, self.hadoop.size(path), 0)]
+
+    def publish(self) -> list[WrittenDirectory]:
+        """Rename everything to its final name; what was renamed before a failure is removed again."""
+        for location in self.targets:
+            if self.hadoop.exists(f"{location}/{self.name}"):
+                raise FileExistsError(f"{location}/{self.name} exists already: nothing was published")
+        published: list[WrittenDirectory] = []
+        try:
+            for location, files in sorted(self.targets.items()):
+                self.hadoop.write(f"{self._out(location)}/{VERSION_FILE}", VERSION_TEXT)
+                self.hadoop.mkdirs(location)
+                path = f"{location}/{self.name}"
+                self.hadoop.rename(self._out(location), path)
+                final = sorted((replace(file, path=f"{path}/{file.path}") for file in files), key=lambda file: file.path)
+                published.append(WrittenDirectory(location, path, tuple(final)))
+        except BaseException:
+            for directory in published:
+                self.hadoop.delete(directory.path)
+            raise
+        return published
+
+    def _task_files(self, directory: str, key: str | None) -> Iterator[tuple[str | None, str]]:
+        """(partition key, path) of every file that Spark committed."""
+        for child, is_directory in self.hadoop.children(directory):
+            path = f"{directory}/{child}"
+            if is_directory and child.startswith(f"{PARTITION_COLUMN}="):
+                yield from self._task_files(path, unquote(child.partition("=")[2]))
+            elif is_directory and child.startswith(f"{WRITER_COLUMN}="):
+                yield from self._task_files(path, key)
+            elif child.startswith("part-"):
+                yield key, path
+
+    def _location_of(self, key: str | None) -> str:
+        if isinstance(self.location, str):
+            return self.location
+        try:
+            return self.location[key or ""]
+        except KeyError:
+            raise RoutingError(f"An event names the partition {key!r}, for which no location was given") from None
+
+    def _out(self, location: str) -> str:
+        return f"{self.staging}/out/{list(self.targets).index(location)}"
+
+
+def orc_type(kind: DataType) -> str:
+    """A Spark type in ORC's type language."""
+    match kind:
+        case StructType():
+            fields = ",".join(f"`{field.name.replace('`', '``')}`:{orc_type(field.dataType)}" for field in kind.fields)
+            return f"struct<{fields}>"
+        case ArrayType():
+            return f"array<{orc_type(kind.elementType)}>"
+        case MapType():
+            return f"map<{orc_type(kind.keyType)},{orc_type(kind.valueType)}>"
+    return str(kind.simpleString())
+
+
+def _writer_id(path: str, summary: OrcSummary) -> int:
+    """The one writer id of all rows of a file, from the file's own statistics (the writer id is the highest part)."""
+    low, high = (decode(number or 0).writer_id for number in (summary.min_bucket, summary.max_bucket))
+    if low != high:
+        raise RoutingError(f"{path} holds events of writers {low} to {high}; a file must hold one writer's")
+    return low

@@ -1,0 +1,163 @@
+"""Files as Spark's JVM sees them: the same file systems and credentials as the data frames that it reads and writes.
+
+Rule: this is the only module that reaches into the JVM. It moves files, amends the footers of finished ORC files and looks
+into them with the JVM's own ORC reader; it knows nothing of tables or transactions.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from py4j.java_gateway import get_field
+from pyspark.sql import SparkSession
+
+from metastore.spark.orc_footer import MAX_TAIL, RowKey, amended
+
+_KEY_COLUMNS = (1, 2, 3)
+"""Places of originalTransaction, bucket and rowId among the root's fields; a column id is one more (0 is the root)."""
+
+_BUCKET_COLUMN_ID = 3
+
+
+class OrcSummary(NamedTuple):
+    """What an ACID file's own statistics say; the bucket numbers are None in an empty file."""
+
+    rows: int
+    min_bucket: int | None
+    max_bucket: int | None
+    stripe_ends: tuple[RowKey, ...]
+
+
+@dataclass(frozen=True)
+class Hadoop:
+    """The Hadoop file systems of a Spark session. Paths are URIs; one without scheme is on the default file system."""
+
+    spark: SparkSession
+
+    def exists(self, path: str) -> bool:
+        """Whether there is a file or directory."""
+        return bool(self._fs(path).exists(self._path(path)))
+
+    def children(self, path: str) -> list[tuple[str, bool]]:
+        """Names directly below a directory, each with whether it is a directory itself."""
+        found = self._fs(path).listStatus(self._path(path))
+        return [(status.getPath().getName(), bool(status.isDirectory())) for status in found]
+
+    def size(self, path: str) -> int:
+        """Bytes of a file."""
+        return int(self._fs(path).getFileStatus(self._path(path)).getLen())
+
+    def mkdirs(self, path: str) -> None:
+        """Make a directory and those above it."""
+        if not self._fs(path).mkdirs(self._path(path)):
+            raise OSError(f"Cannot make the directory {path}")
+
+    def rename(self, source: str, target: str) -> None:
+        """Rename; the target must not exist (Hadoop would otherwise move the source *into* it)."""
+        if self.exists(target):
+            raise FileExistsError(f"{target} exists already")
+        if not self._fs(source).rename(self._path(source), self._path(target)):
+            raise OSError(f"Cannot rename {source} to {target}")
+
+    def delete(self, path: str) -> None:
+        """Remove a file or a whole directory; nothing happens when it is not there."""
+        self._fs(path).delete(self._path(path), True)  # noqa: FBT003 - Java's signature
+
+    def write(self, path: str, content: bytes) -> None:
+        """Write a small new file."""
+        out = self._fs(path).create(self._path(path), False)  # noqa: FBT003
+        try:
+            out.write(bytearray(content))
+        finally:
+            out.close()
+
+    def summary(self, path: str) -> OrcSummary:
+        """Look into an ACID ORC file: row count, range of the bucket column, last key of every stripe."""
+        orc = self._jvm.org.apache.orc.OrcFile
+        reader = orc.createReader(self._path(path), orc.readerOptions(self._configuration))
+        try:
+            rows, stripes = int(reader.getNumberOfRows()), list(reader.getStripes())
+            if not rows:
+                return OrcSummary(0, None, None, ())
+            statistics = reader.getStatistics()[_BUCKET_COLUMN_ID]
+            ends = self._stripe_ends(reader, [int(stripe.getNumberOfRows()) for stripe in stripes])
+            return OrcSummary(rows, int(statistics.getMinimum()), int(statistics.getMaximum()), ends)
+        finally:
+            reader.close()
+
+    def add_footer_entries(self, path: str, entries: dict[str, bytes]) -> None:
+        """Add user metadata to a finished ORC file.
+
+        In place on a local disk; elsewhere (HDFS, object stores, where a file's end cannot be changed) through a copy
+        beside it, made by the JVM.
+        """
+        fs, size = self._fs(path), self.size(path)
+        tail = self._tail(fs, path, size)
+        change = amended(tail, entries)
+        if fs.getScheme() == "file":
+            file = Path(self._path(path).toUri().getPath())
+            with file.open("r+b") as out:
+                out.truncate(size - change.cut)
+                out.seek(0, 2)
+                out.write(change.appended)
+            file.with_name(f".{file.name}.crc").unlink(missing_ok=True)
+            return
+        copy = f"{path}.amended"
+        source, out = fs.open(self._path(path)), fs.create(self._path(copy), True)  # noqa: FBT003
+        try:
+            self._jvm.org.apache.hadoop.io.IOUtils.copyBytes(source, out, size - change.cut, False)  # noqa: FBT003
+            out.write(bytearray(change.appended))
+        finally:
+            source.close()
+            out.close()
+        self.delete(path)
+        self.rename(copy, path)
+
+    def write_empty_orc(self, path: str, schema: str, entries: dict[str, bytes]) -> None:
+        """Write an ORC file without rows; ``schema`` in ORC's type language."""
+        orc = self._jvm.org.apache.orc
+        options = orc.OrcFile.writerOptions(self._configuration).setSchema(orc.TypeDescription.fromString(schema))
+        writer = orc.OrcFile.createWriter(self._path(path), options)
+        for name, value in entries.items():
+            writer.addUserMetadata(name, self._jvm.java.nio.ByteBuffer.wrap(bytearray(value)))
+        writer.close()
+
+    def _stripe_ends(self, reader: Any, stripe_rows: list[int]) -> tuple[RowKey, ...]:
+        schema = reader.getSchema()
+        include = self.spark.sparkContext._gateway.new_array(self._jvm.boolean, schema.getMaximumId() + 1)  # noqa: SLF001
+        for column_id in (0, *(column + 1 for column in _KEY_COLUMNS)):
+            include[column_id] = True
+        batch = schema.createRowBatch(1)
+        columns = get_field(batch, "cols")
+        rows, ends, last = reader.rows(reader.options().include(include)), [], -1
+        try:
+            for count in stripe_rows:
+                last += count
+                rows.seekToRow(last)
+                rows.nextBatch(batch)
+                ends.append(RowKey(*(int(get_field(columns[column], "vector")[0]) for column in _KEY_COLUMNS)))
+        finally:
+            rows.close()
+        return tuple(ends)
+
+    def _tail(self, fs: Any, path: str, size: int) -> bytes:
+        source = fs.open(self._path(path))
+        try:
+            source.seek(max(0, size - MAX_TAIL))
+            return bytes(self._jvm.org.apache.commons.io.IOUtils.toByteArray(source))
+        finally:
+            source.close()
+
+    def _fs(self, path: str) -> Any:
+        return self._path(path).getFileSystem(self._configuration)
+
+    def _path(self, path: str) -> Any:
+        return self._jvm.org.apache.hadoop.fs.Path(path)
+
+    @property
+    def _jvm(self) -> Any:
+        return self.spark._jvm  # noqa: SLF001 - PySpark offers no other way to Hadoop's file systems
+
+    @property
+    def _configuration(self) -> Any:
+        return self.spark._jsc.hadoopConfiguration()  # noqa: SLF001
