@@ -1,0 +1,15 @@
+"""Settings: Hive's keys and value syntax, parsed and checked once, frozen, one dataclass per concept."""
+
+from metastore.config.keys import (
+    CatalogSettings,
+    CompactionSettings,
+    DatabaseSettings,
+    LockSettings,
+    LogSettings,
+    ServerSettings,
+    TxnSettings,
+)
+from metastore.config.settings import Settings, build
+
+__all__ = ["CatalogSettings", "CompactionSettings", "DatabaseSettings", "LockSettings", "LogSettings", "ServerSettings",
+           "Settings", "TxnSettings", "build"]

@@ -1,0 +1,252 @@
+"""The settings, one frozen dataclass per concept: each field is one row of the table of keys.
+
+Rule: a row is all that a key needs (Hive's name, kind, default as Hive writes it, one line of help), and nothing else
+in the project knows the name of a key. ``metastore.`` spellings are derived (``names``). Services receive the settings
+of their own concept only. The defaults are Hive's, except where a help text says "Hive: ...".
+"""
+
+import dataclasses
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from metastore.config import values
+from metastore.config.values import Kind, choice, duration, integer
+
+
+@dataclass(frozen=True)
+class Key:
+    """One key: how it is spelled, read and explained."""
+
+    name: str
+    kind: Kind
+    default: str
+    help: str
+    aliases: tuple[str, ...] = ()
+    secret: bool = False
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Every accepted spelling: Hive's, the metastore.* one, and extra ones from other versions."""
+        spellings = dict.fromkeys((self.name, *self.aliases))
+        for name in list(spellings):
+            if name.startswith("hive.metastore."):
+                spellings["metastore." + name.removeprefix("hive.metastore.")] = None
+            elif name.startswith("hive."):
+                spellings["metastore." + name.removeprefix("hive.")] = None
+            elif name.startswith("metastore."):
+                spellings["hive." + name] = None
+                spellings["hive." + name.removeprefix("metastore.")] = None
+        return tuple(spellings)
+
+
+def key(kind: Kind, name: str, default: str, text: str, *aliases: str, secret: bool = False) -> Any:
+    """A dataclass field that is one row of the table of keys."""
+    return dataclasses.field(default=kind.parse(default), metadata={"key": Key(name, kind, default, text, aliases, secret)})
+
+
+def keys_of(settings: type) -> Iterator[tuple[str, Key]]:
+    """The fields of one concept's settings with their keys."""
+    for field in dataclasses.fields(settings):
+        yield field.name, field.metadata["key"]
+
+
+_S, _MS, _D = duration("s"), duration("ms"), duration("d")
+_POSITIVE = integer(1)
+
+
+@dataclass(frozen=True)
+class TxnSettings:
+    """Transactions: how long they may be silent, and how many there may be."""
+
+    timeout: timedelta = key(
+        _S, "hive.txn.timeout", "300s", "Silence after which a transaction or a lock expires; equal to the clients' value.")
+    repl_timeout: timedelta = key(_D, "hive.repl.txn.timeout", "11d", "The same for transactions made by replication.")
+    max_open_txns: int = key(_POSITIVE, "hive.max.open.txns", "100000", "open_txns is refused above this many open ones.")
+    max_open_batch: int = key(_POSITIVE, "hive.txn.max.open.batch", "1000", "Most transactions that one open_txns gets.")
+    count_open_txns_interval: timedelta = key(
+        _S, "hive.count.open.txns.interval", "1s", "How often the open transactions are counted for that limit.")
+    reaper_start: timedelta = key(
+        _S, "hive.timedout.txn.reaper.start", "100s", "First search for expired transactions after the start.")
+    reaper_interval: timedelta = key(
+        _S, "hive.timedout.txn.reaper.interval", "180s", "Pause between searches for expired transactions and locks.")
+    housekeeper_interval: timedelta = key(
+        _S, "hive.metastore.acid.housekeeper.interval", "60s", "Pause between rounds of the other house-keeping.")
+    cleaner_interval: timedelta = key(
+        _S, "hive.metastore.acid.txn.cleaner.interval", "10s", "Pause between removals of ended transactions' rows.")
+
+
+@dataclass(frozen=True)
+class LockSettings:
+    """Locks."""
+
+    poll_wait: timedelta = key(
+        _MS, "metastore.lock.check.wait", "0ms",
+        "How long check_lock may hold its answer while the lock is waiting. Hive: has no such key.")
+    numretries: int = key(integer(0), "hive.lock.numretries", "100", "Tries for locks that the metastore takes itself.")
+    sleep_between_retries: timedelta = key(
+        _S, "hive.lock.sleep.between.retries", "60s", "Longest pause between those tries.")
+
+
+@dataclass(frozen=True)
+class CompactionSettings:
+    """Compaction: when it is due, who does it, what is remembered."""
+
+    initiator_on: bool = key(
+        values.FLAG, "hive.compactor.initiator.on", "true", "Run the Initiator here. Hive: false.")
+    cleaner_on: bool = key(values.FLAG, "hive.compactor.cleaner.on", "true", "Run the Cleaner here. Hive: false.")
+    worker_threads: int = key(
+        integer(0), "hive.compactor.worker.threads", "1", "Compactions that this process runs at a time. Hive: 0.")
+    check_interval: timedelta = key(_S, "hive.compactor.check.interval", "300s", "Pause between the Initiator's rounds.")
+    delta_num_threshold: int = key(
+        _POSITIVE, "hive.compactor.delta.num.threshold", "10", "A minor compaction is due above this many deltas.")
+    delta_pct_threshold: float = key(
+        values.FRACTION, "hive.compactor.delta.pct.threshold", "0.1",
+        "A major compaction is due when the deltas are larger than this part of the base.")
+    aborted_txn_threshold: int = key(
+        _POSITIVE, "hive.compactor.abortedtxn.threshold", "1000",
+        "A major compaction is due above this many aborted transactions of a table or partition.")
+    aborted_txn_time_threshold: timedelta = key(
+        duration("h"), "hive.compactor.aborted.txn.time.threshold", "12h",
+        "A compaction is due when the oldest aborted transaction is older; negative: never for that reason.")
+    failed_compacts_threshold: int = key(
+        integer(1, 20), "hive.compactor.initiator.failed.compacts.threshold", "2",
+        "Failures in a row after which the Initiator leaves a table or partition alone.")
+    failed_retry_time: timedelta = key(
+        _D, "hive.compactor.initiator.failed.retry.time", "7d", "When it tries again after that; 0: never.")
+    compact_insert_only: bool = key(
+        values.FLAG, "hive.compactor.compact.insert.only", "true", "Compact insert-only tables too.")
+    max_num_delta: int = key(
+        _POSITIVE, "hive.compactor.max.num.delta", "500", "Most deltas that one compaction reads at a time.")
+    worker_timeout: timedelta = key(
+        _S, "hive.compactor.worker.timeout", "86400s", "A compaction that runs longer is taken from its Worker.")
+    worker_pool_timeout: timedelta = key(
+        duration("h"), "hive.compactor.worker.pool.timeout", "12h",
+        "A request for a pool that nobody serves falls back to the default pool after this.")
+    worker_sleep_time: timedelta = key(
+        _MS, "hive.compactor.worker.sleep.time", "10800ms", "Pause of an idle Worker, doubling up to the next key.")
+    worker_max_sleep_time: timedelta = key(
+        _MS, "hive.compactor.worker.max.sleep.time", "320000ms", "Longest pause of an idle Worker.")
+    worker_pools: tuple[str, ...] = key(
+        values.WORDS, "metastore.compactor.worker.pools", "",
+        "Pools that the Workers of this process serve; empty: the default pool. Hive: one key per pool.")
+    job_queue: str = key(values.TEXT, "hive.compactor.job.queue", "", "Cluster queue for compaction jobs.")
+    run_as_user: str = key(values.TEXT, "hive.compactor.run.as.user", "", "Compact as this user, not as the owner.")
+    submit: str = key(
+        choice("local", "spark-submit"), "metastore.compactor.submit", "local",
+        "How a Worker runs its Spark job: a process of its own with a local master, or spark-submit. Hive: has no such key.")
+    spark_master: str = key(
+        values.TEXT, "metastore.compactor.spark.master", "local[2]", "Spark master for compaction jobs. Hive: has no such key.")
+    spark_conf: tuple[str, ...] = key(
+        values.WORDS, "metastore.compactor.spark.conf", "",
+        "More Spark settings for compaction jobs, name=value separated by commas. Hive: has no such key.")
+    cleaner_interval: timedelta = key(
+        _MS, "hive.compactor.cleaner.run.interval", "5000ms", "Pause between the Cleaner's rounds.")
+    cleaner_threads: int = key(_POSITIVE, "hive.compactor.cleaner.threads.num", "1", "Cleanings at a time.")
+    delayed_cleanup: bool = key(
+        values.FLAG, "hive.compactor.delayed.cleanup.enabled", "false", "Keep obsolete files for the next key's time.")
+    cleaner_retention: timedelta = key(
+        _S, "hive.compactor.cleaner.retention.time.seconds", "300s", "That time.", "hive.compactor.cleaner.retention.time")
+    cleaner_retry_maxattempts: int = key(
+        integer(0, 10), "hive.compactor.cleaner.retry.maxattempts", "5", "Tries at a cleaning that fails; 0: endless.")
+    cleaner_retry_retention: timedelta = key(
+        _S, "hive.compactor.cleaner.retry.retentionTime", "300s", "First pause before the next try; doubles.")
+    history_succeeded: int = key(
+        integer(0, 100), "hive.compactor.history.retention.succeeded", "3", "Successes kept per table or partition.")
+    history_failed: int = key(
+        integer(0, 100), "hive.compactor.history.retention.failed", "3", "Failures kept per table or partition.")
+    history_refused: int = key(
+        integer(0, 100), "hive.compactor.history.retention.refused", "3", "Refusals kept per table or partition.")
+    history_did_not_initiate: int = key(
+        integer(0, 100), "hive.compactor.history.retention.did.not.initiate", "2",
+        "Not-initiated entries kept per table or partition.", "hive.compactor.history.retention.attempted")
+    history_timeout: timedelta = key(
+        _D, "hive.compactor.history.retention.timeout", "7d",
+        "Failed, refused and not-initiated entries older than this go when a later compaction succeeded.")
+    history_interval: timedelta = key(
+        _S, "hive.metastore.compaction.housekeeper.interval", "300s", "Pause between purges of the history.")
+
+
+@dataclass(frozen=True)
+class CatalogSettings:
+    """The catalog: where tables live, and how names and filters behave."""
+
+    warehouse: str = key(
+        values.TEXT, "hive.metastore.warehouse.dir", "", "Directory of managed tables; empty: `warehouse` below the data directory.")
+    external_warehouse: str = key(
+        values.TEXT, "hive.metastore.warehouse.external.dir", "", "Directory of external tables; empty: as managed ones.")
+    default_partition_name: str = key(
+        values.TEXT, "hive.exec.default.partition.name", "__HIVE_DEFAULT_PARTITION__",
+        "Partition value that stands for null or the empty string.", "metastore.default.partition.name")
+    create_as_acid: bool = key(
+        values.FLAG, "hive.create.as.acid", "false", "New managed tables are transactional when nothing else is said.")
+    partition_name_whitelist: str = key(
+        values.TEXT, "hive.metastore.partition.name.whitelist.pattern", "", "Regular expression that partition values must match.")
+    disallow_incompatible_column_changes: bool = key(
+        values.FLAG, "hive.metastore.disallow.incompatible.col.type.changes", "true",
+        "Refuse column type changes that existing data cannot be read with.")
+    limit_partition_request: int = key(
+        integer(-1), "hive.metastore.limit.partition.request", "-1",
+        "Most partitions that one request may ask for; -1: no limit.", "hive.metastore.client.limit.partition.request")
+
+
+@dataclass(frozen=True)
+class ServerSettings:
+    """The Thrift server and the HTTP port."""
+
+    host: str = key(values.TEXT, "hive.metastore.thrift.bind.host", "0.0.0.0", "Address to listen on.")  # noqa: S104 - Hive's
+    port: int = key(integer(0, 65535), "hive.metastore.port", "9083", "Thrift port; 0: a free one.", "hive.metastore.thrift.port")
+    http_port: int = key(
+        integer(0, 65535), "metastore.http.port", "9084",
+        "Port of /metrics, /livez and /readyz; 0: a free one. Hive: has no such key.")
+    framed: bool = key(values.FLAG, "hive.metastore.thrift.framed.transport.enabled", "false", "Framed transport.")
+    compact_protocol: bool = key(values.FLAG, "hive.metastore.thrift.compact.protocol.enabled", "false", "Compact protocol.")
+    max_message_size: int = key(
+        values.SIZE, "hive.metastore.server.max.message.size", "104857600", "Largest request in bytes.")
+    max_connections: int = key(
+        _POSITIVE, "metastore.server.max.connections", "10000",
+        "Connections above this are closed at once, with a line in the log. Hive: server.max.threads.")
+    worker_threads: int = key(
+        _POSITIVE, "metastore.server.worker.threads", "16", "Calls that are worked on at a time. Hive: server.max.threads.")
+    idle_timeout: timedelta = key(
+        _S, "metastore.server.idle.timeout", "0s", "Close a connection after this silence; 0: never. Hive: has no such key.")
+    tcp_keepalive: bool = key(values.FLAG, "hive.metastore.server.tcp.keepalive", "true", "TCP keep-alive.")
+    drain_timeout: timedelta = key(
+        _S, "metastore.server.drain.timeout", "20s",
+        "How long a stopping server waits for the calls in flight. Hive: has no such key.")
+    slow_call: timedelta = key(
+        _MS, "metastore.server.slow.call.threshold", "1000ms", "A call that takes longer is logged. Hive: has no such key.")
+    execute_setugi: bool = key(values.FLAG, "hive.metastore.execute.setugi", "true", "set_ugi names the connection's user.")
+
+
+@dataclass(frozen=True)
+class DatabaseSettings:
+    """The way to PostgreSQL."""
+
+    url: str = key(
+        values.DATABASE_URL, "metastore.database.url", "", "PostgreSQL to use; empty: the embedded one below the data directory.",
+        "javax.jdo.option.ConnectionURL", secret=True)
+    user: str = key(
+        values.TEXT, "metastore.database.user", "", "User name, where the URL has none.", "javax.jdo.option.ConnectionUserName")
+    password: str = key(
+        values.TEXT, "metastore.database.password", "", "Password, where the URL has none.",
+        "javax.jdo.option.ConnectionPassword", secret=True)
+    pool_size: int = key(
+        _POSITIVE, "metastore.database.pool.size", "20", "Connections per process. Hive: 10.",
+        "datanucleus.connectionPool.maxPoolSize")
+    pool_timeout: timedelta = key(
+        _MS, "metastore.database.pool.timeout", "30000ms", "Longest wait for a free connection before a call is refused.")
+    statement_timeout: timedelta = key(
+        _S, "metastore.database.statement.timeout", "60s", "Longest run of one statement.")
+    lock_timeout: timedelta = key(_S, "metastore.database.lock.timeout", "20s", "Longest wait for a row or advisory lock.")
+
+
+@dataclass(frozen=True)
+class LogSettings:
+    """The log."""
+
+    level: str = key(
+        choice("debug", "info", "warning", "error"), "metastore.log.level", "info", "Least severity that is logged.")
+    format: str = key(
+        choice("auto", "json", "console"), "metastore.log.format", "auto", "auto: console on a terminal, json elsewhere.")

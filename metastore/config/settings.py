@@ -1,0 +1,149 @@
+"""The settings in force: every concept's, and where each value came from.
+
+Rule: later sources win: the defaults, then the files in the order given, then the environment, then the command line.
+Within one source a key may be given once, in any of its spellings. A bad value stops the start whatever its source is.
+"""
+
+import dataclasses
+import difflib
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from metastore.config.keys import (
+    CatalogSettings,
+    CompactionSettings,
+    DatabaseSettings,
+    Key,
+    LockSettings,
+    LogSettings,
+    ServerSettings,
+    TxnSettings,
+    keys_of,
+)
+from metastore.errors import ConfigValueSecurityError, InvalidInputError
+
+MASK = "********"
+_SECRET_NAME = re.compile(r"password|passwd|secret|token|credential|private.?key|access.?key", re.IGNORECASE)
+
+
+class Source(NamedTuple):
+    """Keys as one place gave them. ``foreign``: it may hold keys that are not ours (a hive-site.xml has hundreds)."""
+
+    name: str
+    values: Mapping[str, str]
+    foreign: bool = False
+
+
+class Shown(NamedTuple):
+    """One line of ``metastore config show``."""
+
+    key: str
+    value: str
+    source: str
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Everything that can be set, by concept."""
+
+    txns: TxnSettings = TxnSettings()
+    locks: LockSettings = LockSettings()
+    compaction: CompactionSettings = CompactionSettings()
+    catalog: CatalogSettings = CatalogSettings()
+    server: ServerSettings = ServerSettings()
+    database: DatabaseSettings = DatabaseSettings()
+    log: LogSettings = LogSettings()
+    foreign: Mapping[str, str] = field(default_factory=dict)
+    origins: Mapping[str, str] = field(default_factory=dict)
+
+    def lookup(self, name: str) -> str | None:
+        """The text in force for a key in any spelling, as Hive writes it; None when it is not set at all.
+
+        Raises: ConfigValueSecurityError for passwords and the like.
+        """
+        row = ROWS.get(name)
+        if row is None:
+            if name in self.foreign and _SECRET_NAME.search(name):
+                raise ConfigValueSecurityError(f"The value of {name} is not shown to clients.")
+            return self.foreign.get(name)
+        if row.key.secret:
+            raise ConfigValueSecurityError(f"The value of {name} is not shown to clients.")
+        return row.text(self)
+
+    def shown(self) -> Iterator[Shown]:
+        """Every key with its value and source; secrets are masked."""
+        for row in sorted(set(ROWS.values()), key=lambda row: row.key.name):
+            text = row.text(self)
+            yield Shown(row.key.name, MASK if row.key.secret and text else text, self.origins.get(row.key.name, "default"))
+
+
+class Row(NamedTuple):
+    """One key and the field of ``Settings`` that holds its value."""
+
+    concept: str
+    attribute: str
+    key: Key
+
+    def text(self, settings: Settings) -> str:
+        """The value in force, as text."""
+        return self.key.kind.format(getattr(getattr(settings, self.concept), self.attribute))
+
+
+def _rows() -> Iterator[tuple[str, Row]]:
+    for concept in dataclasses.fields(Settings):
+        if concept.name in {"foreign", "origins"}:
+            continue
+        for attribute, key in keys_of(type(concept.default)):
+            for name in key.names:
+                yield name, Row(concept.name, attribute, key)
+
+
+ROWS: Mapping[str, Row] = dict(_rows())
+
+
+def build(sources: Iterable[Source]) -> Settings:
+    """Put the sources together, the last one winning.
+
+    Raises: InvalidInputError naming the key, the value, where it stands and what is expected.
+    """
+    changed: dict[str, dict[str, Any]] = {}
+    foreign: dict[str, str] = {}
+    origins: dict[str, str] = {}
+    for source in sources:
+        seen: dict[str, tuple[str, str]] = {}
+        for name, text in source.values.items():
+            row = ROWS.get(name)
+            if row is None:
+                if not source.foreign:
+                    raise InvalidInputError(_unknown(name, text, source.name))
+                foreign[name] = text
+                continue
+            before = seen.setdefault(row.key.name, (name, text))
+            if before[1] != text:
+                raise InvalidInputError(f"{source.name} gives one setting twice, as {before[0]} and as {name}: keep one.")
+            changed.setdefault(row.concept, {})[row.attribute] = _parsed(row.key, name, text, source.name)
+            origins[row.key.name] = source.name
+    concepts = {name: dataclasses.replace(getattr(Settings(), name), **values) for name, values in changed.items()}
+    return Settings(**concepts, foreign=foreign, origins=origins)
+
+
+def _parsed(key: Key, name: str, text: str, source: str) -> Any:
+    try:
+        return key.kind.parse(text)
+    except (ValueError, OverflowError) as error:
+        shown = MASK if key.secret else repr(text)
+        raise InvalidInputError(f"{name} = {shown} ({source}) is not valid: expected {key.kind.expected}.") from error
+
+
+def _unknown(name: str, text: str, source: str) -> str:
+    close = difflib.get_close_matches(name, ROWS, n=1, cutoff=0.6)
+    if not close:
+        return f"{name} = {_shown(name, text)} ({source}) is not a setting; `metastore config show` lists them all."
+    return (f"{name} = {_shown(name, text)} ({source}) is not a setting. The closest is {close[0]}, "
+            f"which expects {ROWS[close[0]].key.kind.expected}.")
+
+
+def _shown(name: str, text: str) -> str:
+    return MASK if _SECRET_NAME.search(name) else repr(text)

@@ -1,0 +1,114 @@
+"""Where settings come from: files, the environment, the command line.
+
+Rule: nothing here knows what a key means; a source is read whole or refused with a sentence.
+"""
+
+import xml.parsers.expat
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from metastore.config.settings import ROWS, Source
+from metastore.errors import InvalidInputError
+
+# Not METASTORE_ alone: Kubernetes sets METASTORE_PORT and others for a Service of that name, and the CLI reads METASTORE_URI.
+PREFIX = "METASTORE_CONF_"
+
+
+def command_line(assignments: Iterable[str]) -> Source:
+    """``--set KEY=VALUE``; a later one wins over an earlier one."""
+    values = {}
+    for assignment in assignments:
+        name, mark, text = assignment.partition("=")
+        if not mark or not name.strip():
+            raise InvalidInputError(f"--set {assignment!r} is not valid: expected KEY=VALUE, for example hive.txn.timeout=300s.")
+        values[name.strip()] = text
+    return Source("--set", values)
+
+
+def environment(environ: Mapping[str, str]) -> Source:
+    """``METASTORE_CONF_HIVE_TXN_TIMEOUT=300s``: a key in capitals, with each dot or dash an underscore."""
+    spellings = {_variable(name): name for name in ROWS}
+    return Source("environment", {spellings.get(variable, variable): text for variable, text in environ.items()
+                                  if variable.startswith(PREFIX)})
+
+
+def file(path: Path) -> Source:
+    """A .yaml file of ours, or a Hadoop .xml file (hive-site.xml, metastore-site.xml)."""
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise InvalidInputError(f"The configuration file {path} cannot be read: {error.strerror}.") from error
+    if path.suffix == ".xml":
+        return Source(str(path), dict(_hadoop_xml(content, path)), foreign=True)
+    if path.suffix in {".yaml", ".yml"}:
+        return Source(str(path), dict(_yaml(content, path)))
+    raise InvalidInputError(f"The configuration file {path} is of no known kind: expected .yaml or .xml.")
+
+
+def _variable(name: str) -> str:
+    return PREFIX + name.upper().replace(".", "_").replace("-", "_")
+
+
+def _yaml(content: bytes, path: Path) -> Iterator[tuple[str, str]]:
+    import yaml
+
+    try:
+        document = yaml.safe_load(content)
+    except yaml.YAMLError as error:
+        raise InvalidInputError(f"The configuration file {path} is not YAML: {' '.join(str(error).split())}") from error
+    if not isinstance(document or {}, dict):
+        raise InvalidInputError(f"The configuration file {path} is not a mapping of keys to values.")
+    yield from _flat(document or {}, "", path)
+
+
+def _flat(mapping: dict[Any, Any], prefix: str, path: Path) -> Iterator[tuple[str, str]]:
+    """``hive: {txn: {timeout: 300s}}`` and ``hive.txn.timeout: 300s`` say the same."""
+    for name, value in mapping.items():
+        full = f"{prefix}{name}"
+        if isinstance(value, dict):
+            yield from _flat(value, f"{full}.", path)
+        elif isinstance(value, list):
+            yield full, ",".join(map(str, value))
+        elif isinstance(value, bool):
+            yield full, str(value).lower()
+        elif value is None:
+            yield full, ""
+        else:
+            yield full, str(value)
+
+
+def _hadoop_xml(content: bytes, path: Path) -> Iterator[tuple[str, str]]:
+    """<configuration><property><name/><value/>: later properties win, as Hadoop has it.
+
+    A document with a DOCTYPE is refused: entities are how a small file becomes a large one, or another one's content.
+    """
+    stack: list[str] = []
+    text: list[str] = []
+    found: list[tuple[str, str]] = []
+    current: dict[str, str] = {}
+
+    def refuse(*_: object) -> None:
+        raise InvalidInputError(f"The configuration file {path} has a DOCTYPE: remove it, entities are not expanded.")
+
+    def start(tag: str, _: object) -> None:
+        stack.append(tag)
+        text.clear()
+        if tag == "property":
+            current.clear()
+
+    def end(tag: str) -> None:
+        stack.pop()
+        if tag in {"name", "value"} and stack and stack[-1] == "property":
+            current[tag] = "".join(text).strip()
+        elif tag == "property" and "name" in current and "value" in current:
+            found.append((current["name"], current["value"]))
+
+    parser = xml.parsers.expat.ParserCreate()
+    parser.StartDoctypeDeclHandler, parser.StartElementHandler, parser.EndElementHandler = refuse, start, end
+    parser.CharacterDataHandler = text.append
+    try:
+        parser.Parse(content, True)  # noqa: FBT003 - expat's own signature
+    except xml.parsers.expat.ExpatError as error:
+        raise InvalidInputError(f"The configuration file {path} is not XML: {error}.") from error
+    return iter(found)

@@ -1,0 +1,117 @@
+"""What a setting's text may look like, and what it means: Hive's value syntax, read and written in one place.
+
+Rule: a kind reads text or raises ValueError; ``expected`` completes the sentence "expected ...". Formatting is the
+inverse of reading, in the form that Hive's own tools print (``300s``).
+"""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+_DURATION = re.compile(r"\s*(-?\d+)\s*([a-zA-Z]*)\s*")
+_SIZE = re.compile(r"\s*(\d+)\s*([a-zA-Z]*)\s*")
+
+# Hive: HiveConf.unitFor
+_UNITS = {
+    "us": timedelta(microseconds=1), "usec": timedelta(microseconds=1), "microsecond": timedelta(microseconds=1),
+    "ms": timedelta(milliseconds=1), "msec": timedelta(milliseconds=1), "millisecond": timedelta(milliseconds=1),
+    "s": timedelta(seconds=1), "sec": timedelta(seconds=1), "second": timedelta(seconds=1),
+    "m": timedelta(minutes=1), "min": timedelta(minutes=1), "minute": timedelta(minutes=1),
+    "h": timedelta(hours=1), "hour": timedelta(hours=1),
+    "d": timedelta(days=1), "day": timedelta(days=1),
+}
+_SIZES = {"": 1, "b": 1, "k": 2**10, "kb": 2**10, "m": 2**20, "mb": 2**20, "g": 2**30, "gb": 2**30}
+
+
+@dataclass(frozen=True)
+class Kind:
+    """How one sort of value is read, written and described."""
+
+    expected: str
+    parse: Callable[[str], Any]
+    format: Callable[[Any], str] = str
+
+
+def duration(unit: str) -> Kind:
+    """A time span; a plain number counts in ``unit``, as Hive has it for this key."""
+    def parse(text: str) -> timedelta:
+        match = _DURATION.fullmatch(text)
+        if not match:
+            raise ValueError(text)
+        name = match[2].lower() or unit
+        step = _UNITS.get(name) or _UNITS.get(name.removesuffix("s"))
+        if step is None:
+            raise ValueError(text)
+        try:
+            return int(match[1]) * step
+        except OverflowError as error:
+            raise ValueError(text) from error
+
+    def write(value: timedelta) -> str:
+        return f"{value // _UNITS[unit]}{unit}" if not value % _UNITS[unit] else f"{value // _UNITS['us']}us"
+
+    return Kind(f"a number with a unit us, ms, s, m, h or d (300s, 5m, 12h), or a plain number of {unit}", parse, write)
+
+
+def integer(low: int | None = None, high: int | None = None) -> Kind:
+    """A whole number between the bounds, both included."""
+    def parse(text: str) -> int:
+        value = int(text)
+        if (low is not None and value < low) or (high is not None and value > high):
+            raise ValueError(text)
+        return value
+
+    bounds = [f"at least {low}"] * (low is not None) + [f"at most {high}"] * (high is not None)
+    return Kind(" ".join(["a whole number", " and ".join(bounds)]).strip(), parse)
+
+
+def _size(text: str) -> int:
+    match = _SIZE.fullmatch(text)
+    if not match or match[2].lower() not in _SIZES:
+        raise ValueError(text)
+    return int(match[1]) * _SIZES[match[2].lower()]
+
+
+def _flag(text: str) -> bool:
+    return {"true": True, "false": False}[text.strip().lower()] if text.strip().lower() in {"true", "false"} else _no(text)
+
+
+def _no(text: str) -> Any:
+    raise ValueError(text)
+
+
+def _fraction(text: str) -> float:
+    value = float(text)
+    return value if 0 <= value < float("inf") else _no(text)
+
+
+def _database_url(text: str) -> str:
+    """Hive's JDBC form becomes libpq's; user and password may come from keys of their own."""
+    text = text.strip().removeprefix("jdbc:")
+    if not text:
+        return ""
+    scheme, mark, rest = text.partition("://")
+    if not mark or scheme not in {"postgresql", "postgres"}:
+        raise ValueError(text)
+    return f"postgresql://{rest}"
+
+
+def choice(*allowed: str) -> Kind:
+    """One of a few words, in any case."""
+    def parse(text: str) -> str:
+        word = text.strip().lower()
+        return word if word in allowed else _no(text)
+
+    return Kind("one of " + ", ".join(allowed), parse)
+
+
+SIZE = Kind("a number of bytes, or one with a unit kb, mb or gb", _size)
+FLAG = Kind("true or false", _flag, lambda value: str(value).lower())
+FRACTION = Kind("a number not below 0, for example 0.1", _fraction)
+TEXT = Kind("text", lambda text: text.strip())
+WORDS = Kind("words separated by commas", lambda text: tuple(word.strip() for word in text.split(",") if word.strip()),
+             ",".join)
+DATABASE_URL = Kind("postgresql://user@host:5432/name, or Hive's jdbc:postgresql://host:5432/name; PostgreSQL is the only "
+                    "database that can be used", _database_url)
