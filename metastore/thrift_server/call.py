@@ -29,15 +29,20 @@ class Connection(Protocol):
 class Call:
     """A method with its decoded arguments."""
 
-    __slots__ = ("args", "connection", "context", "method", "seqid", "started")
+    __slots__ = ("args", "connection", "context", "expected", "method", "outcome", "reply", "seqid", "started")
 
-    def __init__(self, method: str, args: tuple[Any, ...], connection: Connection, seqid: bytes = b"") -> None:
-        """``seqid`` is the message's sequence id as received, and goes back unchanged."""
+    def __init__(
+        self, method: str, args: tuple[Any, ...], connection: Connection, seqid: bytes = b"", started: float = 0.0
+    ) -> None:
+        """``seqid`` is the message's sequence id as received, and goes back unchanged; ``started`` a perf_counter."""
         self.method = method
         self.args = args
         self.connection = connection
         self.seqid = seqid
-        self.started = 0.0
+        self.started = started
+        self.expected = True  # a reply: not of a oneway message
+        self.outcome = ""
+        self.reply = b""
         self.context: dict[str, object] | None = None
 
     def log(self, **fields: object) -> None:

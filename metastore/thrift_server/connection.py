@@ -1,0 +1,54 @@
+"""A client's connection: its socket, what was received and not yet used, what could not be sent yet.
+
+Rule: a connection works on one call at a time, so answers are in the order of the requests and memory is bounded by one
+request, one answer and `MOST_AHEAD` bytes of requests sent ahead. Only the event loop touches a connection.
+"""
+
+import socket
+from typing import Any
+
+from metastore.thrift_server.scanner import Scanner
+
+MOST_AHEAD = 1 << 16
+
+
+class ClientConnection:
+    """State of one client; handlers see it as `metastore.thrift_server.call.Connection`."""
+
+    __slots__ = (
+        "active",
+        "busy",
+        "closed",
+        "fd",
+        "groups",
+        "header",
+        "interest",
+        "metaconf",
+        "peer",
+        "received",
+        "scanner",
+        "sending",
+        "sock",
+        "user",
+    )
+
+    def __init__(self, sock: socket.socket, address: Any, now: float) -> None:
+        self.sock = sock
+        self.fd = sock.fileno()
+        self.peer = f"{address[0]}:{address[1]}" if isinstance(address, tuple) else str(address)
+        self.user: str | None = None
+        self.groups: tuple[str, ...] = ()
+        self.metaconf: dict[str, str] | None = None
+        self.closed = False
+        self.busy = False  # a call is being worked on
+        self.active = now  # when a message was last completed or answered
+        self.interest = 0  # epoll events asked for
+        self.received: bytes | bytearray = b""
+        self.scanner: Scanner | None = None  # of a message that is not complete
+        self.header: Any = None
+        self.sending: memoryview | None = None  # rest of an answer
+
+    @property
+    def idle(self) -> bool:
+        """Nothing half received, in work, or half sent."""
+        return not (self.busy or self.received or self.sending)

@@ -1,0 +1,61 @@
+"""fb303: what health checks ask."""
+
+from metastore.telemetry.calls import CallStats
+from metastore.thrift_gen.fb303.ttypes import fb_status
+from metastore.thrift_server.call import Call, immediate
+
+NAME = "new db based metaserver"
+VERSION = "3.0"
+"""The answers of Hive's own server; tools compare them."""
+
+
+class Fb303Handlers:
+    """Answers from memory. ``started``: seconds since the epoch."""
+
+    def __init__(self, stats: CallStats, started: int) -> None:
+        self._stats, self._started = stats, started
+
+    @immediate
+    def getName(self, call: Call) -> str:  # noqa: N802
+        """Name of the service."""
+        return NAME
+
+    @immediate
+    def getVersion(self, call: Call) -> str:  # noqa: N802
+        """Version of the interface as Hive tells it, not of this product."""
+        return VERSION
+
+    @immediate
+    def getStatus(self, call: Call) -> int:  # noqa: N802
+        """Alive, or it would not answer."""
+        return int(fb_status.ALIVE)
+
+    @immediate
+    def getStatusDetails(self, call: Call) -> str:  # noqa: N802
+        """Nothing to add."""
+        return ""
+
+    @immediate
+    def aliveSince(self, call: Call) -> int:  # noqa: N802
+        """When the server started, in seconds since the epoch."""
+        return self._started
+
+    @immediate
+    def getCounters(self, call: Call) -> dict[str, int]:  # noqa: N802
+        """Calls answered, by method."""
+        return {f"calls.{method}": count for method, count in self._stats.counts().items()}
+
+    @immediate
+    def getCounter(self, call: Call, key: str) -> int:  # noqa: N802
+        """One of the counters, 0 if there is none of this name."""
+        return self.getCounters(call).get(key, 0)
+
+    @immediate
+    def getOptions(self, call: Call) -> dict[str, str]:  # noqa: N802
+        """There are no options that can be changed while the server runs."""
+        return {}
+
+    @immediate
+    def getOption(self, call: Call, key: str) -> str:  # noqa: N802
+        """There are no options."""
+        return ""

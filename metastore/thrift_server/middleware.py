@@ -1,0 +1,132 @@
+"""What happens around every call: run it, translate its error, encode the answer, measure, log.
+
+Rules: whatever a handler raises, the client gets an answer and keeps its connection; a call that PostgreSQL undid because
+of a conflict is run again up to `ATTEMPTS` times; of a failure that nobody foresaw the stack goes to the log and the real
+cause to the client; a call is logged once, when it was slow or failed.
+"""
+
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import structlog
+from thrift.Thrift import TApplicationException
+
+from metastore.errors import ConflictRetryError, MetastoreError, OutcomeUnknownError, UnavailableError
+from metastore.telemetry.calls import CallStats
+from metastore.thrift_server.call import Call
+from metastore.thrift_server.codec import CODECS
+from metastore.thrift_server.errors import wire_exception
+from metastore.thrift_server.handler import Handler
+from metastore.thrift_server.protocol import WireProtocol
+
+ATTEMPTS = 3
+LONGEST_LOGGED = 1000
+_log = structlog.get_logger("metastore.thrift")
+
+
+class Middleware:
+    """Turns a decoded call into the bytes of its answer, left in ``call.reply``."""
+
+    def __init__(
+        self, handlers: Mapping[str, Handler], protocol: WireProtocol, stats: CallStats, slow_seconds: float
+    ) -> None:
+        self._handlers, self._protocol, self._stats, self._slow = handlers, protocol, stats, slow_seconds
+
+    def run(self, call: Call) -> None:
+        """Run one call whose handler takes one call."""
+        handler = self._handlers[call.method].run
+        self._finish(call, _outcome(lambda: handler(call, *call.args), call))
+
+    def run_batch(self, calls: list[Call]) -> None:
+        """Run calls of one lane: those of the same method together, methods in order of their first call."""
+        by_method: dict[str, list[Call]] = {}
+        for call in calls:
+            by_method.setdefault(call.method, []).append(call)
+        for method, batch in by_method.items():
+            for call, result in zip(batch, self._batch_results(self._handlers[method], batch), strict=True):
+                self._finish(call, result)
+
+    def _batch_results(self, handler: Handler, batch: list[Call]) -> list[Any]:
+        """One result or error for each call; calls of a failed batch run alone, unless the failure is the database's.
+
+        A commit whose outcome is unknown is never run again: it may have happened.
+        """
+        results = _outcome(lambda: handler.run(batch), *batch)
+        if not isinstance(results, Exception):
+            if len(results) == len(batch):
+                return list(results)
+            results = TypeError(f"{batch[0].method} answered {len(results)} of {len(batch)} calls")
+        shared = isinstance(results, UnavailableError | OutcomeUnknownError) and not isinstance(results, ConflictRetryError)
+        if len(batch) == 1 or shared:
+            return [results] * len(batch)
+        return [result for call in batch for result in self._batch_results(handler, [call])]
+
+    def _finish(self, call: Call, result: Any) -> None:
+        """Encode the answer, count and log."""
+        codec = CODECS[call.method]
+        error: Exception | None = result if isinstance(result, Exception) else None
+        if error is None:
+            try:
+                if result is None and codec.success is not None:
+                    raise TypeError("the handler returned nothing")  # noqa: TRY301
+                call.reply = self._protocol.reply(codec, call.seqid, result)
+                call.outcome = "ok"
+            except Exception as encoding_error:  # noqa: BLE001 - whatever the encoder says, only this call fails
+                error = encoding_error
+        if error is not None:
+            self._refuse(call, error)
+        seconds = time.perf_counter() - call.started
+        self._stats.record(call.method, call.outcome, seconds)
+        if error is not None or seconds >= self._slow:
+            self._log(call, error, seconds)
+
+    def _refuse(self, call: Call, error: Exception) -> None:
+        codec = CODECS[call.method]
+        exception = wire_exception(error, call.method, codec.declared)
+        call.outcome = type(exception).__name__
+        try:
+            if isinstance(exception, TApplicationException):
+                call.outcome = "INTERNAL_ERROR"
+                call.reply = self._protocol.application_exception(call.method, call.seqid, exception)
+            else:
+                call.reply = self._protocol.declared_exception(codec, call.seqid, exception)
+        except Exception:  # noqa: BLE001 - a text that cannot be encoded
+            text = str(getattr(exception, "message", None)).encode("ascii", "backslashreplace").decode()
+            plain = TApplicationException(TApplicationException.INTERNAL_ERROR, text)
+            call.outcome = "INTERNAL_ERROR"
+            call.reply = self._protocol.application_exception(call.method, call.seqid, plain)
+
+    def _log(self, call: Call, error: Exception | None, seconds: float) -> None:
+        fields = {
+            "method": call.method,
+            "peer": call.connection.peer,
+            "user": call.connection.user,
+            "ms": round(seconds * 1000, 1),
+            **(call.context or {}),
+        }
+        if error is None:
+            _log.warning("slow call", **fields)
+        elif call.outcome == "INTERNAL_ERROR" and not isinstance(error, MetastoreError):
+            _log.error("call failed", outcome=call.outcome, exc_info=error, **fields)
+        else:
+            _log.info("call refused", outcome=call.outcome, reason=_reason(error), **fields)
+
+
+def _reason(error: Exception) -> str:
+    return (getattr(error, "message", None) or str(error))[:LONGEST_LOGGED]
+
+
+def _outcome(run: Callable[[], Any], *calls: Call) -> Any:
+    """The result or the exception of a handler, which is run again when PostgreSQL asks for that."""
+    for attempt in range(1, ATTEMPTS + 1):
+        try:
+            return run()
+        except ConflictRetryError as error:
+            if attempt == ATTEMPTS:
+                return error
+            for call in calls:
+                call.log(attempts=attempt + 1)
+        except Exception as error:  # noqa: BLE001 - the client must get an answer whatever happened
+            return error
+    raise AssertionError

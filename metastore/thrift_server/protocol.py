@@ -1,0 +1,230 @@
+"""Messages as bytes: where they end, whom they call, and how answers are written, in the binary and the compact protocol.
+
+Rule: nothing that a length in a message claims is believed before the bytes are there. Values are read and written by
+Thrift's accelerated codec; a message that is not complete in the first piece received goes through `metastore.thrift_server.scanner`.
+"""
+
+import struct
+from io import BytesIO
+from typing import Any, NamedTuple, NoReturn, Protocol
+
+from thrift.protocol import fastbinary
+from thrift.Thrift import TApplicationException, TMessageType
+
+from metastore.thrift_server.codec import APPLICATION_EXCEPTION, Answer, MethodCodec
+from metastore.thrift_server.scanner import BinaryScanner, CompactScanner, MalformedError, Scanner
+
+LONGEST_NAME = 1024
+
+
+class Header(NamedTuple):
+    """The beginning of a message."""
+
+    method: str
+    message_type: int
+    seqid: bytes
+    """As received, to be sent back as it is."""
+    end: int
+    """Where the arguments begin."""
+
+
+class ShortError(Exception):
+    """The bytes end before the value does."""
+
+
+class Source:
+    """The bytes of one message in the form in which the accelerated decoder reads a protocol and its transport."""
+
+    __slots__ = ("container_length_limit", "cstringio_buf", "string_length_limit")
+
+    def __init__(self, data: bytes, at: int) -> None:
+        self.cstringio_buf = BytesIO(data)
+        self.cstringio_buf.seek(at)
+        self.string_length_limit = self.container_length_limit = len(data)
+
+    @property
+    def trans(self) -> "Source":
+        """The decoder asks the protocol for its transport."""
+        return self
+
+    def cstringio_refill(self, partial: bytes, wanted: int) -> NoReturn:
+        """The decoder wants more bytes than there are."""
+        raise ShortError
+
+
+class Nothing:
+    """Stands for arguments that are skipped."""
+
+
+_SKIP = [Nothing, ()]
+
+
+class WireProtocol(Protocol):
+    """One of Thrift's protocols."""
+
+    def header(self, data: bytes | bytearray, at: int) -> Header | None:
+        """The header at this place, None when it is not complete. Raises: MalformedError."""
+
+    def scanner(self, at: int, limit: int) -> Scanner:
+        """Looks for the end of the arguments that begin there."""
+
+    def decode(self, codec: MethodCodec | None, data: bytes, at: int) -> tuple[Any, int]:
+        """The arguments (None for an unknown method) and where they end. Raises: ShortError and the decoder's own."""
+
+    def reply(self, codec: MethodCodec, seqid: bytes, result: Any) -> bytes:
+        """The message that carries a result; encoding errors of all kinds come through."""
+
+    def declared_exception(self, codec: MethodCodec, seqid: bytes, exception: Exception) -> bytes:
+        """The message that carries an exception which the method declares."""
+
+    def application_exception(self, method: str, seqid: bytes, exception: TApplicationException) -> bytes:
+        """The message that carries an error outside of the method's declaration."""
+
+
+class _Accelerated:
+    """What both protocols share: they differ in the header and in the codec's two functions."""
+
+    def __init__(self, decode: Any, encode: Any) -> None:
+        self._decode, self._encode = decode, encode
+
+    def _header(self, method: str, message_type: int, seqid: bytes) -> bytes:
+        raise NotImplementedError
+
+    def decode(self, codec: MethodCodec | None, data: bytes, at: int) -> tuple[Any, int]:
+        """See `WireProtocol`."""
+        source = Source(data, at)
+        if codec is None:
+            self._decode(Nothing(), source, _SKIP)
+            return None, source.cstringio_buf.tell()
+        arguments = codec.arguments_class()
+        self._decode(arguments, source, codec.arguments)
+        if codec.older is not None:
+            suspected, older, sensible = codec.older
+            if suspected(arguments):
+                again = codec.arguments_class()
+                self._decode(again, Source(data, at), older)
+                if sensible(again):
+                    arguments = again
+        return arguments, source.cstringio_buf.tell()
+
+    def reply(self, codec: MethodCodec, seqid: bytes, result: Any) -> bytes:
+        """See `WireProtocol`."""
+        head = self._header(codec.name, TMessageType.REPLY, seqid)
+        if codec.success is None:
+            return head + b"\0"
+        answer = Answer()
+        answer.value = result
+        return head + self._encode(answer, codec.success)
+
+    def declared_exception(self, codec: MethodCodec, seqid: bytes, exception: Exception) -> bytes:
+        """See `WireProtocol`."""
+        answer = Answer()
+        answer.value = exception
+        body = self._encode(answer, codec.exceptions[type(exception)])
+        return self._header(codec.name, TMessageType.REPLY, seqid) + body
+
+    def application_exception(self, method: str, seqid: bytes, exception: TApplicationException) -> bytes:
+        """See `WireProtocol`."""
+        answer = Answer()
+        answer.message, answer.type = exception.message, exception.type
+        return self._header(method, TMessageType.EXCEPTION, seqid) + self._encode(answer, APPLICATION_EXCEPTION)
+
+
+_VERSION_1 = 0x8001
+_BEGIN = struct.Struct(">HBBi")
+_LENGTH = struct.Struct(">i")
+
+
+class BinaryProtocol(_Accelerated):
+    """TBinaryProtocol; requests with and without a version in the header, replies always with."""
+
+    def __init__(self) -> None:
+        super().__init__(fastbinary.decode_binary, fastbinary.encode_binary)
+        self._heads: dict[tuple[str, int], bytes] = {}
+
+    def header(self, data: bytes | bytearray, at: int) -> Header | None:
+        """See `WireProtocol`."""
+        if len(data) < at + 8:
+            return None
+        version, _, message_type, length = _BEGIN.unpack_from(data, at)
+        if version == _VERSION_1:
+            name_at = at + 8
+            end = name_at + length + 4
+            type_at = -1
+        else:  # without a version: length, name, type, sequence id
+            length = _LENGTH.unpack_from(data, at)[0]
+            name_at = at + 4
+            end = name_at + length + 5
+            type_at = end - 5
+        if not 0 < length <= LONGEST_NAME:
+            raise MalformedError("no Thrift message begins like this")
+        if len(data) < end:
+            return None
+        if type_at >= 0:
+            message_type = data[type_at]
+        return Header(_name(data[name_at : name_at + length]), message_type, bytes(data[end - 4 : end]), end)
+
+    def scanner(self, at: int, limit: int) -> Scanner:
+        """See `WireProtocol`."""
+        return BinaryScanner(at, limit)
+
+    def _header(self, method: str, message_type: int, seqid: bytes) -> bytes:
+        head = self._heads.get((method, message_type))
+        if head is None:
+            name = method.encode()
+            head = _BEGIN.pack(_VERSION_1, 0, message_type, len(name)) + name
+            if len(self._heads) < LONGEST_NAME:  # names of unknown methods do not pile up
+                self._heads[method, message_type] = head
+        return head + seqid
+
+
+class CompactProtocol(_Accelerated):
+    """TCompactProtocol."""
+
+    def __init__(self) -> None:
+        super().__init__(fastbinary.decode_compact, fastbinary.encode_compact)
+
+    def header(self, data: bytes | bytearray, at: int) -> Header | None:
+        """See `WireProtocol`."""
+        if len(data) < at + 4:
+            return None
+        if data[at] != 0x82 or data[at + 1] & 0x1F != 1:
+            raise MalformedError("no Thrift message of the compact protocol begins like this")
+        message_type = data[at + 1] >> 5
+        seqid_end = _varint_end(data, at + 2)
+        length_end = _varint_end(data, seqid_end) if seqid_end else 0
+        if not seqid_end or not length_end:
+            return None
+        length = sum((byte & 0x7F) << 7 * i for i, byte in enumerate(data[seqid_end:length_end]))
+        if not 0 < length <= LONGEST_NAME:
+            raise MalformedError("the name of the method is too long")
+        end = length_end + length
+        if len(data) < end:
+            return None
+        return Header(_name(data[length_end:end]), message_type, bytes(data[at + 2 : seqid_end]), end)
+
+    def scanner(self, at: int, limit: int) -> Scanner:
+        """See `WireProtocol`."""
+        return CompactScanner(at, limit)
+
+    def _header(self, method: str, message_type: int, seqid: bytes) -> bytes:
+        name = method.encode()
+        length = bytes((len(name),)) if len(name) < 0x80 else bytes((len(name) & 0x7F | 0x80, len(name) >> 7))
+        return bytes((0x82, message_type << 5 | 1)) + seqid + length + name
+
+
+def _name(raw: bytes | bytearray) -> str:
+    try:
+        return raw.decode()
+    except UnicodeDecodeError:
+        raise MalformedError("the name of the method is not text") from None
+
+
+def _varint_end(data: bytes | bytearray, at: int) -> int:
+    """Where a number of up to 32 bits ends, 0 when it is not complete."""
+    for i in range(at, min(at + 5, len(data))):
+        if data[i] < 0x80:
+            return i + 1
+    if len(data) >= at + 5:
+        raise MalformedError("a number in the header is too long")
+    return 0

@@ -1,0 +1,197 @@
+"""Finds the end of a message that arrives in pieces, each byte looked at once.
+
+An unframed message says nowhere how long it is, so its structure has to be followed. Rule: a scanner goes on where it
+stopped (a message of 100 MB in 1,000 pieces costs no more than in one), takes no memory for what a length claims, and
+refuses lengths beyond the limit, unknown types and nesting deeper than `DEEPEST` before anything is decoded.
+"""
+
+from collections.abc import Iterator
+from typing import Protocol
+
+DEEPEST = 64
+_STRUCT, _MAP, _SET, _LIST, _TEXT = 12, 13, 14, 15, 11
+_FIXED = {2: 1, 3: 1, 4: 8, 6: 2, 8: 4, 10: 8, 16: 16}
+
+
+class MalformedError(Exception):
+    """The bytes cannot be a message, or one that is too large or too deep."""
+
+
+class Scanner(Protocol):
+    """Looks for the end of one struct."""
+
+    at: int
+
+    def advance(self, data: bytearray) -> bool:
+        """Go on with everything received so far; True when the end is found, at ``self.at``. Raises: MalformedError."""
+
+
+class _Scanner:
+    """Drives the walk over the structure, a generator that yields whenever it needs more bytes."""
+
+    def __init__(self, at: int, limit: int) -> None:
+        self.at = at
+        self._limit = limit
+        self._data = bytearray()
+        self._walk = self._struct(0)
+
+    def advance(self, data: bytearray) -> bool:
+        """See `Scanner`."""
+        self._data = data
+        if self.at > len(data):  # in the middle of a text or of a list of numbers
+            return False
+        return next(self._walk, True) is True and self.at <= len(data)
+
+    def _struct(self, depth: int) -> Iterator[bool]:
+        raise NotImplementedError
+
+    def _skip(self, size: int) -> None:
+        """Step over bytes that may not be there yet."""
+        self.at += size
+        if size < 0 or self.at > self._limit:
+            raise MalformedError("a length in the message is negative or beyond the size limit")
+
+    def _deeper(self, depth: int) -> int:
+        if depth >= DEEPEST:
+            msg = f"the message is nested more than {DEEPEST} levels deep"
+            raise MalformedError(msg)
+        return depth + 1
+
+
+class BinaryScanner(_Scanner):
+    """For TBinaryProtocol."""
+
+    def _struct(self, depth: int) -> Iterator[bool]:
+        while True:
+            while len(self._data) <= self.at:
+                yield False
+            ttype = self._data[self.at]
+            self.at += 1
+            if ttype == 0:
+                return
+            self.at += 2  # the field's id
+            yield from self._value(ttype, depth)
+
+    def _value(self, ttype: int, depth: int) -> Iterator[bool]:
+        if size := _FIXED.get(ttype):
+            self._skip(size)
+        elif ttype == _TEXT:
+            while len(self._data) < self.at + 4:
+                yield False
+            self._skip(4 + int.from_bytes(self._data[self.at : self.at + 4], signed=True))
+        elif ttype == _STRUCT:
+            yield from self._struct(self._deeper(depth))
+        elif ttype in (_LIST, _SET):
+            while len(self._data) < self.at + 5:
+                yield False
+            item, count = self._data[self.at], int.from_bytes(self._data[self.at + 1 : self.at + 5], signed=True)
+            self._skip(5)
+            yield from self._items((item,), count, depth)
+        elif ttype == _MAP:
+            while len(self._data) < self.at + 6:
+                yield False
+            types = self._data[self.at], self._data[self.at + 1]
+            count = int.from_bytes(self._data[self.at + 2 : self.at + 6], signed=True)
+            self._skip(6)
+            yield from self._items(types, count, depth)
+        else:
+            msg = f"unknown type {ttype}"
+            raise MalformedError(msg)
+
+    def _items(self, types: tuple[int, ...], count: int, depth: int) -> Iterator[bool]:
+        if count < 0 or self.at + count * len(types) > self._limit:  # every value takes at least one byte
+            raise MalformedError("the size of a list or map is negative or beyond the size limit")
+        sizes = [_FIXED.get(ttype) for ttype in types]
+        if count and all(sizes):
+            self._skip(count * sum(size for size in sizes if size))
+            return
+        deeper = self._deeper(depth)
+        for _ in range(count):
+            for ttype in types:
+                if ttype == _TEXT:  # the frequent case, without a generator for each value
+                    while len(self._data) < self.at + 4:
+                        yield False
+                    self._skip(4 + int.from_bytes(self._data[self.at : self.at + 4], signed=True))
+                else:
+                    yield from self._value(ttype, deeper)
+
+
+# Types of the compact protocol.
+_TRUE, _FALSE, _BYTE, _DOUBLE, _BINARY, _CLIST, _CSET, _CMAP, _CSTRUCT, _UUID = 1, 2, 3, 7, 8, 9, 10, 11, 12, 13
+_VARINTS = (4, 5, 6)
+_LONGEST_VARINT = 10
+
+
+class CompactScanner(_Scanner):
+    """For TCompactProtocol."""
+
+    def _struct(self, depth: int) -> Iterator[bool]:
+        while True:
+            while len(self._data) <= self.at:
+                yield False
+            head = self._data[self.at]
+            self.at += 1
+            if head == 0:
+                return
+            if head < 0x10:  # the id is not a small step from the last one, but a number of its own
+                yield from self._number()
+            ttype = head & 0x0F
+            if ttype not in (_TRUE, _FALSE):
+                yield from self._value(ttype, depth)
+
+    def _number(self) -> Iterator[bool]:
+        """Leave the value of a varint in ``self.number``."""
+        self.number = shift = 0
+        while True:
+            while len(self._data) <= self.at:
+                yield False
+            byte = self._data[self.at]
+            self.at += 1
+            self.number |= (byte & 0x7F) << shift
+            if byte < 0x80:
+                return
+            shift += 7
+            if shift >= 7 * _LONGEST_VARINT:
+                raise MalformedError("a number is too long")
+
+    def _value(self, ttype: int, depth: int) -> Iterator[bool]:
+        if ttype in _VARINTS:
+            yield from self._number()
+        elif ttype in (_TRUE, _FALSE, _BYTE):
+            self._skip(1)
+        elif ttype == _DOUBLE:
+            self._skip(8)
+        elif ttype == _UUID:
+            self._skip(16)
+        elif ttype == _BINARY:
+            yield from self._number()
+            self._skip(self.number)
+        elif ttype == _CSTRUCT:
+            yield from self._struct(self._deeper(depth))
+        elif ttype in (_CLIST, _CSET):
+            while len(self._data) <= self.at:
+                yield False
+            head = self._data[self.at]
+            self.at += 1
+            self.number = head >> 4
+            if self.number == 0x0F:
+                yield from self._number()
+            yield from self._items((head & 0x0F,), self.number, self._deeper(depth))
+        elif ttype == _CMAP:
+            yield from self._number()
+            if count := self.number:
+                while len(self._data) <= self.at:
+                    yield False
+                head = self._data[self.at]
+                self.at += 1
+                yield from self._items((head >> 4, head & 0x0F), count, self._deeper(depth))
+        else:
+            msg = f"unknown type {ttype}"
+            raise MalformedError(msg)
+
+    def _items(self, types: tuple[int, ...], count: int, depth: int) -> Iterator[bool]:
+        if self.at + count * len(types) > self._limit:
+            raise MalformedError("the size of a list or map is beyond the size limit")
+        for _ in range(count):
+            for ttype in types:
+                yield from self._value(ttype, depth)

@@ -1,0 +1,440 @@
+"""The Thrift server: one event loop reads, decodes and answers for all connections; handlers run on other threads.
+
+Rules: an idle client costs a socket and a kilobyte, no thread. What one client sends (garbage, half a message, nothing at all,
+too much) hurts no other connection. Answers for clients that are gone are dropped. Draining finishes what was begun.
+"""
+
+import os
+import resource
+import select
+import socket
+import threading
+import time
+from collections import deque
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+import structlog
+from thrift.Thrift import TApplicationException, TMessageType
+
+from metastore.telemetry.calls import CallStats
+from metastore.thrift_server.call import Call
+from metastore.thrift_server.codec import CODECS
+from metastore.thrift_server.connection import MOST_AHEAD, ClientConnection
+from metastore.thrift_server.handler import Handler
+from metastore.thrift_server.middleware import Middleware
+from metastore.thrift_server.protocol import BinaryProtocol, CompactProtocol, Header, WireProtocol
+from metastore.thrift_server.scanner import MalformedError
+from metastore.thrift_server.workers import Lane, Pool
+
+PIECE = 1 << 16
+"""Bytes read at once; a message within one piece is decoded without looking for its end first."""
+BIG_PIECE = 1 << 20
+
+if TYPE_CHECKING:
+    from metastore.config import ServerSettings
+
+_READ, _WRITE = select.EPOLLIN | select.EPOLLRDHUP, select.EPOLLOUT
+_SWEEP_SECONDS = 1.0
+_WARN_EVERY_SECONDS = 10.0
+_log = structlog.get_logger("metastore.server")
+
+
+class Server:
+    """Serves the handlers on a port until it is drained."""
+
+    def __init__(self, settings: "ServerSettings", handlers: Mapping[str, Handler], stats: CallStats | None = None) -> None:
+        self._settings, self._handlers = settings, handlers
+        self.stats = stats or CallStats()
+        self.stats.server = self
+        self._protocol: WireProtocol = CompactProtocol() if settings.compact_protocol else BinaryProtocol()
+        slow = settings.slow_call.total_seconds()
+        self._middleware = Middleware(handlers, self._protocol, self.stats, slow)
+        self._pool = Pool(settings.worker_threads, self._middleware.run, self._done)
+        most = {handler.lane: handler.most for handler in handlers.values() if handler.lane}
+        self._lanes = {name: Lane(name, count, self._middleware.run_batch, self._done) for name, count in most.items()}
+        self._put = {
+            name: self._lanes[handler.lane].put if handler.lane else self._pool.put
+            for name, handler in handlers.items()
+            if not handler.immediate
+        }
+        self._connections: dict[int, ClientConnection] = {}
+        self._finished: deque[list[Call]] = deque()
+        self._waking = False
+        self._in_flight = 0
+        self._draining: float | None = None
+        self._warned = -_WARN_EVERY_SECONDS
+        self._now = time.monotonic()
+        self._thread = threading.Thread(target=self._run, name="thrift-loop", daemon=True)
+        self._running = False
+        self.refused_connections = 0
+
+    # ------------------------------------------------------------------------------------------------ life
+
+    @property
+    def ready(self) -> bool:
+        """Whether new connections are accepted."""
+        return self._running and self._draining is None
+
+    @property
+    def connections(self) -> int:
+        """Open client connections."""
+        return len(self._connections)
+
+    @property
+    def in_flight(self) -> int:
+        """Calls that are being worked on."""
+        return self._in_flight
+
+    def start(self) -> tuple[str, int]:
+        """Listen and serve; the address is the one bound, so port 0 asks for a free one. Raises: OSError."""
+        settings = self._settings
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        if soft < hard:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+        self._listener = socket.create_server(
+            (settings.host, settings.port),
+            family=socket.AF_INET6 if ":" in settings.host else socket.AF_INET,
+            backlog=settings.backlog,
+            reuse_port=settings.reuse_port,
+        )
+        self._listener.setblocking(False)
+        self._epoll = select.epoll()
+        self._epoll.register(self._listener.fileno(), select.EPOLLIN)
+        self._wake = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+        self._epoll.register(self._wake, select.EPOLLIN)
+        self._pool.start()
+        for lane in self._lanes.values():
+            lane.start()
+        self._running = True
+        self._thread.start()
+        host, port = self._listener.getsockname()[:2]
+        return host, port
+
+    def drain(self, timeout: float | None = None) -> bool:
+        """Stop accepting, finish the calls in flight, close all connections; False if calls were left unfinished.
+
+        The default time-out is the drain time of the settings. Safe to call twice, and from a signal's thread.
+        """
+        if not self._running:
+            return True
+        seconds = self._settings.drain_timeout.total_seconds() if timeout is None else timeout
+        if self._draining is None:
+            self._draining = time.monotonic() + seconds
+        os.eventfd_write(self._wake, 1)
+        self._thread.join(seconds + 5)
+        finished = self._in_flight == 0
+        for threads in (*self._lanes.values(), self._pool):
+            threads.stop(0.2)
+        return finished
+
+    # ------------------------------------------------------------------------------------------------ loop
+
+    def _run(self) -> None:
+        """The loop's thread."""
+        try:
+            swept = time.monotonic()
+            while not self._over():
+                events = self._epoll.poll(_SWEEP_SECONDS)
+                self._now = time.monotonic()
+                for fd, event in events:
+                    connection = self._connections.get(fd)
+                    if connection is not None:
+                        self._serve(connection, event)
+                    elif fd == self._wake:
+                        self._answer_finished()
+                    elif fd == self._listener.fileno():
+                        self._accept()
+                if self._now - swept >= _SWEEP_SECONDS:
+                    swept = self._now
+                    self._sweep()
+        finally:
+            self._running = False
+            for connection in list(self._connections.values()):
+                self._close(connection)
+            self._listener.close()
+            self._epoll.close()
+
+    def _over(self) -> bool:
+        """Whether draining is complete; begins it and closes what is idle."""
+        if self._draining is None:
+            return False
+        if self._listener.fileno() >= 0:
+            self._epoll.unregister(self._listener.fileno())
+            self._listener.close()
+            return False  # one more round for requests that have arrived already
+        for connection in [c for c in self._connections.values() if not c.busy and not c.sending]:
+            self._close(connection)
+        return not self._connections or self._now >= self._draining
+
+    def _serve(self, connection: ClientConnection, event: int) -> None:
+        """One connection has something to read or room to write. Nothing that goes wrong here leaves the connection."""
+        try:
+            if event & select.EPOLLOUT:
+                self._send_rest(connection)
+            if event & ~select.EPOLLOUT and not connection.closed:
+                self._read(connection)
+        except MalformedError as error:
+            _log.info("connection closed: malformed message", peer=connection.peer, user=connection.user, reason=str(error))
+            self._close(connection)
+        except Exception:
+            _log.exception("connection closed: unexpected error", peer=connection.peer, user=connection.user)
+            self._close(connection)
+
+    def _accept(self) -> None:
+        """Take all waiting connections; those beyond the limit are closed at once."""
+        for _ in range(self._settings.backlog):
+            try:
+                sock, address = self._listener.accept()
+            except BlockingIOError:
+                return
+            except OSError as error:
+                self._warn("cannot accept a connection", reason=str(error), connections=len(self._connections))
+                time.sleep(0.01)  # noqa: TID251 - out of file descriptors: the listener stays readable
+                return
+            if len(self._connections) >= self._settings.max_connections:
+                self.refused_connections += 1
+                self._warn(
+                    "connection refused: too many connections",
+                    peer=address[0],
+                    limit=self._settings.max_connections,
+                    setting="metastore.server.max.connections",
+                    refused=self.refused_connections,
+                )
+                sock.close()
+                continue
+            sock.setblocking(False)
+            with suppress(OSError):
+                sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, int(self._settings.tcp_keepalive))
+            connection = ClientConnection(sock, address, self._now)
+            self._connections[connection.fd] = connection
+            connection.interest = _READ
+            self._epoll.register(connection.fd, _READ)
+
+    def _warn(self, event: str, **fields: Any) -> None:
+        """A warning that may come thousands of times: written every few seconds."""
+        if self._now - self._warned >= _WARN_EVERY_SECONDS:
+            self._warned = self._now
+            _log.warning(event, **fields)
+
+    def _sweep(self) -> None:
+        """Close what has been idle for too long; a message that never gets complete counts as idle."""
+        limit = self._settings.idle_timeout.total_seconds()
+        if limit <= 0:
+            return
+        for connection in [c for c in self._connections.values() if not c.busy and self._now - c.active > limit]:
+            _log.info("connection closed: idle", peer=connection.peer, user=connection.user, seconds=round(limit))
+            self._close(connection)
+
+    def _close(self, connection: ClientConnection) -> None:
+        """Forget the connection; a call that is being worked on goes on, and its answer is dropped."""
+        if not connection.closed:
+            connection.closed = True
+            del self._connections[connection.fd]
+            connection.received, connection.scanner, connection.sending = b"", None, None
+            connection.sock.close()
+
+    def _watch(self, connection: ClientConnection, interest: int) -> None:
+        if connection.interest != interest:
+            connection.interest = interest
+            self._epoll.modify(connection.fd, interest)
+
+    # ------------------------------------------------------------------------------------------------ requests
+
+    def _read(self, connection: ClientConnection) -> None:
+        """Take what has arrived."""
+        try:
+            data = connection.sock.recv(PIECE if connection.scanner is None else BIG_PIECE)
+        except (BlockingIOError, InterruptedError):
+            return
+        except OSError:
+            data = b""
+        if not data:
+            self._close(connection)
+            return
+        if not connection.received:
+            connection.received = data
+        else:
+            if isinstance(connection.received, bytes):
+                connection.received = bytearray(connection.received)
+            connection.received += data
+        if connection.busy or connection.sending:
+            if len(connection.received) > MOST_AHEAD:
+                self._watch(connection, connection.interest & ~_READ)
+            return
+        self._next(connection)
+
+    def _next(self, connection: ClientConnection) -> None:
+        """Begin calls until one is in work or no complete message is left. Raises: MalformedError."""
+        while connection.received and not (connection.busy or connection.sending or connection.closed):
+            message = self._framed(connection) if self._settings.framed else self._unframed(connection)
+            if message is None:
+                return
+            connection.active = self._now
+            self._begin(connection, *message)
+
+    def _framed(self, connection: ClientConnection) -> tuple[Header, Any, Exception | None] | None:
+        """The next message of a connection in which each has its length in front."""
+        received = connection.received
+        if len(received) < 4:  # noqa: PLR2004
+            return None
+        length = int.from_bytes(received[:4], signed=True)
+        if not 0 < length <= self._settings.max_message_size:
+            raise MalformedError(f"a frame of {length} bytes is not acceptable, at most {self._settings.max_message_size}")
+        end = 4 + length
+        if len(received) < end:
+            if isinstance(received, bytes):
+                connection.received = bytearray(received)
+            return None
+        frame = bytes(received[4:end])
+        connection.received = received[end:]
+        header = self._protocol.header(frame, 0)
+        if header is None:
+            raise MalformedError("a frame is too short for a message")
+        scanner = self._protocol.scanner(header.end, length)
+        if not scanner.advance(bytearray(frame)):
+            raise MalformedError("a frame ends before its message does")
+        return header, *self._decode(header, frame)
+
+    def _unframed(self, connection: ClientConnection) -> tuple[Header, Any, Exception | None] | None:
+        """The next message of a connection in which only the structure of a message says where it ends."""
+        received = connection.received
+        if connection.scanner is None:
+            header = self._protocol.header(received, 0)
+            if header is None:
+                return None
+            if len(received) <= PIECE:
+                data = bytes(received)
+                with suppress(Exception):  # incomplete or wrong: the scanner tells which
+                    arguments, end = self._protocol.decode(CODECS.get(header.method), data, header.end)
+                    connection.received = data[end:]
+                    return header, arguments, None
+            connection.header = header
+            connection.scanner = self._protocol.scanner(header.end, self._settings.max_message_size)
+            connection.received = bytearray(received)
+        if not connection.scanner.advance(connection.received):  # type: ignore[arg-type]
+            return None
+        end = connection.scanner.at
+        header, connection.scanner, connection.header = connection.header, None, None
+        data = bytes(connection.received[:end])
+        connection.received = bytes(connection.received[end:])
+        return header, *self._decode(header, data)
+
+    def _decode(self, header: Header, data: bytes) -> tuple[Any, Exception | None]:
+        """The arguments of a complete message, or what the decoder has against them."""
+        try:
+            return self._protocol.decode(CODECS.get(header.method), data, header.end)[0], None
+        except Exception as error:  # noqa: BLE001 - whatever the decoder says, only this call fails
+            return None, error
+
+    def _begin(self, connection: ClientConnection, header: Header, arguments: Any, error: Exception | None) -> None:
+        """Hand a decoded message to its handler, or answer it at once."""
+        method = header.method
+        codec = CODECS.get(method)
+        if header.message_type not in (TMessageType.CALL, TMessageType.ONEWAY):
+            raise MalformedError(f"a message of type {header.message_type} is not a call")
+        if codec is not None and codec.oneway:
+            return  # shutdown and reinitialize: heard, without effect, and without an answer even if sent as a call
+        started = time.perf_counter()
+        if codec is None or method not in self._handlers:
+            self._refuse(connection, header, TApplicationException.UNKNOWN_METHOD, f"Invalid method name: '{method}'")
+            return
+        if error is None:
+            for name, walk in codec.required:
+                value = getattr(arguments, name)
+                if value is not None and (unset := walk(value)):
+                    self._refuse(connection, header, TApplicationException.PROTOCOL_ERROR, unset)
+                    return
+        else:
+            self._refuse(connection, header, TApplicationException.PROTOCOL_ERROR, f"{method}: {error}")
+            return
+        call = Call(method, codec.read_arguments(arguments), connection, header.seqid, started)
+        put = self._put.get(method)
+        if put is None:
+            self._middleware.run(call)
+            if header.message_type == TMessageType.CALL:
+                self._send(connection, call.reply)
+            return
+        call.expected = header.message_type == TMessageType.CALL
+        connection.busy = True
+        self._in_flight += 1
+        put(call)
+
+    def _refuse(self, connection: ClientConnection, header: Header, kind: int, text: str) -> None:
+        """Answer a message that no handler gets to see."""
+        outcome = "UNKNOWN_METHOD" if kind == TApplicationException.UNKNOWN_METHOD else "PROTOCOL_ERROR"
+        known = header.method if header.method in CODECS else "unknown"
+        self.stats.record(known, outcome, 0.0)
+        _log.info("call refused", method=header.method, peer=connection.peer, user=connection.user, outcome=outcome, reason=text)
+        if header.message_type == TMessageType.CALL:
+            self._send(
+                connection,
+                self._protocol.application_exception(header.method, header.seqid, TApplicationException(kind, text)),
+            )
+
+    # ------------------------------------------------------------------------------------------------ answers
+
+    def _done(self, calls: list[Call]) -> None:
+        """Called by the handlers' threads; wakes the loop unless it is awake for others already."""
+        self._finished.append(calls)
+        if not self._waking:
+            self._waking = True
+            os.eventfd_write(self._wake, 1)
+
+    def _answer_finished(self) -> None:
+        with suppress(BlockingIOError):
+            os.eventfd_read(self._wake)
+        self._waking = False  # before looking: whoever finishes from now on wakes the loop again
+        while self._finished:
+            for call in self._finished.popleft():
+                self._in_flight -= 1
+                connection: ClientConnection = call.connection  # type: ignore[assignment]
+                connection.busy = False
+                if not connection.closed:
+                    self._answer(connection, call)
+
+    def _answer(self, connection: ClientConnection, call: Call) -> None:
+        try:
+            if call.expected:
+                self._send(connection, call.reply)
+            if connection.received:
+                self._next(connection)
+        except MalformedError as error:
+            _log.info("connection closed: malformed message", peer=connection.peer, user=connection.user, reason=str(error))
+            self._close(connection)
+
+    def _send(self, connection: ClientConnection, reply: bytes) -> None:
+        """Send an answer, or as much as the client takes now; the connection's next call waits for the rest."""
+        connection.active = self._now
+        if self._settings.framed:
+            reply = len(reply).to_bytes(4) + reply
+        try:
+            sent = connection.sock.send(reply)
+        except BlockingIOError:
+            sent = 0
+        except OSError:
+            self._close(connection)
+            return
+        if sent < len(reply):
+            connection.sending = memoryview(reply)[sent:]
+            self._watch(connection, connection.interest | _WRITE)
+        elif not connection.interest & _READ:
+            self._watch(connection, _READ)
+
+    def _send_rest(self, connection: ClientConnection) -> None:
+        if connection.sending is None:
+            return
+        try:
+            connection.sending = connection.sending[connection.sock.send(connection.sending) :]
+        except BlockingIOError:
+            return
+        except OSError:
+            self._close(connection)
+            return
+        connection.active = self._now
+        if not connection.sending:
+            connection.sending = None
+            self._watch(connection, _READ)
+            self._next(connection)
