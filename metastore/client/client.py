@@ -6,6 +6,7 @@ One connection carries one call at a time, so threads that share a client wait f
 must not wait (a heartbeat) its own with ``clone()``.
 """
 
+import contextlib
 import getpass
 import os
 import socket
@@ -127,10 +128,8 @@ class MetastoreClient:
         """Say goodbye as Hive's clients do (oneway ``shutdown``, which stops nothing) and close the connection."""
         with self._one_call:
             if self._socket is not None:
-                try:
+                with contextlib.suppress(*_BROKEN):  # a courtesy; the server notices the closed connection anyway
                     self._thrift.shutdown()
-                except _BROKEN:
-                    pass  # the goodbye is a courtesy; the server notices the closed connection anyway
             self._disconnect()
 
     def _call(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -1,0 +1,1 @@
+"""Locks: who may work on what at the same time, and who waits for whom."""

@@ -200,7 +200,7 @@ def components(request: LockRequest) -> list[Component]:
     """
     if request.txn_id == NO_TXN:
         return []
-    found = {}
+    found: dict[Component, None] = {}
     placeholders: dict[LockObject, str] = {}
     for wanted in request.components:
         operation = _written(wanted)
@@ -223,4 +223,5 @@ def _written(wanted: WantedLock) -> str | None:
         case Operation.UNSET:
             # Clients before 2.0 send neither the operation nor whether the table is transactional.
             return "i" if wanted.type is LockType.SHARED_READ else "u"
-    return wanted.operation[0] if wanted.is_transactional else None
+        case Operation.INSERT | Operation.UPDATE | Operation.DELETE:
+            return wanted.operation[0] if wanted.is_transactional else None

@@ -128,7 +128,7 @@ class LockService:
                 if lock_id in held else None for lock_id in lock_ids]
 
     def show_locks(self, wanted: LockFilter) -> list[LockRow]:
-        """Rows that equal every filter: granted before waiting, weaker types before stronger, then in order of asking."""
+        """Rows that equal every filter: granted before waiting, weaker types first, then in order of asking."""
         with self.db.begin(durable=False) as pg:
             rows = store.select_locks(pg, wanted.db, wanted.table, wanted.partition, wanted.txn_id)
         strength = list(rules.LockType)
@@ -136,7 +136,7 @@ class LockService:
                                              row.lock.ext_id, row.lock.int_id))
 
     def expire_locks(self) -> list[Lock]:
-        """Drop locks without a transaction whose owner was silent for longer than the time-out; tell which they were."""
+        """Drop locks without a transaction whose owner was silent for longer than the time-out; tell which."""
         with self.db.begin(durable=False) as pg:
             return store.delete_expired(pg, pg.now - self.txn_timeout)
 
@@ -149,15 +149,13 @@ def _not_lockable(request: LockRequest, txn_states: dict[int, str]) -> Metastore
 
 def _not_open(txn_id: int, txn_states: dict[int, str]) -> MetastoreError | None:
     """Why nothing can be locked for this transaction, None if it can."""
-    match txn_states.get(txn_id):
-        case _ if txn_id == NO_TXN:
-            return None
-        case TxnState.OPEN:
-            return None
-        case TxnState.ABORTED:
-            return TxnAbortedError(f"Transaction txnid:{txn_id} already aborted")
-        case TxnState.COMMITTED:
-            return NoSuchTxnError(f"Transaction txnid:{txn_id} is already committed.")
+    state = txn_states.get(txn_id)
+    if txn_id == NO_TXN or state == TxnState.OPEN:
+        return None
+    if state == TxnState.ABORTED:
+        return TxnAbortedError(f"Transaction txnid:{txn_id} already aborted")
+    if state == TxnState.COMMITTED:
+        return NoSuchTxnError(f"Transaction txnid:{txn_id} is already committed.")
     return NoSuchTxnError(f"No such transaction txnid:{txn_id}")
 
 

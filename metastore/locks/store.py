@@ -2,8 +2,8 @@
 
 Order of asking is order of visibility, per database: ``lock_tails`` takes the database's advisory lock, and
 only a later statement draws ext_ids and reads the queue, so that it sees every smaller ext_id of that database.
-Rows ahead of a request can afterwards only disappear or be granted, which never makes it wait longer: checking needs no lock.
-All functions are batch-shaped; none returns more than a superset that ``rules`` narrows down.
+Rows ahead of a request can afterwards only disappear or be granted, which never makes it wait longer, so checking needs
+no lock. All functions are batch-shaped; none returns more than a superset that ``rules`` narrows down.
 """
 
 from collections.abc import Collection, Iterable, Sequence
@@ -32,8 +32,8 @@ _COMPATIBILITY = [(wanted.value, blocking.value) for wanted, types in WAITS_FOR.
 # Locks that may block the requests in "wanted" (grouped per table, so that a request for thousands of partitions probes
 # once): the matrix and the hierarchy without their exceptions. Index: locks (catalog, db, table).
 _AHEAD_OF_WANTED = f"""
-  SELECT DISTINCT {_AHEAD} AS kind, l.ext_id, l.int_id, l.txn_id, l.catalog, l.db, l."table", l.partition, l.type, l.state,
-         l."user", l.host, NULL::bigint AS blocker_ext_id, NULL::int AS blocker_int_id
+  SELECT DISTINCT {_AHEAD} AS kind, l.ext_id, l.int_id, l.txn_id, l.catalog, l.db, l."table", l.partition, l.type,
+         l.state, l."user", l.host, NULL::bigint AS blocker_ext_id, NULL::int AS blocker_int_id
     FROM (SELECT ext_id, txn_id, catalog, db, "table", type, CASE WHEN count(*) = 1 THEN min(partition) ELSE '' END
             FROM wanted GROUP BY ext_id, txn_id, catalog, db, "table", type)
            AS w (ext_id, txn_id, catalog, db, "table", type, partition)
@@ -48,7 +48,7 @@ _MATRIX_PARAMETERS = {"wanting": [wanting for wanting, _ in _COMPATIBILITY],
 
 
 class QueueTail(NamedTuple):
-    """What a batch of new requests finds: their ext_ids, the states of their transactions, whoever may be in the way."""
+    """What a batch of new requests finds: ext_ids for them, the states of their transactions, who may be in the way."""
 
     ext_ids: list[int]
     txn_states: dict[int, str]
@@ -104,8 +104,8 @@ def lock_tails(pg: PgTx, requests: Sequence[LockRequest]) -> QueueTail:
         SELECT pg_advisory_xact_lock({_ADVISORY_CLASS}, key) FROM unnest(%(keys)s::int[]) AS key;
         WITH wanted AS (
           SELECT NULL::bigint AS ext_id, *
-            FROM unnest(%(w0)s::bigint[], %(w1)s::text[], %(w2)s::text[], %(w3)s::text[], %(w4)s::text[], %(w5)s::text[])
-                   AS w (txn_id, catalog, db, "table", partition, type))
+            FROM unnest(%(w0)s::bigint[], %(w1)s::text[], %(w2)s::text[], %(w3)s::text[], %(w4)s::text[],
+                        %(w5)s::text[]) AS w (txn_id, catalog, db, "table", partition, type))
         {_AHEAD_OF_WANTED}
         UNION ALL
         SELECT {_ID}, nextval('lock_ext_id'), NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL
@@ -126,8 +126,9 @@ def insert_requests(pg: PgTx, locks: Sequence[Enqueued], components: Iterable[tu
              request.host, request.agent_info, *(blocker or (None, None))) for lock, request, blocker in locks]
     written = [(txn_id, *component.object, component.operation) for txn_id, component in components]
     statement = f"""
-        INSERT INTO locks (ext_id, int_id, txn_id, catalog, db, "table", partition, type, state, "user", host, agent_info,
-                           blocked_by_ext_id, blocked_by_int_id, requested_at, acquired_at, last_heartbeat_at)
+        INSERT INTO locks (
+          ext_id, int_id, txn_id, catalog, db, "table", partition, type, state, "user", host, agent_info,
+          blocked_by_ext_id, blocked_by_int_id, requested_at, acquired_at, last_heartbeat_at)
         SELECT l.*, %(now)s, CASE WHEN l.state = '{LockState.ACQUIRED}' THEN %(now)s END,
                CASE WHEN l.txn_id = {NO_TXN} THEN %(now)s END
           FROM unnest(%(l0)s::bigint[], %(l1)s::int[], %(l2)s::bigint[], %(l3)s::text[], %(l4)s::text[], %(l5)s::text[],

@@ -1,6 +1,7 @@
 """The lock calls: decode, ask the service, encode."""
 
 from datetime import datetime
+from typing import TypeAlias
 
 from metastore.catalog.partition_names import canonical
 from metastore.errors import InvalidRequestError
@@ -16,11 +17,13 @@ _STATES = {LockState.ACQUIRED: ttypes.LockState.ACQUIRED, LockState.WAITING: tty
 _TYPES = {LockType.SHARED_READ: ttypes.LockType.SHARED_READ, LockType.SHARED_WRITE: ttypes.LockType.SHARED_WRITE,
           LockType.EXCL_WRITE: ttypes.LockType.EXCL_WRITE, LockType.EXCLUSIVE: ttypes.LockType.EXCLUSIVE}
 _TYPES_READ = {number: kind for kind, number in _TYPES.items()}
-_OPERATIONS_READ = {ttypes.DataOperationType.SELECT: Operation.SELECT, ttypes.DataOperationType.INSERT: Operation.INSERT,
-                    ttypes.DataOperationType.UPDATE: Operation.UPDATE, ttypes.DataOperationType.DELETE: Operation.DELETE,
-                    ttypes.DataOperationType.UNSET: Operation.UNSET, ttypes.DataOperationType.NO_TXN: Operation.NO_TXN}
+_OPERATIONS_READ = {
+    ttypes.DataOperationType.SELECT: Operation.SELECT, ttypes.DataOperationType.INSERT: Operation.INSERT,
+    ttypes.DataOperationType.UPDATE: Operation.UPDATE, ttypes.DataOperationType.DELETE: Operation.DELETE,
+    ttypes.DataOperationType.UNSET: Operation.UNSET, ttypes.DataOperationType.NO_TXN: Operation.NO_TXN,
+    None: Operation.UNSET}
 
-Answer = ttypes.LockResponse | Exception
+Answer: TypeAlias = ttypes.LockResponse | Exception
 
 
 class LockHandlers:
@@ -55,7 +58,8 @@ class LockHandlers:
         """Locks that equal every filter that is set."""
         del call
         wanted = LockFilter(
-            db=database_name(rqst.dbname) if rqst.dbname else None, table=rqst.tablename.lower() if rqst.tablename else None,
+            db=database_name(rqst.dbname) if rqst.dbname else None,
+            table=rqst.tablename.lower() if rqst.tablename else None,
             partition=canonical(rqst.partname) if rqst.partname else None, txn_id=rqst.txnid)
         return ttypes.ShowLocksResponse(locks=[_element(row) for row in self.locks.show_locks(wanted)])
 
@@ -73,14 +77,14 @@ def _request(sent: ttypes.LockRequest) -> LockRequest | InvalidRequestError:
 
 def _component(sent: ttypes.LockComponent) -> WantedLock:
     kind = _TYPES_READ.get(sent.type)
-    operation = _OPERATIONS_READ.get(ttypes.DataOperationType.UNSET if sent.operationType is None else sent.operationType)
+    operation = _OPERATIONS_READ.get(sent.operationType)
     if kind is None or operation is None or not sent.dbname:
         raise InvalidRequestError(f"A lock component needs a known type, operation and a database name: {sent}")
     # The level that clients send is ignored, as Hive does: what is named is what is locked.
     table = _text(sent.tablename).lower()
     partition = canonical(_text(sent.partitionname)) if table else ""
-    return WantedLock(type=kind, object=LockObject(*database_name(_text(sent.dbname)), table, partition), operation=operation,
-                      is_transactional=bool(sent.isTransactional),
+    return WantedLock(type=kind, object=LockObject(*database_name(_text(sent.dbname)), table, partition),
+                      operation=operation, is_transactional=bool(sent.isTransactional),
                       is_dynamic_partition_write=bool(sent.isDynamicPartitionWrite))
 
 

@@ -1,0 +1,42 @@
+"""The service's exceptions as the domain's errors again, for code that does not want to know Thrift."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from thrift.Thrift import TApplicationException, TException
+
+from metastore import errors
+from metastore.thrift_gen.hive_metastore import ttypes
+
+_ERRORS: dict[type[TException], type[errors.MetastoreError]] = {
+    ttypes.NoSuchTxnException: errors.NoSuchTxnError,
+    ttypes.TxnAbortedException: errors.TxnAbortedError,
+    ttypes.TxnOpenException: errors.TxnOpenError,
+    ttypes.NoSuchLockException: errors.NoSuchLockError,
+    ttypes.NoSuchObjectException: errors.NoSuchObjectError,
+    ttypes.AlreadyExistsException: errors.AlreadyExistsError,
+    ttypes.InvalidObjectException: errors.InvalidObjectError,
+    ttypes.InvalidOperationException: errors.InvalidOperationError,
+    ttypes.InvalidInputException: errors.InvalidInputError,
+    ttypes.UnknownTableException: errors.UnknownTableError,
+    ttypes.UnknownDBException: errors.UnknownDatabaseError,
+    ttypes.UnknownPartitionException: errors.UnknownPartitionError,
+    ttypes.ConfigValSecurityException: errors.ConfigValueSecurityError,
+    ttypes.NoSuchCompactionException: errors.NoSuchCompactionError,
+    ttypes.CompactionAbortedException: errors.CompactionAbortedError,
+}
+
+
+@contextmanager
+def domain_errors() -> Iterator[None]:
+    """Raise ``metastore.errors`` where the calls in the block raise Thrift exceptions."""
+    try:
+        yield
+    except TException as error:
+        raise _ERRORS.get(type(error), errors.MetaError)(error.message or type(error).__name__) from error
+
+
+def is_unknown_method(error: errors.MetastoreError) -> bool:
+    """Whether the server does not have the method at all (an older one, or another product)."""
+    cause = error.__cause__
+    return isinstance(cause, TApplicationException) and cause.type == TApplicationException.UNKNOWN_METHOD

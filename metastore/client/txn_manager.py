@@ -1,0 +1,228 @@
+"""Transactions for programs that read and write tables: Hive's DbTxnManager.
+
+    with TxnManager(client).transaction(agent="nightly load") as txn:
+        txn.lock(statement_locks(inputs, outputs))      # waits; locks first, so that the snapshot is taken under them
+        write_id = txn.write_id("sales", "orders")
+        snapshot = txn.valid_write_ids(["sales.orders"])["sales.orders"]
+        ...                                             # txn.check() now and then in long work
+        txn.add_dynamic_partitions("sales", "orders", ["day=1"], Operation.UPDATE)
+
+Leaving the block commits; an exception aborts. Rule: the snapshot is taken once, after the first locks are held, so
+under exclusive write locks nothing that it misses can be overwritten; whatever the client cannot vouch for is left to
+the server's conflict check at commit (first committer wins).
+"""
+
+import getpass
+import socket
+import uuid
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from datetime import timedelta
+from functools import cached_property
+
+from metastore.acid.snapshots import ValidTxnList, ValidWriteIdList, decode_aborted_bits
+from metastore.client.answers import domain_errors, is_unknown_method
+from metastore.client.client import MetastoreClient
+from metastore.client.heartbeat import Heartbeater, txn_timeout
+from metastore.client.lock_manager import LockManager, LockWait
+from metastore.client.lock_plan import LockPlan, StatementLocks
+from metastore.errors import MetaError, MetastoreError, TxnAbortedError
+from metastore.locks.rules import LockType, Operation
+from metastore.thrift_gen.hive_metastore import ttypes
+from metastore.txns.rules import AbortCode, Snapshot, TxnType, reader_snapshot
+
+_EXCLUDING = frozenset({LockType.EXCL_WRITE, LockType.EXCLUSIVE})
+_REOPENINGS = 10
+
+
+class TxnManager:
+    """Opens transactions through one client. The client must not be used by another thread meanwhile."""
+
+    def __init__(self, client: MetastoreClient, *, wait: LockWait | None = None, host: str | None = None) -> None:
+        self.client = client
+        self.locks = LockManager(client, wait or LockWait())
+        self.host = host or socket.gethostname()
+
+    @cached_property
+    def timeout(self) -> timedelta:
+        """After how long without a heartbeat the server ends a transaction."""
+        return txn_timeout(self.client)
+
+    def open(self, *, user: str | None = None, agent: str | None = None,
+             kind: TxnType = TxnType.DEFAULT) -> "Transaction":
+        """Open a transaction and start its heartbeats; the caller commits or aborts it."""
+        return Transaction(self, user or self.client.user or getpass.getuser(), agent or f"py-{uuid.uuid4()}", kind)
+
+    @contextmanager
+    def transaction(self, *, user: str | None = None, agent: str | None = None,
+                    kind: TxnType = TxnType.DEFAULT) -> Iterator["Transaction"]:
+        """Run the block in a transaction: committed at its end, aborted when it raises."""
+        txn = self.open(user=user, agent=agent, kind=kind)
+        try:
+            yield txn
+        except BaseException:
+            txn.abort_quietly()
+            raise
+        txn.commit()
+
+    @contextmanager
+    def locked(self, wanted: StatementLocks, *, user: str | None = None, agent: str | None = None) -> Iterator[Heartbeater]:
+        """Hold locks without a transaction around the block, as Iceberg does for a commit.
+
+        Yields the heartbeater: its ``check()`` raises when the locks are lost.
+        Raises: LockNotAcquiredError.
+        """
+        lock_id = self.locks.acquire(wanted, user=user or self.client.user, host=self.host,
+                                     agent_info=agent or f"py-{uuid.uuid4()}")
+        try:
+            with Heartbeater(self.client, self.timeout, lock_id=lock_id) as heartbeater:
+                yield heartbeater
+        finally:
+            self.locks.release(lock_id)
+
+
+class Transaction:
+    """One open transaction. Its id can change while it waits for its first locks; see ``lock``."""
+
+    def __init__(self, manager: TxnManager, user: str, agent: str, kind: TxnType) -> None:
+        self._manager = manager
+        self._client = manager.client
+        self._user = user
+        self._agent = agent
+        self._kind = kind
+        self._lock_requests: list[StatementLocks] = []
+        self._write_ids: dict[tuple[str, str], int] = {}
+        self._snapshot: ValidTxnList | None = None
+        self._vouched = False
+        self._begin()
+
+    def lock(self, wanted: StatementLocks | Sequence[LockPlan]) -> None:
+        """Take all locks of a statement, waiting for them.
+
+        If another transaction changed what is locked exclusively now, and nothing was read or written yet, a
+        transaction with a later id takes this one's place: the work sees the change instead of colliding with it.
+        Raises: LockNotAcquiredError, TxnAbortedError (also for a change that this transaction's snapshot has missed).
+        """
+        request = wanted if isinstance(wanted, StatementLocks) else StatementLocks(tuple(wanted))
+        if not request.locks:
+            return
+        self._acquire(request)
+        self._lock_requests.append(request)
+        if not any(plan.type in _EXCLUDING for plan in request.locks):
+            return
+        for _ in range(_REOPENINGS):
+            latest = self._latest_conflict()
+            if latest is None:
+                self._vouched = False
+                return
+            started = self._snapshot is not None or bool(self._write_ids)
+            if started and latest > 0 and not (self._snapshot or ValidTxnList(0)).is_valid(latest):
+                raise TxnAbortedError(
+                    f"Transaction {self.id} waited for a lock while transaction {latest} changed and committed what it "
+                    "locked, and its snapshot does not have the change. Start again.")
+            self._vouched = self._vouched and not started
+            if started or latest <= self.id:
+                return
+            self._reopen()
+        raise TxnAbortedError("Others keep changing what this transaction locks. Start again later.")
+
+    def write_id(self, db: str, table: str) -> int:
+        """Return the write id of this transaction for a table, allocated when first asked for."""
+        key = (db.lower(), table.lower())
+        if key not in self._write_ids:
+            request = ttypes.AllocateTableWriteIdsRequest(dbName=key[0], tableName=key[1], txnIds=[self.id])
+            with domain_errors():
+                [pair] = self._client.allocate_table_write_ids(request).txnToWriteIds
+            self._write_ids[key] = pair.writeId
+        return self._write_ids[key]
+
+    def valid_txns(self) -> ValidTxnList:
+        """Return the snapshot, which is taken at the first call and stays the same."""
+        if self._snapshot is None:
+            with domain_errors():
+                answer = self._client.get_open_txns_req(
+                    ttypes.GetOpenTxnsRequest(excludeTxnTypes=[ttypes.TxnType.READ_ONLY]))
+            self._snapshot = reader_snapshot(
+                Snapshot(answer.txn_high_water_mark, list(answer.open_txns or ()), answer.abortedBits or b"",
+                         answer.min_open_txn), self.id)
+        return self._snapshot
+
+    def valid_write_ids(self, tables: Iterable[str]) -> dict[str, ValidWriteIdList]:
+        """Return what may be read of each ``db.table``; the transaction's own write ids count as valid."""
+        names = list(tables)
+        request = ttypes.GetValidWriteIdsRequest(fullTableNames=names, validTxnList=self.valid_txns().format())
+        with domain_errors():
+            answers = self._client.get_valid_write_ids(request).tblValidWriteIds
+        return {name: self._write_id_list(answer) for name, answer in zip(names, answers, strict=True)}
+
+    def add_dynamic_partitions(self, db: str, table: str, partitions: Sequence[str], operation: Operation) -> None:
+        """Report which partitions a dynamic write has written; an empty list if none."""
+        request = ttypes.AddDynamicPartitions(
+            txnid=self.id, writeid=self.write_id(db, table), dbname=db, tablename=table,
+            partitionnames=list(partitions), operationType=getattr(ttypes.DataOperationType, operation.name))
+        with domain_errors():
+            self._client.add_dynamic_partitions(request)
+
+    def check(self) -> None:
+        """Raise LostError if the transaction is known to be lost."""
+        self._heartbeater.check()
+
+    def commit(self) -> None:
+        """Commit.
+
+        Raises: TxnAbortedError (a concurrent transaction changed the same and committed first, or the transaction
+        timed out), NoSuchTxnError, MetastoreUnreachableError.
+        """
+        self._heartbeater.stop()
+        with domain_errors():
+            self._client.commit_txn(ttypes.CommitTxnRequest(
+                txnid=self.id, exclWriteEnabled=self._vouched, txn_type=int(self._kind)))
+
+    def abort(self, code: AbortCode = AbortCode.ROLLBACK) -> None:
+        """Abort; one that is aborted already stays so.
+
+        Raises: NoSuchTxnError (committed, or unknown), MetastoreUnreachableError.
+        """
+        self._heartbeater.stop()
+        with domain_errors():
+            self._client.abort_txn(ttypes.AbortTxnRequest(txnid=self.id, errorCode=int(code)))
+
+    def abort_quietly(self) -> None:
+        """Abort while another error is on its way: that one matters, and what cannot be reached times out."""
+        with suppress(MetastoreError):
+            self.abort()
+
+    def _begin(self) -> None:
+        request = ttypes.OpenTxnRequest(num_txns=1, user=self._user, hostname=self._manager.host, agentInfo=self._agent,
+                                        txn_type=int(self._kind))
+        with domain_errors():
+            [self.id] = self._client.open_txns(request).txn_ids
+        self._vouched = True
+        self._heartbeater = Heartbeater(self._client, self._manager.timeout, txn_id=self.id)
+        self._heartbeater.start()
+
+    def _acquire(self, request: StatementLocks) -> None:
+        self._manager.locks.acquire(request, txn_id=self.id, user=self._user, host=self._manager.host,
+                                    agent_info=self._agent, stop=self._heartbeater.lost)
+
+    def _latest_conflict(self) -> int | None:
+        """The last transaction that committed a change of what is locked; None if the server cannot tell."""
+        try:
+            with domain_errors():
+                return int(self._client.get_latest_txnid_in_conflict(self.id))
+        except MetaError as error:
+            if not is_unknown_method(error):
+                raise
+            return None
+
+    def _reopen(self) -> None:
+        """Take the same locks with a new transaction, which is later than all that they were waiting for."""
+        self.abort(AbortCode.CONCURRENT_COMMITTED)
+        self._begin()
+        for request in self._lock_requests:
+            self._acquire(request)
+
+    def _write_id_list(self, answer: ttypes.TableValidWriteIds) -> ValidWriteIdList:
+        invalid = tuple(answer.invalidWriteIds)
+        return ValidWriteIdList(answer.fullTableName, answer.writeIdHighWaterMark, answer.minOpenWriteId or None,
+                                invalid, decode_aborted_bits(invalid, answer.abortedBits or b""))
