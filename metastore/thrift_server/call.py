@@ -22,6 +22,8 @@ class Connection(Protocol):
     user: str | None
     """Set by set_ugi; not proven."""
     groups: tuple[str, ...]
+    metaconf: dict[str, str] | None
+    """What setMetaConf changed."""
     closed: bool
     """True once the client is gone: an answer would not arrive."""
 

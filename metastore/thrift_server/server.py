@@ -13,11 +13,12 @@ import time
 from collections import deque
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import structlog
 from thrift.Thrift import TApplicationException, TMessageType
 
+from metastore.config import ServerSettings
 from metastore.telemetry.calls import CallStats
 from metastore.thrift_server.call import Call
 from metastore.thrift_server.codec import CODECS
@@ -31,9 +32,7 @@ from metastore.thrift_server.workers import Lane, Pool
 PIECE = 1 << 16
 """Bytes read at once; a message within one piece is decoded without looking for its end first."""
 BIG_PIECE = 1 << 20
-
-if TYPE_CHECKING:
-    from metastore.config import ServerSettings
+BACKLOG = 1024
 
 _READ, _WRITE = select.EPOLLIN | select.EPOLLRDHUP, select.EPOLLOUT
 _SWEEP_SECONDS = 1.0
@@ -44,8 +43,9 @@ _log = structlog.get_logger("metastore.server")
 class Server:
     """Serves the handlers on a port until it is drained."""
 
-    def __init__(self, settings: "ServerSettings", handlers: Mapping[str, Handler], stats: CallStats | None = None) -> None:
-        self._settings, self._handlers = settings, handlers
+    def __init__(self, settings: ServerSettings, handlers: Mapping[str, Handler], stats: CallStats | None = None, *, reuse_port: bool = False) -> None:
+        """``reuse_port``: several processes listen on one port and the kernel spreads connections over them."""
+        self._settings, self._handlers, self._reuse_port = settings, handlers, reuse_port
         self.stats = stats or CallStats()
         self.stats.server = self
         self._protocol: WireProtocol = CompactProtocol() if settings.compact_protocol else BinaryProtocol()
@@ -96,8 +96,8 @@ class Server:
         self._listener = socket.create_server(
             (settings.host, settings.port),
             family=socket.AF_INET6 if ":" in settings.host else socket.AF_INET,
-            backlog=settings.backlog,
-            reuse_port=settings.reuse_port,
+            backlog=BACKLOG,
+            reuse_port=self._reuse_port,
         )
         self._listener.setblocking(False)
         self._epoll = select.epoll()
@@ -184,7 +184,7 @@ class Server:
 
     def _accept(self) -> None:
         """Take all waiting connections; those beyond the limit are closed at once."""
-        for _ in range(self._settings.backlog):
+        for _ in range(BACKLOG):
             try:
                 sock, address = self._listener.accept()
             except BlockingIOError:

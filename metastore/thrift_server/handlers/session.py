@@ -1,0 +1,83 @@
+"""What a client says about itself and asks about the settings; all of it answered from memory.
+
+Rule: what is set here belongs to the connection and ends with it.
+"""
+
+import re
+
+from metastore.config import Settings
+from metastore.errors import ConfigValueSecurityError, MetaError
+from metastore.thrift_server.call import Call, immediate
+
+_READABLE = re.compile(r"(hive|hdfs|mapred|metastore)")
+_SESSION_KEYS = {
+    "metastore.try.direct.sql": "true",
+    "metastore.try.direct.sql.ddl": "true",
+    "metastore.client.socket.timeout": "600s",
+    "metastore.partition.name.whitelist.pattern": "",
+    "metastore.client.capability.check": "true",
+    "metastore.disallow.incompatible.col.type.changes": "true",
+}
+"""What setMetaConf may change, with Hive's defaults."""
+
+
+class SessionHandlers:
+    """set_ugi, settings for clients, and calls that Hive's clients make out of habit."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+
+    @immediate
+    def set_ugi(self, call: Call, user_name: str | None, group_names: list[str] | None) -> list[str]:
+        """Note who the client says it is; without execute.setugi it is not noted, and the answer names the user too."""
+        groups = list(group_names or ())
+        if not self._settings.server.execute_setugi:
+            return [*groups, user_name or ""]
+        call.connection.user, call.connection.groups = user_name, tuple(groups)
+        return groups
+
+    @immediate
+    def get_config_value(self, call: Call, name: str | None, default: str | None) -> str:
+        """The value in force of a key that clients may read, their default if it is not set.
+
+        Raises: ConfigValueSecurityError for names outside of Hive's families, and for passwords.
+        """
+        if name is None:
+            return default or ""
+        if not _READABLE.match(name):
+            raise ConfigValueSecurityError(
+                f"For security reasons, the config key {name} cannot be accessed; only keys that begin with hive, hdfs, "
+                "mapred or metastore can."
+            )
+        value = self._settings.lookup(name)
+        return value if value is not None else default or ""
+
+    @immediate
+    def getMetaConf(self, call: Call, key: str | None) -> str:  # noqa: N802
+        """A setting of this connection. Raises: MetaError for any other key than the six that Hive has."""
+        known = _session_key(key)
+        if call.connection.metaconf and known in call.connection.metaconf:
+            return call.connection.metaconf[known]
+        return self._settings.lookup(known) or _SESSION_KEYS[known]
+
+    @immediate
+    def setMetaConf(self, call: Call, key: str | None, value: str | None) -> None:  # noqa: N802
+        """Change a setting for this connection. Raises: MetaError for an unknown key or a value of another kind."""
+        known = _session_key(key)
+        text = value or ""
+        if _SESSION_KEYS[known] == "true" and text.lower() not in {"true", "false"}:
+            raise MetaError(f"Invalid configuration value {text!r} for key {key}: expected true or false")
+        if call.connection.metaconf is None:
+            call.connection.metaconf = {}
+        call.connection.metaconf[known] = text
+
+    @immediate
+    def flushCache(self, call: Call) -> None:  # noqa: N802
+        """Nothing is cached on a client's behalf."""
+
+
+def _session_key(key: str | None) -> str:
+    known = (key or "").removeprefix("hive.")
+    if known not in _SESSION_KEYS:
+        raise MetaError(f"Invalid configuration key {key}")
+    return known
