@@ -36,7 +36,7 @@ _REOPENINGS = 10
 
 
 class TxnManager:
-    """Opens transactions through one client. The client must not be used by another thread meanwhile."""
+    """Opens transactions through one client, which others may use too: calls take turns on its connection."""
 
     def __init__(self, client: MetastoreClient, *, wait: LockWait | None = None, host: str | None = None) -> None:
         self.client = client
@@ -66,8 +66,9 @@ class TxnManager:
         txn.commit()
 
     @contextmanager
-    def locked(self, wanted: StatementLocks, *, user: str | None = None, agent: str | None = None) -> Iterator[Heartbeater]:
-        """Hold locks without a transaction around the block, as Iceberg does for a commit.
+    def locked(self, wanted: StatementLocks, *, user: str | None = None,
+               agent: str | None = None) -> Iterator[Heartbeater]:
+        """Hold locks without a transaction around the block, as Iceberg does to commit.
 
         Yields the heartbeater: its ``check()`` raises when the locks are lost.
         Raises: LockNotAcquiredError.

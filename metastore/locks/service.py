@@ -4,7 +4,7 @@ Rule: members of a batch see each other in order, and one that is refused change
 the answer holds the exception.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import NamedTuple
@@ -14,15 +14,13 @@ from metastore.errors import (
     InvalidRequestError,
     MetastoreError,
     NoSuchLockError,
-    NoSuchTxnError,
-    TxnAbortedError,
     TxnOpenError,
 )
 from metastore.ids import DatabaseName
 from metastore.locks import rules, store
 from metastore.locks.rules import NO_TXN, Lock, LockQueue, LockRequest, LockState
 from metastore.locks.store import Enqueued, LockRow
-from metastore.txns.rules import TxnState
+from metastore.txns.rules import TxnState, required_open
 
 
 class LockResult(NamedTuple):
@@ -141,22 +139,15 @@ class LockService:
             return store.delete_expired(pg, pg.now - self.txn_timeout)
 
 
-def _not_lockable(request: LockRequest, txn_states: dict[int, str]) -> MetastoreError | None:
+def _not_lockable(request: LockRequest, txn_states: Mapping[int, TxnState]) -> MetastoreError | None:
     if not request.components:
         return InvalidRequestError("A lock request needs at least one component.")
     return _not_open(request.txn_id, txn_states)
 
 
-def _not_open(txn_id: int, txn_states: dict[int, str]) -> MetastoreError | None:
+def _not_open(txn_id: int, txn_states: Mapping[int, TxnState]) -> MetastoreError | None:
     """Why nothing can be locked for this transaction, None if it can."""
-    state = txn_states.get(txn_id)
-    if txn_id == NO_TXN or state == TxnState.OPEN:
-        return None
-    if state == TxnState.ABORTED:
-        return TxnAbortedError(f"Transaction txnid:{txn_id} already aborted")
-    if state == TxnState.COMMITTED:
-        return NoSuchTxnError(f"Transaction txnid:{txn_id} is already committed.")
-    return NoSuchTxnError(f"No such transaction txnid:{txn_id}")
+    return None if txn_id == NO_TXN else required_open(txn_id, txn_states.get(txn_id))
 
 
 def _news(blocked: rules.Blocked, stored: Collection[store.StoredLock]) -> list[tuple[Lock, Lock]]:

@@ -23,6 +23,7 @@ from metastore.locks.rules import (
     LockState,
     LockType,
 )
+from metastore.txns.rules import TxnState
 
 _ADVISORY_CLASS = 0x10C5  # one number space for "the tail of a database's lock queue"
 _ID, _TXN, _MINE, _AHEAD = range(4)  # kinds of rows in the combined answers below
@@ -51,7 +52,7 @@ class QueueTail(NamedTuple):
     """What a batch of new requests finds: ext_ids for them, the states of their transactions, who may be in the way."""
 
     ext_ids: list[int]
-    txn_states: dict[int, str]
+    txn_states: dict[int, TxnState]
     ahead: list[Lock]
 
 
@@ -66,7 +67,7 @@ class Requests(NamedTuple):
     """Stored requests by ext_id, the states of their transactions, whoever may be in the way of those that wait."""
 
     by_id: dict[int, list[StoredLock]]
-    txn_states: dict[int, str]
+    txn_states: dict[int, TxnState]
     ahead: list[Lock]
 
 
@@ -93,14 +94,15 @@ def lock_tails(pg: PgTx, requests: Sequence[LockRequest]) -> QueueTail:
     """Lock the transactions' rows and the tails of the databases' queues; draw ext_ids; read what is ahead.
 
     One round trip of three statements, because a statement does not see what committed while it waited for a lock.
-    Transactions come first: whoever ends one must not be waited for while holding a database's tail.
+    Transactions come first: whoever ends one must not be waited for while holding a database's tail. KEY SHARE keeps a
+    transaction from ending (txns/store.py) and lets heartbeats through.
     """
     txn_ids = sorted({request.txn_id for request in requests} - {NO_TXN})
     keys = sorted({_advisory_key(wanted.object) for request in requests for wanted in request.components})
     wanted = list(dict.fromkeys((request.txn_id, *lock.object, lock.type.value)
                                 for request in requests for lock in request.components))
     rows = pg.sql(f"""
-        SELECT FROM txns WHERE id = ANY (%(txns)s) ORDER BY id FOR SHARE;
+        SELECT FROM txns WHERE id = ANY (%(txns)s) ORDER BY id FOR KEY SHARE;
         SELECT pg_advisory_xact_lock({_ADVISORY_CLASS}, key) FROM unnest(%(keys)s::int[]) AS key;
         WITH wanted AS (
           SELECT NULL::bigint AS ext_id, *
@@ -116,7 +118,7 @@ def lock_tails(pg: PgTx, requests: Sequence[LockRequest]) -> QueueTail:
         {"txns": txn_ids, "keys": keys, "count": len(requests), **_columns("w", wanted, 6), **_MATRIX_PARAMETERS})
     return QueueTail(
         ext_ids=sorted(row[1] for row in rows if row[0] == _ID),
-        txn_states={row[1]: row[9] for row in rows if row[0] == _TXN},
+        txn_states=_states(rows),
         ahead=[_lock(row) for row in rows if row[0] == _AHEAD])
 
 
@@ -175,7 +177,7 @@ def heartbeat_and_select(pg: PgTx, ext_ids: Collection[int]) -> Requests:
     by_id: dict[int, list[StoredLock]] = {}
     for row in sorted(row for row in rows if row[0] == _MINE):
         by_id.setdefault(row[1], []).append(StoredLock(_lock(row), _pair(row[12], row[13])))
-    return Requests(by_id=by_id, txn_states={row[1]: row[9] for row in rows if row[0] == _TXN},
+    return Requests(by_id=by_id, txn_states=_states(rows),
                     ahead=[_lock(row) for row in rows if row[0] == _AHEAD])
 
 
@@ -206,17 +208,6 @@ def delete_released(pg: PgTx, ext_ids: Collection[int]) -> dict[int, Lock]:
         SELECT {_MINE}, ext_id, int_id, txn_id, catalog, db, "table", partition, type, state, "user", host
           FROM locks WHERE ext_id = ANY (%(ids)s) ORDER BY ext_id, int_id DESC""", {"ids": sorted(ext_ids)})
     return {row[1]: _lock(row) for row in rows}
-
-
-def update_heartbeats(pg: PgTx, ext_ids: Collection[int]) -> set[int]:
-    """Note that the owners of these requests are alive; return the requests that exist."""
-    rows = pg.sql("""
-        UPDATE locks SET last_heartbeat_at = %(now)s, heartbeat_count = heartbeat_count + 1
-          FROM (SELECT ext_id, int_id FROM locks WHERE ext_id = ANY (%(ids)s)
-                 ORDER BY ext_id, int_id FOR NO KEY UPDATE) AS mine
-         WHERE locks.ext_id = mine.ext_id AND locks.int_id = mine.int_id RETURNING locks.ext_id""",
-        {"ids": sorted(ext_ids), "now": pg.now})
-    return {ext_id for (ext_id,) in rows}
 
 
 def select_locks(pg: PgTx, db: DatabaseName | None, table: str | None, partition: str | None,
@@ -257,6 +248,10 @@ def _advisory_key(wanted: LockObject) -> int:
 def _columns(prefix: str, rows: Sequence[tuple[Any, ...]], width: int) -> dict[str, list[Any]]:
     """Rows as one array per column, named ``prefix0``, ``prefix1``, ..."""
     return {f"{prefix}{column}": [row[column] for row in rows] for column in range(width)}
+
+
+def _states(rows: Iterable[Sequence[Any]]) -> dict[int, TxnState]:
+    return {row[1]: TxnState(row[9]) for row in rows if row[0] == _TXN}
 
 
 def _lock(row: Sequence[Any]) -> Lock:
