@@ -75,6 +75,12 @@ class TxnSettings:
         _S, "hive.metastore.acid.housekeeper.interval", "60s", "Pause between rounds of the other house-keeping.")
     cleaner_interval: timedelta = key(
         _S, "hive.metastore.acid.txn.cleaner.interval", "10s", "Pause between removals of ended transactions' rows.")
+    committed_retention: timedelta = key(
+        _S, "metastore.txn.committed.retention", "1h",
+        "How long a commit that is repeated for a lost answer is recognised. Hive: has no such key.")
+    require_write_ids: bool = key(
+        values.FLAG, "metastore.txn.require.write.ids", "true",
+        "Refuse commits of clients before 3.0 that wrote to a transactional table without a write id. Hive: accepts them.")
 
 
 @dataclass(frozen=True)
@@ -110,6 +116,14 @@ class CompactionSettings:
     aborted_txn_time_threshold: timedelta = key(
         duration("h"), "hive.compactor.aborted.txn.time.threshold", "12h",
         "A compaction is due when the oldest aborted transaction is older; negative: never for that reason.")
+    clean_aborts_using_cleaner: bool = key(
+        values.FLAG, "hive.compactor.clean.aborts.using.cleaner", "true",
+        "The Cleaner removes what aborted transactions wrote; false: the Initiator has it compacted away.")
+    use_min_history: bool = key(
+        values.FLAG, "hive.txn.use.minhistory.write.id", "false",
+        "A transaction that says which write ids it needs holds up the cleaning of those tables only.")
+    fetch_size: int = key(
+        integer(100, 5000), "hive.compactor.fetch.size", "1000", "Tables or partitions read from the database at a time.")
     failed_compacts_threshold: int = key(
         integer(1, 20), "hive.compactor.initiator.failed.compacts.threshold", "2",
         "Failures in a row after which the Initiator leaves a table or partition alone.")
@@ -121,6 +135,9 @@ class CompactionSettings:
         _POSITIVE, "hive.compactor.max.num.delta", "500", "Most deltas that one compaction reads at a time.")
     worker_timeout: timedelta = key(
         _S, "hive.compactor.worker.timeout", "86400s", "A compaction that runs longer is taken from its Worker.")
+    worker_lease: timedelta = key(
+        _S, "metastore.compactor.worker.lease", "120s",
+        "A Worker of ours that gives no sign of life for so long loses its compaction. Hive: has no such key.")
     worker_pool_timeout: timedelta = key(
         duration("h"), "hive.compactor.worker.pool.timeout", "12h",
         "A request for a pool that nobody serves falls back to the default pool after this.")
@@ -149,7 +166,7 @@ class CompactionSettings:
     cleaner_retention: timedelta = key(
         _S, "hive.compactor.cleaner.retention.time.seconds", "300s", "That time.", "hive.compactor.cleaner.retention.time")
     cleaner_retry_maxattempts: int = key(
-        integer(0, 10), "hive.compactor.cleaner.retry.maxattempts", "5", "Tries at a cleaning that fails; 0: endless.")
+        integer(0, 10), "hive.compactor.cleaner.retry.maxattempts", "5", "Further tries at a cleaning that fails; 0: none.")
     cleaner_retry_retention: timedelta = key(
         _S, "hive.compactor.cleaner.retry.retentionTime", "300s", "First pause before the next try; doubles.")
     history_succeeded: int = key(
@@ -183,6 +200,9 @@ class CatalogSettings:
         values.FLAG, "hive.create.as.acid", "false", "New managed tables are transactional when nothing else is said.")
     partition_name_whitelist: str = key(
         values.TEXT, "hive.metastore.partition.name.whitelist.pattern", "", "Regular expression that partition values must match.")
+    partition_inherit_table_properties: str = key(
+        values.TEXT, "hive.metastore.partition.inherit.table.properties", "",
+        "Table parameters that new partitions start with: names separated by commas, or `*` for all.")
     disallow_incompatible_column_changes: bool = key(
         values.FLAG, "hive.metastore.disallow.incompatible.col.type.changes", "true",
         "Refuse column type changes that existing data cannot be read with.")

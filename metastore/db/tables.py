@@ -93,7 +93,7 @@ write_sets = Table(
     "write_sets", metadata,
     Column("txn_id", BigInteger, nullable=False), Column("commit_id", BigInteger, nullable=False), *_object(),
     Column("operation", Text, nullable=False),
-    Index(None, "catalog", "db", "table", "partition"), Index(None, "commit_id"))
+    Index(None, "catalog", "db", "table", "partition", "commit_id"), Index(None, "commit_id"))
 
 next_write_ids = Table(
     "next_write_ids", metadata, *_table(),

@@ -10,6 +10,7 @@ from enum import IntEnum, StrEnum
 from typing import NamedTuple
 
 from metastore.acid.snapshots import ValidTxnList
+from metastore.errors import NoSuchTxnError, TxnAbortedError
 from metastore.ids import TableName
 
 
@@ -82,6 +83,14 @@ COMPONENTS_STAY_BEHIND = frozenset({TxnType.COMPACTION, TxnType.REBALANCE_COMPAC
 
 HEARTBEAT_RANGE_LIMIT = 100_000
 KEY_VALUE_PREFIX = "_meta"
+
+
+class TxnRecord(NamedTuple):
+    """What is stored about a transaction that matters for a decision."""
+
+    txn_id: int
+    state: TxnState
+    txn_type: TxnType
 
 
 def abort_code(number: int | None) -> AbortCode:
@@ -198,8 +207,9 @@ def reader_snapshot(snapshot: Snapshot, current_txn: int = 0) -> ValidTxnList:
     mark = min(current_txn, snapshot.high_watermark) if current_txn > 0 else snapshot.high_watermark
     listed = [(txn_id, _bit(snapshot.aborted_bits, position)) for position, txn_id in enumerate(snapshot.open_txns)
               if current_txn <= 0 or txn_id < current_txn]
+    aborted_ids = frozenset(txn_id for txn_id, aborted in listed if aborted)
     return ValidTxnList(mark, min((txn_id for txn_id, aborted in listed if not aborted), default=None),
-                        tuple(txn_id for txn_id, _ in listed), frozenset(txn_id for txn_id, aborted in listed if aborted))
+                        tuple(txn_id for txn_id, _ in listed), aborted_ids)
 
 
 def _bit(bits: bytes, position: int) -> bool:
@@ -221,3 +231,27 @@ class ExpiryCutoffs(NamedTuple):
 def expiry_cutoffs(now: datetime, timeout: timedelta, repl_timeout: timedelta) -> ExpiryCutoffs:
     """Replicated transactions live as long as the source warehouse needs to ship their end."""
     return ExpiryCutoffs(now - timeout, now - repl_timeout)
+
+
+def no_such_txn(txn_id: int) -> NoSuchTxnError:
+    """Hive's text for a transaction without a record."""
+    return NoSuchTxnError(f"No such transaction txnid:{txn_id}")
+
+
+def already_committed(txn_id: int) -> NoSuchTxnError:
+    """Hive's text for a transaction that is needed open and is committed."""
+    return NoSuchTxnError(f"Transaction txnid:{txn_id} is already committed.")
+
+
+def already_aborted(txn_id: int) -> TxnAbortedError:
+    """Hive's text for a transaction that is needed open and is aborted."""
+    return TxnAbortedError(f"Transaction txnid:{txn_id} already aborted")
+
+
+def required_open(txn_id: int, state: TxnState | None) -> NoSuchTxnError | TxnAbortedError | None:
+    """The error for adding something to a transaction that is not open."""
+    if state is TxnState.OPEN:
+        return None
+    if state is TxnState.ABORTED:
+        return already_aborted(txn_id)
+    return already_committed(txn_id) if state else no_such_txn(txn_id)

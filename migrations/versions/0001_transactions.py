@@ -73,7 +73,8 @@ CREATE TABLE write_sets (
     partition TEXT DEFAULT '' NOT NULL,
     operation TEXT NOT NULL
 );
-CREATE INDEX write_sets_catalog_db_table_partition_idx ON write_sets (catalog, db, "table", partition);
+CREATE INDEX write_sets_catalog_db_table_partition_commit_id_idx
+    ON write_sets (catalog, db, "table", partition, commit_id);
 CREATE INDEX write_sets_commit_id_idx ON write_sets (commit_id);
 CREATE TABLE next_write_ids (
     catalog TEXT NOT NULL,
@@ -145,8 +146,8 @@ INSERT INTO txn_counter (id) VALUES (1);
 """
 
 DOWN = """
-DROP TABLE txn_counter, txn_id_block, txns, txn_components, completed_txn_components, write_sets, next_write_ids, txn_write_ids,
-    repl_txn_map, min_history, materialization_locks, locks;
+DROP TABLE txn_counter, txn_id_block, txns, txn_components, completed_txn_components, write_sets, next_write_ids,
+    txn_write_ids, repl_txn_map, min_history, materialization_locks, locks;
 DROP SEQUENCE lock_ext_id;
 DROP FUNCTION metastore_now();
 """

@@ -1,0 +1,206 @@
+"""The transaction calls: decode, ask the service, encode."""
+
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from typing import TypeVar
+
+from metastore.errors import InvalidRequestError, MetastoreError
+from metastore.ids import database_name, full_table_name, table_name
+from metastore.thrift_gen.hive_metastore import ttypes
+from metastore.thrift_server.call import Call, coalesced
+from metastore.txns.commit_service import CommitRequest, CommitService, KeyValue, LastReplId
+from metastore.txns.rules import AbortCode, Operation, Snapshot, TxnState, TxnType, abort_code
+from metastore.txns.service import AbortRequest, DynamicPartitions, Heartbeat, OpenRequest, TxnService
+from metastore.txns.store import TxnInfo
+
+_STATES = {TxnState.OPEN: ttypes.TxnState.OPEN, TxnState.ABORTED: ttypes.TxnState.ABORTED,
+           TxnState.COMMITTED: ttypes.TxnState.COMMITTED}
+_OPERATIONS = {
+    ttypes.DataOperationType.INSERT: Operation.INSERT, ttypes.DataOperationType.UPDATE: Operation.UPDATE,
+    ttypes.DataOperationType.DELETE: Operation.DELETE}
+
+Read = TypeVar("Read")
+Answer = TypeVar("Answer")
+
+
+class TxnHandlers:
+    """open_txns to commit_txn, heartbeats, snapshots."""
+
+    def __init__(self, txns: TxnService, commits: CommitService) -> None:
+        """``txns`` and ``commits`` do the work."""
+        self.txns = txns
+        self.commits = commits
+
+    @coalesced("open_txns")
+    def open_txns(self, calls: list[Call]) -> list[ttypes.OpenTxnsResponse | Exception]:
+        """Open transactions."""
+        return [ids if isinstance(ids, Exception) else ttypes.OpenTxnsResponse(txn_ids=list(ids))
+                for ids in served(calls, _open_request, self.txns.open_txns)]
+
+    @coalesced("commit_txn")
+    def commit_txn(self, calls: list[Call]) -> list[Exception | None]:
+        """Commit a transaction."""
+        return list(served(calls, _commit_request, self.commits.commit_txn))
+
+    @coalesced("abort_txn")
+    def abort_txn(self, calls: list[Call]) -> list[Exception | None]:
+        """Abort a transaction."""
+        return list(served(calls, _abort_request, self.txns.abort_txn))
+
+    @coalesced("abort_txns")
+    def abort_txns(self, calls: list[Call]) -> list[Exception | None]:
+        """Abort those of the transactions that are open."""
+        return list(served(calls, _abort_requests, self.txns.abort_txns))
+
+    @coalesced("heartbeat")
+    def heartbeat(self, calls: list[Call]) -> list[Exception | None]:
+        """Keep a transaction, or a lock request without one, alive."""
+        return list(served(calls, _heartbeat, self.txns.heartbeat))
+
+    @coalesced("heartbeat_txn_range")
+    def heartbeat_txn_range(self, calls: list[Call]) -> list[ttypes.HeartbeatTxnRangeResponse | Exception]:
+        """Keep a range of transactions alive."""
+        answers = served(calls, _range, self.txns.heartbeat_txn_range)
+        return [one if isinstance(one, Exception)
+                else ttypes.HeartbeatTxnRangeResponse(aborted=set(one.aborted), nosuch=set(one.nosuch))
+                for one in answers]
+
+    def get_open_txns(self, call: Call) -> ttypes.GetOpenTxnsResponse:
+        """Open and aborted transactions; read-only ones count for the minimum only."""
+        del call
+        return _open_txns(self.txns.get_open_txns())
+
+    def get_open_txns_req(self, call: Call, request: ttypes.GetOpenTxnsRequest) -> ttypes.GetOpenTxnsResponse:
+        """Open and aborted transactions except those of the given types."""
+        del call
+        hidden = [txn_type(number) for number in request.excludeTxnTypes or ()]
+        return _open_txns(self.txns.get_open_txns(hidden))
+
+    def get_open_txns_info(self, call: Call) -> ttypes.GetOpenTxnsInfoResponse:
+        """Open and aborted transactions with their owners."""
+        del call
+        mark, infos = self.txns.get_open_txns_info()
+        return ttypes.GetOpenTxnsInfoResponse(txn_high_water_mark=mark, open_txns=[_info(one) for one in infos])
+
+    def add_dynamic_partitions(self, call: Call, rqst: ttypes.AddDynamicPartitions) -> None:
+        """Record which partitions a statement wrote."""
+        call.log(txn_id=rqst.txnid)
+        if not rqst.dbname or not rqst.tablename:
+            raise InvalidRequestError("add_dynamic_partitions needs a database and a table name")
+        self.txns.add_dynamic_partitions(DynamicPartitions(
+            rqst.txnid, table_name(rqst.dbname, rqst.tablename), tuple(rqst.partitionnames or ()),
+            _OPERATIONS.get(rqst.operationType, Operation.UPDATE), rqst.writeid or None))
+
+    def get_latest_txnid_in_conflict(self, call: Call, txn_id: int) -> int:
+        """The largest transaction whose committed update the caller may have missed."""
+        call.log(txn_id=txn_id)
+        return self.txns.get_latest_txnid_in_conflict(txn_id)
+
+    def add_write_ids_to_min_history(self, call: Call, txn_id: int, write_ids: dict[str, int]) -> None:
+        """Note what a reader still needs."""
+        call.log(txn_id=txn_id)
+        floors = {full_table_name(name): write_id for name, write_id in (write_ids or {}).items()}
+        self.txns.add_write_ids_to_min_history(txn_id, floors)
+
+    def seed_txn_id(self, call: Call, rqst: ttypes.SeedTxnIdRequest) -> None:
+        """Let transaction ids go on from a given one."""
+        del call
+        self.txns.seed_txn_id(rqst.seedTxnId)
+
+
+def served(calls: list[Call], read: Callable[[Call], Read], serve: Callable[[list[Read]], Sequence[Answer]],
+           ) -> list[Answer | MetastoreError]:
+    """One answer for each call: those that can be read are served together, the others get what is wrong with them."""
+    requests: list[Read | MetastoreError] = []
+    for call in calls:
+        try:
+            requests.append(read(call))
+        except MetastoreError as error:
+            requests.append(error)
+    good = [one for one in requests if not isinstance(one, MetastoreError)]
+    answers = iter(serve(good) if good else ())
+    return [one if isinstance(one, MetastoreError) else next(answers) for one in requests]
+
+
+def txn_type(number: int | None) -> TxnType:
+    """The type for a number of the wire; absent means DEFAULT."""
+    try:
+        return TxnType(number or 0)
+    except ValueError:
+        raise InvalidRequestError(f"Transaction type {number} is not known: expected 0 to {max(TxnType):d}") from None
+
+
+def _open_request(call: Call) -> OpenRequest:
+    sent: ttypes.OpenTxnRequest = call.args[0]
+    return OpenRequest(sent.num_txns, sent.user, sent.hostname, sent.agentInfo or "Unknown", txn_type(sent.txn_type),
+                       sent.replPolicy, tuple(sent.replSrcTxnIds or ()))
+
+
+def _commit_request(call: Call) -> CommitRequest:
+    sent: ttypes.CommitTxnRequest = call.args[0]
+    call.log(txn_id=sent.txnid)
+    if sent.replPolicy is None and sent.keyValue is None and sent.replLastIdInfo is None:
+        return CommitRequest(sent.txnid, sent.exclWriteEnabled)
+    pair, last = sent.keyValue, sent.replLastIdInfo
+    return CommitRequest(
+        sent.txnid, sent.exclWriteEnabled, sent.replPolicy, _replays(sent.replPolicy, sent.txn_type),
+        KeyValue(pair.tableId, pair.key, pair.value) if pair else None,
+        _last_repl_id(last) if last else None,
+        tuple((table_name(one.database, one.table), one.partition or "", one.writeId)
+              for one in sent.writeEventInfos or ()))
+
+
+def _last_repl_id(sent: ttypes.ReplLastIdInfo) -> LastReplId:
+    table = table_name(sent.database, sent.table, sent.catalog) if sent.table else None
+    return LastReplId(database_name(sent.database, sent.catalog), sent.lastReplId, table,
+                      tuple(sent.partitionList or ()))
+
+
+def _replays(policy: str | None, number: int | None) -> bool:
+    """Whether the call repeats one of the source warehouse: 4.x says so by the type, 3.1 by the policy alone."""
+    return policy is not None and (number is None or txn_type(number) is TxnType.REPL_CREATED)
+
+
+def _abort_request(call: Call) -> AbortRequest:
+    sent: ttypes.AbortTxnRequest = call.args[0]
+    call.log(txn_id=sent.txnid)
+    replays = _replays(sent.replPolicy, sent.txn_type)
+    code = abort_code(sent.errorCode)
+    if sent.replPolicy is not None:
+        code = AbortCode.REPL_REPLAYED if replays else AbortCode.REPL
+    return AbortRequest(sent.txnid, code, _who(call), sent.replPolicy, replays)
+
+
+def _abort_requests(call: Call) -> list[AbortRequest]:
+    sent: ttypes.AbortTxnsRequest = call.args[0]
+    code, who = abort_code(sent.errorCode), _who(call)
+    return [AbortRequest(txn_id, code, who) for txn_id in sent.txn_ids or ()]
+
+
+def _who(call: Call) -> str:
+    return f"{call.connection.user or 'unknown user'} at {call.connection.peer}"
+
+
+def _heartbeat(call: Call) -> Heartbeat:
+    sent: ttypes.HeartbeatRequest = call.args[0]
+    return Heartbeat(sent.txnid or 0, sent.lockid or 0)
+
+
+def _range(call: Call) -> tuple[int, int]:
+    sent: ttypes.HeartbeatTxnRangeRequest = call.args[0]
+    return sent.min, sent.max
+
+
+def _open_txns(snapshot: Snapshot) -> ttypes.GetOpenTxnsResponse:
+    return ttypes.GetOpenTxnsResponse(txn_high_water_mark=snapshot.high_watermark, open_txns=snapshot.open_txns,
+                                      min_open_txn=snapshot.min_open_txn, abortedBits=snapshot.aborted_bits)
+
+
+def _info(one: TxnInfo) -> ttypes.TxnInfo:
+    return ttypes.TxnInfo(id=one.txn_id, state=_STATES[one.state], user=one.user, hostname=one.host,
+                          agentInfo=one.agent_info, heartbeatCount=one.heartbeat_count,
+                          startedTime=_millis(one.started_at), lastHeartbeatTime=_millis(one.last_heartbeat_at))
+
+
+def _millis(at: datetime) -> int:
+    return int(at.timestamp() * 1000)

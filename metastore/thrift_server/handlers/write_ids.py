@@ -1,0 +1,68 @@
+"""The write-id calls: decode, ask the service, encode."""
+
+from metastore.acid.snapshots import ValidWriteIdList
+from metastore.ids import table_name
+from metastore.thrift_gen.hive_metastore import ttypes
+from metastore.thrift_server.call import Call, coalesced
+from metastore.txns.rules import encode_bits
+from metastore.write_ids.rules import Allocation
+from metastore.write_ids.service import ReplayedAllocation, WriteIdService
+
+
+class WriteIdHandlers:
+    """allocate_table_write_ids, get_valid_write_ids and what belongs to them."""
+
+    def __init__(self, write_ids: WriteIdService) -> None:
+        """``write_ids`` does the work."""
+        self.write_ids = write_ids
+
+    @coalesced("allocate_table_write_ids")
+    def allocate_table_write_ids(self, calls: list[Call]) -> list[ttypes.AllocateTableWriteIdsResponse | Exception]:
+        """Give transactions their write ids for a table."""
+        plain = [call for call in calls if not call.args[0].replPolicy]
+        answers = iter(self.write_ids.allocate_table_write_ids([_allocation(call) for call in plain]) if plain else ())
+        return [self._replayed(call) if call.args[0].replPolicy else _allocated(next(answers)) for call in calls]
+
+    def get_valid_write_ids(self, call: Call, rqst: ttypes.GetValidWriteIdsRequest) -> ttypes.GetValidWriteIdsResponse:
+        """What a reader may see of each table."""
+        del call
+        lists = self.write_ids.get_valid_write_ids(rqst.fullTableNames or [], rqst.validTxnList, rqst.writeId)
+        return ttypes.GetValidWriteIdsResponse(tblValidWriteIds=[_valid(one) for one in lists])
+
+    def get_max_allocated_table_write_id(self, call: Call, rqst: ttypes.MaxAllocatedTableWriteIdRequest,
+                                         ) -> ttypes.MaxAllocatedTableWriteIdResponse:
+        """The highest write id given out for a table."""
+        del call
+        name = table_name(rqst.dbName, rqst.tableName)
+        return ttypes.MaxAllocatedTableWriteIdResponse(self.write_ids.get_max_allocated_table_write_id(name))
+
+    def seed_write_id(self, call: Call, rqst: ttypes.SeedTableWriteIdsRequest) -> None:
+        """Let the write ids of a table without any begin behind a given one."""
+        del call
+        self.write_ids.seed_write_id(table_name(rqst.dbName, rqst.tableName), rqst.seedWriteId)
+
+    def _replayed(self, call: Call) -> ttypes.AllocateTableWriteIdsResponse | Exception:
+        sent: ttypes.AllocateTableWriteIdsRequest = call.args[0]
+        owners = tuple((one.txnId, one.writeId) for one in sent.srcTxnToWriteIdList or ())
+        return _allocated(self.write_ids.allocate_replayed(
+            ReplayedAllocation(table_name(sent.dbName, sent.tableName), sent.replPolicy, owners)))
+
+
+def _allocation(call: Call) -> Allocation:
+    sent: ttypes.AllocateTableWriteIdsRequest = call.args[0]
+    call.log(table=f"{sent.dbName}.{sent.tableName}", txn_ids=sent.txnIds)
+    return Allocation(table_name(sent.dbName, sent.tableName), tuple(sent.txnIds or ()), bool(sent.reallocate))
+
+
+def _allocated(answer: dict[int, int] | Exception) -> ttypes.AllocateTableWriteIdsResponse | Exception:
+    if isinstance(answer, Exception):
+        return answer
+    return ttypes.AllocateTableWriteIdsResponse(
+        txnToWriteIds=[ttypes.TxnToWriteId(txn_id, write_id) for txn_id, write_id in sorted(answer.items())])
+
+
+def _valid(one: ValidWriteIdList) -> ttypes.TableValidWriteIds:
+    bits = encode_bits(bytes(write_id in one.aborted for write_id in one.invalid))
+    return ttypes.TableValidWriteIds(
+        fullTableName=one.table, writeIdHighWaterMark=one.high_watermark, invalidWriteIds=list(one.invalid),
+        minOpenWriteId=one.min_open_write_id, abortedBits=bits)

@@ -1,0 +1,117 @@
+"""Rows of replicated transactions: which target stands for which source, and the marks that replication leaves.
+
+The catalog's parameters are touched here because they must change together with the transaction.
+"""
+
+from collections.abc import Collection, Sequence
+from typing import NamedTuple, Protocol
+
+from metastore.db.engine import Database, PgTx
+from metastore.ids import DatabaseName, TableName
+
+INCOMPATIBLE = "repl.incompatible"
+LAST_ID = "repl.last.id"
+
+
+class FromSource(NamedTuple):
+    """A transaction of the source warehouse under a replication policy."""
+
+    policy: str
+    txn_id: int
+
+
+class Replayable(Protocol):
+    """A request that may name its transaction by the source's id."""
+
+    @property
+    def txn_id(self) -> int:
+        """The transaction, the source's one if ``replays``."""
+
+    @property
+    def repl_policy(self) -> str | None:
+        """The replication policy."""
+
+    @property
+    def replays(self) -> bool:
+        """Whether the request repeats what happened in the source warehouse."""
+
+
+_TARGETS = """
+SELECT m.policy, m.source_txn_id, m.target_txn_id
+FROM repl_txn_map AS m JOIN unnest(%s::text[], %s::bigint[]) AS w(policy, source) ON m.policy = w.policy
+     AND m.source_txn_id = w.source"""
+
+
+def select_targets(db: Database, requests: Sequence[Replayable]) -> dict[tuple[str | None, int], int]:
+    """The targets by (policy, source) of those requests that replay; what has no mapping is absent."""
+    wanted = [(one.repl_policy or "", one.txn_id) for one in requests if one.replays]
+    rows = db.once(_TARGETS, ([policy for policy, _ in wanted], [source for _, source in wanted]))
+    return {(policy, source): target for policy, source, target in rows}
+
+
+def lock_targets(pg: PgTx, policy: str, sources: Sequence[int]) -> list[int]:
+    """The targets of these sources, ascending; one replay of a policy at a time until this PostgreSQL transaction ends.
+
+    Serialises on: the policy (advisory lock).
+    """
+    pg.sql("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", (f"repl_txn_map {policy}",))
+    return sorted(row[2] for row in pg.sql(_TARGETS, ([policy] * len(sources), list(sources))))
+
+
+def insert_targets(pg: PgTx, policy: str, sources: Sequence[int], first_target: int) -> None:
+    """Map the sources, in order, to consecutive targets."""
+    pg.sql("""INSERT INTO repl_txn_map (policy, source_txn_id, target_txn_id)
+              SELECT %s, source, %s + place - 1 FROM unnest(%s::bigint[]) WITH ORDINALITY AS s(source, place)""",
+           (policy, first_target, list(sources)))
+
+
+def delete_target(pg: PgTx, target: int) -> None:
+    """Forget the mapping of a transaction that has ended."""
+    pg.sql("DELETE FROM repl_txn_map WHERE target_txn_id = %s", (target,))
+
+
+def flag_incompatible(pg: PgTx, policies: Collection[str]) -> None:
+    """Note on the policies' databases that the target did something the source did not: Hive then bootstraps anew.
+
+    A policy is named after its database, with or without ``.*``.
+    """
+    names = [policy.split(".")[0].lower() for policy in policies]
+    pg.sql("""UPDATE databases SET parameters = parameters || jsonb_build_object(%s::text, 'true')
+              WHERE catalog = 'hive' AND name = ANY(%s)""", (INCOMPATIBLE, names))
+
+
+def update_last_id(pg: PgTx, database: DatabaseName, table: TableName | None, partitions: Sequence[str],
+                   last_id: int) -> list[str]:
+    """Note how far replication has come, on the database and what is named below it; what does not exist."""
+    mark = f"parameters || jsonb_build_object('{LAST_ID}', %s::text)"
+    missing = []
+    if not pg.sql(f"UPDATE databases SET parameters = {mark} WHERE catalog = %s AND name = %s RETURNING id",
+                  (str(last_id), *database)):
+        missing.append(f"database {database}")
+    if table is not None:
+        found = pg.sql(f"UPDATE tables SET parameters = {mark} WHERE catalog = %s AND db = %s AND name = %s RETURNING id",
+                       (str(last_id), *table))
+        if not found:
+            missing.append(f"table {table}")
+        elif partitions:
+            pg.sql(f"UPDATE partitions SET parameters = {mark} WHERE table_id = %s AND name = ANY(%s)",
+                   (str(last_id), found[0][0], list(partitions)))
+    return missing
+
+
+def update_table_parameter(pg: PgTx, table_id: int, key: str, value: str) -> bool:
+    """Change a parameter that the table has; whether it has it."""
+    return bool(pg.sql("""UPDATE tables SET parameters = parameters || jsonb_build_object(%(key)s::text, %(value)s::text)
+                          WHERE id = %(id)s AND parameters ? %(key)s RETURNING id""",
+                       {"id": table_id, "key": key, "value": value}))
+
+
+def select_transactional(pg: PgTx, names: Collection[TableName]) -> set[TableName]:
+    """Those of the tables that the catalog knows as transactional."""
+    catalogs, dbs, tables = (list(column) for column in zip(*names, strict=True))
+    rows = pg.sql("""
+        SELECT t.catalog, t.db, t.name FROM tables AS t
+        JOIN unnest(%s::text[], %s::text[], %s::text[]) AS w(catalog, db, name)
+             ON t.catalog = w.catalog AND t.db = w.db AND t.name = w.name
+        WHERE lower(t.parameters ->> 'transactional') = 'true'""", (catalogs, dbs, tables))
+    return {TableName(*row) for row in rows}

@@ -1,0 +1,318 @@
+"""Opening, keeping alive, aborting and listing transactions: one RPC's work each.
+
+Calls that many clients make at once take a list and answer in its order, an error being the answer of the one request
+that it concerns: one batch is one PostgreSQL transaction, however many callers wait for it.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import NamedTuple
+
+from metastore.catalog.partition_names import canonical
+from metastore.config import TxnSettings
+from metastore.db.engine import Database, PgTx
+from metastore.errors import InvalidRequestError, MetaError, NoSuchLockError, NoSuchTxnError, TxnAbortedError
+from metastore.ids import TableName
+from metastore.txns import repl_store, store
+from metastore.txns.rules import (
+    HEARTBEAT_RANGE_LIMIT,
+    REASONS,
+    AbortCode,
+    Component,
+    Operation,
+    Snapshot,
+    TxnRecord,
+    TxnState,
+    TxnType,
+    accepts_more,
+    already_aborted,
+    already_committed,
+    no_such_txn,
+    required_open,
+)
+from metastore.txns.store import Opening, TxnInfo
+
+LOSABLE = frozenset({TxnType.DEFAULT, TxnType.READ_ONLY})
+"""Types that may be opened without waiting for the disk: whatever they go on to write is on disk later than they are.
+A compaction names its directories after its transaction before anything else is written."""
+
+
+class OpenRequest(NamedTuple):
+    """What a client asks of open_txns. ``sources``: transactions of the source warehouse, for replication."""
+
+    num_txns: int
+    user: str
+    host: str
+    agent_info: str = "Unknown"
+    txn_type: TxnType = TxnType.DEFAULT
+    repl_policy: str | None = None
+    sources: tuple[int, ...] = ()
+
+    @property
+    def replays(self) -> bool:
+        """Whether it repeats an open of the source warehouse; 3.1 says so by the sources, 4.x by the type."""
+        return self.txn_type is TxnType.REPL_CREATED or (bool(self.sources) and self.repl_policy is not None)
+
+
+class AbortRequest(NamedTuple):
+    """What a client asks of abort_txn and, for each transaction, of abort_txns. ``who`` asks, for the record."""
+
+    txn_id: int
+    code: AbortCode = AbortCode.NONE
+    who: str = "an unknown client"
+    repl_policy: str | None = None
+    replays: bool = False
+
+
+class Heartbeat(NamedTuple):
+    """What a client keeps alive; 0 stands for nothing."""
+
+    txn_id: int = 0
+    lock_id: int = 0
+
+
+class RangeHeartbeat(NamedTuple):
+    """Those of a range that could not be kept alive."""
+
+    aborted: frozenset[int]
+    nosuch: frozenset[int]
+
+
+class DynamicPartitions(NamedTuple):
+    """The partitions that a statement with dynamic partitions has written."""
+
+    txn_id: int
+    name: TableName
+    partitions: tuple[str, ...]
+    operation: Operation = Operation.UPDATE
+    write_id: int | None = None
+
+
+@dataclass
+class OpenTxnGauge:
+    """This process's idea of how many transactions are open, counted again when it is older than the interval.
+
+    A cache that decides only when to refuse: overshoot is accepted, as in Hive.
+    """
+
+    count: int = 0
+    counted_at: datetime | None = None
+    refusing: bool = False
+
+
+@dataclass(frozen=True)
+class TxnService:
+    """The life of transactions, except their commit."""
+
+    db: Database
+    settings: TxnSettings
+    gauge: OpenTxnGauge = field(default_factory=OpenTxnGauge)
+
+    def open_txns(self, requests: Sequence[OpenRequest]) -> list[Sequence[int] | MetaError]:
+        """Open transactions; each caller gets its consecutive ids.
+
+        Serialises on: the transaction counter. Retry: not idempotent, an orphan expires (replication: idempotent).
+        """
+        answers: list[Sequence[int] | MetaError] = []
+        plain: list[tuple[int, Opening]] = []
+        for place, request in enumerate(requests):
+            refusal = self._refusal(request)
+            if refusal is not None:
+                answers.append(refusal)
+            elif request.replays:
+                answers.append(self._open_replayed(request))
+            else:
+                size = min(request.num_txns, self.settings.max_open_batch)
+                plain.append((place, Opening(size, request.user, request.host, request.agent_info, request.txn_type)))
+                answers.append(range(0))
+        if plain:
+            openings = [opening for _, opening in plain]
+            durable = any(opening.txn_type not in LOSABLE for opening in openings)
+            first_id, now = store.insert_txns(self.db, openings, durable=durable)
+            for place, opening in plain:
+                answers[place] = range(first_id, first_id + opening.size)
+                first_id += opening.size
+            self._recount(now)
+        return answers
+
+    def abort_txn(self, requests: Sequence[AbortRequest]) -> list[NoSuchTxnError | None]:
+        """Abort transactions: their locks go at once, what they wrote stays listed until it is cleaned up.
+
+        Serialises on: the transactions' rows. Retry: idempotent.
+        Answers: NoSuchTxnError for a transaction that is committed or unknown.
+        """
+        sources = repl_store.select_targets(self.db, requests) if any(one.replays for one in requests) else {}
+        targets = [sources.get((one.repl_policy, one.txn_id)) if one.replays else one.txn_id for one in requests]
+        aborts = {txn_id: (txn_id, one.code, reason(one)) for txn_id, one in zip(targets, requests, strict=True)
+                  if txn_id is not None}
+        found = self._abort(list(aborts.values()), replayed={
+            txn_id for txn_id, one in zip(targets, requests, strict=True) if one.replays and txn_id is not None})
+        gone = [txn_id for txn_id in aborts if txn_id not in found]
+        completed = store.has_completed_components(self.db, gone) if gone else set()
+        return [None if txn_id is None else not_abortable(txn_id, found.get(txn_id), known=txn_id in completed)
+                for txn_id in targets]
+
+    def abort_txns(self, requests: Sequence[Sequence[AbortRequest]]) -> list[None]:
+        """Abort those that are open and leave the others alone, without an error. Retry: idempotent."""
+        wanted = {one.txn_id: (one.txn_id, one.code, reason(one)) for request in requests for one in request}
+        self._abort(list(wanted.values()), replayed=set())
+        return [None] * len(requests)
+
+    def heartbeat(self, requests: Sequence[Heartbeat]) -> list[NoSuchTxnError | TxnAbortedError | NoSuchLockError | None]:
+        """Keep transactions and lock requests alive. Retry: idempotent.
+
+        Answers: TxnAbortedError; NoSuchTxnError for committed and unknown ones; NoSuchLockError.
+        """
+        txns = {one.txn_id for one in requests} - {0}
+        locks = {one.lock_id for one in requests} - {0}
+        if not txns and not locks:
+            return [None] * len(requests)
+        beaten, held = store.update_heartbeats(self.db, txns, locks)
+        lost = self._states(txns - beaten)
+        return [self._heartbeat_answer(one, beaten, held, lost) for one in requests]
+
+    def heartbeat_txn_range(self, requests: Sequence[tuple[int, int]]) -> list[RangeHeartbeat | InvalidRequestError]:
+        """Keep the open ones from min to max (both included) alive, and tell which are not open. Retry: idempotent."""
+        ranges = [range(low, high + 1) if high - low < HEARTBEAT_RANGE_LIMIT else None for low, high in requests]
+        txns = {txn_id for one in ranges if one is not None for txn_id in one}
+        beaten = store.update_heartbeats(self.db, txns, ())[0] if txns else set()
+        lost = self._states(txns - beaten)
+        return [InvalidRequestError(f"A heartbeat for {high - low + 1} transactions is more than the "
+                                    f"{HEARTBEAT_RANGE_LIMIT} that one call may ask for: split the range.")
+                if one is None else range_heartbeat(one, beaten, lost)
+                for one, (low, high) in zip(ranges, requests, strict=True)]
+
+    def get_open_txns(self, hidden: Iterable[TxnType] = (TxnType.READ_ONLY,)) -> Snapshot:
+        """Who is open or aborted, as of one instant; transactions of the ``hidden`` types only count for the minimum."""
+        return store.select_snapshot(self.db, list(hidden))
+
+    def get_open_txns_info(self) -> tuple[int, list[TxnInfo]]:
+        """The mark and every open and aborted transaction with its owner."""
+        return store.select_infos(self.db)
+
+    def add_dynamic_partitions(self, written: DynamicPartitions) -> None:
+        """Record the partitions that a statement wrote, in the place of "somewhere in the table".
+
+        Raises: TxnAbortedError, NoSuchTxnError. Retry: idempotent.
+        """
+        components = [Component(written.txn_id, written.name, canonical(partition), written.operation, written.write_id)
+                      for partition in dict.fromkeys(written.partitions)]
+        with self.db.begin() as pg:
+            require_open(pg, [written.txn_id])
+            store.insert_components(pg, components)
+            store.delete_placeholders(pg, written.txn_id, written.name)
+
+    def get_latest_txnid_in_conflict(self, txn_id: int) -> int:
+        """The largest transaction whose committed update this one's snapshot may miss; 0 if none.
+
+        Exact only for a caller that holds an exclusive lock on what it is about to update.
+        """
+        return store.select_latest_conflict(self.db, txn_id)
+
+    def add_write_ids_to_min_history(self, txn_id: int, floors: dict[TableName, int]) -> None:
+        """Note what the transaction still reads, so that the Cleaner keeps it. Retry: idempotent.
+
+        Raises: TxnAbortedError, NoSuchTxnError.
+        """
+        with self.db.begin() as pg:
+            require_open(pg, [txn_id])
+            store.upsert_min_history(pg, txn_id, floors)
+
+    def seed_txn_id(self, txn_id: int) -> None:
+        """Let the next transaction have this id; the ids skipped count as finished.
+
+        Serialises on: the transaction counter. Raises: InvalidRequestError when the id was given out already.
+        """
+        with self.db.begin() as pg:
+            mark = store.update_counter(pg, txn_id)
+        if mark is not None:
+            raise InvalidRequestError(f"Invalid txnId seed {txn_id}, the highWaterMark is {mark}")
+
+    def _refusal(self, request: OpenRequest) -> MetaError | None:
+        if request.replays:
+            if request.repl_policy and request.sources:
+                return None
+            return InvalidRequestError("A replicated transaction needs replPolicy and replSrcTxnIds")
+        if request.num_txns <= 0:
+            return InvalidRequestError(f"Invalid input for number of txns: {request.num_txns}")
+        if self.gauge.refusing:
+            self.gauge.count = store.count_open(self.db)
+        self.gauge.refusing = not accepts_more(self.gauge.count, self.settings.max_open_txns,
+                                               refusing=self.gauge.refusing)
+        if self.gauge.refusing:
+            return MetaError("Maximum allowed number of open transactions has been reached. See hive.max.open.txns.")
+        return None
+
+    def _recount(self, now: datetime) -> None:
+        counted_at = self.gauge.counted_at
+        if counted_at is None or now - counted_at >= self.settings.count_open_txns_interval:
+            self.gauge.count = store.count_open(self.db)
+            self.gauge.counted_at = now
+
+    def _open_replayed(self, request: OpenRequest) -> Sequence[int]:
+        with self.db.begin() as pg:
+            targets = repl_store.lock_targets(pg, request.repl_policy or "", request.sources)
+            if targets:
+                return targets
+            first_id = store.insert_txns_within(
+                pg, Opening(len(request.sources), request.user, request.host, request.agent_info, TxnType.REPL_CREATED))
+            repl_store.insert_targets(pg, request.repl_policy or "", request.sources, first_id)
+        return range(first_id, first_id + len(request.sources))
+
+    def _abort(self, aborts: list[tuple[int, AbortCode, str]], replayed: set[int]) -> dict[int, TxnState]:
+        """Abort, flag the databases whose replication is broken by it; the states found."""
+        rows = store.abort_at_once(self.db, aborts) if aborts else []
+        broken = {row.policy for row in rows if row.policy is not None and row.txn_id not in replayed}
+        if broken:
+            with self.db.begin() as pg:
+                repl_store.flag_incompatible(pg, broken)
+        return {row.txn_id: row.state for row in rows}
+
+    def _states(self, txn_ids: set[int]) -> dict[int, TxnState]:
+        return store.select_states(self.db, txn_ids) if txn_ids else {}
+
+    @staticmethod
+    def _heartbeat_answer(one: Heartbeat, beaten: set[int], held: set[int], lost: dict[int, TxnState],
+                          ) -> NoSuchTxnError | TxnAbortedError | NoSuchLockError | None:
+        if one.txn_id and one.txn_id not in beaten:
+            state = lost.get(one.txn_id)
+            if state is TxnState.ABORTED:
+                return already_aborted(one.txn_id)
+            return NoSuchTxnError(f"No such txn: {one.txn_id}") if state else no_such_txn(one.txn_id)
+        if one.lock_id and one.lock_id not in held:
+            return NoSuchLockError(f"No such lock: {one.lock_id}")
+        return None
+
+
+def require_open(pg: PgTx, txn_ids: Sequence[int]) -> dict[int, TxnRecord]:
+    """Keep the transactions open until this PostgreSQL transaction ends.
+
+    Raises: TxnAbortedError, NoSuchTxnError (committed or unknown).
+    """
+    records = store.lock_for_adding(pg, txn_ids)
+    for txn_id in txn_ids:
+        refusal = required_open(txn_id, records[txn_id].state if txn_id in records else None)
+        if refusal is not None:
+            raise refusal
+    return records
+
+
+def range_heartbeat(txn_ids: range, beaten: set[int], lost: dict[int, TxnState]) -> RangeHeartbeat:
+    """Sort what could not be kept alive."""
+    missed = [txn_id for txn_id in txn_ids if txn_id not in beaten]
+    aborted = frozenset(txn_id for txn_id in missed if lost.get(txn_id) is TxnState.ABORTED)
+    return RangeHeartbeat(aborted, frozenset(missed) - aborted)
+
+
+def not_abortable(txn_id: int, state: TxnState | None, *, known: bool) -> NoSuchTxnError | None:
+    """The error for a transaction that cannot be aborted; None for one that is aborted now."""
+    if state is TxnState.COMMITTED or known:
+        return already_committed(txn_id)
+    return None if state else no_such_txn(txn_id)
+
+
+
+def reason(request: AbortRequest) -> str:
+    """The sentence kept with the transaction."""
+    return f"aborted {REASONS[request.code]} ({request.who})"

@@ -1,0 +1,288 @@
+"""Rows of transactions while they live: opening, heartbeats, aborts, snapshots.
+
+**Ids.** One counter row; advancing it and inserting the rows is one PostgreSQL transaction, so ids become visible in
+order and no id at or below a snapshot's mark can turn up later (transactions.md §6.5). Opening does not wait for the
+disk, yet an id that a client has seen must never be given out again after a crash. So ids are reserved on disk in
+blocks: ``txn_counter.reserved_until`` is raised durably before any id below it is handed out. ``txn_id_block`` is an
+unlogged table with one row: PostgreSQL empties it whenever it recovers from a crash (also when a replica is promoted),
+exactly when asynchronous commits may be lost. No row there means: the rest of the block may have been used, go on
+behind it. Skipped ids have no record, which every reader takes for "finished" (ADR 0005).
+
+**Locks.** Whoever ends a transaction first locks its row FOR UPDATE, in a statement of its own and in id order; whoever
+adds something to a transaction (a lock, a component, a write id) locks the row FOR KEY SHARE or more. So the next
+statement of the ending side sees everything that was added. Everyone locks transaction rows before the counter row.
+"""
+
+from array import array
+from collections.abc import Collection, Iterable, Sequence
+from datetime import datetime
+from sys import byteorder
+from typing import NamedTuple
+
+from metastore.db.engine import Database, PgTx
+from metastore.ids import TableName
+from metastore.txns.rules import AbortCode, Component, Snapshot, TxnRecord, TxnState, TxnType, encode_bits
+
+ID_BLOCK = 10_000
+
+_OPEN = """
+WITH counter AS (
+    UPDATE txn_counter SET next_txn_id = next_txn_id + %(total)s
+    WHERE next_txn_id + %(total)s <= reserved_until AND EXISTS (SELECT FROM txn_id_block)
+    RETURNING next_txn_id - %(total)s AS first_id),
+opened AS (
+    INSERT INTO txns (id, state, type, "user", host, agent_info, started_at, last_heartbeat_at)
+    SELECT first_id + start + place, 'open', type, "user", host, agent_info, metastore_now(), metastore_now()
+    FROM counter, unnest(%(starts)s::bigint[], %(sizes)s::bigint[], %(types)s::smallint[], %(users)s::text[],
+                         %(hosts)s::text[], %(agents)s::text[]) AS wanted(start, size, type, "user", host, agent_info),
+         generate_series(0, size - 1) AS place)
+SELECT first_id, metastore_now() FROM counter"""
+
+_RESERVE = """
+SELECT FROM txn_counter FOR UPDATE;
+WITH position AS (
+    SELECT CASE WHEN EXISTS (SELECT FROM txn_id_block) THEN next_txn_id
+                ELSE greatest(next_txn_id, reserved_until) END AS next FROM txn_counter),
+marked AS (INSERT INTO txn_id_block VALUES (1) ON CONFLICT DO NOTHING)
+UPDATE txn_counter SET next_txn_id = position.next, reserved_until = greatest(reserved_until, position.next + %(ids)s)
+FROM position"""
+
+# Rows are locked in id order, transactions before lock requests (hence the count): no two batches wait in a circle.
+_HEARTBEAT = """
+WITH alive AS (
+    SELECT id FROM txns WHERE id = ANY(%(txns)s::bigint[]) AND state = 'open' ORDER BY id FOR NO KEY UPDATE),
+beaten AS (
+    UPDATE txns SET last_heartbeat_at = metastore_now(), heartbeat_count = heartbeat_count + 1
+    FROM alive WHERE txns.id = alive.id RETURNING txns.id),
+mine AS (
+    SELECT ext_id, int_id FROM locks WHERE ext_id = ANY(%(locks)s::bigint[]) AND (SELECT count(*) FROM beaten) >= 0
+    ORDER BY ext_id, int_id FOR NO KEY UPDATE),
+held AS (
+    UPDATE locks SET last_heartbeat_at = metastore_now(), heartbeat_count = heartbeat_count + 1
+    FROM mine WHERE locks.ext_id = mine.ext_id AND locks.int_id = mine.int_id RETURNING locks.ext_id)
+SELECT (SELECT array_agg(id) FROM beaten), (SELECT array_agg(DISTINCT ext_id) FROM held)"""
+
+# The effects of an end, whichever: locks, reader floors and rebuild locks go with the transaction.
+RELEASE = """
+unlocked AS (DELETE FROM locks USING ended WHERE locks.txn_id = ended.id AND locks.txn_id <> 0),
+unread AS (DELETE FROM min_history USING ended WHERE min_history.txn_id = ended.id),
+rebuilt AS (DELETE FROM materialization_locks AS r USING ended WHERE r.txn_id = ended.id)"""
+
+LOCK = "SELECT FROM txns WHERE id = ANY(%(ids)s::bigint[]) ORDER BY id FOR UPDATE;"
+
+_ABORT = f"""{LOCK}
+WITH ended AS (
+    UPDATE txns SET state = 'aborted', ended_at = metastore_now(), abort_code = a.code, abort_reason = a.reason
+    FROM unnest(%(ids)s::bigint[], %(codes)s::int[], %(reasons)s::text[]) AS a(id, code, reason)
+    WHERE txns.id = a.id AND state = 'open' RETURNING txns.id),
+unmapped AS (DELETE FROM repl_txn_map USING ended WHERE target_txn_id = ended.id RETURNING target_txn_id, policy),
+{RELEASE}
+SELECT t.id, t.state, t.type, (SELECT policy FROM unmapped WHERE target_txn_id = t.id LIMIT 1)
+FROM txns AS t WHERE t.id = ANY(%(ids)s::bigint[])"""
+
+_SNAPSHOT = """
+SELECT (SELECT next_txn_id - 1 FROM txn_counter),
+       string_agg(int8send(id), ''::bytea) FILTER (WHERE type <> ALL(%(hidden)s::smallint[])),
+       string_agg(CASE state WHEN 'aborted' THEN '\\x01'::bytea ELSE '\\x00'::bytea END, ''::bytea)
+           FILTER (WHERE type <> ALL(%(hidden)s::smallint[])),
+       min(id) FILTER (WHERE state = 'open')
+FROM (SELECT id, state, type FROM txns WHERE state <> 'committed' ORDER BY id) AS listed"""
+
+
+class Opening(NamedTuple):
+    """One request for transactions."""
+
+    size: int
+    user: str
+    host: str
+    agent_info: str
+    txn_type: TxnType = TxnType.DEFAULT
+
+
+class Opened(NamedTuple):
+    """The first of the consecutive ids given out, and the instant."""
+
+    first_id: int
+    at: datetime
+
+
+class AbortedTxn(NamedTuple):
+    """One row that an abort found: its state before, and the replication policy whose mapping was removed."""
+
+    txn_id: int
+    state: TxnState
+    txn_type: TxnType
+    policy: str | None
+
+
+class TxnInfo(NamedTuple):
+    """What the listing of open and aborted transactions shows of one."""
+
+    txn_id: int
+    state: TxnState
+    user: str
+    host: str
+    agent_info: str
+    heartbeat_count: int
+    started_at: datetime
+    last_heartbeat_at: datetime
+
+
+def insert_txns(db: Database, wanted: Sequence[Opening], *, durable: bool) -> Opened:
+    """Open the wanted transactions, ids consecutive in the order of the list, in one round trip.
+
+    Serialises on: the counter row, until COMMIT.
+    """
+    total = sum(one.size for one in wanted)
+    starts: list[int] = []
+    for one in wanted:
+        starts.append((starts[-1] + wanted[len(starts) - 1].size) if starts else 0)
+    parameters = {
+        "total": total, "starts": starts, "sizes": [one.size for one in wanted],
+        "types": [int(one.txn_type) for one in wanted], "users": [one.user for one in wanted],
+        "hosts": [one.host for one in wanted], "agents": [one.agent_info for one in wanted]}
+    rows = db.once(_OPEN, parameters, durable=durable)
+    while not rows:
+        db.once(_RESERVE, {"ids": total + ID_BLOCK})
+        rows = db.once(_OPEN, parameters, durable=durable)
+    return Opened(*rows[0])
+
+
+def insert_txns_within(pg: PgTx, wanted: Opening) -> int:
+    """Open transactions as part of a larger (durable) PostgreSQL transaction; the first of the consecutive ids.
+
+    Serialises on: the counter row, until COMMIT.
+    """
+    pg.sql(_RESERVE, {"ids": wanted.size + ID_BLOCK})
+    [(first_id, _)] = pg.sql(_OPEN, {
+        "total": wanted.size, "starts": [0], "sizes": [wanted.size], "types": [int(wanted.txn_type)],
+        "users": [wanted.user], "hosts": [wanted.host], "agents": [wanted.agent_info]})
+    return int(first_id)
+
+
+def update_counter(pg: PgTx, next_txn_id: int) -> int | None:
+    """Let the next id be this one; the present mark instead, and no change, if that is not below it."""
+    [(mark,)] = pg.sql("SELECT FROM txn_counter FOR UPDATE; SELECT next_txn_id - 1 FROM txn_counter")
+    if mark >= next_txn_id:
+        return int(mark)
+    pg.sql("""INSERT INTO txn_id_block VALUES (1) ON CONFLICT DO NOTHING;
+              UPDATE txn_counter SET next_txn_id = %s, reserved_until = greatest(reserved_until, %s)""",
+           (next_txn_id, next_txn_id + ID_BLOCK))
+    return None
+
+
+def count_open(db: Database) -> int:
+    """How many transactions are open."""
+    [(count,)] = db.once("SELECT count(*) FROM txns WHERE state <> 'committed' AND state = 'open'")
+    return int(count)
+
+
+def update_heartbeats(db: Database, txn_ids: Collection[int], lock_ids: Collection[int]) -> tuple[set[int], set[int]]:
+    """Refresh open transactions and lock requests; those that were there to refresh. Not worth waiting for the disk."""
+    [(beaten, held)] = db.once(_HEARTBEAT, {"txns": list(txn_ids), "locks": list(lock_ids)}, durable=False)
+    return set(beaten or ()), set(held or ())
+
+
+def select_states(db: Database, txn_ids: Collection[int]) -> dict[int, TxnState]:
+    """The recorded states of these transactions; unknown ids are absent."""
+    rows = db.once("SELECT id, state FROM txns WHERE id = ANY(%s::bigint[])", (list(txn_ids),))
+    return {txn_id: TxnState(state) for txn_id, state in rows}
+
+
+def lock_for_adding(pg: PgTx, txn_ids: Collection[int]) -> dict[int, TxnRecord]:
+    """The transactions' records, kept from ending until this PostgreSQL transaction does."""
+    rows = pg.sql("SELECT id, state, type FROM txns WHERE id = ANY(%s::bigint[]) ORDER BY id FOR KEY SHARE",
+                  (list(txn_ids),))
+    return {txn_id: TxnRecord(txn_id, TxnState(state), TxnType(kind)) for txn_id, state, kind in rows}
+
+
+def _abort_parameters(aborts: Iterable[tuple[int, AbortCode, str]]) -> dict[str, list[object]]:
+    ids, codes, reasons = zip(*aborts, strict=True)
+    return {"ids": list(ids), "codes": [int(code) for code in codes], "reasons": list(reasons)}
+
+
+def abort_at_once(db: Database, aborts: Collection[tuple[int, AbortCode, str]]) -> list[AbortedTxn]:
+    """Abort those of the (id, code, reason) that are open, in one round trip and without waiting for the disk.
+
+    What a crash undoes had no effect yet: the transaction is open again and expires.
+    """
+    rows = db.once(_ABORT, _abort_parameters(aborts), durable=False)
+    return [AbortedTxn(txn_id, TxnState(state), TxnType(kind), policy) for txn_id, state, kind, policy in rows]
+
+
+def abort(pg: PgTx, aborts: Collection[tuple[int, AbortCode, str]]) -> list[AbortedTxn]:
+    """Abort those of the (id, code, reason) that are open, as part of a larger PostgreSQL transaction."""
+    rows = pg.sql(_ABORT, _abort_parameters(aborts))
+    return [AbortedTxn(txn_id, TxnState(state), TxnType(kind), policy) for txn_id, state, kind, policy in rows]
+
+
+def select_snapshot(db: Database, hidden: Collection[TxnType] = ()) -> Snapshot:
+    """Mark, open and aborted transactions in one statement, hence as of one instant.
+
+    Ids travel as packed integers: a list of 10,000 costs Python next to nothing.
+    """
+    [(mark, packed, aborted, min_open)] = db.once(_SNAPSHOT, {"hidden": [int(one) for one in hidden]})
+    ids = array("q", bytes(packed or b""))
+    if byteorder == "little":
+        ids.byteswap()
+    return Snapshot(mark, ids.tolist(), encode_bits(bytes(aborted or b"")), min_open)
+
+
+def select_infos(db: Database) -> tuple[int, list[TxnInfo]]:
+    """The mark and all open and aborted transactions, ascending, as of one instant."""
+    rows = db.once("""
+        SELECT c.next_txn_id - 1, t.id, t.state, t."user", t.host, t.agent_info, t.heartbeat_count, t.started_at,
+               t.last_heartbeat_at
+        FROM txn_counter AS c LEFT JOIN txns AS t ON t.state <> 'committed' ORDER BY t.id""")
+    return rows[0][0], [TxnInfo(txn_id, TxnState(state), *rest) for _, txn_id, state, *rest in rows
+                        if txn_id is not None]
+
+
+def has_completed_components(db: Database, txn_ids: Collection[int]) -> set[int]:
+    """Those of the transactions that committed writes which compaction still knows about."""
+    return {row[0] for row in db.once("SELECT DISTINCT txn_id FROM completed_txn_components WHERE txn_id = ANY(%s)",
+                                      (list(txn_ids),))}
+
+
+def insert_components(pg: PgTx, components: Iterable[Component]) -> None:
+    """Record what a transaction declares to write; what is recorded already stays as it is."""
+    rows = [(one.txn_id, *one.name, one.partition, str(one.operation), one.write_id) for one in components]
+    if not rows:
+        return
+    txn_ids, catalogs, dbs, tables, partitions, operations, write_ids = (list(column) for column in
+                                                                        zip(*rows, strict=True))
+    pg.sql("""
+        INSERT INTO txn_components (txn_id, catalog, db, "table", partition, operation, write_id)
+        SELECT * FROM unnest(%s::bigint[], %s::text[], %s::text[], %s::text[], %s::text[], %s::text[], %s::bigint[])
+        ON CONFLICT DO NOTHING""", (txn_ids, catalogs, dbs, tables, partitions, operations, write_ids))
+
+
+def delete_placeholders(pg: PgTx, txn_id: int, name: TableName) -> None:
+    """Forget that the transaction might write anywhere in the table, now that it has named the partitions."""
+    pg.sql("""DELETE FROM txn_components WHERE txn_id = %s AND catalog = %s AND db = %s AND "table" = %s
+              AND partition = '' AND operation <> 'c'""", (txn_id, *name))
+
+
+def select_latest_conflict(db: Database, txn_id: int) -> int:
+    """The largest transaction that committed an update of something this one is about to update; 0 if none.
+
+    Unlike the check at commit, a component without partition covers the whole table.
+    """
+    [(latest,)] = db.once("""
+        SELECT coalesce(max(w.txn_id), 0) FROM txn_components AS c JOIN write_sets AS w USING (catalog, db, "table")
+        WHERE c.txn_id = %(txn)s AND c.operation IN ('u', 'd') AND w.operation <> 'i' AND w.commit_id >= %(txn)s
+          AND (c.partition = '' OR c.partition = w.partition)""", {"txn": txn_id})
+    return int(latest)
+
+
+def upsert_min_history(pg: PgTx, txn_id: int, floors: dict[TableName, int]) -> None:
+    """Note the lowest write id of each table that the transaction still needs to read."""
+    if floors:
+        catalogs, dbs, tables = (list(column) for column in zip(*floors, strict=True))
+        pg.sql("""
+            INSERT INTO min_history (txn_id, catalog, db, "table", min_write_id)
+            SELECT %s, * FROM unnest(%s::text[], %s::text[], %s::text[], %s::bigint[])
+            ON CONFLICT (txn_id, catalog, db, "table") DO UPDATE SET min_write_id = excluded.min_write_id""",
+               (txn_id, catalogs, dbs, tables, list(floors.values())))
+
+

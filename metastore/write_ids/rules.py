@@ -1,0 +1,105 @@
+"""Write ids decided: which of a table's ids a reader may not see, and what a batch of allocations hands out.
+
+Rules kept here: an id that no transaction owns any more counts as committed (transactions.md I7); ids of a table are
+given out without holes, in the order of the transactions' ids within a call.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from metastore.acid.snapshots import ValidTxnList, ValidWriteIdList
+from metastore.errors import InvalidRequestError, NoSuchTxnError, TxnAbortedError
+from metastore.ids import TableName
+from metastore.txns.rules import TxnRecord, TxnType, required_open
+
+
+class TableWriteIds(NamedTuple):
+    """What is stored about a table that decides a reader's list.
+
+    ``next_write_id`` is 0 for a table that never had one. ``mapped`` is the highest id that a transaction up to the
+    reader's mark owns (0: none), ``purged`` the highest whose owner is forgotten. ``invalid``: (write id, transaction),
+    ascending, of at least every owned id up to the high-water mark whose owner is not valid. ``some_valid`` tells
+    whether any other id up to there is owned.
+    """
+
+    next_write_id: int = 0
+    purged: int = 0
+    mapped: int = 0
+    invalid: Sequence[tuple[int, int]] = ()
+    some_valid: bool = False
+
+
+def high_watermark(table: TableWriteIds) -> int:
+    """Up to which write id a reader can tell anything about the table."""
+    return max(table.mapped, table.purged) if table.mapped else max(table.next_write_id - 1, 0)
+
+
+def valid_write_ids(name: str, table: TableWriteIds, txns: ValidTxnList) -> ValidWriteIdList:
+    """The list of a reader with this transaction snapshot.
+
+    Where nothing below the first invalid id can be seen apart from that, the list is cut there: as good and shorter.
+    """
+    mark = high_watermark(table)
+    hidden = [(write_id, txn_id) for write_id, txn_id in table.invalid
+              if write_id <= mark and not txns.is_valid(txn_id)]
+    aborted = frozenset(write_id for write_id, txn_id in hidden if txns.is_aborted(txn_id))
+    invalid = tuple(write_id for write_id, _ in hidden)
+    min_open = next((write_id for write_id in invalid if write_id not in aborted), None)
+    if invalid and not table.some_valid and table.purged < invalid[0]:
+        return ValidWriteIdList(name, invalid[0], min_open, invalid[:1], aborted & {invalid[0]})
+    return ValidWriteIdList(name, mark, min_open, invalid, aborted)
+
+
+class Allocation(NamedTuple):
+    """One request for write ids of a table; ``reallocate`` asks for new ones in the place of those given before."""
+
+    name: TableName
+    txn_ids: tuple[int, ...]
+    reallocate: bool = False
+
+
+class AllocationPlan(NamedTuple):
+    """What to write: dropped and new (transaction, table, write id), the tables' next ids; and what to answer."""
+
+    dropped: list[tuple[int, TableName]]
+    allocated: dict[tuple[int, TableName], int]
+    next_write_ids: dict[TableName, int]
+    answers: list[dict[int, int] | Exception]
+
+
+def plan_allocations(requests: Sequence[Allocation], txns: Mapping[int, TxnRecord],
+                     owned: Mapping[tuple[int, TableName], int], next_ids: Mapping[TableName, int]) -> AllocationPlan:
+    """Serve requests in order: what a transaction has is given again, what it lacks is new, a bad one gets nothing."""
+    plan = AllocationPlan([], {}, dict(next_ids), [])
+    current = dict(owned)
+    for request in requests:
+        txn_ids = sorted(set(request.txn_ids))
+        refusal = first_refusal(txn_ids, txns)
+        if refusal is not None:
+            plan.answers.append(refusal)
+            continue
+        answer: dict[int, int] = {}
+        for txn_id in txn_ids:
+            key = (txn_id, request.name)
+            if key in current and request.reallocate:
+                plan.dropped.append(key)
+                del current[key]
+            if key not in current:
+                current[key] = plan.allocated[key] = plan.next_write_ids[request.name]
+                plan.next_write_ids[request.name] += 1
+            answer[txn_id] = current[key]
+        plan.answers.append(answer)
+    return plan
+
+
+def first_refusal(txn_ids: Iterable[int], txns: Mapping[int, TxnRecord],
+                  ) -> NoSuchTxnError | TxnAbortedError | InvalidRequestError | None:
+    """Why the transactions cannot get write ids; None if all can."""
+    for txn_id in txn_ids:
+        record = txns.get(txn_id)
+        refusal = required_open(txn_id, record.state if record else None)
+        if refusal is not None:
+            return refusal
+        if record is not None and record.txn_type is TxnType.READ_ONLY:
+            return InvalidRequestError(f"Transaction txnid:{txn_id} is read-only: it cannot get a write id")
+    return None

@@ -1,0 +1,104 @@
+"""Allocating write ids, and telling readers which of them they may see: one RPC's work each."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from metastore.acid.snapshots import ValidTxnList, ValidWriteIdList
+from metastore.db.engine import Database
+from metastore.errors import InvalidRequestError
+from metastore.ids import TableName, full_table_name
+from metastore.txns import repl_store
+from metastore.txns import store as txn_store
+from metastore.txns.rules import reader_snapshot
+from metastore.write_ids import store
+from metastore.write_ids.rules import Allocation, first_refusal, plan_allocations, valid_write_ids
+
+
+class ReplayedAllocation(NamedTuple):
+    """Write ids that the source warehouse gave to its transactions: (source transaction, write id), ascending."""
+
+    name: TableName
+    policy: str
+    owners: tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True)
+class WriteIdService:
+    """Write ids of tables."""
+
+    db: Database
+
+    def allocate_table_write_ids(self, requests: Sequence[Allocation]) -> list[dict[int, int] | Exception]:
+        """Give transactions their write ids: {transaction: write id}, ascending.
+
+        Serialises on: the tables. Retry: idempotent, except with ``reallocate``, which burns ids.
+        Answers: TxnAbortedError, NoSuchTxnError, InvalidRequestError (read-only), then nothing is allocated.
+        """
+        names = {request.name for request in requests}
+        txn_ids = {txn_id for request in requests for txn_id in request.txn_ids}
+        with self.db.begin() as pg:
+            facts = store.lock_for_allocation(pg, names, txn_ids)
+            plan = plan_allocations(requests, facts.txns, facts.owned, facts.next_write_ids)
+            store.apply_allocations(pg, plan)
+        return plan.answers
+
+    def allocate_replayed(self, request: ReplayedAllocation) -> dict[int, int]:
+        """Give the targets of replicated transactions exactly the source's write ids.
+
+        Empty when the targets are closed already. Serialises on: the policy, the table. Retry: idempotent.
+        """
+        sources = [source for source, _ in request.owners]
+        with self.db.begin() as pg:
+            targets = repl_store.lock_targets(pg, request.policy, sources)
+            if len(targets) != len(sources):
+                return {}
+            facts = store.lock_for_allocation(pg, [request.name], targets)
+            refusal = first_refusal(targets, facts.txns)
+            if refusal is not None:
+                raise refusal
+            wanted = dict(zip(targets, (write_id for _, write_id in request.owners), strict=True))
+            owned = {txn_id: write_id for (txn_id, _), write_id in facts.owned.items()}
+            if owned != wanted:
+                first = min(wanted.values())
+                store.replace_write_ids(pg, request.name, list(wanted.items()),
+                                        forget=first != facts.next_write_ids[request.name])
+                store.update_next_write_id(pg, request.name, first + len(wanted))
+        return wanted
+
+    def get_valid_write_ids(self, names: Sequence[str], valid_txns: str | None = None,
+                            write_id: int | None = None) -> list[ValidWriteIdList]:
+        """The tables' write-id lists for a reader, in the order and spelling of ``names``.
+
+        The reader is given by its transaction list, or by a write id of the first table that it owns; else it is
+        someone who starts now. Raises: InvalidRequestError for a write id that nobody owns, InvalidInputError.
+        """
+        if not names:
+            return []
+        tables = [full_table_name(name) for name in names]
+        txns = self._reader(names[0], tables[0], valid_txns, write_id)
+        known = store.select_tables(self.db, tables, txns)
+        return [valid_write_ids(name, known[table], txns) for name, table in zip(names, tables, strict=True)]
+
+    def get_max_allocated_table_write_id(self, name: TableName) -> int:
+        """The highest write id given out for the table, 0 if none."""
+        return store.select_next_write_id(self.db, name) - 1
+
+    def seed_write_id(self, name: TableName, write_id: int) -> None:
+        """Let the ids of a table that has none begin behind this one. Raises: InvalidRequestError."""
+        if write_id < 0:
+            raise InvalidRequestError(f"A table's write ids cannot begin behind {write_id}")
+        with self.db.begin() as pg:
+            if not store.insert_next_write_id(pg, name, write_id + 1):
+                raise InvalidRequestError(
+                    f"The write ids of {name} have begun already: they cannot be seeded with {write_id}")
+
+    def _reader(self, first_name: str, first: TableName, valid_txns: str | None, write_id: int | None) -> ValidTxnList:
+        if valid_txns is not None:
+            return ValidTxnList.parse(valid_txns) if valid_txns else ValidTxnList.everything()
+        owner = 0
+        if write_id is not None:
+            owner = store.select_owner(self.db, first, write_id) or 0
+            if not owner:
+                raise InvalidRequestError(f"invalid write id {write_id} for table {first_name}")
+        return reader_snapshot(txn_store.select_snapshot(self.db), owner)

@@ -1,0 +1,165 @@
+"""Rows of write ids: the next id of each table, and which transaction owns which id.
+
+An owner is forgotten once every live snapshot would call it valid, or once it is aborted and nothing it wrote is left;
+``next_write_ids.purged_write_id`` remembers the highest id that lost its owner that way (transactions.md §5.3).
+"""
+
+from collections.abc import Collection, Sequence
+from typing import NamedTuple
+
+from metastore.acid.snapshots import ValidTxnList
+from metastore.db.engine import Database, PgTx
+from metastore.errors import ConflictRetryError
+from metastore.ids import TableName
+from metastore.txns.rules import TxnRecord, TxnState, TxnType
+from metastore.write_ids.rules import AllocationPlan, TableWriteIds
+
+_SAME_TABLE = 'm.catalog = w.catalog AND m.db = w.db AND m."table" = w."table"'
+
+# Reads only what is not finished: the exceptions' own ids, and ids of transactions behind the mark.
+_TABLES = f"""
+WITH wanted AS (
+    SELECT w.*, n.next_write_id, n.purged_write_id, m.write_id AS mapped, m.txn_id AS mapped_txn
+    FROM unnest(%(catalogs)s::text[], %(dbs)s::text[], %(tables)s::text[]) AS w(catalog, db, "table")
+    LEFT JOIN next_write_ids AS n USING (catalog, db, "table")
+    LEFT JOIN LATERAL (SELECT write_id, txn_id FROM txn_write_ids AS m WHERE {_SAME_TABLE} AND txn_id <= %(mark)s
+                       ORDER BY write_id DESC LIMIT 1) AS m ON true),
+hidden AS (
+    SELECT m.catalog, m.db, m."table", m.write_id, m.txn_id
+    FROM unnest(%(exceptions)s::bigint[]) AS e(txn_id) JOIN txn_write_ids AS m USING (txn_id)
+    UNION ALL
+    SELECT catalog, db, "table", write_id, txn_id FROM txn_write_ids WHERE txn_id > %(mark)s)
+SELECT w.catalog, w.db, w."table", w.next_write_id, w.purged_write_id, w.mapped, i.write_ids, i.txn_ids,
+       NOT w.mapped_txn = ANY(%(exceptions)s::bigint[]) OR i.write_ids IS NOT NULL AND EXISTS (
+           SELECT FROM txn_write_ids AS m WHERE {_SAME_TABLE} AND m.write_id <= w.mapped AND m.txn_id <= %(mark)s
+             AND NOT m.txn_id = ANY(%(exceptions)s::bigint[]))
+FROM wanted AS w
+LEFT JOIN LATERAL (SELECT array_agg(write_id ORDER BY write_id) AS write_ids,
+                          array_agg(txn_id ORDER BY write_id) AS txn_ids
+                   FROM hidden AS m WHERE {_SAME_TABLE}
+                     AND m.write_id <= greatest(w.mapped, w.purged_write_id, w.next_write_id - 1)) AS i ON true"""
+
+_LOCK_TABLES = """
+SELECT FROM txns WHERE id = ANY(%(txns)s::bigint[]) ORDER BY id FOR KEY SHARE;
+INSERT INTO next_write_ids (catalog, db, "table", next_write_id)
+SELECT *, 1 FROM unnest(%(catalogs)s::text[], %(dbs)s::text[], %(tables)s::text[]) ON CONFLICT DO NOTHING;
+SELECT FROM next_write_ids WHERE (catalog, db, "table") IN (
+    SELECT * FROM unnest(%(catalogs)s::text[], %(dbs)s::text[], %(tables)s::text[]))
+ORDER BY catalog, db, "table" FOR UPDATE;
+WITH wanted AS (
+    SELECT * FROM unnest(%(catalogs)s::text[], %(dbs)s::text[], %(tables)s::text[]) AS w(catalog, db, "table"))
+SELECT (SELECT json_agg(json_build_array(id, state, type)) FROM txns WHERE id = ANY(%(txns)s::bigint[])),
+       (SELECT json_agg(json_build_array(txn_id, catalog, db, "table", write_id))
+        FROM txn_write_ids JOIN wanted USING (catalog, db, "table") WHERE txn_id = ANY(%(txns)s::bigint[])),
+       (SELECT json_agg(json_build_array(catalog, db, "table", next_write_id))
+        FROM next_write_ids JOIN wanted USING (catalog, db, "table"))"""
+
+_DROP = """
+DELETE FROM txn_write_ids AS m USING unnest(%(d_txns)s::bigint[], %(d_catalogs)s::text[], %(d_dbs)s::text[],
+    %(d_tables)s::text[]) AS d(txn_id, catalog, db, "table")
+WHERE m.txn_id = d.txn_id AND m.catalog = d.catalog AND m.db = d.db AND m."table" = d."table";
+UPDATE txn_components AS c SET write_id = NULL FROM unnest(%(d_txns)s::bigint[], %(d_catalogs)s::text[],
+    %(d_dbs)s::text[], %(d_tables)s::text[]) AS d(txn_id, catalog, db, "table")
+WHERE c.txn_id = d.txn_id AND c.catalog = d.catalog AND c.db = d.db AND c."table" = d."table";"""
+
+_ALLOCATE = """
+INSERT INTO txn_write_ids (txn_id, catalog, db, "table", write_id)
+SELECT * FROM unnest(%(txns)s::bigint[], %(catalogs)s::text[], %(dbs)s::text[], %(tables)s::text[], %(ids)s::bigint[]);
+UPDATE next_write_ids AS n SET next_write_id = u.next
+FROM unnest(%(u_catalogs)s::text[], %(u_dbs)s::text[], %(u_tables)s::text[], %(u_next)s::bigint[])
+     AS u(catalog, db, "table", next)
+WHERE n.catalog = u.catalog AND n.db = u.db AND n."table" = u."table"
+"""
+
+
+class AllocationFacts(NamedTuple):
+    """Everything a batch of allocations is decided on, none of which can change before it is applied."""
+
+    txns: dict[int, TxnRecord]
+    owned: dict[tuple[int, TableName], int]
+    next_write_ids: dict[TableName, int]
+
+
+def _columns(rows: Collection[Sequence[object]], width: int) -> list[list[object]]:
+    return [list(column) for column in zip(*rows, strict=True)] if rows else [[] for _ in range(width)]
+
+
+def _names(names: Collection[TableName]) -> dict[str, list[object]]:
+    return dict(zip(("catalogs", "dbs", "tables"), _columns(names, 3), strict=True))
+
+
+def select_tables(db: Database, names: Collection[TableName], txns: ValidTxnList) -> dict[TableName, TableWriteIds]:
+    """What a reader with this snapshot must know of each table, in one statement whatever their number."""
+    rows = db.once(_TABLES, {**_names(sorted(set(names))), "mark": txns.high_watermark,
+                             "exceptions": list(txns.exceptions)})
+    return {TableName(catalog, db_name, table): TableWriteIds(
+                next_id or 0, purged or 0, mapped or 0, list(zip(write_ids or (), txn_ids or (), strict=True)),
+                bool(some_valid))
+            for catalog, db_name, table, next_id, purged, mapped, write_ids, txn_ids, some_valid in rows}
+
+
+def select_owner(db: Database, name: TableName, write_id: int) -> int | None:
+    """The transaction that owns a write id."""
+    rows = db.once('SELECT txn_id FROM txn_write_ids WHERE catalog = %s AND db = %s AND "table" = %s AND write_id = %s',
+                   (*name, write_id))
+    return rows[0][0] if rows else None
+
+
+def lock_for_allocation(pg: PgTx, names: Collection[TableName], txn_ids: Collection[int]) -> AllocationFacts:
+    """Keep the transactions open and the tables' next ids ours, first rows included; read what decides.
+
+    Tables are locked in the order of their names. Raises: ConflictRetryError when a table was dropped meanwhile.
+    """
+    [(txns, owned, next_ids)] = pg.sql(_LOCK_TABLES, {**_names(sorted(set(names))), "txns": list(txn_ids)})
+    if len(next_ids or ()) != len(set(names)):
+        raise ConflictRetryError("A table was dropped while its write id was being allocated, try again")
+    return AllocationFacts(
+        {txn_id: TxnRecord(txn_id, TxnState(state), TxnType(kind)) for txn_id, state, kind in txns or ()},
+        {(txn_id, TableName(*name)): write_id for txn_id, *name, write_id in owned or ()},
+        {TableName(*name): next_id for *name, next_id in next_ids})
+
+
+def apply_allocations(pg: PgTx, plan: AllocationPlan) -> None:
+    """Write what was decided; tables that got nothing are as if they had not been asked for."""
+    moved = {name for _, name in plan.allocated}
+    parameters: dict[str, list[object]] = {}
+    rows = [(txn_id, *name, write_id) for (txn_id, name), write_id in plan.allocated.items()]
+    parameters.update(zip(("txns", "catalogs", "dbs", "tables", "ids"), _columns(rows, 5), strict=True))
+    updates = [(*name, next_id) for name, next_id in plan.next_write_ids.items() if name in moved]
+    parameters.update(zip(("u_catalogs", "u_dbs", "u_tables", "u_next"), _columns(updates, 4), strict=True))
+    dropped = [(txn_id, *name) for txn_id, name in plan.dropped]
+    parameters.update(zip(("d_txns", "d_catalogs", "d_dbs", "d_tables"), _columns(dropped, 4), strict=True))
+    pg.sql((_DROP if dropped else "") + _ALLOCATE, parameters)
+    untouched = [name for name, next_id in plan.next_write_ids.items() if name not in moved and next_id == 1]
+    if untouched:
+        pg.sql("""
+            DELETE FROM next_write_ids WHERE next_write_id = 1 AND (catalog, db, "table") IN (
+                SELECT * FROM unnest(%(catalogs)s::text[], %(dbs)s::text[], %(tables)s::text[]))""", _names(untouched))
+
+
+def select_next_write_id(db: Database, name: TableName) -> int:
+    """The id that the table's next allocation gets."""
+    rows = db.once('SELECT next_write_id FROM next_write_ids WHERE catalog = %s AND db = %s AND "table" = %s', name)
+    return rows[0][0] if rows else 1
+
+
+def insert_next_write_id(pg: PgTx, name: TableName, next_write_id: int) -> bool:
+    """Let the table's ids begin here; whether it had none before."""
+    return bool(pg.sql("""INSERT INTO next_write_ids (catalog, db, "table", next_write_id) VALUES (%s, %s, %s, %s)
+                          ON CONFLICT DO NOTHING RETURNING 1""", (*name, next_write_id)))
+
+
+def replace_write_ids(pg: PgTx, name: TableName, owners: Sequence[tuple[int, int]], *, forget: bool) -> None:
+    """Give exactly these (transaction, write id) to the table; ``forget``: whatever it had is of an older life."""
+    if forget:
+        pg.sql('DELETE FROM txn_write_ids WHERE catalog = %s AND db = %s AND "table" = %s', name)
+    txn_ids, write_ids = _columns(owners, 2)
+    pg.sql("""INSERT INTO txn_write_ids (txn_id, catalog, db, "table", write_id)
+              SELECT txn_id, %s, %s, %s, write_id FROM unnest(%s::bigint[], %s::bigint[]) AS o(txn_id, write_id)""",
+           (*name, txn_ids, write_ids))
+
+
+def update_next_write_id(pg: PgTx, name: TableName, next_write_id: int) -> None:
+    """Let the table's next id be this one."""
+    pg.sql('UPDATE next_write_ids SET next_write_id = %s WHERE catalog = %s AND db = %s AND "table" = %s',
+           (next_write_id, *name))
