@@ -1,0 +1,1 @@
+"""The Thrift side: bytes in, a handler's answer out."""

@@ -4,8 +4,8 @@ Rule: a handler touches the connection only through `Call`. Three ways to run:
 
 - plain: on a thread of the bounded pool, may block on PostgreSQL or files;
 - `@immediate`: on the event loop itself; must not block, read a file or take a lock;
-- `@coalesced(lane)`: many calls in one go (group commit). While one batch of a lane is in PostgreSQL, later calls of the
-  lane gather; each caller is answered after its own effect is durable.
+- `@coalesced(lane)`: many calls in one go (group commit). While one batch of a lane is in PostgreSQL, later calls of
+  the lane gather; each caller is answered after its own effect is durable.
 """
 
 from collections.abc import Callable
@@ -62,8 +62,9 @@ class Call:
 def coalesced(lane: str, most: int = 1000) -> Callable[[Handler], Handler]:
     """Run this handler on the lane's own thread, with all calls that gathered meanwhile (up to ``most``).
 
-    The method's signature is ``(self, calls: list[Call]) -> list[result | Exception]``, one item for each call, in order.
-    Arguments are in ``call.args``. If it raises, every call is run again alone, so that one bad call hurts nobody else.
+    The method's signature is ``(self, calls: list[Call]) -> list[result | Exception]``, one item for each call, in
+    order. Arguments are in ``call.args``. If it raises, every call is run again alone, so that one bad call hurts
+    nobody else; not after an UnavailableError or an OutcomeUnknownError, which every caller is told.
     """
 
     def mark(handler: Handler) -> Handler:

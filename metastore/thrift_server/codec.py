@@ -26,6 +26,9 @@ class Answer:
 
     __slots__ = ("message", "type", "value")
 
+    def __init__(self, value: Any = None, message: str = "", kind: int = 0) -> None:
+        self.value, self.message, self.type = value, message, kind
+
 
 def _renamed(spec: Spec, fields: Mapping[int, tuple[Any, ...]]) -> Spec:
     """A field table with some fields replaced."""
@@ -118,10 +121,9 @@ class MethodCodec:
         "answers",
         "arguments",
         "arguments_class",
-        "declared",
         "exceptions",
-        "older",
         "name",
+        "older",
         "oneway",
         "read_arguments",
         "required",
@@ -144,14 +146,23 @@ class MethodCodec:
 
         result = getattr(module, f"{name}_result", None)
         self.oneway = result is None
-        spec = RESULTS.get(name, lambda spec: spec)(result.thrift_spec) if result else ()
+        spec: Spec = result.thrift_spec if result else ()
+        if name in RESULTS:
+            spec = RESULTS[name](spec)
         success = [entry for entry in spec if entry and entry[0] == 0]
         self.success = [Answer, tuple(_as_value(entry) for entry in success)] if success else None
         self.exceptions: dict[type[TException], list[Any]] = {}
         for entry in spec:
             if entry and entry[0] != 0:
                 self.exceptions.setdefault(entry[3][0], [Answer, ()])[1] += (_as_value(entry),)
-        self.declared = self.exceptions.keys()
+
+    def unset(self, arguments: Any) -> Unset | None:
+        """The first required field that is missing in the arguments, as a sentence."""
+        for name, walk in self.required:
+            value = getattr(arguments, name)
+            if value is not None and (unset := walk(value)):
+                return unset
+        return None
 
 
 def _as_value(entry: tuple[Any, ...]) -> tuple[Any, ...]:

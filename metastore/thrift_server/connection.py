@@ -1,13 +1,15 @@
 """A client's connection: its socket, what was received and not yet used, what could not be sent yet.
 
-Rule: a connection works on one call at a time, so answers are in the order of the requests and memory is bounded by one
-request, one answer and `MOST_AHEAD` bytes of requests sent ahead. Only the event loop touches a connection.
+Rule: a connection works on one call at a time, so answers are in the order of the requests and memory is bounded by
+one request, one answer and `MOST_AHEAD` bytes of requests sent ahead. Only the event loop touches a connection.
 """
 
 import socket
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from metastore.thrift_server.scanner import Scanner
+if TYPE_CHECKING:
+    from metastore.thrift_server.protocol import Header
+    from metastore.thrift_server.scanner import Scanner
 
 MOST_AHEAD = 1 << 16
 
@@ -45,8 +47,13 @@ class ClientConnection:
         self.interest = 0  # epoll events asked for
         self.received: bytes | bytearray = b""
         self.scanner: Scanner | None = None  # of a message that is not complete
-        self.header: Any = None
+        self.header: Header | None = None  # of the same
         self.sending: memoryview | None = None  # rest of an answer
+
+    @property
+    def who(self) -> dict[str, str | None]:
+        """For log lines."""
+        return {"peer": self.peer, "user": self.user}
 
     @property
     def idle(self) -> bool:

@@ -1,11 +1,11 @@
 """From our errors to the exceptions that Hive declares: the one table.
 
-Rule: every `MetastoreError` has an entry. A method can only send what it declares, so an error whose exception it does not
-declare goes out as MetaException if that is declared, and as TApplicationException(INTERNAL_ERROR) with the same text
-otherwise. Clients decide by type first and by words second, so texts are never empty.
+Rule: every `MetastoreError` has an entry. A method can only send what it declares, so an error whose exception it does
+not declare goes out as MetaException if that is declared, and as TApplicationException(INTERNAL_ERROR) with the same
+text otherwise. Clients decide by type first and by words second, so texts are never empty.
 """
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 
 from thrift.Thrift import TApplicationException, TException
 
@@ -44,13 +44,13 @@ def exception_class(error: errors.MetastoreError) -> type[TException]:
     return next(EXCEPTIONS[ancestor] for ancestor in type(error).__mro__ if ancestor in EXCEPTIONS)
 
 
-def wire_exception(error: BaseException, method: str, declared: Mapping[type, str]) -> TException:
+def wire_exception(error: BaseException, method: str, declared: Container[type]) -> TException:
     """What goes to the client for an error that a handler raised; ``declared``: the exceptions of the method.
 
     Thrift exceptions that the method declares pass through; so do TApplicationExceptions.
     """
     if type(error) in declared or isinstance(error, TApplicationException):
-        return error  # type: ignore[return-value]
+        return error
     text = str(error) or type(error).__name__
     if isinstance(error, errors.MetastoreError):
         for candidate in (exception_class(error), ttypes.MetaException):

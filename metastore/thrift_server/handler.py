@@ -1,8 +1,8 @@
 """Every method of the interface with the handler that serves it.
 
-Rule: a method that no handler defines answers ``TApplicationException(UNKNOWN_METHOD, "Invalid method name: '<name>'")`` and
-the connection stays, because clients fall back to older methods on exactly that answer. Nothing returns an invented
-empty answer.
+Rule: a method that no handler defines answers
+``TApplicationException(UNKNOWN_METHOD, "Invalid method name: '<name>'")`` and the connection stays, because clients
+fall back to older methods on exactly that answer. Nothing returns an invented empty answer.
 """
 
 from collections.abc import Callable, Mapping
@@ -43,11 +43,9 @@ def handlers_of(*concepts: object) -> dict[str, Handler]:
             if name.startswith("_") or not callable(run):
                 continue
             if name not in METHODS:
-                msg = f"{type(concept).__name__}.{name} is not a method of the interface"
-                raise TypeError(msg)
+                raise TypeError(f"{type(concept).__name__}.{name} is not a method of the interface")
             if name in found:
-                msg = f"{name} is defined by {type(concept).__name__} and by another handler class"
-                raise TypeError(msg)
+                raise TypeError(f"{name} is defined by {type(concept).__name__} and by another handler class")
             lane, most = getattr(run, "__coalesced__", (None, 1))
             found[name] = Handler(run, lane, most, immediate=getattr(run, "__immediate__", False))
     return found

@@ -1,8 +1,8 @@
 """What happens around every call: run it, translate its error, encode the answer, measure, log.
 
-Rules: whatever a handler raises, the client gets an answer and keeps its connection; a call that PostgreSQL undid because
-of a conflict is run again up to `ATTEMPTS` times; of a failure that nobody foresaw the stack goes to the log and the real
-cause to the client; a call is logged once, when it was slow or failed.
+Rules: whatever a handler raises, the client gets an answer and keeps its connection; a call that PostgreSQL undid
+because of a conflict is run again, `ATTEMPTS` times in all; of a failure that nobody foresaw the stack goes to the log
+and the real cause to the client; a call is logged once, when it was slow or failed.
 """
 
 import time
@@ -22,6 +22,7 @@ from metastore.thrift_server.protocol import WireProtocol
 
 ATTEMPTS = 3
 LONGEST_LOGGED = 1000
+_SHARED = (UnavailableError, OutcomeUnknownError)
 _log = structlog.get_logger("metastore.thrift")
 
 
@@ -57,8 +58,7 @@ class Middleware:
             if len(results) == len(batch):
                 return list(results)
             results = TypeError(f"{batch[0].method} answered {len(results)} of {len(batch)} calls")
-        shared = isinstance(results, UnavailableError | OutcomeUnknownError) and not isinstance(results, ConflictRetryError)
-        if len(batch) == 1 or shared:
+        if len(batch) == 1 or (isinstance(results, _SHARED) and not isinstance(results, ConflictRetryError)):
             return [results] * len(batch)
         return [result for call in batch for result in self._batch_results(handler, [call])]
 
@@ -83,7 +83,7 @@ class Middleware:
 
     def _refuse(self, call: Call, error: Exception) -> None:
         codec = CODECS[call.method]
-        exception = wire_exception(error, call.method, codec.declared)
+        exception = wire_exception(error, call.method, codec.exceptions)
         call.outcome = type(exception).__name__
         try:
             if isinstance(exception, TApplicationException):

@@ -1,7 +1,7 @@
-"""Messages as bytes: where they end, whom they call, and how answers are written, in the binary and the compact protocol.
+"""Messages as bytes: whom they call, what they carry and how answers are written, in the binary and compact protocol.
 
 Rule: nothing that a length in a message claims is believed before the bytes are there. Values are read and written by
-Thrift's accelerated codec; a message that is not complete in the first piece received goes through `metastore.thrift_server.scanner`.
+Thrift's accelerated codec; a message that does not arrive whole goes through `metastore.thrift_server.scanner` first.
 """
 
 import struct
@@ -47,7 +47,7 @@ class Source:
         """The decoder asks the protocol for its transport."""
         return self
 
-    def cstringio_refill(self, partial: bytes, wanted: int) -> NoReturn:
+    def cstringio_refill(self, _partial: bytes, _wanted: int) -> NoReturn:
         """The decoder wants more bytes than there are."""
         raise ShortError
 
@@ -112,21 +112,16 @@ class _Accelerated:
         head = self._header(codec.name, TMessageType.REPLY, seqid)
         if codec.success is None:
             return head + b"\0"
-        answer = Answer()
-        answer.value = result
-        return head + self._encode(answer, codec.success)
+        return head + self._encode(Answer(result), codec.success)
 
     def declared_exception(self, codec: MethodCodec, seqid: bytes, exception: Exception) -> bytes:
         """See `WireProtocol`."""
-        answer = Answer()
-        answer.value = exception
-        body = self._encode(answer, codec.exceptions[type(exception)])
+        body = self._encode(Answer(exception), codec.exceptions[type(exception)])
         return self._header(codec.name, TMessageType.REPLY, seqid) + body
 
     def application_exception(self, method: str, seqid: bytes, exception: TApplicationException) -> bytes:
         """See `WireProtocol`."""
-        answer = Answer()
-        answer.message, answer.type = exception.message, exception.type
+        answer = Answer(message=exception.message, kind=exception.type)
         return self._header(method, TMessageType.EXCEPTION, seqid) + self._encode(answer, APPLICATION_EXCEPTION)
 
 
@@ -178,6 +173,10 @@ class BinaryProtocol(_Accelerated):
         return head + seqid
 
 
+_COMPACT_ID = 0x82
+_MORE = 0x80  # set in every byte of a varint but the last
+
+
 class CompactProtocol(_Accelerated):
     """TCompactProtocol."""
 
@@ -188,7 +187,7 @@ class CompactProtocol(_Accelerated):
         """See `WireProtocol`."""
         if len(data) < at + 4:
             return None
-        if data[at] != 0x82 or data[at + 1] & 0x1F != 1:
+        if data[at] != _COMPACT_ID or data[at + 1] & 0x1F != 1:
             raise MalformedError("no Thrift message of the compact protocol begins like this")
         message_type = data[at + 1] >> 5
         seqid_end = _varint_end(data, at + 2)
@@ -209,8 +208,8 @@ class CompactProtocol(_Accelerated):
 
     def _header(self, method: str, message_type: int, seqid: bytes) -> bytes:
         name = method.encode()
-        length = bytes((len(name),)) if len(name) < 0x80 else bytes((len(name) & 0x7F | 0x80, len(name) >> 7))
-        return bytes((0x82, message_type << 5 | 1)) + seqid + length + name
+        length = bytes((len(name),)) if len(name) < _MORE else bytes((len(name) & 0x7F | _MORE, len(name) >> 7))
+        return bytes((_COMPACT_ID, message_type << 5 | 1)) + seqid + length + name
 
 
 def _name(raw: bytes | bytearray) -> str:
@@ -223,7 +222,7 @@ def _name(raw: bytes | bytearray) -> str:
 def _varint_end(data: bytes | bytearray, at: int) -> int:
     """Where a number of up to 32 bits ends, 0 when it is not complete."""
     for i in range(at, min(at + 5, len(data))):
-        if data[i] < 0x80:
+        if data[i] < _MORE:
             return i + 1
     if len(data) >= at + 5:
         raise MalformedError("a number in the header is too long")

@@ -22,7 +22,7 @@ class Scanner(Protocol):
 
     at: int
 
-    def advance(self, data: bytearray) -> bool:
+    def advance(self, data: bytes | bytearray) -> bool:
         """Go on with everything received so far; True when the end is found, at ``self.at``. Raises: MalformedError."""
 
 
@@ -32,10 +32,10 @@ class _Scanner:
     def __init__(self, at: int, limit: int) -> None:
         self.at = at
         self._limit = limit
-        self._data = bytearray()
+        self._data: bytes | bytearray = b""
         self._walk = self._struct(0)
 
-    def advance(self, data: bytearray) -> bool:
+    def advance(self, data: bytes | bytearray) -> bool:
         """See `Scanner`."""
         self._data = data
         if self.at > len(data):  # in the middle of a text or of a list of numbers
@@ -53,8 +53,7 @@ class _Scanner:
 
     def _deeper(self, depth: int) -> int:
         if depth >= DEEPEST:
-            msg = f"the message is nested more than {DEEPEST} levels deep"
-            raise MalformedError(msg)
+            raise MalformedError(f"the message is nested more than {DEEPEST} levels deep")
         return depth + 1
 
 
@@ -81,7 +80,7 @@ class BinaryScanner(_Scanner):
             self._skip(4 + int.from_bytes(self._data[self.at : self.at + 4], signed=True))
         elif ttype == _STRUCT:
             yield from self._struct(self._deeper(depth))
-        elif ttype in (_LIST, _SET):
+        elif ttype in {_LIST, _SET}:
             while len(self._data) < self.at + 5:
                 yield False
             item, count = self._data[self.at], int.from_bytes(self._data[self.at + 1 : self.at + 5], signed=True)
@@ -95,8 +94,7 @@ class BinaryScanner(_Scanner):
             self._skip(6)
             yield from self._items(types, count, depth)
         else:
-            msg = f"unknown type {ttype}"
-            raise MalformedError(msg)
+            raise MalformedError(f"unknown type {ttype}")
 
     def _items(self, types: tuple[int, ...], count: int, depth: int) -> Iterator[bool]:
         if count < 0 or self.at + count * len(types) > self._limit:  # every value takes at least one byte
@@ -119,6 +117,9 @@ class BinaryScanner(_Scanner):
 # Types of the compact protocol.
 _TRUE, _FALSE, _BYTE, _DOUBLE, _BINARY, _CLIST, _CSET, _CMAP, _CSTRUCT, _UUID = 1, 2, 3, 7, 8, 9, 10, 11, 12, 13
 _VARINTS = (4, 5, 6)
+_SIZES = {_TRUE: 1, _FALSE: 1, _BYTE: 1, _DOUBLE: 8, _UUID: 16}
+_TYPE_BITS = 0x0F
+_MORE = 0x80  # set in every byte of a varint but the last
 _LONGEST_VARINT = 10
 
 
@@ -133,10 +134,10 @@ class CompactScanner(_Scanner):
             self.at += 1
             if head == 0:
                 return
-            if head < 0x10:  # the id is not a small step from the last one, but a number of its own
+            if head <= _TYPE_BITS:  # the id is not a small step from the last one, but a number of its own
                 yield from self._number()
-            ttype = head & 0x0F
-            if ttype not in (_TRUE, _FALSE):
+            ttype = head & _TYPE_BITS
+            if ttype not in {_TRUE, _FALSE}:
                 yield from self._value(ttype, depth)
 
     def _number(self) -> Iterator[bool]:
@@ -148,7 +149,7 @@ class CompactScanner(_Scanner):
             byte = self._data[self.at]
             self.at += 1
             self.number |= (byte & 0x7F) << shift
-            if byte < 0x80:
+            if byte < _MORE:
                 return
             shift += 7
             if shift >= 7 * _LONGEST_VARINT:
@@ -157,37 +158,38 @@ class CompactScanner(_Scanner):
     def _value(self, ttype: int, depth: int) -> Iterator[bool]:
         if ttype in _VARINTS:
             yield from self._number()
-        elif ttype in (_TRUE, _FALSE, _BYTE):
-            self._skip(1)
-        elif ttype == _DOUBLE:
-            self._skip(8)
-        elif ttype == _UUID:
-            self._skip(16)
+        elif size := _SIZES.get(ttype):
+            self._skip(size)
         elif ttype == _BINARY:
             yield from self._number()
             self._skip(self.number)
         elif ttype == _CSTRUCT:
             yield from self._struct(self._deeper(depth))
-        elif ttype in (_CLIST, _CSET):
+        elif ttype in {_CLIST, _CSET}:
+            yield from self._list(self._deeper(depth))
+        elif ttype == _CMAP:
+            yield from self._map(self._deeper(depth))
+        else:
+            raise MalformedError(f"unknown type {ttype}")
+
+    def _list(self, depth: int) -> Iterator[bool]:
+        while len(self._data) <= self.at:
+            yield False
+        head = self._data[self.at]
+        self.at += 1
+        self.number = head >> 4
+        if self.number == _TYPE_BITS:
+            yield from self._number()
+        yield from self._items((head & _TYPE_BITS,), self.number, depth)
+
+    def _map(self, depth: int) -> Iterator[bool]:
+        yield from self._number()
+        if count := self.number:
             while len(self._data) <= self.at:
                 yield False
             head = self._data[self.at]
             self.at += 1
-            self.number = head >> 4
-            if self.number == 0x0F:
-                yield from self._number()
-            yield from self._items((head & 0x0F,), self.number, self._deeper(depth))
-        elif ttype == _CMAP:
-            yield from self._number()
-            if count := self.number:
-                while len(self._data) <= self.at:
-                    yield False
-                head = self._data[self.at]
-                self.at += 1
-                yield from self._items((head >> 4, head & 0x0F), count, self._deeper(depth))
-        else:
-            msg = f"unknown type {ttype}"
-            raise MalformedError(msg)
+            yield from self._items((head >> 4, head & _TYPE_BITS), count, depth)
 
     def _items(self, types: tuple[int, ...], count: int, depth: int) -> Iterator[bool]:
         if self.at + count * len(types) > self._limit:

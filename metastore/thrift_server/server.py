@@ -1,7 +1,8 @@
 """The Thrift server: one event loop reads, decodes and answers for all connections; handlers run on other threads.
 
-Rules: an idle client costs a socket and a kilobyte, no thread. What one client sends (garbage, half a message, nothing at all,
-too much) hurts no other connection. Answers for clients that are gone are dropped. Draining finishes what was begun.
+Rules: an idle client costs a socket and a kilobyte, no thread. What one client sends (garbage, half a message, nothing
+at all, too much) hurts no other connection. Answers for clients that are gone are dropped. Draining finishes what was
+begun.
 """
 
 import os
@@ -24,14 +25,14 @@ from metastore.thrift_server.call import Call
 from metastore.thrift_server.codec import CODECS
 from metastore.thrift_server.connection import MOST_AHEAD, ClientConnection
 from metastore.thrift_server.handler import Handler
+from metastore.thrift_server.messages import PIECE, Message, Messages
 from metastore.thrift_server.middleware import Middleware
 from metastore.thrift_server.protocol import BinaryProtocol, CompactProtocol, Header, WireProtocol
 from metastore.thrift_server.scanner import MalformedError
 from metastore.thrift_server.workers import Lane, Pool
 
-PIECE = 1 << 16
-"""Bytes read at once; a message within one piece is decoded without looking for its end first."""
 BIG_PIECE = 1 << 20
+"""Bytes read at once in the middle of a message."""
 BACKLOG = 1024
 
 _READ, _WRITE = select.EPOLLIN | select.EPOLLRDHUP, select.EPOLLOUT
@@ -43,13 +44,15 @@ _log = structlog.get_logger("metastore.server")
 class Server:
     """Serves the handlers on a port until it is drained."""
 
-    def __init__(self, settings: ServerSettings, handlers: Mapping[str, Handler], stats: CallStats | None = None, *, reuse_port: bool = False) -> None:
+    def __init__(self, settings: ServerSettings, handlers: Mapping[str, Handler], stats: CallStats | None = None, *,
+                 reuse_port: bool = False) -> None:
         """``reuse_port``: several processes listen on one port and the kernel spreads connections over them."""
         self._settings, self._handlers, self._reuse_port = settings, handlers, reuse_port
         self.stats = stats or CallStats()
         self.stats.server = self
         self._protocol: WireProtocol = CompactProtocol() if settings.compact_protocol else BinaryProtocol()
         slow = settings.slow_call.total_seconds()
+        self._messages = Messages(self._protocol, settings)
         self._middleware = Middleware(handlers, self._protocol, self.stats, slow)
         self._pool = Pool(settings.worker_threads, self._middleware.run, self._done)
         most = {handler.lane: handler.most for handler in handlers.values() if handler.lane}
@@ -99,7 +102,7 @@ class Server:
             backlog=BACKLOG,
             reuse_port=self._reuse_port,
         )
-        self._listener.setblocking(False)
+        self._listener.settimeout(0)
         self._epoll = select.epoll()
         self._epoll.register(self._listener.fileno(), select.EPOLLIN)
         self._wake = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
@@ -176,10 +179,10 @@ class Server:
             if event & ~select.EPOLLOUT and not connection.closed:
                 self._read(connection)
         except MalformedError as error:
-            _log.info("connection closed: malformed message", peer=connection.peer, user=connection.user, reason=str(error))
+            _log.info("connection closed: malformed message", **connection.who, reason=str(error))
             self._close(connection)
-        except Exception:
-            _log.exception("connection closed: unexpected error", peer=connection.peer, user=connection.user)
+        except Exception:  # noqa: BLE001 - the loop serves everybody else
+            _log.exception("connection closed: unexpected error", **connection.who)
             self._close(connection)
 
     def _accept(self) -> None:
@@ -204,7 +207,7 @@ class Server:
                 )
                 sock.close()
                 continue
-            sock.setblocking(False)
+            sock.settimeout(0)
             with suppress(OSError):
                 sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
                 sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, int(self._settings.tcp_keepalive))
@@ -225,7 +228,7 @@ class Server:
         if limit <= 0:
             return
         for connection in [c for c in self._connections.values() if not c.busy and self._now - c.active > limit]:
-            _log.info("connection closed: idle", peer=connection.peer, user=connection.user, seconds=round(limit))
+            _log.info("connection closed: idle", **connection.who, seconds=round(limit))
             self._close(connection)
 
     def _close(self, connection: ClientConnection) -> None:
@@ -269,110 +272,49 @@ class Server:
     def _next(self, connection: ClientConnection) -> None:
         """Begin calls until one is in work or no complete message is left. Raises: MalformedError."""
         while connection.received and not (connection.busy or connection.sending or connection.closed):
-            message = self._framed(connection) if self._settings.framed else self._unframed(connection)
+            message = self._messages.next(connection)
             if message is None:
                 return
             connection.active = self._now
-            self._begin(connection, *message)
+            self._begin(connection, message)
 
-    def _framed(self, connection: ClientConnection) -> tuple[Header, Any, Exception | None] | None:
-        """The next message of a connection in which each has its length in front."""
-        received = connection.received
-        if len(received) < 4:  # noqa: PLR2004
-            return None
-        length = int.from_bytes(received[:4], signed=True)
-        if not 0 < length <= self._settings.max_message_size:
-            raise MalformedError(f"a frame of {length} bytes is not acceptable, at most {self._settings.max_message_size}")
-        end = 4 + length
-        if len(received) < end:
-            if isinstance(received, bytes):
-                connection.received = bytearray(received)
-            return None
-        frame = bytes(received[4:end])
-        connection.received = received[end:]
-        header = self._protocol.header(frame, 0)
-        if header is None:
-            raise MalformedError("a frame is too short for a message")
-        scanner = self._protocol.scanner(header.end, length)
-        if not scanner.advance(bytearray(frame)):
-            raise MalformedError("a frame ends before its message does")
-        return header, *self._decode(header, frame)
-
-    def _unframed(self, connection: ClientConnection) -> tuple[Header, Any, Exception | None] | None:
-        """The next message of a connection in which only the structure of a message says where it ends."""
-        received = connection.received
-        if connection.scanner is None:
-            header = self._protocol.header(received, 0)
-            if header is None:
-                return None
-            if len(received) <= PIECE:
-                data = bytes(received)
-                with suppress(Exception):  # incomplete or wrong: the scanner tells which
-                    arguments, end = self._protocol.decode(CODECS.get(header.method), data, header.end)
-                    connection.received = data[end:]
-                    return header, arguments, None
-            connection.header = header
-            connection.scanner = self._protocol.scanner(header.end, self._settings.max_message_size)
-            connection.received = bytearray(received)
-        if not connection.scanner.advance(connection.received):  # type: ignore[arg-type]
-            return None
-        end = connection.scanner.at
-        header, connection.scanner, connection.header = connection.header, None, None
-        data = bytes(connection.received[:end])
-        connection.received = bytes(connection.received[end:])
-        return header, *self._decode(header, data)
-
-    def _decode(self, header: Header, data: bytes) -> tuple[Any, Exception | None]:
-        """The arguments of a complete message, or what the decoder has against them."""
-        try:
-            return self._protocol.decode(CODECS.get(header.method), data, header.end)[0], None
-        except Exception as error:  # noqa: BLE001 - whatever the decoder says, only this call fails
-            return None, error
-
-    def _begin(self, connection: ClientConnection, header: Header, arguments: Any, error: Exception | None) -> None:
+    def _begin(self, connection: ClientConnection, message: Message) -> None:
         """Hand a decoded message to its handler, or answer it at once."""
-        method = header.method
+        header, method = message.header, message.header.method
         codec = CODECS.get(method)
-        if header.message_type not in (TMessageType.CALL, TMessageType.ONEWAY):
+        if header.message_type not in {TMessageType.CALL, TMessageType.ONEWAY}:
             raise MalformedError(f"a message of type {header.message_type} is not a call")
         if codec is not None and codec.oneway:
             return  # shutdown and reinitialize: heard, without effect, and without an answer even if sent as a call
         started = time.perf_counter()
         if codec is None or method not in self._handlers:
-            self._refuse(connection, header, TApplicationException.UNKNOWN_METHOD, f"Invalid method name: '{method}'")
+            text = f"Invalid method name: '{method}'"
+            self._refuse(connection, header, TApplicationException(TApplicationException.UNKNOWN_METHOD, text))
             return
-        if error is None:
-            for name, walk in codec.required:
-                value = getattr(arguments, name)
-                if value is not None and (unset := walk(value)):
-                    self._refuse(connection, header, TApplicationException.PROTOCOL_ERROR, unset)
-                    return
-        else:
-            self._refuse(connection, header, TApplicationException.PROTOCOL_ERROR, f"{method}: {error}")
+        complaint = message.complaint or codec.unset(message.arguments)
+        if complaint:
+            self._refuse(connection, header, TApplicationException(TApplicationException.PROTOCOL_ERROR, complaint))
             return
-        call = Call(method, codec.read_arguments(arguments), connection, header.seqid, started)
-        put = self._put.get(method)
-        if put is None:
-            self._middleware.run(call)
-            if header.message_type == TMessageType.CALL:
-                self._send(connection, call.reply)
-            return
+        call = Call(method, codec.read_arguments(message.arguments), connection, header.seqid, started)
         call.expected = header.message_type == TMessageType.CALL
-        connection.busy = True
-        self._in_flight += 1
-        put(call)
+        put = self._put.get(method)
+        if put is not None:
+            connection.busy = True
+            self._in_flight += 1
+            put(call)
+            return
+        self._middleware.run(call)
+        if call.expected:
+            self._send(connection, call.reply)
 
-    def _refuse(self, connection: ClientConnection, header: Header, kind: int, text: str) -> None:
+    def _refuse(self, connection: ClientConnection, header: Header, error: TApplicationException) -> None:
         """Answer a message that no handler gets to see."""
-        outcome = "UNKNOWN_METHOD" if kind == TApplicationException.UNKNOWN_METHOD else "PROTOCOL_ERROR"
-        known = header.method if header.method in CODECS else "unknown"
-        self.stats.record(known, outcome, 0.0)
-        _log.info("call refused", method=header.method, peer=connection.peer, user=connection.user, outcome=outcome, reason=text)
+        unknown = error.type == TApplicationException.UNKNOWN_METHOD
+        outcome = "UNKNOWN_METHOD" if unknown else "PROTOCOL_ERROR"
+        self.stats.record(header.method if header.method in CODECS else "unknown", outcome, 0.0)
+        _log.info("call refused", method=header.method, **connection.who, outcome=outcome, reason=error.message)
         if header.message_type == TMessageType.CALL:
-            self._send(
-                connection,
-                self._protocol.application_exception(header.method, header.seqid, TApplicationException(kind, text)),
-            )
+            self._send(connection, self._protocol.application_exception(header.method, header.seqid, error))
 
     # ------------------------------------------------------------------------------------------------ answers
 
@@ -402,7 +344,7 @@ class Server:
             if connection.received:
                 self._next(connection)
         except MalformedError as error:
-            _log.info("connection closed: malformed message", peer=connection.peer, user=connection.user, reason=str(error))
+            _log.info("connection closed: malformed message", **connection.who, reason=str(error))
             self._close(connection)
 
     def _send(self, connection: ClientConnection, reply: bytes) -> None:

@@ -30,7 +30,7 @@ class _Threads:
             thread.start()
 
     def stop(self, timeout: float) -> None:
-        """Finish what is queued and end; a thread that is still busy after the time-out is left to the process's end."""
+        """Finish what is queued and end; a thread that is busy beyond the time-out is left to the process's end."""
         for _ in self._threads:
             self._queue.put(None)
         for thread in self._threads:

@@ -16,46 +16,46 @@ class Fb303Handlers:
         self._stats, self._started = stats, started
 
     @immediate
-    def getName(self, call: Call) -> str:  # noqa: N802
+    def getName(self, call: Call) -> str:
         """Name of the service."""
         return NAME
 
     @immediate
-    def getVersion(self, call: Call) -> str:  # noqa: N802
+    def getVersion(self, call: Call) -> str:
         """Version of the interface as Hive tells it, not of this product."""
         return VERSION
 
     @immediate
-    def getStatus(self, call: Call) -> int:  # noqa: N802
+    def getStatus(self, call: Call) -> int:
         """Alive, or it would not answer."""
         return int(fb_status.ALIVE)
 
     @immediate
-    def getStatusDetails(self, call: Call) -> str:  # noqa: N802
+    def getStatusDetails(self, call: Call) -> str:
         """Nothing to add."""
         return ""
 
     @immediate
-    def aliveSince(self, call: Call) -> int:  # noqa: N802
+    def aliveSince(self, call: Call) -> int:
         """When the server started, in seconds since the epoch."""
         return self._started
 
     @immediate
-    def getCounters(self, call: Call) -> dict[str, int]:  # noqa: N802
+    def getCounters(self, call: Call) -> dict[str, int]:
         """Calls answered, by method."""
         return {f"calls.{method}": count for method, count in self._stats.counts().items()}
 
     @immediate
-    def getCounter(self, call: Call, key: str) -> int:  # noqa: N802
+    def getCounter(self, call: Call, key: str) -> int:
         """One of the counters, 0 if there is none of this name."""
         return self.getCounters(call).get(key, 0)
 
     @immediate
-    def getOptions(self, call: Call) -> dict[str, str]:  # noqa: N802
+    def getOptions(self, call: Call) -> dict[str, str]:
         """There are no options that can be changed while the server runs."""
         return {}
 
     @immediate
-    def getOption(self, call: Call, key: str) -> str:  # noqa: N802
+    def getOption(self, call: Call, key: str) -> str:
         """There are no options."""
         return ""

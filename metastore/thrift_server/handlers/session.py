@@ -46,14 +46,14 @@ class SessionHandlers:
             return default or ""
         if not _READABLE.match(name):
             raise ConfigValueSecurityError(
-                f"For security reasons, the config key {name} cannot be accessed; only keys that begin with hive, hdfs, "
-                "mapred or metastore can."
+                f"For security reasons, the config key {name} cannot be accessed; only keys that begin with hive, "
+                "hdfs, mapred or metastore can."
             )
         value = self._settings.lookup(name)
         return value if value is not None else default or ""
 
     @immediate
-    def getMetaConf(self, call: Call, key: str | None) -> str:  # noqa: N802
+    def getMetaConf(self, call: Call, key: str | None) -> str:
         """A setting of this connection. Raises: MetaError for any other key than the six that Hive has."""
         known = _session_key(key)
         if call.connection.metaconf and known in call.connection.metaconf:
@@ -61,7 +61,7 @@ class SessionHandlers:
         return self._settings.lookup(known) or _SESSION_KEYS[known]
 
     @immediate
-    def setMetaConf(self, call: Call, key: str | None, value: str | None) -> None:  # noqa: N802
+    def setMetaConf(self, call: Call, key: str | None, value: str | None) -> None:
         """Change a setting for this connection. Raises: MetaError for an unknown key or a value of another kind."""
         known = _session_key(key)
         text = value or ""
@@ -72,7 +72,7 @@ class SessionHandlers:
         call.connection.metaconf[known] = text
 
     @immediate
-    def flushCache(self, call: Call) -> None:  # noqa: N802
+    def flushCache(self, call: Call) -> None:
         """Nothing is cached on a client's behalf."""
 
 
