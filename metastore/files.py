@@ -81,6 +81,18 @@ class Files:
         store, key = self._remote(uri)
         return bytes(store.fs.cat_file(key))
 
+    def write(self, uri: str, content: bytes) -> None:
+        """Make a small file with its parents; what was there is replaced."""
+        path = local_path(uri)
+        if path is not None:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content)
+            return
+        store, key = self._remote(uri)
+        if store.protocol_name not in _OBJECT_STORES:
+            store.fs.makedirs(key.rsplit("/", 1)[0], exist_ok=True)
+        store.fs.pipe_file(key, content)
+
     def delete(self, uri: str, *, recursive: bool = True) -> None:
         """Remove a file or directory; absent is fine. Without ``recursive`` only a file or an empty directory."""
         path = local_path(uri)

@@ -80,7 +80,12 @@ def parse_filter(text: str | None, keys: Sequence[PartitionKey], default: str = 
     """
     if not text:
         return EVERYTHING
-    return bind(_Parser(text).parse(), keys, default)
+    return bind(parse(text), keys, default)
+
+
+def parse(text: str) -> Syntax:
+    """The syntax tree of a filter, whatever its keys are.  Raises: InvalidRequestError."""
+    return _Parser(text).parse()
 
 
 def bind(syntax: Syntax, keys: Sequence[PartitionKey], default: str = DEFAULT_PARTITION) -> Predicate:

@@ -18,7 +18,7 @@ STATS_ACCURATE = "COLUMN_STATS_ACCURATE"
 # Instructions that clients leave among the parameters.
 _CONSUMED = {"DO_NOT_UPDATE_STATS"}
 _CONSUMED_ON_CREATE = _CONSUMED | {"created_with_ctas", "created_with_ctlt"}
-_EXPECTED_KEY, _EXPECTED_VALUE = "expected_parameter_key", "expected_parameter_value"
+EXPECTED_KEY, EXPECTED_VALUE = "expected_parameter_key", "expected_parameter_value"
 
 
 def is_true(text: str | None) -> bool:
@@ -53,8 +53,10 @@ def default_location(table: Table, database: Database) -> str | None:
     return locations.child(managed or database.location, directory_name(table.name.table))
 
 
-def new_table(draft: Table, context: Mapping[str, str], now: int) -> Table:
+def new_table(draft: Table, context: Mapping[str, str], now: int, *, create_as_acid: bool = False) -> Table:
     """The table to store for a client's request; its location may still be absent.
+
+    ``create_as_acid``: a managed table that can be full ACID is made so unless the client says otherwise.
 
     Raises: InvalidObjectError, MetaError.
     """
@@ -70,7 +72,9 @@ def new_table(draft: Table, context: Mapping[str, str], now: int) -> Table:
     if parameters.get(DDL_TIME) in (None, "0"):
         parameters[DDL_TIME] = str(now)
     table = replace(table, parameters=parameters, create_time=now, owner_type=table.owner_type or USER)
-    return transactional.validated_new(table) if table.name.catalog == DEFAULT_CATALOG else table
+    if table.name.catalog != DEFAULT_CATALOG:
+        return table
+    return transactional.validated_new(transactional.by_default(table) if create_as_acid else table)
 
 
 def altered_table(old: Table, draft: Table, context: Mapping[str, str], now: int, *, check_types: bool = True) -> Table:
@@ -92,12 +96,12 @@ def altered_table(old: Table, draft: Table, context: Mapping[str, str], now: int
 
 def require_expected_parameter(old: Table, new: Parameters, context: Mapping[str, str]) -> None:
     """Iceberg's compare-and-set: clients look for these very sentences."""
-    key = context.get(_EXPECTED_KEY)
-    if key is None or _EXPECTED_VALUE not in context:
+    key = context.get(EXPECTED_KEY)
+    if key is None or EXPECTED_VALUE not in context:
         return
     if new.get(key) is None:
         raise MetaError(f"New value for expected key {key} is not set")
-    current, expected = old.parameters.get(key), context[_EXPECTED_VALUE]
+    current, expected = old.parameters.get(key), context[EXPECTED_VALUE]
     if current != expected:
         raise MetaError(f"The table has been modified. The parameter value for key '{key}' is "
                         f"'{'null' if current is None else current}'. The expected was value was '{expected}'")

@@ -36,6 +36,14 @@ def is_full_acid(parameters: Parameters) -> bool:
     return is_transactional(parameters) and not is_insert_only(parameters)
 
 
+def by_default(table: Table) -> Table:
+    """The table asking for full ACID, if it is managed, could be, and says nothing (hive.create.as.acid)."""
+    asked = any(key.lower() == TRANSACTIONAL for key in table.parameters)
+    if asked or table.type != TableType.MANAGED or not _is_acid_format(table) or table.sd["sortCols"]:
+        return table
+    return replace(table, parameters={**table.parameters, TRANSACTIONAL: "true"})
+
+
 def validated_new(table: Table) -> Table:
     """The table to create, with its transactional parameters in their stored spelling. Raises: MetaError."""
     wanted, parameters = _taken_out(table.parameters)
@@ -83,6 +91,10 @@ def foreign_file(paths: Iterable[str]) -> str | None:
     return None
 
 
+def _is_acid_format(table: Table) -> bool:
+    return (table.sd.get("inputFormat"), table.sd.get("outputFormat")) == (_ACID_INPUT, _ACID_OUTPUT)
+
+
 def _taken_out(parameters: Parameters) -> tuple[str | None, Parameters]:
     """The value under ``transactional`` in whatever case, and the other parameters."""
     wanted = next((value for key, value in parameters.items() if key.lower() == TRANSACTIONAL), None)
@@ -99,8 +111,7 @@ def _made_transactional(table: Table, wanted: str) -> Table:
         raise MetaError(f"Invalid transactional properties specified for {table.name}: {properties!r}; "
                         "allowed are 'default' and 'insert_only'")
     if properties == "default":
-        formats = (table.sd.get("inputFormat"), table.sd.get("outputFormat"))
-        if formats != (_ACID_INPUT, _ACID_OUTPUT):
+        if not _is_acid_format(table):
             raise MetaError(f"{table.name}: the table must be stored using an ACID compliant format (such as ORC)")
         if table.sd["sortCols"]:
             raise MetaError(f"{table.name}: ACID tables cannot be sorted (SORTED BY)")

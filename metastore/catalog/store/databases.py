@@ -12,9 +12,11 @@ from metastore.db.engine import PgTx, Row
 from metastore.errors import InvalidObjectError, NoSuchObjectError
 from metastore.ids import DatabaseName
 
-_COLUMNS = ("catalog, name, location, description, managed_location, parameters, owner, owner_type, create_time")
+_COLUMNS = "catalog, name, location, description, managed_location, parameters, owner, owner_type, create_time"
 SELECT_DATABASE = f"SELECT {_COLUMNS} FROM databases WHERE catalog = %s AND name = %s"
-SELECT_DATABASES = f"SELECT {_COLUMNS} FROM databases WHERE catalog = %s AND name ~ %s ORDER BY name"
+# Where a new database goes, and whether its name is taken.
+SELECT_ROOM_FOR_DATABASE = ("SELECT location, EXISTS (SELECT 1 FROM databases WHERE catalog = %s AND name = %s) "
+                            "FROM catalogs WHERE name = %s")
 SELECT_DATABASE_NAMES = "SELECT name FROM databases WHERE catalog = %s AND (%s::text IS NULL OR name ~ %s) ORDER BY name"
 SELECT_CATALOG = "SELECT name, location, description, create_time FROM catalogs WHERE name = %s"
 SELECT_CATALOG_NAMES = "SELECT name FROM catalogs ORDER BY name"
@@ -30,6 +32,11 @@ def select_database(pg: PgTx, name: DatabaseName) -> Database | None:
     """The database as this PostgreSQL transaction sees it."""
     rows = pg.sql(SELECT_DATABASE, name)
     return database_of(rows[0]) if rows else None
+
+
+def select_database_names(pg: PgTx, catalog: str) -> list[str]:
+    """The databases of a catalog, sorted."""
+    return [name for (name,) in pg.sql(SELECT_DATABASE_NAMES, (catalog, None, None))]
 
 
 def lock_database(pg: PgTx, name: DatabaseName) -> Database | None:
@@ -61,6 +68,12 @@ def update_database(pg: PgTx, database: Database) -> None:
 def delete_database(pg: PgTx, name: DatabaseName) -> None:
     """Remove a database that holds nothing any more."""
     pg.sql("DELETE FROM databases WHERE catalog = %s AND name = %s", name)
+
+
+def is_location_used(pg: PgTx, location: str) -> bool:
+    """Whether any database or table is at a place or below it. Reads every location: for rare calls."""
+    return bool(pg.sql("SELECT 1 FROM (SELECT location FROM databases UNION ALL SELECT location FROM tables) AS used "
+                       "WHERE location = %s OR starts_with(location, %s) LIMIT 1", (location, f"{location.rstrip('/')}/")))
 
 
 def insert_catalog(pg: PgTx, catalog: Catalog) -> bool:

@@ -22,6 +22,8 @@ _COLUMNS = ("catalog, db, name, type, owner, owner_type, create_time, last_acces
 SELECT_TABLE = f"SELECT {_COLUMNS} FROM tables WHERE catalog = %s AND db = %s AND name = %s"
 SELECT_TABLES = f"SELECT {_COLUMNS} FROM tables WHERE catalog = %s AND db = %s AND name = ANY(%s) ORDER BY name"
 SELECT_MATCHING_TABLES = f"SELECT {_COLUMNS} FROM tables WHERE catalog = %s AND db = %s AND name ~ %s ORDER BY name"
+SELECT_REWRITABLE_VIEWS = (f"SELECT {_COLUMNS} FROM tables WHERE catalog = %s AND type = 'MATERIALIZED_VIEW' "
+                           "AND rewrite_enabled ORDER BY db, name")
 SELECT_TABLE_NAMES = ("SELECT name FROM tables WHERE catalog = %s AND db = %s AND (%s::text IS NULL OR name ~ %s) "
                       "AND (%s::text IS NULL OR type = %s) ORDER BY name")
 SELECT_TABLE_METAS = ("SELECT catalog, db, name, type, parameters ->> 'comment' FROM tables WHERE catalog = %s "
@@ -58,6 +60,12 @@ def lock_tables_of(pg: PgTx, database: DatabaseName) -> list[Table]:
     """Every table of a database, each held against every change."""
     return [table_of(row) for row in pg.sql(
         f"SELECT {_COLUMNS} FROM tables WHERE catalog = %s AND db = %s ORDER BY name FOR UPDATE", database)]
+
+
+def count_tables_of(pg: PgTx, database: DatabaseName) -> int:
+    """How many tables and views a database has."""
+    [(count,)] = pg.sql("SELECT count(*) FROM tables WHERE catalog = %s AND db = %s", database)
+    return int(count)
 
 
 def insert_table(pg: PgTx, table: Table) -> bool:
@@ -141,3 +149,22 @@ def _values(table: Table) -> dict[str, Any]:
             "parameters": to_json(table.parameters), "view_original_text": table.view_original_text,
             "view_expanded_text": table.view_expanded_text, "rewrite_enabled": table.rewrite_enabled,
             "write_id": table.write_id}
+
+
+def truncate_statistics(pg: PgTx, table: Table, partitions: Sequence[str] | None, counters: Sequence[str]) -> list[str]:
+    """Set counters to 0 and forget column statistics, of the table or of named partitions; where the partitions are."""
+    zeroed = to_json(dict.fromkeys(counters, "0"))
+    # Only counters that are there become 0: the second object is cut down to the first one's keys.
+    reset = ("parameters = (parameters - 'COLUMN_STATS_ACCURATE') || coalesce((SELECT jsonb_object_agg(key, value) "
+             "FROM jsonb_each(%s::jsonb) WHERE parameters ? key), '{}')")
+    if not table.partition_keys:
+        if partitions is None:
+            pg.sql(f"UPDATE tables SET {reset} WHERE id = %s; DELETE FROM column_statistics WHERE table_id = %s",
+                   (zeroed, table.id, table.id))
+        return []
+    names = None if partitions is None else list(partitions)
+    pg.sql("DELETE FROM column_statistics WHERE table_id = %s AND (%s::text[] IS NULL OR partition = ANY(%s::text[]))",
+           (table.id, names, names))
+    rows = pg.sql(f"UPDATE partitions SET {reset} WHERE table_id = %s AND (%s::text[] IS NULL OR name = ANY(%s::text[])) "
+                  "RETURNING location", (zeroed, table.id, names, names))
+    return [location for (location,) in rows if location is not None]

@@ -1,0 +1,97 @@
+"""The filter language of get_table_names_by_filter: partition filters over owner, last access and parameters.
+
+Source: catalog.md §4.9; ``hive_filter_field_tableName__`` is how the 4.x client asks for a name pattern.
+"""
+
+import re
+from dataclasses import dataclass
+
+from metastore.catalog.model import Table
+from metastore.catalog.rules.partition_filter import AllOf, AnyOf, Condition, Syntax, parse
+from metastore.catalog.rules.partition_predicate import Op, like_pattern
+from metastore.errors import InvalidRequestError
+
+_PREFIX = "hive_filter_field_"
+_OWNER, _LAST_ACCESS, _NAME = f"{_PREFIX}owner__", f"{_PREFIX}last_access__", f"{_PREFIX}tablename__"
+_PARAMETERS = f"{_PREFIX}params__"
+_IGNORING_CASE = "(?i)"
+
+
+@dataclass(frozen=True)
+class TableFilter:
+    """A filter that is known to be well-formed."""
+
+    syntax: Syntax
+
+    @classmethod
+    def of(cls, text: str) -> "TableFilter":
+        """Read a filter. Raises: InvalidRequestError for wrong syntax, a wrong key, or an operator it does not take."""
+        found = cls(parse(text))
+        _check(found.syntax)
+        return found
+
+    def accepts(self, table: Table) -> bool:
+        """Whether the table is among those asked for."""
+        return _holds(self.syntax, table)
+
+
+def _check(syntax: Syntax) -> None:
+    match syntax:
+        case AllOf(parts) | AnyOf(parts):
+            for part in parts:
+                _check(part)
+        case Condition(key, op, constant):
+            _check_condition(key, op, is_integer=isinstance(constant, int))
+        case _:
+            raise InvalidRequestError(f"Error parsing table filter: {syntax.reason} is not supported")
+
+
+def _check_condition(key: str, op: Op, *, is_integer: bool) -> None:
+    name = key.lower()
+    if name.startswith(_PARAMETERS):
+        if op not in {Op.EQ, Op.NE, Op.LIKE}:
+            raise InvalidRequestError(f"Only =, !=, <> and LIKE are supported on table parameters, not {op}")
+    elif name == _LAST_ACCESS:
+        if op is Op.LIKE or not is_integer:
+            raise InvalidRequestError("The time of last access is compared with an integer, and not by LIKE")
+    elif name not in {_OWNER, _NAME}:
+        raise InvalidRequestError(f"Invalid key name in filter: {key}. Use {_OWNER}, {_LAST_ACCESS} or {_PARAMETERS}<name>")
+
+
+def _holds(syntax: Syntax, table: Table) -> bool:
+    match syntax:
+        case AllOf(parts):
+            return all(_holds(part, table) for part in parts)
+        case AnyOf(parts):
+            return any(_holds(part, table) for part in parts)
+        case Condition(key, op, constant):
+            value = _value(key, table)
+            return value is not None and _compare(value, op, constant if isinstance(value, int) else str(constant))
+        case _:
+            return False
+
+
+def _value(key: str, table: Table) -> str | int | None:
+    name = key.lower()
+    if name == _LAST_ACCESS:
+        return table.last_access_time
+    if name == _OWNER:
+        return table.owner
+    if name == _NAME:
+        return table.name.table
+    return table.parameters.get(key[len(_PARAMETERS):])
+
+
+def _compare(value: str | int, op: Op, constant: object) -> bool:
+    if op is Op.LIKE:
+        return _like(str(value), str(constant))
+    left, right = (value, constant) if isinstance(value, int) else (str(value), str(constant))
+    return {Op.EQ: left == right, Op.NE: left != right, Op.LT: left < right, Op.LE: left <= right,  # type: ignore[operator]
+            Op.GT: left > right, Op.GE: left >= right}[op]  # type: ignore[operator]
+
+
+def _like(value: str, pattern: str) -> bool:
+    if pattern.startswith(_IGNORING_CASE):
+        found = like_pattern(pattern.removeprefix(_IGNORING_CASE))
+        return re.compile(found.pattern, found.flags | re.IGNORECASE).fullmatch(value) is not None
+    return like_pattern(pattern).fullmatch(value) is not None

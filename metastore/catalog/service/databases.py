@@ -1,0 +1,234 @@
+"""Catalogs and databases: create, read, alter, drop, and the ones that are always there.
+
+Source: catalog.md §1, §2.
+"""
+
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from metastore.catalog.model import ROLE, USER, Catalog, Database, Table
+from metastore.catalog.rules import locations, tables
+from metastore.catalog.rules.names import is_object_name, pattern_regex
+from metastore.catalog.service.directories import Directories
+from metastore.catalog.store import acid_history, functions
+from metastore.catalog.store import databases as store
+from metastore.catalog.store import tables as table_store
+from metastore.config import CatalogSettings
+from metastore.db.engine import Database as Postgres
+from metastore.db.engine import PgTx
+from metastore.errors import (
+    AlreadyExistsError,
+    InvalidObjectError,
+    InvalidOperationError,
+    MetaError,
+    NoSuchObjectError,
+)
+from metastore.ids import DEFAULT_CATALOG, DEFAULT_DATABASE, DatabaseName
+
+
+class DatabaseDraft(NamedTuple):
+    """A database as a client asks for it: what is None is for the service to fill in, or to leave as it is."""
+
+    name: DatabaseName
+    location: str | None = None
+    description: str | None = None
+    managed_location: str | None = None
+    parameters: dict[str, str] | None = None
+    owner: str | None = None
+    owner_type: int | None = None
+
+
+@dataclass(frozen=True)
+class DatabaseService:
+    """The RPCs about catalogs and databases."""
+
+    db: Postgres
+    settings: CatalogSettings
+    directories: Directories
+
+    @property
+    def warehouse(self) -> str:
+        """The warehouse directory in its stored spelling."""
+        return locations.qualified(self.settings.warehouse, "file:")
+
+    @property
+    def external_warehouse(self) -> str:
+        """Where databases go; the warehouse itself unless one for external tables is configured."""
+        return locations.qualified(self.settings.external_warehouse or self.settings.warehouse, self.warehouse)
+
+    def ensure_default_objects(self) -> None:
+        """Create catalog ``hive`` and database ``default`` unless they are there. Any number of servers may start."""
+        name = DatabaseName(DEFAULT_CATALOG, DEFAULT_DATABASE)
+        if self.db.once(store.SELECT_DATABASE, name):
+            return
+        with self.directories.created(self.external_warehouse), self.db.begin() as pg:
+            now = int(pg.now.timestamp())
+            store.insert_catalog(pg, Catalog(DEFAULT_CATALOG, self.warehouse, "Default catalog, for Hive", now))
+            store.insert_database(pg, Database(
+                name, self.external_warehouse, "Default Hive database", owner="public", owner_type=ROLE, create_time=now))
+
+    # Catalogs
+
+    def create_catalog(self, catalog: Catalog) -> None:
+        """Add a catalog with an empty database ``default``. Raises: AlreadyExistsError, InvalidObjectError, MetaError."""
+        if not is_object_name(catalog.name):
+            raise InvalidObjectError(f"{catalog.name} is not a valid catalog name")
+        if self.db.once(store.SELECT_CATALOG, (catalog.name,)):
+            raise AlreadyExistsError(f"Catalog {catalog.name} already exists")
+        catalog = replace(catalog, location=locations.qualified(catalog.location, self.warehouse))
+        with self.directories.created(catalog.location), self.db.begin() as pg:
+            now = int(pg.now.timestamp())
+            if not store.insert_catalog(pg, replace(catalog, create_time=now)):
+                raise AlreadyExistsError(f"Catalog {catalog.name} already exists")
+            store.insert_database(pg, Database(
+                DatabaseName(catalog.name, DEFAULT_DATABASE), catalog.location,
+                f"Default database for catalog {catalog.name}", owner="public", owner_type=ROLE, create_time=now))
+
+    def get_catalog(self, name: str) -> Catalog:
+        """Raises: NoSuchObjectError."""
+        rows = self.db.once(store.SELECT_CATALOG, (name,))
+        if not rows:
+            raise NoSuchObjectError(f"No catalog {name}")
+        return Catalog(*rows[0])
+
+    def get_catalogs(self) -> list[str]:
+        """Names, sorted."""
+        return [name for (name,) in self.db.once(store.SELECT_CATALOG_NAMES)]
+
+    def alter_catalog(self, name: str, catalog: Catalog) -> None:
+        """Change location or description; blank ones stay. Raises: NoSuchObjectError, InvalidOperationError.
+
+        Serialises on: the catalog's row.
+        """
+        with self.db.begin() as pg:
+            old = store.lock_catalog(pg, name)
+            if catalog.name != name:
+                raise InvalidOperationError("You cannot change a catalog's name")
+            location = locations.qualified(catalog.location, self.warehouse) if catalog.location else old.location
+            store.update_catalog(pg, replace(old, location=location, description=catalog.description or old.description))
+
+    def drop_catalog(self, name: str, *, if_exists: bool) -> None:
+        """Remove an empty catalog with its ``default`` database. Raises: MetaError, NoSuchObjectError, InvalidOperationError.
+
+        Serialises on: the catalog's row and its default database's.
+        """
+        if name == DEFAULT_CATALOG:
+            raise MetaError("Can not drop hive catalog")
+        with self.db.begin() as pg:
+            try:
+                catalog = store.lock_catalog(pg, name)
+            except NoSuchObjectError:
+                if if_exists:
+                    return
+                raise
+            others = [db for db in store.select_database_names(pg, name) if db != DEFAULT_DATABASE]
+            if others:
+                raise InvalidOperationError(f"Catalog {name} is not empty. One or more databases exist: {others[0]}")
+            default = store.lock_database(pg, DatabaseName(name, DEFAULT_DATABASE))
+            if default is not None:
+                self._require_empty(pg, default.name)
+                store.delete_database(pg, default.name)
+            store.delete_catalog(pg, name)
+        self.directories.remove_if_empty(catalog.location)
+
+    # Databases
+
+    def create_database(self, draft: DatabaseDraft, caller: str | None) -> None:
+        """Add a database and its directory. Raises: InvalidObjectError, AlreadyExistsError, MetaError."""
+        name = draft.name
+        if not is_object_name(name.db, slash=True):
+            raise InvalidObjectError(f"{name.db} is not a valid database name")
+        catalog = self.db.once(store.SELECT_ROOM_FOR_DATABASE, (*name, name.catalog))
+        if not catalog:
+            raise InvalidObjectError(f"No such catalog {name.catalog}")
+        [(catalog_location, exists)] = catalog
+        if exists:
+            raise AlreadyExistsError(f"Database {name} already exists")
+        root = self.external_warehouse if name.catalog == DEFAULT_CATALOG else catalog_location
+        location = locations.qualified(draft.location or locations.child(root, f"{name.db}.db"), root)
+        managed = locations.qualified(draft.managed_location, self.warehouse) if draft.managed_location else None
+        with self.directories.created_all([directory for directory in (location, managed) if directory]), \
+                self.db.begin() as pg:
+            created = store.insert_database(pg, Database(
+                name, location, draft.description, managed, draft.parameters or {}, draft.owner or caller,
+                draft.owner_type or USER, int(pg.now.timestamp())))
+            if not created:
+                raise AlreadyExistsError(f"Database {name} already exists")
+
+    def get_database(self, name: DatabaseName) -> Database:
+        """Raises: NoSuchObjectError."""
+        rows = self.db.once(store.SELECT_DATABASE, name)
+        if not rows:
+            raise NoSuchObjectError(f"There is no database named {name}")
+        return store.database_of(rows[0])
+
+    def get_databases(self, catalog: str, pattern: str | None) -> list[str]:
+        """Names that match, sorted; none if there is no such catalog."""
+        regex = pattern_regex(pattern)
+        return [name for (name,) in self.db.once(store.SELECT_DATABASE_NAMES, (catalog, regex, regex))]
+
+    def alter_database(self, name: DatabaseName, draft: DatabaseDraft) -> None:
+        """Replace parameters and owner, and what else is given; nothing on disk. Raises: NoSuchObjectError.
+
+        Serialises on: the database's row.
+        """
+        with self.db.begin() as pg:
+            old = store.lock_database(pg, name)
+            if old is None:
+                raise NoSuchObjectError(f"There is no database named {name}")
+            given = {field: locations.qualified(value, old.location) for field, value in (
+                ("location", draft.location), ("managed_location", draft.managed_location)) if value}
+            store.update_database(pg, replace(
+                old, parameters=draft.parameters or {}, owner=draft.owner, owner_type=draft.owner_type or old.owner_type,
+                description=draft.description or old.description, **given))
+
+    def drop_database(self, name: DatabaseName, *, delete_data: bool, cascade: bool) -> None:
+        """Remove a database; ``cascade``: with everything in it.
+
+        Serialises on: the database's row (nobody can create in it meanwhile) and each table's.
+        Raises: NoSuchObjectError, InvalidOperationError, MetaError.
+        """
+        if name == DatabaseName(DEFAULT_CATALOG, DEFAULT_DATABASE):
+            raise MetaError("Can not drop default database")
+        with self.db.begin() as pg:
+            database = store.lock_database(pg, name)
+            if database is None:
+                raise NoSuchObjectError(f"There is no database named {name}")
+            if database.parameters.get("repl.source.for"):
+                raise InvalidOperationError(f"Database {name} is the source of a replication: unset repl.source.for first")
+            if not cascade:
+                self._require_empty(pg, name)
+            doomed = table_store.lock_tables_of(pg, name)
+            self._require_no_foreign_views(pg, name, doomed)
+            partitions = [location for table in doomed if tables.data_is_deletable(table)
+                          for location in table_store.select_partition_locations(pg, table, outside=True)]
+            for table in doomed:
+                table_store.delete_table(pg, table)
+            functions.delete_functions_of(pg, name)
+            acid_history.delete_database_history(pg, name)
+            store.delete_database(pg, name)
+            own = [directory for directory in (database.location, database.managed_location)
+                   if directory and not self._is_needed(pg, directory, doomed)]
+        if delete_data:
+            data = [table.location for table in doomed if tables.data_is_deletable(table)]
+            self.directories.remove([*own, *data, *partitions])
+
+    @staticmethod
+    def _require_empty(pg: PgTx, name: DatabaseName) -> None:
+        if table_store.count_tables_of(pg, name):
+            raise InvalidOperationError(f"Database {name} is not empty. One or more tables exist.")
+        if functions.count_functions_of(pg, name):
+            raise InvalidOperationError(f"Database {name} is not empty. One or more functions exist.")
+
+    @staticmethod
+    def _require_no_foreign_views(pg: PgTx, name: DatabaseName, doomed: list[Table]) -> None:
+        for view, source in table_store.select_materialized_views_on(pg, [table.name for table in doomed]):
+            if view.database != name:
+                raise MetaError(f"Cannot drop table {source}: it is used in the following materialized views: {view}")
+
+    @staticmethod
+    def _is_needed(pg: PgTx, directory: str, dropped: list[Table]) -> bool:
+        """Whether a dropped database's directory holds what must stay: other objects, or data of external tables."""
+        kept = [table.location for table in dropped if table.location and not tables.data_is_deletable(table)]
+        return (any(locations.is_below(location, directory) for location in kept)
+                or store.is_location_used(pg, directory))

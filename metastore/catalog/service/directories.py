@@ -1,0 +1,89 @@
+"""Directories of catalog objects: made before the object exists, removed after it is gone.
+
+Rule: a crash at any point leaves at worst a directory that nothing refers to. Removal happens after COMMIT and its
+failure is only logged, because the object is gone for its users either way.
+"""
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import structlog
+
+from metastore.acid.names import BaseName
+from metastore.catalog.rules.locations import is_below
+from metastore.errors import AlreadyExistsError, MetaError, OutcomeUnknownError
+from metastore.files import Files
+
+_log = structlog.get_logger(__name__)
+_MARKER = "_metadata_acid"
+_TRUNCATED = b'{"thisFileVersion":"0","dataFormat":"truncated"}'
+
+
+@dataclass(frozen=True)
+class Directories:
+    """The services' way to the file systems."""
+
+    files: Files
+
+    @contextmanager
+    def created(self, location: str | None) -> Iterator[None]:
+        """Make a directory, and remove it again if the block fails and it is still empty.
+
+        It stays if the name was taken meanwhile (the winner may use it) or if nobody knows whether the block succeeded.
+        Raises: MetaError if it cannot be made.
+        """
+        with self.created_all([location] if location else []):
+            yield
+
+    @contextmanager
+    def created_all(self, locations: Iterable[str]) -> Iterator[None]:
+        """The same for several directories."""
+        made: list[str] = []
+        try:
+            made.extend(location for location in locations if self._make(location))
+            yield
+        except (AlreadyExistsError, OutcomeUnknownError):
+            raise
+        except BaseException:
+            for location in reversed(made):
+                self._remove_quietly(location, recursive=False)
+            raise
+
+    def remove(self, locations: Iterable[str | None]) -> None:
+        """Remove directories with everything in them; one inside another is removed with that."""
+        removed: list[str] = []
+        for location in sorted({location for location in locations if location}):
+            if not any(is_below(location, outer) for outer in removed):
+                self._remove_quietly(location, recursive=True)
+                removed.append(location)
+
+    def remove_if_empty(self, location: str) -> None:
+        """Remove a directory that nothing is left in."""
+        self._remove_quietly(location, recursive=False)
+
+    def empty(self, location: str) -> None:
+        """Remove everything in a directory. Raises: MetaError."""
+        try:
+            self.files.delete_children(location)
+        except OSError as error:
+            raise MetaError(f"{location} cannot be emptied: {error}") from error
+
+    def write_empty_base(self, location: str, write_id: int) -> None:
+        """Let a table read as empty from this write id on (Hive 4's TRUNCATE). Raises: MetaError."""
+        try:
+            self.files.write(f"{location}/{BaseName(write_id)}/{_MARKER}", _TRUNCATED)
+        except OSError as error:
+            raise MetaError(f"{location} cannot be truncated: {error}") from error
+
+    def _make(self, location: str) -> bool:
+        try:
+            return self.files.mkdirs(location)
+        except OSError as error:
+            raise MetaError(f"{location} is not a directory or unable to create one: {error}") from error
+
+    def _remove_quietly(self, location: str, *, recursive: bool) -> None:
+        try:
+            self.files.delete(location, recursive=recursive)
+        except OSError as error:
+            _log.warning("directory_not_removed", location=location, reason=str(error))

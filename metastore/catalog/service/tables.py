@@ -1,0 +1,195 @@
+"""Tables and views: create, alter, drop, truncate.
+
+Every old and new dialect of a call ends here. Source: catalog.md §4.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from metastore.catalog.model import Database, Table
+from metastore.catalog.rules import locations, tables, transactional
+from metastore.catalog.service.directories import Directories
+from metastore.catalog.service.moves import DirectoryMoves
+from metastore.catalog.store import acid_history, statistics
+from metastore.catalog.store import databases as database_store
+from metastore.catalog.store import moves as move_store
+from metastore.catalog.store import tables as store
+from metastore.config import CatalogSettings
+from metastore.db.engine import Database as Postgres
+from metastore.db.engine import PgTx
+from metastore.errors import (
+    AlreadyExistsError,
+    InvalidObjectError,
+    InvalidOperationError,
+    MetaError,
+    NoSuchObjectError,
+    UnavailableError,
+)
+from metastore.ids import DatabaseName, TableName
+
+_ZEROED_BY_TRUNCATE = ("numFiles", "totalSize", "numRows", "rawDataSize", "numFilesErasureCoded")
+
+
+@dataclass(frozen=True)
+class TableService:
+    """The RPCs that change tables."""
+
+    db: Postgres
+    settings: CatalogSettings
+    directories: Directories
+    moves: DirectoryMoves
+
+    def create_table(self, draft: Table, context: Mapping[str, str]) -> None:
+        """Add a table or view and make its directory.
+
+        Serialises on: the name's unique key; dropping the database waits.
+        Raises: InvalidObjectError, AlreadyExistsError, MetaError.
+        """
+        with self.db.begin() as pg:
+            now = int(pg.now.timestamp())
+            table = tables.new_table(draft, context, now, create_as_acid=self.settings.create_as_acid)
+            database = database_store.select_database(pg, table.name.database)
+            if database is None:
+                raise InvalidObjectError(f"Database {table.name.database} does not exist")
+            if store.is_taken(pg, table.name):
+                raise AlreadyExistsError(f"Table {table.name} already exists")
+            table = self._located(table, database)
+            if table.location and move_store.is_move_target(pg, table.location):
+                raise UnavailableError(f"A table is being renamed to {table.location}, try again")
+        with self.directories.created(table.location), self.db.begin() as pg:
+            if not store.insert_table(pg, table):
+                raise AlreadyExistsError(f"Table {table.name} already exists")
+
+    def alter_table(self, name: TableName, draft: Table, context: Mapping[str, str], *, check_types: bool | None = None) -> None:
+        """Replace a table's definition, its name included; its own directory and partitions follow the name.
+
+        Serialises on: the table's row, so that of two callers who expect the same parameter value one is refused.
+        Raises: InvalidOperationError, MetaError.
+        """
+        strict = self.settings.disallow_incompatible_column_changes if check_types is None else check_types
+        self._require_convertible(name, draft)
+        with self.db.begin() as pg:
+            old, altered = self._altered(pg, name, draft, context, check_types=strict)
+            target = self._new_location(pg, old, altered)
+            if target is None or old.location is None:
+                self._store_altered(pg, old, altered, context)
+                return
+            move = self.moves.announce(pg, old.id, old.location, target)
+        with self.moves.moving(move) as pg:
+            old, altered = self._altered(pg, name, draft, context, check_types=strict)
+            if (old.location, self._new_location(pg, old, altered)) != (move.source, move.target):
+                raise UnavailableError(f"{name} was changed by somebody else meanwhile, nothing was changed, try again")
+            self._store_altered(pg, old, tables.with_location(altered, target), context)
+            store.update_partition_locations(pg, old, move.source, move.target)
+
+    def drop_table(self, name: TableName, *, delete_data: bool) -> None:
+        """Remove a table with its partitions, statistics and transaction history; data that is its own goes after COMMIT.
+
+        Serialises on: the table's row. Raises: NoSuchObjectError, MetaError.
+        """
+        with self.db.begin() as pg:
+            table = store.lock_table(pg, name)
+            if table is None:
+                raise NoSuchObjectError(f"{name} table not found")
+            for view, _ in store.select_materialized_views_on(pg, [name]):
+                raise MetaError(f"Cannot drop table {name}: it is used in the following materialized views: {view}")
+            doomed: list[str | None] = []
+            if delete_data and tables.data_is_deletable(table):
+                doomed = [table.location, *store.select_partition_locations(pg, table, outside=True)]
+            store.delete_table(pg, table)
+            acid_history.delete_table_history(pg, name)
+        self.directories.remove(doomed)
+
+    def truncate_table(self, name: TableName, partitions: Sequence[str] | None, context: Mapping[str, str],
+                       write_id: int = -1) -> None:
+        """Empty a table, or (``partitions``) some of its partitions, and reset what is known of their size.
+
+        The files of a transactional table stay for its readers: an empty base of the caller's write id hides them.
+        Serialises on: the table's row, for the statistics.  Raises: NoSuchObjectError, MetaError.
+        """
+        with self.db.begin() as pg:
+            table = store.lock_table(pg, name)
+            if table is None:
+                raise NoSuchObjectError(f"{name} table not found")
+            acid = transactional.is_transactional(table.parameters)
+            if acid and write_id <= 0:
+                raise MetaError(f"{name} is transactional: truncating it needs a write id (truncate_table_req)")
+            doomed = store.truncate_statistics(pg, table, partitions, _ZEROED_BY_TRUNCATE)
+        if tables.is_true(context.get("truncateSkipDataDeletion")):
+            return
+        if partitions is None and not table.partition_keys and table.location:
+            doomed = [table.location]
+        for location in doomed:
+            if acid:
+                self.directories.write_empty_base(location, write_id)
+            else:
+                self.directories.empty(location)
+
+    def _located(self, table: Table, database: Database) -> Table:
+        if tables.is_view(table):
+            return tables.with_location(table, None)
+        location = table.location or tables.default_location(table, database)
+        return tables.with_location(table, locations.qualified(location or "", database.location))
+
+    def _altered(self, pg: PgTx, name: TableName, draft: Table, context: Mapping[str, str], *,
+                 check_types: bool) -> tuple[Table, Table]:
+        """The table as it is, locked, and as it is to be."""
+        old = store.lock_table(pg, name)
+        if old is None:
+            raise InvalidOperationError(f"table {name} doesn't exist")
+        altered = tables.altered_table(old, draft, context, int(pg.now.timestamp()), check_types=check_types)
+        if altered.name != name and store.is_taken(pg, altered.name):
+            raise InvalidOperationError(f"new table {altered.name} already exists")
+        if not tables.is_view(altered):
+            location = altered.location or (old.location if altered.name != name else None)
+            if location is None:
+                raise MetaError(f"{name}: a table cannot be altered to have no location")
+            altered = tables.with_location(altered, locations.qualified(location, old.location or self.settings.warehouse))
+        return old, altered
+
+    def _new_location(self, pg: PgTx, old: Table, altered: Table) -> str | None:
+        if altered.name == old.name:
+            return None
+        return tables.new_location(old, altered, self._database(pg, old.name.database, altered),
+                                   self._database(pg, altered.name.database, altered))
+
+    @staticmethod
+    def _database(pg: PgTx, name: DatabaseName, altered: Table) -> Database:
+        found = database_store.select_database(pg, name)
+        if found is None:
+            raise InvalidOperationError(f"Unable to change {altered.name}: Database {name} doesn't exist.")
+        return found
+
+    @staticmethod
+    def _store_altered(pg: PgTx, old: Table, altered: Table, context: Mapping[str, str]) -> None:
+        cascade = tables.is_true(context.get("CASCADE"))
+        changed = tables.changed_columns(old, altered)
+        if changed:
+            statistics.delete_column_statistics(pg, old, changed, partitions=cascade)
+        store.update_table(pg, altered)
+        if cascade and old.partition_keys:
+            store.update_partition_columns(pg, old, altered.sd["cols"])
+        if altered.name != old.name:
+            acid_history.rename_table_history(pg, old.name, altered.name)
+        if transactional.is_conversion(old, altered):
+            acid_history.insert_write_id_seed(pg, altered.name, transactional.CONVERSION_SEED)
+
+    def _require_convertible(self, name: TableName, draft: Table) -> None:
+        """Before a plain table becomes full ACID: its files must be named as Hive's readers expect originals to be.
+
+        Looked at outside the transaction that converts: a listing may take long, and who writes plain files while
+        converting the table is not protected by Hive either.
+        """
+        if not transactional.is_full_acid(draft.parameters):
+            return
+        with self.db.begin() as pg:
+            old = store.select_table(pg, name)
+            if old is None or not transactional.is_conversion(old, draft) or old.location is None:
+                return
+            directories = [old.location, *store.select_partition_locations(pg, old, outside=True)]
+        for directory in directories:
+            files = (entry.path for entry in self.directories.files.listing(directory) if not entry.is_dir)
+            foreign = transactional.foreign_file(files)
+            if foreign is not None:
+                raise MetaError(f"{name} cannot become transactional: the file {directory}/{foreign} is not named like a "
+                                "bucket (000000_0)")

@@ -1,0 +1,82 @@
+"""RPCs about databases."""
+
+from typing import Any
+
+from metastore.catalog.service.databases import DatabaseDraft, DatabaseService
+from metastore.errors import NoSuchObjectError
+from metastore.ids import DEFAULT_CATALOG, DatabaseName, database_name
+from metastore.thrift_gen.hive_metastore import ttypes
+from metastore.thrift_server.call import Call
+from metastore.thrift_server.convert_catalog import (
+    database_from_thrift,
+    database_to_thrift,
+    pattern_of,
+    required_name,
+)
+
+
+def _name_of(db: str | None, catalog: str | None = None) -> DatabaseName:
+    return database_name(required_name(db, "database"), catalog)
+
+
+class DatabaseHandlers:
+    """Databases, in the old and the new dialect."""
+
+    def __init__(self, databases: DatabaseService) -> None:
+        """``databases``: does the work."""
+        self._databases = databases
+
+    def create_database(self, call: Call, database: Any) -> None:
+        """Add a database."""
+        self._databases.create_database(database_from_thrift(database), call.connection.user)
+
+    def create_database_req(self, call: Call, request: Any) -> None:
+        """Add a database."""
+        self._databases.create_database(DatabaseDraft(
+            _name_of(request.databaseName, request.catalogName), request.locationUri, request.description,
+            request.managedLocationUri, request.parameters, request.ownerName, request.ownerType), call.connection.user)
+
+    def get_database(self, _call: Call, name: str | None) -> Any:
+        """One database."""
+        return database_to_thrift(self._databases.get_database(_name_of(name)))
+
+    def get_database_req(self, _call: Call, request: Any) -> Any:
+        """One database."""
+        return database_to_thrift(self._databases.get_database(_name_of(request.name, request.catalogName)))
+
+    def get_databases(self, _call: Call, pattern: str | None) -> list[str]:
+        """Names that match a pattern, which may carry a catalog."""
+        return self._databases.get_databases(*pattern_of(pattern))
+
+    def get_databases_req(self, _call: Call, request: Any) -> Any:
+        """Databases whose names match a pattern."""
+        catalog, pattern = pattern_of(request.pattern)
+        catalog = (request.catalogName or catalog).lower()
+        names = self._databases.get_databases(catalog, pattern)
+        return ttypes.GetDatabaseObjectsResponse(
+            [database_to_thrift(self._databases.get_database(DatabaseName(catalog, name))) for name in names])
+
+    def get_all_databases(self, _call: Call) -> list[str]:
+        """Names in the default catalog."""
+        return self._databases.get_databases(DEFAULT_CATALOG, None)
+
+    def alter_database(self, _call: Call, name: str | None, database: Any) -> None:
+        """Replace what a database is described by."""
+        self._databases.alter_database(_name_of(name), database_from_thrift(database))
+
+    def alter_database_req(self, _call: Call, request: Any) -> None:
+        """Replace what a database is described by."""
+        self._databases.alter_database(_name_of(request.oldDbName), database_from_thrift(request.newDb))
+
+    def drop_database(self, _call: Call, name: str | None, delete_data: bool | None, cascade: bool | None) -> None:  # noqa: FBT001
+        """Remove a database."""
+        self._databases.drop_database(_name_of(name), delete_data=bool(delete_data), cascade=bool(cascade))
+
+    def drop_database_req(self, _call: Call, request: Any) -> None:
+        """Remove a database; softDelete is served as an ordinary drop."""
+        try:
+            self._databases.drop_database(_name_of(request.name, request.catalogName),
+                                          delete_data=bool(request.deleteData), cascade=bool(request.cascade))
+        except NoSuchObjectError:
+            if not request.ignoreUnknownDb:
+                raise

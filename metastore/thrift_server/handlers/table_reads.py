@@ -1,0 +1,120 @@
+"""RPCs that read tables; all dialects of a call end in one service method."""
+
+from typing import Any
+
+from metastore.catalog.rules.table_filter import TableFilter
+from metastore.catalog.service.table_reads import TableReads
+from metastore.errors import InvalidOperationError, MetaError, UnknownDatabaseError
+from metastore.ids import DatabaseName, database_name, split_catalog
+from metastore.thrift_gen.hive_metastore import ttypes
+from metastore.thrift_server.call import Call
+from metastore.thrift_server.convert_catalog import (
+    fields_to_thrift,
+    pattern_of,
+    required_name,
+    table_meta_to_thrift,
+    table_name_of,
+    table_to_thrift,
+)
+from metastore.thrift_server.projection import projected
+
+
+class TableReadHandlers:
+    """get_table and everything that lists or describes tables. Capabilities of clients are not asked for."""
+
+    def __init__(self, tables: TableReads) -> None:
+        """``tables``: does the work."""
+        self._tables = tables
+
+    def get_table(self, _call: Call, db: str | None, name: str | None) -> Any:
+        """One table."""
+        return table_to_thrift(self._tables.get_table(table_name_of(db, name)))
+
+    def get_table_req(self, _call: Call, request: Any) -> Any:
+        """One table."""
+        found = self._tables.get_table(table_name_of(request.dbName, request.tblName, request.catName))
+        return ttypes.GetTableResult(table_to_thrift(found))
+
+    def get_table_objects_by_name(self, _call: Call, db: str | None, names: list[str] | None) -> list[Any]:
+        """Those of the named tables that there are."""
+        return [table_to_thrift(table) for table in self._tables.get_table_objects_by_name(_database(db), names)]
+
+    def get_table_objects_by_name_req(self, _call: Call, request: Any) -> Any:
+        """Those of the named tables that there are, or those that match a pattern; cut down to the wanted fields."""
+        found = self._tables.get_table_objects_by_name(
+            _database(request.dbName, request.catName), request.tblNames, request.tablesPattern)
+        return ttypes.GetTablesResult([projected(table_to_thrift(table), request.projectionSpec) for table in found])
+
+    def get_tables(self, _call: Call, db: str | None, pattern: str | None) -> list[str]:
+        """Names that match."""
+        return self._tables.get_tables(_required(db), pattern)
+
+    def get_tables_by_type(self, _call: Call, db: str | None, pattern: str | None, kind: str | None) -> list[str]:
+        """Names of one type that match."""
+        return self._tables.get_tables(_required(db), pattern, kind)
+
+    def get_all_tables(self, _call: Call, db: str | None) -> list[str]:
+        """Names of all tables and views."""
+        return self._tables.get_tables(_required(db), None)
+
+    def get_materialized_views_for_rewriting(self, _call: Call, db: str | None) -> list[str]:
+        """Names of materialized views that may stand in for their query."""
+        return self._tables.get_materialized_views_for_rewriting(_required(db))
+
+    def get_all_materialized_view_objects_for_rewriting(self, _call: Call) -> list[Any]:
+        """The same as tables, of the whole default catalog."""
+        return [table_to_thrift(view) for view in self._tables.get_all_materialized_view_objects_for_rewriting()]
+
+    def get_table_meta(self, _call: Call, databases: str | None, tables: str | None, types: list[str] | None) -> list[Any]:
+        """A line for each table that matches both patterns."""
+        catalog, database_pattern = pattern_of(databases)
+        found = self._tables.get_table_meta(catalog, database_pattern, tables, types)
+        return [table_meta_to_thrift(meta) for meta in found]
+
+    def get_table_names_by_filter(self, _call: Call, db: str | None, text: str | None, most: int | None) -> list[str]:
+        """Names of tables whose owner, last access or parameters fit a filter."""
+        if db is None or split_catalog(db)[1] is None:
+            raise UnknownDatabaseError("DB name is null")
+        if text is None:
+            raise InvalidOperationError(f"{text} cannot apply null filter")
+        most = -1 if most is None else most
+        return self._tables.get_table_names_by_filter(database_name(db), TableFilter.of(text).accepts, most)
+
+    def get_fields(self, _call: Call, db: str | None, name: str | None) -> list[Any]:
+        """The data columns."""
+        return fields_to_thrift(self._tables.get_fields(_required(db), required_name(name, "table")))
+
+    def get_fields_with_environment_context(self, call: Call, db: str | None, name: str | None, environment: Any) -> list[Any]:
+        """The data columns."""
+        del environment
+        return self.get_fields(call, db, name)
+
+    def get_fields_req(self, _call: Call, request: Any) -> Any:
+        """The data columns."""
+        fields = self._tables.get_fields(_required(request.dbName, request.catName), request.tblName)
+        return ttypes.GetFieldsResponse(fields_to_thrift(fields))
+
+    def get_schema(self, _call: Call, db: str | None, name: str | None) -> list[Any]:
+        """The data columns and the partition keys."""
+        return fields_to_thrift(self._tables.get_schema(_required(db), required_name(name, "table")))
+
+    def get_schema_with_environment_context(self, call: Call, db: str | None, name: str | None, environment: Any) -> list[Any]:
+        """The data columns and the partition keys."""
+        del environment
+        return self.get_schema(call, db, name)
+
+    def get_schema_req(self, _call: Call, request: Any) -> Any:
+        """The data columns and the partition keys."""
+        fields = self._tables.get_schema(_required(request.dbName, request.catName), request.tblName)
+        return ttypes.GetSchemaResponse(fields_to_thrift(fields))
+
+
+def _database(db: str | None, catalog: str | None = None) -> DatabaseName:
+    """A database whose name may be absent, for the calls that answer that in their own way."""
+    return database_name(db or "", catalog)
+
+
+def _required(db: str | None, catalog: str | None = None) -> DatabaseName:
+    if db is None or split_catalog(db)[1] is None:
+        raise MetaError("Null database name is not allowed")
+    return database_name(db.strip(), catalog)

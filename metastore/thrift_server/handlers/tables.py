@@ -1,0 +1,105 @@
+"""RPCs that change tables; all dialects of a call end in one service method."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from metastore.catalog.rules import tables as rules
+from metastore.catalog.service.tables import TableService
+from metastore.errors import MetaError
+from metastore.thrift_gen.hive_metastore import ttypes
+from metastore.thrift_server.call import Call
+from metastore.thrift_server.convert_catalog import context_of, table_from_thrift, table_name_of
+
+
+class TableHandlers:
+    """create, alter, drop, truncate."""
+
+    def __init__(self, tables: TableService) -> None:
+        """``tables``: does the work."""
+        self._tables = tables
+
+    # Create
+
+    def create_table(self, _call: Call, table: Any) -> None:
+        """Add a table or view."""
+        self._tables.create_table(table_from_thrift(table), {})
+
+    def create_table_with_environment_context(self, _call: Call, table: Any, environment: Any) -> None:
+        """Add a table or view."""
+        self._tables.create_table(table_from_thrift(table), context_of(environment))
+
+    def create_table_with_constraints(self, _call: Call, table: Any, *constraints: Any) -> None:
+        """Add a table; constraints are not kept yet, and are refused rather than forgotten."""
+        _require_none(constraints)
+        self._tables.create_table(table_from_thrift(table), {})
+
+    def create_table_req(self, _call: Call, request: Any) -> None:
+        """Add a table or view."""
+        _require_none((request.primaryKeys, request.foreignKeys, request.uniqueConstraints, request.notNullConstraints,
+                       request.defaultConstraints, request.checkConstraints))
+        self._tables.create_table(table_from_thrift(request.table), context_of(request.envContext))
+
+    # Alter
+
+    def alter_table(self, call: Call, db: str | None, name: str | None, table: Any) -> None:
+        """Replace a table's definition."""
+        self._alter(call, db, name, table, {})
+
+    def alter_table_with_environment_context(self, call: Call, db: str | None, name: str | None, table: Any,
+                                             environment: Any) -> None:
+        """Replace a table's definition."""
+        self._alter(call, db, name, table, context_of(environment))
+
+    def alter_table_with_cascade(self, call: Call, db: str | None, name: str | None, table: Any,
+                                 cascade: bool | None) -> None:  # noqa: FBT001
+        """Replace a table's definition, and with ``cascade`` the columns of its partitions."""
+        self._alter(call, db, name, table, {"CASCADE": "true"} if cascade else {})
+
+    def alter_table_req(self, call: Call, request: Any) -> Any:
+        """Replace a table's definition."""
+        context = context_of(request.environmentContext)
+        if request.expectedParameterKey is not None and request.expectedParameterValue is not None:
+            context |= {rules.EXPECTED_KEY: request.expectedParameterKey, rules.EXPECTED_VALUE: request.expectedParameterValue}
+        if request.writeId is not None and request.writeId > 0 and request.table is not None:
+            request.table.writeId = request.writeId
+        self._alter(call, request.dbName, request.tableName, request.table, context, request.catName)
+        return ttypes.AlterTableResponse()
+
+    def _alter(self, _call: Call, db: str | None, name: str | None, table: Any, context: Mapping[str, str],
+               catalog: str | None = None) -> None:
+        old_name = table_name_of(db, name, catalog)
+        if table is not None and table.catName is None:
+            table.catName = old_name.catalog  # absent means: unknown to the sender, not the default catalog
+        self._tables.alter_table(old_name, table_from_thrift(table), context)
+
+    # Drop and truncate
+
+    def drop_table(self, _call: Call, db: str | None, name: str | None, delete_data: bool | None) -> None:  # noqa: FBT001
+        """Remove a table."""
+        self._tables.drop_table(table_name_of(db, name), delete_data=bool(delete_data))
+
+    def drop_table_with_environment_context(self, _call: Call, db: str | None, name: str | None,
+                                            delete_data: bool | None, environment: Any) -> None:  # noqa: FBT001
+        """Remove a table. There is no trash, so that ``ifPurge`` changes nothing."""
+        del environment
+        self._tables.drop_table(table_name_of(db, name), delete_data=bool(delete_data))
+
+    def drop_table_req(self, _call: Call, request: Any) -> None:
+        """Remove a table."""
+        self._tables.drop_table(table_name_of(request.dbName, request.tableName, request.catalogName),
+                                delete_data=bool(request.deleteData))
+
+    def truncate_table(self, _call: Call, db: str | None, name: str | None, partitions: list[str] | None) -> None:
+        """Empty a table or some of its partitions."""
+        self._tables.truncate_table(table_name_of(db, name), partitions, {})
+
+    def truncate_table_req(self, _call: Call, request: Any) -> Any:
+        """Empty a table or some of its partitions."""
+        self._tables.truncate_table(table_name_of(request.dbName, request.tableName), request.partNames,
+                                    context_of(request.environmentContext), -1 if request.writeId is None else request.writeId)
+        return ttypes.TruncateTableResponse()
+
+
+def _require_none(constraints: tuple[Any, ...]) -> None:
+    if any(constraints):
+        raise MetaError("Table constraints are not supported yet: create the table without them")
