@@ -1,0 +1,321 @@
+"""The lock calls on a real PostgreSQL; ids are those of transactions.md §9."""
+
+from datetime import timedelta
+
+import pytest
+
+from metastore.errors import InvalidRequestError, NoSuchLockError, NoSuchTxnError, TxnAbortedError, TxnOpenError
+from metastore.ids import DatabaseName
+from metastore.locks.rules import LockRequest, LockState, Operation
+from metastore.locks.service import LockFilter
+from metastore.txns.service import Heartbeat
+from tests.integration.locks.conftest import wanted
+
+
+def acquired(locks, lock_id):
+    return {row.lock.state for row in locks.show_locks(LockFilter()) if row.lock.ext_id == lock_id}
+
+
+def test_a_waiter_acquires_when_the_holder_is_gone(ask, check, unlock):  # L28, Z01
+    first, _ = ask("X db.t")
+    second, state = ask("X db.t")
+    assert state == "waiting"
+    assert check(second) == "waiting"
+
+    unlock(first)
+
+    assert check(second) == "acquired"
+    assert check(second) == "acquired"
+
+
+def test_first_come_first_served(ask, check, unlock):  # L22
+    reader, _ = ask("S db.t")
+    writer, writer_state = ask("X db.t")
+    late, late_state = ask("S db.t")
+    assert (writer_state, late_state) == ("waiting", "waiting")
+
+    unlock(reader)
+    assert check(late) == "waiting"
+    assert check(writer) == "acquired"
+    unlock(writer)
+    assert check(late) == "acquired"
+
+
+def test_an_abort_lets_the_next_one_in(ask, check, open_txn, abort):  # L15, L21
+    one, other = open_txn(), open_txn()
+    ask("E db.t", one)
+    waiter, state = ask("X db", other)
+    assert state == "waiting"
+
+    abort(one)
+
+    assert check(waiter) == "acquired"
+
+
+def test_a_transaction_does_not_wait_for_itself(ask, open_txn):  # L24
+    txn_id = open_txn()
+
+    assert [ask(f"{letter} db.t", txn_id)[1] for letter in "SEX"] == ["acquired"] * 3
+
+
+def test_two_upgrades_wait_for_each_other(ask, check, open_txn, abort):  # L25
+    one, other = open_txn(), open_txn()
+    ask("S db.t", one)
+    ask("S db.t", other)
+    _, first = ask("X db.t", one)
+    upgrade, second = ask("X db.t", other)
+    assert (first, second) == ("waiting", "waiting")
+
+    abort(one)
+
+    assert check(upgrade) == "acquired"
+
+
+def test_a_request_is_granted_whole_or_not_at_all(ask, locks, check, unlock):  # L26, L27
+    holder, _ = ask("X db.t.p=2")
+    both, state = ask("X db.t.p=1 + X db.t.p=2")
+    assert state == "waiting"
+    assert acquired(locks, both) == {LockState.WAITING}
+    _, third = ask("X db.t.p=1")
+    assert third == "waiting"
+
+    unlock(holder)
+
+    assert check(both) == "acquired"
+    assert acquired(locks, both) == {LockState.ACQUIRED}
+    unlock(both)
+    assert acquired(locks, both) == set()
+
+
+def test_calls_of_one_batch_see_each_other_in_order(locks):
+    requests = [LockRequest(tuple(wanted("X db.t"))) for _ in range(3)] + [LockRequest(tuple(wanted("X db.u")))]
+
+    answers = locks.lock(requests)
+
+    assert [answer.state.value for answer in answers] == ["acquired", "waiting", "waiting", "acquired"]
+    ids = [answer.lock_id for answer in answers]
+    assert ids == sorted(ids)
+
+
+def test_one_bad_call_does_not_hurt_the_batch(locks, open_txn, abort):  # L40
+    aborted = open_txn()
+    abort(aborted)
+
+    fine, gone, unknown, empty, also_fine = locks.lock([
+        LockRequest(tuple(wanted("X db.t"))), LockRequest(tuple(wanted("X db.t")), aborted),
+        LockRequest(tuple(wanted("X db.t")), 4711), LockRequest(()), LockRequest(tuple(wanted("X db.u")))])
+
+    assert (fine.state, also_fine.state) == (LockState.ACQUIRED, LockState.ACQUIRED)
+    assert isinstance(gone, TxnAbortedError)
+    assert str(gone) == f"Transaction txnid:{aborted} already aborted"
+    assert isinstance(unknown, NoSuchTxnError)
+    assert str(unknown) == "No such transaction txnid:4711"
+    assert isinstance(empty, InvalidRequestError)
+    assert len(locks.show_locks(LockFilter())) == 2
+
+
+def test_a_committed_transaction_gets_no_locks(ask, database, open_txn):  # T33
+    txn_id = open_txn()
+    database.once("UPDATE txns SET state = 'committed', commit_id = id WHERE id = %s", (txn_id,))
+
+    with pytest.raises(NoSuchTxnError, match=f"Transaction txnid:{txn_id} is already committed"):
+        ask("S db.t", txn_id)
+
+
+def test_zero_wait_read_leaves_nothing_behind(ask, locks, open_txn):  # L33
+    ask("X db.t")
+    txn_id = open_txn()
+
+    lock_id, state = ask("S db.t", txn_id, zero_wait_read=True)
+
+    assert state == "not_acquired"
+    assert acquired(locks, lock_id) == set()
+    assert len(locks.show_locks(LockFilter())) == 1
+
+
+def test_unknown_locks(check, unlock):  # L38, L39
+    unlock(4711)
+    with pytest.raises(NoSuchLockError, match="No such lock lockid:4711"):
+        check(4711)
+
+
+def test_after_an_abort_the_lock_is_unknown(ask, check, open_txn, abort):  # L38
+    txn_id = open_txn()
+    lock_id, _ = ask("S db.t", txn_id)
+
+    abort(txn_id)
+
+    with pytest.raises(NoSuchLockError):
+        check(lock_id)
+
+
+def test_unlock_of_a_transactions_locks(ask, check, unlock, open_txn):  # L39
+    holder, waiter = open_txn(), open_txn()
+    held, _ = ask("X db.t", holder)
+    waiting, _ = ask("X db.t", waiter)
+
+    with pytest.raises(TxnOpenError, match="Unlocking locks associated with transaction not permitted"):
+        unlock(held)
+    assert check(held) == "acquired"
+    unlock(waiting)
+    with pytest.raises(NoSuchLockError):
+        check(waiting)
+
+
+def test_show_locks(ask, locks, open_txn):  # L41, L43
+    txn_id = open_txn()
+    whole, _ = ask("X db")
+    inside, _ = ask("S db.t", txn_id)
+    other, _ = ask("S other.t.p=1")
+
+    rows = {row.lock.ext_id: row for row in locks.show_locks(LockFilter())}
+
+    assert rows[whole].lock.state is LockState.ACQUIRED
+    assert rows[whole].acquired_at is not None
+    assert rows[whole].last_heartbeat_at is not None
+    assert rows[inside].lock.state is LockState.WAITING
+    assert rows[inside].acquired_at is None
+    assert rows[inside].last_heartbeat_at is None
+    assert rows[inside].lock.txn_id == txn_id
+    assert rows[inside].blocker == (whole, 1)
+    assert rows[other].lock.state is LockState.ACQUIRED
+    assert list(rows) == [other, whole, inside]
+
+
+def test_the_recorded_blocker_follows_the_queue(ask, check, locks, unlock):  # L43
+    first, _ = ask("X db.t")
+    second, _ = ask("X db.t")
+    third, _ = ask("X db.t")
+    [before] = [row.blocker for row in locks.show_locks(LockFilter()) if row.lock.ext_id == third]
+    unlock(first)
+
+    check(third)
+    [between] = [row.blocker for row in locks.show_locks(LockFilter()) if row.lock.ext_id == third]
+    unlock(second)
+    check(third)
+    [after] = [row.blocker for row in locks.show_locks(LockFilter()) if row.lock.ext_id == third]
+
+    assert (before, between, after) == ((first, 1), (second, 1), None)
+
+
+@pytest.mark.parametrize(("filters", "expected"), [
+    ({}, {"db", "db.t", "db.t.p=1", "other.t"}),
+    ({"db": DatabaseName("hive", "db")}, {"db", "db.t", "db.t.p=1"}),
+    ({"db": DatabaseName("hive", "db"), "table": "t"}, {"db.t", "db.t.p=1"}),
+    ({"db": DatabaseName("hive", "db"), "table": "t", "partition": "p=1"}, {"db.t.p=1"}),
+    ({"table": "t"}, {"db.t", "db.t.p=1", "other.t"}),
+    ({"db": DatabaseName("other", "db")}, set()),
+    ({"txn_id": 0}, {"db", "db.t", "db.t.p=1"}),
+])
+def test_filters_are_exact(ask, locks, open_txn, filters, expected):  # L42, X5
+    for name in ("db", "db.t", "db.t.p=1"):
+        ask(f"S {name}")
+    ask("S other.t", open_txn())
+
+    rows = locks.show_locks(LockFilter(**filters))
+
+    assert {".".join(part for part in row.lock.object[1:] if part) for row in rows} == expected
+
+
+def test_components_are_recorded_with_the_write_id(ask, database, open_txn):  # Z02 with the ids allocated first
+    txn_id = open_txn()
+    database.once("""INSERT INTO txn_write_ids (txn_id, catalog, db, "table", write_id) VALUES (%s, 'hive', 'db', 't', 7)""",
+                  (txn_id,))
+
+    ask("S db.t + S db.u", txn_id, Operation.INSERT)
+    ask("S db.t", txn_id, Operation.INSERT)
+
+    assert sorted(database.once("""SELECT "table", operation, write_id FROM txn_components WHERE txn_id = %s""", (txn_id,)),
+                  key=str) == [("t", "i", 7), ("u", "i", None)]
+
+
+def test_silent_locks_without_a_transaction_expire(ask, check, locks, test_clock, unlock):  # H04
+    lock_id, _ = ask("X db.t")
+    waiter, _ = ask("X db.t")
+    test_clock.advance(timedelta(seconds=299))
+    assert locks.expire_locks() == []
+    assert check(waiter) == "waiting"
+    test_clock.advance(timedelta(seconds=2))
+
+    expired = locks.expire_locks()
+
+    assert [lock.ext_id for lock in expired] == [lock_id]
+    assert check(waiter) == "acquired"
+    with pytest.raises(NoSuchLockError):
+        check(lock_id)
+    unlock(lock_id)
+
+
+def test_a_heartbeat_keeps_a_lock(ask, check, locks, txns, test_clock):  # H03
+    lock_id, _ = ask("X db.t")
+    for _ in range(5):
+        test_clock.advance(timedelta(seconds=200))
+        assert txns.heartbeat([Heartbeat(0, lock_id)]) == [None]
+        assert locks.expire_locks() == []
+
+    assert check(lock_id) == "acquired"
+
+
+def test_checking_keeps_the_owner_alive(ask, check, database, open_txn, test_clock):  # H12
+    ask("X db.t")
+    txn_id = open_txn()
+    waiter, _ = ask("X db.t", txn_id)
+    test_clock.advance(timedelta(seconds=60))
+
+    check(waiter)
+
+    [(age,)] = database.once("SELECT metastore_now() - last_heartbeat_at FROM txns WHERE id = %s", (txn_id,))
+    assert age < timedelta(seconds=5)
+
+
+def test_locks_of_open_transactions_do_not_expire(ask, check, locks, open_txn, test_clock):  # H13
+    lock_id, _ = ask("X db.t", open_txn())
+    test_clock.advance(timedelta(days=2))
+
+    assert locks.expire_locks() == []
+    assert check(lock_id) == "acquired"
+
+
+def test_a_lock_whose_transaction_ended_does_not_outlive_the_next_round(ask, database, locks, open_txn):
+    txn_id = open_txn()
+    lock_id, _ = ask("X db.t", txn_id)
+    database.once("UPDATE txns SET state = 'aborted' WHERE id = %s", (txn_id,))
+
+    assert [lock.ext_id for lock in locks.expire_locks()] == [lock_id]
+
+
+def test_a_request_for_thousands_of_partitions(ask, check, locks, open_txn, unlock):
+    holder, _ = ask("X db.t.p=4999")
+    many = " + ".join(f"S db.t.p={number}" for number in range(5000))
+
+    lock_id, state = ask(many, open_txn())
+    assert state == "waiting"
+    unlock(holder)
+    assert check(lock_id) == "acquired"
+
+    _, state = ask("X db.t.p=17")
+    assert state == "waiting"
+    _, state = ask("X db.t.p=5001")
+    assert state == "acquired"
+    assert len(locks.show_locks(LockFilter())) == 5002
+
+
+def test_statements_per_call(database, locks, open_txn, monkeypatch):
+    """The budget of design.md §3.4: at most two round trips between BEGIN and COMMIT."""
+    from metastore.db.engine import PgTx  # noqa: PLC0415
+    sent = []
+    original = PgTx.sql
+
+    def counting(self, query, parameters=None):
+        sent.append(query)
+        return original(self, query, parameters)
+
+    monkeypatch.setattr(PgTx, "sql", counting)
+    [answer] = locks.lock([LockRequest(tuple(wanted("S db.t", Operation.INSERT)), open_txn())])
+    assert len(sent) == 2
+    sent.clear()
+    locks.check_lock([answer.lock_id])
+    assert len(sent) == 1
+    sent.clear()
+    locks.unlock([answer.lock_id])
+    assert len(sent) == 1
