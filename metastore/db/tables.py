@@ -72,7 +72,9 @@ txns = Table(
     _instant("ended_at", nullable=True),
     Column("abort_code", Integer), Column("abort_reason", Text),
     Column("commit_id", BigInteger),
-    Index(None, "id", postgresql_where=text("state <> 'committed'")),
+    # Aborted, and nothing that it wrote is left: snapshots need not name it any more.
+    Column("emptied", Boolean, nullable=False, server_default=text("false")),
+    Index(None, "id", postgresql_where=text("state <> 'committed' AND NOT emptied")),
     postgresql_with={"fillfactor": "70"})
 
 txn_components = Table(

@@ -179,7 +179,7 @@ class CommitService:
             return
         table_id, key, value = request.key_value
         if not key.startswith(KEY_VALUE_PREFIX):
-            raise InvalidRequestError(f"The key of a commit's key-value must start with {KEY_VALUE_PREFIX}, not {key!r}")
+            raise InvalidRequestError(f"The key that a commit changes must start with {KEY_VALUE_PREFIX}, not {key!r}")
         if not repl_store.update_table_parameter(pg, table_id, key, value):
             raise MetaError(f"Only one existing parameter may change with a commit: table {table_id} has no {key!r}")
 

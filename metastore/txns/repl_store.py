@@ -89,8 +89,8 @@ def update_last_id(pg: PgTx, database: DatabaseName, table: TableName | None, pa
                   (str(last_id), *database)):
         missing.append(f"database {database}")
     if table is not None:
-        found = pg.sql(f"UPDATE tables SET parameters = {mark} WHERE catalog = %s AND db = %s AND name = %s RETURNING id",
-                       (str(last_id), *table))
+        found = pg.sql(f"UPDATE tables SET parameters = {mark} WHERE catalog = %s AND db = %s AND name = %s"
+                       " RETURNING id", (str(last_id), *table))
         if not found:
             missing.append(f"table {table}")
         elif partitions:
@@ -101,9 +101,9 @@ def update_last_id(pg: PgTx, database: DatabaseName, table: TableName | None, pa
 
 def update_table_parameter(pg: PgTx, table_id: int, key: str, value: str) -> bool:
     """Change a parameter that the table has; whether it has it."""
-    return bool(pg.sql("""UPDATE tables SET parameters = parameters || jsonb_build_object(%(key)s::text, %(value)s::text)
-                          WHERE id = %(id)s AND parameters ? %(key)s RETURNING id""",
-                       {"id": table_id, "key": key, "value": value}))
+    return bool(pg.sql("""
+        UPDATE tables SET parameters = parameters || jsonb_build_object(%(key)s::text, %(value)s::text)
+        WHERE id = %(id)s AND parameters ? %(key)s RETURNING id""", {"id": table_id, "key": key, "value": value}))
 
 
 def select_transactional(pg: PgTx, names: Collection[TableName]) -> set[TableName]:

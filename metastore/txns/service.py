@@ -7,7 +7,7 @@ that it concerns: one batch is one PostgreSQL transaction, however many callers 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from metastore.catalog.partition_names import canonical
 from metastore.config import TxnSettings
@@ -70,6 +70,9 @@ class Heartbeat(NamedTuple):
 
     txn_id: int = 0
     lock_id: int = 0
+
+
+HeartbeatAnswer: TypeAlias = NoSuchTxnError | TxnAbortedError | NoSuchLockError | None
 
 
 class RangeHeartbeat(NamedTuple):
@@ -159,7 +162,7 @@ class TxnService:
         self._abort(list(wanted.values()), replayed=set())
         return [None] * len(requests)
 
-    def heartbeat(self, requests: Sequence[Heartbeat]) -> list[NoSuchTxnError | TxnAbortedError | NoSuchLockError | None]:
+    def heartbeat(self, requests: Sequence[Heartbeat]) -> list[HeartbeatAnswer]:
         """Keep transactions and lock requests alive. Retry: idempotent.
 
         Answers: TxnAbortedError; NoSuchTxnError for committed and unknown ones; NoSuchLockError.
@@ -184,7 +187,7 @@ class TxnService:
                 for one, (low, high) in zip(ranges, requests, strict=True)]
 
     def get_open_txns(self, hidden: Iterable[TxnType] = (TxnType.READ_ONLY,)) -> Snapshot:
-        """Who is open or aborted, as of one instant; transactions of the ``hidden`` types only count for the minimum."""
+        """Who is open or aborted, as of one instant; those of the ``hidden`` types count for the minimum only."""
         return store.select_snapshot(self.db, list(hidden))
 
     def get_open_txns_info(self) -> tuple[int, list[TxnInfo]]:
@@ -274,7 +277,7 @@ class TxnService:
 
     @staticmethod
     def _heartbeat_answer(one: Heartbeat, beaten: set[int], held: set[int], lost: dict[int, TxnState],
-                          ) -> NoSuchTxnError | TxnAbortedError | NoSuchLockError | None:
+                          ) -> HeartbeatAnswer:
         if one.txn_id and one.txn_id not in beaten:
             state = lost.get(one.txn_id)
             if state is TxnState.ABORTED:

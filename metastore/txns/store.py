@@ -25,6 +25,9 @@ from metastore.txns.rules import AbortCode, Component, Snapshot, TxnRecord, TxnS
 
 ID_BLOCK = 10_000
 
+LISTED = "state <> 'committed' AND NOT emptied"
+"""The transactions that snapshots name, in the words of their partial index."""
+
 _OPEN = """
 WITH counter AS (
     UPDATE txn_counter SET next_txn_id = next_txn_id + %(total)s
@@ -80,13 +83,13 @@ unmapped AS (DELETE FROM repl_txn_map USING ended WHERE target_txn_id = ended.id
 SELECT t.id, t.state, t.type, (SELECT policy FROM unmapped WHERE target_txn_id = t.id LIMIT 1)
 FROM txns AS t WHERE t.id = ANY(%(ids)s::bigint[])"""
 
-_SNAPSHOT = """
+_SNAPSHOT = f"""
 SELECT (SELECT next_txn_id - 1 FROM txn_counter),
        string_agg(int8send(id), ''::bytea) FILTER (WHERE type <> ALL(%(hidden)s::smallint[])),
        string_agg(CASE state WHEN 'aborted' THEN '\\x01'::bytea ELSE '\\x00'::bytea END, ''::bytea)
            FILTER (WHERE type <> ALL(%(hidden)s::smallint[])),
        min(id) FILTER (WHERE state = 'open')
-FROM (SELECT id, state, type FROM txns WHERE state <> 'committed' ORDER BY id) AS listed"""
+FROM (SELECT id, state, type FROM txns WHERE {LISTED} ORDER BY id) AS listed"""
 
 
 class Opening(NamedTuple):
@@ -133,10 +136,11 @@ def insert_txns(db: Database, wanted: Sequence[Opening], *, durable: bool) -> Op
 
     Serialises on: the counter row, until COMMIT.
     """
-    total = sum(one.size for one in wanted)
+    total = 0
     starts: list[int] = []
     for one in wanted:
-        starts.append((starts[-1] + wanted[len(starts) - 1].size) if starts else 0)
+        starts.append(total)
+        total += one.size
     parameters = {
         "total": total, "starts": starts, "sizes": [one.size for one in wanted],
         "types": [int(one.txn_type) for one in wanted], "users": [one.user for one in wanted],
@@ -173,7 +177,7 @@ def update_counter(pg: PgTx, next_txn_id: int) -> int | None:
 
 def count_open(db: Database) -> int:
     """How many transactions are open."""
-    [(count,)] = db.once("SELECT count(*) FROM txns WHERE state <> 'committed' AND state = 'open'")
+    [(count,)] = db.once(f"SELECT count(*) FROM txns WHERE {LISTED} AND state = 'open'")
     return int(count)
 
 
@@ -230,10 +234,10 @@ def select_snapshot(db: Database, hidden: Collection[TxnType] = ()) -> Snapshot:
 
 def select_infos(db: Database) -> tuple[int, list[TxnInfo]]:
     """The mark and all open and aborted transactions, ascending, as of one instant."""
-    rows = db.once("""
+    rows = db.once(f"""
         SELECT c.next_txn_id - 1, t.id, t.state, t."user", t.host, t.agent_info, t.heartbeat_count, t.started_at,
                t.last_heartbeat_at
-        FROM txn_counter AS c LEFT JOIN txns AS t ON t.state <> 'committed' ORDER BY t.id""")
+        FROM txn_counter AS c LEFT JOIN txns AS t ON {LISTED} ORDER BY t.id""")
     return rows[0][0], [TxnInfo(txn_id, TxnState(state), *rest) for _, txn_id, state, *rest in rows
                         if txn_id is not None]
 

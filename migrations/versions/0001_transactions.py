@@ -36,9 +36,10 @@ CREATE TABLE txns (
     abort_code INTEGER,
     abort_reason TEXT,
     commit_id BIGINT,
+    emptied BOOLEAN DEFAULT false NOT NULL,
     CONSTRAINT txns_pkey PRIMARY KEY (id)
 ) WITH (fillfactor = 70);
-CREATE INDEX txns_id_idx ON txns (id) WHERE state <> 'committed';
+CREATE INDEX txns_id_idx ON txns (id) WHERE state <> 'committed' AND NOT emptied;
 CREATE TABLE txn_components (
     txn_id BIGINT NOT NULL,
     catalog TEXT NOT NULL,

@@ -1,0 +1,51 @@
+"""The AcidHouseKeeper: ends what nobody keeps alive, removes what nobody can need any more.
+
+Each step runs whatever became of the others, and each is safe on any number of replicas at once.
+"""
+
+from dataclasses import dataclass, field
+
+from metastore.errors import MetastoreError
+from metastore.telemetry.logs import get_logger
+from metastore.txns.purge_service import PurgeService
+
+log = get_logger(__name__)
+
+
+@dataclass(frozen=True)
+class ReaperReport:
+    """What one pass did, by step; ``failed`` names the steps that could not finish, with the reason."""
+
+    expired_locks: int = 0
+    expired_txns: int = 0
+    write_sets: int = 0
+    write_ids: int = 0
+    duplicates: int = 0
+    emptied_txns: int = 0
+    ended_txns: int = 0
+    materialization_locks: int = 0
+    failed: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Reaper:
+    """The loop's one pass."""
+
+    purges: PurgeService
+
+    def tick(self) -> ReaperReport:
+        """Run every step once."""
+        steps = {
+            "expired_locks": self.purges.expire_locks, "expired_txns": self.purges.expire_txns,
+            "write_sets": self.purges.purge_write_sets, "write_ids": self.purges.purge_write_ids,
+            "duplicates": self.purges.purge_duplicates, "emptied_txns": self.purges.empty_aborted,
+            "ended_txns": self.purges.purge_ended, "materialization_locks": self.purges.purge_materialization_locks}
+        done: dict[str, int] = {}
+        failed: dict[str, str] = {}
+        for name, step in steps.items():
+            try:
+                done[name] = step()
+            except MetastoreError as error:
+                failed[name] = str(error)
+                log.warning("reaper_step_failed", step=name, reason=str(error))
+        return ReaperReport(**done, failed=failed)

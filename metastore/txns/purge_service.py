@@ -1,0 +1,79 @@
+"""The house-keeping of transactions: one step each, each safe beside itself in another replica, each repeatable."""
+
+from dataclasses import dataclass
+
+from metastore.config import TxnSettings
+from metastore.db.engine import Database
+from metastore.locks import store as lock_store
+from metastore.txns import purge_store, repl_store
+from metastore.txns.rules import expiry_cutoffs
+
+
+@dataclass(frozen=True)
+class PurgeService:
+    """Expiry, and removal of what nobody can need any more. Every step answers how much it did."""
+
+    db: Database
+    settings: TxnSettings
+
+    def expire_locks(self) -> int:
+        """Remove lock requests without a transaction that nobody keeps alive."""
+        with self.db.begin() as pg:
+            return len(lock_store.delete_expired(pg, pg.now - self.settings.timeout))
+
+    def expire_txns(self) -> int:
+        """Abort open transactions that nobody keeps alive."""
+        count = 0
+        while True:
+            with self.db.begin() as pg:
+                cutoffs = expiry_cutoffs(pg.now, self.settings.timeout, self.settings.repl_timeout)
+                expired, policies = purge_store.abort_expired(pg, cutoffs)
+                if policies:
+                    repl_store.flag_incompatible(pg, policies)
+            count += len(expired)
+            if len(expired) < purge_store.BATCH:
+                return count
+
+    def purge_write_sets(self) -> int:
+        """Remove writes that nobody can conflict with."""
+        with self.db.begin(durable=False) as pg:
+            return purge_store.delete_write_sets(pg)
+
+    def purge_write_ids(self) -> int:
+        """Forget the owners of write ids that everybody sees as committed."""
+        count, removed = 0, purge_store.BATCH
+        while removed == purge_store.BATCH:
+            with self.db.begin(durable=False) as pg:
+                removed = purge_store.delete_write_ids(pg)
+            count += removed
+        return count
+
+    def purge_duplicates(self) -> int:
+        """Remove completed components that say nothing new."""
+        with self.db.begin(durable=False) as pg:
+            return purge_store.delete_duplicate_components(pg)
+
+    def empty_aborted(self) -> int:
+        """Drop aborted transactions of which nothing is left from the snapshots."""
+        count, emptied = 0, purge_store.BATCH
+        while emptied == purge_store.BATCH:
+            with self.db.begin(durable=False) as pg:
+                emptied = purge_store.empty_aborted(pg)
+            count += emptied
+        return count
+
+    def purge_ended(self) -> int:
+        """Remove the records of transactions that ended long enough ago for every client to have got its answer."""
+        count, position, more = 0, 0, True
+        while more:
+            with self.db.begin(durable=False) as pg:
+                removed, last_id, more = purge_store.delete_ended(
+                    pg, pg.now - self.settings.committed_retention, position)
+            count += removed
+            position = last_id or position
+        return count
+
+    def purge_materialization_locks(self) -> int:
+        """Remove rebuild locks that a crash left behind."""
+        with self.db.begin(durable=False) as pg:
+            return purge_store.delete_materialization_locks(pg, pg.now - self.settings.timeout)
