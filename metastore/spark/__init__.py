@@ -1,0 +1,17 @@
+"""The PySpark side: read, write and compact Hive ACID tables. A client of the service; it never opens the database."""
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from metastore.spark.session import AcidSession
+
+__all__ = ["acid"]
+
+
+def acid(spark: "SparkSession", uri: str | None = None) -> "AcidSession":
+    """The ACID session of a Spark session; the metastore's address defaults to Spark's ``hive.metastore.uris``."""
+    from metastore.spark.session import AcidSession  # noqa: PLC0415  (PySpark is only needed here)
+
+    return AcidSession(spark, uri)

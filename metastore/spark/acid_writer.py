@@ -9,11 +9,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from urllib.parse import unquote
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 
-from metastore.acid.bucket import decode
+from metastore.acid.bucket import MAX_WRITER_ID, decode
 from metastore.acid.names import VERSION_FILE, VERSION_TEXT, BaseName, DeltaName, bucket_file
 from metastore.errors import MetaError
 from metastore.spark.hadoop import Hadoop, OrcSummary
@@ -220,6 +220,12 @@ class _Writing:
 
     def _out(self, location: str) -> str:
         return f"{self.staging}/out/{list(self.targets).index(location)}"
+
+
+def writer_id(bucket: Column) -> Column:
+    """The writer id in a ROW__ID's bucket number: bits 16 to 27 of version 1, the whole number in version 0."""
+    is_version_1 = F.shiftrightunsigned(bucket, 29) == 1
+    return F.when(is_version_1, F.shiftrightunsigned(bucket, 16).bitwiseAND(MAX_WRITER_ID)).otherwise(bucket)
 
 
 def orc_type(kind: DataType) -> str:

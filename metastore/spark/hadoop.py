@@ -73,8 +73,7 @@ class Hadoop:
 
     def summary(self, path: str) -> OrcSummary:
         """Look into an ACID ORC file: row count, range of the bucket column, last key of every stripe."""
-        orc = self._jvm.org.apache.orc.OrcFile
-        reader = orc.createReader(self._path(path), orc.readerOptions(self._configuration))
+        reader = self._orc_reader(path)
         try:
             rows, stripes = int(reader.getNumberOfRows()), list(reader.getStripes())
             if not rows:
@@ -84,6 +83,14 @@ class Hadoop:
             return OrcSummary(rows, int(statistics.getMinimum()), int(statistics.getMaximum()), ends)
         finally:
             reader.close()
+
+    def rows(self, path: str) -> int:
+        """Rows of an ORC file, from its footer."""
+        return int(self._orc_reader(path).getNumberOfRows())
+
+    def orc_fields(self, path: str) -> tuple[str, ...]:
+        """Names of an ORC file's top-level columns."""
+        return tuple(self._orc_reader(path).getSchema().getFieldNames())
 
     def add_footer_entries(self, path: str, entries: dict[str, bytes]) -> None:
         """Add user metadata to a finished ORC file.
@@ -121,6 +128,10 @@ class Hadoop:
         for name, value in entries.items():
             writer.addUserMetadata(name, self._jvm.java.nio.ByteBuffer.wrap(bytearray(value)))
         writer.close()
+
+    def _orc_reader(self, path: str) -> Any:
+        orc = self._jvm.org.apache.orc.OrcFile
+        return orc.createReader(self._path(path), orc.readerOptions(self._configuration))
 
     def _stripe_ends(self, reader: Any, stripe_rows: list[int]) -> tuple[RowKey, ...]:
         schema = reader.getSchema()

@@ -1,0 +1,283 @@
+"""The Spark job that compacts one ACID directory: what a Worker hands to a cluster, or runs in its own session.
+
+Rule: the job reads what ``acid_state`` gives to a compactor, never touches an input, and publishes directories that end in
+``_v<txn>``, invisible until the Worker commits that transaction. ROW__IDs stay as they are: other transactions may be
+deleting by them at this moment. Killed at any point it leaves a hidden staging directory or an invisible output.
+
+MAJOR: rows without a delete event → ``base_<H>_v<T>``, always, even without rows (readers must stop looking at the deltas).
+MINOR: insert and delete events side by side → ``delta_<m>_<H>_v<T>`` and ``delete_delta_<m>_<H>_v<T>``, nothing applied.
+"""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import reduce
+from pathlib import Path
+
+from pyspark.sql import DataFrame, DataFrameReader, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - the customary name
+from pyspark.sql.types import StructField, StructType
+
+from metastore.acid.names import BaseName, DeltaName
+from metastore.acid.originals import SyntheticIds, synthetic_ids
+from metastore.acid.snapshots import CompactorWriteIdList, RangeState, ValidTxnList, ValidWriteIdList
+from metastore.acid.state import AcidState, BaseDirectory, DeltaDirectory, acid_state
+from metastore.client import MetastoreClient
+from metastore.compaction.job import CompactionJobResult, CompactionJobSpec
+from metastore.errors import InvalidOperationError
+from metastore.files import Files
+from metastore.ids import TableName
+from metastore.spark.acid_writer import EVENT_COLUMNS, WRITER_COLUMN, WrittenDirectory, write_acid, writer_id
+from metastore.spark.hadoop import Hadoop
+from metastore.spark.reader import BROADCAST_LIMIT, DELETE_EVENT, INSERT_EVENT, event_type
+from metastore.spark.tables import AcidTable, HiveColumn, TableKind
+
+_KEY = ("originalTransaction", "bucket", "rowId")
+_POSITION_BITS = (1 << 33) - 1
+_WHOLE_FILES = str(1 << 60)
+
+
+@dataclass(frozen=True)
+class _Inputs:
+    """The files of a compaction, by kind; absolute paths."""
+
+    inserts: tuple[str, ...]
+    deletes: tuple[str, ...]
+    synthetic: tuple[SyntheticIds, ...]
+    rows: int
+    delete_events: int
+    hidden_write_ids: tuple[int, ...]
+
+
+def run(
+    spark: SparkSession, spec: CompactionJobSpec, columns: Sequence[HiveColumn], files: Files | None = None
+) -> CompactionJobResult:
+    """Compact one ACID directory of a table with these columns; returns what was published.
+
+    Runs in a session of its own (``spark.newSession()``), so that the caller's settings neither help nor hurt. May be
+    repeated under the same transaction: an earlier attempt's output is replaced.
+
+    Raises: InvalidOperationError for a kind, or for files, that this job cannot compact.
+    """
+    if spec.kind not in ("major", "minor"):
+        raise InvalidOperationError(f"Compaction kind {spec.kind!r} is not supported: major and minor are")
+    if spec.txn_id <= 0:
+        raise InvalidOperationError("A compaction needs the id of its transaction, which its output is hidden behind")
+    files = files or Files()
+    job = _Job(_own_session(spark), spec, StructType([StructField(one.name, one.spark_type()) for one in columns]))
+    write_ids = ValidWriteIdList.parse(spec.write_ids).for_compactor()
+    state = acid_state(
+        files.listing(spec.location),
+        write_ids,
+        ValidTxnList.parse(spec.txns) if spec.txns else ValidTxnList.everything(),
+        lambda path: files.read(f"{spec.location}/{path}"),
+    )
+    inputs = job.inputs(state, write_ids)
+    if inputs.synthetic:
+        job.spark.conf.set("spark.sql.files.maxPartitionBytes", _WHOLE_FILES)
+        job.spark.conf.set("spark.sql.files.openCostInBytes", _WHOLE_FILES)
+    published = job.major(inputs) if spec.kind == "major" else job.minor(state, inputs)
+    return CompactionJobResult(
+        directories=tuple(directory.path.rpartition("/")[2] for directory in published),
+        rows_in=inputs.rows,
+        rows_out=sum(directory.rows for directory in published),
+        application_id=str(spark.sparkContext.applicationId),
+    )
+
+
+@dataclass(frozen=True)
+class _Job:
+    spark: SparkSession
+    spec: CompactionJobSpec
+    row_type: StructType
+
+    def inputs(self, state: AcidState, write_ids: CompactorWriteIdList) -> _Inputs:
+        """Sort the files of a state by how they are read. A minor compaction leaves base and original files alone."""
+        hadoop, location = Hadoop(self.spark), self.spec.location
+        is_major = self.spec.kind == "major"
+        _require_safe_mark(self.spec, state, write_ids)
+        synthetic: list[SyntheticIds] = []
+        inserts: list[str] = []
+        for directory in (*([state.base] if state.base and is_major else []), *state.insert_deltas):
+            _require_closed(directory, location)
+            paths = [f"{location}/{file.path}" for file in directory.bucket_files or directory.files]
+            if directory.may_be_raw and hadoop.orc_fields(paths[0]) != EVENT_COLUMNS:
+                synthetic += _raw_ids(directory, [(path, hadoop.rows(path)) for path in paths])
+            else:
+                inserts += paths
+        if is_major:
+            originals = [f"{location}/{file.path}" for file in state.originals if file.size]
+            synthetic += synthetic_ids((path, hadoop.rows(path)) for path in originals)
+        deletes = [f"{location}/{file.path}" for delta in state.delete_deltas for file in delta.bucket_files]
+        rows = sum(map(hadoop.rows, [*inserts, *(one.path for one in synthetic)]))
+        delete_events = sum(map(hadoop.rows, deletes))
+        hidden = _aborted_inside(state, write_ids)
+        return _Inputs(tuple(inserts), tuple(deletes), tuple(synthetic), rows + delete_events, delete_events, hidden)
+
+    def major(self, inputs: _Inputs) -> list[WrittenDirectory]:
+        """Write every live row once."""
+        rows = self._inserts(inputs)
+        if inputs.delete_events:
+            deleted = self._deletes(inputs).select(*_KEY)
+            deleted = deleted.hint("broadcast" if inputs.delete_events <= BROADCAST_LIMIT else "merge")
+            rows = rows.join(deleted, list(_KEY), "left_anti")
+        rows = rows.withColumn("currentTransaction", F.col("originalTransaction"))
+        name = BaseName(self.spec.highest_write_id, self.spec.txn_id)
+        return self._write(rows, name, empty=[self.spec.location])
+
+    def minor(self, state: AcidState, inputs: _Inputs) -> list[WrittenDirectory]:
+        """Write the visible events of the deltas, each kind in a directory; none for a kind without events."""
+        if not state.deltas:
+            return []
+        lowest = min(delta.name.min_write_id for delta in state.deltas)
+        ids = (lowest, self.spec.highest_write_id)
+        if any(delta.name[:3] == (*ids, None) for delta in state.deltas):
+            return []  # one directory covers the range already, and a second one of its name would be read beside it
+        published: list[WrittenDirectory] = []
+        try:
+            if inputs.deletes:
+                name = DeltaName(*ids, None, self.spec.txn_id, is_delete=True)
+                published += self._write(self._deletes(inputs), name)
+            if inputs.inserts or inputs.synthetic:
+                name = DeltaName(*ids, None, self.spec.txn_id)
+                published += self._write(self._inserts(inputs), name)
+        except BaseException:
+            for directory in published:
+                Hadoop(self.spark).delete(directory.path)
+            raise
+        return published
+
+    def _write(
+        self, events: DataFrame, name: BaseName | DeltaName, empty: Sequence[str] = ()
+    ) -> list[WrittenDirectory]:
+        hadoop, location = Hadoop(self.spark), self.spec.location
+        staging = f"{location}/.compaction_{self.spec.txn_id}"
+        for leftover in (staging, f"{location}/{name}"):  # of an attempt that died; nobody else writes under this txn
+            hadoop.delete(leftover)
+        compression = self.spec.properties.get("orc.compress", "zlib").lower()
+        routed = events.withColumn(WRITER_COLUMN, writer_id(F.col("bucket")))
+        return write_acid(routed, name, location, staging=staging, empty=empty, compression=compression)
+
+    def _inserts(self, inputs: _Inputs) -> DataFrame:
+        parts = [self._synthetic_events(one) for one in inputs.synthetic]
+        if inputs.inserts or not parts:
+            parts.append(self._events(inputs.inserts, inputs, is_delete=False))
+        return reduce(DataFrame.union, parts)
+
+    def _deletes(self, inputs: _Inputs) -> DataFrame:
+        return self._events(inputs.deletes, inputs, is_delete=True)
+
+    def _events(self, paths: Sequence[str], inputs: _Inputs, *, is_delete: bool) -> DataFrame:
+        """Visible events. The filter names all six columns on purpose: Spark's ORC source misreads a pruned ACID file."""
+        schema = event_type(self.row_type)
+        if not paths:
+            return self.spark.createDataFrame([], schema)
+        current, row = F.col("currentTransaction"), F.col("row")
+        counts = (
+            (F.col("operation") == (DELETE_EVENT if is_delete else INSERT_EVENT))
+            & (F.col("originalTransaction") >= 0)
+            & (F.col("bucket") >= 0)
+            & (F.col("rowId") >= 0)
+            & (current <= self.spec.highest_write_id)
+            & (row.isNull() if is_delete else row.isNotNull())
+        )
+        if inputs.hidden_write_ids:
+            counts &= ~current.isin(*inputs.hidden_write_ids)
+        return self._reader(schema).orc(list(paths)).where(counts)
+
+    def _synthetic_events(self, ids: SyntheticIds) -> DataFrame:
+        """The rows of a file without ACID columns, as insert events. The session reads each file in one task."""
+        position = F.monotonically_increasing_id().bitwiseAND(_POSITION_BITS) + F.lit(ids.first_row_id)
+        rows = self._reader(self.row_type).orc(ids.path)
+        return rows.select(
+            F.lit(INSERT_EVENT).alias("operation"),
+            F.lit(ids.write_id).cast("bigint").alias("originalTransaction"),
+            F.lit(ids.bucket).alias("bucket"),
+            position.alias("rowId"),
+            F.lit(ids.write_id).cast("bigint").alias("currentTransaction"),
+            F.struct(*(F.col(name) for name in self.row_type.names)).alias("row"),
+        )
+
+    def _reader(self, schema: StructType) -> DataFrameReader:
+        """Read all or fail: a file that is lost or damaged must never be compacted away."""
+        return (
+            self.spark.read.schema(schema).option("ignoreMissingFiles", "false").option("ignoreCorruptFiles", "false")
+        )
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one job under spark-submit: ``compact_job.py SPEC`` with a file that holds a CompactionJobSpec as JSON."""
+    parser = argparse.ArgumentParser(description="Compact one directory of a transactional table.")
+    parser.add_argument("spec", help="a JSON file, or the JSON itself")
+    text = parser.parse_args(arguments).spec
+    spec = CompactionJobSpec.from_json(text if text.lstrip().startswith("{") else Path(text).read_text("utf-8"))
+    place = f"{spec.database}.{spec.table}" + (f"/{spec.partition}" if spec.partition else "")
+    spark = SparkSession.builder.appName(f"{spec.kind} compaction {spec.compaction_id} of {place}").getOrCreate()
+    try:
+        result = run(spark, spec, table_columns(spec))
+        if spec.result_path:
+            Path(spec.result_path).write_text(result.to_json(), encoding="utf-8")
+    finally:
+        spark.stop()
+    return 0
+
+
+def table_columns(spec: CompactionJobSpec) -> tuple[HiveColumn, ...]:
+    """Ask the metastore for the table's present columns.
+
+    Raises: InvalidOperationError for a table that is not full ACID.
+    """
+    name = TableName(spec.catalog, spec.database, spec.table)
+    with MetastoreClient(spec.metastore_uri or None) as client:
+        table = AcidTable.of(name, client.get_table(spec.database, spec.table))
+    table.require(TableKind.FULL_ACID, action="Compaction")
+    return table.columns
+
+
+def _own_session(spark: SparkSession) -> SparkSession:
+    session = spark.newSession()
+    session.conf.set("spark.sql.orc.impl", "native")
+    session.conf.set("spark.sql.files.maxRecordsPerFile", "0")
+    return session
+
+
+def _require_safe_mark(spec: CompactionJobSpec, state: AcidState, write_ids: CompactorWriteIdList) -> None:
+    """The output's name must cover its inputs, and nothing that may still be committed."""
+    highest = max((delta.name.max_write_id for delta in state.deltas), default=0)
+    if not highest <= spec.highest_write_id <= write_ids.high_watermark:
+        raise InvalidOperationError(
+            f"The output would reach to write id {spec.highest_write_id}, but must lie between its inputs' highest, "
+            f"{highest}, and the highest that is settled, {write_ids.high_watermark}"
+        )
+
+
+def _require_closed(directory: BaseDirectory | DeltaDirectory, location: str) -> None:
+    if directory.side_files:
+        raise InvalidOperationError(
+            f"{location}/{directory.path} belongs to a streaming client that has not closed it: "
+            "it can be compacted when its transactions have ended and the files are complete"
+        )
+
+
+def _raw_ids(directory: BaseDirectory | DeltaDirectory, files: Sequence[tuple[str, int]]) -> list[SyntheticIds]:
+    if isinstance(directory, BaseDirectory):
+        return synthetic_ids(files, directory.name.write_id)
+    return synthetic_ids(files, directory.name.min_write_id, directory.name.statement_id)
+
+
+def _aborted_inside(state: AcidState, write_ids: ValidWriteIdList) -> tuple[int, ...]:
+    """The aborted write ids whose events lie in directories that are inputs."""
+    mixed = [
+        delta.name
+        for delta in state.deltas
+        if write_ids.aborted_range_state(delta.name.min_write_id, delta.name.max_write_id) is RangeState.SOME
+    ]
+    return tuple(
+        write_id for write_id in sorted(write_ids.aborted)
+        if any(name.min_write_id <= write_id <= name.max_write_id for name in mixed)
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,201 @@
+"""INSERT, INSERT OVERWRITE, UPDATE, DELETE, MERGE and TRUNCATE inside one transaction: rows in, published events out."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from uuid import uuid4
+
+from pyspark.sql import DataFrame, Row
+from pyspark.sql import functions as F  # noqa: N812
+from pyspark.storagelevel import StorageLevel
+from sqlglot import exp
+
+from metastore.errors import InvalidOperationError
+from metastore.spark import changes
+from metastore.spark.binding import Resolve, bound_sql
+from metastore.spark.events import delete_events, insert_events, moved_events, partition_key
+from metastore.spark.reader import ROW_ID
+from metastore.spark.statements import Delete, Insert, Merge, Truncate, Update
+from metastore.spark.tables import AcidTable, TableKind
+from metastore.spark.work import Work
+
+
+def by_name(rows: DataFrame, table: AcidTable) -> DataFrame:
+    """``rows`` with the table's columns in the table's order; a column that is not given is NULL.
+
+    Raises: InvalidOperationError for a column that the table does not have, or a partition key that is not given.
+    """
+    given = {name.lower(): name for name in rows.columns}
+    wanted = [column.name for column in (*table.columns, *table.partition_keys)]
+    if unknown := [name for name in given if name not in wanted]:
+        raise InvalidOperationError(f"{table.name} has no column {unknown[0]}. It has: {', '.join(wanted)}.")
+    if missing := [name for name in table.partition_names if name not in given]:
+        raise InvalidOperationError(f"The rows have no value for partition key {missing[0]} of {table.name}.")
+    fields = {field.name: field.dataType for field in table.schema.fields}
+    return rows.select(*((F.col(f"`{given[name]}`") if name in given else F.lit(None)).cast(fields[name]).alias(name)
+                         for name in wanted))
+
+
+def by_position(rows: DataFrame, table: AcidTable, statement: Insert) -> DataFrame:
+    """A query's columns as INSERT means them: by position, static partition keys from the PARTITION clause."""
+    static = {key: value for key, value in statement.partition.items() if value is not None}
+    if unknown := [key for key in statement.partition if key not in table.partition_names]:
+        raise InvalidOperationError(f"{unknown[0]} is not a partition key of {table.name}.")
+    wanted = [column.name for column in (*table.columns, *table.partition_keys) if column.name not in static]
+    named = list(statement.columns) or wanted
+    if len(rows.columns) != len(named):
+        raise InvalidOperationError(f"The query has {len(rows.columns)} columns, and INSERT INTO {table.name} takes "
+                                    f"{len(named)}: {', '.join(named)}.")
+    renamed = rows.toDF(*named)
+    for key, value in static.items():
+        renamed = renamed.withColumn(key, F.expr(value))
+    return by_name(renamed, table)
+
+
+def with_constants(rows: DataFrame, table: AcidTable, fixed: Mapping[str, object]) -> DataFrame:
+    """``rows`` with the partition keys of a static overwrite as columns."""
+    if unknown := [key for key in fixed if key not in table.partition_names]:
+        raise InvalidOperationError(f"{unknown[0]} is not a partition key of {table.name}.")
+    for key, value in fixed.items():
+        rows = rows.withColumn(key, F.lit(value))
+    return rows
+
+
+def insert(work: Work, table: AcidTable, rows: DataFrame) -> int:
+    """Append rows that are already in the table's shape."""
+    table.require(TableKind.FULL_ACID, action="INSERT")
+    statement = work.next_statement(table)
+    events, is_routed = insert_events(rows, table, statement)
+    return work.publish(table, statement, inserts=events, is_routed=is_routed)
+
+
+def overwrite(work: Work, table: AcidTable, rows: DataFrame, fixed: Mapping[str, object]) -> int:
+    """Replace the table (unpartitioned), the partition that ``fixed`` names whole, or those that get rows."""
+    table.require(TableKind.FULL_ACID, action="INSERT OVERWRITE")
+    statement = work.next_statement(table)
+    events, is_routed = insert_events(rows, table, statement)
+    keep: list[str] = []
+    if not table.partition_keys:
+        keep = [table.location]
+    elif set(fixed) == set(table.partition_names):
+        keep = [_key(work, table, fixed)]
+    return work.publish_base(table, statement, events, keep_empty=keep, is_routed=is_routed)
+
+
+def _truncate(work: Work, table: AcidTable) -> int:
+    """Empty a table: an empty base in every directory that it has."""
+    table.require(TableKind.FULL_ACID, action="TRUNCATE")
+    before = work.frame(table).count()
+    number = work.next_statement(table)
+    events, _ = insert_events(work.spark.createDataFrame([], table.schema), table, number)
+    keep = [partition_key(place.values) for place in work.places(table)] if table.partition_keys else [table.location]
+    work.publish_base(table, number, events, keep_empty=keep)
+    return before
+
+
+def run(work: Work, table: AcidTable, statement: Insert | Update | Delete | Merge | Truncate, resolve: Resolve) -> int:
+    """Run a statement; returns how many rows it inserted, changed and removed."""
+    match statement:
+        case Insert():
+            return _insert(work, table, statement, resolve)
+        case Update():
+            return _update(work, table, statement, resolve)
+        case Delete():
+            return _delete(work, table, statement, resolve)
+        case Merge():
+            return _merge(work, table, statement, resolve)
+        case Truncate():
+            return _truncate(work, table)
+
+
+def _insert(work: Work, table: AcidTable, statement: Insert, resolve: Resolve) -> int:
+    """INSERT INTO or OVERWRITE with a query."""
+    rows = by_position(work.spark.sql(bound_sql(statement.query, resolve)), table, statement)
+    if not statement.overwrite:
+        return insert(work, table, rows)
+    fixed = {key: work.spark.sql(f"SELECT {value}").first()[0]  # type: ignore[index] - a SELECT without FROM has a row
+             for key, value in statement.partition.items() if value is not None}
+    return overwrite(work, table, rows, fixed)
+
+
+def _update(work: Work, table: AcidTable, statement: Update, resolve: Resolve) -> int:
+    """UPDATE: a delete event and a new version for each row that the condition holds for."""
+    table.require(TableKind.FULL_ACID, action="UPDATE")
+    with _target_view(work, table) as view:
+        rows = work.spark.sql(bound_sql(changes.update_select(statement, table, view), resolve))
+    with _evaluated_once(rows):
+        number = work.next_statement(table)
+        return work.publish(table, number, deletes=delete_events(rows, table, number),
+                            inserts=moved_events(rows, table, number)) // 2
+
+
+def _delete(work: Work, table: AcidTable, statement: Delete, resolve: Resolve) -> int:
+    """DELETE: a delete event for each row that the condition holds for."""
+    table.require(TableKind.FULL_ACID, action="DELETE")
+    with _target_view(work, table) as view:
+        rows = work.spark.sql(bound_sql(changes.delete_select(statement, table, view), resolve))
+    number = work.next_statement(table)
+    return work.publish(table, number, deletes=delete_events(rows, table, number))
+
+
+def _merge(work: Work, table: AcidTable, statement: Merge, resolve: Resolve) -> int:
+    """MERGE: the source is evaluated once; a target row that two source rows want to change is an error."""
+    table.require(TableKind.FULL_ACID, action="MERGE")
+    source = exp.select("*").from_(statement.source.copy())
+    columns = work.spark.sql(bound_sql(source, resolve)).columns
+    with _target_view(work, table) as view:
+        rows = work.spark.sql(bound_sql(changes.merge_select(statement, table, view, columns), resolve))
+    with _evaluated_once(rows):
+        _require_one_source_row(rows, table)
+        number = work.next_statement(table)
+        action = F.col(changes.ACTION)
+        old = rows.where(action.isin(changes.UPDATE, changes.DELETE))
+        moved = moved_events(rows.where(action == changes.UPDATE), table, number)
+        fresh, _ = insert_events(rows.where(action == changes.INSERT), table, number)
+        counts = {row[0]: row[1] for row in rows.groupBy(action).count().collect()}
+        work.publish(table, number, deletes=delete_events(old, table, number) if set(counts) != {changes.INSERT} else None,
+                     inserts=_disjoint(moved, fresh))
+        return sum(counts.values())
+
+
+def _disjoint(moved: DataFrame, fresh: DataFrame) -> DataFrame:
+    """Both kinds of new rows under one statement id: odd row ids for the moved, even ones for the inserted."""
+    return moved.withColumn("rowId", F.col("rowId") * 2 + 1).unionByName(
+        fresh.withColumn("rowId", F.col("rowId") * 2))
+
+
+def _require_one_source_row(rows: DataFrame, table: AcidTable) -> None:
+    changed = rows.where(F.col(changes.ACTION).isin(changes.UPDATE, changes.DELETE))
+    twice = changed.groupBy(*ROW_ID, *table.partition_names).count().where("count > 1").limit(1).collect()
+    if twice:
+        raise InvalidOperationError(
+            f"MERGE: {twice[0]['count']} source rows match the same row of {table.name} (ROW__ID "
+            f"{[twice[0][name] for name in ROW_ID]}). Make the source unique on the ON condition.")
+
+
+@contextmanager
+def _target_view(work: Work, table: AcidTable) -> Iterator[str]:
+    """A temporary view over the target's rows with their ROW__IDs, for one statement to be analysed."""
+    view = f"__target_{uuid4().hex}"
+    work.frame(table, row_ids=True).createOrReplaceTempView(view)
+    try:
+        yield view
+    finally:
+        work.spark.catalog.dropTempView(view)
+
+
+@contextmanager
+def _evaluated_once(rows: DataFrame) -> Iterator[None]:
+    """Both jobs of a statement must see the same rows, whatever ``rand()`` or a changing source would say."""
+    rows.persist(StorageLevel.MEMORY_AND_DISK)
+    try:
+        yield
+    finally:
+        rows.unpersist()
+
+
+def _key(work: Work, table: AcidTable, fixed: Mapping[str, object]) -> str:
+    """The ``_partition`` key of a partition given by its values."""
+    fields = table.partition_type.fields
+    row: Row | None = work.spark.range(1).select(
+        *(F.lit(fixed[field.name]).cast(field.dataType).cast("string") for field in fields)).first()
+    return partition_key(list(row or ()))

@@ -1,0 +1,121 @@
+"""Rows → ACID events: which ROW__ID, which writer and which partition each insert and delete event gets.
+
+Rules kept here (acid-format.md §6-§8, §17, §20.2). A new row version's id is (write id, codec(writer, statement),
+rowId), and rowId comes from ``monotonically_increasing_id``, unique over the whole statement, so any routing of rows to
+writers keeps ids unique. A delete event copies the id of the row verbatim and goes to the writer named in it.
+"""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.types import IntegerType
+
+from metastore.acid.hashes import bucket_of
+from metastore.acid.types import parse_type
+from metastore.catalog.partition_names import make_name
+from metastore.spark.acid_writer import PARTITION_COLUMN, WRITER_COLUMN
+from metastore.spark.reader import DELETE_EVENT, INSERT_EVENT, ROW_ID
+from metastore.spark.tables import AcidTable
+
+MAX_WRITERS = 4096
+_ROW_ID_BITS = (1 << 33) - 1
+_CODEC_V1 = 1 << 29
+
+
+@dataclass(frozen=True)
+class StatementId:
+    """What marks everything that one statement writes: the table's write id, and the statement's number in the txn."""
+
+    write_id: int
+    statement: int
+
+
+def insert_events(rows: DataFrame, table: AcidTable, statement: StatementId) -> tuple[DataFrame, bool]:
+    """New row versions for ``rows`` (columns and partition keys of the table), and whether they are routed already.
+
+    Unbucketed tables take one writer per Spark task: no shuffle. Bucketed ones go where Hive's hash sends them.
+    """
+    if table.bucket_count:
+        return _bucketed(rows, table, statement), False
+    numbered = rows.coalesce(MAX_WRITERS).withColumn(WRITER_COLUMN, F.spark_partition_id()).withColumn(
+        ROW_ID[2], F.monotonically_increasing_id().bitwiseAND(_ROW_ID_BITS))
+    return _as_events(numbered, table, statement), True
+
+
+def moved_events(rows: DataFrame, table: AcidTable, statement: StatementId) -> DataFrame:
+    """New row versions for updated ``rows``, which still carry the ROW__ID of the version that they replace.
+
+    Unbucketed: the writer stays that of the old version, as Hive keeps it.
+    """
+    if table.bucket_count:
+        return _bucketed(rows, table, statement)
+    numbered = rows.withColumn(WRITER_COLUMN, _writer_of(F.col(ROW_ID[1]))).withColumn(
+        ROW_ID[2], F.monotonically_increasing_id())
+    return _as_events(numbered, table, statement)
+
+
+def delete_events(rows: DataFrame, table: AcidTable, statement: StatementId) -> DataFrame:
+    """Delete events for ``rows``, which carry their ROW__ID."""
+    write_id, bucket, row_id = (F.col(name) for name in ROW_ID)
+    return rows.select(
+        F.lit(DELETE_EVENT).alias("operation"), write_id.alias("originalTransaction"), bucket.alias("bucket"),
+        row_id.alias("rowId"), F.lit(statement.write_id).cast("bigint").alias("currentTransaction"),
+        F.lit(None).cast(table.row_type).alias("row"), _writer_of(bucket).alias(WRITER_COLUMN),
+        *_partition_column(table))
+
+
+def partition_key(values: Sequence[str | None]) -> str:
+    """The ``_partition`` key of a partition: what ``to_json`` makes of its values."""
+    return json.dumps(list(values), ensure_ascii=False, separators=(",", ":"))
+
+
+def partition_values(key: str) -> list[str | None]:
+    """The partition values that a ``_partition`` key stands for."""
+    values: list[str | None] = json.loads(key)
+    return values
+
+
+def partition_name(table: AcidTable, values: Sequence[str | None]) -> str:
+    """The partition's name; NULL and "" are the default partition."""
+    return make_name(table.partition_names, values)
+
+
+def _bucketed(rows: DataFrame, table: AcidTable, statement: StatementId) -> DataFrame:
+    types = {column.name: column.type for column in table.columns}
+    hive_types = [parse_type(types[name]) for name in table.bucket_columns]
+    count, version = table.bucket_count, table.bucketing_version
+
+    def bucket(*values: object) -> int:
+        return bucket_of(values, hive_types, count, version)
+
+    writer = F.udf(bucket, IntegerType())(*(F.col(name) for name in table.bucket_columns))
+    numbered = rows.withColumn(ROW_ID[2], F.monotonically_increasing_id()).withColumn(WRITER_COLUMN, writer)
+    return _as_events(numbered, table, statement)
+
+
+def _as_events(numbered: DataFrame, table: AcidTable, statement: StatementId) -> DataFrame:
+    write_id = F.lit(statement.write_id).cast("bigint")
+    codec = F.shiftleft(F.col(WRITER_COLUMN), 16).bitwiseOR(F.lit(_CODEC_V1 | statement.statement))
+    row = F.struct(*(F.col(field.name).cast(field.dataType).alias(field.name) for field in table.row_type.fields))
+    return numbered.select(
+        F.lit(INSERT_EVENT).alias("operation"), write_id.alias("originalTransaction"),
+        codec.cast("int").alias("bucket"), F.col(ROW_ID[2]).cast("bigint").alias("rowId"),
+        write_id.alias("currentTransaction"), row.alias("row"), F.col(WRITER_COLUMN).cast("int").alias(WRITER_COLUMN),
+        *_partition_column(table))
+
+
+def _writer_of(bucket: Column) -> Column:
+    """The writer id in an encoded bucket: bits 16-27 of codec v1, the whole value of codec v0 (acid-format.md §6)."""
+    is_v1 = F.shiftrightunsigned(bucket, 29) == 1
+    return F.when(is_v1, F.shiftrightunsigned(bucket, 16).bitwiseAND(0xFFF)).otherwise(bucket).cast("int")
+
+
+def _partition_column(table: AcidTable) -> list[Column]:
+    """The partition values as JSON text, so that one string says them all, NULL included."""
+    if not table.partition_keys:
+        return []
+    values = F.array(*(F.col(key.name).cast(key.dataType).cast("string") for key in table.partition_type.fields))
+    return [F.to_json(values).alias(PARTITION_COLUMN)]

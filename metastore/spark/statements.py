@@ -1,0 +1,357 @@
+"""SQL text → a statement value: which of our statements it is, and its parts as sqlglot trees. Pure.
+
+Rule: a text is either one of the statements below, or ``PassThrough`` (Spark runs it unchanged), or refused with the
+reason. A query that sqlglot cannot read is refused rather than passed on: Spark would read the files of an ACID
+table without its delete events, and show wrong rows without a word.
+"""
+
+import re
+from dataclasses import dataclass, field
+from typing import NamedTuple, TypeAlias
+
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+
+from metastore.errors import InvalidOperationError
+
+DIALECT = "spark"
+_DATA_STATEMENT = re.compile(r"\s*(select|with|from|insert|update|delete|merge|truncate)\b", re.IGNORECASE)
+_SHOW = re.compile(r"\s*show\s+(transactions|locks|compactions)\s*;?\s*$", re.IGNORECASE)
+_ABORT = re.compile(r"\s*abort\s+transactions((?:[\s,]+\d+)+)\s*;?\s*$", re.IGNORECASE)
+_COMPACT = re.compile(
+    r"\s*alter\s+table\s+(?P<table>[\w.`]+)(?:\s+partition\s*\((?P<partition>.*?)\))?\s+"
+    r"compact\s+'(?P<kind>\w+)'(?P<wait>\s+and\s+wait)?\s*;?\s*$", re.IGNORECASE | re.DOTALL)
+_PARTITION_PAIR = re.compile(r"\s*`?(\w+)`?\s*=\s*(?:'([^']*)'|\"([^\"]*)\"|([^,'\"\s]+))\s*(?:,|$)")
+
+
+class TableRef(NamedTuple):
+    """A table as the statement names it; ``db`` is None where it leaves the database out."""
+
+    db: str | None
+    table: str
+
+    def __str__(self) -> str:
+        """As it is written."""
+        return f"{self.db}.{self.table}" if self.db else self.table
+
+
+@dataclass(frozen=True)
+class Query:
+    """SELECT or WITH."""
+
+    tree: exp.Expression
+
+
+@dataclass(frozen=True)
+class Insert:
+    """INSERT INTO or OVERWRITE; ``partition`` maps a key to its literal's SQL, or to None when it is dynamic."""
+
+    table: TableRef
+    query: exp.Expression
+    columns: tuple[str, ...] = ()
+    partition: dict[str, str | None] = field(default_factory=dict)
+    overwrite: bool = False
+
+
+@dataclass(frozen=True)
+class Update:
+    """UPDATE: ``assignments`` maps a column to its new value."""
+
+    table: TableRef
+    alias: str
+    assignments: dict[str, exp.Expression]
+    where: exp.Expression | None
+
+
+@dataclass(frozen=True)
+class Delete:
+    """DELETE."""
+
+    table: TableRef
+    alias: str
+    where: exp.Expression | None
+
+
+@dataclass(frozen=True)
+class MergeBranch:
+    """One WHEN: ``matched`` and ``by_source`` say when, ``action`` is update, delete or insert; ``values`` empty = *."""
+
+    matched: bool
+    by_source: bool
+    condition: exp.Expression | None
+    action: str
+    values: dict[str, exp.Expression]
+
+
+@dataclass(frozen=True)
+class Merge:
+    """MERGE INTO ... USING source ON condition WHEN ..."""
+
+    table: TableRef
+    alias: str
+    source: exp.Expression
+    source_alias: str
+    on: exp.Expression
+    branches: tuple[MergeBranch, ...]
+
+
+@dataclass(frozen=True)
+class Truncate:
+    """TRUNCATE TABLE."""
+
+    table: TableRef
+
+
+@dataclass(frozen=True)
+class CreateTable:
+    """CREATE TABLE of a transactional table; ``query`` for CREATE TABLE ... AS SELECT."""
+
+    table: TableRef
+    columns: tuple[tuple[str, str, str | None], ...]
+    partition_columns: tuple[tuple[str, str, str | None], ...]
+    bucket_columns: tuple[str, ...]
+    bucket_count: int
+    properties: dict[str, str]
+    location: str | None
+    comment: str | None
+    if_not_exists: bool
+    query: exp.Expression | None
+
+
+@dataclass(frozen=True)
+class Compact:
+    """ALTER TABLE ... [PARTITION (...)] COMPACT 'kind' [AND WAIT]."""
+
+    table: TableRef
+    partition: dict[str, str]
+    kind: str
+    wait: bool
+
+
+@dataclass(frozen=True)
+class Show:
+    """SHOW TRANSACTIONS | LOCKS | COMPACTIONS."""
+
+    what: str
+
+
+@dataclass(frozen=True)
+class AbortTransactions:
+    """ABORT TRANSACTIONS id ..."""
+
+    txn_ids: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class PassThrough:
+    """Nothing of ours."""
+
+
+Statement: TypeAlias = (Query | Insert | Update | Delete | Merge | Truncate | CreateTable | Compact | Show
+                        | AbortTransactions | PassThrough)
+
+
+def parse(text: str) -> Statement:
+    """Read one statement.
+
+    Raises: InvalidOperationError for a data statement that cannot be understood, with what was wrong with it.
+    """
+    if match := _SHOW.match(text):
+        return Show(match[1].lower())
+    if match := _ABORT.match(text):
+        return AbortTransactions(tuple(int(number) for number in re.findall(r"\d+", match[1])))
+    if match := _COMPACT.match(text):
+        return Compact(_dotted(match["table"]), _partition_literals(match["partition"] or ""), match["kind"].lower(),
+                       wait=bool(match["wait"]))
+    is_data = _DATA_STATEMENT.match(text) is not None
+    if not is_data and not re.match(r"\s*create\s+(external\s+)?table\b", text, re.IGNORECASE):
+        return PassThrough()
+    try:
+        trees = [tree for tree in sqlglot.parse(text, dialect=DIALECT) if tree is not None]
+    except SqlglotError as error:
+        if not is_data:
+            return PassThrough()
+        raise InvalidOperationError(f"This statement cannot be understood: {error}") from error
+    if len(trees) != 1:
+        raise InvalidOperationError(f"One statement at a time, please: this text holds {len(trees)}.")
+    return _statement(trees[0])
+
+
+def table_ref(tree: exp.Expression | None) -> TableRef:
+    """The name of a table node."""
+    if isinstance(tree, exp.Schema):
+        tree = tree.this
+    if not isinstance(tree, exp.Table) or not tree.name:
+        raise InvalidOperationError("The statement's target must be a table's name, as DB.TABLE.")
+    if tree.catalog:
+        raise InvalidOperationError(f"{tree.sql(DIALECT)} names a catalog; write DB.TABLE.")
+    return TableRef(tree.db.lower() or None, tree.name.lower())
+
+
+def _statement(tree: exp.Expression) -> Statement:
+    match tree:
+        case exp.Insert():
+            return _insert(tree)
+        case exp.Update():
+            return _update(tree)
+        case exp.Delete():
+            return _delete(tree)
+        case exp.Merge():
+            return _merge(tree)
+        case exp.TruncateTable():
+            if len(tree.expressions) != 1 or tree.args.get("partition"):
+                raise InvalidOperationError("TRUNCATE takes one whole table; delete the rows of a partition instead.")
+            return Truncate(table_ref(tree.expressions[0]))
+        case exp.Create():
+            return _create(tree)
+        case exp.Query():
+            return Query(tree)
+        case _:
+            return PassThrough()
+
+
+def _insert(tree: exp.Insert) -> Insert:
+    target, columns = tree.this, ()
+    if isinstance(target, exp.Schema):
+        columns = tuple(column.name.lower() for column in target.expressions)
+        target = target.this
+    if not isinstance(target, exp.Table):
+        raise InvalidOperationError("INSERT into a directory or a path is Spark's own; it cannot be part of a transaction.")
+    spec = target.args.get("partition") or tree.args.get("partition")
+    partition: dict[str, str | None] = {}
+    for part in spec.expressions if isinstance(spec, exp.Partition) else ():
+        if isinstance(part, exp.EQ):
+            partition[part.this.name.lower()] = part.expression.sql(DIALECT)
+        else:
+            partition[part.name.lower()] = None
+    query = tree.expression
+    if isinstance(query, exp.Values):
+        query = exp.select("*").from_(query)
+    if with_ := tree.args.get("with_"):
+        query = query.copy()
+        query.set("with_", with_.copy())
+    if not isinstance(query, exp.Query):
+        raise InvalidOperationError("INSERT needs a SELECT or VALUES.")
+    return Insert(table_ref(target), query, columns, partition, overwrite=bool(tree.args.get("overwrite")))
+
+
+def _update(tree: exp.Update) -> Update:
+    if tree.args.get("from_"):
+        raise InvalidOperationError("UPDATE ... FROM is not Hive's: write it as MERGE INTO ... USING ... .")
+    return Update(table_ref(tree.this), tree.this.alias_or_name, _assignments(tree.expressions), _where(tree))
+
+
+def _delete(tree: exp.Delete) -> Delete:
+    return Delete(table_ref(tree.this), tree.this.alias_or_name, _where(tree))
+
+
+def _where(tree: exp.Expression) -> exp.Expression | None:
+    where = tree.args.get("where")
+    return where.this if where else None
+
+
+def _assignments(expressions: list[exp.Expression]) -> dict[str, exp.Expression]:
+    """SET a = x, b = y; empty for SET *."""
+    result: dict[str, exp.Expression] = {}
+    for assignment in expressions:
+        if isinstance(assignment, exp.Star):
+            return {}
+        if not isinstance(assignment, exp.EQ) or not isinstance(assignment.this, exp.Column):
+            raise InvalidOperationError(f"SET {assignment.sql(DIALECT)} is not COLUMN = VALUE.")
+        name = assignment.this.name.lower()
+        if name in result:
+            raise InvalidOperationError(f"Column {name} is set twice.")
+        result[name] = assignment.expression
+    return result
+
+
+def _merge(tree: exp.Merge) -> Merge:
+    source = tree.args["using"]
+    branches = tuple(_branch(when) for when in tree.args["whens"].expressions)
+    source_alias = source.alias_or_name
+    if not source_alias:
+        raise InvalidOperationError("MERGE needs an alias for its source: USING (SELECT ...) AS s.")
+    return Merge(table_ref(tree.this), tree.this.alias_or_name, source, source_alias, tree.args["on"], branches)
+
+
+def _branch(when: exp.When) -> MergeBranch:
+    then, matched = when.args["then"], bool(when.args.get("matched"))
+    by_source = bool(when.args.get("source"))
+    condition = when.args.get("condition")
+    match then:
+        case exp.Update():
+            return MergeBranch(matched, by_source, condition, "update", _assignments(then.expressions))
+        case exp.Insert():
+            return MergeBranch(matched, by_source, condition, "insert", _inserted(then))
+        case _ if then.name.upper() == "DELETE":
+            return MergeBranch(matched, by_source, condition, "delete", {})
+    raise InvalidOperationError(f"MERGE cannot do {then.sql(DIALECT)}.")
+
+
+def _inserted(then: exp.Insert) -> dict[str, exp.Expression]:
+    if isinstance(then.this, exp.Star) or (then.this is None and isinstance(then.expression, exp.Star)):
+        return {}
+    if then.expression is None:
+        raise InvalidOperationError("WHEN NOT MATCHED THEN INSERT needs VALUES (...) or *.")
+    if then.this is None:
+        raise InvalidOperationError("WHEN NOT MATCHED THEN INSERT needs its columns: INSERT (a, b) VALUES (x, y).")
+    columns = [column.name.lower() for column in then.this.expressions]
+    values = then.expression.expressions
+    if len(columns) != len(values):
+        raise InvalidOperationError(f"INSERT names {len(columns)} columns and gives {len(values)} values.")
+    return dict(zip(columns, values, strict=True))
+
+
+def _create(tree: exp.Create) -> CreateTable | PassThrough:
+    properties = tree.args.get("properties")
+    nodes = properties.expressions if properties else []
+    named = {node.this.name.lower(): node.args["value"].name for node in nodes if type(node) is exp.Property}
+    if tree.kind != "TABLE" or named.get("transactional", "").lower() != "true":
+        return PassThrough()
+    location = comment = None
+    partition: tuple[tuple[str, str, str | None], ...] = ()
+    buckets: tuple[tuple[str, ...], int] = ((), 0)
+    for node in nodes:
+        match node:
+            case exp.LocationProperty():
+                location = node.this.name
+            case exp.SchemaCommentProperty():
+                comment = node.this.name
+            case exp.PartitionedByProperty():
+                partition = _columns(node.this.expressions)
+            case exp.ClusteredByProperty():
+                names = tuple(column.name.lower() for column in node.expressions)
+                buckets = (names, int(node.args["buckets"].name))
+            case exp.FileFormatProperty() if node.name.upper() != "ORC":
+                raise InvalidOperationError(f"Full ACID tables are STORED AS ORC, not {node.name}.")
+    columns = _columns(tree.this.expressions) if isinstance(tree.this, exp.Schema) else ()
+    return CreateTable(table_ref(tree.this), columns, partition, *buckets, named, location, comment,
+                       if_not_exists=bool(tree.args.get("exists")), query=tree.expression)
+
+
+def _columns(nodes: list[exp.Expression]) -> tuple[tuple[str, str, str | None], ...]:
+    """(name, Hive type, comment) of each column definition; the type is "" where only a name is given."""
+    result = []
+    for node in nodes:
+        if not isinstance(node, exp.ColumnDef):
+            result.append((node.name.lower(), "", None))
+            continue
+        comment = None
+        for constraint in node.constraints:
+            if not isinstance(constraint.kind, exp.CommentColumnConstraint):
+                raise InvalidOperationError(f"Column {node.name}: {constraint.sql(DIALECT)} is not supported.")
+            comment = constraint.kind.this.name
+        kind = node.args["kind"].sql("hive").lower() if node.args.get("kind") else ""
+        result.append((node.name.lower(), kind.replace(": ", ":").replace(", ", ","), comment))
+    return tuple(result)
+
+
+def _dotted(text: str) -> TableRef:
+    db, _, table = text.replace("`", "").lower().rpartition(".")
+    return TableRef(db or None, table)
+
+
+def _partition_literals(text: str) -> dict[str, str]:
+    return {match[1].lower(): next(value for value in match.groups()[1:] if value is not None)
+            for match in _PARTITION_PAIR.finditer(text)}

@@ -1,0 +1,185 @@
+"""One metastore transaction from Spark's side: its locks, its snapshot of each table, its numbered statements.
+
+Rules kept here (acid-format.md §17.1). Locks first, then the snapshot, then the write id. Files go to hidden staging and
+are renamed, deletes before inserts; partitions are registered and announced; only then may the transaction commit.
+After an abort the published files are removed where possible; what stays is invisible.
+"""
+
+import copy
+from collections.abc import Collection, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+from pyspark.sql import DataFrame, SparkSession
+
+from metastore.acid.names import BaseName, DeltaName
+from metastore.acid.snapshots import ValidWriteIdList
+from metastore.catalog.partition_names import DEFAULT_PARTITION
+from metastore.client import MetastoreClient, Transaction
+from metastore.errors import InvalidOperationError, MetastoreError, NoSuchTxnError, TxnAbortedError
+from metastore.files import Files
+from metastore.ids import TableName
+from metastore.locks.rules import Operation
+from metastore.spark.acid_writer import WrittenDirectory, write_acid
+from metastore.spark.events import StatementId, partition_name, partition_values
+from metastore.spark.listing import PartitionPlace, acid_directories
+from metastore.spark.reader import read_snapshot
+from metastore.spark.tables import AcidTable, TableKind
+
+
+class Locations(dict[str, str]):
+    """Where each partition lies, by its ``_partition`` key; a new partition lies below the table."""
+
+    def __init__(self, table: AcidTable, places: Sequence[PartitionPlace]) -> None:
+        super().__init__()
+        self.table = table
+        self.known = {place.name: place.location for place in places}
+
+    def __missing__(self, key: str) -> str:
+        """The location for a key that is met for the first time."""
+        name = partition_name(self.table, partition_values(key))
+        self[key] = self.known.get(name) or f"{self.table.location}/{name}"
+        return self[key]
+
+
+@dataclass
+class Work:
+    """A transaction in progress. Not shared between threads."""
+
+    spark: SparkSession
+    client: MetastoreClient
+    files: Files
+    txn: Transaction
+    snapshots: dict[TableName, ValidWriteIdList] = field(default_factory=dict)
+    write_ids: dict[TableName, int] = field(default_factory=dict)
+    published: list[WrittenDirectory] = field(default_factory=list)
+    statements: int = 0
+
+    def frame(self, table: AcidTable, *, row_ids: bool = False, as_of_write_id: int | None = None) -> DataFrame:
+        """The table's rows as this transaction sees them, its own earlier statements included."""
+        table.require(TableKind.FULL_ACID, TableKind.INSERT_ONLY, action="Reading a snapshot")
+        write_ids = self._snapshot(table)
+        if as_of_write_id is not None:
+            write_ids = _as_of(write_ids, as_of_write_id)
+        places = self.places(table)
+        directories = acid_directories(self.files, table.location, places, write_ids, self.txn.valid_txns())
+        return read_snapshot(self.spark, table, directories, write_ids, row_ids=row_ids)
+
+    def next_statement(self, table: AcidTable) -> StatementId:
+        """A number for a statement that writes ``table``; allocates the table's write id at the first."""
+        if table.name not in self.write_ids:
+            self._snapshot(table)
+            self.write_ids[table.name] = self.txn.write_id(table.name.db, table.name.table)
+        statement = StatementId(self.write_ids[table.name], self.statements)
+        self.statements += 1
+        return statement
+
+    def places(self, table: AcidTable) -> list[PartitionPlace]:
+        """The table's partitions as registered now; an unpartitioned table is one place."""
+        if not table.partition_keys:
+            return [PartitionPlace("", (), table.location)]
+        found = self.client.get_partitions(table.name.db, table.name.table, -1)
+        return [PartitionPlace(partition_name(table, list(one.values)),
+                               tuple(None if value in ("", DEFAULT_PARTITION) else value for value in one.values),
+                               one.sd.location)
+                for one in found]
+
+    def publish(self, table: AcidTable, statement: StatementId, *, inserts: DataFrame | None = None,
+                deletes: DataFrame | None = None, is_routed: bool = False) -> int:
+        """Write the events of a statement; returns how many. Invisible until ``commit``."""
+        locations = Locations(table, self.places(table)) if table.partition_keys else None
+        ids = (statement.write_id, statement.write_id, statement.statement)
+        written = []
+        for events, is_delete in ((deletes, True), (inserts, False)):
+            if events is not None:
+                staging = f"{table.location}/.acid_stage_{self.txn.id}_{statement.statement}_{'d' if is_delete else 'i'}"
+                self.txn.check()
+                done = write_acid(events, DeltaName(*ids, is_delete=is_delete),
+                                  table.location if locations is None else locations, staging=staging,
+                                  is_routed=is_routed and not is_delete)
+                self.published += done
+                written += done
+        return self._announce(table, locations, written, Operation.UPDATE if deletes is not None else Operation.INSERT)
+
+    def publish_base(self, table: AcidTable, statement: StatementId, inserts: DataFrame, *, keep_empty: Sequence[str],
+                     is_routed: bool = False) -> int:
+        """Write an INSERT OVERWRITE: a base in every partition that gets rows, and in ``keep_empty`` without any."""
+        locations = Locations(table, self.places(table)) if table.partition_keys else None
+        self.txn.check()
+        written = write_acid(inserts, BaseName(statement.write_id),
+                             table.location if locations is None else locations,
+                             staging=f"{table.location}/.acid_stage_{self.txn.id}_{statement.statement}_b",
+                             empty=keep_empty, is_routed=is_routed)
+        self.published += written
+        return self._announce(table, locations, written, Operation.UPDATE)
+
+    def commit(self) -> None:
+        """Commit; only this makes anything visible.
+
+        Raises: TxnAbortedError when a concurrent transaction changed the same and committed first; the files are removed.
+        """
+        try:
+            self.txn.commit()
+        except (TxnAbortedError, NoSuchTxnError):
+            self._remove_published()
+            raise
+
+    def abort(self) -> None:
+        """Abort, then remove what was published."""
+        self.txn.abort_quietly()
+        self._remove_published()
+
+    def release(self) -> None:
+        """End a read; one that timed out meanwhile is ended already."""
+        with suppress(MetastoreError):
+            self.txn.commit()
+
+    def _remove_published(self) -> None:
+        for directory in self.published:
+            self.files.delete(directory.path)
+        self.published.clear()
+
+    def _announce(self, table: AcidTable, locations: Locations | None, written: Collection[WrittenDirectory],
+                  operation: Operation) -> int:
+        """Register new partitions and tell the transaction which ones it wrote."""
+        if locations is not None:
+            touched = {one.location for one in written}
+            keys = {key: place for key, place in locations.items() if place in touched}
+            names = {partition_name(table, partition_values(key)): key for key in keys}
+            self._add_partitions(table, [key for name, key in names.items() if name not in locations.known])
+            self.txn.add_dynamic_partitions(table.name.db, table.name.table, sorted(names), operation)
+        return sum(one.rows for one in written)
+
+    def _add_partitions(self, table: AcidTable, keys: Sequence[str]) -> None:
+        if not keys:
+            return
+        types = self.client.types
+        sd = self.client.get_table(table.name.db, table.name.table).sd
+        partitions = []
+        for key in keys:
+            values = partition_values(key)
+            one = copy.copy(sd)
+            one.location = f"{table.location}/{partition_name(table, values)}"
+            partitions.append(types.Partition(values=[value or DEFAULT_PARTITION for value in values],
+                                              dbName=table.name.db, tableName=table.name.table, sd=one, parameters={},
+                                              createTime=0, lastAccessTime=0))
+        self.client.add_partitions_req(types.AddPartitionsRequest(
+            dbName=table.name.db, tblName=table.name.table, parts=partitions, ifNotExists=True, needResult=False))
+
+    def _snapshot(self, table: AcidTable) -> ValidWriteIdList:
+        if table.name not in self.snapshots:
+            self.snapshots[table.name] = self.txn.valid_write_ids([str(table.name)])[str(table.name)]
+        own = self.write_ids.get(table.name)
+        snapshot = self.snapshots[table.name]
+        return snapshot if own is None else snapshot.with_own(own)
+
+
+def _as_of(write_ids: ValidWriteIdList, write_id: int) -> ValidWriteIdList:
+    """The list as a reader at ``write_id`` would have it, had everything finished that is finished now."""
+    if write_id < 0 or write_id > write_ids.high_watermark:
+        raise InvalidOperationError(f"{write_ids.table} has write ids up to {write_ids.high_watermark}; as_of_write_id="
+                                    f"{write_id} is not among them.")
+    kept = tuple(other for other in write_ids.invalid if other <= write_id)
+    open_ids = [other for other in kept if other not in write_ids.aborted]
+    return ValidWriteIdList(write_ids.table, write_id, min(open_ids, default=None), kept,
+                            frozenset(other for other in kept if other in write_ids.aborted))
