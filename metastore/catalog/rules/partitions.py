@@ -1,0 +1,204 @@
+"""Partitions as they are stored: what a new one is completed with, and what a client's list must satisfy.
+
+Rule: the name decides which partition it is, the values are kept as sent. A descriptor and its location are kept
+apart, because most partitions of a table share one descriptor. Source: catalog.md §5.1-§5.4.
+"""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from metastore.catalog.model import Json, Parameters, Table, TableType
+from metastore.catalog.partition_names import make_name
+from metastore.catalog.rules import descriptors, locations
+from metastore.catalog.rules.partition_filter import PartitionKey
+from metastore.catalog.rules.tables import DDL_TIME, is_true, is_view
+from metastore.errors import InvalidRequestError, MetaError
+from metastore.ids import TableName
+
+UNLIMITED = -1
+_CONSUMED = {"DO_NOT_UPDATE_STATS"}
+
+
+@dataclass(frozen=True)
+class Partition:
+    """A partition of a table. ``sd`` has no location and may be shared by many partitions: never change it."""
+
+    name: str
+    values: Sequence[str]
+    sd: Json | None
+    location: str | None
+    parameters: Parameters
+    create_time: int = 0
+    last_access_time: int = 0
+    write_id: int = -1
+
+
+@dataclass(frozen=True)
+class PartitionDraft:
+    """A partition as a client sends it; ``sd`` includes the location, ``table`` is the one that it says it is of."""
+
+    table: TableName
+    values: Sequence[str | None] | None
+    sd: Json | None
+    parameters: Parameters
+    create_time: int = 0
+    last_access_time: int = 0
+    write_id: int = -1
+
+
+def partition_keys(table: Table) -> list[PartitionKey]:
+    """The table's partition keys with their types."""
+    return [PartitionKey(key["name"], key["type"]) for key in table.partition_keys]
+
+
+def partition_name(keys: Sequence[str], values: Sequence[str | None] | None, default: str) -> str:
+    """The name that these values have in a table with these keys. Raises: InvalidRequestError if they do not fit."""
+    if not values or len(values) != len(keys):
+        raise InvalidRequestError(f"Invalid partition key & values; keys [{_listed(keys)}], values [{_listed(values or ())}]")
+    if any(value is None for value in values):
+        raise InvalidRequestError(f"Null is not a partition value; keys [{_listed(keys)}], values [{_listed(values)}]")
+    return make_name(keys, values, default)
+
+
+def prefix_length(keys: Sequence[str], values: Sequence[str | None] | None) -> int:
+    """How many keys a partial specification speaks about. Raises: InvalidRequestError if it is empty or too long."""
+    if not values or len(values) > len(keys):
+        raise InvalidRequestError(
+            f"Incorrect number of partition values. numPartKeys={len(keys)}, partVals={len(values or ())}")
+    return len(values)
+
+
+def require_allowed_characters(values: Iterable[str | None], pattern: str) -> None:
+    """Raise InvalidRequestError for a value that the configured pattern (empty: anything) does not match."""
+    bad = next((value for value in values if pattern and not re.fullmatch(pattern, value or "")), None)
+    if bad is not None:
+        raise InvalidRequestError(f"Partition value '{bad}' contains a character not matched by whitelist pattern '{pattern}'. "
+                                  "Configure with metastore.partition.name.whitelist.pattern")
+
+
+def new_partition(table: Table, draft: PartitionDraft, default: str, inherited: Mapping[str, str]) -> Partition:
+    """The partition to store for a client's request. ``create_time`` is set later.  Raises: MetaError."""
+    if table.type == TableType.INDEX or not table.partition_keys:
+        raise InvalidRequestError(f"{table.name} is not partitioned: it has no partition keys")
+    name = partition_name(table.partition_key_names, draft.values, default)
+    location, sd = _descriptor(table, draft)
+    if is_view(table):
+        if location:
+            raise InvalidRequestError("Cannot specify location for a view partition")
+    elif location:
+        location = locations.qualified(location, table.location or "")
+    else:
+        location = locations.child(table.location, name) if table.location else None
+    return Partition(name, [value or "" for value in draft.values or ()], sd, location or None,
+                     {**inherited, **_stored_parameters(draft.parameters)}, last_access_time=draft.last_access_time,
+                     write_id=draft.write_id)
+
+
+def altered_partition(table: Table, old: Partition, draft: PartitionDraft, now: int) -> Partition:
+    """The partition to store when a client replaces ``old`` by ``draft``; its name stays."""
+    location, sd = _descriptor(table, draft)
+    return replace(
+        old, sd=sd, location=locations.qualified(location, table.location or "") if location else old.location,
+        parameters=stamped(_stored_parameters(draft.parameters), now), create_time=draft.create_time,
+        last_access_time=draft.last_access_time, write_id=draft.write_id if draft.write_id > 0 else old.write_id)
+
+
+def stamped(parameters: Parameters, now: int) -> Parameters:
+    """The parameters with the time of the change, unless the client gave one."""
+    return parameters if parameters.get(DDL_TIME, "0") != "0" else {**parameters, DDL_TIME: str(now)}
+
+
+def require_of_table(name: TableName, drafts: Iterable[PartitionDraft]) -> None:
+    """Raise InvalidRequestError for a partition that says it is of another table."""
+    for draft in drafts:
+        if draft.table != name:
+            raise InvalidRequestError(
+                f"Partition does not belong to target table {name}. It belongs to the table {draft.table} : {draft.values}")
+
+
+def require_distinct(partitions: Iterable[Partition]) -> None:
+    """Raise InvalidRequestError if a list has the same partition twice."""
+    seen: set[str] = set()
+    for partition in partitions:
+        if partition.name in seen:
+            raise InvalidRequestError(f"Duplicate partitions in the list: {partition.name} is there twice")
+        seen.add(partition.name)
+
+
+def inherited_parameters(table: Table, names: str) -> Parameters:
+    """The table's parameters that a new partition starts with: a comma-separated list of names, or ``*``."""
+    wanted = {name.strip() for name in names.split(",")}
+    return {key: value for key, value in table.parameters.items() if "*" in wanted or key in wanted}
+
+
+def changed_columns(old: Partition, new: Partition) -> list[str]:
+    """Columns of the partition whose statistics no longer hold."""
+    if old.sd == new.sd:
+        return []
+    now = {column["name"]: column["type"] for column in (new.sd or {}).get("cols", ())}
+    return [column["name"] for column in (old.sd or {}).get("cols", ()) if now.get(column["name"]) != column["type"]]
+
+
+def renamed_location(table: Table, old: Partition, new_name: str) -> str | None:
+    """Where the directory of a renamed partition moves to; None if it stays (external tables, views)."""
+    moves = table.type != TableType.EXTERNAL or is_true(table.parameters.get("TRANSLATED_TO_EXTERNAL"))
+    if not moves or is_view(table) or table.location is None or old.location is None:
+        return None
+    target = locations.child(table.location, new_name)
+    return target if target != old.location else None
+
+
+def data_locations(table: Table, dropped: Sequence[Partition]) -> list[str]:
+    """The directories that hold the data of dropped partitions, never one that the table itself lies in.
+
+    An archived partition's data is where it was before it was archived.
+    """
+    found = []
+    for partition in dropped:
+        archived = is_true(partition.parameters.get("is_archived"))
+        location = (archived and partition.parameters.get("original_location")) or partition.location
+        if location and not (table.location and locations.is_below(table.location, location)):
+            found.append(location)
+    return found
+
+
+def parents_to_tidy(table: Table, location: str) -> list[str]:
+    """Directories between a partition's and its table's that may have become empty, innermost first."""
+    if not table.location or not locations.is_below(location, table.location):
+        return []
+    parents = []
+    for _ in table.partition_keys[1:]:
+        location = location.rsplit("/", 1)[0]
+        if location == table.location or not locations.is_below(location, table.location):
+            break
+        parents.append(location)
+    return parents
+
+
+def require_within(limit: int, asked: int, found: int, table: Table) -> None:
+    """Raise MetaError if a call would return more whole partitions than one call may (``limit`` -1: any number)."""
+    if limit >= 0 and (found > limit and (asked < 0 or asked > limit)):
+        raise MetaError(f"Number of partitions scanned (={found}) on table '{table.name.table}' exceeds limit (={limit}). "
+                        "This is controlled on the metastore server by metastore.limit.partition.request.")
+
+
+def _descriptor(table: Table, draft: PartitionDraft) -> tuple[str | None, Json | None]:
+    if draft.sd is None:
+        if is_view(table):
+            return None, None
+        raise InvalidRequestError(f"A partition of {table.name} has no storage descriptor")
+    if "serdeInfo" not in draft.sd and not is_view(table):
+        raise InvalidRequestError(f"A partition of {table.name} has no serdeInfo")
+    if any("name" not in column or "type" not in column for column in draft.sd.get("cols", ())):
+        raise InvalidRequestError(f"A partition of {table.name} has a column without name or type")
+    return descriptors.split_location(descriptors.normalised(draft.sd))
+
+
+def _stored_parameters(parameters: Parameters) -> Parameters:
+    return {key: value for key, value in parameters.items() if key not in _CONSUMED}
+
+
+def _listed(texts: Iterable[str | None]) -> str:
+    """Hive's way to print a list in these messages."""
+    return "".join(f"{text}, " for text in texts)

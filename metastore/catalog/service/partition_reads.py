@@ -1,0 +1,194 @@
+"""Reading partitions: one by values or by name, lists by prefix, names, filter or expression.
+
+Every list is in the order of the names, as bytes. A list costs two statements whatever its length: the table, then
+its partitions. Nothing is locked.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from metastore.catalog.model import Table
+from metastore.catalog.partition_names import escape, make_name, values_for
+from metastore.catalog.rules import partitions as rules
+from metastore.catalog.rules.partition_expression import parse_expression
+from metastore.catalog.rules.partition_filter import parse_filter
+from metastore.catalog.rules.partition_predicate import EVERYTHING, And, Comparison, Kind, Op, Predicate, keeps
+from metastore.catalog.rules.partitions import UNLIMITED, Partition
+from metastore.catalog.store import partitions as store
+from metastore.catalog.store import tables as table_store
+from metastore.catalog.store.partition_prefilter import prefilter
+from metastore.config import CatalogSettings
+from metastore.db.engine import Database
+from metastore.errors import InvalidRequestError, NoSuchObjectError
+from metastore.ids import TableName
+
+
+class Found(NamedTuple):
+    """Partitions with the table they belong to; ``unknown``: some are there because nobody could tell."""
+
+    table: Table
+    partitions: list[Partition]
+    unknown: bool = False
+
+
+@dataclass(frozen=True)
+class PartitionReads:
+    """The calls that read partitions."""
+
+    db: Database
+    settings: CatalogSettings
+
+    def get_partition(self, name: TableName, values: Sequence[str | None] | None) -> Partition:
+        """The partition with these values: one statement.  Raises: NoSuchObjectError, InvalidRequestError."""
+        default = self.settings.default_partition_name
+        escaped = [escape(value or default) for value in values or ()]
+        answer = store.select_by_values(self.db.once, name, escaped)
+        if answer is None:
+            raise NoSuchObjectError(f"{name} table not found")
+        fields, partition = answer
+        keys = [field["name"] for field in fields]
+        wanted = rules.partition_name(keys, values, default)
+        if partition is None and any(escape(key) != key for key in keys):
+            return self._by_name(self.table(name), wanted)
+        if partition is None:
+            raise NoSuchObjectError(f"partition values={list(values or ())} of {name} not found")
+        return partition
+
+    def get_partition_by_name(self, name: TableName, partition: str) -> Partition:
+        """The partition with this name; segments that name no key are ignored.  Raises: NoSuchObjectError."""
+        if not partition:
+            raise InvalidRequestError("The partition's name is empty")
+        table = self.table(name)
+        values = values_for(table.partition_key_names, partition)
+        if values is None:
+            raise NoSuchObjectError(f"{partition} is not the name of a partition of {name}: a key is missing")
+        return self._by_name(table, make_name(table.partition_key_names, values))
+
+    def get_partitions(self, name: TableName, limit: int = UNLIMITED) -> Found:
+        """The table's first partitions.  Raises: NoSuchObjectError, MetaError beyond the configured limit."""
+        return self._found(self.table(name), "true", (), limit)
+
+    def get_partition_names(self, name: TableName, limit: int = UNLIMITED) -> list[str]:
+        """The names of the table's first partitions.  Raises: NoSuchObjectError."""
+        return store.select_names(self.db.once, self.table(name), limit=limit)
+
+    def get_partitions_ps(self, name: TableName, values: Sequence[str | None] | None, limit: int = UNLIMITED) -> Found:
+        """Partitions whose first values are these; ``""`` stands for any.  Raises: as ``get_partitions``."""
+        table = self.table(name)
+        return self._found(table, *self._like(table, values), limit)
+
+    def get_partition_names_ps(self, name: TableName, values: Sequence[str | None] | None,
+                               limit: int = UNLIMITED) -> list[str]:
+        """The names of the same."""
+        table = self.table(name)
+        return store.select_names(self.db.once, table, *self._like(table, values), limit)
+
+    def get_partitions_by_names(self, name: TableName, names: Sequence[str]) -> list[Partition]:
+        """Those of the named partitions that there are; names are compared as they are stored."""
+        return store.select_partitions(self.db.once, self.table(name), "p.name = ANY(%s)", (list(names),))
+
+    def get_partitions_by_filter(self, name: TableName, text: str | None, limit: int = UNLIMITED) -> Found:
+        """Partitions that a filter string keeps.  Raises: InvalidRequestError for a filter that Hive refuses."""
+        table = self.table(name)
+        return self._matching(table, self._filter(table, text), limit)
+
+    def get_num_partitions_by_filter(self, name: TableName, text: str | None) -> int:
+        """How many a filter string keeps."""
+        table = self.table(name)
+        return len(self._matching_values(table, self._filter(table, text)))
+
+    def get_partitions_by_expr(self, name: TableName, expr: bytes, limit: int = UNLIMITED) -> Found:
+        """Partitions that a serialized Hive expression keeps, or may keep.  Raises: InvalidRequestError."""
+        table = self.table(name)
+        return self._matching(table, self._expression(table, expr), limit)
+
+    def get_partition_names_by_expr(self, name: TableName, expr: bytes, limit: int = UNLIMITED) -> list[str]:
+        """The names of the same."""
+        table = self.table(name)
+        rows = self._matching_values(table, self._expression(table, expr))
+        names = [partition for partition, _ in rows]
+        return names if limit < 0 else names[:limit]
+
+    def get_partition_values(self, name: TableName, columns: Sequence[str], order: Sequence[str], text: str | None, *,
+                             distinct: bool, ascending: bool, limit: int) -> list[list[str]]:
+        """The values of some keys, ordered by values.  Raises: InvalidRequestError for a key that is none."""
+        table = self.table(name)
+        shown, ordered = self._columns(table, columns), self._columns(table, order or columns)
+        rows = [values for _, values in self._matching_values(table, self._filter(table, text))]
+        rows.sort(key=lambda values: [values[column] for column in ordered], reverse=not ascending)
+        found = [[values[column] for column in shown] for values in rows]
+        if distinct:
+            found = [list(row) for row in dict.fromkeys(map(tuple, found))]
+        return found if limit < 0 else found[:limit]
+
+    def table(self, name: TableName) -> Table:
+        """The table.  Raises: NoSuchObjectError."""
+        rows = self.db.once(table_store.SELECT_TABLE, name)
+        if not rows:
+            raise NoSuchObjectError(f"{name} table not found")
+        return table_store.table_of(rows[0])
+
+    def _by_name(self, table: Table, partition: str) -> Partition:
+        found = store.select_partitions(self.db.once, table, "p.name = %s", (partition,))
+        if not found:
+            raise NoSuchObjectError(f"partition {partition} of {table.name} not found")
+        return found[0]
+
+    def _filter(self, table: Table, text: str | None) -> Predicate:
+        return parse_filter(text, rules.partition_keys(table), self.settings.default_partition_name)
+
+    def _expression(self, table: Table, expr: bytes) -> Predicate:
+        return parse_expression(expr, rules.partition_keys(table), self.settings.default_partition_name)
+
+    def _like(self, table: Table, values: Sequence[str | None] | None) -> tuple[str, list[Any]]:
+        """The condition for a partial specification. Leading values are a range of names, which the index finds."""
+        keys, default = table.partition_key_names, self.settings.default_partition_name
+        given = [value or "" for value in values or ()][:rules.prefix_length(keys, values)]
+        leading = next((i for i, value in enumerate(given) if not value), len(given))
+        rest = And(tuple(Comparison(i, Kind.TEXT, Op.EQ, value) for i, value in enumerate(given) if value and i > leading))
+        condition, parameters = prefilter(rest, default)
+        if leading == 0:
+            return condition, parameters
+        prefix = make_name(keys[:leading], given[:leading])
+        if leading == len(keys):
+            return "p.name = %s", [prefix]
+        # "0" follows "/": every name that goes on after the prefix is between them.
+        return f"p.name >= %s AND p.name < %s AND {condition}", [f"{prefix}/", f"{prefix}0", *parameters]
+
+    def _found(self, table: Table, condition: str, parameters: Sequence[Any], limit: int) -> Found:
+        """At most one more than the configured limit is read, to know that it is exceeded."""
+        most = self.settings.limit_partition_request
+        capped = most + 1 if most >= 0 and (limit < 0 or limit > most) else limit
+        partitions = store.select_partitions(self.db.once, table, condition, parameters, capped)
+        rules.require_within(most, limit, len(partitions), table)
+        return Found(table, partitions)
+
+    def _matching(self, table: Table, predicate: Predicate, limit: int) -> Found:
+        default = self.settings.default_partition_name
+        if predicate == EVERYTHING:
+            return self._found(table, "true", (), limit)
+        condition, parameters = prefilter(predicate, default)
+        kept, unknown = [], False
+        for partition in store.select_partitions(self.db.once, table, condition, parameters) if limit else []:
+            answer = keeps(predicate, partition.values, default)
+            if answer is not False:
+                kept.append(partition)
+                unknown = unknown or answer is None
+            if len(kept) == limit:
+                break
+        rules.require_within(self.settings.limit_partition_request, limit, len(kept), table)
+        return Found(table, kept, unknown)
+
+    def _matching_values(self, table: Table, predicate: Predicate) -> list[tuple[str, list[str]]]:
+        default = self.settings.default_partition_name
+        rows = store.select_values(self.db.once, table, *prefilter(predicate, default))
+        return [row for row in rows if keeps(predicate, row[1], default) is not False]
+
+    @staticmethod
+    def _columns(table: Table, names: Sequence[str]) -> list[int]:
+        keys = table.partition_key_names
+        unknown = [name for name in names if name.lower() not in keys]
+        if unknown:
+            raise InvalidRequestError(f"{', '.join(unknown)}: not a partition key of {table.name}")
+        return [keys.index(name.lower()) for name in names]

@@ -1,0 +1,277 @@
+"""Adding, altering, renaming and dropping partitions.
+
+Directories are made before a partition exists and removed after it is gone, outside of PostgreSQL transactions; a
+rename announces its move first (``service.moves``). Whatever a list asks for happens to all of it or to none.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from metastore.catalog.model import Table
+from metastore.catalog.partition_names import make_name, values_for
+from metastore.catalog.rules import partitions as rules
+from metastore.catalog.rules.partition_expression import parse_expression
+from metastore.catalog.rules.partition_predicate import keeps
+from metastore.catalog.rules.partitions import Partition, PartitionDraft
+from metastore.catalog.rules.tables import data_is_deletable, is_view
+from metastore.catalog.service.directories import Directories
+from metastore.catalog.service.moves import DirectoryMoves
+from metastore.catalog.store import acid_history
+from metastore.catalog.store import partitions as store
+from metastore.catalog.store import tables as table_store
+from metastore.catalog.store.partition_prefilter import prefilter
+from metastore.config import CatalogSettings
+from metastore.db.engine import Database, PgTx
+from metastore.errors import (
+    AlreadyExistsError,
+    ConflictRetryError,
+    InvalidObjectError,
+    InvalidOperationError,
+    InvalidRequestError,
+    MetastoreError,
+    NoSuchObjectError,
+)
+from metastore.ids import TableName
+
+
+@dataclass(frozen=True)
+class PartitionService:
+    """The calls that change partitions."""
+
+    db: Database
+    settings: CatalogSettings
+    directories: Directories
+    moves: DirectoryMoves
+
+    def add_partitions(self, name: TableName, drafts: Sequence[PartitionDraft], *,
+                       if_not_exists: bool = False) -> list[Partition]:
+        """Add partitions, all or none; those that were added. With ``if_not_exists`` the others are left alone.
+
+        Serialises on: nothing but the names; an alteration of the table is waited for.
+        Raises: InvalidObjectError (no table), AlreadyExistsError, MetaError.
+        """
+        table = self._table(name, InvalidObjectError)
+        rules.require_of_table(name, drafts)
+        default = self.settings.default_partition_name
+        inherited = rules.inherited_parameters(table, self.settings.partition_inherit_table_properties)
+        wanted = [rules.new_partition(table, draft, default, inherited) for draft in drafts]
+        rules.require_distinct(wanted)
+        for partition in wanted:
+            rules.require_allowed_characters(partition.values, self.settings.partition_name_whitelist)
+        taken = set(store.select_names(self.db.once, table, "p.name = ANY(%s)", ([p.name for p in wanted],)))
+        if taken and not if_not_exists:
+            raise AlreadyExistsError(f"Partition already exists: {', '.join(sorted(taken))} of {name}")
+        new = [partition for partition in wanted if partition.name not in taken]
+        if not new:
+            return []
+        with self.directories.created_all([p.location for p in new if p.location]), self.db.begin() as pg:
+            self._require_unchanged(pg, table)
+            now = int(pg.now.timestamp())
+            new = [replace(p, create_time=now, parameters=rules.stamped(p.parameters, now)) for p in new]
+            added = store.insert_partitions(pg, table, new)
+            late = [p.name for p in new if p.name not in added]
+            if late and not if_not_exists:
+                raise AlreadyExistsError(f"Partition already exists: {', '.join(late)} of {name}")
+        return [partition for partition in new if partition.name in added]
+
+    def append_partition(self, name: TableName, values: Sequence[str | None] | None) -> Partition:
+        """Add a partition that looks like its table.  Raises: as ``add_partitions``."""
+        table = self._table(name, InvalidObjectError)
+        if is_view(table):
+            raise InvalidRequestError("Cannot append a partition to a view")
+        sd = {field: value for field, value in table.sd.items() if field != "location"}
+        [partition] = self.add_partitions(name, [PartitionDraft(name, values, sd, {})])
+        return partition
+
+    def append_partition_by_name(self, name: TableName, partition: str | None) -> Partition:
+        """The same, with values from a name.  Raises: as ``add_partitions``."""
+        if not partition:
+            raise InvalidRequestError("The partition's name is empty")
+        keys = self._table(name, InvalidObjectError).partition_key_names
+        values = values_for(keys, partition)
+        if values is None:
+            raise InvalidObjectError(f"incomplete partition name - missing a key of {', '.join(keys)} in {partition}")
+        return self.append_partition(name, values)
+
+    def alter_partitions(self, name: TableName, drafts: Sequence[PartitionDraft]) -> None:
+        """Replace partitions, found by their values, all or none. No data is moved.
+
+        Serialises on: the partitions' rows.  Raises: InvalidOperationError (nothing to alter), MetaError.
+        """
+        rules.require_of_table(name, drafts)
+        with self.db.begin() as pg:
+            table = self._locked(pg, name, InvalidOperationError)
+            now, default = int(pg.now.timestamp()), self.settings.default_partition_name
+            wanted = {rules.partition_name(table.partition_key_names, draft.values, default): draft for draft in drafts}
+            found = {partition.name: partition for partition in store.lock_partitions(pg, table, list(wanted))}
+            missing = [partition for partition in wanted if partition not in found]
+            if missing or not wanted:
+                raise InvalidOperationError(f"Partition {', '.join(missing) or 'list is empty'}: alter is not possible because it "
+                                            f"doesn't exist in {name}")
+            altered = {key: rules.altered_partition(table, found[key], draft, now) for key, draft in wanted.items()}
+            store.update_partitions(pg, table, list(altered.values()))
+            store.delete_column_statistics(pg, table, [
+                (key, column) for key, new in altered.items() for column in rules.changed_columns(found[key], new)])
+
+    def rename_partition(self, name: TableName, old_values: Sequence[str | None] | None, draft: PartitionDraft) -> None:
+        """Give a partition other values and move its directory, if the table owns it.
+
+        Serialises on: the partition's row, and its announced move. The directory moves while both are held, so that
+        nobody alters a partition whose data is on its way.
+        Raises: InvalidOperationError (no such partition, new name taken), MetaError.
+        """
+        if not old_values:
+            self.alter_partitions(name, [draft])
+            return
+        rules.require_of_table(name, [draft])
+        default = self.settings.default_partition_name
+        with self.db.begin() as pg:
+            table = self._locked(pg, name, InvalidOperationError)
+            new_name = rules.partition_name(table.partition_key_names, draft.values, default)
+            rules.require_allowed_characters(draft.values or (), self.settings.partition_name_whitelist)
+            old = self._locked_one(pg, table, make_name(table.partition_key_names, self._values(table, old_values), default))
+            same = new_name == old.name
+            target = None if same else rules.renamed_location(table, old, new_name)
+            if not same:
+                self._require_free(pg, table, new_name)
+            move = self.moves.announce(pg, table.id, old.location or "", target, old.name) if target else None
+            if not same and move is None:
+                self._rename(pg, table, old, draft, new_name, None)
+        if same:
+            self.alter_partitions(name, [draft])
+        elif move is not None:
+            with self.moves.moving(move) as pg:
+                self._require_unchanged(pg, table)
+                old = self._locked_one(pg, table, old.name)
+                if old.location != move.source:
+                    raise ConflictRetryError(f"Partition {old.name} of {name} was moved meanwhile, try again")
+                self._require_free(pg, table, new_name)
+                self._rename(pg, table, old, draft, new_name, target)
+
+    def drop_partitions(self, name: TableName, names: Sequence[str], *, delete_data: bool,
+                        if_exists: bool = False) -> list[Partition]:
+        """Remove partitions by their names, all or none, then their data if asked to and if the table owns it.
+
+        Serialises on: the partitions' rows.  Raises: NoSuchObjectError, unless ``if_exists``.
+        """
+        with self.db.begin() as pg:
+            table = self._locked(pg, name, NoSuchObjectError)
+            dropped = self._drop(pg, table, names, if_exists=if_exists)
+            doomed = self._doomed(pg, table, dropped) if delete_data and data_is_deletable(table) else []
+        self._remove(table, doomed)
+        return dropped
+
+    def drop_partition(self, name: TableName, values: Sequence[str | None] | None, *, delete_data: bool) -> None:
+        """Remove the partition with these values.  Raises: NoSuchObjectError, InvalidRequestError."""
+        table = self._table(name, NoSuchObjectError)
+        partition = rules.partition_name(table.partition_key_names, values, self.settings.default_partition_name)
+        self.drop_partitions(name, [partition], delete_data=delete_data)
+
+    def drop_partition_by_name(self, name: TableName, partition: str | None, *, delete_data: bool) -> None:
+        """Remove the partition with this name; segments that name no key are ignored.  Raises: NoSuchObjectError."""
+        if not partition:
+            raise InvalidRequestError("The partition's name is empty")
+        table = self._table(name, NoSuchObjectError)
+        values = values_for(table.partition_key_names, partition)
+        if values is None:
+            raise NoSuchObjectError(f"{partition} is not the name of a partition of {name}: a key is missing")
+        self.drop_partitions(name, [make_name(table.partition_key_names, values)], delete_data=delete_data)
+
+    def drop_partitions_by_expr(self, name: TableName, exprs: Sequence[bytes], *, delete_data: bool,
+                                if_exists: bool) -> list[Partition]:
+        """Remove every partition that one of the expressions keeps.
+
+        Raises: NoSuchObjectError if one matches nothing (unless ``if_exists``), InvalidRequestError if it cannot be decided.
+        """
+        default = self.settings.default_partition_name
+        with self.db.begin() as pg:
+            table = self._locked(pg, name, NoSuchObjectError)
+            names: dict[str, None] = {}
+            for expr in exprs:
+                predicate = parse_expression(expr, rules.partition_keys(table), default)
+                rows = store.select_values(pg.sql, table, *prefilter(predicate, default))
+                answers = {partition: keeps(predicate, values, default) for partition, values in rows}
+                if None in answers.values():
+                    raise InvalidRequestError(f"The expression for partitions of {name} to drop cannot be evaluated here")
+                kept = [partition for partition, answer in answers.items() if answer]
+                if not kept and not if_exists:
+                    raise NoSuchObjectError(f"Some partitions to drop are missing: no partition of {name} matches")
+                names.update(dict.fromkeys(kept))
+            dropped = self._drop(pg, table, list(names), if_exists=True)
+            doomed = self._doomed(pg, table, dropped) if delete_data and data_is_deletable(table) else []
+        self._remove(table, doomed)
+        return dropped
+
+    def _table(self, name: TableName, missing: type[MetastoreError]) -> Table:
+        rows = self.db.once(table_store.SELECT_TABLE, name)
+        if not rows:
+            raise missing(f"{name} table not found")
+        return table_store.table_of(rows[0])
+
+    @staticmethod
+    def _locked(pg: PgTx, name: TableName, missing: type[MetastoreError]) -> Table:
+        table = table_store.lock_table(pg, name, share=True)
+        if table is None:
+            raise missing(f"{name} table not found")
+        return table
+
+    @staticmethod
+    def _require_unchanged(pg: PgTx, table: Table) -> None:
+        """The table must be what it was before the slow part: partitions go below its location."""
+        now = table_store.lock_table(pg, table.name, share=True)
+        if now is None:
+            raise InvalidObjectError(f"{table.name} was dropped meanwhile")
+        if (now.id, now.location, now.partition_key_names) != (table.id, table.location, table.partition_key_names):
+            raise ConflictRetryError(f"{table.name} was altered meanwhile, nothing was changed, try again")
+
+    @staticmethod
+    def _values(table: Table, values: Sequence[str | None]) -> list[str]:
+        if len(values) != len(table.partition_keys):
+            raise InvalidOperationError(f"{table.name} has no partition with values {list(values)}")
+        return [value or "" for value in values]
+
+    @staticmethod
+    def _locked_one(pg: PgTx, table: Table, partition: str) -> Partition:
+        found = store.lock_partitions(pg, table, [partition])
+        if not found:
+            raise InvalidOperationError(f"Unable to rename partition {partition} of {table.name}: it does not exist")
+        return found[0]
+
+    @staticmethod
+    def _require_free(pg: PgTx, table: Table, partition: str) -> None:
+        if store.select_names(pg.sql, table, "p.name = %s", (partition,)):
+            raise InvalidOperationError(f"Partition already exists: {partition} of {table.name}")
+
+    @staticmethod
+    def _rename(pg: PgTx, table: Table, old: Partition, draft: PartitionDraft, new_name: str, target: str | None) -> None:
+        now = int(pg.now.timestamp())
+        altered = rules.altered_partition(table, old, draft, now)
+        store.update_partitions(pg, table, [replace(altered, location=target or old.location, create_time=old.create_time)])
+        store.update_name(pg, table, old.name, replace(old, name=new_name, values=[value or "" for value in draft.values or ()]))
+        acid_history.rename_partition_history(pg, table.name, old.name, new_name)
+
+    @staticmethod
+    def _drop(pg: PgTx, table: Table, names: Sequence[str], *, if_exists: bool) -> list[Partition]:
+        dropped = store.lock_partitions(pg, table, names)
+        missing = set(names).difference(partition.name for partition in dropped)
+        if missing and not if_exists:
+            raise NoSuchObjectError(f"Some partitions to drop are missing: {', '.join(sorted(missing))} of {table.name}")
+        found = [partition.name for partition in dropped]
+        if found:
+            store.delete_partitions(pg, table, found)
+            acid_history.delete_partition_history(pg, table.name, found)
+        return dropped
+
+    @staticmethod
+    def _doomed(pg: PgTx, table: Table, dropped: Sequence[Partition]) -> list[str]:
+        """Directories to remove: not those that a remaining partition shares."""
+        locations = rules.data_locations(table, dropped)
+        shared = store.select_shared_locations(pg, table, locations) if locations else set()
+        return [location for location in locations if location not in shared]
+
+    def _remove(self, table: Table, locations: Sequence[str]) -> None:
+        self.directories.remove(locations)
+        parents = {parent for location in locations for parent in rules.parents_to_tidy(table, location)}
+        for parent in sorted(parents, key=len, reverse=True):
+            self.directories.remove_if_empty(parent)
+

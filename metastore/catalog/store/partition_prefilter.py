@@ -1,0 +1,79 @@
+"""A partition condition as SQL that keeps at least what the rule keeps.
+
+Rule: never narrower than ``rules.partition_predicate.keeps`` (a property test compares them). Where PostgreSQL cannot
+say it safely (a cast that could fail, a LIKE in two dialects) the SQL is wider, and the rule decides on what is read.
+"""
+
+from collections.abc import Callable
+from datetime import date
+from typing import Any
+
+from metastore.catalog.rules.partition_predicate import And, Comparison, Kind, Op, Or, Predicate, Unknown, like_prefix
+
+Sql = tuple[str, list[Any]]
+
+_INTEGER = "^[+-]?[0-9]{1,40}$"
+_PADDED_DATE = "^[0-9]{4}-[0-9]{2}-[0-9]{2}$"
+_ANYTHING: Sql = ("true", [])
+# Text nested deeper than this is not worth a plan; PostgreSQL's own limit is far above.
+_MOST_TERMS = 2000
+
+
+def prefilter(predicate: Predicate, default: str) -> Sql:
+    """A condition on ``p."values"`` and its parameters."""
+    if _terms(predicate) > _MOST_TERMS:
+        return _ANYTHING
+    return _sql(predicate, default)
+
+
+def _terms(predicate: Predicate) -> int:
+    return sum(_terms(part) for part in predicate.parts) if isinstance(predicate, And | Or) else 1
+
+
+def _sql(predicate: Predicate, default: str) -> Sql:
+    match predicate:
+        case Comparison():
+            return _comparison(predicate, default)
+        case And(parts):
+            return _joined(" AND ", parts, default) if parts else _ANYTHING
+        case Or(parts):
+            return _joined(" OR ", parts, default) if parts else ("false", [])
+        case Unknown():
+            return _ANYTHING
+
+
+def _joined(word: str, parts: tuple[Predicate, ...], default: str) -> Sql:
+    pieces = [_sql(part, default) for part in parts]
+    return f"({word.join(text for text, _ in pieces)})", [value for _, values in pieces for value in values]
+
+
+def _comparison(comparison: Comparison, default: str) -> Sql:
+    return _BY_KIND[comparison.kind](comparison, f'p."values"[{comparison.column + 1}]', default)
+
+
+def _text(comparison: Comparison, value: str, default: str) -> Sql:
+    shown = f"coalesce(nullif({value}, ''), %s)"
+    if comparison.op is Op.LIKE:
+        return f"starts_with({shown}, %s)", [default, like_prefix(str(comparison.constant))]
+    return f'{shown} COLLATE "C" {comparison.op} %s', [default, comparison.constant]
+
+
+def _integer(comparison: Comparison, value: str, _default: str) -> Sql:
+    return (f"CASE WHEN {value} ~ '{_INTEGER}' THEN {value}::numeric {comparison.op} %s ELSE false END",
+            [comparison.constant])
+
+
+def _date(comparison: Comparison, value: str, default: str) -> Sql:
+    """Dates in full length compare as text; others are left to the rule."""
+    constant = comparison.constant
+    text = constant.isoformat() if isinstance(constant, date) else str(constant)
+    return (f"CASE WHEN {value} ~ '{_PADDED_DATE}' THEN {value} COLLATE \"C\" {comparison.op} %s "
+            f"ELSE {value} NOT IN ('', %s) END", [text, default])
+
+
+def _timestamp(_comparison: Comparison, value: str, default: str) -> Sql:
+    return f"{value} NOT IN ('', %s)", [default]
+
+
+_BY_KIND: dict[Kind, Callable[[Comparison, str, str], Sql]] = {
+    Kind.TEXT: _text, Kind.INTEGER: _integer, Kind.DATE: _date, Kind.TIMESTAMP: _timestamp}

@@ -1,0 +1,128 @@
+"""Partitions between Thrift and the catalog. Structs of 4.x requests and the older positional arguments meet here."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from metastore.catalog.model import Json, Parameters
+from metastore.catalog.rules.partition_predicate import like_pattern
+from metastore.catalog.rules.partitions import Partition, PartitionDraft
+from metastore.errors import InvalidRequestError
+from metastore.ids import TableName, table_name
+from metastore.thrift_gen.hive_metastore import ttypes
+from metastore.thrift_server.convert_struct import struct_from_json, struct_to_json
+
+
+@dataclass(frozen=True)
+class Shape:
+    """How much of each partition a client wants: 4.1 requests may leave columns and parameters out."""
+
+    columns: bool = True
+    include: str | None = None
+    exclude: str | None = None
+
+    def parameters(self, parameters: Parameters) -> Parameters:
+        """Those whose key matches ``include`` and not ``exclude`` (SQL LIKE patterns)."""
+        if not self.include and not self.exclude:
+            return parameters
+        return {key: value for key, value in parameters.items()
+                if (not self.include or like_pattern(self.include).fullmatch(key))
+                and not (self.exclude and like_pattern(self.exclude).fullmatch(key))}
+
+
+WHOLE = Shape()
+
+
+def shape_of(request: Any) -> Shape:
+    """What a 4.1 request says about it."""
+    return Shape(not request.skipColumnSchemaForPartition, request.includeParamKeyPattern, request.excludeParamKeyPattern)
+
+
+def table_of(db: str | None, table: str | None, catalog: str | None = None) -> TableName:
+    """The table that the arguments name.  Raises: InvalidRequestError for an absent one."""
+    if db is None or table is None:
+        raise InvalidRequestError(f"Database and table name must be given, not {db} and {table}")
+    return table_name(db, table.strip(), catalog)
+
+
+def table_of_partition(struct: ttypes.Partition, catalog: str | None = None) -> TableName:
+    """The table that a partition says it is of."""
+    if struct is None:
+        raise InvalidRequestError("Partition cannot be null")
+    return table_of(struct.dbName, struct.tableName, struct.catName or catalog)
+
+
+def draft_of(struct: ttypes.Partition, target: TableName | None = None, columns: list[ttypes.FieldSchema] | None = None) -> PartitionDraft:
+    """What a client's partition asks for.
+
+    ``target``: the catalog of a partition that names none. ``columns``: for one that leaves its columns to the request.
+    """
+    sd: Json | None = None if struct.sd is None else struct_to_json(struct.sd)
+    if sd is not None and columns and not sd.get("cols"):
+        sd["cols"] = [struct_to_json(column) for column in columns]
+    return PartitionDraft(
+        table_of_partition(struct, target.catalog if target else None), struct.values, sd, dict(struct.parameters or {}),
+        struct.createTime or 0, struct.lastAccessTime or 0, -1 if struct.writeId is None else struct.writeId)
+
+
+def drafts_of_specs(specs: Sequence[ttypes.PartitionSpec]) -> tuple[TableName, list[PartitionDraft]]:
+    """The table and the partitions of a list of partition specifications, which all must be of one table."""
+    name = table_of(specs[0].dbName, specs[0].tableName, specs[0].catName)
+    drafts: list[PartitionDraft] = []
+    for spec in specs:
+        of_spec = table_of(spec.dbName, spec.tableName, spec.catName)
+        if spec.partitionList is not None:
+            drafts.extend(draft_of(struct, of_spec) for struct in spec.partitionList.partitions or ())
+        elif spec.sharedSDPartitionSpec is not None:
+            drafts.extend(_shared_drafts(of_spec, spec.sharedSDPartitionSpec))
+        else:
+            raise InvalidRequestError("A partition specification has neither a list nor a shared descriptor")
+    return name, drafts
+
+
+def _shared_drafts(name: TableName, spec: ttypes.PartitionSpecWithSharedSD) -> list[PartitionDraft]:
+    if spec.sd is None or not spec.sd.location:
+        raise InvalidRequestError("The shared storage descriptor of a partition specification has no location")
+    sd = struct_to_json(spec.sd)
+    return [PartitionDraft(name, struct.values, {**sd, "location": f"{spec.sd.location}{_as_java_prints(struct.relativePath)}"},
+                           dict(struct.parameters or {}), struct.createTime or 0, struct.lastAccessTime or 0)
+            for struct in spec.partitions or ()]
+
+
+def _as_java_prints(text: str | None) -> str:
+    """Hive joins the two with ``+``."""
+    return "null" if text is None else text
+
+
+def encode_partitions(name: TableName, partitions: Iterable[Partition], shape: Shape = WHOLE) -> list[ttypes.Partition]:
+    """Partitions for the client. The descriptor that partitions share is converted once."""
+    converted: dict[int, ttypes.StorageDescriptor] = {}
+    encoded = []
+    for partition in partitions:
+        sd = None
+        if partition.sd is not None:
+            shared = converted.get(id(partition.sd))
+            if shared is None:
+                shared = struct_from_json(ttypes.StorageDescriptor, partition.sd)
+                converted[id(partition.sd)] = shared
+            sd = ttypes.StorageDescriptor(
+                shared.cols if shape.columns else None, partition.location, shared.inputFormat, shared.outputFormat,
+                shared.compressed, shared.numBuckets, shared.serdeInfo, shared.bucketCols, shared.sortCols, shared.parameters,
+                shared.skewedInfo, shared.storedAsSubDirectories)
+        encoded.append(ttypes.Partition(
+            values=partition.values, dbName=name.db, tableName=name.table, createTime=partition.create_time,
+            lastAccessTime=partition.last_access_time, sd=sd, parameters=shape.parameters(partition.parameters),
+            catName=name.catalog, writeId=partition.write_id))
+    return encoded
+
+
+def encode_partition(name: TableName, partition: Partition) -> ttypes.Partition:
+    """One partition for the client."""
+    return encode_partitions(name, [partition])[0]
+
+
+def encode_spec(name: TableName, root: str | None, partitions: Iterable[Partition]) -> list[ttypes.PartitionSpec]:
+    """Partitions as one specification below the table's location."""
+    return [ttypes.PartitionSpec(
+        dbName=name.db, tableName=name.table, rootPath=root, catName=name.catalog,
+        partitionList=ttypes.PartitionListComposingSpec(encode_partitions(name, partitions)))]

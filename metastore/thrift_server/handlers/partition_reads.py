@@ -1,0 +1,233 @@
+"""Reading partitions, in the positional dialect of 2.3 and 3.x and in the requests of 4.x.
+
+``max_parts``: negative is unlimited, 0 is none, except for get_partition_names, where 2.3 answers all.
+"""
+
+from metastore.catalog.partition_names import parse_name
+from metastore.catalog.rules.partitions import require_allowed_characters
+from metastore.catalog.service.partition_reads import Found, PartitionReads
+from metastore.errors import InvalidRequestError
+from metastore.ids import TableName
+from metastore.thrift_gen.hive_metastore import ttypes
+from metastore.thrift_server.call import Call, immediate
+from metastore.thrift_server.convert_partitions import (
+    WHOLE,
+    Shape,
+    encode_partition,
+    encode_partitions,
+    encode_spec,
+    shape_of,
+    table_of,
+)
+
+Values = list[str] | None
+
+
+class PartitionReadHandlers:
+    """get_partition*, get_part_specs_by_filter, get_num_partitions_by_filter, partition_name_*."""
+
+    def __init__(self, partitions: PartitionReads) -> None:
+        """``partitions``: does the work."""
+        self._partitions = partitions
+
+    def get_partition(self, call: Call, db_name: str, tbl_name: str, part_vals: Values) -> ttypes.Partition:
+        """The partition with these values."""
+        del call
+        name = table_of(db_name, tbl_name)
+        return encode_partition(name, self._partitions.get_partition(name, part_vals))
+
+    def get_partition_req(self, call: Call, req: ttypes.GetPartitionRequest) -> ttypes.GetPartitionResponse:
+        """As ``get_partition``."""
+        del call
+        name = table_of(req.dbName, req.tblName, req.catName)
+        return ttypes.GetPartitionResponse(encode_partition(name, self._partitions.get_partition(name, req.partVals)))
+
+    def get_partition_with_auth(self, call: Call, db_name: str, tbl_name: str, part_vals: Values, user_name: str,
+                                group_names: list[str]) -> ttypes.Partition:
+        """As ``get_partition``; no privileges are kept per partition."""
+        del user_name, group_names
+        return self.get_partition(call, db_name, tbl_name, part_vals)
+
+    def get_partition_by_name(self, call: Call, db_name: str, tbl_name: str, part_name: str) -> ttypes.Partition:
+        """The partition with this name."""
+        del call
+        name = table_of(db_name, tbl_name)
+        return encode_partition(name, self._partitions.get_partition_by_name(name, part_name))
+
+    def get_partitions(self, call: Call, db_name: str, tbl_name: str, max_parts: int) -> list[ttypes.Partition]:
+        """The first partitions by name."""
+        del call
+        return _encode(self._partitions.get_partitions(table_of(db_name, tbl_name), max_parts))
+
+    def get_partitions_req(self, call: Call, req: ttypes.PartitionsRequest) -> ttypes.PartitionsResponse:
+        """As ``get_partitions``."""
+        del call
+        found = self._partitions.get_partitions(table_of(req.dbName, req.tblName, req.catName), req.maxParts)
+        return ttypes.PartitionsResponse(_encode(found, shape_of(req)))
+
+    def get_partitions_with_auth(self, call: Call, db_name: str, tbl_name: str, max_parts: int, user_name: str,
+                                 group_names: list[str]) -> list[ttypes.Partition]:
+        """As ``get_partitions``; no privileges are kept per partition."""
+        del user_name, group_names
+        return self.get_partitions(call, db_name, tbl_name, max_parts)
+
+    def get_partitions_pspec(self, call: Call, db_name: str, tbl_name: str, max_parts: int) -> list[ttypes.PartitionSpec]:
+        """As ``get_partitions``, as one specification."""
+        del call
+        return _encode_spec(self._partitions.get_partitions(table_of(db_name, tbl_name), max_parts))
+
+    def get_partition_names(self, call: Call, db_name: str, tbl_name: str, max_parts: int) -> list[str]:
+        """The first names; 0 asks for all."""
+        del call
+        return self._partitions.get_partition_names(table_of(db_name, tbl_name), max_parts or -1)
+
+    def fetch_partition_names_req(self, call: Call, req: ttypes.PartitionsRequest) -> list[str]:
+        """The first names."""
+        del call
+        return self._partitions.get_partition_names(table_of(req.dbName, req.tblName, req.catName), req.maxParts)
+
+    def get_partition_names_req(self, call: Call, req: ttypes.PartitionsByExprRequest) -> list[str]:
+        """The names of partitions that an expression keeps; all without one."""
+        del call
+        name = table_of(req.dbName, req.tblName, req.catName)
+        return self._partitions.get_partition_names_by_expr(name, req.expr or b"", req.maxParts)
+
+    def get_partition_names_ps(self, call: Call, db_name: str, tbl_name: str, part_vals: Values, max_parts: int) -> list[str]:
+        """The names of partitions whose first values are these."""
+        del call
+        return self._partitions.get_partition_names_ps(table_of(db_name, tbl_name), part_vals, max_parts)
+
+    def get_partition_names_ps_req(self, call: Call, req: ttypes.GetPartitionNamesPsRequest) -> ttypes.GetPartitionNamesPsResponse:
+        """As ``get_partition_names_ps``."""
+        del call
+        name = table_of(req.dbName, req.tblName, req.catName)
+        return ttypes.GetPartitionNamesPsResponse(
+            self._partitions.get_partition_names_ps(name, req.partValues, req.maxParts))
+
+    def get_partitions_ps(self, call: Call, db_name: str, tbl_name: str, part_vals: Values,
+                          max_parts: int) -> list[ttypes.Partition]:
+        """Partitions whose first values are these."""
+        del call
+        return _encode(self._partitions.get_partitions_ps(table_of(db_name, tbl_name), part_vals, max_parts))
+
+    def get_partitions_ps_with_auth(self, call: Call, db_name: str, tbl_name: str, part_vals: Values, max_parts: int,
+                                    user_name: str, group_names: list[str]) -> list[ttypes.Partition]:
+        """As ``get_partitions_ps``; no privileges are kept per partition."""
+        del user_name, group_names
+        return self.get_partitions_ps(call, db_name, tbl_name, part_vals, max_parts)
+
+    def get_partitions_ps_with_auth_req(self, call: Call,
+                                        req: ttypes.GetPartitionsPsWithAuthRequest) -> ttypes.GetPartitionsPsWithAuthResponse:
+        """As ``get_partitions_ps``; by names if there are any, all if there are neither names nor values."""
+        del call
+        name, shape = table_of(req.dbName, req.tblName, req.catName), shape_of(req)
+        if req.partNames is not None:
+            return ttypes.GetPartitionsPsWithAuthResponse(
+                encode_partitions(name, self._partitions.get_partitions_by_names(name, req.partNames), shape))
+        if req.partVals is None:
+            found = self._partitions.get_partitions(name, req.maxParts)
+        else:
+            found = self._partitions.get_partitions_ps(name, req.partVals, req.maxParts)
+        return ttypes.GetPartitionsPsWithAuthResponse(_encode(found, shape))
+
+    def get_partitions_by_names(self, call: Call, db_name: str, tbl_name: str, names: Values) -> list[ttypes.Partition]:
+        """Those of the named partitions that there are."""
+        del call
+        return self._by_names(table_of(db_name, tbl_name), names, WHOLE)
+
+    def get_partitions_by_names_req(self, call: Call, req: ttypes.GetPartitionsByNamesRequest) -> ttypes.GetPartitionsByNamesResult:
+        """As ``get_partitions_by_names``."""
+        del call
+        return ttypes.GetPartitionsByNamesResult(self._by_names(table_of(req.db_name, req.tbl_name), req.names, shape_of(req)))
+
+    def get_partitions_by_filter(self, call: Call, db_name: str, tbl_name: str, filter: str | None,  # noqa: A002 - the IDL's name
+                                 max_parts: int) -> list[ttypes.Partition]:
+        """Partitions that a filter string keeps."""
+        del call
+        return _encode(self._partitions.get_partitions_by_filter(table_of(db_name, tbl_name), filter, max_parts))
+
+    def get_partitions_by_filter_req(self, call: Call, req: ttypes.GetPartitionsByFilterRequest) -> list[ttypes.Partition]:
+        """As ``get_partitions_by_filter``."""
+        del call
+        name = table_of(req.dbName, req.tblName, req.catName)
+        return _encode(self._partitions.get_partitions_by_filter(name, req.filter, req.maxParts), shape_of(req))
+
+    def get_part_specs_by_filter(self, call: Call, db_name: str, tbl_name: str, filter: str | None,  # noqa: A002 - the IDL's name
+                                 max_parts: int) -> list[ttypes.PartitionSpec]:
+        """As ``get_partitions_by_filter``, as one specification."""
+        del call
+        return _encode_spec(self._partitions.get_partitions_by_filter(table_of(db_name, tbl_name), filter, max_parts))
+
+    def get_num_partitions_by_filter(self, call: Call, db_name: str, tbl_name: str, filter: str | None) -> int:  # noqa: A002
+        """How many partitions a filter string keeps."""
+        del call
+        return self._partitions.get_num_partitions_by_filter(table_of(db_name, tbl_name), filter)
+
+    def get_partitions_by_expr(self, call: Call, req: ttypes.PartitionsByExprRequest) -> ttypes.PartitionsByExprResult:
+        """Partitions that a serialized expression keeps or may keep."""
+        del call
+        found = self._by_expr(req)
+        return ttypes.PartitionsByExprResult(_encode(found, shape_of(req)), found.unknown)
+
+    def get_partitions_spec_by_expr(self, call: Call, req: ttypes.PartitionsByExprRequest) -> ttypes.PartitionsSpecByExprResult:
+        """As ``get_partitions_by_expr``, as one specification."""
+        del call
+        found = self._by_expr(req)
+        return ttypes.PartitionsSpecByExprResult(_encode_spec(found), found.unknown)
+
+    def get_partition_values(self, call: Call, request: ttypes.PartitionValuesRequest) -> ttypes.PartitionValuesResponse:
+        """The values of some keys, in the request's order."""
+        del call
+        if not request.partitionKeys:
+            raise InvalidRequestError("Partition keys must be given")
+        rows = self._partitions.get_partition_values(
+            table_of(request.dbName, request.tblName, request.catName), [key.name for key in request.partitionKeys],
+            [key.name for key in request.partitionOrder or ()], request.filter, distinct=bool(request.applyDistinct),
+            ascending=bool(request.ascending), limit=request.maxParts)
+        return ttypes.PartitionValuesResponse([ttypes.PartitionValuesRow(row) for row in rows])
+
+    @immediate
+    def partition_name_to_vals(self, call: Call, part_name: str | None) -> list[str]:
+        """The values in a name; what is not ``key=value`` in it is ignored."""
+        del call
+        return [value for _, value in _parsed(part_name)]
+
+    @immediate
+    def partition_name_to_spec(self, call: Call, part_name: str | None) -> dict[str, str]:
+        """The keys and values in a name."""
+        del call
+        return dict(_parsed(part_name))
+
+    def partition_name_has_valid_characters(self, call: Call, part_vals: Values, throw_exception: bool) -> bool:  # noqa: FBT001
+        """Whether the configured pattern allows the values."""
+        del call
+        try:
+            require_allowed_characters(part_vals or (), self._partitions.settings.partition_name_whitelist)
+        except InvalidRequestError:
+            if throw_exception:
+                raise
+            return False
+        return True
+
+    def _by_names(self, name: TableName, names: Values, shape: Shape) -> list[ttypes.Partition]:
+        if names is None:
+            raise InvalidRequestError("Partition names must be given")
+        return encode_partitions(name, self._partitions.get_partitions_by_names(name, names), shape)
+
+    def _by_expr(self, req: ttypes.PartitionsByExprRequest) -> Found:
+        name = table_of(req.dbName, req.tblName, req.catName)
+        return self._partitions.get_partitions_by_expr(name, req.expr or b"", req.maxParts)
+
+
+def _encode(found: Found, shape: Shape = WHOLE) -> list[ttypes.Partition]:
+    return encode_partitions(found.table.name, found.partitions, shape)
+
+
+def _encode_spec(found: Found) -> list[ttypes.PartitionSpec]:
+    return encode_spec(found.table.name, found.table.location, found.partitions)
+
+
+def _parsed(name: str | None) -> list[tuple[str, str]]:
+    if name is None:
+        raise InvalidRequestError("The partition's name must be given")
+    return parse_name(name)
