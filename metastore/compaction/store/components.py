@@ -4,11 +4,12 @@ Rule: only reads rows of the transaction side, except that a cleaned entity's co
 compaction's own component is recorded. Everything about one question is read in one statement, hence one snapshot.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
 from metastore.acid.snapshots import ValidTxnList, ValidWriteIdList
+from metastore.compaction.rules.cleaning import OpenTxn
 from metastore.compaction.rules.requests import Entity
 from metastore.db.engine import PgTx, Row
 from metastore.ids import TableName
@@ -23,16 +24,6 @@ class AbortedWrites(NamedTuple):
     entity: Entity
     txns: int
     oldest_started_at: datetime
-
-
-class OpenTxn(NamedTuple):
-    """An open transaction from before a compaction's commit, and its floor in the compacted table, if it gave any."""
-
-    id: int
-    user: str
-    host: str
-    floor: int | None
-    has_floors: bool
 
 
 def select_written(pg: PgTx, since: datetime | None, limit: int, after: Entity | None) -> list[Entity]:
@@ -52,7 +43,7 @@ def select_written(pg: PgTx, since: datetime | None, limit: int, after: Entity |
 
 
 def select_aborted(pg: PgTx, limit: int, after: Entity | None = None) -> list[AbortedWrites]:
-    """Entities with components of aborted transactions, ordered by name; a compaction's own component does not count."""
+    """Entities with components of aborted transactions, ordered by name."""
     rows = pg.sql(
         f"SELECT {_NAMES}, count(DISTINCT t.id), min(t.started_at) FROM txn_components AS c"
         " JOIN txns AS t ON t.id = c.txn_id AND t.state = 'aborted'"
@@ -85,7 +76,7 @@ def select_write_ids(pg: PgTx, table: TableName) -> ValidWriteIdList:
 def select_txns(pg: PgTx) -> ValidTxnList:
     """All transactions as of now: open and aborted ones are exceptions."""
     rows = pg.sql("SELECT next_txn_id - 1, NULL FROM txn_counter UNION ALL"
-                  " SELECT id, state FROM txns WHERE state <> 'committed'")
+                  " SELECT id, state FROM txns WHERE state <> 'committed' AND NOT emptied")
     mark = max((txn_id for txn_id, state in rows if state is None), default=0)
     found = {txn_id: state for txn_id, state in rows if state is not None}
     aborted = frozenset(txn_id for txn_id, state in found.items() if state == "aborted")
@@ -105,9 +96,16 @@ def select_open_txns(pg: PgTx, up_to: int, table: TableName) -> list[OpenTxn]:
         " (SELECT m.min_write_id FROM min_history AS m WHERE m.txn_id = t.id AND m.catalog = %(catalog)s"
         '   AND m.db = %(db)s AND m."table" = %(table)s),'
         " EXISTS (SELECT FROM min_history AS m WHERE m.txn_id = t.id)"
-        " FROM txns AS t WHERE t.state = 'open' AND t.id <= %(up_to)s ORDER BY t.id",
+        " FROM txns AS t WHERE t.state = 'open' AND NOT t.emptied AND t.id <= %(up_to)s ORDER BY t.id",
         {**table._asdict(), "up_to": up_to})
     return [OpenTxn(*row) for row in rows]
+
+
+def update_txn_heartbeat(pg: PgTx, txn_id: int) -> bool:
+    """Keep an open transaction alive; False when it is not open."""
+    pg.sql("UPDATE txns SET last_heartbeat_at = %s, heartbeat_count = heartbeat_count + 1"
+           " WHERE id = %s AND state = 'open'", (pg.now, txn_id))
+    return pg.rowcount == 1
 
 
 def insert_compaction_component(pg: PgTx, entity: Entity, txn_id: int, write_id: int) -> None:
@@ -125,15 +123,22 @@ def delete_completed(pg: PgTx, entity: Entity, up_to: int | None) -> int:
     return pg.rowcount
 
 
-def delete_aborted(pg: PgTx, entity: Entity, up_to: int | None, keep: Sequence[int] = ()) -> int:
-    """Forget what aborted transactions wrote up to a write id (None: everything), except for the write ids to ``keep``."""
+def delete_aborted(pg: PgTx, entity: Entity, up_to: int | None, keep: Collection[int] = (),
+                   txn_ids: Collection[int] | None = None, *, exactly: bool = False) -> int:
+    """Forget what aborted transactions wrote to an entity up to a write id (None: everything).
+
+    ``keep``: write ids that stay; ``txn_ids``: only these transactions, those known to be aborted when the files were
+    listed. ``exactly``: without a partition means only what has none, else all partitions of the table.
+    """
     pg.sql(
         "DELETE FROM txn_components AS c USING txns AS t WHERE t.id = c.txn_id AND t.state = 'aborted'"
         ' AND c.catalog = %(catalog)s AND c.db = %(db)s AND c."table" = %(table)s'
-        " AND (%(partition)s = '' OR c.partition = %(partition)s)"
+        " AND (c.partition = %(partition)s OR (%(partition)s = '' AND NOT %(exactly)s))"
         " AND (%(up_to)s::bigint IS NULL OR coalesce(c.write_id, 0) <= %(up_to)s)"
-        " AND NOT coalesce(c.write_id, 0) = ANY(%(keep)s)",
-        {**_named(entity), "up_to": up_to, "keep": list(keep)})
+        " AND NOT coalesce(c.write_id, 0) = ANY(%(keep)s::bigint[])"
+        " AND (%(txns)s::bigint[] IS NULL OR c.txn_id = ANY(%(txns)s::bigint[]))",
+        {**_named(entity), "up_to": up_to, "keep": list(keep), "exactly": exactly,
+         "txns": None if txn_ids is None else list(txn_ids)})
     return pg.rowcount
 
 
