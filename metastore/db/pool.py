@@ -1,0 +1,112 @@
+"""Connections to PostgreSQL, kept open and lent to one thread at a time.
+
+Rule: a connection is lent only when it looks alive, and kept afterwards only when it is idle: no open transaction, no
+unread answer. One that PostgreSQL closed while it lay here (a restart) is noticed without a round trip, since bytes or
+an end of stream wait on its socket; so a restart costs a reconnection, not an error.
+"""
+
+import select
+import threading
+from collections import deque
+from collections.abc import Mapping
+
+import psycopg2
+from psycopg2.extensions import TRANSACTION_STATUS_IDLE, connection
+
+from metastore.errors import UnavailableError
+
+# A network that swallows packets is noticed in about a minute.
+_KEEPALIVE = {"keepalives": 1, "keepalives_idle": 30, "keepalives_interval": 10, "keepalives_count": 3}
+
+
+class Link:
+    """A connection and the means to look at its socket."""
+
+    __slots__ = ("_poll", "raw")
+
+    def __init__(self, raw: connection) -> None:
+        self.raw = raw
+        self._poll = select.poll()
+        self._poll.register(raw.fileno(), select.POLLIN | select.POLLERR | select.POLLHUP)
+
+    @property
+    def quiet(self) -> bool:
+        """Nothing waits on the socket; on an idle connection anything that does is the server's farewell."""
+        return not self.raw.closed and not self._poll.poll(0)
+
+    @property
+    def idle(self) -> bool:
+        """Open, and outside of any transaction."""
+        return not self.raw.closed and bool(self.raw.get_transaction_status() == TRANSACTION_STATUS_IDLE)
+
+
+class Pool:
+    """At most ``size`` connections; the one used last is lent first."""
+
+    def __init__(self, url: str, size: int, wait_s: float, session: Mapping[str, str]) -> None:
+        self.url, self.size, self._wait_s = url, size, wait_s
+        self._options = " ".join(f"-c {name}={value}" for name, value in session.items())
+        self._places = threading.BoundedSemaphore(size)
+        self._idle: deque[Link] = deque()
+        self._lent = 0
+
+    @property
+    def lent(self) -> int:
+        """Connections in use, about."""
+        return self._lent
+
+    def take(self) -> Link:
+        """A connection that was alive a moment ago. Raises: UnavailableError, having sent nothing."""
+        if not self._places.acquire(timeout=self._wait_s):
+            raise UnavailableError(f"The metastore is busy: all {self.size} database connections were in use for "
+                                   f"{self._wait_s:g} s. Nothing was changed, try again.")
+        self._lent += 1
+        try:
+            while self._idle:
+                link = self._idle.pop()
+                if link.quiet:
+                    return link
+                _close(link)
+            return self._connect()
+        except BaseException:
+            self._free_place()
+            raise
+
+    def give(self, link: Link) -> None:
+        """Take a connection back, or close it if it is not fit to be lent again."""
+        if link.idle:
+            self._idle.append(link)
+        else:
+            _close(link)
+        self._free_place()
+
+    def close(self) -> None:
+        """Close the idle connections; the lent ones are closed by whoever uses them."""
+        while self._idle:
+            _close(self._idle.pop())
+
+    def _free_place(self) -> None:
+        self._lent -= 1
+        self._places.release()
+
+    def _connect(self) -> Link:
+        try:
+            raw = psycopg2.connect(self.url, options=self._options, connect_timeout=10, application_name="metastore",
+                                   **_KEEPALIVE)
+        except psycopg2.Error as error:
+            raise UnavailableError(
+                f"The metastore's database does not answer, nothing was changed, try again: {first_line(error)}") from error
+        raw.autocommit = True
+        return Link(raw)
+
+
+def first_line(error: psycopg2.Error) -> str:
+    """A driver's message without its details."""
+    return str(error).strip().split("\n", 1)[0]
+
+
+def _close(link: Link) -> None:
+    try:
+        link.raw.close()
+    except psycopg2.Error:
+        return   # it is gone, which is what was asked for
