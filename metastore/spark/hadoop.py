@@ -4,6 +4,7 @@ Rule: this is the only module that reaches into the JVM. It moves files, amends 
 into them with the JVM's own ORC reader; it knows nothing of tables or transactions.
 """
 
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -73,24 +74,23 @@ class Hadoop:
 
     def summary(self, path: str) -> OrcSummary:
         """Look into an ACID ORC file: row count, range of the bucket column, last key of every stripe."""
-        reader = self._orc_reader(path)
-        try:
+        with self._orc_reader(path) as reader:
             rows, stripes = int(reader.getNumberOfRows()), list(reader.getStripes())
             if not rows:
                 return OrcSummary(0, None, None, ())
             statistics = reader.getStatistics()[_BUCKET_COLUMN_ID]
             ends = self._stripe_ends(reader, [int(stripe.getNumberOfRows()) for stripe in stripes])
             return OrcSummary(rows, int(statistics.getMinimum()), int(statistics.getMaximum()), ends)
-        finally:
-            reader.close()
 
     def rows(self, path: str) -> int:
         """Rows of an ORC file, from its footer."""
-        return int(self._orc_reader(path).getNumberOfRows())
+        with self._orc_reader(path) as reader:
+            return int(reader.getNumberOfRows())
 
     def orc_fields(self, path: str) -> tuple[str, ...]:
         """Names of an ORC file's top-level columns."""
-        return tuple(self._orc_reader(path).getSchema().getFieldNames())
+        with self._orc_reader(path) as reader:
+            return tuple(reader.getSchema().getFieldNames())
 
     def add_footer_entries(self, path: str, entries: dict[str, bytes]) -> None:
         """Add user metadata to a finished ORC file.
@@ -129,9 +129,9 @@ class Hadoop:
             writer.addUserMetadata(name, self._jvm.java.nio.ByteBuffer.wrap(bytearray(value)))
         writer.close()
 
-    def _orc_reader(self, path: str) -> Any:
+    def _orc_reader(self, path: str) -> closing[Any]:
         orc = self._jvm.org.apache.orc.OrcFile
-        return orc.createReader(self._path(path), orc.readerOptions(self._configuration))
+        return closing(orc.createReader(self._path(path), orc.readerOptions(self._configuration)))
 
     def _stripe_ends(self, reader: Any, stripe_rows: list[int]) -> tuple[RowKey, ...]:
         schema = reader.getSchema()

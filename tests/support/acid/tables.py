@@ -1,0 +1,59 @@
+"""An ACID directory written event by event, for tests of readers, of the compaction job and of Hive's reader."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+
+from metastore.acid.bucket import encode
+from metastore.acid.names import BaseName, DeltaName
+from metastore.acid.snapshots import ValidTxnList, ValidWriteIdList
+from metastore.acid.state import AcidState, acid_state
+from metastore.files import Files
+from metastore.spark.acid_writer import WRITER_COLUMN, WrittenDirectory, write_acid, writer_id
+
+RowId = tuple[int, int, int]
+B0, B1 = encode(0), encode(1)
+
+
+@dataclass
+class AcidTable:
+    """Columns as Hive names their types; every row is a tuple in that order."""
+
+    spark: SparkSession
+    directory: Path
+    columns: dict[str, str] = field(default_factory=lambda: {"v": "string"})
+
+    def insert(self, name: BaseName | DeltaName, rows: Sequence[tuple[int, int, int, Sequence[Any]]],
+               **options: Any) -> list[WrittenDirectory]:
+        """Write insert events, each given as (write id, bucket, row id, values)."""
+        events = [(0, wid, bucket, row, wid, tuple(values)) for wid, bucket, row, values in rows]
+        return self._write(events, name, **options)
+
+    def delete(self, name: DeltaName, events: Sequence[tuple[int, RowId]]) -> list[WrittenDirectory]:
+        """Write delete events, each given as (write id of the deleter, ROW__ID)."""
+        return self._write([(2, *row_id, current, None) for current, row_id in events], name._replace(is_delete=True))
+
+    def state(self, write_ids: ValidWriteIdList) -> AcidState:
+        """What our own rules choose."""
+        files = Files()
+        return acid_state(files.listing(str(self.directory)), write_ids, ValidTxnList.everything(),
+                          lambda path: files.read(f"{self.directory}/{path}"))
+
+    def names(self) -> list[str]:
+        """The directories that readers may see."""
+        return sorted(child.name for child in self.directory.iterdir() if child.name[0] not in "._")
+
+    @property
+    def schema(self) -> str:
+        row = ",".join(f"{name}:{kind}" for name, kind in self.columns.items())
+        return ("operation int, originalTransaction bigint, bucket int, rowId bigint, currentTransaction bigint, "
+                f"row struct<{row}>")
+
+    def _write(self, events: list[tuple[Any, ...]], name: BaseName | DeltaName, **options: Any) -> list[WrittenDirectory]:
+        frame: DataFrame = self.spark.createDataFrame(events, self.schema)
+        frame = frame.withColumn(WRITER_COLUMN, writer_id(F.col("bucket")))
+        return write_acid(frame, name, str(self.directory), staging=f"{self.directory}/.stage", **options)
