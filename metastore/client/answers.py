@@ -3,12 +3,16 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from thrift.Thrift import TApplicationException, TException
+from thrift.protocol.TBase import TExceptionBase
+from thrift.Thrift import TApplicationException
 
 from metastore import errors
 from metastore.thrift_gen.hive_metastore import ttypes
 
-_ERRORS: dict[type[TException], type[errors.MetastoreError]] = {
+ANSWERS = (TExceptionBase, TApplicationException)
+"""What a server answers instead of a result: exceptions that the IDL declares, and the protocol's own."""
+
+_ERRORS: dict[type[TExceptionBase], type[errors.MetastoreError]] = {
     ttypes.NoSuchTxnException: errors.NoSuchTxnError,
     ttypes.TxnAbortedException: errors.TxnAbortedError,
     ttypes.TxnOpenException: errors.TxnOpenError,
@@ -32,7 +36,7 @@ def domain_errors() -> Iterator[None]:
     """Raise ``metastore.errors`` where the calls in the block raise Thrift exceptions."""
     try:
         yield
-    except TException as error:
+    except ANSWERS as error:
         raise _ERRORS.get(type(error), errors.MetaError)(error.message or type(error).__name__) from error
 
 

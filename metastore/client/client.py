@@ -16,10 +16,10 @@ from typing import Any, NamedTuple, Self
 
 from thrift.protocol.TBinaryProtocol import TBinaryProtocolAccelerated
 from thrift.protocol.TProtocol import TProtocolException
-from thrift.Thrift import TException
 from thrift.transport.TSocket import TSocket
 from thrift.transport.TTransport import TBufferedTransport, TTransportException
 
+from metastore.client.answers import ANSWERS
 from metastore.errors import MetastoreError
 from metastore.thrift_gen.hive_metastore import ThriftHiveMetastore, ttypes
 
@@ -154,7 +154,7 @@ class MetastoreClient:
         except _BROKEN as error:
             self._disconnect()
             raise _BrokenError(error) from error
-        except TException:
+        except ANSWERS:
             raise  # a whole answer: the connection is good
         except BaseException:
             self._disconnect()  # half a message may be left on it
@@ -188,12 +188,8 @@ class MetastoreClient:
         self._socket.setHandle(handle)
         self._thrift = ThriftHiveMetastore.Client(TBinaryProtocolAccelerated(TBufferedTransport(self._socket, 65536)))
         self._server = address
-        try:
-            self._thrift.set_ugi(self.user, [])  # under the connect time-out: a server that hangs here is no server
-        except _BROKEN:
-            raise
-        except TException:
-            pass  # the server does not want to know the user, which is its right
+        with contextlib.suppress(*ANSWERS):  # a server that does not want to know the user is within its rights
+            self._thrift.set_ugi(self.user, [])  # under the connect time-out: one that hangs here is no server
         self._socket.setTimeout(self._timeout_s * 1000)
 
     def _disconnect(self) -> None:

@@ -4,6 +4,7 @@ from datetime import timedelta
 
 import pytest
 
+from metastore.db.engine import PgTx
 from metastore.errors import InvalidRequestError, NoSuchLockError, NoSuchTxnError, TxnAbortedError, TxnOpenError
 from metastore.ids import DatabaseName
 from metastore.locks.rules import LockRequest, LockState, Operation
@@ -302,7 +303,6 @@ def test_a_request_for_thousands_of_partitions(ask, check, locks, open_txn, unlo
 
 def test_statements_per_call(database, locks, open_txn, monkeypatch):
     """The budget of design.md §3.4: at most two round trips between BEGIN and COMMIT."""
-    from metastore.db.engine import PgTx  # noqa: PLC0415
     sent = []
     original = PgTx.sql
 
