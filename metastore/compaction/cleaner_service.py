@@ -112,8 +112,8 @@ class CleanerService:
             if not queue.move_to_history(pg, request.id, CompactionState.READY_FOR_CLEANING,
                                          CompactionState.SUCCEEDED, None):
                 return False
-            components.delete_completed(pg, request.entity, up_to)
-            components.delete_aborted(pg, request.entity, up_to, keep, cleaning.txns.aborted)
+            components.delete_completed(pg, request.entity, up_to, exactly=True)
+            components.delete_aborted(pg, request.entity, up_to, keep, cleaning.txns.aborted, exactly=True)
             queue.delete_retries(pg, request.entity)
             return True
 
@@ -127,7 +127,8 @@ class CleanerService:
         failures = request.failures + 1
         with self.db.begin() as pg:
             if is_final_failure(failures, self.settings.cleaner_retry_maxattempts):
-                queue.move_to_history(pg, request.id, CompactionState.READY_FOR_CLEANING, CompactionState.FAILED, message)
+                queue.move_to_history(pg, request.id, CompactionState.READY_FOR_CLEANING, CompactionState.FAILED,
+                                      message)
                 return True
             delay = cleaner_retry_delay(failures, self.settings.cleaner_retry_retention)
             queue.update_cleaner_failure(pg, request.id, failures, message, pg.now + delay)
@@ -166,6 +167,11 @@ class CleanerService:
         with self.db.begin(durable=False) as pg:
             return entities.select_all_partitions(pg, entity.table)
 
+    def user_of_location(self, location: str) -> str | None:
+        """The database, table or partition that has a directory, or one above or below it."""
+        with self.db.begin(durable=False) as pg:
+            return entities.select_user_of(pg, location)
+
     @property
     def _retention(self) -> timedelta:
         return self.settings.cleaner_retention if self.settings.delayed_cleanup else timedelta(0)
@@ -178,7 +184,8 @@ class CleanerService:
             if one.next_txn_id is None and state in (None, "committed"):
                 queue.update_committed(pg, one.id)  # nobody noted its commit: now is certainly late enough
             open_txns = components.select_open_txns(pg, one.next_txn_id or 0, one.entity.table)
-            gates[one.id] = gate(one, pg.now, self._retention, state, open_txns, per_table=self.settings.use_min_history)
+            gates[one.id] = gate(one, pg.now, self._retention, state, open_txns,
+                                  per_table=self.settings.use_min_history)
         return gates
 
     def _is_hidden(self, pg: PgTx, request: Compaction, verdict: Gate) -> bool:

@@ -14,10 +14,11 @@ from typing import Self
 class CompactionJobSpec:
     """One job. ``kind``: ``major``, ``minor`` or ``rebalance``; ``partition``: its name, "" for an unpartitioned table.
 
-    ``write_ids`` and ``txns`` are the texts of ``metastore.acid.snapshots`` (the compaction's own transaction counts as
-    open). A major job writes ``base_<highest_write_id>_v<txn_id>``; a minor one ``delta_<min>_<highest_write_id>_v<txn_id>``
-    and its ``delete_delta_`` twin, where min is the smallest write id of its inputs. ``result_path`` is a local file for
-    a ``CompactionJobResult``; "" when nobody reads one.
+    ``write_ids`` and ``txns`` are the texts of ``metastore.acid.snapshots``; the compaction's own transaction counts as
+    open. A major job writes ``base_<highest_write_id>_v<txn_id>``; a minor one writes a ``delta_`` and a
+    ``delete_delta_`` ``<min>_<highest_write_id>_v<txn_id>``, where min is the smallest write id of its inputs.
+    ``spark_conf``: settings of the session that the job makes, ``spark.master`` among them. ``result_path``: a local
+    file for a ``CompactionJobResult``; "" when nobody reads one.
     """
 
     compaction_id: int
@@ -36,11 +37,12 @@ class CompactionJobSpec:
     properties: dict[str, str] = field(default_factory=dict)
     number_of_buckets: int | None = None
     order_by: str | None = None
+    spark_conf: dict[str, str] = field(default_factory=dict)
     result_path: str = ""
 
     def to_json(self) -> str:
         """The text that ``from_json`` reads."""
-        return json.dumps(asdict(self), indent=1, sort_keys=True)
+        return json.dumps(asdict(self), sort_keys=True)
 
     @classmethod
     def from_json(cls, text: str) -> Self:

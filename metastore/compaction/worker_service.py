@@ -19,7 +19,7 @@ from metastore.txns.store import Opening
 
 @dataclass(frozen=True)
 class Started:
-    """A compaction's transaction and what it sees. ``write_ids`` is the reader's list: ``for_compactor()`` is for the job."""
+    """A compaction's transaction and what it sees. ``write_ids``: a reader's; the job takes ``for_compactor()``."""
 
     claim: Claim
     txn_id: int
@@ -68,7 +68,7 @@ class WorkerService:
             started = Started(claim, txn_id, components.select_write_ids(pg, claimed.entity.table),
                               components.select_txns(pg))
             if not queue.update_started(pg, claim, started.highest_write_id, user, txn_id):
-                raise ClaimLostError(f"Compaction {claim.id} was taken from worker {claim.worker_id}")
+                raise ClaimLostError(_lost(claim))
             components.insert_compaction_component(pg, claimed.entity, txn_id, started.highest_write_id)
             return started
 
@@ -84,9 +84,9 @@ class WorkerService:
         """
         with self.db.begin(durable=False) as pg:
             if not queue.update_lease(pg, started.claim):
-                raise ClaimLostError(f"Compaction {started.claim.id} was taken from worker {started.claim.worker_id}")
+                raise ClaimLostError(_lost(started.claim))
             if not components.update_txn_heartbeat(pg, started.txn_id):
-                raise TxnAbortedError(f"Transaction txnid:{started.txn_id} of compaction {started.claim.id} was aborted")
+                raise TxnAbortedError(_aborted(started))
 
     def complete(self, started: Started) -> None:
         """Commit: the result becomes visible and the request ready for cleaning, in one PostgreSQL transaction.
@@ -97,42 +97,60 @@ class WorkerService:
             facts = commit_store.lock_for_commit(pg, [started.txn_id], ())
             record = facts.txns.get(started.txn_id)
             if record is None or record.state is not TxnState.OPEN:
-                raise TxnAbortedError(f"Transaction txnid:{started.txn_id} of compaction {started.claim.id} was aborted "
-                                      "while the compaction ran")
+                raise TxnAbortedError(_aborted(started))
             changes = [one for one in facts.components.get(started.txn_id, ()) if one.changes_rows]
             conflict = first_conflict(changes, facts.written)
             if conflict is not None:
                 raise TxnAbortedError(conflict.message(facts.commit_id))
             if not queue.update_ready_for_cleaning(pg, started.claim):
-                raise ClaimLostError(f"Compaction {started.claim.id} was taken from worker {started.claim.worker_id}")
+                raise ClaimLostError(_lost(started.claim))
             changing = [started.txn_id] if changes else []
-            commit_store.apply_commits(pg, facts.commit_id, CommitPlan([started.txn_id], changing, [], [started.txn_id]))
+            plan = CommitPlan([started.txn_id], changing, [], compacting=[started.txn_id])
+            commit_store.apply_commits(pg, facts.commit_id, plan)
 
-    def refuse(self, claim: Claim, reason: str, started: Started | None = None) -> None:
-        """Working → refused, and the transaction aborted: it wrote nothing. A lost claim is left alone."""
-        self._end(claim, CompactionState.REFUSED, reason, started)
+    def refuse(self, claim: Claim, reason: str, started: Started | None = None) -> bool:
+        """Working → refused; as ``fail``."""
+        return self._end(claim, CompactionState.REFUSED, reason, started)
 
-    def fail(self, claim: Claim, message: str, started: Started | None = None) -> None:
-        """Working → failed, and the transaction aborted. A lost claim is left alone, its transaction aborted."""
-        self._end(claim, CompactionState.FAILED, message, started)
+    def fail(self, claim: Claim, message: str, started: Started | None = None) -> bool:
+        """Working → failed, and the transaction aborted. A request whose claim is lost is left alone.
 
-    def release(self, claimed: Compaction, reason: str, delay: timedelta, started: Started | None = None) -> None:
-        """Working → initiated: somebody else, or we ourselves after ``delay``, may do it. The reason is shown."""
+        True when the transaction is aborted for certain, so that what it wrote may be removed.
+        """
+        return self._end(claim, CompactionState.FAILED, message, started)
+
+    def release(self, claimed: Compaction, reason: str, delay: timedelta, started: Started | None = None) -> bool:
+        """Working → initiated: somebody else, or we ourselves after ``delay``, may do it. True: as ``fail``."""
         with self.db.begin() as pg:
             queue.update_waiting_again(pg, claimed, reason, pg.now + delay)
-            self._abort(pg, started, reason)
+            return self._abort(pg, started, reason)
 
-    def _end(self, claim: Claim, state: CompactionState, message: str, started: Started | None) -> None:
+    def note_waiting(self, reason: str, pool: str | None) -> int:
+        """Say in SHOW COMPACTIONS why the requests of a pool are not worked on; how many did not say so yet."""
+        with self.db.begin(durable=False) as pg:
+            return queue.update_waiting_reason(pg, reason, pool)
+
+    def _end(self, claim: Claim, state: CompactionState, message: str, started: Started | None) -> bool:
         with self.db.begin() as pg:
             queue.move_to_history(pg, claim.id, CompactionState.WORKING, state, message, claim)
-            self._abort(pg, started, message)
+            return self._abort(pg, started, message)
 
     @staticmethod
-    def _abort(pg: PgTx, started: Started | None, reason: str) -> None:
-        if started is not None:
-            txn_store.abort(pg, [(started.txn_id, AbortCode.COMPACTION, reason)])
+    def _abort(pg: PgTx, started: Started | None, reason: str) -> bool:
+        if started is None:
+            return False
+        txn_store.abort(pg, [(started.txn_id, AbortCode.COMPACTION, reason)])
+        return components.select_txn_states(pg, [started.txn_id]).get(started.txn_id) == TxnState.ABORTED.value
 
 
 def claim_of(claimed: Compaction) -> Claim:
     """What a worker repeats with every write."""
     return Claim(claimed.id, claimed.worker_id, claimed.attempt)
+
+
+def _lost(claim: Claim) -> str:
+    return f"Compaction {claim.id} was taken from worker {claim.worker_id} (attempt {claim.attempt})"
+
+
+def _aborted(started: Started) -> str:
+    return f"Transaction txnid:{started.txn_id} of compaction {started.claim.id} was aborted while the compaction ran"

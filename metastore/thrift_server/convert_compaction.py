@@ -133,7 +133,7 @@ def info(one: Compaction) -> ttypes.CompactionInfoStruct:
 
 
 def stringable_map(values: dict[str, str]) -> str:
-    """Hive's StringableMap: the number of entries, then length, text, length, text, ... each ended by a colon or its length."""
+    """Hive's StringableMap: ``entries:``, then ``length:text`` for each key and value, lengths as Java counts them."""
     return f"{len(values)}:" + "".join(f"{_java_length(key)}:{key}{_java_length(value)}:{value}"
                                        for key, value in values.items())
 
@@ -181,7 +181,8 @@ def _order(text: str) -> tuple[tuple[str, bool], ...]:
         column = _ORDER_NAMES.get(name.lower().removeprefix("cc_"))
         way = [word.lower() for word in direction]
         if column not in SORTABLE or way not in ([], ["asc"], ["desc"]):
-            raise InvalidRequestError(f"Cannot order compactions by {term!r}: use one of {', '.join(sorted(_ORDER_NAMES))}")
+            known = ", ".join(sorted(_ORDER_NAMES))
+            raise InvalidRequestError(f"Cannot order compactions by {term!r}: use one of {known}")
         chosen.append((column, way != ["desc"]))
     return tuple(chosen)
 

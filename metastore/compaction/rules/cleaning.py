@@ -62,8 +62,8 @@ def gate(request: Compaction, now: datetime, retention: timedelta, txn_state: st
     reader = next((txn for txn in open_txns if may_read_old_files(txn, request, per_table=per_table)), None)
     if reader is None:
         return Gate(Verdict.CLEAN)
-    return Gate(Verdict.WAIT, f"waiting for transaction {reader.id} of {reader.user}@{reader.host}, which was open when "
-                              "the compaction committed and may still read the old files")
+    return Gate(Verdict.WAIT, f"waiting for transaction {reader.id} of {reader.user}@{reader.host}, which was open "
+                              "when the compaction committed and may still read the old files")
 
 
 def may_read_old_files(txn: OpenTxn, request: Compaction, *, per_table: bool) -> bool:
@@ -87,7 +87,7 @@ def next_in_line(requests: Iterable[Compaction], now: datetime, retention: timed
 
 
 def cleaning_write_ids(current: ValidWriteIdList, highest_write_id: int | None) -> CompactorWriteIdList:
-    """The write ids that take part in cleaning a request: up to its mark; directories reaching above it do not exist."""
+    """The write ids that take part in cleaning a request: up to its mark; what reaches above it is not looked at."""
     compactor = current.for_compactor()
     mark = min(compactor.high_watermark, highest_write_id or 0)
     aborted = frozenset(write_id for write_id in compactor.aborted if write_id <= mark)

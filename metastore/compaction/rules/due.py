@@ -42,7 +42,8 @@ class Thresholds(NamedTuple):
         num = parameters.get(f"{_OVERRIDE}delta.num.threshold")
         pct = parameters.get(f"{_OVERRIDE}delta.pct.threshold")
         try:
-            return Thresholds(self.delta_num if num is None else int(num), self.delta_pct if pct is None else float(pct))
+            return Thresholds(self.delta_num if num is None else int(num),
+                              self.delta_pct if pct is None else float(pct))
         except ValueError as error:
             raise InvalidRequestError(f"Table property {_OVERRIDE}* is not a number: {error}") from error
 
@@ -200,8 +201,8 @@ def decide(kind: CompactionType, state: AcidState, *, insert_only: bool) -> Deci
         return Decision(Action.RUN, f"{measured.deltas} deltas")
     if state.obsolete or state.aborted:
         return Decision(Action.CLEAN_ONLY, "nothing to compact, but directories to remove")
-    return Decision(Action.REFUSE, f"None of the compaction thresholds met, compaction request for {kind.value} is refused: "
-                                   f"{measured.deltas} deltas, {'a' if state.base else 'no'} base.")
+    return Decision(Action.REFUSE, f"None of the compaction thresholds met, compaction request for {kind.value} is "
+                                   f"refused: {measured.deltas} deltas, {'a' if state.base else 'no'} base.")
 
 
 def _is_enough(kind: CompactionType, state: AcidState) -> bool:

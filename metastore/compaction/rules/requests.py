@@ -141,8 +141,9 @@ class Compaction:
 
 
 class Claim(NamedTuple):
-    """The right to work on a request; every later write of the worker repeats it. ``attempt`` None: a remote worker,
-    which knows only the request's id and its own name.
+    """The right to work on a request; every later write of the worker repeats it.
+
+    ``attempt`` None: a remote worker, which knows only the request's id and its own name.
     """
 
     id: int
@@ -195,7 +196,7 @@ def is_claim_dead(claimed: Compaction, now: datetime, lease: timedelta, worker_t
 
 def cleaner_retry_delay(failures: int, first: timedelta) -> timedelta:
     """How long the Cleaner waits after its ``failures``-th failure on a request: doubling, from ``first``."""
-    return first * 2 ** max(failures - 1, 0)
+    return first * (1 << max(failures - 1, 0))
 
 
 def is_final_failure(failures: int, max_attempts: int) -> bool:

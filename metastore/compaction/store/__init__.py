@@ -1,1 +1,4 @@
-"""What compaction remembers: ``queue`` holds requests and history, ``components`` what transactions left to compact or clean."""
+"""What compaction remembers, and what it reads of others.
+
+``queue``: requests and history; ``components``: what transactions left; ``entities``: what the catalog says of a table.
+"""

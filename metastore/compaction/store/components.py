@@ -115,11 +115,15 @@ def insert_compaction_component(pg: PgTx, entity: Entity, txn_id: int, write_id:
            (txn_id, *entity.table, entity.partition, write_id))
 
 
-def delete_completed(pg: PgTx, entity: Entity, up_to: int | None) -> int:
-    """Forget what committed transactions wrote up to a write id (None: everything); all partitions when none is named."""
-    pg.sql(f"DELETE FROM completed_txn_components WHERE {_OF_TABLE} AND (%(partition)s = '' OR partition = %(partition)s)"
+def delete_completed(pg: PgTx, entity: Entity, up_to: int | None, *, exactly: bool = False) -> int:
+    """Forget what committed transactions wrote up to a write id (None: everything).
+
+    ``exactly``: without a partition means only what has none, else all partitions of the table.
+    """
+    pg.sql(f"DELETE FROM completed_txn_components WHERE {_OF_TABLE}"
+           " AND (partition = %(partition)s OR (%(partition)s = '' AND NOT %(exactly)s))"
            " AND (%(up_to)s::bigint IS NULL OR write_id IS NULL OR write_id <= %(up_to)s)",
-           {**_named(entity), "up_to": up_to})
+           {**_named(entity), "up_to": up_to, "exactly": exactly})
     return pg.rowcount
 
 

@@ -42,8 +42,8 @@ class Described:
 def select_described(pg: PgTx, entity: Entity) -> Described | None:
     """Look up a table and its partition; None when the table does not exist."""
     rows = pg.sql(
-        "SELECT t.location, t.parameters, d.parameters, t.partition_keys, t.sd, t.owner, p.name, p.location, p.parameters"
-        " FROM tables AS t JOIN databases AS d ON d.catalog = t.catalog AND d.name = t.db"
+        "SELECT t.location, t.parameters, d.parameters, t.partition_keys, t.sd, t.owner, p.name, p.location,"
+        " p.parameters FROM tables AS t JOIN databases AS d ON d.catalog = t.catalog AND d.name = t.db"
         " LEFT JOIN partitions AS p ON p.table_id = t.id AND p.name = %s"
         " WHERE t.catalog = %s AND t.db = %s AND t.name = %s", (entity.partition, *entity.table))
     if not rows:
@@ -61,6 +61,20 @@ def select_all_partitions(pg: PgTx, table: TableName) -> list[tuple[str, str]]:
     rows = pg.sql("SELECT p.name, p.location, t.location FROM partitions AS p JOIN tables AS t ON t.id = p.table_id"
                   " WHERE t.catalog = %s AND t.db = %s AND t.name = %s ORDER BY p.name", tuple(table))
     return [(name, _location(base or "", name, location)) for name, location, base in rows]
+
+
+def select_user_of(pg: PgTx, location: str) -> str | None:
+    """A database, table or partition whose location is this one or below it (a table or partition also: above it)."""
+    rows = pg.sql(
+        "WITH places AS ("
+        " SELECT 'database ' || name AS who, rtrim(location, '/') AS place, false AS owns FROM databases"
+        " UNION ALL SELECT 'database ' || name, rtrim(managed_location, '/'), false FROM databases"
+        " UNION ALL SELECT 'table ' || db || '.' || name, rtrim(location, '/'), partition_keys = '[]' FROM tables"
+        " UNION ALL SELECT 'partition ' || t.db || '.' || t.name || '/' || p.name, rtrim(p.location, '/'), true"
+        "   FROM partitions AS p JOIN tables AS t ON t.id = p.table_id)"
+        " SELECT who FROM places WHERE place = %(at)s OR starts_with(place, %(at)s || '/')"
+        " OR (owns AND starts_with(%(at)s, place || '/')) LIMIT 1", {"at": location.rstrip("/")})
+    return str(rows[0][0]) if rows else None
 
 
 def select_columns_with_statistics(pg: PgTx, entity: Entity) -> list[str]:

@@ -19,7 +19,8 @@ _SHARED = ('catalog, db, "table", partition, state, type, properties, pool, numb
            "worker_version, initiator_id, initiator_version, run_as, enqueued_at, started_at, ended_at, "
            "cleaner_started_at, highest_write_id, txn_id, next_txn_id, committed_at, hadoop_job_id, error_message")
 _QUEUED = f"id, {_SHARED}, attempt, heartbeat_at, failures, not_before"
-_HISTORY = f"id, {_SHARED}, 0 AS attempt, NULL::timestamptz AS heartbeat_at, 0 AS failures, NULL::timestamptz AS not_before"
+_HISTORY = (f"id, {_SHARED}, 0 AS attempt, NULL::timestamptz AS heartbeat_at, 0 AS failures,"
+            " NULL::timestamptz AS not_before")
 _ENTITY = 'catalog = %s AND db = %s AND "table" = %s AND partition = %s'
 
 
@@ -110,7 +111,8 @@ def claim_next(pg: PgTx, worker_id: str, worker_version: str | None, pool: str |
         " error_message = NULL, txn_id = NULL, highest_write_id = NULL, hadoop_job_id = NULL"
         " WHERE id = (SELECT id FROM compaction_queue WHERE state = 'initiated'"
         "   AND (not_before IS NULL OR not_before <= %(now)s)"
-        "   AND CASE WHEN %(pool)s = '' THEN coalesce(pool, '') = '' OR enqueued_at < %(abandoned)s ELSE pool = %(pool)s END"
+        "   AND CASE WHEN %(pool)s = '' THEN coalesce(pool, '') = '' OR enqueued_at < %(abandoned)s"
+        "       ELSE pool = %(pool)s END"
         "   ORDER BY id LIMIT 1 FOR UPDATE SKIP LOCKED)"
         f" RETURNING {_QUEUED}",
         {"worker": worker_id, "version": worker_version, "now": pg.now, "leased": leased, "pool": pool or "",
@@ -142,18 +144,26 @@ def update_ready_for_cleaning(pg: PgTx, claim: Claim) -> bool:
 
 
 def update_committed(pg: PgTx, request_id: int) -> None:
-    """Stamp a finished compaction that has no transaction of its own: every txn id up to now may have seen the old files."""
+    """Stamp a compaction that has no point of commit: every transaction up to now may have seen the old files."""
     pg.sql("UPDATE compaction_queue SET next_txn_id = (SELECT next_txn_id - 1 FROM txn_counter), committed_at = %s"
            " WHERE id = %s AND next_txn_id IS NULL", (pg.now, request_id))
 
 
 def update_waiting_again(pg: PgTx, claimed: Compaction, reason: str, not_before: datetime | None) -> bool:
     """Working → initiated, fenced by the attempt; the reason shows in SHOW COMPACTIONS."""
-    pg.sql("UPDATE compaction_queue SET state = 'initiated', worker_id = NULL, worker_version = NULL, started_at = NULL,"
-           " heartbeat_at = NULL, txn_id = NULL, highest_write_id = NULL, error_message = %s, not_before = %s"
+    pg.sql("UPDATE compaction_queue SET state = 'initiated', worker_id = NULL, worker_version = NULL,"
+           " started_at = NULL, heartbeat_at = NULL, txn_id = NULL, highest_write_id = NULL, error_message = %s,"
+           " not_before = %s"
            " WHERE id = %s AND state = 'working' AND attempt = %s",
            (reason, not_before, claimed.id, claimed.attempt))
     return pg.rowcount == 1
+
+
+def update_waiting_reason(pg: PgTx, reason: str, pool: str | None) -> int:
+    """Note why nobody takes the waiting requests of a pool, where no worker has said so yet; how many rows changed."""
+    pg.sql("UPDATE compaction_queue SET error_message = %s WHERE state = 'initiated' AND coalesce(pool, '') = %s"
+           " AND coalesce(error_message, '') NOT LIKE 'Worker %% cannot run it:%%'", (reason, pool or ""))
+    return pg.rowcount
 
 
 def update_cleaning(pg: PgTx, request_id: int, *, started: bool, error: str | None = None) -> bool:
@@ -176,9 +186,9 @@ def move_to_history(pg: PgTx, request_id: int, expected: CompactionState, state:
     fence, values = _fence(claim) if claim else ("", ())
     pg.sql(f"WITH gone AS (DELETE FROM compaction_queue WHERE id = %s AND state = %s{fence} RETURNING *)"
            f" INSERT INTO completed_compactions (id, {_SHARED}) SELECT id, {_SHARED} FROM"
-           ' (SELECT id, catalog, db, "table", partition, %s AS state, type, properties, pool, number_of_buckets, order_by,'
-           " worker_id, worker_version, initiator_id, initiator_version, run_as, enqueued_at, started_at, %s AS ended_at,"
-           " cleaner_started_at, highest_write_id, txn_id, next_txn_id, committed_at, hadoop_job_id,"
+           ' (SELECT id, catalog, db, "table", partition, %s AS state, type, properties, pool, number_of_buckets,'
+           " order_by, worker_id, worker_version, initiator_id, initiator_version, run_as, enqueued_at, started_at,"
+           " %s AS ended_at, cleaner_started_at, highest_write_id, txn_id, next_txn_id, committed_at, hadoop_job_id,"
            " coalesce(%s, error_message) AS error_message FROM gone) AS ended",
            (request_id, expected, *values, state, pg.now, error))
     return pg.rowcount == 1
@@ -250,7 +260,8 @@ def select_shown(pg: PgTx, wanted: Filter) -> list[Compaction]:
         conditions.append("coalesce(nullif(pool, ''), 'default') = %s")
         values.append(wanted.pool or "default")
     where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
-    chosen = [f'"{column}" {"ASC" if ascending else "DESC"}' for column, ascending in wanted.order if column in SORTABLE]
+    chosen = [f'"{column}" {"ASC" if ascending else "DESC"}' for column, ascending in wanted.order
+              if column in SORTABLE]
     limit = f" LIMIT {int(wanted.limit)}" if wanted.limit and wanted.limit > 0 else ""
     rows = pg.sql(f"SELECT * FROM (SELECT {_QUEUED} FROM compaction_queue{where} UNION ALL"
                   f" SELECT {_HISTORY} FROM completed_compactions{where}) AS shown"
@@ -260,10 +271,11 @@ def select_shown(pg: PgTx, wanted: Filter) -> list[Compaction]:
 
 def select_latest_committed(pg: PgTx, table: TableName, partitions: Iterable[str] | None,
                             newer_than: int | None) -> list[Compaction]:
-    """The newest ready or succeeded request of each partition (or of the table), with a larger id than ``newer_than``."""
+    """The newest ready or succeeded request of each partition (or of the table), newer than an id."""
     names = list(partitions) if partitions is not None else None
     where = ('catalog = %(catalog)s AND db = %(db)s AND "table" = %(table)s AND state IN (\'ready_for_cleaning\','
-             " 'succeeded') AND (%(all)s OR partition = ANY(%(names)s)) AND id > %(after)s AND type <> 'abort_txn_cleanup'")
+             " 'succeeded') AND (%(all)s OR partition = ANY(%(names)s)) AND id > %(after)s"
+             " AND type <> 'abort_txn_cleanup'")
     rows = pg.sql(f"SELECT DISTINCT ON (partition) * FROM (SELECT {_QUEUED} FROM compaction_queue WHERE {where}"
                   f" UNION ALL SELECT {_HISTORY} FROM completed_compactions WHERE {where}) AS finished"
                   " ORDER BY partition, id DESC",
@@ -279,7 +291,8 @@ def _touch(pg: PgTx, assignment: str, values: tuple[Any, ...], claim: Claim) -> 
 
 
 def _fence(claim: Claim) -> tuple[str, tuple[Any, ...]]:
-    fence, values = "", []
+    fence = ""
+    values: list[Any] = []
     if claim.worker_id is not None:
         fence, values = fence + " AND worker_id = %s", [*values, claim.worker_id]
     if claim.attempt is not None:

@@ -26,7 +26,7 @@ class CompactionHandlers:
         call.log(compaction_id=result.id, accepted=result.accepted)
         return convert.compaction_response(result, newer_client=rqst.initiatorId is not None)
 
-    def show_compact(self, call: Call, rqst: ttypes.ShowCompactRequest) -> ttypes.ShowCompactResponse:  # noqa: ARG002
+    def show_compact(self, call: Call, rqst: ttypes.ShowCompactRequest) -> ttypes.ShowCompactResponse:
         """List the queue and the history."""
         shown = self._compaction.show_compact(convert.show_filter(rqst))
         if convert.may_be_old_client(rqst):
@@ -53,7 +53,7 @@ class CompactionHandlers:
         call.log(compaction_id=cr.id, txn_id=txn_id)
         self._compaction.update_compactor_state(convert.claim(cr), cr.highestWriteId, cr.runas, txn_id)
 
-    def find_columns_with_stats(self, call: Call, cr: ttypes.CompactionInfoStruct) -> list[str]:  # noqa: ARG002
+    def find_columns_with_stats(self, call: Call, cr: ttypes.CompactionInfoStruct) -> list[str]:
         """Name the columns that have statistics."""
         return self._compaction.find_columns_with_stats(convert.entity(cr.dbname, cr.tablename, cr.partitionname))
 
@@ -83,7 +83,7 @@ class CompactionHandlers:
         self._compaction.set_hadoop_jobid(jobId, cq_id)
 
     def get_latest_committed_compaction_info(
-            self, call: Call, rqst: ttypes.GetLatestCommittedCompactionInfoRequest,  # noqa: ARG002
+            self, call: Call, rqst: ttypes.GetLatestCommittedCompactionInfoRequest,
     ) -> ttypes.GetLatestCommittedCompactionInfoResponse:
         """Find the newest finished compaction of each partition."""
         found = self._compaction.get_latest_committed_compaction_info(
@@ -93,7 +93,7 @@ class CompactionHandlers:
         return ttypes.GetLatestCommittedCompactionInfoResponse(
             compactions=[self._finished(one) for one in found])
 
-    def abort_Compactions(  # noqa: N802
+    def abort_Compactions(
             self, call: Call, rqst: ttypes.AbortCompactionRequest) -> ttypes.AbortCompactResponse:
         """Cancel requests that no worker has claimed."""
         call.log(compaction_ids=rqst.compactionIds)

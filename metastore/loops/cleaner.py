@@ -1,0 +1,232 @@
+"""The Cleaner: remove what no reader can still need, and what aborted transactions left.
+
+Rule: files first, then a look whether they are gone, then the database. Every step may be repeated: a crash between
+them leaves a request that is ready for cleaning, and the next round finishes it. An empty listing of a directory that
+is not there is an error, not "nothing to remove": a file system that is not mounted must not make us forget aborts.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from enum import StrEnum
+from threading import Event
+from typing import NamedTuple
+
+import structlog
+
+from metastore.acid.snapshots import ValidTxnList, ValidWriteIdList
+from metastore.acid.state import AcidState, Listed, NotEnoughHistoryError, acid_state
+from metastore.compaction.cleaner_service import AbortCleaning, CleanerService, Cleaning
+from metastore.compaction.rules.cleaning import (
+    Verdict,
+    acid_directories,
+    cleaning_write_ids,
+    mixed_write_ids,
+    top_directories,
+)
+from metastore.compaction.rules.requests import NO_CLEANUP, Compaction, CompactionState, Entity, is_switched_on
+from metastore.compaction.store.entities import Described
+from metastore.errors import MetastoreError, UnavailableError
+from metastore.files import FileEntry, Files
+
+LOCATION = "location"
+_NO_CLEANUP_TEXT = "NO_CLEANUP is set: nothing was removed"
+_log = structlog.get_logger("metastore.cleaner")
+
+
+class CleanOutcome(StrEnum):
+    """What became of a request, or of an entity's aborted writes."""
+
+    CLEANED = "cleaned"
+    WAITING = "waiting"
+    REFUSED = "refused"
+    FAILED = "failed"
+    GONE = "nothing to clean any more"
+
+
+class Cleaned(NamedTuple):
+    """One line of the report. ``id`` None: a clean-up of aborted writes."""
+
+    id: int | None
+    entity: Entity
+    outcome: CleanOutcome
+    reason: str = ""
+    removed: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Cleaner:
+    """One round over everything that is ready for cleaning, then over what aborted transactions left."""
+
+    compactions: CleanerService
+    files: Files
+    stopping: Event = field(default_factory=Event)
+
+    def tick(self) -> list[Cleaned]:
+        """Clean what may be cleaned; say of the rest what it waits for."""
+        report = []
+        for request, gate in self.compactions.waiting():
+            if self.stopping.is_set():
+                break
+            if gate.verdict is Verdict.WAIT:
+                report.append(Cleaned(request.id, request.entity, CleanOutcome.WAITING, gate.reason))
+            elif gate.verdict is Verdict.FAIL:
+                self.compactions.end(request, CompactionState.FAILED, gate.reason)
+                report.append(Cleaned(request.id, request.entity, CleanOutcome.FAILED, gate.reason))
+            else:
+                report.append(self._one(request))
+        if self.compactions.settings.clean_aborts_using_cleaner and not self.stopping.is_set():
+            report += [self._aborted(one) for one in self.compactions.aborted_entities()]
+        for one in report:
+            say = _log.debug if one.outcome is CleanOutcome.WAITING else _log.info
+            say("compaction.cleaning", compaction_id=one.id, entity=str(one.entity), outcome=one.outcome.value,
+                reason=one.reason, removed=len(one.removed))
+        return report
+
+    def _one(self, request: Compaction) -> Cleaned:
+        try:
+            cleaning = self.compactions.start(request)
+            if cleaning is None:
+                return Cleaned(request.id, request.entity, CleanOutcome.GONE, "somebody else took it")
+            return self._clean(cleaning)
+        except UnavailableError:
+            raise
+        except (MetastoreError, OSError) as error:
+            message = f"{type(error).__name__}: {error}"
+            final = self.compactions.fail_attempt(request, message)
+            _log.warning("compaction.cleaning_failed", compaction_id=request.id, error=message, given_up=final)
+            return Cleaned(request.id, request.entity, CleanOutcome.FAILED, message)
+
+    def _clean(self, cleaning: Cleaning) -> Cleaned:
+        request, table = cleaning.request, cleaning.table
+        if table is not None and _keeps_everything(table):
+            self.compactions.end(request, CompactionState.REFUSED, _NO_CLEANUP_TEXT)
+            return Cleaned(request.id, request.entity, CleanOutcome.REFUSED, _NO_CLEANUP_TEXT)
+        exists = table is not None and table.partition_exists
+        dropped = request.properties.get(LOCATION)
+        if table is None or not exists:
+            if dropped is not None:
+                return self._clean_dropped(cleaning, dropped)
+            self.compactions.end(request, CompactionState.SUCCEEDED, None)
+            return Cleaned(request.id, request.entity, CleanOutcome.GONE, "the table or partition was dropped")
+        if table.lacks_partition:
+            removed, left = self._remove_aborted(table, cleaning.write_ids, cleaning.txns)
+            keep = self._mixed(table, cleaning.write_ids)
+        else:
+            removed, left, keep = self._remove_obsolete(table.location.rstrip("/"), cleaning)
+        if left:
+            reason = f"still there: {', '.join(left)}"
+            self.compactions.leave(request, reason)
+            return Cleaned(request.id, request.entity, CleanOutcome.WAITING, reason, tuple(removed))
+        if not self.compactions.clean(cleaning, keep):
+            return Cleaned(request.id, request.entity, CleanOutcome.GONE, "somebody else finished it", tuple(removed))
+        return Cleaned(request.id, request.entity, CleanOutcome.CLEANED, removed=tuple(removed))
+
+    def _clean_dropped(self, cleaning: Cleaning, location: str) -> Cleaned:
+        """A soft drop: the whole location goes, unless something else lives there by now."""
+        request = cleaning.request
+        user = self.compactions.user_of_location(location)
+        if user is not None:
+            reason = f"{location} is used by {user}: nothing was removed"
+            self.compactions.end(request, CompactionState.REFUSED, reason)
+            return Cleaned(request.id, request.entity, CleanOutcome.REFUSED, reason)
+        self.files.delete(location)
+        self.compactions.clean(cleaning, ())
+        return Cleaned(request.id, request.entity, CleanOutcome.CLEANED, removed=(location,))
+
+    def _remove_obsolete(self, location: str, cleaning: Cleaning) -> tuple[list[str], list[str], set[int]]:
+        """What a compacted directory no longer needs: (removed, still there, aborted write ids to remember)."""
+        mark = cleaning_write_ids(cleaning.write_ids, cleaning.request.highest_write_id)
+
+        def doomed(listing: Iterable[FileEntry]) -> list[str]:
+            entries = list(listing)
+            covered = self._state(location, entries, mark, cleaning.txns)
+            now = self._state(location, entries, cleaning.write_ids, cleaning.txns)
+            return list(dict.fromkeys([*covered.obsolete, *covered.aborted, *now.aborted]))
+
+        removed = self._delete(location, doomed(self._listing(location)))
+        after = self.files.listing(location)
+        return removed, doomed(after), mixed_write_ids(top_directories(after), cleaning.write_ids)
+
+    def _aborted(self, cleaning: AbortCleaning) -> Cleaned:
+        entity, table = cleaning.entity, cleaning.table
+        try:
+            if table is not None and _keeps_everything(table):
+                return Cleaned(None, entity, CleanOutcome.REFUSED, _NO_CLEANUP_TEXT)
+            if table is None or not table.partition_exists:
+                self.compactions.forget_aborted(cleaning, ())
+                return Cleaned(None, entity, CleanOutcome.GONE, "the table or partition was dropped")
+            removed, left = self._remove_aborted(table, cleaning.write_ids, cleaning.txns)
+            if not left:
+                self.compactions.forget_aborted(cleaning, self._mixed(table, cleaning.write_ids))
+                return Cleaned(None, entity, CleanOutcome.CLEANED, removed=tuple(removed))
+            message = f"still there: {', '.join(left)}"
+        except UnavailableError:
+            raise
+        except (MetastoreError, OSError) as error:
+            message = f"{type(error).__name__}: {error}"
+        self.compactions.fail_abort_cleaning(cleaning, message)
+        _log.warning("compaction.abort_cleaning_failed", entity=str(entity), error=message)
+        return Cleaned(None, entity, CleanOutcome.FAILED, message)
+
+    def _remove_aborted(self, table: Described, write_ids: ValidWriteIdList,
+                        txns: ValidTxnList) -> tuple[list[str], list[str]]:
+        """What only aborted transactions wrote, never obsolete directories (HIVE-25502): (removed, still there)."""
+        removed: list[str] = []
+        left: list[str] = []
+        for location in self._locations(table):
+            removed += self._delete(location, self._aborted_below(location, self._listing(location), write_ids, txns))
+            left += self._aborted_below(location, self.files.listing(location), write_ids, txns)
+        return removed, left
+
+    def _aborted_below(self, location: str, listing: Iterable[FileEntry], write_ids: ValidWriteIdList,
+                       txns: ValidTxnList) -> list[str]:
+        found = []
+        for prefix, entries in acid_directories(listing).items():
+            below = f"{prefix}/" if prefix else ""
+            state = self._state(f"{location}/{below}".rstrip("/"), entries, write_ids, txns)
+            found += [f"{below}{path}" for path in state.aborted]
+        return found
+
+    def _mixed(self, table: Described, write_ids: ValidWriteIdList) -> set[int]:
+        return {write_id for location in self._locations(table)
+                for prefix, entries in acid_directories(self.files.listing(location)).items()
+                for write_id in mixed_write_ids(top_directories(entries), write_ids)}
+
+    def _locations(self, table: Described) -> list[str]:
+        """The directory trees of an entity; of a partitioned table also partitions that lie elsewhere."""
+        root = table.location.rstrip("/")
+        if not table.lacks_partition:
+            return [root]
+        elsewhere = [location.rstrip("/") for _, location in self.compactions.partitions(table.entity)
+                     if not location.startswith(f"{root}/")]
+        return [root, *dict.fromkeys(elsewhere)]
+
+    def _listing(self, location: str) -> list[FileEntry]:
+        listing = self.files.listing(location)
+        if not listing and not self.files.exists(location) and not location.startswith(("s3", "gs:", "abfs", "wasb")):
+            raise FileNotFoundError(f"{location} does not exist: is its file system there?")
+        return listing
+
+    def _delete(self, location: str, paths: Iterable[str]) -> list[str]:
+        """Remove what can be removed; the first failure is raised at the end, so that the rest goes all the same."""
+        removed, failure = [], None
+        for path in paths:
+            try:
+                self.files.delete(f"{location}/{path}")
+                removed.append(path)
+            except OSError as error:
+                failure = failure or error
+        if failure is not None:
+            raise failure
+        return removed
+
+    def _state(self, location: str, listing: Iterable[Listed], write_ids: ValidWriteIdList,
+               txns: ValidTxnList) -> AcidState:
+        try:
+            return acid_state(listing, write_ids, txns, lambda path: self.files.read(f"{location}/{path}"))
+        except NotEnoughHistoryError:  # no base that these lists may use: nothing is covered
+            return AcidState()
+
+
+def _keeps_everything(table: Described) -> bool:
+    return is_switched_on(table.parameters, NO_CLEANUP) or is_switched_on(table.partition_parameters, NO_CLEANUP)

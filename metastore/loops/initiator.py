@@ -1,0 +1,131 @@
+"""The Initiator: look at what was written since the last round and queue what is due.
+
+Rule: one candidate's failure never stops the others; it becomes a "did not initiate" row with the message. Whatever
+was passed over for a reason that may go away without a new write is looked at again in the next round.
+"""
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from threading import Event
+from typing import NamedTuple
+
+import structlog
+
+from metastore.acid.state import acid_state
+from metastore.compaction.initiator_service import Candidate, InitiatorService, Inputs, Revoked
+from metastore.compaction.rules.due import Due, Limits, Thresholds, due, due_for_aborts, ineligible, measure
+from metastore.compaction.rules.requests import CompactionType, Entity, is_active_duplicate
+from metastore.compaction.store.entities import Described
+from metastore.compaction.store.queue import NewRequest
+from metastore.errors import MetastoreError, UnavailableError
+from metastore.files import Files
+
+POOL = "hive.compactor.worker.pool"
+_log = structlog.get_logger("metastore.initiator")
+
+
+class Finding(NamedTuple):
+    """What became of one candidate. ``id``: the queued request; ``again``: look at it in the next round too."""
+
+    entity: Entity
+    type: CompactionType | None
+    reason: str
+    id: int | None = None
+    again: bool = False
+
+
+class InitiatorReport(NamedTuple):
+    """What a round did."""
+
+    findings: list[Finding]
+    revoked: list[Revoked]
+
+    @property
+    def queued(self) -> list[Finding]:
+        """What was queued."""
+        return [one for one in self.findings if one.id is not None]
+
+
+@dataclass
+class Initiator:
+    """The loop's state is only a saving: a new Initiator looks at everything that was ever written and not cleaned."""
+
+    compactions: InitiatorService
+    files: Files
+    initiator_id: str
+    version: str
+    stopping: Event = field(default_factory=Event)
+    _since: datetime | None = None
+    _again: set[Entity] = field(default_factory=set)
+
+    def tick(self) -> InitiatorReport:
+        """Take back dead claims and queue what is due."""
+        revoked = self.compactions.revoke_dead_claims()
+        for claim, reason in revoked:
+            _log.warning("compaction.claim_revoked", compaction_id=claim.id, worker_id=claim.worker_id, reason=reason)
+        candidates = self.compactions.candidates(self._since, self._again)
+        findings: list[Finding] = []
+        for candidate in candidates.found:
+            if self.stopping.is_set():
+                return InitiatorReport(findings, revoked)  # the next round starts where this one did
+            findings.append(self._looked_at(candidate))
+        self._since = candidates.as_of
+        self._again = {one.entity for one in findings if one.again}
+        for one in findings:
+            event = "compaction.queued" if one.id is not None else "compaction.not_due"
+            (_log.info if one.id is not None else _log.debug)(
+                event, entity=str(one.entity), compaction_id=one.id, type=one.type, reason=one.reason)
+        return InitiatorReport(findings, revoked)
+
+    def _looked_at(self, candidate: Candidate) -> Finding:
+        try:
+            return self._examine(candidate)
+        except UnavailableError:
+            raise
+        except (MetastoreError, OSError, ValueError) as error:
+            reason = f"{type(error).__name__}: {error}"
+            _log.warning("compaction.did_not_initiate", entity=str(candidate.entity), error=reason)
+            self.compactions.note_not_initiated(candidate.entity, self.initiator_id, reason)
+            return Finding(candidate.entity, None, reason)
+
+    def _examine(self, candidate: Candidate) -> Finding:
+        entity, settings = candidate.entity, self.compactions.settings
+        found = self.compactions.inputs(entity)
+        limits = Limits(settings.failed_compacts_threshold, settings.failed_retry_time, settings.compact_insert_only)
+        no = ineligible(entity, found.table, found.queued, found.history, candidate.aborts, limits, found.now)
+        if no is not None or found.table is None:
+            if no is not None and no.recorded:
+                self.compactions.note_not_initiated(entity, self.initiator_id, no.reason)
+            return Finding(entity, None, no.reason if no else "", again=no is not None and no.again)
+        verdict = due_for_aborts(candidate.aborts) or self._due_by_files(found, found.table)
+        if verdict.type is None:
+            return Finding(entity, None, _with_blocker(verdict.reason, found), again=bool(found.write_ids.open))
+        return self._queue(entity, verdict.type, verdict.reason, found, found.table)
+
+    def _due_by_files(self, found: Inputs, table: Described) -> Due:
+        settings = self.compactions.settings
+        defaults = Thresholds(settings.delta_num_threshold, settings.delta_pct_threshold)
+        thresholds = defaults.overridden_by(table.parameters)
+        location = table.location.rstrip("/")
+        state = acid_state(self.files.listing(location), found.write_ids.for_compactor(), found.txns,
+                           lambda path: self.files.read(f"{location}/{path}"))
+        return due(measure(state), thresholds, insert_only=table.is_insert_only)
+
+    def _queue(self, entity: Entity, kind: CompactionType, reason: str, found: Inputs, table: Described) -> Finding:
+        mark = found.write_ids.for_compactor().high_watermark
+        same = next((one for one in found.queued if is_active_duplicate(one, mark)), None)
+        if same is not None:
+            return Finding(entity, None, f"compaction {same.id} is {same.state.display} and nothing was written since")
+        run_as = self.compactions.settings.run_as_user or table.owner
+        pool = table.parameters.get(POOL) or table.database_parameters.get(POOL) or None
+        request_id = self.compactions.enqueue(NewRequest(
+            entity, kind, run_as=run_as, initiator_id=self.initiator_id, initiator_version=self.version, pool=pool))
+        if request_id is None:
+            return Finding(entity, None, "somebody else requested a compaction at the same moment", again=True)
+        return Finding(entity, kind, reason, request_id)
+
+
+def _with_blocker(reason: str, found: Inputs) -> str:
+    if not found.write_ids.open:
+        return reason
+    return f"{reason}; write id {found.write_ids.open[0]} is still open, and nothing from it on can be compacted"

@@ -1,0 +1,258 @@
+"""The Worker: claim a request, decide whether it is worth a job, run the job, commit.
+
+Rule: the Worker writes only under its claim. Every way out either commits (result visible, request ready for cleaning)
+or aborts the compaction's transaction first and removes what the job wrote afterwards: never the other way round.
+"""
+
+from dataclasses import dataclass, field
+from datetime import timedelta
+from enum import StrEnum
+from threading import Event
+from time import perf_counter
+from typing import NamedTuple
+
+import structlog
+
+from metastore.acid.state import AcidState, acid_state
+from metastore.compaction.job import CompactionJobSpec
+from metastore.compaction.rules.cleaning import results_of, top_directories
+from metastore.compaction.rules.due import Action, decide
+from metastore.compaction.rules.requests import Compaction, CompactionType
+from metastore.compaction.store.entities import Described
+from metastore.compaction.worker_service import Started, WorkerService, claim_of
+from metastore.errors import ClaimLostError, MetastoreError, OutcomeUnknownError, TxnAbortedError, UnavailableError
+from metastore.files import Files
+from metastore.locks.rules import LockObject, LockRequest, LockState, LockType, Operation, WantedLock
+from metastore.locks.service import LockService
+from metastore.loops.job import JobRunner
+
+LOCK_RETRY = timedelta(minutes=1)
+_log = structlog.get_logger("metastore.worker")
+
+
+class WorkOutcome(StrEnum):
+    """How a tick ended."""
+
+    IDLE = "idle"
+    UNAVAILABLE = "no Spark here"
+    COMPACTED = "compacted"
+    NOTHING_TO_COMPACT = "nothing to compact"
+    REFUSED = "refused"
+    FAILED = "failed"
+    RELEASED = "released"
+    LOST = "claim lost"
+
+
+class WorkReport(NamedTuple):
+    """What a tick did."""
+
+    outcome: WorkOutcome
+    compaction_id: int | None = None
+    reason: str = ""
+
+    @property
+    def worked(self) -> bool:
+        """Whether there may be more to do at once."""
+        return self.outcome in {WorkOutcome.COMPACTED, WorkOutcome.NOTHING_TO_COMPACT}
+
+
+class _RefusedError(Exception):
+    """The request is not to be carried out."""
+
+
+class _LaterError(Exception):
+    """The request is to be tried again, here or elsewhere."""
+
+
+@dataclass(frozen=True)
+class Worker:
+    """One Worker; several may share the services. ``worker_id`` is unique: ``host-number``."""
+
+    compactions: WorkerService
+    locks: LockService
+    files: Files
+    runner: JobRunner
+    worker_id: str
+    version: str
+    txn_timeout: timedelta
+    pool: str | None = None
+    stopping: Event = field(default_factory=Event)
+
+    def tick(self) -> WorkReport:
+        """Do one request, if there is one."""
+        missing = self.runner.unavailable()
+        if missing is not None:
+            reason = f"Worker {self.worker_id} cannot run it: {missing}"
+            if self.compactions.note_waiting(reason, self.pool):
+                _log.warning("compaction.no_spark", worker_id=self.worker_id, reason=missing)
+            return WorkReport(WorkOutcome.UNAVAILABLE, reason=reason)
+        claimed = self.compactions.claim(self.worker_id, self.version, self.pool)
+        if claimed is None:
+            return WorkReport(WorkOutcome.IDLE)
+        log = _log.bind(compaction_id=claimed.id, entity=str(claimed.entity), type=claimed.type.value,
+                        worker_id=self.worker_id, attempt=claimed.attempt)
+        log.info("compaction.claimed")
+        report = _Work(self, claimed, log).done()
+        log.info("compaction.ended", outcome=report.outcome.value, reason=report.reason)
+        return report
+
+
+class _Work:
+    """One claimed request on its way."""
+
+    def __init__(self, worker: Worker, claimed: Compaction, log: structlog.typing.FilteringBoundLogger) -> None:
+        self._worker = worker
+        self._claimed = claimed
+        self._log = log
+        self._claim = claim_of(claimed)
+        self._started: Started | None = None
+        self._location = ""
+        self._started_at = perf_counter()
+        self._beat_at = perf_counter()
+
+    def done(self) -> WorkReport:
+        """Carry the request out and put every failure in its place."""
+        try:
+            outcome, reason = self._carry_out()
+        except OutcomeUnknownError as error:
+            # Either the commit is there, or the lease runs out and somebody else starts anew: nothing may be removed.
+            outcome, reason = WorkOutcome.LOST, str(error)
+        except _RefusedError as error:
+            outcome, reason = self._undone(WorkOutcome.REFUSED, str(error))
+        except (_LaterError, UnavailableError) as error:
+            outcome, reason = self._undone(WorkOutcome.RELEASED, str(error))
+        except ClaimLostError as error:
+            outcome, reason = self._undone(WorkOutcome.LOST, str(error))
+        except (MetastoreError, OSError, ValueError, RuntimeError) as error:
+            outcome, reason = self._undone(WorkOutcome.FAILED, str(error) or type(error).__name__)
+        return WorkReport(outcome, self._claimed.id, reason)
+
+    def _carry_out(self) -> tuple[WorkOutcome, str]:
+        worker, claimed = self._worker, self._claimed
+        table = self._checked(worker.compactions.describe(claimed.entity))
+        user = claimed.run_as or worker.compactions.settings.run_as_user or table.owner or ""
+        self._started = started = worker.compactions.begin(claimed, user, worker.worker_id.rpartition("-")[0])
+        self._lock(started)
+        if table.lacks_partition:
+            worker.compactions.complete(started)
+            return WorkOutcome.NOTHING_TO_COMPACT, "no partition is named: aborted directories are left to the Cleaner"
+        self._location = table.location.rstrip("/")
+        decision = decide(claimed.type, self._state(started), insert_only=table.is_insert_only)
+        if decision.action is Action.REFUSE:
+            raise _RefusedError(decision.reason)
+        if decision.action is Action.CLEAN_ONLY:
+            worker.compactions.complete(started)
+            return WorkOutcome.NOTHING_TO_COMPACT, decision.reason
+        self._run(table, started)
+        worker.compactions.complete(started)
+        return WorkOutcome.COMPACTED, decision.reason
+
+    def _checked(self, table: Described | None) -> Described:
+        entity, rebalance = self._claimed.entity, self._claimed.type is CompactionType.REBALANCE
+        if table is None:
+            raise _RefusedError(f"Table {entity.table} does not exist (any more)")
+        if not table.partition_exists:
+            raise _RefusedError(f"Partition {entity} does not exist (any more)")
+        if rebalance and table.bucket_columns:
+            raise _RefusedError(f"Table {entity.table} is bucketed: its rows cannot be dealt to other buckets")
+        if table.is_sorted:
+            raise _RefusedError(f"Table {entity.table} is sorted: compaction would lose the order")
+        if not table.is_transactional:
+            raise ValueError(f"Table {entity.table} is not transactional: there is nothing to compact")
+        if table.is_insert_only and not self._worker.compactions.settings.compact_insert_only:
+            raise ValueError("Compaction of insert-only tables is switched off (hive.compactor.compact.insert.only)")
+        if self._claimed.number_of_buckets and not rebalance:
+            self._log.warning("compaction.buckets_ignored", number_of_buckets=self._claimed.number_of_buckets)
+        return table
+
+    def _lock(self, started: Started) -> None:
+        """Keep out whoever would replace the files; nothing waits here."""
+        entity, rebalance = self._claimed.entity, self._claimed.type is CompactionType.REBALANCE
+        wanted = WantedLock(
+            LockType.EXCL_WRITE if rebalance else LockType.SHARED_READ, LockObject(*entity.table, entity.partition),
+            Operation.UPDATE if rebalance else Operation.SELECT, is_transactional=True)
+        [answer] = self._worker.locks.lock([LockRequest(
+            (wanted,), started.txn_id, "compactor", self._worker.worker_id, f"compaction {self._claimed.id}")])
+        if isinstance(answer, MetastoreError):
+            raise answer
+        if answer.state is not LockState.ACQUIRED:
+            text = f"The {wanted.type.value} lock on {entity} is not free; see SHOW LOCKS"
+            raise ValueError(text) if rebalance else _LaterError(text)
+
+    def _state(self, started: Started) -> AcidState:
+        listing = self._worker.files.listing(self._location)
+        return acid_state(listing, started.write_ids.for_compactor(), started.txns,
+                          lambda path: self._worker.files.read(f"{self._location}/{path}"))
+
+    def _run(self, table: Described, started: Started) -> None:
+        claimed = self._claimed
+        catalog, db, name = claimed.entity.table
+        outcome = self._worker.runner.run(CompactionJobSpec(
+            compaction_id=claimed.id, attempt=claimed.attempt, kind=claimed.type.value, catalog=catalog, database=db,
+            table=name, partition=claimed.entity.partition, location=self._location,
+            write_ids=started.write_ids.format(), txns=started.txns.format(), txn_id=started.txn_id,
+            highest_write_id=started.highest_write_id, properties=_job_properties(table, claimed),
+            number_of_buckets=claimed.number_of_buckets, order_by=claimed.order_by), self._pulse)
+        if not outcome.succeeded:
+            raise RuntimeError(outcome.message)
+        if outcome.result is not None:
+            self._log.info("compaction.job_done", directories=outcome.result.directories,
+                           rows_in=outcome.result.rows_in, rows_out=outcome.result.rows_out)
+            if outcome.result.application_id:
+                self._worker.compactions.note_job(self._claim, outcome.result.application_id)
+        if not self._results():
+            raise RuntimeError(f"The compaction job reported success but left nothing in {self._location}")
+
+    def _pulse(self) -> None:
+        """Keep the claim and the transaction alive; raises when the job must stop."""
+        worker = self._worker
+        if worker.stopping.is_set():
+            raise _LaterError(f"Worker {worker.worker_id} was stopped")
+        if perf_counter() - self._started_at > worker.compactions.settings.worker_timeout.total_seconds():
+            raise RuntimeError(f"The compaction ran longer than {worker.compactions.settings.worker_timeout}")
+        if perf_counter() - self._beat_at < self._beat_every().total_seconds():
+            return
+        try:
+            worker.compactions.heartbeat(self._started_txn())
+        except UnavailableError as error:  # the lease outlives a short absence of the database
+            self._log.warning("compaction.heartbeat_missed", error=str(error))
+        self._beat_at = perf_counter()
+
+    def _beat_every(self) -> timedelta:
+        return min(self._worker.compactions.settings.worker_lease, self._worker.txn_timeout) / 4
+
+    def _started_txn(self) -> Started:
+        if self._started is None:
+            raise TxnAbortedError("The compaction has no transaction yet")
+        return self._started
+
+    def _undone(self, outcome: WorkOutcome, reason: str) -> tuple[WorkOutcome, str]:
+        """End the request and its transaction; then, if the transaction is aborted for certain, remove its files."""
+        try:
+            if self._ended(outcome, reason) and self._location:
+                for name in self._results():
+                    self._worker.files.delete(f"{self._location}/{name}")
+        except MetastoreError as error:  # the lease runs out, and the claim is taken back with its transaction
+            self._log.warning("compaction.end_not_recorded", error=str(error))
+        except OSError as error:  # no reader sees them; the Cleaner removes them with other aborted directories
+            self._log.warning("compaction.results_left", error=str(error))
+        return outcome, reason
+
+    def _ended(self, outcome: WorkOutcome, reason: str) -> bool:
+        """Record the end; whether the transaction is aborted for certain."""
+        compactions, started = self._worker.compactions, self._started
+        if outcome is WorkOutcome.REFUSED:
+            return compactions.refuse(self._claim, reason, started)
+        if outcome is WorkOutcome.RELEASED:
+            return compactions.release(self._claimed, reason, LOCK_RETRY, started)
+        return compactions.fail(self._claim, reason, started)
+
+    def _results(self) -> list[str]:
+        listing = self._worker.files.listing(self._location)
+        return results_of(top_directories(listing), self._started_txn().txn_id)
+
+
+def _job_properties(table: Described, claimed: Compaction) -> dict[str, str]:
+    """``compactor.`` and ``orc.`` properties of the table, then the request's, which win."""
+    own = {key: value for key, value in table.parameters.items() if key.startswith(("compactor.", "orc."))}
+    return {**own, **claimed.properties}
