@@ -121,13 +121,12 @@ class InitiatorService:
             return revoked
 
     def purge_history(self) -> int:
-        """Forget what is beyond the retention, and all but the newest trace of each table's writes."""
+        """Forget what is beyond the retention; how many rows went."""
         settings = self.settings
         retention = Retention(
             settings.history_succeeded, max(settings.history_failed, settings.failed_compacts_threshold),
             settings.history_refused, settings.history_did_not_initiate, settings.history_timeout)
         with self.db.begin(durable=False) as pg:
-            components.delete_duplicates(pg)
             by_entity: dict[Entity, list[Compaction]] = {}
             for one in queue.select_history(pg):
                 by_entity.setdefault(one.entity, []).append(one)

@@ -11,8 +11,6 @@ from enum import StrEnum
 from threading import Event
 from typing import NamedTuple
 
-import structlog
-
 from metastore.acid.snapshots import ValidTxnList, ValidWriteIdList
 from metastore.acid.state import AcidState, Listed, NotEnoughHistoryError, acid_state
 from metastore.compaction.cleaner_service import AbortCleaning, CleanerService, Cleaning
@@ -27,10 +25,11 @@ from metastore.compaction.rules.requests import NO_CLEANUP, Compaction, Compacti
 from metastore.compaction.store.entities import Described
 from metastore.errors import MetastoreError, UnavailableError
 from metastore.files import FileEntry, Files
+from metastore.telemetry.logs import get_logger
 
 LOCATION = "location"
 _NO_CLEANUP_TEXT = "NO_CLEANUP is set: nothing was removed"
-_log = structlog.get_logger("metastore.cleaner")
+_log = get_logger(__name__)
 
 
 class CleanOutcome(StrEnum):

@@ -9,8 +9,6 @@ from datetime import datetime
 from threading import Event
 from typing import NamedTuple
 
-import structlog
-
 from metastore.acid.state import acid_state
 from metastore.compaction.initiator_service import Candidate, InitiatorService, Inputs, Revoked
 from metastore.compaction.rules.due import Due, Limits, Thresholds, due, due_for_aborts, ineligible, measure
@@ -19,9 +17,10 @@ from metastore.compaction.store.entities import Described
 from metastore.compaction.store.queue import NewRequest
 from metastore.errors import MetastoreError, UnavailableError
 from metastore.files import Files
+from metastore.telemetry.logs import get_logger
 
 POOL = "hive.compactor.worker.pool"
-_log = structlog.get_logger("metastore.initiator")
+_log = get_logger(__name__)
 
 
 class Finding(NamedTuple):

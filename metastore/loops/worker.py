@@ -9,9 +9,7 @@ from datetime import timedelta
 from enum import StrEnum
 from threading import Event
 from time import perf_counter
-from typing import NamedTuple
-
-import structlog
+from typing import Any, NamedTuple
 
 from metastore.acid.state import AcidState, acid_state
 from metastore.compaction.job import CompactionJobSpec
@@ -25,9 +23,10 @@ from metastore.files import Files
 from metastore.locks.rules import LockObject, LockRequest, LockState, LockType, Operation, WantedLock
 from metastore.locks.service import LockService
 from metastore.loops.job import JobRunner
+from metastore.telemetry.logs import get_logger
 
 LOCK_RETRY = timedelta(minutes=1)
-_log = structlog.get_logger("metastore.worker")
+_log = get_logger(__name__)
 
 
 class WorkOutcome(StrEnum):
@@ -100,7 +99,7 @@ class Worker:
 class _Work:
     """One claimed request on its way."""
 
-    def __init__(self, worker: Worker, claimed: Compaction, log: structlog.typing.FilteringBoundLogger) -> None:
+    def __init__(self, worker: Worker, claimed: Compaction, log: Any) -> None:
         self._worker = worker
         self._claimed = claimed
         self._log = log

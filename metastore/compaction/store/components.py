@@ -146,19 +146,6 @@ def delete_aborted(pg: PgTx, entity: Entity, up_to: int | None, keep: Collection
     return pg.rowcount
 
 
-def delete_duplicates(pg: PgTx) -> int:
-    """Keep only the newest completed component of each entity, separately for inserts and for updates and deletes.
-
-    Compaction needs one row per entity; materialized views need the newest of either kind.
-    """
-    pg.sql('DELETE FROM completed_txn_components AS c USING (SELECT catalog, db, "table", partition, update_delete,'
-           " max(write_id) AS newest FROM completed_txn_components"
-           ' GROUP BY catalog, db, "table", partition, update_delete HAVING count(*) > 1) AS k'
-           ' WHERE (c.catalog, c.db, c."table", c.partition, c.update_delete)'
-           ' = (k.catalog, k.db, k."table", k.partition, k.update_delete) AND c.write_id < k.newest')
-    return pg.rowcount
-
-
 def _behind(after: Entity | None) -> dict[str, str]:
     return _named(after) if after else {"catalog": "", "db": "", "table": "", "partition": ""}
 

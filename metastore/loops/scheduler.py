@@ -1,0 +1,89 @@
+"""When the loops run: intervals, one run of a loop at a time, leadership, stopping.
+
+Rule: a loop is a ``tick()``; only this module waits. Loops that need one runner in the cluster ask the leader lock
+before each tick. That saves duplicate work and is never relied upon: every tick is safe beside another one.
+"""
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from threading import Event, Thread
+from typing import Protocol
+
+from apscheduler.executors.pool import ThreadPoolExecutor
+from apscheduler.schedulers.background import BackgroundScheduler
+
+from metastore.telemetry.logs import get_logger
+
+_JITTER = 0.1
+_log = get_logger(__name__)
+
+
+class Leader(Protocol):
+    """Who runs the cluster's loops."""
+
+    def is_leader(self) -> bool:
+        """Whether this process does, as far as it can tell now; never raises."""
+
+
+@dataclass(frozen=True)
+class Loop:
+    """A tick and how often. ``everywhere``: needs no leader. ``busy``: whether to go on at once after such a report."""
+
+    name: str
+    tick: Callable[[], object]
+    interval: timedelta
+    everywhere: bool = False
+    start_after: timedelta = timedelta(0)
+    busy: Callable[[object], bool] = field(default=lambda _report: False)
+
+
+class Scheduler:
+    """Runs loops until it is stopped."""
+
+    def __init__(self, loops: Sequence[Loop], leader: Leader, stopping: Event) -> None:
+        """``stopping``: the event that ticks look at; ``stop`` sets it."""
+        self._loops = loops
+        self._leader = leader
+        self._stopping = stopping
+        self._scheduler = BackgroundScheduler(
+            executors={"default": ThreadPoolExecutor(max(len(loops), 1))},
+            job_defaults={"max_instances": 1, "coalesce": True, "misfire_grace_time": None}, timezone="UTC")
+
+    def start(self) -> None:
+        """Start every loop, each a little apart from the others."""
+        for loop in self._loops:
+            seconds = max(loop.interval.total_seconds(), 0.1)
+            self._scheduler.add_job(
+                self.run, "interval", [loop], seconds=seconds, jitter=seconds * _JITTER, id=loop.name,
+                next_run_time=_now() + loop.start_after)
+        self._scheduler.start()
+        _log.info("loops.started", loops=[loop.name for loop in self._loops], pid=os.getpid())
+
+    def run(self, loop: Loop) -> None:
+        """Run one loop now: while it has more to do, and unless another process leads."""
+        try:
+            while not self._stopping.is_set() and (loop.everywhere or self._leader.is_leader()):
+                if not loop.busy(loop.tick()):
+                    break
+        except Exception:  # noqa: BLE001 - a loop must outlive whatever one tick meets
+            # The loop's next tick starts from what the database says; nothing is lost but time.
+            _log.exception("loop.failed", loop=loop.name)
+
+    def stop(self, patience: timedelta) -> bool:
+        """Let running ticks end, for so long; False when some did not."""
+        self._stopping.set()
+        drain = Thread(target=self._scheduler.shutdown, name="loops-drain", daemon=True)
+        drain.start()
+        drain.join(patience.total_seconds())
+        if drain.is_alive():
+            _log.warning("loops.not_drained", patience_s=patience.total_seconds())
+        return not drain.is_alive()
+
+
+def _now() -> datetime:
+    """APScheduler plans with this machine's clock; nothing that is stored comes from it."""
+    from datetime import UTC
+
+    return datetime.now(UTC)  # noqa: TID251
