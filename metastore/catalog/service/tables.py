@@ -4,10 +4,11 @@ Every old and new dialect of a call ends here. Source: catalog.md §4.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from metastore.catalog.model import Database, Table
 from metastore.catalog.rules import locations, tables, transactional
+from metastore.catalog.rules.statistics import marked_inaccurate
 from metastore.catalog.service.directories import Directories
 from metastore.catalog.service.moves import DirectoryMoves
 from metastore.catalog.store import acid_history, statistics
@@ -166,6 +167,7 @@ class TableService:
         changed = tables.changed_columns(old, altered)
         if changed:
             statistics.delete_column_statistics(pg, old, changed, partitions=cascade)
+            altered = replace(altered, parameters=marked_inaccurate(altered.parameters, changed))
         store.update_table(pg, altered)
         if cascade and old.partition_keys:
             store.update_partition_columns(pg, old, altered.sd["cols"])

@@ -1,0 +1,106 @@
+"""Column statistics of tables and partitions. Source: catalog.md §6."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from metastore.catalog.model import ColumnStatistics, Table
+from metastore.catalog.partition_names import canonical
+from metastore.catalog.rules import statistics as rules
+from metastore.catalog.rules.transactional import is_transactional
+from metastore.catalog.store import statistics as store
+from metastore.catalog.store import tables
+from metastore.db.engine import Database as Postgres
+from metastore.db.engine import PgTx
+from metastore.errors import MetaError, NoSuchObjectError
+from metastore.ids import TableName
+
+
+@dataclass(frozen=True)
+class StatisticsService:
+    """The RPCs about column statistics."""
+
+    db: Postgres
+
+    def update(self, name: TableName, statistics: Sequence[ColumnStatistics], *, merge: bool = False) -> None:
+        """Store statistics of a table and its partitions, or join them with what is there (``merge``).
+
+        Serialises on: the table's row. Raises: NoSuchObjectError without table or partition, MetaError for an unknown
+        column of the table.
+        """
+        statistics = [replace(one, partition=canonical(one.partition)) for one in statistics]
+        with self.db.begin() as pg:
+            table = _locked(pg, name)
+            _require_columns(table, statistics)
+            if merge:
+                statistics = _merged(pg, table, statistics)
+            now = int(pg.now.timestamp())
+            store.upsert_statistics(pg, table, [replace(one, last_analyzed=now) for one in statistics])
+            self._mark(pg, table, statistics)
+
+    def get(self, name: TableName, partitions: Sequence[str], columns: Iterable[str], engine: str) -> list[ColumnStatistics]:
+        """What there is for the table (partition "") or partitions. Raises: NoSuchObjectError without the table."""
+        wanted = [column.strip().lower() for column in columns]
+        names = {canonical(partition): partition for partition in partitions}
+        rows = self.db.once(store.SELECT_STATISTICS, (list(names), wanted, engine, *name))
+        if not rows:
+            raise NoSuchObjectError(f"{name} table not found")
+        found = [ColumnStatistics(*row) for row in rows if row[0] is not None]
+        return [replace(one, partition=names[one.partition]) for one in found]
+
+    def aggregate(self, name: TableName, partitions: Sequence[str], columns: Sequence[str],
+                  engine: str) -> tuple[list[ColumnStatistics], int]:
+        """Statistics of several partitions as one, and how many partitions have all of the columns."""
+        wanted = [column.strip().lower() for column in columns]
+        return rules.aggregated(self.get(name, partitions, wanted, engine), wanted)
+
+    def delete(self, name: TableName, partition: str, columns: Sequence[str] | None, engine: str | None) -> None:
+        """Remove statistics; ``columns`` None: of all. Raises: NoSuchObjectError if there are none.
+
+        Serialises on: the table's row.
+        """
+        gone = None if columns is None else [column.strip().lower() for column in columns]
+        with self.db.begin() as pg:
+            table = _locked(pg, name)
+            deleted = store.delete_statistics(pg, table, canonical(partition), gone, engine)
+            if not deleted:
+                what = f"partition {partition} of {name}" if partition else str(name)
+                raise NoSuchObjectError(f"Column statistics of {what} do not exist")
+            for key, parameters in store.lock_parameters(pg, table, [canonical(partition)]).items():
+                store.update_parameters(pg, table, key, rules.marked_inaccurate(parameters, deleted))
+
+    @staticmethod
+    def _mark(pg: PgTx, table: Table, statistics: Sequence[ColumnStatistics]) -> None:
+        """Say in the parameters that these statistics hold; for a transactional table that would need its snapshot."""
+        columns: dict[str, list[str]] = {}
+        for one in statistics:
+            columns.setdefault(one.partition, []).append(one.column)
+        parameters = store.lock_parameters(pg, table, list(columns))
+        missing = [partition for partition in columns if partition not in parameters]
+        if missing:
+            raise NoSuchObjectError(f"Partition {missing[0]} of {table.name} does not exist")
+        if is_transactional(table.parameters):
+            return
+        for partition, names in columns.items():
+            store.update_parameters(pg, table, partition, rules.marked_accurate(parameters[partition], names))
+
+
+def _locked(pg: PgTx, name: TableName) -> Table:
+    table = tables.lock_table(pg, name)
+    if table is None:
+        raise NoSuchObjectError(f"{name} table not found")
+    return table
+
+
+def _require_columns(table: Table, statistics: Iterable[ColumnStatistics]) -> None:
+    known = {column["name"] for column in table.sd["cols"]}
+    for one in statistics:
+        if not one.partition and one.column not in known:
+            raise MetaError(f"Column {one.column} doesn't exist in table {table.name.table} in database {table.name.db}")
+
+
+def _merged(pg: PgTx, table: Table, statistics: Sequence[ColumnStatistics]) -> list[ColumnStatistics]:
+    stored = {(one.partition, one.column, one.engine): one.data for one in store.select_statistics(
+        pg, table, list({one.partition for one in statistics}), list({one.column for one in statistics}))}
+    keys = [(one.partition, one.column, one.engine) for one in statistics]
+    return [replace(one, data=rules.joined(stored[key], one.data)) if key in stored else one
+            for key, one in zip(keys, statistics, strict=True)]

@@ -1,0 +1,144 @@
+"""RPCs about column statistics."""
+
+from typing import Any
+
+from thrift.Thrift import TApplicationException
+
+from metastore.catalog.model import ColumnStatistics
+from metastore.catalog.service.statistics import StatisticsService
+from metastore.errors import InvalidInputError, MetaError
+from metastore.ids import TableName
+from metastore.thrift_gen.hive_metastore import ttypes
+from metastore.thrift_server.call import Call
+from metastore.thrift_server.convert_catalog import statistics_from_thrift, statistics_to_thrift, table_name_of
+
+_HIVE = "hive"
+
+
+class StatisticsHandlers:
+    """Statistics, in the old and the new dialect. Clients before 4.0 name no engine: they are Hive's."""
+
+    def __init__(self, statistics: StatisticsService) -> None:
+        """``statistics``: does the work."""
+        self._statistics = statistics
+
+    # Write
+
+    def update_table_column_statistics(self, _call: Call, statistics: Any) -> bool:
+        """Replace statistics of a table's columns."""
+        return self._update([statistics], None, merge=False)
+
+    def update_partition_column_statistics(self, _call: Call, statistics: Any) -> bool:
+        """Replace statistics of a partition's columns."""
+        return self._update([statistics], None, merge=False)
+
+    def update_table_column_statistics_req(self, _call: Call, request: Any) -> Any:
+        """Replace statistics of a table's columns."""
+        return self._update_one(request)
+
+    def update_partition_column_statistics_req(self, _call: Call, request: Any) -> Any:
+        """Replace statistics of a partition's columns."""
+        return self._update_one(request)
+
+    def set_aggr_stats_for(self, _call: Call, request: Any) -> bool:
+        """Replace or join statistics of a table, or of several partitions."""
+        given = request.colStats or []
+        partitions = [one.statsDesc.partName for one in given if not one.statsDesc.isTblLevel]
+        if len(partitions) < len(given) > 1:
+            raise MetaError("Expecting only 1 ColumnStatistics for table's column stats, but find "
+                            f"{len(given)}")
+        if len(set(partitions)) < len(partitions):
+            raise MetaError("A partition is named twice among the statistics to set")
+        return self._update(given, request.engine, merge=bool(request.needMerge))
+
+    def _update_one(self, request: Any) -> Any:
+        if len(request.colStats) != 1:
+            raise InvalidInputError("Only one stats object expected")
+        if request.needMerge:
+            raise InvalidInputError("Merge is not supported for non-aggregate stats")
+        return ttypes.SetPartitionsStatsResponse(self._update(request.colStats, request.engine, merge=False))
+
+    def _update(self, given: list[Any], engine: str | None, *, merge: bool) -> bool:
+        by_table: dict[TableName, list[ColumnStatistics]] = {}
+        for one in given:
+            description = one.statsDesc
+            if not description.isTblLevel and not description.partName:
+                raise MetaError("Statistics of a partition need its name")
+            name = table_name_of(description.dbName, description.tableName, description.catName)
+            by_table.setdefault(name, []).extend(statistics_from_thrift(one, engine))
+        if len(by_table) > 1:
+            raise MetaError("All statistics of one request must belong to one table")
+        for name, statistics in by_table.items():
+            self._statistics.update(name, statistics, merge=merge)
+        return True
+
+    # Read
+
+    def get_table_column_statistics(self, _call: Call, db: str | None, table: str | None, column: str | None) -> Any:
+        """One column of a table."""
+        return self._one(table_name_of(db, table), "", column)
+
+    def get_partition_column_statistics(self, _call: Call, db: str | None, table: str | None, partition: str | None,
+                                        column: str | None) -> Any:
+        """One column of a partition."""
+        return self._one(table_name_of(db, table), partition or "", column)
+
+    def get_table_statistics_req(self, _call: Call, request: Any) -> Any:
+        """Those of a table's columns that have any."""
+        name = table_name_of(request.dbName, request.tblName, request.catName)
+        found = self._statistics.get(name, [""], request.colNames or [], request.engine or _HIVE)
+        return ttypes.TableStatsResult(statistics_to_thrift(found))
+
+    def get_partitions_statistics_req(self, _call: Call, request: Any) -> Any:
+        """The same of several partitions; one without any is left out."""
+        name = table_name_of(request.dbName, request.tblName, request.catName)
+        by_partition: dict[str, list[ColumnStatistics]] = {}
+        for one in self._statistics.get(name, request.partNames or [], request.colNames or [], request.engine or _HIVE):
+            by_partition.setdefault(one.partition, []).append(one)
+        return ttypes.PartitionsStatsResult(
+            {partition: statistics_to_thrift(found) for partition, found in by_partition.items()})
+
+    def get_aggr_stats_for(self, _call: Call, request: Any) -> Any:
+        """Statistics of several partitions as one."""
+        name = table_name_of(request.dbName, request.tblName, request.catName)
+        if not request.colNames or not request.partNames:
+            return ttypes.AggrStats([], 0)
+        found, complete = self._statistics.aggregate(name, request.partNames, request.colNames, request.engine or _HIVE)
+        return ttypes.AggrStats(statistics_to_thrift(found), complete)
+
+    def _one(self, name: TableName, partition: str, column: str | None) -> Any:
+        found = self._statistics.get(name, [partition], [column or ""], _HIVE)
+        if not found:  # Hive answers with nothing at all, which its clients report so
+            raise TApplicationException(TApplicationException.MISSING_RESULT, "unknown result")
+        return ttypes.ColumnStatistics(
+            ttypes.ColumnStatisticsDesc(not partition, name.db, name.table, partition or None, found[0].last_analyzed,
+                                        name.catalog), statistics_to_thrift(found), engine=_HIVE)
+
+    # Delete
+
+    def delete_table_column_statistics(self, _call: Call, db: str | None, table: str | None, column: str | None,
+                                       engine: str | None) -> bool:
+        """Remove those of one column, or of all."""
+        self._statistics.delete(_input(db, table), "", None if column is None else [column], engine or _HIVE)
+        return True
+
+    def delete_partition_column_statistics(self, _call: Call, db: str | None, table: str | None, partition: str | None,
+                                           column: str | None, engine: str | None) -> bool:
+        """Remove those of one column of a partition, or of all."""
+        if not partition:
+            raise InvalidInputError("The name of the partition is missing")
+        self._statistics.delete(_input(db, table), partition, None if column is None else [column], engine or _HIVE)
+        return True
+
+    def delete_column_statistics_req(self, _call: Call, request: Any) -> bool:
+        """Remove those of several columns of the table, or of several partitions."""
+        name = table_name_of(request.db_name, request.tbl_name, request.cat_name)
+        for partition in [""] if request.tableLevel or not request.part_names else request.part_names:
+            self._statistics.delete(name, partition, request.col_names, request.engine or _HIVE)
+        return True
+
+
+def _input(db: str | None, table: str | None) -> TableName:
+    if table is None:
+        raise InvalidInputError("The name of the table is missing")
+    return table_name_of(db, table)
