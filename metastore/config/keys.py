@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
+from urllib.parse import quote
 
 from metastore.config import values
 from metastore.config.values import Kind, choice, duration, integer
@@ -260,6 +261,16 @@ class DatabaseSettings:
     statement_timeout: timedelta = key(
         _S, "metastore.database.statement.timeout", "60s", "Longest run of one statement.")
     lock_timeout: timedelta = key(_S, "metastore.database.lock.timeout", "20s", "Longest wait for a row or advisory lock.")
+
+    @property
+    def full_url(self) -> str:
+        """The URL with the user and the password of their own keys, where it has none."""
+        scheme, _, rest = self.url.partition("://")
+        authority, slash, path = rest.partition("/")
+        if "@" in authority or not self.user:
+            return self.url
+        password = f":{quote(self.password, safe='')}" if self.password else ""
+        return f"{scheme}://{quote(self.user, safe='')}{password}@{authority}{slash}{path}"
 
 
 @dataclass(frozen=True)

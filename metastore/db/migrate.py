@@ -8,10 +8,11 @@ cannot trust. A server that finds the schema current pays one query and never lo
 from pathlib import Path
 from typing import NamedTuple
 
-import sqlalchemy
-from sqlalchemy.exc import DBAPIError, OperationalError
+import psycopg2
+from psycopg2.extensions import connection
 
 import metastore
+from metastore.db.pool import first_line
 from metastore.errors import MetastoreError, UnavailableError
 
 ALEMBIC_ALONE = "Run `metastore db upgrade` instead: it takes the lock that keeps two upgrades apart."
@@ -46,18 +47,12 @@ def release_version() -> str:
 
 
 def versions(url: str) -> Versions:
-    """Compare the database's schema with this release's.
-
-    Raises: UnavailableError.
-    """
-    engine = _engine(url)
+    """Compare the database's schema with this release's. Raises: UnavailableError."""
+    session = _connect(url)
     try:
-        with engine.connect() as connection:
-            return Versions(_database_version(connection), release_version())
-    except DBAPIError as error:
-        raise UnavailableError(f"The database does not answer: {_first_line(error)}") from error
+        return Versions(_database_version(session), release_version())
     finally:
-        engine.dispose()
+        session.close()
 
 
 def upgrade(url: str) -> Versions:
@@ -65,30 +60,25 @@ def upgrade(url: str) -> Versions:
 
     Serialises on: an advisory lock of the database. Raises: SchemaTooNewError, UnavailableError.
     """
-    engine = _engine(url)
+    session = _connect(url)
     try:
-        with engine.connect() as connection:
-            found = _checked(connection)
-            if found.database == found.release:
-                return found
-            connection.exec_driver_sql(f"SET statement_timeout = '{_WAIT_FOR_OTHERS}'")
-            connection.exec_driver_sql(f"SELECT pg_advisory_lock({_LOCK})")
-            found = _checked(connection)
-            connection.exec_driver_sql(
-                f"SET lock_timeout = '{_WAIT_FOR_A_TABLE}'; SET statement_timeout = '{_ONE_STATEMENT}'")
-            connection.commit()
-            _run_alembic(connection)
+        found = _checked(session)
+        if found.database == found.release:
             return found
-    except DBAPIError as error:
-        if isinstance(error, OperationalError):
-            raise UnavailableError(f"The schema could not be brought up to date: {_first_line(error)}") from error
-        raise
+        with session.cursor() as cursor:
+            cursor.execute(f"SET statement_timeout = '{_WAIT_FOR_OTHERS}'; SET lock_timeout = 0")
+            cursor.execute("SELECT pg_advisory_lock(%s)", [_LOCK])
+        found = _checked(session)
+        _run_alembic(url)
+        return found
+    except psycopg2.OperationalError as error:
+        raise UnavailableError(f"The schema could not be brought up to date: {first_line(error)}") from error
     finally:
-        engine.dispose()   # the session's end releases the advisory lock
+        session.close()   # the session's end releases the advisory lock
 
 
-def _checked(connection: sqlalchemy.Connection) -> Versions:
-    found = Versions(_database_version(connection), release_version())
+def _checked(session: connection) -> Versions:
+    found = Versions(_database_version(session), release_version())
     if found.database > found.release:
         raise SchemaTooNewError(
             f"The database has schema version {found.database}, made by a newer release of the metastore; this release "
@@ -96,28 +86,40 @@ def _checked(connection: sqlalchemy.Connection) -> Versions:
     return found
 
 
-def _database_version(connection: sqlalchemy.Connection) -> str:
-    known = connection.exec_driver_sql("SELECT to_regclass('alembic_version') IS NOT NULL").scalar()
-    version = connection.exec_driver_sql("SELECT max(version_num) FROM alembic_version").scalar() if known else None
-    connection.commit()
-    return str(version or "")
+def _database_version(session: connection) -> str:
+    with session.cursor() as cursor:
+        cursor.execute("SELECT to_regclass('alembic_version') IS NOT NULL")
+        if not cursor.fetchall()[0][0]:
+            return ""
+        cursor.execute("SELECT max(version_num) FROM alembic_version")
+        return str(cursor.fetchall()[0][0] or "")
 
 
-def _run_alembic(connection: sqlalchemy.Connection) -> None:
+def _run_alembic(url: str) -> None:
+    """Migrate on a second session: what a migration leaves behind in its session does not touch the lock's."""
     import alembic.command
     import alembic.config
+    import sqlalchemy
 
     config = alembic.config.Config()
     config.set_main_option("script_location", str(directory()).replace("%", "%%"))
-    config.attributes["connection"] = connection
-    alembic.command.upgrade(config, "head")
+    engine = sqlalchemy.create_engine("postgresql+psycopg2://", creator=lambda: _connect(url, autocommit=False),
+                                      poolclass=sqlalchemy.NullPool)
+    try:
+        with engine.connect() as config.attributes["connection"]:
+            alembic.command.upgrade(config, "head")
+    except sqlalchemy.exc.OperationalError as error:
+        raise (error.orig or error) from error
+    finally:
+        engine.dispose()
 
 
-def _engine(url: str) -> sqlalchemy.Engine:
-    return sqlalchemy.create_engine(
-        sqlalchemy.make_url(url).set(drivername="postgresql+psycopg2"), poolclass=sqlalchemy.NullPool,
-        connect_args={"connect_timeout": 10, "application_name": "metastore migrate"})
-
-
-def _first_line(error: DBAPIError) -> str:
-    return str(error.orig).strip().split("\n", 1)[0]
+def _connect(url: str, *, autocommit: bool = True) -> connection:
+    try:
+        session = psycopg2.connect(
+            url, connect_timeout=10, application_name="metastore migrate",
+            options=f"-c lock_timeout={_WAIT_FOR_A_TABLE} -c statement_timeout={_ONE_STATEMENT}")
+    except psycopg2.OperationalError as error:
+        raise UnavailableError(f"The database does not answer: {first_line(error)}") from error
+    session.autocommit = autocommit
+    return session

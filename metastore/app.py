@@ -1,0 +1,198 @@
+"""The composition root: settings in, a running process out. The only place where parts meet.
+
+Rule: parts start in the order in which they need each other, the HTTP port first, so that probes always get an answer;
+they stop in reverse order, and stopping one that never started is nothing.
+"""
+
+import dataclasses
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+from datetime import timedelta
+from importlib.metadata import version
+from pathlib import Path
+
+from metastore.catalog.service.databases import DatabaseService
+from metastore.catalog.service.directories import Directories
+from metastore.catalog.service.functions import FunctionService
+from metastore.catalog.service.moves import DirectoryMoves
+from metastore.catalog.service.partition_reads import PartitionReads
+from metastore.catalog.service.partitions import PartitionService
+from metastore.catalog.service.statistics import StatisticsService
+from metastore.catalog.service.table_reads import TableReads
+from metastore.catalog.service.tables import TableService
+from metastore.compaction.service import CompactionService
+from metastore.config import Settings
+from metastore.db import migrate
+from metastore.db.embedded import EmbeddedPostgres
+from metastore.db.engine import Database
+from metastore.errors import InvalidInputError, MetastoreError
+from metastore.files import Files
+from metastore.locks.service import LockService
+from metastore.telemetry.calls import CallStats
+from metastore.telemetry.logs import get_logger
+from metastore.telemetry.metrics import Metrics
+from metastore.thrift_server.handler import Handler, handlers_of
+from metastore.thrift_server.handlers.catalogs import CatalogHandlers
+from metastore.thrift_server.handlers.compaction import CompactionHandlers
+from metastore.thrift_server.handlers.databases import DatabaseHandlers
+from metastore.thrift_server.handlers.fb303 import Fb303Handlers
+from metastore.thrift_server.handlers.functions import FunctionHandlers
+from metastore.thrift_server.handlers.locks import LockHandlers
+from metastore.thrift_server.handlers.partition_reads import PartitionReadHandlers
+from metastore.thrift_server.handlers.partitions import PartitionHandlers
+from metastore.thrift_server.handlers.session import SessionHandlers
+from metastore.thrift_server.handlers.statistics import StatisticsHandlers
+from metastore.thrift_server.handlers.table_reads import TableReadHandlers
+from metastore.thrift_server.handlers.tables import TableHandlers
+from metastore.thrift_server.handlers.txns import TxnHandlers
+from metastore.thrift_server.handlers.write_ids import WriteIdHandlers
+from metastore.thrift_server.server import Server
+from metastore.txns.commit_service import CommitService
+from metastore.txns.service import TxnService
+from metastore.web.health import Health, Part
+from metastore.web.server import WebServer
+from metastore.write_ids.service import WriteIdService
+
+VERSION = version("transaction-metastore")
+
+log = get_logger(__name__)
+
+
+class App:
+    """One metastore process."""
+
+    def __init__(self, settings: Settings, *, data_dir: Path | None = None, loops: bool = True) -> None:
+        """``data_dir``: where the embedded PostgreSQL and, unless it is set, the warehouse are."""
+        self.settings = _with_warehouse(settings, data_dir)
+        self._data_dir, self._with_loops = data_dir, loops
+        self.health = Health("database", "schema", "thrift", "loops")
+        self.metrics = Metrics(VERSION)
+        self._running = ExitStack()
+        self.thrift_uri = self.http_uri = self.database_url = ""
+
+    def start(self) -> None:
+        """Start every part. Raises: MetastoreError with what is wrong and what to do; nothing is left running then."""
+        with self._running as starting:
+            self._start_web()
+            url = self._start_postgres()
+            self._start_schema(url)
+            self.database = self._start_database(url)
+            self._start_thrift()
+            self._start_loops()
+            self._running = starting.pop_all()
+        log.info("serving", thrift=self.thrift_uri, http=self.http_uri, database=self.database_url,
+                 warehouse=self.settings.catalog.warehouse, version=VERSION)
+
+    def stop(self) -> None:
+        """Finish the calls in flight, then stop everything."""
+        self.health.stopping = True
+        self._running.close()
+
+    def _start_web(self) -> None:
+        server = self.settings.server
+        web = WebServer(server.host, server.http_port, self.health, self.metrics, VERSION)
+        host, port = _bound("HTTP", server.host, server.http_port, web.start)
+        self._running.callback(web.stop)
+        self.http_uri = f"http://{_reachable(host)}:{port}"
+
+    def _start_postgres(self) -> str:
+        """The URL to work with: the given one, or that of an embedded PostgreSQL."""
+        if self.settings.database.url:
+            self.database_url = self.settings.database.full_url
+            return self.database_url
+        if self._data_dir is None:
+            raise InvalidInputError("Neither a database URL nor a data directory is given: there is nowhere to keep anything.")
+        embedded = EmbeddedPostgres(self._data_dir)
+        embedded.start()
+        self._running.callback(embedded.stop)
+        self.database_url = embedded.tcp_url
+        return embedded.url
+
+    def _start_schema(self, url: str) -> None:
+        before = migrate.upgrade(url)
+        if before.database != before.release:
+            log.info("schema_upgraded", before=before.database or "empty", now=before.release)
+        self.health.report("schema", Part(ready=True))
+
+    def _start_database(self, url: str) -> Database:
+        settings = self.settings.database
+        database = Database(
+            url, pool_size=settings.pool_size, pool_timeout_s=settings.pool_timeout.total_seconds(),
+            statement_timeout_ms=_milliseconds(settings.statement_timeout), lock_timeout_ms=_milliseconds(settings.lock_timeout))
+        self._running.callback(database.close)
+        self.metrics.watch_pool(lambda: database.pool.lent, settings.pool_size)
+
+        def look() -> Part:
+            try:
+                database.once("SELECT 1")
+            except MetastoreError as error:
+                return Part(ready=False, reason=str(error))
+            return Part(ready=True)
+
+        self.health.probe("database", look)
+        return database
+
+    def _start_thrift(self) -> None:
+        server_settings = self.settings.server
+        stats = CallStats()
+        server = Server(server_settings, self._handlers(stats), stats)
+        host, port = _bound("Thrift", server_settings.host, server_settings.port, server.start)
+        self._running.callback(server.drain)
+        self.metrics.add(stats)
+        self.thrift_uri = f"thrift://{_reachable(host)}:{port}"
+        self.health.probe("thrift", lambda: Part(server.ready, "" if server.ready else "not accepting connections"))
+
+    def _start_loops(self) -> None:
+        self.health.report("loops", Part(ready=True))
+
+    def _handlers(self, stats: CallStats) -> dict[str, Handler]:
+        db, settings = self.database, self.settings
+        files = Files()
+        directories, moves = Directories(files), DirectoryMoves(db, files)
+        databases = DatabaseService(db, settings.catalog, directories)
+        databases.ensure_default_objects()
+        return handlers_of(
+            Fb303Handlers(stats, int(time.time())),  # noqa: TID251 - when this process started, for people
+            SessionHandlers(settings),
+            CatalogHandlers(databases),
+            DatabaseHandlers(databases),
+            TableHandlers(TableService(db, settings.catalog, directories, moves)),
+            TableReadHandlers(TableReads(db)),
+            PartitionHandlers(PartitionService(db, settings.catalog, directories, moves)),
+            PartitionReadHandlers(PartitionReads(db, settings.catalog)),
+            FunctionHandlers(FunctionService(db)),
+            StatisticsHandlers(StatisticsService(db)),
+            TxnHandlers(TxnService(db, settings.txns), CommitService(db, settings.txns)),
+            WriteIdHandlers(WriteIdService(db)),
+            LockHandlers(LockService(db, settings.txns.timeout)),
+            CompactionHandlers(CompactionService(db, settings.compaction)),
+        )
+
+
+def _with_warehouse(settings: Settings, data_dir: Path | None) -> Settings:
+    if settings.catalog.warehouse:
+        return settings
+    if data_dir is None:
+        raise InvalidInputError("hive.metastore.warehouse.dir is not set, and there is no data directory to put it in.")
+    catalog = dataclasses.replace(settings.catalog, warehouse=(data_dir.resolve() / "warehouse").as_uri())
+    return dataclasses.replace(settings, catalog=catalog)
+
+
+def _bound(name: str, host: str, port: int, start: Callable[[], tuple[str, int]]) -> tuple[str, int]:
+    try:
+        return start()
+    except OSError as error:
+        raise InvalidInputError(f"The {name} port {port} on {host} cannot be used: {error.strerror}. Choose another one, or 0 "
+                                "for a free one.") from error
+
+
+def _reachable(host: str) -> str:
+    """An address that clients on this machine can use."""
+    if host in {"0.0.0.0", "::", ""}:  # noqa: S104 - compared, not bound
+        return "127.0.0.1"
+    return f"[{host}]" if ":" in host else host
+
+
+def _milliseconds(duration: timedelta) -> int:
+    return int(duration.total_seconds() * 1000)

@@ -1,0 +1,121 @@
+"""The HTTP port: /livez, /readyz and /metrics.
+
+Rule: what is asked here must be answered while everything else is starting, stuck or stopping, so it has threads of its
+own and waits for nothing but the database's probe.
+"""
+
+import json
+import socket
+import threading
+from collections.abc import Callable, Mapping
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import NamedTuple
+from urllib.parse import urlsplit
+
+from metastore.telemetry.metrics import Metrics
+from metastore.web.health import Health
+
+_JSON = "application/json; charset=utf-8"
+
+
+class Page(NamedTuple):
+    """An answer."""
+
+    body: bytes
+    content_type: str = _JSON
+    status: HTTPStatus = HTTPStatus.OK
+
+
+Route = Callable[[Mapping[str, str]], Page]
+
+
+class WebServer:
+    """Serves the routes on a port of its own."""
+
+    def __init__(self, host: str, port: int, health: Health, metrics: Metrics, version: str) -> None:
+        self._address = host, port
+        self._health, self._metrics, self._version = health, metrics, version
+        self.routes: dict[str, Route] = {
+            "/": self._index, "/livez": self._livez, "/readyz": self._readyz, "/metrics": self._metrics_page}
+
+    def start(self) -> tuple[str, int]:
+        """Listen; returns the address bound, so port 0 asks for a free one. Raises: OSError."""
+        routes = self.routes
+
+        class Handler(_Handler):
+            pages = routes
+
+        self._server = _Server(self._address, Handler)
+        threading.Thread(target=self._server.serve_forever, name="http", daemon=True).start()
+        host, port = self._server.server_address[:2]
+        return str(host), int(port)
+
+    def stop(self) -> None:
+        """Stop listening."""
+        self._server.shutdown()
+        self._server.server_close()
+
+    def _index(self, _: Mapping[str, str]) -> Page:
+        return Page(_json({"service": "transaction metastore", "version": self._version, "paths": sorted(self.routes)}))
+
+    def _livez(self, _: Mapping[str, str]) -> Page:
+        return Page(_json({"alive": True}))
+
+    def _readyz(self, _: Mapping[str, str]) -> Page:
+        """Ready when every part is; a stopping server is not, so that nobody is sent here any more."""
+        parts = self._health.parts()
+        ready = all(part.ready for part in parts.values()) and not self._health.stopping
+        body = {"ready": ready, "stopping": self._health.stopping, "parts": {
+            name: {"ready": part.ready, **({"reason": part.reason} if part.reason else {})} for name, part in parts.items()}}
+        return Page(_json(body), status=HTTPStatus.OK if ready else HTTPStatus.SERVICE_UNAVAILABLE)
+
+    def _metrics_page(self, headers: Mapping[str, str]) -> Page:
+        content_type, body = self._metrics.text(headers.get("Accept", ""))
+        return Page(body, content_type)
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    block_on_close = False
+
+    def __init__(self, address: tuple[str, int], handler: type[BaseHTTPRequestHandler]) -> None:
+        if ":" in address[0]:
+            self.address_family = socket.AF_INET6
+        super().__init__(address, handler)
+
+    def server_bind(self) -> None:
+        """Bind without looking up our own name, which may take seconds where names cannot be looked up."""
+        self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        self.socket.bind(self.server_address)
+        self.server_address = self.socket.getsockname()
+        self.server_name, self.server_port = str(self.server_address[0]), int(self.server_address[1])
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        """A client that goes away in mid-answer is no news."""
+
+
+class _Handler(BaseHTTPRequestHandler):
+    pages: Mapping[str, Route] = {}
+    protocol_version = "HTTP/1.1"
+    timeout = 10
+
+    def do_GET(self) -> None:  # noqa: N802 - the standard library's name
+        """Answer with the page, or 404."""
+        route = self.pages.get(urlsplit(self.path).path)
+        page = route(dict(self.headers)) if route else Page(_json({"error": "no such path"}), status=HTTPStatus.NOT_FOUND)
+        self.send_response(page.status)
+        self.send_header("Content-Type", page.content_type)
+        self.send_header("Content-Length", str(len(page.body)))
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(page.body)
+
+    do_HEAD = do_GET  # noqa: N815 - the standard library's name
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the standard library's name
+        """Probes come every few seconds: nothing worth a line."""
+
+
+def _json(value: object) -> bytes:
+    return json.dumps(value).encode() + b"\n"
