@@ -8,6 +8,7 @@ columns that it asks ORC for, and seven are not six. Delete events are counted b
 five million of them fit in 34 kB.
 """
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import reduce
@@ -29,6 +30,7 @@ MAX_SCANS = 32
 """Partitions up to which each has a scan of its own, so that Spark can leave out those that a filter excludes."""
 
 _DIRECTORY, _FILE = "__directory", "__file"
+_LOCAL = re.compile("^file:///")  # Hadoop writes file:///x where Spark's metadata column has file:/x
 # The ROW__ID of a row version, as columns of a read with ``row_ids``.
 ROW_ID = ("__write_id", "__bucket", "__row_id")
 _EVENT_IDS = ("originalTransaction", "bucket", "rowId")
@@ -60,7 +62,7 @@ class Directory:
         for path in self.paths(deletes=deletes):
             hadoop_path = path_of(path)
             file_system = hadoop_path.getFileSystem(spark._jsc.hadoopConfiguration())  # noqa: SLF001
-            uri = file_system.makeQualified(hadoop_path).toUri().toString()
+            uri = _LOCAL.sub("file:/", file_system.makeQualified(hadoop_path).toUri().toString())
             name = path.rsplit("/", 1)[-1]
             found += [(uri, file.path.rsplit("/", 1)[-1]) for one in self._directories(deletes=deletes)
                       if one.path == name for file in one.files]
@@ -148,7 +150,10 @@ def _by_file(events: DataFrame, spark: SparkSession, table: AcidTable, placed: S
          *(StructField(name, StringType()) for name in names)]))
     typed = lookup.select(_FILE, _DIRECTORY, *(F.col(name).cast(key.dataType).alias(key.name)
                                                for name, key in zip(names, keys, strict=True)))
-    return events.withColumn(_FILE, F.col("_metadata.file_path")).join(F.broadcast(typed), _FILE).drop(_FILE)
+    joined = events.withColumn(_FILE, F.col("_metadata.file_path")).join(F.broadcast(typed), _FILE, "left")
+    # A file that is not found would lose its rows in silence, were this an inner join.
+    unknown = F.raise_error(F.concat(F.lit("no directory is known for the file "), F.col(_FILE)))
+    return joined.where(F.coalesce(F.col(_DIRECTORY), unknown.cast("int")) >= 0).drop(_FILE)
 
 
 def _event_filter(write_ids: ValidWriteIdList, hidden: Iterable[int], *, deletes: bool) -> Column:
