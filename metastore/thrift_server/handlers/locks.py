@@ -33,7 +33,7 @@ class LockHandlers:
         """``locks``: does the work."""
         self.locks = locks
 
-    @coalesced("locks")
+    @coalesced("lock")
     def lock(self, calls: list[Call]) -> list[Answer]:
         """Queue a request; the answer never waits for the lock."""
         read = [_request(call.args[0]) for call in calls]
@@ -41,13 +41,13 @@ class LockHandlers:
         return [_answer(call, next(answers)) if isinstance(request, LockRequest) else request
                 for call, request in zip(calls, read, strict=True)]
 
-    @coalesced("lock_checks")
+    @coalesced("check_lock")
     def check_lock(self, calls: list[Call]) -> list[Answer]:
         """Whether the request is granted by now."""
         answers = self.locks.check_lock([call.args[0].lockid for call in calls])
         return [_answer(call, answer) for call, answer in zip(calls, answers, strict=True)]
 
-    @coalesced("unlocks")
+    @coalesced("unlock")
     def unlock(self, calls: list[Call]) -> list[Exception | None]:
         """Give a request up."""
         for call in calls:

@@ -86,5 +86,5 @@ def test_silence_for_a_whole_timeout_counts_as_loss():
         heartbeater.start()
 
         assert heartbeater.lost.wait(5)
-        with pytest.raises(LostError, match="no heartbeat got through .*the metastore may have ended it"):
+        with pytest.raises(LostError, match=r"no heartbeat got through .*the metastore may have ended it"):
             heartbeater.check()
