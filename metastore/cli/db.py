@@ -1,0 +1,58 @@
+"""``metastore db``: the schema of the database."""
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import click
+
+from metastore.cli.options import place_options, settings_of, settings_options
+from metastore.cli.output import form_option, show_fields
+from metastore.db import migrate
+from metastore.db.embedded import EmbeddedPostgres
+
+
+@click.group()
+def db() -> None:
+    """The database's schema: which version it has, bring it up to date."""
+
+
+@db.command()
+@place_options
+@settings_options
+@form_option
+def version(data_dir: Path, database_url: str | None, files: tuple[Path, ...], assignments: tuple[str, ...],
+            form: str) -> None:
+    """Compare the database's schema version with this release's; exit code 1 when they differ."""
+    with _url(data_dir, database_url, files, assignments) as url:
+        found = migrate.versions(url)
+    show_fields({"database": found.database or "empty", "release": found.release}, form)
+    sys.exit(0 if found.database == found.release else 1)
+
+
+@db.command()
+@place_options
+@settings_options
+@form_option
+def upgrade(data_dir: Path, database_url: str | None, files: tuple[Path, ...], assignments: tuple[str, ...],
+            form: str) -> None:
+    """Bring the schema to this release's version. Servers do the same when they start."""
+    with _url(data_dir, database_url, files, assignments) as url:
+        before = migrate.upgrade(url)
+    show_fields({"before": before.database or "empty", "now": before.release}, form)
+
+
+@contextmanager
+def _url(data_dir: Path, database_url: str | None, files: tuple[Path, ...], assignments: tuple[str, ...]) -> Iterator[str]:
+    """URL of the database that a server with the same options would use."""
+    settings = settings_of(files, assignments, metastore__database__url=database_url)
+    if settings.database.url:
+        yield settings.database.full_url
+        return
+    embedded = EmbeddedPostgres(data_dir)
+    embedded.start()
+    try:
+        yield embedded.url
+    finally:
+        embedded.stop()

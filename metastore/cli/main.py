@@ -1,0 +1,76 @@
+"""The ``metastore`` command: its nouns, and what its exit codes mean.
+
+Rule: exit codes are 0 done, 1 the answer is "no" or a finding, 2 wrong use or bad input, 3 not reachable; errors are
+sentences on stderr, never stack traces. A command's module is loaded only when the command is used.
+"""
+
+import importlib
+import sys
+
+import click
+
+from metastore.errors import InvalidInputError, MetastoreError, UnavailableError
+
+COMMANDS = {
+    "serve": "metastore.cli.serve:serve",
+    "config": "metastore.cli.config:config",
+    "db": "metastore.cli.db:db",
+}
+_SUMMARIES = {
+    "serve": "Run the metastore.",
+    "config": "Settings: what is in force, and why.",
+    "db": "The database's schema: which version it has, bring it up to date.",
+}
+FAILED, WRONG_USE, NOT_REACHABLE = 1, 2, 3
+
+
+class LazyGroup(click.Group):
+    """A group whose commands are imported when they are used, so that help and start are quick."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """The commands in the order of help."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import a command."""
+        if cmd_name not in COMMANDS:
+            return None
+        module, _, attribute = COMMANDS[cmd_name].partition(":")
+        command: click.Command = getattr(importlib.import_module(module), attribute)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Help without importing anything."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, _SUMMARIES[name]) for name in COMMANDS])
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120})
+@click.version_option(package_name="transaction-metastore", prog_name="metastore")
+def cli() -> None:
+    """A Hive-compatible transaction metastore on PostgreSQL."""
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run the command line and leave with its exit code."""
+    try:
+        cli.main(arguments, prog_name="metastore", standalone_mode=False)
+    except click.exceptions.Exit as leaving:
+        sys.exit(leaving.exit_code)
+    except click.Abort:
+        sys.exit(FAILED)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(WRONG_USE)
+    except MetastoreError as error:
+        click.echo(f"metastore: {error}", err=True)
+        sys.exit(exit_code(error))
+
+
+def exit_code(error: MetastoreError) -> int:
+    """The exit code that tells scripts what kind of error it was."""
+    if isinstance(error, InvalidInputError):
+        return WRONG_USE
+    if isinstance(error, UnavailableError) or type(error).__name__ == "MetastoreUnreachableError":
+        return NOT_REACHABLE
+    return FAILED

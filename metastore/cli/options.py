@@ -1,0 +1,38 @@
+"""Options that say which settings are meant; `serve`, `config` and `db` share them."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from metastore.config import Settings, build, sources
+from metastore.config.settings import Source
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+DEFAULT_DATA_DIR = ".data"
+
+
+def settings_options(command: Command) -> Command:
+    """``--config`` and ``--set``."""
+    command = click.option("--set", "assignments", metavar="KEY=VALUE", multiple=True,
+                           help="A setting; may be repeated. `metastore config show` lists the keys.")(command)
+    return click.option("--config", "files", metavar="FILE", multiple=True, type=click.Path(path_type=Path),
+                        help="Settings in YAML, or a hive-site.xml or metastore-site.xml; may be repeated.")(command)
+
+
+def place_options(command: Command) -> Command:
+    """``--data-dir`` and ``--database-url``."""
+    command = click.option("--database-url", metavar="URL", help="PostgreSQL to use instead of the embedded one.")(command)
+    return click.option("--data-dir", metavar="DIR", type=click.Path(path_type=Path, file_okay=False),
+                        default=DEFAULT_DATA_DIR, show_default=True,
+                        help="Where the embedded PostgreSQL and the warehouse are.")(command)
+
+
+def settings_of(files: tuple[Path, ...], assignments: tuple[str, ...], **options: str | int | None) -> Settings:
+    """The settings in force. ``options``: values of options that stand for keys, by key with ``__`` for each dot."""
+    given = {name.replace("__", "."): str(value) for name, value in options.items() if value is not None}
+    return build([*map(sources.file, files), sources.environment(os.environ), sources.command_line(assignments),
+                  Source("command line", given)])

@@ -1,0 +1,80 @@
+"""``metastore serve``: the process that clients talk to.
+
+Rule: SIGTERM, SIGINT and SIGHUP at any time lead to an orderly end with exit code 0.
+"""
+
+import json
+import os
+import signal
+import threading
+from pathlib import Path
+from types import FrameType
+
+import click
+
+from metastore.cli.options import place_options, settings_of, settings_options
+
+
+@click.command()
+@click.option("--host", metavar="H", help="Address to listen on.")
+@click.option("--port", metavar="N", type=int, help="Thrift port; 0: a free one. Default: 9083.")
+@click.option("--http-port", metavar="N", type=int, help="Port of /metrics, /livez and /readyz; 0: a free one. Default: 9084.")
+@place_options
+@click.option("--warehouse", metavar="URI", help="Directory of managed tables. Default: `warehouse` in the data directory.")
+@settings_options
+@click.option("--processes", metavar="N", type=click.IntRange(min=1), default=1, show_default=True,
+              help="Processes that share the port.")
+@click.option("--no-loops", is_flag=True, help="Run no background loops here: no reaper, Initiator, Worker, Cleaner.")
+@click.option("--ready-file", metavar="FILE", type=click.Path(path_type=Path, dir_okay=False),
+              help="JSON with the addresses, written once everything answers and removed at the end.")
+def serve(host: str | None, port: int | None, http_port: int | None, data_dir: Path, database_url: str | None,
+          warehouse: str | None, files: tuple[Path, ...], assignments: tuple[str, ...], processes: int, no_loops: bool,
+          ready_file: Path | None) -> None:
+    """Run the metastore until it is told to stop (SIGTERM), then finish the calls in flight and exit with 0."""
+    if processes > 1:
+        raise click.UsageError("--processes: more than one process is not supported yet. Start several servers with the "
+                               "same --database-url instead.")
+    stopping = _stop_signals()
+    settings = settings_of(
+        files, assignments, hive__metastore__thrift__bind__host=host, hive__metastore__port=port,
+        metastore__http__port=http_port, metastore__database__url=database_url, hive__metastore__warehouse__dir=warehouse)
+
+    from metastore.telemetry import logs
+
+    logs.configure(settings.log.level, settings.log.format)
+
+    from metastore.app import VERSION, App
+
+    if settings.foreign:
+        logs.get_logger(__name__).info("settings_not_ours", keys=len(settings.foreign), names=sorted(settings.foreign)[:20])
+    app = App(settings, data_dir=data_dir, loops=not no_loops)
+    app.start()
+    try:
+        if ready_file:
+            _write(ready_file, {"thrift": app.thrift_uri, "http": app.http_uri, "database_url": app.database_url,
+                                "pid": os.getpid(), "version": VERSION})
+        stopping.wait()
+    finally:
+        if ready_file:
+            ready_file.unlink(missing_ok=True)
+        app.stop()
+
+
+def _stop_signals() -> threading.Event:
+    """An event that the signals set. Signals arrive in the main thread, which waits for it."""
+    stopping = threading.Event()
+
+    def stop(_number: int, _frame: FrameType | None) -> None:
+        stopping.set()
+
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, stop)
+    return stopping
+
+
+def _write(path: Path, content: dict[str, str | int]) -> None:
+    """Whole or not at all, and for our own user only: the database's URL has its password."""
+    fresh = path.with_name(f"{path.name}.{os.getpid()}")
+    fresh.touch(mode=0o600)
+    fresh.write_text(json.dumps(content) + "\n")
+    fresh.replace(path)
