@@ -80,8 +80,8 @@ WITH ended AS (
     WHERE txns.id = a.id AND state = 'open' RETURNING txns.id),
 unmapped AS (DELETE FROM repl_txn_map USING ended WHERE target_txn_id = ended.id RETURNING target_txn_id, policy),
 {RELEASE}
-SELECT t.id, t.state, t.type, (SELECT policy FROM unmapped WHERE target_txn_id = t.id LIMIT 1)
-FROM txns AS t WHERE t.id = ANY(%(ids)s::bigint[])"""
+SELECT t.id, t.state, t.type, m.policy
+FROM txns AS t LEFT JOIN unmapped AS m ON m.target_txn_id = t.id WHERE t.id = ANY(%(ids)s::bigint[])"""
 
 _SNAPSHOT = f"""
 SELECT (SELECT next_txn_id - 1 FROM txn_counter),
