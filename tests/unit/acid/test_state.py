@@ -250,3 +250,11 @@ def test_a_reader_sees_the_same_write_ids_before_and_after_a_minor_compaction(
     written = {int(name.split("_")[1]) for name in names}
     if later is snapshot:
         assert left == {one for one in written if snapshot.is_valid(one)} - covered
+
+
+def test_a_lower_base_that_is_listed_later_is_obsolete() -> None:
+    state = _state("base_10/bucket_00000", "base_5/bucket_00000")
+
+    assert state.base is not None
+    assert state.base.path == "base_10"
+    assert state.obsolete == ("base_5",)
