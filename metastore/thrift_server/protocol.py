@@ -5,14 +5,14 @@ Thrift's accelerated codec; a message that does not arrive whole goes through `m
 """
 
 import struct
-from io import BytesIO
-from typing import Any, NamedTuple, NoReturn, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from thrift.protocol import fastbinary
 from thrift.Thrift import TApplicationException, TMessageType
 
 from metastore.thrift_server.codec import APPLICATION_EXCEPTION, Answer, MethodCodec
 from metastore.thrift_server.scanner import BinaryScanner, CompactScanner, MalformedError, Scanner
+from metastore.thrift_server.source import SKIP, Nothing, Source
 
 LONGEST_NAME = 1024
 
@@ -26,37 +26,6 @@ class Header(NamedTuple):
     """As received, to be sent back as it is."""
     end: int
     """Where the arguments begin."""
-
-
-class ShortError(Exception):
-    """The bytes end before the value does."""
-
-
-class Source:
-    """The bytes of one message in the form in which the accelerated decoder reads a protocol and its transport."""
-
-    __slots__ = ("container_length_limit", "cstringio_buf", "string_length_limit")
-
-    def __init__(self, data: bytes, at: int) -> None:
-        self.cstringio_buf = BytesIO(data)
-        self.cstringio_buf.seek(at)
-        self.string_length_limit = self.container_length_limit = len(data)
-
-    @property
-    def trans(self) -> "Source":
-        """The decoder asks the protocol for its transport."""
-        return self
-
-    def cstringio_refill(self, _partial: bytes, _wanted: int) -> NoReturn:
-        """The decoder wants more bytes than there are."""
-        raise ShortError
-
-
-class Nothing:
-    """Stands for arguments that are skipped."""
-
-
-_SKIP = [Nothing, ()]
 
 
 class WireProtocol(Protocol):
@@ -94,7 +63,7 @@ class _Accelerated:
         """See `WireProtocol`."""
         source = Source(data, at)
         if codec is None:
-            self._decode(Nothing(), source, _SKIP)
+            self._decode(Nothing(), source, SKIP)
             return None, source.cstringio_buf.tell()
         arguments = codec.arguments_class()
         self._decode(arguments, source, codec.arguments)
