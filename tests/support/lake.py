@@ -1,0 +1,179 @@
+"""Tables with real directories in a temporary folder, written through real transactions, and a job without Spark."""
+
+import json
+from dataclasses import replace
+from threading import Event
+
+from metastore.acid.names import BaseName, DeltaName
+from metastore.acid.snapshots import ValidTxnList, ValidWriteIdList
+from metastore.acid.state import acid_state
+from metastore.compaction.cleaner_service import CleanerService
+from metastore.compaction.initiator_service import InitiatorService
+from metastore.compaction.rules.requests import CompactionType, Entity
+from metastore.compaction.service import CompactionService
+from metastore.compaction.store.queue import Filter, NewRequest
+from metastore.compaction.worker_service import WorkerService
+from metastore.config import CompactionSettings
+from metastore.files import Files
+from metastore.locks.rules import LockType
+from metastore.loops.cleaner import Cleaner
+from metastore.loops.initiator import Initiator
+from metastore.loops.job import JobOutcome
+from metastore.loops.worker import Worker
+from metastore.txns.rules import Operation
+from tests.support.transactions import Transactions, named, seconds
+
+ROW = 100  # bytes that a row takes in these files
+
+
+class Lake:
+    """Tables of database ``d`` below a folder."""
+
+    def __init__(self, database, folder, **settings):
+        self.db = database
+        self.folder = folder
+        self.t = Transactions(database)
+        self.settings = replace(CompactionSettings(), **settings)
+        self.files = Files()
+        self.service = CompactionService(database, self.settings)
+        database.once("INSERT INTO catalogs (name, location) VALUES ('hive', %s) ON CONFLICT DO NOTHING", [str(folder)])
+        database.once("INSERT INTO databases (catalog, name, location) VALUES ('hive', 'd', %s)", [str(folder / "d.db")])
+
+    # ------------------------------------------------------------------------------------------- the catalog
+    def table(self, name="t", *, keys=(), sd=None, location=None, **parameters):
+        place = location or (self.folder / "d.db" / name).as_uri()
+        self.db.once(
+            "INSERT INTO tables (catalog, db, name, type, location, sd, partition_keys, parameters, owner)"
+            " VALUES ('hive', 'd', %s, 'MANAGED_TABLE', %s, %s, %s, %s, 'ann')",
+            [name, place, json.dumps(sd or {}), json.dumps([{"name": key, "type": "string"} for key in keys]),
+             json.dumps({"transactional": "true", **parameters})])
+        self.path(name).mkdir(parents=True, exist_ok=True)
+        return f"d.{name}"
+
+    def partition(self, name, table="t", **parameters):
+        self.db.once(
+            'INSERT INTO partitions (table_id, name, "values", location, parameters) SELECT id, %s, %s, %s, %s FROM tables'
+            " WHERE name = %s", [name, [name.split("=")[1]], (self.path(table) / name).as_uri(), json.dumps(parameters),
+                                 table])
+        (self.path(table) / name).mkdir(parents=True, exist_ok=True)
+        return f"d.{table}/{name}"
+
+    def drop(self, name="t"):
+        self.db.once("DELETE FROM tables WHERE name = %s", [name])
+
+    def parameters(self, name="t", **parameters):
+        self.db.once("UPDATE tables SET parameters = parameters || %s::jsonb WHERE name = %s",
+                     [json.dumps(parameters), name])
+
+    # --------------------------------------------------------------------------------------------- the files
+    def path(self, what):
+        """``t``, ``d.t`` or ``d.t/p=1``."""
+        return self.folder / "d.db" / what.removeprefix("d.")
+
+    def put(self, what, *directories, rows=2):
+        for directory in directories:
+            place = self.path(what) / directory
+            place.mkdir(parents=True)
+            (place / "bucket_00000").write_bytes(b"x" * rows * ROW)
+
+    def directories(self, what="d.t"):
+        return sorted(child.name for child in self.path(what).iterdir() if child.is_dir())
+
+    # ------------------------------------------------------------------------------------------------ writes
+    def seed(self, write_id, what="d.t"):
+        """Write ids up to this one were used by transactions long ago; one of them left its trace."""
+        self.t.write_ids.seed_write_id(named(what.partition("/")[0]), write_id)
+        self.db.once(
+            'INSERT INTO completed_txn_components (txn_id, catalog, db, "table", partition, write_id, update_delete, at)'
+            " VALUES (0, 'hive', 'd', %s, %s, %s, false, metastore_now())",
+            [named(what.partition("/")[0]).table, what.partition("/")[2], write_id])
+
+    def begin(self, what="d.t", operation=Operation.INSERT, rows=2):
+        """An open transaction that has written a delta: (transaction, write id)."""
+        txn_id = self.t.open()
+        self.t.lock(txn_id, what, operation, LockType.SHARED_WRITE)
+        write_id = self.t.allocate(what.partition("/")[0], txn_id)[txn_id]
+        self.put(what, str(DeltaName(write_id, write_id, 0)), rows=rows)
+        return txn_id, write_id
+
+    def insert(self, what="d.t", rows=2, times=1):
+        for _ in range(times):
+            txn_id, write_id = self.begin(what, rows=rows)
+            self.t.commit(txn_id)
+        return write_id
+
+    def abort(self, what="d.t", times=1):
+        for _ in range(times):
+            txn_id, write_id = self.begin(what)
+            self.t.abort(txn_id)
+        return write_id
+
+    # ------------------------------------------------------------------------------------------------- loops
+    def initiator(self, name="host-1"):
+        return Initiator(InitiatorService(self.db, self.settings), self.files, name, "test")
+
+    def worker(self, runner=None, name="host-7", pool=None):
+        return Worker(WorkerService(self.db, self.settings), self.t.locks, self.files, runner or FakeRunner(self.files),
+                      name, "test", seconds(300), pool)
+
+    def cleaner(self, files=None):
+        return Cleaner(CleanerService(self.db, self.settings), files or self.files, Event())
+
+    def request(self, kind="major", what="d.t", **more):
+        table, _, partition = what.partition("/")
+        return self.service.compact2(NewRequest(Entity(named(table), partition), CompactionType(kind), **more))
+
+    def compact(self, kind="major", what="d.t"):
+        """Request and work; the request's id."""
+        result = self.request(kind, what)
+        assert result.accepted, result.message
+        report = self.worker().tick()
+        assert report.outcome == "compacted", report
+        return result.id
+
+    def shown(self, **wanted):
+        return self.service.show_compact(Filter(**wanted))
+
+    def one(self, request_id):
+        [found] = self.shown(id=request_id)
+        return found
+
+    def state(self, request_id):
+        return self.one(request_id).state.value
+
+
+class FakeRunner:
+    """Writes what the Spark job would write, from the same specification. ``during``: called in the middle."""
+
+    def __init__(self, files, *, during=None, missing=None, fails=None):
+        self.files, self.during, self.missing, self.fails = files, during, missing, fails
+        self.specs = []
+
+    def unavailable(self):
+        return self.missing
+
+    def run(self, spec, pulse):
+        self.specs.append(spec)
+        state = acid_state(self.files.listing(spec.location), ValidWriteIdList.parse(spec.write_ids).for_compactor(),
+                           ValidTxnList.parse(spec.txns), lambda path: self.files.read(f"{spec.location}/{path}"))
+        names = [BaseName(spec.highest_write_id, spec.txn_id)]
+        if spec.kind == "minor":
+            low = min(delta.name.min_write_id for delta in state.deltas)
+            names = [DeltaName(low, spec.highest_write_id, None, spec.txn_id, is_delete)
+                     for is_delete in (False, True)
+                     if any(delta.is_delete is is_delete for delta in state.deltas)]
+        for name in names:
+            place = self.files_path(spec.location) / str(name)
+            place.mkdir(parents=True)
+            (place / "bucket_00000").write_bytes(b"x" * ROW)
+        if self.during:
+            self.during(spec, pulse)
+        if self.fails:
+            return JobOutcome(succeeded=False, message=self.fails)
+        return JobOutcome(succeeded=True)
+
+    @staticmethod
+    def files_path(location):
+        from metastore.files import local_path
+
+        return local_path(location)
