@@ -1,0 +1,1 @@
+"""A Hive-compatible transaction metastore on PostgreSQL."""

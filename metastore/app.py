@@ -102,7 +102,7 @@ class App:
             self.database_url = self.settings.database.full_url
             return self.database_url
         if self._data_dir is None:
-            raise InvalidInputError("Neither a database URL nor a data directory is given: there is nowhere to keep anything.")
+            raise InvalidInputError("Neither a database URL nor a data directory is given: nothing can be kept.")
         embedded = EmbeddedPostgres(self._data_dir)
         embedded.start()
         self._running.callback(embedded.stop)
@@ -119,7 +119,8 @@ class App:
         settings = self.settings.database
         database = Database(
             url, pool_size=settings.pool_size, pool_timeout_s=settings.pool_timeout.total_seconds(),
-            statement_timeout_ms=_milliseconds(settings.statement_timeout), lock_timeout_ms=_milliseconds(settings.lock_timeout))
+            statement_timeout_ms=_milliseconds(settings.statement_timeout),
+            lock_timeout_ms=_milliseconds(settings.lock_timeout))
         self._running.callback(database.close)
         self.metrics.watch_pool(lambda: database.pool.lent, settings.pool_size)
 
@@ -183,8 +184,8 @@ def _bound(name: str, host: str, port: int, start: Callable[[], tuple[str, int]]
     try:
         return start()
     except OSError as error:
-        raise InvalidInputError(f"The {name} port {port} on {host} cannot be used: {error.strerror}. Choose another one, or 0 "
-                                "for a free one.") from error
+        raise InvalidInputError(f"The {name} port {port} on {host} cannot be used: {error.strerror}. Choose another "
+                                "one, or 0 for a free one.") from error
 
 
 def _reachable(host: str) -> str:

@@ -6,7 +6,7 @@ simply goes on. Nothing here waits without end: the time-outs are set by metasto
 
 from alembic import context
 
-import metastore.db.catalog_tables
+import metastore.db.catalog_tables  # noqa: F401 - it adds its tables to the metadata
 from metastore.db.tables import metadata
 
 
@@ -22,5 +22,4 @@ def run() -> None:
         context.run_migrations()
 
 
-assert metastore.db.catalog_tables
 run()

@@ -1,0 +1,1 @@
+"""Hive's ACID directory layout: names, snapshots, buckets; pure."""

@@ -1,0 +1,1 @@
+"""The catalog: databases, tables, partitions, functions, statistics."""

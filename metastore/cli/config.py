@@ -24,4 +24,5 @@ def show(files: tuple[Path, ...], assignments: tuple[str, ...], form: str, chang
     stands for hive.txn.timeout), --set.
     """
     settings = settings_of(files, assignments)
-    show_rows(["key", "value", "source"], [row for row in settings.shown() if not changed or row.source != "default"], form)
+    show_rows(["key", "value", "source"], [row for row in settings.shown() if not changed or row.source != "default"],
+              form)

@@ -44,7 +44,8 @@ def upgrade(data_dir: Path, database_url: str | None, files: tuple[Path, ...], a
 
 
 @contextmanager
-def _url(data_dir: Path, database_url: str | None, files: tuple[Path, ...], assignments: tuple[str, ...]) -> Iterator[str]:
+def _url(data_dir: Path, database_url: str | None, files: tuple[Path, ...],
+         assignments: tuple[str, ...]) -> Iterator[str]:
     """URL of the database that a server with the same options would use."""
     settings = settings_of(files, assignments, metastore__database__url=database_url)
     if settings.database.url:

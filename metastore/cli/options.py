@@ -25,7 +25,8 @@ def settings_options(command: Command) -> Command:
 
 def place_options(command: Command) -> Command:
     """``--data-dir`` and ``--database-url``."""
-    command = click.option("--database-url", metavar="URL", help="PostgreSQL to use instead of the embedded one.")(command)
+    command = click.option("--database-url", metavar="URL",
+                           help="PostgreSQL to use instead of the embedded one.")(command)
     return click.option("--data-dir", metavar="DIR", type=click.Path(path_type=Path, file_okay=False),
                         default=DEFAULT_DATA_DIR, show_default=True,
                         help="Where the embedded PostgreSQL and the warehouse are.")(command)

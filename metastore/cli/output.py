@@ -41,7 +41,8 @@ def show_value(value: Any, form: str) -> None:
     if form == "yaml":
         import yaml
 
-        click.echo(yaml.safe_dump(json.loads(json.dumps(value, default=str)), sort_keys=False, allow_unicode=True), nl=False)
+        click.echo(yaml.safe_dump(json.loads(json.dumps(value, default=str)), sort_keys=False, allow_unicode=True),
+                   nl=False)
     else:
         click.echo(json.dumps(value, indent=2, default=str, ensure_ascii=False))
 
@@ -50,7 +51,8 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
     """Columns as wide as their widest cell; the last one is not padded."""
     lines = [[column.upper() for column in columns], *([_cell(value) for value in row] for row in rows)]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    return "\n".join("  ".join(f"{cell:<{width}}" for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines)
+    return "\n".join("  ".join(f"{cell:<{width}}" for cell,
+                               width in zip(line, widths, strict=True)).rstrip() for line in lines)
 
 
 def _cell(value: Any) -> str:

@@ -18,9 +18,11 @@ from metastore.cli.options import place_options, settings_of, settings_options
 @click.command()
 @click.option("--host", metavar="H", help="Address to listen on.")
 @click.option("--port", metavar="N", type=int, help="Thrift port; 0: a free one. Default: 9083.")
-@click.option("--http-port", metavar="N", type=int, help="Port of /metrics, /livez and /readyz; 0: a free one. Default: 9084.")
+@click.option("--http-port", metavar="N", type=int,
+              help="Port of /metrics, /livez and /readyz; 0: a free one. Default: 9084.")
 @place_options
-@click.option("--warehouse", metavar="URI", help="Directory of managed tables. Default: `warehouse` in the data directory.")
+@click.option("--warehouse", metavar="URI",
+              help="Directory of managed tables. Default: `warehouse` in the data directory.")
 @settings_options
 @click.option("--processes", metavar="N", type=click.IntRange(min=1), default=1, show_default=True,
               help="Processes that share the port.")
@@ -32,12 +34,13 @@ def serve(host: str | None, port: int | None, http_port: int | None, data_dir: P
           ready_file: Path | None) -> None:
     """Run the metastore until it is told to stop (SIGTERM), then finish the calls in flight and exit with 0."""
     if processes > 1:
-        raise click.UsageError("--processes: more than one process is not supported yet. Start several servers with the "
-                               "same --database-url instead.")
+        raise click.UsageError("--processes: more than one process is not supported yet. Start several servers with "
+                               "the same --database-url instead.")
     stopping = _stop_signals()
     settings = settings_of(
         files, assignments, hive__metastore__thrift__bind__host=host, hive__metastore__port=port,
-        metastore__http__port=http_port, metastore__database__url=database_url, hive__metastore__warehouse__dir=warehouse)
+        metastore__http__port=http_port, metastore__database__url=database_url,
+        hive__metastore__warehouse__dir=warehouse)
 
     from metastore.telemetry import logs
 
@@ -46,7 +49,8 @@ def serve(host: str | None, port: int | None, http_port: int | None, data_dir: P
     from metastore.app import VERSION, App
 
     if settings.foreign:
-        logs.get_logger(__name__).info("settings_not_ours", keys=len(settings.foreign), names=sorted(settings.foreign)[:20])
+        logs.get_logger(__name__).info("settings_not_ours", keys=len(settings.foreign),
+                                       names=sorted(settings.foreign)[:20])
     app = App(settings, data_dir=data_dir, loops=not no_loops)
     app.start()
     try:

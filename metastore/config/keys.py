@@ -44,7 +44,8 @@ class Key:
 
 def key(kind: Kind, name: str, default: str, text: str, *aliases: str, secret: bool = False) -> Any:
     """A dataclass field that is one row of the table of keys."""
-    return dataclasses.field(default=kind.parse(default), metadata={"key": Key(name, kind, default, text, aliases, secret)})
+    return dataclasses.field(default=kind.parse(default),
+                             metadata={"key": Key(name, kind, default, text, aliases, secret)})
 
 
 def keys_of(settings: type) -> Iterator[tuple[str, Key]]:
@@ -62,10 +63,13 @@ class TxnSettings:
     """Transactions: how long they may be silent, and how many there may be."""
 
     timeout: timedelta = key(
-        _S, "hive.txn.timeout", "300s", "Silence after which a transaction or a lock expires; equal to the clients' value.")
+        _S, "hive.txn.timeout", "300s",
+        "Silence after which a transaction or a lock expires; equal to the clients' value.")
     repl_timeout: timedelta = key(_D, "hive.repl.txn.timeout", "11d", "The same for transactions made by replication.")
-    max_open_txns: int = key(_POSITIVE, "hive.max.open.txns", "100000", "open_txns is refused above this many open ones.")
-    max_open_batch: int = key(_POSITIVE, "hive.txn.max.open.batch", "1000", "Most transactions that one open_txns gets.")
+    max_open_txns: int = key(_POSITIVE, "hive.max.open.txns", "100000",
+                             "open_txns is refused above this many open ones.")
+    max_open_batch: int = key(_POSITIVE, "hive.txn.max.open.batch", "1000",
+                              "Most transactions that one open_txns gets.")
     count_open_txns_interval: timedelta = key(
         _S, "hive.count.open.txns.interval", "1s", "How often the open transactions are counted for that limit.")
     reaper_start: timedelta = key(
@@ -78,10 +82,10 @@ class TxnSettings:
         _S, "hive.metastore.acid.txn.cleaner.interval", "10s", "Pause between removals of ended transactions' rows.")
     committed_retention: timedelta = key(
         _S, "metastore.txn.committed.retention", "1h",
-        "How long a commit that is repeated for a lost answer is recognised. Hive: has no such key.")
+        "How long a commit that is repeated for a lost answer is recognised. Hive: no such key.")
     require_write_ids: bool = key(
         values.FLAG, "metastore.txn.require.write.ids", "true",
-        "Refuse commits of clients before 3.0 that wrote to a transactional table without a write id. Hive: accepts them.")
+        "Refuse commits of clients before 3.0 that wrote to a transactional table without a write id. Hive: accepts.")
 
 
 @dataclass(frozen=True)
@@ -90,7 +94,7 @@ class LockSettings:
 
     poll_wait: timedelta = key(
         _MS, "metastore.lock.check.wait", "0ms",
-        "How long check_lock may hold its answer while the lock is waiting. Hive: has no such key.")
+        "How long check_lock may hold its answer while the lock is waiting. Hive: no such key.")
     numretries: int = key(integer(0), "hive.lock.numretries", "100", "Tries for locks that the metastore takes itself.")
     sleep_between_retries: timedelta = key(
         _S, "hive.lock.sleep.between.retries", "60s", "Longest pause between those tries.")
@@ -105,7 +109,8 @@ class CompactionSettings:
     cleaner_on: bool = key(values.FLAG, "hive.compactor.cleaner.on", "true", "Run the Cleaner here. Hive: false.")
     worker_threads: int = key(
         integer(0), "hive.compactor.worker.threads", "1", "Compactions that this process runs at a time. Hive: 0.")
-    check_interval: timedelta = key(_S, "hive.compactor.check.interval", "300s", "Pause between the Initiator's rounds.")
+    check_interval: timedelta = key(_S, "hive.compactor.check.interval", "300s",
+                                    "Pause between the Initiator's rounds.")
     delta_num_threshold: int = key(
         _POSITIVE, "hive.compactor.delta.num.threshold", "10", "A minor compaction is due above this many deltas.")
     delta_pct_threshold: float = key(
@@ -124,7 +129,8 @@ class CompactionSettings:
         values.FLAG, "hive.txn.use.minhistory.write.id", "false",
         "A transaction that says which write ids it needs holds up the cleaning of those tables only.")
     fetch_size: int = key(
-        integer(100, 5000), "hive.compactor.fetch.size", "1000", "Tables or partitions read from the database at a time.")
+        integer(100, 5000), "hive.compactor.fetch.size", "1000",
+        "Tables or partitions read from the database at a time.")
     failed_compacts_threshold: int = key(
         integer(1, 20), "hive.compactor.initiator.failed.compacts.threshold", "2",
         "Failures in a row after which the Initiator leaves a table or partition alone.")
@@ -138,7 +144,7 @@ class CompactionSettings:
         _S, "hive.compactor.worker.timeout", "86400s", "A compaction that runs longer is taken from its Worker.")
     worker_lease: timedelta = key(
         _S, "metastore.compactor.worker.lease", "120s",
-        "A Worker of ours that gives no sign of life for so long loses its compaction. Hive: has no such key.")
+        "A Worker of ours that gives no sign of life for so long loses its compaction. Hive: no such key.")
     worker_pool_timeout: timedelta = key(
         duration("h"), "hive.compactor.worker.pool.timeout", "12h",
         "A request for a pool that nobody serves falls back to the default pool after this.")
@@ -153,21 +159,24 @@ class CompactionSettings:
     run_as_user: str = key(values.TEXT, "hive.compactor.run.as.user", "", "Compact as this user, not as the owner.")
     submit: str = key(
         choice("local", "spark-submit"), "metastore.compactor.submit", "local",
-        "How a Worker runs its Spark job: a process of its own with a local master, or spark-submit. Hive: has no such key.")
+        "How a Worker runs its Spark job: a process here with a local master, or spark-submit. Hive: no such key.")
     spark_master: str = key(
-        values.TEXT, "metastore.compactor.spark.master", "local[2]", "Spark master for compaction jobs. Hive: has no such key.")
+        values.TEXT, "metastore.compactor.spark.master", "local[2]",
+        "Spark master for compaction jobs. Hive: no such key.")
     spark_conf: tuple[str, ...] = key(
         values.WORDS, "metastore.compactor.spark.conf", "",
-        "More Spark settings for compaction jobs, name=value separated by commas. Hive: has no such key.")
+        "More Spark settings for compaction jobs, name=value separated by commas. Hive: no such key.")
     cleaner_interval: timedelta = key(
         _MS, "hive.compactor.cleaner.run.interval", "5000ms", "Pause between the Cleaner's rounds.")
     cleaner_threads: int = key(_POSITIVE, "hive.compactor.cleaner.threads.num", "1", "Cleanings at a time.")
     delayed_cleanup: bool = key(
         values.FLAG, "hive.compactor.delayed.cleanup.enabled", "false", "Keep obsolete files for the next key's time.")
     cleaner_retention: timedelta = key(
-        _S, "hive.compactor.cleaner.retention.time.seconds", "300s", "That time.", "hive.compactor.cleaner.retention.time")
+        _S, "hive.compactor.cleaner.retention.time.seconds", "300s", "That time.",
+        "hive.compactor.cleaner.retention.time")
     cleaner_retry_maxattempts: int = key(
-        integer(0, 10), "hive.compactor.cleaner.retry.maxattempts", "5", "Further tries at a cleaning that fails; 0: none.")
+        integer(0, 10), "hive.compactor.cleaner.retry.maxattempts", "5",
+        "Further tries at a cleaning that fails; 0: none.")
     cleaner_retry_retention: timedelta = key(
         _S, "hive.compactor.cleaner.retry.retentionTime", "300s", "First pause before the next try; doubles.")
     history_succeeded: int = key(
@@ -191,16 +200,19 @@ class CatalogSettings:
     """The catalog: where tables live, and how names and filters behave."""
 
     warehouse: str = key(
-        values.TEXT, "hive.metastore.warehouse.dir", "", "Directory of managed tables; empty: `warehouse` below the data directory.")
+        values.TEXT, "hive.metastore.warehouse.dir", "",
+        "Directory of managed tables; empty: `warehouse` below the data directory.")
     external_warehouse: str = key(
-        values.TEXT, "hive.metastore.warehouse.external.dir", "", "Directory of external tables; empty: as managed ones.")
+        values.TEXT, "hive.metastore.warehouse.external.dir", "",
+        "Directory of external tables; empty: as managed ones.")
     default_partition_name: str = key(
         values.TEXT, "hive.exec.default.partition.name", "__HIVE_DEFAULT_PARTITION__",
         "Partition value that stands for null or the empty string.", "metastore.default.partition.name")
     create_as_acid: bool = key(
         values.FLAG, "hive.create.as.acid", "false", "New managed tables are transactional when nothing else is said.")
     partition_name_whitelist: str = key(
-        values.TEXT, "hive.metastore.partition.name.whitelist.pattern", "", "Regular expression that partition values must match.")
+        values.TEXT, "hive.metastore.partition.name.whitelist.pattern", "",
+        "Regular expression that partition values must match.")
     partition_inherit_table_properties: str = key(
         values.TEXT, "hive.metastore.partition.inherit.table.properties", "",
         "Table parameters that new partitions start with: names separated by commas, or `*` for all.")
@@ -216,29 +228,36 @@ class CatalogSettings:
 class ServerSettings:
     """The Thrift server and the HTTP port."""
 
-    host: str = key(values.TEXT, "hive.metastore.thrift.bind.host", "0.0.0.0", "Address to listen on.")  # noqa: S104 - Hive's
-    port: int = key(integer(0, 65535), "hive.metastore.port", "9083", "Thrift port; 0: a free one.", "hive.metastore.thrift.port")
+    host: str = key(values.TEXT, "hive.metastore.thrift.bind.host", "0.0.0.0",  # noqa: S104 - Hive's
+                    "Address to listen on.")
+    port: int = key(integer(0, 65535), "hive.metastore.port", "9083", "Thrift port; 0: a free one.",
+                    "hive.metastore.thrift.port")
     http_port: int = key(
         integer(0, 65535), "metastore.http.port", "9084",
-        "Port of /metrics, /livez and /readyz; 0: a free one. Hive: has no such key.")
+        "Port of /metrics, /livez and /readyz; 0: a free one. Hive: no such key.")
     framed: bool = key(values.FLAG, "hive.metastore.thrift.framed.transport.enabled", "false", "Framed transport.")
-    compact_protocol: bool = key(values.FLAG, "hive.metastore.thrift.compact.protocol.enabled", "false", "Compact protocol.")
+    compact_protocol: bool = key(values.FLAG, "hive.metastore.thrift.compact.protocol.enabled", "false",
+                                 "Compact protocol.")
     max_message_size: int = key(
         values.SIZE, "hive.metastore.server.max.message.size", "104857600", "Largest request in bytes.")
     max_connections: int = key(
         _POSITIVE, "metastore.server.max.connections", "10000",
         "Connections above this are closed at once, with a line in the log. Hive: server.max.threads.")
     worker_threads: int = key(
-        _POSITIVE, "metastore.server.worker.threads", "16", "Calls that are worked on at a time. Hive: server.max.threads.")
+        _POSITIVE, "metastore.server.worker.threads", "16",
+        "Calls that are worked on at a time. Hive: server.max.threads.")
     idle_timeout: timedelta = key(
-        _S, "metastore.server.idle.timeout", "0s", "Close a connection after this silence; 0: never. Hive: has no such key.")
+        _S, "metastore.server.idle.timeout", "0s",
+        "Close a connection after this silence; 0: never. Hive: no such key.")
     tcp_keepalive: bool = key(values.FLAG, "hive.metastore.server.tcp.keepalive", "true", "TCP keep-alive.")
     drain_timeout: timedelta = key(
         _S, "metastore.server.drain.timeout", "20s",
-        "How long a stopping server waits for the calls in flight. Hive: has no such key.")
+        "How long a stopping server waits for the calls in flight. Hive: no such key.")
     slow_call: timedelta = key(
-        _MS, "metastore.server.slow.call.threshold", "1000ms", "A call that takes longer is logged. Hive: has no such key.")
-    execute_setugi: bool = key(values.FLAG, "hive.metastore.execute.setugi", "true", "set_ugi names the connection's user.")
+        _MS, "metastore.server.slow.call.threshold", "1000ms",
+        "A call that takes longer is logged. Hive: no such key.")
+    execute_setugi: bool = key(values.FLAG, "hive.metastore.execute.setugi", "true",
+                               "set_ugi names the connection's user.")
 
 
 @dataclass(frozen=True)
@@ -246,10 +265,12 @@ class DatabaseSettings:
     """The way to PostgreSQL."""
 
     url: str = key(
-        values.DATABASE_URL, "metastore.database.url", "", "PostgreSQL to use; empty: the embedded one below the data directory.",
+        values.DATABASE_URL, "metastore.database.url", "",
+        "PostgreSQL to use; empty: the embedded one below the data directory.",
         "javax.jdo.option.ConnectionURL", secret=True)
     user: str = key(
-        values.TEXT, "metastore.database.user", "", "User name, where the URL has none.", "javax.jdo.option.ConnectionUserName")
+        values.TEXT, "metastore.database.user", "", "User name, where the URL has none.",
+        "javax.jdo.option.ConnectionUserName")
     password: str = key(
         values.TEXT, "metastore.database.password", "", "Password, where the URL has none.",
         "javax.jdo.option.ConnectionPassword", secret=True)
@@ -257,10 +278,12 @@ class DatabaseSettings:
         _POSITIVE, "metastore.database.pool.size", "20", "Connections per process. Hive: 10.",
         "datanucleus.connectionPool.maxPoolSize")
     pool_timeout: timedelta = key(
-        _MS, "metastore.database.pool.timeout", "30000ms", "Longest wait for a free connection before a call is refused.")
+        _MS, "metastore.database.pool.timeout", "30000ms",
+        "Longest wait for a free connection before a call is refused.")
     statement_timeout: timedelta = key(
         _S, "metastore.database.statement.timeout", "60s", "Longest run of one statement.")
-    lock_timeout: timedelta = key(_S, "metastore.database.lock.timeout", "20s", "Longest wait for a row or advisory lock.")
+    lock_timeout: timedelta = key(_S, "metastore.database.lock.timeout", "20s",
+                                  "Longest wait for a row or advisory lock.")
 
     @property
     def full_url(self) -> str:
@@ -280,4 +303,5 @@ class LogSettings:
     level: str = key(
         choice("debug", "info", "warning", "error"), "metastore.log.level", "info", "Least severity that is logged.")
     format: str = key(
-        choice("auto", "json", "console"), "metastore.log.format", "auto", "auto: console on a terminal, json elsewhere.")
+        choice("auto", "json", "console"), "metastore.log.format", "auto",
+        "auto: console on a terminal, json elsewhere.")

@@ -76,7 +76,8 @@ class Settings:
         """Every key with its value and source; secrets are masked."""
         for row in sorted(set(ROWS.values()), key=lambda row: row.key.name):
             text = row.text(self)
-            yield Shown(row.key.name, MASK if row.key.secret and text else text, self.origins.get(row.key.name, "default"))
+            yield Shown(row.key.name, MASK if row.key.secret and text else text,
+                        self.origins.get(row.key.name, "default"))
 
 
 class Row(NamedTuple):
@@ -122,7 +123,8 @@ def build(sources: Iterable[Source]) -> Settings:
                 continue
             before = seen.setdefault(row.key.name, (name, text))
             if before[1] != text:
-                raise InvalidInputError(f"{source.name} gives one setting twice, as {before[0]} and as {name}: keep one.")
+                raise InvalidInputError(
+                    f"{source.name} gives one setting twice, as {before[0]} and as {name}: keep one.")
             changed.setdefault(row.concept, {})[row.attribute] = _parsed(row.key, name, text, source.name)
             origins[row.key.name] = source.name
     concepts = {name: dataclasses.replace(getattr(Settings(), name), **values) for name, values in changed.items()}

@@ -11,7 +11,7 @@ from typing import Any
 from metastore.config.settings import ROWS, Source
 from metastore.errors import InvalidInputError
 
-# Not METASTORE_ alone: Kubernetes sets METASTORE_PORT and others for a Service of that name, and the CLI reads METASTORE_URI.
+# Not METASTORE_ alone: Kubernetes sets METASTORE_PORT for a Service of that name, and the CLI reads METASTORE_URI.
 PREFIX = "METASTORE_CONF_"
 
 
@@ -21,7 +21,8 @@ def command_line(assignments: Iterable[str]) -> Source:
     for assignment in assignments:
         name, mark, text = assignment.partition("=")
         if not mark or not name.strip():
-            raise InvalidInputError(f"--set {assignment!r} is not valid: expected KEY=VALUE, for example hive.txn.timeout=300s.")
+            raise InvalidInputError(
+                f"--set {assignment!r} is not valid: expected KEY=VALUE, for example hive.txn.timeout=300s.")
         values[name.strip()] = text
     return Source("--set", values)
 

@@ -13,7 +13,7 @@ from typing import Any
 _DURATION = re.compile(r"\s*(-?\d+)\s*([a-zA-Z]*)\s*")
 _SIZE = re.compile(r"\s*(\d+)\s*([a-zA-Z]*)\s*")
 
-# Hive: HiveConf.unitFor
+# The spellings that HiveConf.unitFor knows.
 _UNITS = {
     "us": timedelta(microseconds=1), "usec": timedelta(microseconds=1), "microsecond": timedelta(microseconds=1),
     "ms": timedelta(milliseconds=1), "msec": timedelta(milliseconds=1), "millisecond": timedelta(milliseconds=1),
@@ -75,7 +75,8 @@ def _size(text: str) -> int:
 
 
 def _flag(text: str) -> bool:
-    return {"true": True, "false": False}[text.strip().lower()] if text.strip().lower() in {"true", "false"} else _no(text)
+    return {"true": True, "false": False}[text.strip().lower()] if text.strip().lower() in {"true",
+                                                                                            "false"} else _no(text)
 
 
 def _no(text: str) -> Any:
@@ -113,5 +114,5 @@ FRACTION = Kind("a number not below 0, for example 0.1", _fraction)
 TEXT = Kind("text", lambda text: text.strip())
 WORDS = Kind("words separated by commas", lambda text: tuple(word.strip() for word in text.split(",") if word.strip()),
              ",".join)
-DATABASE_URL = Kind("postgresql://user@host:5432/name, or Hive's jdbc:postgresql://host:5432/name; PostgreSQL is the only "
-                    "database that can be used", _database_url)
+DATABASE_URL = Kind("postgresql://user@host:5432/name, or Hive's jdbc:postgresql://host:5432/name; PostgreSQL is the "
+                    "only database that can be used", _database_url)

@@ -1,0 +1,1 @@
+"""The way to PostgreSQL, its schema, and the embedded one."""

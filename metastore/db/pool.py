@@ -95,7 +95,8 @@ class Pool:
                                    **_KEEPALIVE)
         except psycopg2.Error as error:
             raise UnavailableError(
-                f"The metastore's database does not answer, nothing was changed, try again: {first_line(error)}") from error
+                f"The metastore's database does not answer, nothing was changed, try again: {first_line(error)}"
+            ) from error
         raw.autocommit = True
         return Link(raw)
 

@@ -27,7 +27,8 @@ def configure(level: str = "info", form: str = "auto") -> None:
     structlog.configure(
         processors=[
             structlog.contextvars.merge_contextvars, structlog.processors.add_log_level,
-            structlog.processors.TimeStamper(fmt="iso", utc=True), structlog.processors.format_exc_info if json else _keep,
+            structlog.processors.TimeStamper(fmt="iso", utc=True),
+            structlog.processors.format_exc_info if json else _keep,
             masked, structlog.processors.JSONRenderer() if json else structlog.dev.ConsoleRenderer()],
         wrapper_class=structlog.make_filtering_bound_logger(logging.getLevelNamesMapping()[level.upper()]),
         logger_factory=structlog.PrintLoggerFactory(sys.stderr), cache_logger_on_first_use=False)

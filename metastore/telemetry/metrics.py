@@ -22,15 +22,18 @@ class Metrics:
         self.registry = CollectorRegistry()
         ProcessCollector(registry=self.registry)
         GCCollector(registry=self.registry)
-        build = Gauge("metastore_build_info", "Always 1; the release is in the label.", ["version"], registry=self.registry)
+        build = Gauge("metastore_build_info", "Always 1; the release is in the label.", ["version"],
+                      registry=self.registry)
         build.labels(version).set(1)
         self.loop_ticks = Counter("metastore_loop_ticks", "Passes of the background loops.", ["loop", "outcome"],
                                   registry=self.registry)
-        self.loop_seconds = Histogram("metastore_loop_tick_seconds", "Duration of one pass of a background loop.", ["loop"],
+        self.loop_seconds = Histogram("metastore_loop_tick_seconds", "Duration of one pass of a background loop.",
+                                      ["loop"],
                                       buckets=_TICK_BUCKETS, registry=self.registry)
         self._connections_in_use = Gauge("metastore_database_connections_in_use", "Lent database connections.",
                                          registry=self.registry)
-        self._connections_limit = Gauge("metastore_database_connections_limit", "Most database connections of the process.",
+        self._connections_limit = Gauge("metastore_database_connections_limit",
+                                        "Most database connections of the process.",
                                         registry=self.registry)
 
     def watch_pool(self, lent: Callable[[], int], size: int) -> None:

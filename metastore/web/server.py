@@ -67,7 +67,8 @@ class WebServer:
         parts = self._health.parts()
         ready = all(part.ready for part in parts.values()) and not self._health.stopping
         body = {"ready": ready, "stopping": self._health.stopping, "parts": {
-            name: {"ready": part.ready, **({"reason": part.reason} if part.reason else {})} for name, part in parts.items()}}
+            name: {"ready": part.ready, **({"reason": part.reason} if part.reason else {})} for name,
+            part in parts.items()}}
         return Page(_json(body), status=HTTPStatus.OK if ready else HTTPStatus.SERVICE_UNAVAILABLE)
 
     def _metrics_page(self, headers: Mapping[str, str]) -> Page:
@@ -100,10 +101,11 @@ class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     timeout = 10
 
-    def do_GET(self) -> None:  # noqa: N802 - the standard library's name
+    def do_GET(self) -> None:
         """Answer with the page, or 404."""
         route = self.pages.get(urlsplit(self.path).path)
-        page = route(dict(self.headers)) if route else Page(_json({"error": "no such path"}), status=HTTPStatus.NOT_FOUND)
+        page = route(dict(self.headers)) if route else Page(_json({"error": "no such path"}),
+                                                            status=HTTPStatus.NOT_FOUND)
         self.send_response(page.status)
         self.send_header("Content-Type", page.content_type)
         self.send_header("Content-Length", str(len(page.body)))

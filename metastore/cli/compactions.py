@@ -1,0 +1,101 @@
+"""``metastore compaction``: ask for compactions and take them back."""
+
+import sys
+import threading
+from collections.abc import Collection, Sequence
+from typing import Any
+
+import click
+
+from metastore.cli.connected import connected, uri_option
+from metastore.cli.output import form_option, show_rows
+from metastore.cli.show import compaction_rows
+from metastore.client import MetastoreClient
+
+PENDING = frozenset({"initiated", "working"})
+DONE = frozenset({"ready for cleaning", "succeeded"})
+
+
+class TableArgument(click.ParamType):
+    """``DB.TABLE``, or a table of the database ``default``."""
+
+    name = "table"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, str]:
+        """Read it."""
+        db, dot, table = str(value).rpartition(".")
+        if not table or (dot and not db) or "." in db:
+            self.fail(f"{value!r} is not a table: write DB.TABLE", param, ctx)
+        return db or "default", table
+
+
+@click.group()
+def compaction() -> None:
+    """Compactions: ask for them, take them back."""
+
+
+@compaction.command()
+@click.argument("table", metavar="DB.TABLE", type=TableArgument())
+@click.option("--partition", metavar="KEY=VALUE/...", help="The partition; without it, all that need it.")
+@click.option("--type", "kind", type=click.Choice(["minor", "major", "rebalance"]), required=True)
+@click.option("--pool", help="The pool of workers that shall do it.")
+@click.option("--property", "properties", metavar="KEY=VALUE", multiple=True, help="A property of the job; may be repeated.")
+@click.option("--wait", is_flag=True, help="Wait until it is done; exit code 1 if it fails.")
+@uri_option
+@form_option
+def request(table: tuple[str, str], partition: str | None, kind: str, pool: str | None, properties: Sequence[str],
+            uri: str | None, form: str, *, wait: bool) -> None:
+    """Ask for a compaction. Exit code 1 if the metastore sees no reason for it."""
+    db, name = table
+    with connected(uri) as client:
+        types = client.types
+        answer = client.compact2(types.CompactionRequest(
+            dbname=db, tablename=name, partitionname=partition, type=getattr(types.CompactionType, kind.upper()),
+            poolName=pool, properties=_properties(properties) or None))
+        if not answer.accepted:
+            show_rows(["compaction_id", "accepted", "answer"],
+                      [(answer.id, False, answer.errormessage or answer.state)], form)
+            sys.exit(1)
+        requested = types.ShowCompactRequest(dbName=db, tbName=name, partName=partition, limit=-1)
+        # One request for a partitioned table becomes one for each partition, with ids from the first one on.
+        ids = {row["compaction_id"] for row in compaction_rows(client, requested) if row["compaction_id"] >= answer.id}
+        rows = _waited(client, requested, ids) if wait else _of(ids, compaction_rows(client, requested))
+    show_rows(["compaction_id", "partition", "state", "error"],
+              [(row["compaction_id"], row["partition"], row["state"], row["error"]) for row in rows], form)
+    sys.exit(0 if not wait or all(row["state"] in DONE for row in rows) else 1)
+
+
+@compaction.command()
+@click.argument("compaction_ids", metavar="ID...", nargs=-1, required=True, type=click.IntRange(min=1))
+@uri_option
+@form_option
+def abort(compaction_ids: tuple[int, ...], uri: str | None, form: str) -> None:
+    """Take back requests that no worker has begun. Exit code 1 if one of them could not be taken back."""
+    with connected(uri) as client:
+        answer = client.abort_Compactions(client.types.AbortCompactionRequest(compactionIds=list(compaction_ids)))
+    found = answer.abortedcompacts
+    rows = [(one, found[one].status == "Success", found[one].message) for one in compaction_ids if one in found]
+    show_rows(["compaction_id", "aborted", "answer"], rows, form)
+    sys.exit(0 if len(rows) == len(compaction_ids) and all(aborted for _, aborted, _ in rows) else 1)
+
+
+def _properties(texts: Sequence[str]) -> dict[str, str]:
+    pairs = [text.partition("=") for text in texts]
+    for key, equals, _ in pairs:
+        if not key or not equals:
+            raise click.BadParameter(f"{key!r} has no value: write KEY=VALUE", param_hint="--property")
+    return {key: value for key, _, value in pairs}
+
+
+def _of(ids: Collection[int], rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    return sorted((row for row in rows if row["compaction_id"] in ids), key=lambda row: int(row["compaction_id"]))
+
+
+def _waited(client: MetastoreClient, requested: Any, ids: Collection[int]) -> list[dict[str, Any]]:
+    """The compactions, once none of them waits or runs any more."""
+    pause = threading.Event()
+    while True:
+        rows = _of(ids, compaction_rows(client, requested))
+        if not any(row["state"] in PENDING for row in rows):
+            return rows
+        pause.wait(1.0)

@@ -1,0 +1,53 @@
+"""``metastore table``: a table as the transactions see it."""
+
+from typing import Any
+
+import click
+
+from metastore.cli.compactions import TableArgument
+from metastore.cli.connected import connected, uri_option
+from metastore.cli.output import form_option, show_fields
+from metastore.client import MetastoreClient
+
+
+@click.group()
+def table() -> None:
+    """Tables as the transactions see them."""
+
+
+@table.command()
+@click.argument("name", metavar="DB.TABLE", type=TableArgument())
+@uri_option
+@form_option
+def describe(name: tuple[str, str], uri: str | None, form: str) -> None:
+    """Say what kind of table it is, where it lies, and what holds or keeps it busy."""
+    with connected(uri) as client:
+        fields = _described(client, *name)
+    show_fields(fields, form)
+
+
+def _described(client: MetastoreClient, db: str, table_name: str) -> dict[str, Any]:
+    types = client.types
+    found = client.get_table(db, table_name)
+    parameters = {key.lower(): value for key, value in (found.parameters or {}).items()}
+    locks = client.show_locks(types.ShowLocksRequest(dbname=db, tablename=table_name)).locks
+    compactions = client.show_compact(types.ShowCompactRequest(dbName=db, tbName=table_name, limit=-1)).compacts
+    written = client.get_max_allocated_table_write_id(
+        types.MaxAllocatedTableWriteIdRequest(dbName=db, tableName=table_name)).maxWriteId
+    [valid] = client.get_valid_write_ids(
+        types.GetValidWriteIdsRequest(fullTableNames=[f"{found.dbName}.{found.tableName}"])).tblValidWriteIds
+    return {
+        "table": f"{found.dbName}.{found.tableName}", "owner": found.owner, "type": found.tableType,
+        "kind": _kind(parameters), "location": found.sd.location if found.sd else None,
+        "columns": ", ".join(f"{column.name} {column.type}" for column in (found.sd.cols if found.sd else ()) or ()),
+        "partitioned_by": ", ".join(f"{key.name} {key.type}" for key in found.partitionKeys or ()) or None,
+        "last_write_id": written, "open_or_aborted_write_ids": len(valid.invalidWriteIds),
+        "locks": len(locks), "waiting_for_locks": sum(row.state == types.LockState.WAITING for row in locks),
+        "compactions_pending": sum(row.state in {"initiated", "working", "ready for cleaning"} for row in compactions),
+        "automatic_compaction": parameters.get("no_auto_compaction", "false").lower() != "true"}
+
+
+def _kind(parameters: dict[str, str]) -> str:
+    if parameters.get("transactional", "false").lower() != "true":
+        return "not transactional"
+    return "insert-only" if parameters.get("transactional_properties") == "insert_only" else "full ACID"
