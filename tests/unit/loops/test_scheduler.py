@@ -1,0 +1,100 @@
+"""The scheduler: leadership, one run at a time, survival of failures, drain."""
+
+from datetime import timedelta
+from threading import Event, Thread
+
+import pytest
+
+from metastore.loops.scheduler import Loop, Scheduler
+
+LONG = timedelta(hours=1)
+PATIENCE = timedelta(seconds=5)
+
+
+class Leading:
+    def __init__(self, leads=True):
+        self.leads = leads
+
+    def is_leader(self):
+        return self.leads
+
+
+@pytest.fixture
+def stopping():
+    return Event()
+
+
+def test_a_loop_for_the_leader_rests_elsewhere(stopping):
+    ticks = []
+    loops = [Loop("led", lambda: ticks.append("led"), LONG),
+             Loop("free", lambda: ticks.append("free"), LONG, everywhere=True)]
+    scheduler = Scheduler(loops, Leading(leads=False), stopping)
+
+    for loop in loops:
+        scheduler.run(loop)
+
+    assert ticks == ["free"]
+
+
+def test_a_busy_loop_goes_on_at_once(stopping):
+    left = [3]
+
+    def tick():
+        left[0] -= 1
+        return left[0]
+
+    Scheduler([], Leading(), stopping).run(Loop("w", tick, LONG, busy=lambda report: report > 0))
+
+    assert left == [0]
+
+
+def test_a_failing_tick_stops_nothing(stopping, capsys):
+    def tick():
+        raise RuntimeError("disk full")
+
+    Scheduler([], Leading(), stopping).run(Loop("w", tick, LONG))
+
+    assert "loop.failed" in "".join(capsys.readouterr())
+
+
+def test_stop_waits_for_the_running_tick_and_starts_no_other(stopping):
+    started, ended = Event(), []
+
+    def tick():
+        started.set()
+        stopping.wait(5)
+        ended.append(True)
+        return True
+
+    scheduler = Scheduler([Loop("w", tick, LONG, busy=lambda _: True)], Leading(), stopping)
+    scheduler.start()
+    assert started.wait(5)
+
+    assert scheduler.stop(PATIENCE)
+    assert ended == [True]
+
+
+def test_stop_gives_up_on_a_tick_that_does_not_end(stopping):
+    started, release = Event(), Event()
+
+    def tick():
+        started.set()
+        release.wait(30)
+
+    scheduler = Scheduler([Loop("w", tick, LONG)], Leading(), stopping)
+    scheduler.start()
+    assert started.wait(5)
+
+    assert not scheduler.stop(timedelta(seconds=0.05))
+    release.set()
+
+
+def test_stopping_before_anything_ran(stopping):
+    scheduler = Scheduler([Loop("w", lambda: None, LONG, start_after=LONG)], Leading(), stopping)
+    scheduler.start()
+    done = []
+    thread = Thread(target=lambda: done.append(scheduler.stop(PATIENCE)))
+    thread.start()
+    thread.join(6)
+
+    assert done == [True]
