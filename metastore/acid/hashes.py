@@ -1,8 +1,9 @@
 """Hive's bucket hashes: which ``bucket_N`` a row of a CLUSTERED BY table belongs to.
 
-Rule: version 2 (Murmur3) when the table says ``bucketing_version=2``, else version 1 (Java's hashCode). All arithmetic is
-that of Java ints, and the quirks are Hive's: its Murmur3 sign-extends the tail bytes (no library does), floats are hashed
-as the float nearest to their bits read as an integer, tiny types are not hashed at all. Spark's bucketBy is neither.
+Rule: version 2 (Murmur3) when the table says ``bucketing_version=2``, else version 1 (Java's hashCode). All arithmetic
+is that of Java ints, and the quirks are Hive's: its Murmur3 sign-extends the tail bytes (no library does), floats are
+hashed as the float nearest to their bits read as an integer, tiny types are not hashed at all. Spark's bucketBy is
+neither.
 Source: ObjectInspectorUtils, Murmur3 of Hive's storage API.
 """
 
@@ -75,7 +76,7 @@ def _combined(values: Sequence[Any], types: Sequence[HiveType], version: int) ->
     return result
 
 
-def _hash(value: Any, kind: HiveType, version: int) -> int:  # noqa: ANN401 - a column's value
+def _hash(value: Any, kind: HiveType, version: int) -> int:
     if value is None:
         return 0
     match kind.kind:
@@ -96,7 +97,7 @@ def _map_hash(value: Mapping[Any, Any], kind: HiveType, version: int) -> int:
     return sum(_signed(one) ^ _signed(other) for one, other in pairs) & _MASK
 
 
-def _java_hash(value: Any, kind: HiveType) -> int:  # noqa: ANN401
+def _java_hash(value: Any, kind: HiveType) -> int:
     """Version 1."""
     match kind.kind:
         case "smallint" | "int":
@@ -117,10 +118,11 @@ def _java_hash(value: Any, kind: HiveType) -> int:  # noqa: ANN401
             return 31 * _big_integer_hash(unscaled) + scale
         case name if name in _TEXT:
             return _bytes_hash(_bytes(value, kind), 0 if name == "string" else 1)
-    raise _unhashable(kind, 1)
+        case _:
+            raise _unhashable(kind, 1)
 
 
-def _bytes(value: Any, kind: HiveType) -> bytes:  # noqa: ANN401
+def _bytes(value: Any, kind: HiveType) -> bytes:
     """What version 2 hashes."""
     match kind.kind:
         case name if name in _INTEGER_BYTES:
@@ -133,14 +135,16 @@ def _bytes(value: Any, kind: HiveType) -> bytes:  # noqa: ANN401
             return _days(value).to_bytes(4, "big", signed=True)
         case "decimal":
             unscaled, _ = _unscaled(value)
-            return unscaled.to_bytes((unscaled if unscaled >= 0 else ~unscaled).bit_length() // 8 + 1, "big", signed=True)
+            bits = (unscaled if unscaled >= 0 else ~unscaled).bit_length()
+            return unscaled.to_bytes(bits // 8 + 1, "big", signed=True)
         case "char":
             return str(value).rstrip(" ").encode()
         case "string" | "varchar":
             return str(value).encode()
         case "binary":
             return bytes(value)
-    raise _unhashable(kind, 2)
+        case _:
+            raise _unhashable(kind, 2)
 
 
 def _bytes_hash(data: bytes, start: int) -> int:

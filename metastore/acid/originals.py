@@ -1,8 +1,8 @@
 """ROW__IDs of files without ACID columns: those from before the table's conversion, and those that LOAD DATA moved in.
 
-Rule: such a row's id is (write id of its directory, bucket of its file's name, position), where positions run on over the
-files of one bucket in the order of their full paths. Reader and compactor must number alike, because delete events refer
-to these ids and a major compaction stores them.
+Rule: such a row's id is (write id of its directory, bucket of its file's name, position), where positions run on over
+the files of one bucket in the order of their full paths. Reader and compactor must number alike, because delete events
+refer to these ids and a major compaction stores them.
 """
 
 from collections import defaultdict

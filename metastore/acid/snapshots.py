@@ -1,9 +1,9 @@
 """What a reader may see: valid write-id lists (per table) and valid transaction lists, and their text forms.
 
 Rule: an id is valid when it is not above the high-water mark and not listed as an exception; exceptions are the open
-and the aborted ids, sorted. The texts are those of Hive's ``hive.txn.valid.writeids``, ``hive.txn.tables.valid.writeids``
-and ``hive.txn.valid.txns``, so any Hive client can be handed them. Source: Hive's ValidReaderWriteIdList,
-ValidCompactorWriteIdList, ValidReadTxnList, ValidTxnWriteIdList.
+and the aborted ids, sorted. The texts are those of Hive's ``hive.txn.valid.writeids``,
+``hive.txn.tables.valid.writeids`` and ``hive.txn.valid.txns``, so any Hive client can be handed them.
+Source: Hive's ValidReaderWriteIdList, ValidCompactorWriteIdList, ValidReadTxnList, ValidTxnWriteIdList.
 """
 
 from bisect import bisect_left, bisect_right
@@ -120,7 +120,10 @@ class CompactorWriteIdList(ValidWriteIdList):
 
 @dataclass(frozen=True)
 class ValidTxnList:
-    """Transactions as one reader sees them; decides about ``_v`` directories. ``exceptions``: open and aborted, sorted."""
+    """Transactions as one reader sees them: decides about ``_v`` directories.
+
+    ``exceptions`` holds the open and aborted ids up to the mark, sorted; ``aborted`` those of them that are aborted.
+    """
 
     high_watermark: int
     min_open_txn: int | None = None

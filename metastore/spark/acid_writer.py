@@ -1,8 +1,8 @@
-"""Publishing ACID ORC files from Spark: events in, finished ``delta_…`` / ``delete_delta_…`` / ``base_…`` directories out.
+"""Publishing ACID ORC files from Spark: events in, finished ``base_…``, ``delta_…`` and ``delete_delta_…`` out.
 
 Rule: tasks only ever write below a hidden staging directory beside the target (Spark's own committer, so retries and
-speculation leave one file per task); the driver checks that there is exactly one file per (partition, bucket), gives each
-its footer, writes ``_orc_acid_version`` and renames. Nothing exists under a final name before it is complete.
+speculation leave one file per task); the driver checks that there is exactly one file per (partition, bucket), gives
+each its footer, writes ``_orc_acid_version`` and renames. Nothing exists under a final name before it is complete.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -78,10 +78,10 @@ def write_acid(
 ) -> list[WrittenDirectory]:
     """Write events into one directory called ``name`` in each ACID directory that gets rows.
 
-    ``events``: exactly ``operation int, originalTransaction bigint, bucket int, rowId bigint, currentTransaction bigint,
-    row struct<table columns, lower case, no partition columns>`` (``row`` null for delete events), plus ``_writer int``
-    (N; for delete events the writer id decoded from ``bucket``), plus, when ``location`` is a mapping, ``_partition
-    string``, a key of that mapping. Both extra columns are not written.
+    ``events``: exactly ``operation int, originalTransaction bigint, bucket int, rowId bigint, currentTransaction
+    bigint, row struct<table columns, lower case, no partition columns>`` (``row`` null for delete events), plus
+    ``_writer int`` (N; for delete events the writer id decoded from ``bucket``), plus, when ``location`` is a mapping,
+    ``_partition string``, a key of that mapping. Both extra columns are not written.
 
     ``location``: the ACID directory's URI (unpartitioned table), or {key: ACID directory's URI} for partitions. Several
     partitions are written by one Spark job.
@@ -95,8 +95,8 @@ def write_acid(
     ``compression``: zlib or snappy; the others are unknown to Hive before 4.
 
     ``is_routed``: the caller guarantees that all events of one (``_partition``, ``_writer``) are in one Spark partition
-    and are already sorted by key (originalTransaction, bucket, rowId ascending, currentTransaction descending), as a fresh
-    INSERT has them; otherwise events are shuffled and sorted here.
+    and are already sorted by key (originalTransaction, bucket, rowId ascending, currentTransaction descending), as a
+    fresh INSERT has them; otherwise events are shuffled and sorted here.
 
     Returns what was published, ordered by location. Raises: FileExistsError when a target directory exists (nothing is
     published then), RoutingError when a (partition, writer) pair came out as more than one file.
@@ -116,7 +116,7 @@ def write_acid(
 
 @dataclass
 class _Writing:
-    """One call's work. Layout below ``staging``: ``tasks/`` is Spark's output, ``out/<n>/`` a directory to be published."""
+    """One call's work. Below ``staging``, ``tasks/`` is Spark's output and each ``out/<n>/`` a directory to publish."""
 
     hadoop: Hadoop
     events: DataFrame
@@ -154,8 +154,8 @@ class _Writing:
             files = self.targets.setdefault(self._location_of(key), [])
             if any(file.bucket == bucket for file in files):
                 raise RoutingError(
-                    f"Two tasks wrote {bucket_file(bucket)} of {self.name} for {key or self.location}: all events of one "
-                    "partition and writer must come from one task"
+                    f"Two tasks wrote {bucket_file(bucket)} of {self.name} for {key or self.location}: "
+                    "all events of one partition and writer must come from one task"
                 )
             out = self._out(self._location_of(key))
             if not files:
@@ -191,7 +191,8 @@ class _Writing:
                 self.hadoop.mkdirs(location)
                 path = f"{location}/{self.name}"
                 self.hadoop.rename(self._out(location), path)
-                final = sorted((replace(file, path=f"{path}/{file.path}") for file in files), key=lambda file: file.path)
+                final = [replace(file, path=f"{path}/{file.path}") for file in files]
+                final.sort(key=lambda file: file.bucket)
                 published.append(WrittenDirectory(location, path, tuple(final)))
         except BaseException:
             for directory in published:
@@ -238,7 +239,8 @@ def orc_type(kind: DataType) -> str:
             return f"array<{orc_type(kind.elementType)}>"
         case MapType():
             return f"map<{orc_type(kind.keyType)},{orc_type(kind.valueType)}>"
-    return str(kind.simpleString())
+        case _:
+            return str(kind.simpleString())
 
 
 def _writer_id(path: str, summary: OrcSummary) -> int:

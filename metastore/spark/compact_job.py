@@ -1,17 +1,17 @@
 """The Spark job that compacts one ACID directory: what a Worker hands to a cluster, or runs in its own session.
 
-Rule: the job reads what ``acid_state`` gives to a compactor, never touches an input, and publishes directories that end in
-``_v<txn>``, invisible until the Worker commits that transaction. ROW__IDs stay as they are: other transactions may be
-deleting by them at this moment. Killed at any point it leaves a hidden staging directory or an invisible output.
+Rule: the job reads what ``acid_state`` gives to a compactor, never touches an input, and publishes directories that end
+in ``_v<txn>``, invisible until the Worker commits that transaction. ROW__IDs stay as they are: other transactions may
+be deleting by them at this moment. Killed at any point it leaves a hidden staging directory or an invisible output.
 
-MAJOR: rows without a delete event → ``base_<H>_v<T>``, always, even without rows (readers must stop looking at the deltas).
-MINOR: insert and delete events side by side → ``delta_<m>_<H>_v<T>`` and ``delete_delta_<m>_<H>_v<T>``, nothing applied.
+MAJOR: rows without a delete event → ``base_<H>_v<T>``, even when no row is left (readers must stop looking at deltas).
+MINOR: insert and delete events side by side → ``delta_<m>_<H>_v<T>`` and ``delete_delta_<m>_<H>_v<T>``, none applied.
 """
 
 import argparse
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from pathlib import Path
 
@@ -70,7 +70,7 @@ def run(
     state = acid_state(
         files.listing(spec.location),
         write_ids,
-        ValidTxnList.parse(spec.txns) if spec.txns else ValidTxnList.everything(),
+        _without(ValidTxnList.parse(spec.txns) if spec.txns else ValidTxnList.everything(), spec.txn_id),
         lambda path: files.read(f"{spec.location}/{path}"),
     )
     inputs = job.inputs(state, write_ids)
@@ -99,7 +99,9 @@ class _Job:
         _require_safe_mark(self.spec, state, write_ids)
         synthetic: list[SyntheticIds] = []
         inserts: list[str] = []
-        for directory in (*([state.base] if state.base and is_major else []), *state.insert_deltas):
+        bases = [state.base] if state.base and is_major else []
+        sources: list[BaseDirectory | DeltaDirectory] = [*bases, *state.insert_deltas]
+        for directory in sources:
             _require_closed(directory, location)
             paths = [f"{location}/{file.path}" for file in directory.bucket_files or directory.files]
             if directory.may_be_raw and hadoop.orc_fields(paths[0]) != EVENT_COLUMNS:
@@ -153,7 +155,7 @@ class _Job:
     ) -> list[WrittenDirectory]:
         hadoop, location = Hadoop(self.spark), self.spec.location
         staging = f"{location}/.compaction_{self.spec.txn_id}"
-        for leftover in (staging, f"{location}/{name}"):  # of an attempt that died; nobody else writes under this txn
+        for leftover in (staging, f"{location}/{name}"):  # of an attempt that died: only this job writes under the txn
             hadoop.delete(leftover)
         compression = self.spec.properties.get("orc.compress", "zlib").lower()
         routed = events.withColumn(WRITER_COLUMN, writer_id(F.col("bucket")))
@@ -169,7 +171,7 @@ class _Job:
         return self._events(inputs.deletes, inputs, is_delete=True)
 
     def _events(self, paths: Sequence[str], inputs: _Inputs, *, is_delete: bool) -> DataFrame:
-        """Visible events. The filter names all six columns on purpose: Spark's ORC source misreads a pruned ACID file."""
+        """Visible events. The filter names all six columns on purpose: Spark's ORC source misreads pruned ACID files."""
         schema = event_type(self.row_type)
         if not paths:
             return self.spark.createDataFrame([], schema)
@@ -240,6 +242,11 @@ def _own_session(spark: SparkSession) -> SparkSession:
     session.conf.set("spark.sql.orc.impl", "native")
     session.conf.set("spark.sql.files.maxRecordsPerFile", "0")
     return session
+
+
+def _without(txns: ValidTxnList, txn_id: int) -> ValidTxnList:
+    """The same list with the compaction's own transaction open, so that an earlier attempt's output is no input."""
+    return replace(txns, exceptions=tuple(sorted({*txns.exceptions, txn_id})))
 
 
 def _require_safe_mark(spec: CompactionJobSpec, state: AcidState, write_ids: CompactorWriteIdList) -> None:

@@ -1,7 +1,7 @@
 """Files as Spark's JVM sees them: the same file systems and credentials as the data frames that it reads and writes.
 
-Rule: this is the only module that reaches into the JVM. It moves files, amends the footers of finished ORC files and looks
-into them with the JVM's own ORC reader; it knows nothing of tables or transactions.
+Rule: this is the only module that reaches into the JVM. It moves files, amends the footers of finished ORC files and
+looks into them with the JVM's own ORC reader; it knows nothing of tables or transactions.
 """
 
 from contextlib import closing

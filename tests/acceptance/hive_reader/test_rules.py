@@ -142,7 +142,7 @@ def test_hive_makes_the_same_names(low: int, high: int, bucket: int, statement: 
     assert hive["delta"] == str(DeltaName(low, high))
     assert hive["statement_delta"] == str(DeltaName(low, high, statement))
     assert hive["bucket"] == bucket_file(bucket)
-    assert hive["parsed"] == list(delete[:3]) + [True]
+    assert hive["parsed"] == [*delete[:3], True]
     assert parse_directory(str(delete)) == delete
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql import functions as F
 
 from metastore.acid.bucket import encode
 from metastore.acid.names import BaseName, DeltaName

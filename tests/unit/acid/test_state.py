@@ -163,7 +163,7 @@ def test_a_name_that_cannot_be_read_is_an_error() -> None:
         ("delete_delta_0000003_0000003_0000/000000_0", False),
     ],
 )
-def test_only_a_delta_of_one_write_id_may_be_raw(path: str, is_raw: bool) -> None:  # noqa: FBT001
+def test_only_a_delta_of_one_write_id_may_be_raw(path: str, is_raw: bool) -> None:
     (delta,) = _state(path).deltas
 
     assert delta.may_be_raw is is_raw
@@ -178,7 +178,7 @@ def test_only_a_delta_of_one_write_id_may_be_raw(path: str, is_raw: bool) -> Non
         (["base_0000004_v0000020/000000_0"], False),
     ],
 )
-def test_only_an_overwrite_base_may_be_raw(paths: list[str], is_raw: bool) -> None:  # noqa: FBT001
+def test_only_an_overwrite_base_may_be_raw(paths: list[str], is_raw: bool) -> None:
     state = _state(*paths)
 
     assert state.base is not None

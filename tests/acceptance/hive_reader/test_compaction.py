@@ -1,0 +1,240 @@
+"""The compaction job: what it writes is read by Hive, and says the same as what it was written from."""
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from metastore.acid.bucket import encode
+from metastore.acid.names import BaseName, DeltaName
+from metastore.acid.snapshots import NO_OPEN, ValidWriteIdList
+from metastore.compaction.job import CompactionJobResult, CompactionJobSpec
+from metastore.errors import InvalidOperationError
+from metastore.spark import acid_writer
+from metastore.spark.compact_job import run
+from metastore.spark.tables import HiveColumn
+from tests.support.acid.tables import B0, B1, AcidTable
+from tests.support.hive_oracle.oracle import HiveOracle, HiveRow
+
+pytestmark = pytest.mark.spark
+
+TXN = 20
+
+
+@pytest.fixture
+def table(spark: SparkSession, tmp_path: Path) -> AcidTable:
+    (tmp_path / "t").mkdir()
+    return AcidTable(spark, tmp_path / "t")
+
+
+def _compact(table: AcidTable, kind: str, write_ids: str, *, highest: int | None = None, txn_id: int = TXN,
+             **more: Any) -> CompactionJobResult:
+    mark = ValidWriteIdList.parse(f"db.t:{write_ids}").for_compactor().high_watermark
+    spec = CompactionJobSpec(
+        compaction_id=1, attempt=1, kind=kind, catalog="hive", database="db", table="t", partition="",
+        location=str(table.directory), write_ids=f"db.t:{write_ids}", txns="", txn_id=txn_id,
+        highest_write_id=mark if highest is None else highest, **more)
+    return run(table.spark, spec, [HiveColumn(name, kind) for name, kind in table.columns.items()])
+
+
+def _only(table: AcidTable, *names: str) -> Path:
+    """A copy of some directories, without the ``_v`` that Hive 2.3 cannot read."""
+    place = table.directory.parent / "only"
+    shutil.rmtree(place, ignore_errors=True)
+    place.mkdir()
+    for name in names:
+        shutil.copytree(table.directory / name, place / name.partition("_v")[0])
+    return place
+
+
+def _hive(oracle: HiveOracle, place: Path, table: AcidTable, write_ids: str) -> list[tuple[tuple[int, int, int], Any]]:
+    rows: list[HiveRow] = oracle.rows(place, ValidWriteIdList.parse(f"db.t:{write_ids}"), table.columns)
+    return sorted((row.row_id, row.values[0]) for row in rows)
+
+
+def _fill(table: AcidTable) -> None:
+    """Two inserts into two buckets, an update, a delete of a row of each bucket."""
+    for write_id in (1, 2):
+        rows = [(write_id, bucket, row, [f"w{write_id}b{bucket & 0xFFFF0000}r{row}"]) for bucket in (B0, B1) for row in range(4)]
+        table.insert(DeltaName(write_id, write_id, 0), rows)
+    table.delete(DeltaName(3, 3, 0), [(3, (1, B0, 1)), (3, (2, B1, 3))])
+    table.insert(DeltaName(3, 3, 0), [(3, B0, 0, ["new"])])
+    table.delete(DeltaName(4, 4, 0), [(4, (1, B0, 3)), (4, (1, B1, 0))])
+
+
+def test_minor_and_major_keep_what_hive_reads(table: AcidTable, oracle: HiveOracle) -> None:
+    _fill(table)
+    inputs = table.names()
+    before = _hive(oracle, table.directory, table, f"4:{NO_OPEN}::")
+    assert len(before) == 13
+
+    minor = _compact(table, "minor", f"4:{NO_OPEN}::")
+
+    assert minor.directories == ("delete_delta_0000001_0000004_v0000020", "delta_0000001_0000004_v0000020")
+    assert (minor.rows_in, minor.rows_out) == (21, 21)
+    assert _hive(oracle, _only(table, *minor.directories), table, f"4:{NO_OPEN}::") == before
+    assert _hive(oracle, _only(table, *minor.directories), table, "4:4:4:") == _hive(oracle, _only(table, *inputs), table, "4:4:4:")
+
+    major = _compact(table, "major", f"4:{NO_OPEN}::", txn_id=21)
+
+    assert major.directories == ("base_0000004_v0000021",)
+    assert (major.rows_in, major.rows_out) == (21, 13)
+    assert _hive(oracle, _only(table, *major.directories), table, f"4:{NO_OPEN}::") == before
+    assert set(inputs) < set(table.names()), "inputs are the Cleaner's"
+    assert not [child.name for child in table.directory.iterdir() if child.name.startswith(".")]
+    state = table.state(ValidWriteIdList("db.t", 4))
+    assert state.base
+    assert state.base.name == BaseName(4, 21)
+    assert state.deltas == ()
+
+
+def test_hives_compactor_would_write_the_same_events(table: AcidTable, oracle: HiveOracle) -> None:
+    _fill(table)
+    snapshot = ValidWriteIdList("db.t", 4).for_compactor()
+    deltas = [delta.path for delta in table.state(snapshot).deltas]
+
+    minor = _compact(table, "minor", f"4:{NO_OPEN}::")
+    major = _compact(table, "major", f"4:{NO_OPEN}::", txn_id=21)
+
+    for bucket in (0, 1):
+        theirs = oracle.events(table.directory, snapshot, table.columns, bucket, base=None, deltas=deltas, collapse=False)
+        ours = oracle.events(_only(table, *minor.directories), snapshot, table.columns, bucket, base=None,
+                             deltas=[name.partition("_v")[0] for name in minor.directories], collapse=False)
+        assert ours == theirs
+        theirs = oracle.events(table.directory, snapshot, table.columns, bucket, base=None, deltas=deltas, collapse=True)
+        live = [(event["id"], event["event"][5]) for event in theirs if not event["delete"]]
+        place = _only(table, *major.directories)
+        ours = oracle.events(place, snapshot, table.columns, bucket, base="base_0000004", deltas=[], collapse=True)
+        assert [(event["id"], event["event"][5]) for event in ours] == live
+        assert all(event["event"][4] == event["id"][0] for event in ours), "currentTransaction = originalTransaction"
+
+
+def test_nothing_of_an_aborted_or_open_write_id_gets_in(table: AcidTable, oracle: HiveOracle) -> None:
+    table.insert(DeltaName(1, 5), [(wid, B0, row, [f"w{wid}r{row}"]) for wid in range(1, 6) for row in (0, 1)])
+    table.delete(DeltaName(6, 7), [(6, (1, B0, 0)), (7, (1, B0, 1))])
+    table.insert(DeltaName(8, 8, 0), [(8, B0, 0, ["open"])])
+    lists = "8:8:8:2,4,7"
+    expected = _hive(oracle, table.directory, table, "7:2:2,4,7:")
+    assert [value for _, value in expected] == ["w1r1", "w3r0", "w3r1", "w5r0", "w5r1"]
+
+    minor = _compact(table, "minor", lists)
+    major = _compact(table, "major", lists, txn_id=21)
+
+    assert minor.directories == ("delete_delta_0000001_0000007_v0000020", "delta_0000001_0000007_v0000020")
+    assert (minor.rows_in, minor.rows_out) == (12, 7)
+    assert _hive(oracle, _only(table, *minor.directories), table, f"7:{NO_OPEN}::") == expected
+    assert major.directories == ("base_0000007_v0000021",)
+    assert _hive(oracle, _only(table, *major.directories), table, f"7:{NO_OPEN}::") == expected
+
+
+def test_the_cases_of_the_specification(table: AcidTable, oracle: HiveOracle) -> None:
+    """acid-format.md 23.8, one after the other in the same directory."""
+    table.insert(DeltaName(1, 1, 0), [(1, B0, 0, ["a"])])
+    table.insert(DeltaName(2, 2, 0), [(2, B0, 0, ["b"])])
+    table.insert(DeltaName(3, 3, 0), [(3, B0, 0, ["c"])])
+
+    without_2 = _compact(table, "minor", f"3:{NO_OPEN}::2", txn_id=5)
+    assert without_2.directories == ("delta_0000001_0000003_v0000005",)
+    assert [value for _, value in _hive(oracle, _only(table, *without_2.directories), table, f"3:{NO_OPEN}::")] == ["a", "c"]
+
+    table.delete(DeltaName(4, 4, 0), [(4, (wid, B0, 0)) for wid in (1, 2, 3)])
+    empty = _compact(table, "major", f"5:{NO_OPEN}::2", txn_id=6)
+    assert empty.directories == ("base_0000005_v0000006",)
+    assert sorted(file.name for file in (table.directory / empty.directories[0]).iterdir() if file.name[0] != ".") == [
+        "_orc_acid_version", "bucket_00000"
+    ]
+    assert _hive(oracle, _only(table, *empty.directories), table, f"5:{NO_OPEN}::") == []
+    assert _compact(table, "minor", f"5:{NO_OPEN}::2", txn_id=7).directories == (), "the base has all of it"
+
+
+def test_a_second_minor_of_one_range_is_not_written(table: AcidTable) -> None:
+    table.insert(DeltaName(1, 3, None, 9), [(1, B0, 0, ["a"])])
+
+    assert _compact(table, "minor", f"3:{NO_OPEN}::").directories == ()
+    assert table.names() == ["delta_0000001_0000003_v0000009"]
+
+
+def test_rows_from_before_the_conversion_get_their_ids(table: AcidTable, spark: SparkSession, oracle: HiveOracle) -> None:
+    def put(path: str, *values: str) -> None:
+        target = table.directory / path
+        target.parent.mkdir(exist_ok=True)
+        spark.createDataFrame([(value,) for value in values], "v string").coalesce(1).write.orc(str(target.parent / "tmp"))
+        next((target.parent / "tmp").glob("part-*")).rename(target)
+        shutil.rmtree(target.parent / "tmp")
+
+    put("000000_0", *(f"o{one}" for one in range(2)))
+    put("000000_0_copy_10", "ten")
+    put("000000_0_copy_2", "two")
+    put("000001_0", "other")
+    put("HIVE_UNION_SUBDIR_1/000000_0", "sub")
+    put("delta_0000001_0000001_0001/000002_0", "loaded")
+    table.delete(DeltaName(2, 2, 0), [(2, (0, B0, 1)), (2, (0, B0, 3))])
+
+    major = _compact(table, "major", f"2:{NO_OPEN}::")
+
+    assert major.directories == ("base_0000002_v0000020",)
+    assert _hive(oracle, _only(table, *major.directories), table, f"2:{NO_OPEN}::") == [
+        ((0, B0, 0), "o0"),
+        ((0, B0, 2), "ten"),
+        ((0, B0, 4), "sub"),
+        ((0, B1, 0), "other"),
+        ((1, encode(2, 1), 0), "loaded"),
+    ]
+
+
+def test_a_repeated_attempt_replaces_the_first_ones_output(table: AcidTable, oracle: HiveOracle) -> None:
+    _fill(table)
+    first = _compact(table, "major", f"4:{NO_OPEN}::")
+    (table.directory / first.directories[0] / "bucket_00000").write_bytes(b"half")
+    (table.directory / f".compaction_{TXN}" / "tasks").mkdir(parents=True)
+
+    second = _compact(table, "major", f"4:{NO_OPEN}::")
+
+    assert second == first
+    assert len(_hive(oracle, _only(table, *second.directories), table, f"4:{NO_OPEN}::")) == 13
+
+
+def test_a_failure_leaves_nothing_behind(table: AcidTable, monkeypatch: pytest.MonkeyPatch) -> None:
+    _fill(table)
+    before = sorted(path.name for path in table.directory.iterdir())
+    publish = acid_writer._Writing.publish
+
+    def fail_at_the_second(writing: Any) -> Any:
+        if not writing.is_delete:
+            raise OSError("disk full")
+        return publish(writing)
+
+    monkeypatch.setattr(acid_writer._Writing, "publish", fail_at_the_second)
+    with pytest.raises(OSError, match="disk full"):
+        _compact(table, "minor", f"4:{NO_OPEN}::")
+
+    assert sorted(path.name for path in table.directory.iterdir()) == before
+
+
+def test_a_damaged_input_stops_the_job(table: AcidTable) -> None:
+    _fill(table)
+    table.spark.conf.set("spark.sql.files.ignoreCorruptFiles", "true")
+    try:
+        victim = table.directory / "delta_0000001_0000001_0000" / "bucket_00000"
+        victim.write_bytes(victim.read_bytes()[:-40])
+        with pytest.raises(Exception, match="(?i)orc|tail|footer|malformed"):
+            _compact(table, "major", f"4:{NO_OPEN}::")
+    finally:
+        table.spark.conf.unset("spark.sql.files.ignoreCorruptFiles")
+
+
+def test_what_cannot_be_compacted_is_said(table: AcidTable) -> None:
+    table.insert(DeltaName(1, 2), [(1, B0, 0, ["a"])])
+    with pytest.raises(InvalidOperationError, match="highest that is settled, 3"):
+        _compact(table, "major", f"3:{NO_OPEN}::", highest=4)
+    with pytest.raises(InvalidOperationError, match="its inputs' highest, 2"):
+        _compact(table, "major", f"3:{NO_OPEN}::", highest=1)
+    with pytest.raises(InvalidOperationError, match="'smooth' is not supported"):
+        _compact(table, "smooth", f"3:{NO_OPEN}::")
+    with pytest.raises(InvalidOperationError, match="needs the id of its transaction"):
+        _compact(table, "major", f"3:{NO_OPEN}::", txn_id=0)
+    (table.directory / "delta_0000001_0000002" / "bucket_00000_flush_length").write_bytes(b"\0" * 8)
+    with pytest.raises(InvalidOperationError, match="streaming client"):
+        _compact(table, "major", f"3:{NO_OPEN}::")
