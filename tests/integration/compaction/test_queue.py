@@ -1,0 +1,355 @@
+"""Requests, claims, ends, history and SHOW COMPACTIONS on PostgreSQL (compaction.md §9.2)."""
+
+import itertools
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+
+import pytest
+
+from metastore.compaction.rules.requests import Claim, CompactionState, CompactionType, Entity
+from metastore.compaction.store.queue import Filter, NewRequest
+from metastore.errors import ClaimLostError, InvalidOperationError
+from tests.support.transactions import named, seconds
+
+HOUR = timedelta(hours=1)
+
+
+def entity(what="d.t"):
+    table, _, partition = what.partition("/")
+    return Entity(named(table), partition)
+
+
+def claim(lake, worker="host-1", pool=None):
+    return lake.service.find_next_compact2(worker, "v", pool)
+
+
+def of(claimed):
+    return Claim(claimed.id, claimed.worker_id, claimed.attempt)
+
+
+def finish(lake, claimed, mark=5):
+    """A remote worker's way through: its transaction commits right after mark_compacted."""
+    from metastore.txns.rules import TxnType
+
+    txn_id = lake.t.open(kind=TxnType.COMPACTION)
+    lake.service.update_compactor_state(of(claimed), mark, "ann", txn_id)
+    lake.service.mark_compacted(of(claimed))
+    lake.t.commit(txn_id)
+    return txn_id
+
+
+def test_ids_grow(lake):
+    """Q01, Q04."""
+    ids = [lake.request("major", what).id for what in ("d.a", "d.b", "d.p/x=1", "d.p/x=2")]
+
+    assert ids == sorted(set(ids))
+
+
+def test_a_repeated_request_is_refused_and_names_the_other(lake):
+    """Q02, Q03."""
+    first = lake.request()
+    again = lake.request("minor")
+    assert (again.accepted, again.id, again.state, again.existing.id) == (False, -1, "refused", first.id)
+    assert again.message == f"Compaction is already scheduled with state='initiated' and id={first.id}"
+
+    claimed = claim(lake)
+    assert lake.request().message.endswith(f"state='working' and id={first.id}")
+
+    lake.t.write_ids.seed_write_id(named("d.t"), 5)
+    finish(lake, claimed)
+    assert lake.request().message.endswith(f"state='ready for cleaning' and id={first.id}")
+    assert len(lake.shown()) == 1
+
+    lake.t.commit(lake.t.write("d.t"))
+    assert lake.request().accepted
+
+
+def test_a_request_without_a_partition_means_each_written_one(lake):
+    """Q29, better than Hive's: the kind asked for is kept, and one refusal does not hide the others."""
+    lake.table("p", keys=["x"])
+    for number in (1, 2, 3):
+        lake.partition(f"x={number}", "p")
+    assert "name a partition" in lake.request("major", "d.p").message
+
+    lake.insert("d.p/x=1")
+    lake.insert("d.p/x=2")
+    other = lake.request("minor", "d.p/x=2")
+    result = lake.request("major", "d.p")
+
+    assert result.accepted
+    assert "x=2: Compaction is already scheduled" in result.message
+    assert {(one.entity.partition, one.type.value) for one in lake.shown()} == {("x=1", "major"), ("x=2", "minor")}
+    assert lake.one(other.id).entity.partition == "x=2"
+
+
+def test_claims(lake):
+    """Q05, Q06, Q07."""
+    assert claim(lake) is None
+    first, second = lake.request("major", "d.a").id, lake.request("major", "d.b").id
+
+    claimed = [claim(lake, "host-1"), claim(lake, "host-2"), claim(lake, "host-3")]
+
+    assert [one and one.id for one in claimed] == [first, second, None]
+    shown = lake.one(first)
+    assert (shown.state, shown.worker_id, shown.worker_version) == ("working", "host-1", "v")
+    assert shown.started_at is not None
+
+
+def test_concurrent_claimers_never_share_one(lake):
+    wanted = {lake.request("major", f"d.t{number}").id for number in range(20)}
+    with ThreadPoolExecutor(8) as pool:
+        found = list(pool.map(lambda number: claim(lake, f"host-{number}"), range(40)))
+
+    ids = [one.id for one in found if one]
+    assert sorted(ids) == sorted(wanted)
+
+
+def test_concurrent_requests_of_one_table_end_in_one(lake):
+    with ThreadPoolExecutor(8) as pool:
+        results = list(pool.map(lambda _: lake.request(), range(16)))
+
+    assert sum(one.accepted for one in results) == 1
+    assert len(lake.shown()) == 1
+
+
+def test_pools(lake, test_clock):
+    """Q08, Q09."""
+    for number, pool in enumerate(["p1", "p2", None, ""]):
+        lake.request("major", f"d.t{number}", pool=pool)
+
+    assert claim(lake, pool="p1").pool == "p1"
+    assert claim(lake, pool="p1") is None
+    assert [claim(lake).pool for _ in range(2)] == [None, None]
+    assert claim(lake) is None
+    test_clock.advance(HOUR)
+    assert claim(lake) is None
+    test_clock.advance(HOUR * 12)
+    assert claim(lake).pool == "p2"
+
+
+def test_the_way_of_a_request_keeps_its_enqueue_time(lake, test_clock):
+    """Q10, Q11, Q14."""
+    request = lake.request()
+    enqueued = lake.one(request.id).enqueued_at
+    seen = []
+    test_clock.advance(seconds(1))
+    claimed = claim(lake)
+    seen.append(lake.one(request.id))
+    test_clock.advance(seconds(1))
+    txn_id = finish(lake, claimed)
+    seen.append(lake.one(request.id))
+    assert claim(lake) is None
+    test_clock.advance(seconds(1))
+    lake.service.mark_cleaned(request.id)
+    seen.append(lake.one(request.id))
+
+    assert [one.state.display for one in seen] == ["working", "ready for cleaning", "succeeded"]
+    assert {one.enqueued_at for one in seen} == {enqueued}
+    ended = seen[-1]
+    assert (ended.worker_id, seen[1].worker_id) == (None, None)
+    assert ended.started_at == seen[0].started_at
+    assert ended.ended_at - enqueued >= seconds(3)
+    assert (ended.highest_write_id, ended.txn_id, ended.next_txn_id) == (5, txn_id, txn_id)
+    assert ended.committed_at is not None
+
+
+def test_ends_that_come_too_late(lake):
+    """Q12; only a queued request can end."""
+    request = lake.request()
+    claimed = claim(lake)
+    new = NewRequest(entity(), CompactionType.MINOR)
+    lake.service.mark_failed(of(claimed), "no disk", new)
+
+    assert lake.one(request.id).error_message == "no disk"
+    for late in (lake.service.mark_failed, lake.service.mark_refused):
+        with pytest.raises(InvalidOperationError, match=f"Compaction {request.id} is failed"):
+            late(of(claimed), "again", new)
+    with pytest.raises(InvalidOperationError, match="not ready for cleaning"):
+        lake.service.mark_cleaned(request.id)
+    with pytest.raises(InvalidOperationError, match="77"):
+        lake.service.set_hadoop_jobid("job_1", 77)
+    for write in (lake.service.mark_compacted, lake.service.renew):
+        with pytest.raises(ClaimLostError, match="any more"):
+            write(of(claimed))
+    with pytest.raises(ClaimLostError):
+        lake.service.update_compactor_state(of(claimed), 5, None, 9)
+
+
+def test_an_end_without_a_request_is_history(lake):
+    """Q13."""
+    new = NewRequest(entity(), CompactionType.MAJOR)
+    lake.service.mark_failed(Claim(0, None), "cannot list", new)
+    lake.service.mark_refused(Claim(0, None), "no right", new)
+
+    assert {(one.state.value, one.error_message) for one in lake.shown()} == {
+        ("did_not_initiate", "cannot list"), ("refused", "no right")}
+
+
+@pytest.mark.parametrize("stolen", [
+    Claim(0, "host-1", 1), Claim(0, "host-2", 2), Claim(0, "host-2")], ids=["old attempt", "other name", "remote"])
+def test_only_the_present_claim_writes(lake, test_clock, stolen):
+    """The fence: worker id and attempt."""
+    request = lake.request()
+    assert claim(lake, "host-1").attempt == 1
+    test_clock.advance(HOUR * 25)
+    lake.initiator().tick()
+    assert claim(lake, "host-1").attempt == 2
+
+    with pytest.raises(ClaimLostError):
+        lake.service.mark_compacted(stolen._replace(id=request.id))
+    with pytest.raises(ClaimLostError):
+        lake.service.mark_failed(stolen._replace(id=request.id), "x", NewRequest(entity(), CompactionType.MAJOR))
+    assert lake.state(request.id) == "working"
+
+
+def test_a_dead_remote_workers_claim_is_taken_back_with_its_transaction(lake):
+    """A worker of Hive renews no lease, but its transaction dies with it."""
+    request = lake.request()
+    claimed = claim(lake)
+    txn_id = lake.t.open()
+    lake.service.update_compactor_state(of(claimed), 5, "ann", txn_id)
+    assert lake.initiator().tick().revoked == []
+
+    lake.t.abort(txn_id)
+    [revoked] = lake.initiator().tick().revoked
+
+    assert revoked.compaction.id == request.id
+    shown = lake.one(request.id)
+    assert (shown.state, shown.worker_id, shown.started_at, shown.txn_id) == ("initiated", None, None, None)
+    assert f"transaction {txn_id}" in shown.error_message
+
+
+def test_age_takes_back_the_older_claim_only(lake, test_clock):
+    """Q16."""
+    older, younger = lake.request("major", "d.a").id, lake.request("major", "d.b").id
+    claim(lake)
+    test_clock.advance(HOUR * 20)
+    claim(lake)
+    test_clock.advance(HOUR * 5)
+
+    assert [one.compaction.id for one in lake.initiator().tick().revoked] == [older]
+    assert lake.state(younger) == "working"
+
+
+def test_abort_compactions(lake):
+    """Q25."""
+    waiting, running = lake.request("major", "d.a").id, lake.request("major", "d.b").id
+    lake.service.abort_compactions([])
+    assert claim(lake).id == waiting
+    waiting, running = running, waiting
+
+    answers = {one.id: (one.status, one.message)
+               for one in lake.service.abort_compactions([waiting, running, 99, waiting])}
+
+    assert answers == {
+        waiting: ("Success", "Successfully aborted compaction"),
+        running: ("Error", "Error while aborting compaction as compaction is in state-working"),
+        99: ("Error", "No Such Compaction Id Available")}
+    assert lake.state(waiting) == "aborted"
+    assert lake.one(waiting).error_message.startswith("Compaction Aborted by Abort")
+
+
+def test_history_is_purged_by_the_settings(new_lake):
+    """Q17, Q21."""
+    lake = new_lake(history_succeeded=2, history_failed=2, history_refused=2, history_did_not_initiate=2)
+    for state in ("succeeded", "failed", "did_not_initiate", "refused"):
+        for number in range(3):
+            write_history(lake, state, f"d.t/p={number % 1}")
+    for _ in range(300):
+        write_history(lake, "failed", "d.t/p=2")
+
+    from metastore.loops.compaction_housekeeper import CompactionHousekeeper
+
+    assert CompactionHousekeeper(lake.initiator().compactions).tick() == 4 + 298
+    assert len(lake.shown()) == 10
+
+
+def write_history(lake, state, what):
+    from metastore.compaction.store import queue
+
+    with lake.db.begin() as pg:
+        return queue.insert_history(pg, NewRequest(entity(what), CompactionType.MINOR), CompactionState(state), None)
+
+
+def test_the_latest_committed_compaction_of_each_partition(lake):
+    """Q23."""
+    old = write_history(lake, "succeeded", "d.t/p=1")
+    new = write_history(lake, "succeeded", "d.t/p=1")
+    other = write_history(lake, "succeeded", "d.t/p=2")
+    write_history(lake, "failed", "d.t/p=3")
+    latest = lake.service.get_latest_committed_compaction_info
+
+    assert [one.id for one in latest(named("d.t"), None, None)] == [new, other]
+    assert [one.id for one in latest(named("d.t"), ["p=1"], None)] == [new]
+    assert [one.id for one in latest(named("d.t"), ["p=1"], old)] == [new]
+    assert latest(named("d.t"), ["p=1", "p=3"], new) == []
+
+
+def test_show_compactions_filters(lake):
+    """Q24."""
+    first = lake.request("major", "d.a", pool="p1").id
+    second = lake.request("minor", "d.b/p=1").id
+    third = write_history(lake, "failed", "e.a")
+    ids = {"": {first, second, third}}
+
+    def shown(**wanted):
+        return {one.id for one in lake.service.show_compact(Filter(**wanted))}
+
+    assert shown() == ids[""]
+    assert shown(id=second) == {second}
+    assert shown(db="d") == {first, second}
+    assert shown(db="d", table="a") == {first}
+    assert shown(partition="p=1") == {second}
+    assert shown(pool="p1") == {first}
+    assert shown(pool="default") == {second, third}
+    assert shown(type=CompactionType.MAJOR) == {first}
+    assert shown(state=CompactionState.FAILED) == {third}
+    assert shown(catalog="spark") == set()
+
+
+def test_show_compactions_order_and_limit(lake, test_clock):
+    """What ended or started last comes behind what waits; then by the latest of end, start and commit."""
+    waiting = [lake.request("major", f"d.w{number}").id for number in range(2)]
+    ended = []
+    for state in ("failed", "succeeded"):
+        test_clock.advance(seconds(1))
+        ended.append(write_history(lake, state, "d.t"))
+
+    def shown(**wanted):
+        return [one.id for one in lake.service.show_compact(Filter(**wanted))]
+
+    assert shown() == [*waiting, *reversed(ended)]
+    assert shown(limit=3) == [*waiting, ended[1]]
+    assert shown(limit=0) == shown()
+    assert shown(order=(("state", True), ("id", False))) == [ended[0], *reversed(waiting), ended[1]]
+
+
+def test_a_soft_drop_waits_for_its_transaction(lake):
+    from metastore.txns.rules import TxnType
+
+    txn_id = lake.t.open(kind=TxnType.SOFT_DELETE)
+    place = lake.path("gone.v7")
+    place.mkdir(parents=True)
+    lake.service.submit_for_cleanup(
+        NewRequest(entity("d.gone"), CompactionType.MAJOR, {"location": place.as_uri()}), 0, txn_id)
+
+    assert [one.outcome for one in lake.cleaner().tick()] == ["waiting"]
+    assert place.exists()
+    lake.t.commit(txn_id)
+    assert [one.outcome for one in lake.cleaner().tick()] == ["cleaned"]
+    assert not place.exists()
+
+
+def test_a_soft_drop_never_removes_what_somebody_uses(lake):
+    from metastore.txns.rules import TxnType
+
+    lake.table()
+    numbers = itertools.count()
+    for place in (lake.path("t"), lake.folder, lake.folder / "d.db", lake.path("t") / "delta_1_1"):
+        txn_id = lake.t.open(kind=TxnType.SOFT_DELETE)
+        lake.service.submit_for_cleanup(NewRequest(entity(f"d.gone{next(numbers)}"), CompactionType.MAJOR,
+                                                   {"location": place.as_uri()}), 0, txn_id)
+        lake.t.commit(txn_id)
+
+    assert {one.outcome for one in lake.cleaner().tick()} == {"refused"}
+    assert lake.path("t").exists()
