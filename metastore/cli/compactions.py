@@ -16,17 +16,12 @@ PENDING = frozenset({"initiated", "working"})
 DONE = frozenset({"ready for cleaning", "succeeded"})
 
 
-class TableArgument(click.ParamType):
-    """``DB.TABLE``, or a table of the database ``default``."""
-
-    name = "table"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, str]:
-        """Read it."""
-        db, dot, table = str(value).rpartition(".")
-        if not table or (dot and not db) or "." in db:
-            self.fail(f"{value!r} is not a table: write DB.TABLE", param, ctx)
-        return db or "default", table
+def table_argument(text: str) -> tuple[str, str]:
+    """Read ``DB.TABLE``, or the name of a table of the database ``default``."""
+    db, dot, table = text.rpartition(".")
+    if not table or (dot and not db) or "." in db:
+        raise click.BadParameter(f"{text!r} is not a table: write DB.TABLE")
+    return db or "default", table
 
 
 @click.group()
@@ -35,11 +30,12 @@ def compaction() -> None:
 
 
 @compaction.command()
-@click.argument("table", metavar="DB.TABLE", type=TableArgument())
+@click.argument("table", metavar="DB.TABLE", type=table_argument)
 @click.option("--partition", metavar="KEY=VALUE/...", help="The partition; without it, all that need it.")
 @click.option("--type", "kind", type=click.Choice(["minor", "major", "rebalance"]), required=True)
 @click.option("--pool", help="The pool of workers that shall do it.")
-@click.option("--property", "properties", metavar="KEY=VALUE", multiple=True, help="A property of the job; may be repeated.")
+@click.option("--property", "properties", metavar="KEY=VALUE", multiple=True,
+              help="A property of the job; may be repeated.")
 @click.option("--wait", is_flag=True, help="Wait until it is done; exit code 1 if it fails.")
 @uri_option
 @form_option
@@ -65,7 +61,7 @@ def request(table: tuple[str, str], partition: str | None, kind: str, pool: str 
     sys.exit(0 if not wait or all(row["state"] in DONE for row in rows) else 1)
 
 
-@compaction.command()
+@compaction.command(short_help="Take back requests.")
 @click.argument("compaction_ids", metavar="ID...", nargs=-1, required=True, type=click.IntRange(min=1))
 @uri_option
 @form_option

@@ -11,17 +11,12 @@ from metastore.client.answers import domain_errors
 from metastore.errors import TxnOpenError
 
 
-class LockId(click.ParamType):
-    """A lock id; ``7.1``, as SHOW LOCKS prints components, means lock 7."""
-
-    name = "lock id"
-
-    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        """Read it."""
-        number, _, component = str(value).partition(".")
-        if not number.isdecimal() or not (component or "1").isdecimal():
-            self.fail(f"{value!r} is not a lock id: write 7 or 7.1", param, ctx)
-        return int(number)
+def lock_number(text: str) -> int:
+    """Read a lock id; ``7.1``, as SHOW LOCKS prints components, means lock 7."""
+    number, _, component = text.partition(".")
+    if not number.isdecimal() or not (component or "1").isdecimal():
+        raise click.BadParameter(f"{text!r} is not a lock id: write 7 or 7.1")
+    return int(number)
 
 
 @click.group()
@@ -29,8 +24,8 @@ def lock() -> None:
     """Locks: release them."""
 
 
-@lock.command()
-@click.argument("lock_ids", metavar="ID...", nargs=-1, required=True, type=LockId())
+@lock.command(short_help="Release locks, withdraw requests.")
+@click.argument("lock_ids", metavar="ID...", nargs=-1, required=True, type=lock_number)
 @uri_option
 @form_option
 def release(lock_ids: tuple[int, ...], uri: str | None, form: str) -> None:

@@ -33,7 +33,7 @@ def show() -> None:
     """Show what is going on: transactions, locks, compactions."""
 
 
-@show.command()
+@show.command(short_help="Open and aborted transactions.")
 @click.option("--state", type=click.Choice(["open", "aborted"]), help="Only transactions in this state.")
 @click.option("--user", help="Only transactions of this user.")
 @uri_option
@@ -49,7 +49,7 @@ def transactions(uri: str | None, form: str, state: str | None, user: str | None
         repeated(once, watch=watch, every=every)
 
 
-@show.command()
+@show.command(short_help="Locks and who waits for them.")
 @click.option("--db", help="Only locks on this database and what is in it.")
 @click.option("--table", help="Only locks on this table and its partitions.")
 @click.option("--partition", metavar="KEY=VALUE/...", help="Only locks on this partition.")
@@ -69,7 +69,7 @@ def locks(uri: str | None, form: str, db: str | None, table: str | None, partiti
         repeated(once, watch=watch, every=every)
 
 
-@show.command()
+@show.command(short_help="The compaction queue and its history.")
 @click.option("--id", "compaction_id", type=int, help="Only the compaction with this id.")
 @click.option("--db", help="Only compactions in this database.")
 @click.option("--table", help="Only compactions of this table.")
@@ -88,8 +88,8 @@ def compactions(uri: str | None, form: str, compaction_id: int | None, db: str |
     with connected(uri) as client:
         types = client.types
         request = types.ShowCompactRequest(
-            id=compaction_id, dbName=db, tbName=table, partName=partition, poolName=pool, state=state, limit=limit or -1,
-            type=getattr(types.CompactionType, kind.upper()) if kind else None)
+            id=compaction_id, dbName=db, tbName=table, partName=partition, poolName=pool, state=state,
+            limit=limit or -1, type=getattr(types.CompactionType, kind.upper()) if kind else None)
 
         def once() -> None:
             _print(COMPACTION_COLUMNS, compaction_rows(client, request), form)
@@ -100,9 +100,9 @@ def transaction_rows(client: MetastoreClient) -> list[dict[str, Any]]:
     """Open and aborted transactions, by the names in TRANSACTION_COLUMNS."""
     state_names = names(client.types.TxnState)
     return [{
-        "txn_id": info.id, "state": state_names.get(info.state, str(info.state)), "started_at": instant(info.startedTime),
-        "last_heartbeat_at": instant(info.lastHeartbeatTime), "user": info.user, "host": info.hostname,
-        "agent_info": info.agentInfo} for info in client.get_open_txns_info().open_txns]
+        "txn_id": info.id, "state": state_names.get(info.state, str(info.state)),
+        "started_at": instant(info.startedTime), "last_heartbeat_at": instant(info.lastHeartbeatTime),
+        "user": info.user, "host": info.hostname, "agent_info": info.agentInfo} for info in client.get_open_txns_info().open_txns]
 
 
 def lock_rows(client: MetastoreClient, request: Any) -> list[dict[str, Any]]:

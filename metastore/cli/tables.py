@@ -4,7 +4,7 @@ from typing import Any
 
 import click
 
-from metastore.cli.compactions import TableArgument
+from metastore.cli.compactions import table_argument
 from metastore.cli.connected import connected, uri_option
 from metastore.cli.output import form_option, show_fields
 from metastore.client import MetastoreClient
@@ -15,8 +15,8 @@ def table() -> None:
     """Tables as the transactions see them."""
 
 
-@table.command()
-@click.argument("name", metavar="DB.TABLE", type=TableArgument())
+@table.command(short_help="What it is, and what keeps it busy.")
+@click.argument("name", metavar="DB.TABLE", type=table_argument)
 @uri_option
 @form_option
 def describe(name: tuple[str, str], uri: str | None, form: str) -> None:

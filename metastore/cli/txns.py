@@ -16,7 +16,7 @@ def txn() -> None:
     """Transactions: end them."""
 
 
-@txn.command()
+@txn.command(short_help="Abort transactions.")
 @click.argument("txn_ids", metavar="ID...", nargs=-1, required=True, type=click.IntRange(min=1))
 @uri_option
 @form_option
