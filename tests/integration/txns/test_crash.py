@@ -1,0 +1,107 @@
+"""Ids never come back, whatever the database forgets when it crashes (ADR 0005)."""
+
+import os
+import shutil
+import signal
+import tempfile
+from pathlib import Path
+
+import psycopg2
+import pytest
+
+from metastore.db import migrate
+from metastore.db.embedded import EmbeddedPostgres
+from metastore.db.engine import Database
+from metastore.errors import MetaError
+from metastore.txns.store import ID_BLOCK
+from tests.support.transactions import Transactions
+
+# Without fsync a killed PostgreSQL loses exactly what it had not yet handed to the kernel: what commits without waiting.
+FORGETFUL = {"wal_writer_delay": "10s", "wal_writer_flush_after": "1GB", "fsync": "off", "autovacuum": "off"}
+
+
+@pytest.fixture
+def postgres():
+    directory = Path(tempfile.mkdtemp(prefix="metastore-crash-"))
+    directory.chmod(0o711)   # PostgreSQL may run as somebody else
+    server = EmbeddedPostgres(directory, settings=FORGETFUL, max_connections=20, ends_with_us=True)
+    server.start()
+    migrate.upgrade(server.url)
+    yield server
+    server.stop()
+    shutil.rmtree(directory)
+
+
+@pytest.fixture
+def t(postgres):
+    database = Database(postgres.url, pool_size=2)
+    yield Transactions(database)
+    database.close()
+
+
+def crash(postgres):
+    """Kill one backend the hard way: the postmaster throws the shared memory away and recovers from the log."""
+    victim, witness = psycopg2.connect(postgres.url), psycopg2.connect(postgres.url)
+    os.kill(victim.get_backend_pid(), signal.SIGKILL)
+    with pytest.raises(psycopg2.OperationalError):
+        witness.cursor().execute("SELECT pg_sleep(30)")
+    victim.close()
+    witness.close()
+
+
+def again(call, *arguments, tries=200):
+    """A call that the crash may disturb a few times."""
+    from threading import Event
+
+    for _ in range(tries):
+        try:
+            return call(*arguments)
+        except (MetaError, psycopg2.OperationalError):
+            Event().wait(0.1)
+    raise AssertionError("PostgreSQL does not come back")
+
+
+def test_ids_that_a_client_saw_never_come_back(t, postgres):
+    reserved = t.open(3)
+    crashes, handed_out, lost = 3, set(reserved), 0
+    for _ in range(crashes):
+        seen = [txn_id for _ in range(5) for txn_id in t.open(20)]
+        handed_out.update(seen)
+        crash(postgres)
+
+        recorded = {row[0] for row in again(t.rows, "SELECT id FROM txns")}
+        fresh = again(t.open, 2)
+
+        lost += len(set(seen) - recorded)
+        assert handed_out.isdisjoint(fresh)
+        assert min(fresh) > max(handed_out)
+        handed_out.update(fresh)
+    assert lost > 0, "nothing was lost: the test proves nothing"
+    assert max(handed_out) < (crashes + 2) * (ID_BLOCK + 200)
+
+
+def test_a_writer_that_was_told_so_stays_committed_and_its_snapshot_holds(t, postgres):
+    t.open(5)
+    writer = t.write("db.t")
+    t.commit(writer)
+    lost = t.open(50)
+    crash(postgres)
+
+    assert again(t.state, writer) == "committed"
+    assert again(t.reads, "db.t").is_valid(1)
+    reader = again(t.open)
+    assert reader > lost[-1]
+    assert t.txns.get_open_txns().high_watermark == reader
+    for txn_id in (writer, reader):
+        t.commit(txn_id)
+
+
+def test_a_clean_stop_skips_nothing(t, postgres):
+    t.open(5)
+    t.db.close()
+    postgres.stop()
+    postgres.start()
+    database = Database(postgres.url, pool_size=2)
+
+    assert Transactions(database).open() == 6
+    database.close()
