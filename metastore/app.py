@@ -38,6 +38,7 @@ from metastore.thrift_server.handlers.compaction import CompactionHandlers
 from metastore.thrift_server.handlers.databases import DatabaseHandlers
 from metastore.thrift_server.handlers.fb303 import Fb303Handlers
 from metastore.thrift_server.handlers.functions import FunctionHandlers
+from metastore.thrift_server.handlers.indexes import IndexHandlers
 from metastore.thrift_server.handlers.locks import LockHandlers
 from metastore.thrift_server.handlers.partition_reads import PartitionReadHandlers
 from metastore.thrift_server.handlers.partitions import PartitionHandlers
@@ -163,6 +164,7 @@ class App:
             PartitionHandlers(PartitionService(db, settings.catalog, directories, moves)),
             PartitionReadHandlers(PartitionReads(db, settings.catalog)),
             FunctionHandlers(FunctionService(db)),
+            IndexHandlers(),
             StatisticsHandlers(StatisticsService(db)),
             TxnHandlers(TxnService(db, settings.txns), CommitService(db, settings.txns)),
             WriteIdHandlers(WriteIdService(db)),

@@ -78,3 +78,13 @@ def immediate(handler: Handler) -> Handler:
     """Run this handler on the event loop: for answers that need no database, no file and no lock."""
     handler.__immediate__ = True  # type: ignore[attr-defined]
     return handler
+
+
+def refused(reason: str) -> Callable[[Handler], Handler]:
+    """Mark a handler that never does what it is asked, on purpose; the reason goes into the documentation."""
+
+    def mark(handler: Handler) -> Handler:
+        handler.__refused__ = reason  # type: ignore[attr-defined]
+        return handler
+
+    return mark

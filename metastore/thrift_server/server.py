@@ -37,6 +37,7 @@ BACKLOG = 1024
 
 _READ, _WRITE = select.EPOLLIN | select.EPOLLRDHUP, select.EPOLLOUT
 _SWEEP_SECONDS = 1.0
+_DRAIN_SECONDS = 0.02
 _WARN_EVERY_SECONDS = 10.0
 _log = structlog.get_logger("metastore.server")
 
@@ -139,7 +140,7 @@ class Server:
         try:
             swept = time.monotonic()
             while not self._over():
-                events = self._epoll.poll(_SWEEP_SECONDS)
+                events = self._epoll.poll(_SWEEP_SECONDS if self._draining is None else _DRAIN_SECONDS)
                 self._now = time.monotonic()
                 for fd, event in events:
                     connection = self._connections.get(fd)

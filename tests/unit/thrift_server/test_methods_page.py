@@ -1,0 +1,32 @@
+from metastore.thrift_server import methods_page
+from metastore.thrift_server.codec import CODECS
+from tests.support.thrift_server import facts
+
+VERSIONS = {"2.3.10": "2.3", "3.1.3": "3.1", "4.0.1": "4.0", "4.1.0": "4.1", "4.2.0": "4.2"}
+
+
+def test_every_method_is_listed_once():
+    listed = [entry.name for entry in methods_page.entries()]
+    assert sorted(listed) == sorted(CODECS)
+
+
+def test_versions_are_those_of_the_facts():
+    methods = facts()["methods"]
+    for entry in methods_page.entries():
+        since, until = (VERSIONS.get(methods[entry.name].get(key)) for key in ("since", "until"))
+        if since == until:
+            expected = f"{since} only"
+        elif until:
+            expected = f"until {until}" if since == "2.3" else f"{since} to {until}"
+        else:
+            expected = "all" if since == "2.3" else f"since {since}"
+        assert entry.versions == expected, entry.name
+
+
+def test_states_come_from_the_handlers():
+    states = methods_page.states()
+    assert states["getStatus"] == "built"
+    assert states["add_index"].startswith("refused on purpose")
+    assert states["shutdown"] == "heard, without effect"
+    assert "get_type" not in states
+    assert "| `get_type` | all | 3 | not built |" in methods_page.page()
