@@ -102,7 +102,8 @@ def transaction_rows(client: MetastoreClient) -> list[dict[str, Any]]:
     return [{
         "txn_id": info.id, "state": state_names.get(info.state, str(info.state)),
         "started_at": instant(info.startedTime), "last_heartbeat_at": instant(info.lastHeartbeatTime),
-        "user": info.user, "host": info.hostname, "agent_info": info.agentInfo} for info in client.get_open_txns_info().open_txns]
+        "user": info.user, "host": info.hostname, "agent_info": info.agentInfo,
+    } for info in client.get_open_txns_info().open_txns]
 
 
 def lock_rows(client: MetastoreClient, request: Any) -> list[dict[str, Any]]:
