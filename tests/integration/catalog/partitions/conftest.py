@@ -1,6 +1,6 @@
 """The partition calls over a real PostgreSQL and a real directory, without a network: handlers called as the server does."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -81,12 +81,23 @@ class Rpc:
         return list(self.get_partition_names("d", table, -1))
 
 
+@pytest.fixture(scope="session")
+def shared_database(postgres: Any) -> Iterator[Postgres]:
+    """One database for these tests: emptying it takes a tenth of the time that a new one takes."""
+    with postgres.cloned() as url:
+        opened = Postgres(url, pool_size=12)
+        yield opened
+        opened.close()
+
+
 @pytest.fixture
-def rpc(database: Postgres, tmp_path: Path) -> Rpc:
+def rpc(shared_database: Postgres, tmp_path: Path) -> Rpc:
     """The calls, over an empty catalog ``hive``."""
-    with database.begin() as pg:
+    with shared_database.begin() as pg:
+        for name in ("tables", "databases", "catalogs", "directory_moves", "locks", "compaction_queue", "completed_txn_components"):
+            pg.sql(f"DELETE FROM {name}")
         database_store.insert_catalog(pg, Catalog("hive", f"file:{tmp_path}"))
-    return Rpc(database, tmp_path)
+    return Rpc(shared_database, tmp_path)
 
 
 @pytest.fixture
