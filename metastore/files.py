@@ -17,8 +17,8 @@ from urllib.parse import urlsplit
 
 import fsspec
 
-_FSSPEC_SCHEME = {"s3a": "s3", "s3n": "s3", "gs": "gs", "abfs": "abfs", "abfss": "abfs", "wasb": "abfs", "wasbs": "abfs",
-                  "hdfs": "hdfs", "viewfs": "hdfs"}
+_FSSPEC_SCHEME = {"s3a": "s3", "s3n": "s3", "gs": "gs", "abfs": "abfs", "abfss": "abfs", "wasb": "abfs",
+                  "wasbs": "abfs", "hdfs": "hdfs", "viewfs": "hdfs"}
 _OBJECT_STORES = {"s3", "gs", "abfs"}
 
 
@@ -32,7 +32,7 @@ class FileEntry(NamedTuple):
 
 
 def local_path(uri: str) -> Path | None:
-    """The path on this machine for ``/x``, ``file:/x``, ``file:///x`` and ``file://localhost/x``; None for other stores."""
+    """The path on this machine for ``/x``, ``file:/x``, ``file:///x``, ``file://localhost/x``; None elsewhere."""
     scheme, _, rest = uri.partition(":") if ":" in uri.split("/", 1)[0] else ("file", "", uri)
     if scheme.lower() != "file":
         return None

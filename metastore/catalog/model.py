@@ -1,6 +1,6 @@
 """The catalog's objects as values: what the services take and return, and what the stores keep.
 
-Rule: names are lower case and never absent. A storage descriptor and a column list are JSON objects with Thrift's field names
+Rule: names are lower case and never absent. A storage descriptor and a column list are JSON with Thrift's field names
 (``cols``, ``serdeInfo``, ...), complete after ``rules.descriptors.normalised``; ``sd["location"]`` holds the location.
 """
 

@@ -54,7 +54,8 @@ databases = Table(
 tables = Table(
     "tables", metadata,
     Column("id", BigInteger, Identity(), primary_key=True),
-    Column("catalog", _Name, nullable=False), Column("db", _Name, nullable=False), Column("name", _Name, nullable=False),
+    Column("catalog", _Name, nullable=False), Column("db", _Name, nullable=False),
+    Column("name", _Name, nullable=False),
     Column("type", Text, nullable=False), Column("owner", Text),
     Column("owner_type", SmallInteger, nullable=False, server_default=text("1")),
     _int("create_time"), _int("last_access_time"), _int("retention"),
@@ -107,5 +108,6 @@ directory_moves = Table(
     "directory_moves", metadata,
     Column("id", BigInteger, Identity(), primary_key=True),
     Column("source", Text, nullable=False), Column("target", Text, nullable=False),
-    Column("table_id", BigInteger, nullable=False), Column("partition", _Name, nullable=False, server_default=text("''")),
+    Column("table_id", BigInteger, nullable=False),
+    Column("partition", _Name, nullable=False, server_default=text("''")),
     Index(None, "table_id"))

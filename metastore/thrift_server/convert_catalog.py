@@ -87,10 +87,15 @@ def table_to_thrift(table: Table) -> Any:
         partitionKeys=fields_to_thrift(table.partition_keys), parameters=table.parameters,
         viewOriginalText=table.view_original_text, viewExpandedText=table.view_expanded_text, tableType=table.type,
         temporary=False, rewriteEnabled=table.rewrite_enabled,
-        creationMetadata=(struct_from_json(ttypes.CreationMetadata, table.creation_metadata)
-                          if table.creation_metadata is not None and table.type == TableType.MATERIALIZED_VIEW else None),
+        creationMetadata=_creation_metadata_to_thrift(table),
         catName=table.name.catalog, ownerType=table.owner_type or ttypes.PrincipalType.USER, writeId=table.write_id,
         id=table.id)
+
+
+def _creation_metadata_to_thrift(table: Table) -> Any:
+    if table.creation_metadata is None or table.type != TableType.MATERIALIZED_VIEW:
+        return None
+    return struct_from_json(ttypes.CreationMetadata, table.creation_metadata)
 
 
 def table_meta_to_thrift(meta: TableMeta) -> Any:
@@ -160,5 +165,5 @@ def statistics_to_thrift(statistics: list[ColumnStatistics]) -> list[Any]:
             for one in statistics]
 
 
-def _without_nulls(parameters: Mapping[str, str] | None) -> dict[str, str]:
+def _without_nulls(parameters: Mapping[str, str | None] | None) -> dict[str, str]:
     return {key: value for key, value in (parameters or {}).items() if value is not None}

@@ -27,5 +27,5 @@ def _reduced(struct: Any, paths: list[list[str]]) -> Any:
         value = getattr(struct, name)
         deeper = [path[1:] for path in paths if path[0] == name and len(path) > 1]
         whole = any(path == [name] for path in paths)
-        kept[name] = value if whole or value is None else _reduced(value, deeper) if hasattr(value, "thrift_spec") else value
+        kept[name] = value if whole or not hasattr(value, "thrift_spec") else _reduced(value, deeper)
     return type(struct)(**kept)

@@ -84,7 +84,7 @@ def upgrade() -> None:
             parameters JSONB DEFAULT '{}' NOT NULL,
             write_id BIGINT DEFAULT -1 NOT NULL,
             CONSTRAINT partitions_pkey PRIMARY KEY (table_id, name),
-            CONSTRAINT partitions_table_id_digest_fkey FOREIGN KEY(table_id, digest) 
+            CONSTRAINT partitions_table_id_digest_fkey FOREIGN KEY(table_id, digest)
                 REFERENCES partition_descriptors (table_id, digest),
             CONSTRAINT partitions_table_id_fkey FOREIGN KEY(table_id) REFERENCES tables (id) ON DELETE CASCADE
         )

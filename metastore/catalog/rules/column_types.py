@@ -12,10 +12,10 @@ from metastore.errors import InvalidObjectError
 _STRINGS = {"string", "varchar", "char"}
 _DATES = {"date", "datetime", "timestamp"}
 _NUMBERS = ("tinyint", "smallint", "int", "bigint", "decimal", "float", "double")
-_OTHER_PRIMITIVES = {"void", "boolean", "binary", "interval_year_month", "interval_day_time", "timestamp with local time zone"}
+_LOCAL_ZONE = "timestamp with local time zone"
+_OTHER_PRIMITIVES = {"void", "boolean", "binary", "interval_year_month", "interval_day_time", _LOCAL_ZONE}
 _PRIMITIVES = _STRINGS | _DATES | set(_NUMBERS) | _OTHER_PRIMITIVES
 _COMPLEX = {"array", "map", "struct", "uniontype"}
-_LOCAL_ZONE = "timestamp with local time zone"
 # Hive's placeholder for a table whose columns its serde derives.
 _DERIVED = "<derived from deserializer>"
 

@@ -55,7 +55,8 @@ def _check_condition(key: str, op: Op, *, is_integer: bool) -> None:
         if op is Op.LIKE or not is_integer:
             raise InvalidRequestError("The time of last access is compared with an integer, and not by LIKE")
     elif name not in {_OWNER, _NAME}:
-        raise InvalidRequestError(f"Invalid key name in filter: {key}. Use {_OWNER}, {_LAST_ACCESS} or {_PARAMETERS}<name>")
+        raise InvalidRequestError(
+            f"Invalid key name in filter: {key}. Use {_OWNER}, {_LAST_ACCESS} or {_PARAMETERS}<name>")
 
 
 def _holds(syntax: Syntax, table: Table) -> bool:

@@ -183,7 +183,7 @@ def _require_alterable(old: Table, new: Table, context: Mapping[str, str], *, ch
     same_keys = old.partition_key_names == new.partition_key_names
     if not same_keys and not is_true(context.get("allow_partition_key_change")):
         raise InvalidOperationError("partition keys can not be changed.")
-    incompatible = column_types.incompatible_columns(old.sd["cols"], columns) if check_types and not is_view(old) else []
-    if incompatible:
+    incompatible = column_types.incompatible_columns(old.sd["cols"], columns)
+    if incompatible and check_types and not is_view(old):
         raise InvalidOperationError("The following columns have types incompatible with the existing columns in their "
                                     f"respective positions : {','.join(incompatible)}")

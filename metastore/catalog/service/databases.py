@@ -65,12 +65,16 @@ class DatabaseService:
             now = int(pg.now.timestamp())
             store.insert_catalog(pg, Catalog(DEFAULT_CATALOG, self.warehouse, "Default catalog, for Hive", now))
             store.insert_database(pg, Database(
-                name, self.external_warehouse, "Default Hive database", owner="public", owner_type=ROLE, create_time=now))
+                name, self.external_warehouse, "Default Hive database", owner="public", owner_type=ROLE,
+                create_time=now))
 
     # Catalogs
 
     def create_catalog(self, catalog: Catalog) -> None:
-        """Add a catalog with an empty database ``default``. Raises: AlreadyExistsError, InvalidObjectError, MetaError."""
+        """Add a catalog with an empty database ``default``.
+
+        Raises: AlreadyExistsError, InvalidObjectError, MetaError.
+        """
         if not is_object_name(catalog.name):
             raise InvalidObjectError(f"{catalog.name} is not a valid catalog name")
         if self.db.once(store.SELECT_CATALOG, (catalog.name,)):
@@ -105,12 +109,14 @@ class DatabaseService:
             if catalog.name != name:
                 raise InvalidOperationError("You cannot change a catalog's name")
             location = locations.qualified(catalog.location, self.warehouse) if catalog.location else old.location
-            store.update_catalog(pg, replace(old, location=location, description=catalog.description or old.description))
+            description = catalog.description or old.description
+            store.update_catalog(pg, replace(old, location=location, description=description))
 
     def drop_catalog(self, name: str, *, if_exists: bool) -> None:
-        """Remove an empty catalog with its ``default`` database. Raises: MetaError, NoSuchObjectError, InvalidOperationError.
+        """Remove an empty catalog with its ``default`` database.
 
         Serialises on: the catalog's row and its default database's.
+        Raises: MetaError, NoSuchObjectError, InvalidOperationError.
         """
         if name == DEFAULT_CATALOG:
             raise MetaError("Can not drop hive catalog")
@@ -176,11 +182,11 @@ class DatabaseService:
             old = store.lock_database(pg, name)
             if old is None:
                 raise NoSuchObjectError(f"There is no database named {name}")
-            given = {field: locations.qualified(value, old.location) for field, value in (
-                ("location", draft.location), ("managed_location", draft.managed_location)) if value}
             store.update_database(pg, replace(
-                old, parameters=draft.parameters or {}, owner=draft.owner, owner_type=draft.owner_type or old.owner_type,
-                description=draft.description or old.description, **given))
+                old, parameters=draft.parameters or {}, owner=draft.owner,
+                owner_type=draft.owner_type or old.owner_type, description=draft.description or old.description,
+                location=_given(draft.location, old) or old.location,
+                managed_location=_given(draft.managed_location, old) or old.managed_location))
 
     def drop_database(self, name: DatabaseName, *, delete_data: bool, cascade: bool) -> None:
         """Remove a database; ``cascade``: with everything in it.
@@ -195,7 +201,7 @@ class DatabaseService:
             if database is None:
                 raise NoSuchObjectError(f"There is no database named {name}")
             if database.parameters.get("repl.source.for"):
-                raise InvalidOperationError(f"Database {name} is the source of a replication: unset repl.source.for first")
+                raise InvalidOperationError(f"Database {name} is replicated from here: unset repl.source.for first")
             if not cascade:
                 self._require_empty(pg, name)
             doomed = table_store.lock_tables_of(pg, name)
@@ -232,3 +238,7 @@ class DatabaseService:
         kept = [table.location for table in dropped if table.location and not tables.data_is_deletable(table)]
         return (any(locations.is_below(location, directory) for location in kept)
                 or store.is_location_used(pg, directory))
+
+
+def _given(location: str | None, old: Database) -> str | None:
+    return locations.qualified(location, old.location) if location else None

@@ -40,7 +40,10 @@ class FunctionService:
         return [store.function_of(row) for row in self.db.once(store.SELECT_FUNCTIONS, (DEFAULT_CATALOG,))]
 
     def alter_function(self, name: TableName, function: Function) -> None:
-        """Replace name, class, owner and kind; resources and creation time stay. Raises: MetaError, InvalidObjectError."""
+        """Replace name, class, owner and kind; resources and creation time stay.
+
+        Raises: MetaError, InvalidObjectError.
+        """
         if function.name.catalog != name.catalog:
             raise MetaError(f"Function {name} cannot move to the catalog {function.name.catalog}")
         _require_valid(function)

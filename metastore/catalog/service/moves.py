@@ -1,8 +1,8 @@
 """Renames that move a directory: announced, moved and committed so that no crash separates data from its table.
 
-1. The intention is committed (``directory_moves``). 2. In one PostgreSQL transaction: the intention is locked, the catalog
-changed, the directory moved, the intention deleted. A crash before that COMMIT leaves the old catalog and an intention
-that nobody holds; ``settle_moves`` then brings the files back to where the catalog says they are.
+1. The intention is committed (``directory_moves``). 2. In one PostgreSQL transaction: the intention is locked, the
+catalog changed, the directory moved, the intention deleted. A crash before that COMMIT leaves the old catalog and an
+intention that nobody holds; ``settle_moves`` then brings the files back to where the catalog says they are.
 """
 
 from collections.abc import Iterator
@@ -29,8 +29,7 @@ class DirectoryMoves:
 
     def announce(self, pg: PgTx, table_id: int, source: str, target: str, partition: str = "") -> Move:
         """Record the intention; the caller commits it before anything else. Raises: InvalidOperationError."""
-        if self.files.exists(target):
-            raise InvalidOperationError(f"New location for this table {target} already exists")
+        self._require_free(target)
         return store.insert_move(pg, table_id, source, target, partition)
 
     @contextmanager
@@ -43,11 +42,9 @@ class DirectoryMoves:
         begun = False
         try:
             with self.db.begin() as pg:
-                if not store.lock_move(pg, move):
-                    raise UnavailableError(f"Moving {move.source} took too long to begin, nothing was changed, try again")
+                _require_unsettled(pg, move)
                 yield pg
-                if self.files.exists(move.target):  # made since the announcement: not ours to touch
-                    raise InvalidOperationError(f"New location for this table {move.target} already exists")
+                self._require_free(move.target)  # made since the announcement: not ours to touch
                 begun = True
                 self._move(move)
                 store.delete_move(pg, move)
@@ -70,6 +67,10 @@ class DirectoryMoves:
                 self._settle(pg, move)
         return len(abandoned)
 
+    def _require_free(self, target: str) -> None:
+        if self.files.exists(target):
+            raise InvalidOperationError(f"New location for this table {target} already exists")
+
     def _move(self, move: Move) -> None:
         if not self.files.exists(move.source):
             return  # Hive: without the old directory only the catalog changes
@@ -91,3 +92,8 @@ class DirectoryMoves:
             else:
                 self.files.rename(move.target, move.source)
         store.delete_move(pg, move)
+
+
+def _require_unsettled(pg: PgTx, move: Move) -> None:
+    if not store.lock_move(pg, move):
+        raise UnavailableError(f"Moving {move.source} took too long to begin, nothing was changed, try again")

@@ -37,7 +37,8 @@ class StatisticsService:
             store.upsert_statistics(pg, table, [replace(one, last_analyzed=now) for one in statistics])
             self._mark(pg, table, statistics)
 
-    def get(self, name: TableName, partitions: Sequence[str], columns: Iterable[str], engine: str) -> list[ColumnStatistics]:
+    def get(self, name: TableName, partitions: Sequence[str], columns: Iterable[str],
+            engine: str) -> list[ColumnStatistics]:
         """What there is for the table (partition "") or partitions. Raises: NoSuchObjectError without the table."""
         wanted = [column.strip().lower() for column in columns]
         names = {canonical(partition): partition for partition in partitions}
@@ -95,7 +96,8 @@ def _require_columns(table: Table, statistics: Iterable[ColumnStatistics]) -> No
     known = {column["name"] for column in table.sd["cols"]}
     for one in statistics:
         if not one.partition and one.column not in known:
-            raise MetaError(f"Column {one.column} doesn't exist in table {table.name.table} in database {table.name.db}")
+            raise MetaError(
+                f"Column {one.column} doesn't exist in table {table.name.table} in database {table.name.db}")
 
 
 def _merged(pg: PgTx, table: Table, statistics: Sequence[ColumnStatistics]) -> list[ColumnStatistics]:

@@ -75,7 +75,8 @@ class TableReads:
         rows = self.db.once(store.SELECT_TABLE_METAS, (catalog, databases, databases, tables, tables, wanted, wanted))
         return [store.table_meta_of(row) for row in rows]
 
-    def get_table_names_by_filter(self, database: DatabaseName, accepts: Callable[[Table], bool], most: int) -> list[str]:
+    def get_table_names_by_filter(self, database: DatabaseName, accepts: Callable[[Table], bool],
+                                  most: int) -> list[str]:
         """Names of tables that ``accepts`` says yes to, sorted; at most ``most`` unless negative."""
         rows = self.db.once(store.SELECT_MATCHING_TABLES, (*database, ""))
         names = [table.name.table for table in map(store.table_of, rows) if accepts(table)]

@@ -61,7 +61,8 @@ class TableService:
             if not store.insert_table(pg, table):
                 raise AlreadyExistsError(f"Table {table.name} already exists")
 
-    def alter_table(self, name: TableName, draft: Table, context: Mapping[str, str], *, check_types: bool | None = None) -> None:
+    def alter_table(self, name: TableName, draft: Table, context: Mapping[str, str], *,
+                    check_types: bool | None = None) -> None:
         """Replace a table's definition, its name included; its own directory and partitions follow the name.
 
         Serialises on: the table's row, so that of two callers who expect the same parameter value one is refused.
@@ -84,7 +85,7 @@ class TableService:
             store.update_partition_locations(pg, old, move.source, move.target)
 
     def drop_table(self, name: TableName, *, delete_data: bool) -> None:
-        """Remove a table with its partitions, statistics and transaction history; data that is its own goes after COMMIT.
+        """Remove a table with its partitions, statistics and transaction history; its own data goes after COMMIT.
 
         Serialises on: the table's row. Raises: NoSuchObjectError, MetaError.
         """
@@ -145,7 +146,8 @@ class TableService:
             location = altered.location or (old.location if altered.name != name else None)
             if location is None:
                 raise MetaError(f"{name}: a table cannot be altered to have no location")
-            altered = tables.with_location(altered, locations.qualified(location, old.location or self.settings.warehouse))
+            root = old.location or self.settings.warehouse
+            altered = tables.with_location(altered, locations.qualified(location, root))
         return old, altered
 
     def _new_location(self, pg: PgTx, old: Table, altered: Table) -> str | None:
@@ -193,5 +195,5 @@ class TableService:
             files = (entry.path for entry in self.directories.files.listing(directory) if not entry.is_dir)
             foreign = transactional.foreign_file(files)
             if foreign is not None:
-                raise MetaError(f"{name} cannot become transactional: the file {directory}/{foreign} is not named like a "
-                                "bucket (000000_0)")
+                raise MetaError(f"{name} cannot become transactional: the file {directory}/{foreign} is not named like "
+                                "a bucket (000000_0)")

@@ -17,7 +17,8 @@ SELECT_DATABASE = f"SELECT {_COLUMNS} FROM databases WHERE catalog = %s AND name
 # Where a new database goes, and whether its name is taken.
 SELECT_ROOM_FOR_DATABASE = ("SELECT location, EXISTS (SELECT 1 FROM databases WHERE catalog = %s AND name = %s) "
                             "FROM catalogs WHERE name = %s")
-SELECT_DATABASE_NAMES = "SELECT name FROM databases WHERE catalog = %s AND (%s::text IS NULL OR name ~ %s) ORDER BY name"
+SELECT_DATABASE_NAMES = ("SELECT name FROM databases WHERE catalog = %s AND (%s::text IS NULL OR name ~ %s) "
+                         "ORDER BY name")
 SELECT_CATALOG = "SELECT name, location, description, create_time FROM catalogs WHERE name = %s"
 SELECT_CATALOG_NAMES = "SELECT name FROM catalogs ORDER BY name"
 
@@ -49,8 +50,8 @@ def insert_database(pg: PgTx, database: Database) -> bool:
     """Add a database; False if the name is taken. Raises: InvalidObjectError without the catalog."""
     try:
         return bool(pg.sql(
-            "INSERT INTO databases (catalog, name, location, description, managed_location, parameters, owner, owner_type, "
-            "create_time) VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s) ON CONFLICT (catalog, name) DO NOTHING RETURNING id",
+            f"INSERT INTO databases ({_COLUMNS}) VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s) "
+            "ON CONFLICT (catalog, name) DO NOTHING RETURNING id",
             (*database.name, database.location, database.description, database.managed_location,
              to_json(database.parameters), database.owner, database.owner_type, database.create_time)))
     except ForeignKeyViolation as error:
@@ -72,8 +73,9 @@ def delete_database(pg: PgTx, name: DatabaseName) -> None:
 
 def is_location_used(pg: PgTx, location: str) -> bool:
     """Whether any database or table is at a place or below it. Reads every location: for rare calls."""
-    return bool(pg.sql("SELECT 1 FROM (SELECT location FROM databases UNION ALL SELECT location FROM tables) AS used "
-                       "WHERE location = %s OR starts_with(location, %s) LIMIT 1", (location, f"{location.rstrip('/')}/")))
+    return bool(pg.sql(
+        "SELECT 1 FROM (SELECT location FROM databases UNION ALL SELECT location FROM tables) AS used "
+        "WHERE location = %s OR starts_with(location, %s) LIMIT 1", (location, f"{location.rstrip('/')}/")))
 
 
 def insert_catalog(pg: PgTx, catalog: Catalog) -> bool:

@@ -14,7 +14,8 @@ SELECT_STATISTICS = (f'SELECT {_COLUMNS} FROM tables AS t LEFT JOIN column_stati
 _ALL_OF = "table_id = %s AND partition = %s"
 
 
-def select_statistics(pg: PgTx, table: Table, partitions: Sequence[str], columns: Sequence[str]) -> list[ColumnStatistics]:
+def select_statistics(pg: PgTx, table: Table, partitions: Sequence[str],
+                      columns: Sequence[str]) -> list[ColumnStatistics]:
     """What is stored for these partitions ("" for the table itself) and columns, by any engine."""
     rows = pg.sql(f"SELECT {_COLUMNS} FROM column_statistics AS s WHERE table_id = %s AND partition = ANY(%s) "
                   'AND "column" = ANY(%s)', (table.id, list(partitions), list(columns)))
@@ -25,7 +26,7 @@ def lock_parameters(pg: PgTx, table: Table, partitions: Sequence[str]) -> dict[s
     """The parameters of the table ("") and of partitions, held until COMMIT; those that there are."""
     found = {"": table.parameters} if "" in partitions else {}
     found |= dict(pg.sql("SELECT name, parameters FROM partitions WHERE table_id = %s AND name = ANY(%s) ORDER BY name "
-                         "FOR UPDATE", (table.id, list(partitions))))  # type: ignore[arg-type]
+                         "FOR UPDATE", (table.id, list(partitions))))
     return found
 
 
@@ -51,8 +52,8 @@ def delete_statistics(pg: PgTx, table: Table, partition: str, columns: Sequence[
                       engine: str | None) -> list[str]:
     """Remove statistics of some columns (None: all) and one engine (None: all); which columns had any."""
     wanted = None if columns is None else list(columns)
-    rows = pg.sql(f"DELETE FROM column_statistics WHERE {_ALL_OF} AND (%s::text[] IS NULL OR \"column\" = ANY(%s::text[])) "
-                  'AND (%s::text IS NULL OR engine = %s) RETURNING "column"',
+    rows = pg.sql(f"DELETE FROM column_statistics WHERE {_ALL_OF} "
+                  'AND (%s::text[] IS NULL OR "column" = ANY(%s::text[])) AND (%s::text IS NULL OR engine = %s) RETURNING "column"',
                   (table.id, partition, wanted, wanted, engine, engine))
     return [column for (column,) in rows]
 

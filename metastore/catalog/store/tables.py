@@ -1,7 +1,7 @@
 """Rows of ``tables``, and the set-based changes that a table's alteration makes to its partitions.
 
-A table's row is locked FOR UPDATE by whoever alters or drops it (Iceberg's compare-and-set rests on this); readers never
-wait. Reads by name use the unique index on (catalog, db, name).
+A table's row is locked FOR UPDATE by whoever alters or drops it (Iceberg's compare-and-set rests on this); readers
+never wait. Reads by name use the unique index on (catalog, db, name).
 """
 
 from collections.abc import Sequence
@@ -35,8 +35,9 @@ def table_of(row: Row) -> Table:
     """The table that a row of ``SELECT_TABLE`` holds."""
     (catalog, db, name, kind, owner, owner_type, created, accessed, retention, location, sd, keys, parameters, original,
      expanded, rewrite, creation, write_id, row_id) = row
-    return Table(TableName(catalog, db, name), descriptors.with_location(sd, location), kind, owner, owner_type, created,
-                 accessed, retention, keys, parameters, original, expanded, rewrite, creation, write_id, row_id)
+    return Table(TableName(catalog, db, name), descriptors.with_location(sd, location), kind, owner, owner_type,
+                 created, accessed, retention, keys, parameters, original, expanded, rewrite, creation, write_id,
+                 row_id)
 
 
 def table_meta_of(row: Row) -> TableMeta:
@@ -74,7 +75,8 @@ def insert_table(pg: PgTx, table: Table) -> bool:
     try:
         return bool(pg.sql(
             f"INSERT INTO tables ({', '.join(values)}, create_time, creation_metadata) "
-            f"VALUES ({', '.join(['%s'] * len(values))}, %s, %s) ON CONFLICT (catalog, db, name) DO NOTHING RETURNING id",
+            f"VALUES ({', '.join(['%s'] * len(values))}, %s, %s) "
+            "ON CONFLICT (catalog, db, name) DO NOTHING RETURNING id",
             (*values.values(), table.create_time,
              None if table.creation_metadata is None else to_json(table.creation_metadata))))
     except ForeignKeyViolation as error:
@@ -90,7 +92,8 @@ def update_table(pg: PgTx, table: Table) -> None:
     except UniqueViolation as error:
         raise InvalidOperationError(f"new table {table.name} already exists") from error
     except ForeignKeyViolation as error:
-        raise InvalidOperationError(f"Unable to rename to {table.name}: Database {table.name.db} doesn't exist.") from error
+        raise InvalidOperationError(
+            f"Unable to rename to {table.name}: Database {table.name.db} doesn't exist.") from error
 
 
 def is_taken(pg: PgTx, name: TableName) -> bool:
@@ -113,7 +116,8 @@ def select_partition_locations(pg: PgTx, table: Table, *, outside: bool = False)
 
 def update_partition_locations(pg: PgTx, table: Table, old_root: str, new_root: str) -> None:
     """Follow a table's directory: partitions below the old one are now below the new one."""
-    pg.sql("UPDATE partitions SET location = %s || substr(location, %s) WHERE table_id = %s AND starts_with(location, %s)",
+    pg.sql("UPDATE partitions SET location = %s || substr(location, %s) "
+           "WHERE table_id = %s AND starts_with(location, %s)",
            (new_root, len(old_root) + 1, table.id, f"{old_root}/"))
 
 
@@ -165,6 +169,7 @@ def truncate_statistics(pg: PgTx, table: Table, partitions: Sequence[str] | None
     names = None if partitions is None else list(partitions)
     pg.sql("DELETE FROM column_statistics WHERE table_id = %s AND (%s::text[] IS NULL OR partition = ANY(%s::text[]))",
            (table.id, names, names))
-    rows = pg.sql(f"UPDATE partitions SET {reset} WHERE table_id = %s AND (%s::text[] IS NULL OR name = ANY(%s::text[])) "
-                  "RETURNING location", (zeroed, table.id, names, names))
+    rows = pg.sql(f"UPDATE partitions SET {reset} WHERE table_id = %s "
+                  "AND (%s::text[] IS NULL OR name = ANY(%s::text[])) RETURNING location",
+                  (zeroed, table.id, names, names))
     return [location for (location,) in rows if location is not None]

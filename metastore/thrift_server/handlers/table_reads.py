@@ -65,7 +65,8 @@ class TableReadHandlers:
         """The same as tables, of the whole default catalog."""
         return [table_to_thrift(view) for view in self._tables.get_all_materialized_view_objects_for_rewriting()]
 
-    def get_table_meta(self, _call: Call, databases: str | None, tables: str | None, types: list[str] | None) -> list[Any]:
+    def get_table_meta(self, _call: Call, databases: str | None, tables: str | None,
+                       types: list[str] | None) -> list[Any]:
         """A line for each table that matches both patterns."""
         catalog, database_pattern = pattern_of(databases)
         found = self._tables.get_table_meta(catalog, database_pattern, tables, types)
@@ -84,7 +85,8 @@ class TableReadHandlers:
         """The data columns."""
         return fields_to_thrift(self._tables.get_fields(_required(db), required_name(name, "table")))
 
-    def get_fields_with_environment_context(self, call: Call, db: str | None, name: str | None, environment: Any) -> list[Any]:
+    def get_fields_with_environment_context(self, call: Call, db: str | None, name: str | None,
+                                            environment: Any) -> list[Any]:
         """The data columns."""
         del environment
         return self.get_fields(call, db, name)
@@ -98,7 +100,8 @@ class TableReadHandlers:
         """The data columns and the partition keys."""
         return fields_to_thrift(self._tables.get_schema(_required(db), required_name(name, "table")))
 
-    def get_schema_with_environment_context(self, call: Call, db: str | None, name: str | None, environment: Any) -> list[Any]:
+    def get_schema_with_environment_context(self, call: Call, db: str | None, name: str | None,
+                                            environment: Any) -> list[Any]:
         """The data columns and the partition keys."""
         del environment
         return self.get_schema(call, db, name)

@@ -58,8 +58,9 @@ class TableHandlers:
     def alter_table_req(self, call: Call, request: Any) -> Any:
         """Replace a table's definition."""
         context = context_of(request.environmentContext)
-        if request.expectedParameterKey is not None and request.expectedParameterValue is not None:
-            context |= {rules.EXPECTED_KEY: request.expectedParameterKey, rules.EXPECTED_VALUE: request.expectedParameterValue}
+        key, value = request.expectedParameterKey, request.expectedParameterValue
+        if key is not None and value is not None:
+            context |= {rules.EXPECTED_KEY: key, rules.EXPECTED_VALUE: value}
         if request.writeId is not None and request.writeId > 0 and request.table is not None:
             request.table.writeId = request.writeId
         self._alter(call, request.dbName, request.tableName, request.table, context, request.catName)
@@ -95,8 +96,9 @@ class TableHandlers:
 
     def truncate_table_req(self, _call: Call, request: Any) -> Any:
         """Empty a table or some of its partitions."""
+        write_id = -1 if request.writeId is None else request.writeId
         self._tables.truncate_table(table_name_of(request.dbName, request.tableName), request.partNames,
-                                    context_of(request.environmentContext), -1 if request.writeId is None else request.writeId)
+                                    context_of(request.environmentContext), write_id)
         return ttypes.TruncateTableResponse()
 
 

@@ -1,7 +1,5 @@
 """Catalogs and databases (catalog.md §17.1, §17.2; numbers are its cases)."""
 
-import os
-
 import pytest
 from thrift.Thrift import TApplicationException
 
@@ -312,7 +310,7 @@ def test_a_database_without_right_to_delete_is_still_dropped(d, monkeypatch):
     monkeypatch.setattr("metastore.files.shutil.rmtree", refused)
     d.drop_database("d", True, True)
     assert d.get_all_databases() == ["default"]
-    assert os.listdir(d.warehouse) == ["d.db"]
+    assert [path.name for path in d.warehouse.iterdir()] == ["d.db"]
 
 
 def test_character_that_postgresql_cannot_keep(d):
