@@ -8,14 +8,13 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-import structlog
-
 from metastore.acid.names import BaseName
 from metastore.catalog.rules.locations import is_below
 from metastore.errors import AlreadyExistsError, MetaError, OutcomeUnknownError
 from metastore.files import Files
+from metastore.telemetry.logs import get_logger
 
-_log = structlog.get_logger(__name__)
+_log = get_logger(__name__)
 _MARKER = "_metadata_acid"
 _TRUNCATED = b'{"thisFileVersion":"0","dataFormat":"truncated"}'
 

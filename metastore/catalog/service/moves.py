@@ -9,15 +9,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-import structlog
-
 from metastore.catalog.store import moves as store
 from metastore.catalog.store.moves import Move
 from metastore.db.engine import Database, PgTx
 from metastore.errors import InvalidOperationError, OutcomeUnknownError, UnavailableError
 from metastore.files import Files
+from metastore.telemetry.logs import get_logger
 
-_log = structlog.get_logger(__name__)
+_log = get_logger(__name__)
 
 
 @dataclass(frozen=True)
@@ -57,15 +56,22 @@ class DirectoryMoves:
             raise
 
     def settle_moves(self) -> int:
-        """Undo moves whose process died before it could commit; how many there were.
+        """Undo moves whose process died before it could commit; how many were undone.
 
         Serialises on: each intention's row; those in progress are skipped.
         """
         with self.db.begin() as pg:
             abandoned = store.claim_abandoned_moves(pg)
-            for move in abandoned:
-                self._settle(pg, move)
-        return len(abandoned)
+            settled = [move for move in abandoned if self._settled(pg, move)]
+        return len(settled)
+
+    def _settled(self, pg: PgTx, move: Move) -> bool:
+        try:
+            self._settle(pg, move)
+        except OSError as error:  # the file system is away: the next one to try finds the move again
+            _log.warning("directory_move_not_undone", source=move.source, target=move.target, reason=str(error))
+            return False
+        return True
 
     def _require_free(self, target: str) -> None:
         if self.files.exists(target):

@@ -53,7 +53,8 @@ def delete_statistics(pg: PgTx, table: Table, partition: str, columns: Sequence[
     """Remove statistics of some columns (None: all) and one engine (None: all); which columns had any."""
     wanted = None if columns is None else list(columns)
     rows = pg.sql(f"DELETE FROM column_statistics WHERE {_ALL_OF} "
-                  'AND (%s::text[] IS NULL OR "column" = ANY(%s::text[])) AND (%s::text IS NULL OR engine = %s) RETURNING "column"',
+                  'AND (%s::text[] IS NULL OR "column" = ANY(%s::text[])) AND (%s::text IS NULL OR engine = %s) '
+                  'RETURNING "column"',
                   (table.id, partition, wanted, wanted, engine, engine))
     return [column for (column,) in rows]
 
