@@ -154,6 +154,7 @@ class App:
         directories, moves = Directories(files), DirectoryMoves(db, files)
         databases = DatabaseService(db, settings.catalog, directories)
         databases.ensure_default_objects()
+        moves.settle_moves()
         return handlers_of(
             Fb303Handlers(stats, int(time.time())),  # noqa: TID251 - when this process started, for people
             SessionHandlers(settings),
@@ -168,7 +169,7 @@ class App:
             StatisticsHandlers(StatisticsService(db)),
             TxnHandlers(TxnService(db, settings.txns), CommitService(db, settings.txns)),
             WriteIdHandlers(WriteIdService(db)),
-            LockHandlers(LockService(db, settings.txns.timeout)),
+            LockHandlers(LockService(db)),
             CompactionHandlers(CompactionService(db, settings.compaction)),
         )
 
@@ -178,7 +179,7 @@ def _with_warehouse(settings: Settings, data_dir: Path | None) -> Settings:
         return settings
     if data_dir is None:
         raise InvalidInputError("hive.metastore.warehouse.dir is not set, and there is no data directory to put it in.")
-    catalog = dataclasses.replace(settings.catalog, warehouse=(data_dir.resolve() / "warehouse").as_uri())
+    catalog = dataclasses.replace(settings.catalog, warehouse=f"file:{data_dir.resolve() / 'warehouse'}")
     return dataclasses.replace(settings, catalog=catalog)
 
 

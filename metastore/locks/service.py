@@ -6,7 +6,6 @@ the answer holds the exception.
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
 from typing import NamedTuple
 
 from metastore.db.engine import Database
@@ -42,10 +41,9 @@ class LockFilter(NamedTuple):
 
 @dataclass(frozen=True)
 class LockService:
-    """The lock manager. ``txn_timeout``: how long a lock without a transaction lives without a heartbeat."""
+    """The lock manager."""
 
     db: Database
-    txn_timeout: timedelta
 
     def lock(self, requests: Sequence[LockRequest]) -> list[LockResult | MetastoreError]:
         """Queue each request, and grant it at once unless an earlier one is in its way.
@@ -132,11 +130,6 @@ class LockService:
         strength = list(rules.LockType)
         return sorted(rows, key=lambda row: (row.lock.state is LockState.WAITING, strength.index(row.lock.type),
                                              row.lock.ext_id, row.lock.int_id))
-
-    def expire_locks(self) -> list[Lock]:
-        """Drop locks without a transaction whose owner was silent for longer than the time-out; tell which."""
-        with self.db.begin(durable=False) as pg:
-            return store.delete_expired(pg, pg.now - self.txn_timeout)
 
 
 def _not_lockable(request: LockRequest, txn_states: Mapping[int, TxnState]) -> MetastoreError | None:

@@ -36,7 +36,7 @@ class Transactions:
         self.txns = TxnService(database, settings)
         self.commits = CommitService(database, settings)
         self.write_ids = WriteIdService(database)
-        self.locks = LockService(database, settings.timeout)
+        self.locks = LockService(database)
         self.purges = PurgeService(database, settings)
         self.reaper = Reaper(self.purges)
 

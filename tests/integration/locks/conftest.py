@@ -1,12 +1,12 @@
 """Locks and transactions without a server in front."""
 
-from datetime import timedelta
-
 import pytest
 
 from metastore.config import TxnSettings
 from metastore.locks.rules import LockObject, LockRequest, LockType, Operation, WantedLock
 from metastore.locks.service import LockService
+from metastore.loops.reaper import Reaper
+from metastore.txns.purge_service import PurgeService
 from metastore.txns.service import AbortRequest, OpenRequest, TxnService
 
 LETTERS = {"S": LockType.SHARED_READ, "W": LockType.SHARED_WRITE, "E": LockType.EXCL_WRITE, "X": LockType.EXCLUSIVE}
@@ -14,12 +14,17 @@ LETTERS = {"S": LockType.SHARED_READ, "W": LockType.SHARED_WRITE, "E": LockType.
 
 @pytest.fixture
 def locks(database):
-    return LockService(database, timedelta(seconds=300))
+    return LockService(database)
 
 
 @pytest.fixture
 def txns(database):
     return TxnService(database, TxnSettings())
+
+
+@pytest.fixture
+def reaper(database):
+    return Reaper(PurgeService(database, TxnSettings()))
 
 
 @pytest.fixture

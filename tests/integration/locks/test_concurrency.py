@@ -3,7 +3,6 @@
 import random
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from datetime import timedelta
 from itertools import combinations
 
 from hypothesis import HealthCheck, given, settings
@@ -28,8 +27,7 @@ from tests.integration.locks.conftest import wanted
 
 
 def test_never_two_incompatible_locks_and_every_wait_has_a_reason(database):  # L45
-    service = LockService(Database(database.url, pool_size=16),
-                          timedelta(seconds=300))
+    service = LockService(Database(database.url, pool_size=16))
     chance = random.Random(20261121)
     texts = [" + ".join(f"{chance.choice('SWEX')} {name}" for name in chance.sample(["db.t", "db.u", "db.t.p=1", "db", "other.t"], 2))
              for _ in range(200)]
@@ -96,7 +94,7 @@ requests = st.builds(
 def test_sql_never_drops_what_the_rule_keeps(database, queued, wanted_locks):
     """``lock_tails`` and ``heartbeat_and_select`` read a superset; here they are compared with the rules themselves."""
     database.once(THREE_OPEN_TXNS)
-    service = LockService(database, timedelta(seconds=300))
+    service = LockService(database)
     answers = service.lock(queued) if queued else []
     rows = [lock for answer, request in zip(answers, queued, strict=True) for lock in request.locks(answer.lock_id)]
 
@@ -153,7 +151,7 @@ steps = st.lists(st.one_of(requests, st.tuples(st.sampled_from(["check", "unlock
 @given(steps=steps)
 def test_service_and_model_agree(database, steps):
     database.once(THREE_OPEN_TXNS)
-    service = LockService(database, timedelta(seconds=300))
+    service = LockService(database)
     model = Model()
     ids = []
     for step in steps:

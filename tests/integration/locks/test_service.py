@@ -230,59 +230,73 @@ def test_components_are_recorded_with_the_write_id(ask, database, open_txn):  # 
                   key=str) == [("t", "i", 7), ("u", "i", None)]
 
 
-def test_silent_locks_without_a_transaction_expire(ask, check, locks, test_clock, unlock):  # H04
+def test_silent_locks_without_a_transaction_expire(ask, check, reaper, test_clock, unlock):  # H04
     lock_id, _ = ask("X db.t")
     waiter, _ = ask("X db.t")
     test_clock.advance(timedelta(seconds=299))
-    assert locks.expire_locks() == []
+    assert reaper.tick().expired_locks == 0
     assert check(waiter) == "waiting"
     test_clock.advance(timedelta(seconds=2))
 
-    expired = locks.expire_locks()
+    assert reaper.tick().expired_locks == 1
 
-    assert [lock.ext_id for lock in expired] == [lock_id]
     assert check(waiter) == "acquired"
     with pytest.raises(NoSuchLockError):
         check(lock_id)
     unlock(lock_id)
 
 
-def test_a_heartbeat_keeps_a_lock(ask, check, locks, txns, test_clock):  # H03
+def test_a_heartbeat_keeps_a_lock(ask, check, reaper, txns, test_clock):  # H03
     lock_id, _ = ask("X db.t")
     for _ in range(5):
         test_clock.advance(timedelta(seconds=200))
         assert txns.heartbeat([Heartbeat(0, lock_id)]) == [None]
-        assert locks.expire_locks() == []
+        assert reaper.tick().expired_locks == 0
 
     assert check(lock_id) == "acquired"
 
 
-def test_checking_keeps_the_owner_alive(ask, check, database, open_txn, test_clock):  # H12
-    ask("X db.t")
-    txn_id = open_txn()
-    waiter, _ = ask("X db.t", txn_id)
-    test_clock.advance(timedelta(seconds=60))
-
-    check(waiter)
-
-    [(age,)] = database.once("SELECT metastore_now() - last_heartbeat_at FROM txns WHERE id = %s", (txn_id,))
-    assert age < timedelta(seconds=5)
+def test_checking_keeps_the_waiting_transaction_alive(ask, check, open_txn, reaper, txns, test_clock):  # H12
+    holder, _ = ask("X db.t")
+    waiter, _ = ask("X db.t", open_txn())
+    for _ in range(8):
+        test_clock.advance(timedelta(seconds=60))
+        txns.heartbeat([Heartbeat(0, holder)])
+        assert check(waiter) == "waiting"
+        assert reaper.tick().expired_txns == 0
 
 
-def test_locks_of_open_transactions_do_not_expire(ask, check, locks, open_txn, test_clock):  # H13
-    lock_id, _ = ask("X db.t", open_txn())
-    test_clock.advance(timedelta(days=2))
-
-    assert locks.expire_locks() == []
-    assert check(lock_id) == "acquired"
-
-
-def test_a_lock_whose_transaction_ended_does_not_outlive_the_next_round(ask, database, locks, open_txn):
+def test_locks_of_open_transactions_do_not_expire_by_themselves(ask, check, open_txn, reaper, txns, test_clock):  # H13
     txn_id = open_txn()
     lock_id, _ = ask("X db.t", txn_id)
+    test_clock.advance(timedelta(days=2))
+    txns.heartbeat([Heartbeat(txn_id)])
+
+    report = reaper.tick()
+
+    assert (report.expired_locks, report.expired_txns) == (0, 0)
+    assert check(lock_id) == "acquired"
+
+
+def test_the_locks_of_an_expired_transaction_are_free(ask, check, open_txn, reaper, test_clock):  # H14
+    lock_id, _ = ask("X db.t", open_txn())
+    test_clock.advance(timedelta(seconds=200))
+    waiter, _ = ask("X db.t")
+    test_clock.advance(timedelta(seconds=200))
+
+    assert reaper.tick().expired_txns == 1
+
+    assert check(waiter) == "acquired"
+    with pytest.raises(NoSuchLockError):
+        check(lock_id)
+
+
+def test_a_lock_whose_transaction_ended_does_not_outlive_the_next_round(ask, database, reaper, open_txn):
+    txn_id = open_txn()
+    ask("X db.t", txn_id)
     database.once("UPDATE txns SET state = 'aborted' WHERE id = %s", (txn_id,))
 
-    assert [lock.ext_id for lock in locks.expire_locks()] == [lock_id]
+    assert reaper.tick().expired_locks == 1
 
 
 def test_a_request_for_thousands_of_partitions(ask, check, locks, open_txn, unlock):
