@@ -9,6 +9,7 @@ MINOR: insert and delete events side by side → ``delta_<m>_<H>_v<T>`` and ``de
 """
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -27,7 +28,7 @@ from metastore.client import MetastoreClient
 from metastore.compaction.job import CompactionJobResult, CompactionJobSpec
 from metastore.errors import InvalidOperationError
 from metastore.files import Files
-from metastore.ids import TableName
+from metastore.ids import DEFAULT_CATALOG, TableName
 from metastore.spark.acid_writer import EVENT_COLUMNS, WRITER_COLUMN, WrittenDirectory, write_acid, writer_id
 from metastore.spark.hadoop import Hadoop
 from metastore.spark.reader import BROADCAST_LIMIT, DELETE_EVENT, INSERT_EVENT, event_type
@@ -171,7 +172,7 @@ class _Job:
         return self._events(inputs.deletes, inputs, is_delete=True)
 
     def _events(self, paths: Sequence[str], inputs: _Inputs, *, is_delete: bool) -> DataFrame:
-        """Visible events. The filter names all six columns on purpose: Spark's ORC source misreads pruned ACID files."""
+        """Visible events. The filter names all six columns on purpose: Spark misreads pruned ACID files."""
         schema = event_type(self.row_type)
         if not paths:
             return self.spark.createDataFrame([], schema)
@@ -209,20 +210,40 @@ class _Job:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one job under spark-submit: ``compact_job.py SPEC`` with a file that holds a CompactionJobSpec as JSON."""
+    """Run one job as a process of its own; a failure's reason is the last line of its output.
+
+    The only argument is a CompactionJobSpec as JSON, or a file that holds one.
+    """
     parser = argparse.ArgumentParser(description="Compact one directory of a transactional table.")
-    parser.add_argument("spec", help="a JSON file, or the JSON itself")
+    parser.add_argument("spec", help="the specification as JSON, or a file that holds it")
     text = parser.parse_args(arguments).spec
     spec = CompactionJobSpec.from_json(text if text.lstrip().startswith("{") else Path(text).read_text("utf-8"))
-    place = f"{spec.database}.{spec.table}" + (f"/{spec.partition}" if spec.partition else "")
-    spark = SparkSession.builder.appName(f"{spec.kind} compaction {spec.compaction_id} of {place}").getOrCreate()
     try:
-        result = run(spark, spec, table_columns(spec))
-        if spec.result_path:
-            Path(spec.result_path).write_text(result.to_json(), encoding="utf-8")
-    finally:
-        spark.stop()
+        columns = table_columns(spec)
+        spark = _job_session(spec)
+        try:
+            result = run(spark, spec, columns)
+        finally:
+            spark.stop()
+    except Exception as error:  # noqa: BLE001 - whatever it is, the Worker shows its text to an operator
+        sys.stderr.write(f"{type(error).__name__}: {' '.join(str(error).split())}\n")
+        return 1
+    if spec.result_path:
+        Path(spec.result_path).write_text(result.to_json(), encoding="utf-8")
     return 0
+
+
+def _job_session(spec: CompactionJobSpec) -> SparkSession:
+    place = f"{spec.database}.{spec.table}" + (f"/{spec.partition}" if spec.partition else "")
+    builder = SparkSession.builder.appName(f"{spec.kind} compaction {spec.compaction_id} of {place}")
+    if spec.spark_conf.get("spark.master", "").startswith("local"):
+        builder = builder.config("spark.ui.enabled", "false").config("spark.driver.host", "localhost")
+        builder = builder.config("spark.sql.shuffle.partitions", str(2 * (os.cpu_count() or 1)))
+    for name, value in spec.spark_conf.items():
+        builder = builder.config(name, value)
+    spark = builder.getOrCreate()
+    spark.sparkContext.setLogLevel("WARN")
+    return spark
 
 
 def table_columns(spec: CompactionJobSpec) -> tuple[HiveColumn, ...]:
@@ -231,8 +252,9 @@ def table_columns(spec: CompactionJobSpec) -> tuple[HiveColumn, ...]:
     Raises: InvalidOperationError for a table that is not full ACID.
     """
     name = TableName(spec.catalog, spec.database, spec.table)
+    database = spec.database if spec.catalog == DEFAULT_CATALOG else f"@{spec.catalog}#{spec.database}"
     with MetastoreClient(spec.metastore_uri or None) as client:
-        table = AcidTable.of(name, client.get_table(spec.database, spec.table))
+        table = AcidTable.of(name, client.get_table(database, spec.table))
     table.require(TableKind.FULL_ACID, action="Compaction")
     return table.columns
 

@@ -2,7 +2,8 @@
 
 Rule: nothing that is already in the file moves. The entries go behind the footer's existing bytes (protobuf merges
 what is concatenated), as chunks marked "stored uncompressed", and only the postscript is written anew with the longer
-footer. Spark cannot set user metadata on the ORC files it writes, and every Hive before 4 needs it to recognise an ACID file.
+footer. Spark cannot set user metadata on the ORC files it writes, and every Hive before 4 needs it to recognise an ACID
+file.
 Source: the ORC v1 specification (file tail, compression chunks), Hive's OrcRecordUpdater for the three keys.
 """
 

@@ -253,16 +253,16 @@ class AcidSession:
     @contextmanager
     def _views(self, work: Work) -> Iterator[Resolve]:
         """Temporary views over the snapshots of the tables that a statement reads, gone once it is analysed."""
-        views: dict[AcidTable, str] = {}
+        views: dict[TableName, str] = {}
 
         def resolve(ref: TableRef) -> str | None:
             table = self._acid_table(ref)
             if table is None:
                 return None
-            if table not in views:
-                views[table] = f"__snapshot_{uuid4().hex}"
-                work.frame(table).createOrReplaceTempView(views[table])
-            return views[table]
+            if table.name not in views:
+                views[table.name] = f"__snapshot_{uuid4().hex}"
+                work.frame(table).createOrReplaceTempView(views[table.name])
+            return views[table.name]
 
         try:
             yield resolve

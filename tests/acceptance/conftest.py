@@ -1,0 +1,69 @@
+"""One lakehouse for all acceptance tests of a process: a whole server, and a Spark session whose Hive client talks to it."""
+
+import os
+import sys
+from collections.abc import Iterator
+from types import SimpleNamespace
+from uuid import uuid4
+
+import pytest
+
+
+@pytest.fixture(scope="session")
+def lakehouse(postgres, tmp_path_factory) -> Iterator[SimpleNamespace]:
+    """``app``, ``uri``, ``database_url`` and ``warehouse`` of a server without loops."""
+    from metastore.app import App
+    from metastore.config.settings import Source, build
+
+    warehouse = tmp_path_factory.mktemp("warehouse")
+    with postgres.cloned() as url:
+        app = App(build([Source("test", {
+            "metastore.database.url": url, "hive.metastore.thrift.bind.host": "127.0.0.1", "hive.metastore.port": "0",
+            "metastore.http.port": "0", "hive.metastore.warehouse.dir": warehouse.as_uri()})]), loops=False)
+        app.start()
+        yield SimpleNamespace(app=app, uri=app.thrift_uri, database_url=url, warehouse=warehouse)
+        app.stop()
+
+
+@pytest.fixture(scope="session")
+def spark(lakehouse, tmp_path_factory):
+    """Spark with its built-in Hive client (2.3.10) on the lakehouse."""
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    from pyspark.sql import SparkSession
+
+    session = (
+        SparkSession.builder.master("local[2]")
+        .config("spark.ui.enabled", "false")
+        .config("spark.sql.shuffle.partitions", "2")
+        .config("spark.default.parallelism", "2")
+        .config("spark.sql.session.timeZone", "UTC")
+        .config("spark.driver.extraJavaOptions", "-Duser.timezone=UTC")
+        .config("spark.driver.memory", "1g")
+        .config("spark.driver.bindAddress", "127.0.0.1")
+        .config("spark.driver.host", "127.0.0.1")
+        .config("spark.hadoop.hive.metastore.uris", lakehouse.uri)
+        .config("spark.sql.warehouse.dir", lakehouse.warehouse.as_uri())
+        .enableHiveSupport()
+        .getOrCreate()
+    )
+    session.sparkContext.setLogLevel("ERROR")
+    yield session
+    session.stop()
+
+
+@pytest.fixture
+def acid_session(spark):
+    """``acid(spark)``."""
+    from metastore.spark import acid
+
+    with acid(spark) as session:
+        yield session
+
+
+@pytest.fixture
+def db(spark):
+    """A database of the test's own."""
+    name = f"db_{uuid4().hex[:10]}"
+    spark.sql(f"CREATE DATABASE {name}")
+    yield name
+    spark.sql(f"DROP DATABASE {name} CASCADE")

@@ -1,0 +1,266 @@
+"""ACID tables from PySpark: each statement, checked against the same change done on a plain Python list, and by Hive's reader."""
+
+from pathlib import Path
+
+import pytest
+from pyspark.sql import functions as F
+
+from metastore.acid.snapshots import ValidWriteIdList
+from metastore.client.heartbeat import LostError
+from metastore.errors import InvalidOperationError, NoSuchObjectError, TxnAbortedError
+from metastore.spark import acid, reader
+from tests.support.hive_oracle.oracle import HiveOracle
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.fixture(scope="module")
+def oracle(tmp_path_factory):
+    with HiveOracle(tmp_path_factory.mktemp("oracle")) as hive:
+        yield hive
+
+
+@pytest.fixture
+def flat(acid_session, db):
+    """An unpartitioned table with the rows (1, a), (2, b), (3, c), (4, d)."""
+    name = f"{db}.flat"
+    acid_session.sql(f"CREATE TABLE {name} (id INT, name STRING) STORED AS ORC TBLPROPERTIES ('transactional'='true')")
+    acid_session.sql(f"INSERT INTO {name} VALUES (1, 'a'), (2, 'b'), (3, 'c'), (4, 'd')")
+    return name
+
+
+@pytest.fixture
+def parted(acid_session, db):
+    """A table partitioned by a string with awkward values."""
+    name = f"{db}.parted"
+    acid_session.sql(f"CREATE TABLE {name} (id INT, name STRING) PARTITIONED BY (day STRING) STORED AS ORC "
+                     "TBLPROPERTIES ('transactional'='true')")
+    acid_session.sql(f"INSERT INTO {name} VALUES (1, 'a', 'x/y'), (2, 'b', 'ä b%'), (3, 'c', NULL), (4, 'd', 'x/y')")
+    return name
+
+
+def rows(session, name):
+    return sorted((tuple(row) for row in session.table(name).collect()), key=repr)
+
+
+def hive_rows(oracle, session, name):
+    """What Hive's reader shows of an unpartitioned table with the newest snapshot."""
+    db, table = name.split(".")
+    types = session.client.types
+    [answer] = session.client.get_valid_write_ids(types.GetValidWriteIdsRequest(fullTableNames=[name])).tblValidWriteIds
+    found = session.client.get_table(db, table)
+    write_ids = ValidWriteIdList(name, answer.writeIdHighWaterMark, answer.minOpenWriteId or None,
+                                 tuple(answer.invalidWriteIds), frozenset(answer.invalidWriteIds))
+    columns = {column.name: column.type for column in found.sd.cols}
+    return oracle.rows(Path(found.sd.location.removeprefix("file:").replace("///", "/")), write_ids, columns)
+
+
+def test_insert_and_read(acid_session, flat):
+    assert rows(acid_session, flat) == [(1, "a"), (2, "b"), (3, "c"), (4, "d")]
+    assert acid_session.sql(f"SELECT count(*) FROM {flat} t WHERE t.id > 2").first()[0] == 2
+    assert acid_session.table(flat).where("id = 3").select("name").collect()[0][0] == "c"
+
+
+def test_update_delete_and_merge_say_the_same_as_hive(acid_session, flat, oracle):
+    assert acid_session.update(flat, {"name": "concat(name, '!')"}, "id <= 2") == 2
+    assert acid_session.delete(flat, "id = 3") == 1
+    source = acid_session.spark.createDataFrame([(2, "two"), (4, None), (9, "nine")], "id INT, name STRING")
+    changed = acid_session.merge(flat, source, "t.id = s.id", [
+        "WHEN MATCHED AND s.name IS NULL THEN DELETE", "WHEN MATCHED THEN UPDATE SET name = s.name",
+        "WHEN NOT MATCHED THEN INSERT (id, name) VALUES (s.id, s.name)"])
+
+    assert changed == 3
+    assert rows(acid_session, flat) == [(1, "a!"), (2, "two"), (9, "nine")]
+    seen_by_hive = hive_rows(oracle, acid_session, flat)
+    assert sorted(tuple(row.values) for row in seen_by_hive) == [(1, "a!"), (2, "two"), (9, "nine")]
+    assert len({row.row_id for row in seen_by_hive}) == 3
+    ours = {(row["__write_id"], row["__bucket"], row["__row_id"])
+            for row in acid_session.table(flat, row_id=True).collect()}
+    assert ours == {row.row_id for row in seen_by_hive}
+
+
+def test_hive_reads_no_row_of_an_aborted_writer(acid_session, flat, oracle):
+    with pytest.raises(ZeroDivisionError), acid_session.transaction():
+        acid_session.insert(flat, acid_session.spark.sql("SELECT 7 id, 'x' name"))
+        raise ZeroDivisionError
+
+    assert len(hive_rows(oracle, acid_session, flat)) == 4
+
+
+@pytest.mark.parametrize("scans", [reader.MAX_SCANS, 1], ids=["a scan each", "one scan"])
+def test_partitions(acid_session, parted, monkeypatch, scans):
+    monkeypatch.setattr(reader, "MAX_SCANS", scans)
+    assert acid_session.update(parted, {"name": "upper(name)"}, "day = 'x/y' AND id = 4") == 1
+    assert acid_session.delete(parted, "day IS NULL") == 1
+    assert rows(acid_session, parted) == [(1, "a", "x/y"), (2, "b", "ä b%"), (4, "D", "x/y")]
+    assert acid_session.table(parted).where("day = 'ä b%'").count() == 1
+    names = [row[0] for row in acid_session.spark.sql(f"SHOW PARTITIONS {parted}").collect()]
+    assert names == ["day=__HIVE_DEFAULT_PARTITION__", "day=x%2Fy", "day=ä b%25"]
+
+
+def test_the_same_row_id_in_two_partitions_is_two_rows(acid_session, db):
+    name = f"{db}.twins"
+    acid_session.sql(f"CREATE TABLE {name} (v INT) PARTITIONED BY (p INT) STORED AS ORC TBLPROPERTIES ('transactional'='true')")
+    for part in (1, 2):
+        acid_session.sql(f"INSERT OVERWRITE TABLE {name} PARTITION (p={part}) SELECT 0")
+    with acid_session.transaction():
+        for part in (1, 2):
+            acid_session.sql(f"INSERT OVERWRITE TABLE {name} PARTITION (p={part}) SELECT {part}")
+    acid_session.delete(name, "p = 1")
+    assert rows(acid_session, name) == [(2, 2)]
+
+
+def test_overwrite_and_truncate(acid_session, flat, parted):
+    acid_session.overwrite(flat, acid_session.spark.sql("SELECT 'only' name, 5 id"))
+    assert rows(acid_session, flat) == [(5, "only")]
+    acid_session.sql(f"INSERT OVERWRITE TABLE {parted} PARTITION (day='x/y') SELECT 8, 'new'")
+    assert rows(acid_session, parted) == [(2, "b", "ä b%"), (3, "c", None), (8, "new", "x/y")]
+    acid_session.sql(f"INSERT OVERWRITE TABLE {parted} PARTITION (day='x/y') SELECT 8, 'none' WHERE false")
+    assert rows(acid_session, parted) == [(2, "b", "ä b%"), (3, "c", None)]
+    assert acid_session.sql(f"TRUNCATE TABLE {parted}").first()[0] == 2
+    assert rows(acid_session, parted) == []
+
+
+def test_bucketed_rows_go_where_hives_hash_sends_them(acid_session, db):
+    name = f"{db}.bucketed"
+    acid_session.sql(f"CREATE TABLE {name} (k STRING, v INT) CLUSTERED BY (k) INTO 3 BUCKETS STORED AS ORC "
+                     "TBLPROPERTIES ('transactional'='true')")
+    acid_session.insert(name, acid_session.spark.range(40).select(
+        F.concat(F.lit("ключ"), "id").alias("k"), F.col("id").cast("int").alias("v")))
+    acid_session.update(name, {"v": "v + 1"}, "v < 10")
+    from metastore.acid.hashes import bucket_of
+    from metastore.acid.types import parse_type
+    for row in acid_session.table(name, row_id=True).collect():
+        assert (row["__bucket"] >> 16) & 0xFFF == bucket_of([row["k"]], [parse_type("string")], 3, 2)
+    with pytest.raises(InvalidOperationError, match="Bucketing column k"):
+        acid_session.update(name, {"k": "'z'"})
+
+
+def test_a_reader_keeps_its_snapshot(acid_session, flat, spark):
+    before = acid_session.table(flat)
+    with acid(spark) as other:
+        other.delete(flat)
+    assert before.count() == 4
+    assert acid_session.table(flat).count() == 0
+
+
+def test_reads_in_a_snapshot_block_agree(acid_session, flat, spark):
+    with acid(spark) as other, acid_session.snapshot():
+        first = acid_session.table(flat).count()
+        other.insert(flat, spark.sql("SELECT 5 id, 'e' name"))
+        assert (first, acid_session.table(flat).count()) == (4, 4)
+    assert acid_session.table(flat).count() == 5
+
+
+def test_a_transaction_sees_its_own_statements_and_nobody_else_does(acid_session, flat, spark):
+    with acid(spark) as other, acid_session.transaction():
+        acid_session.insert(flat, spark.sql("SELECT 5 id, 'e' name"))
+        acid_session.update(flat, {"name": "'E'"}, "id = 5")
+        acid_session.delete(flat, "id = 1")
+        assert rows(acid_session, flat) == [(2, "b"), (3, "c"), (4, "d"), (5, "E")]
+        assert other.table(flat).count() == 4
+    assert rows(acid_session, flat) == [(2, "b"), (3, "c"), (4, "d"), (5, "E")]
+
+
+def test_of_two_writers_the_first_committer_wins(acid_session, flat, spark):
+    with acid(spark) as other:
+        with pytest.raises(TxnAbortedError) as lost, acid_session.transaction():
+            assert acid_session.table(flat).count() == 4
+            other.update(flat, {"name": "'other'"}, "id = 1")
+            acid_session.update(flat, {"name": "'mine'"}, "id = 1")
+        assert "transaction" in str(lost.value).lower()
+    assert rows(acid_session, flat)[0] == (1, "other")
+    acid_session.update(flat, {"name": "'again'"}, "id = 1")
+    assert rows(acid_session, flat)[0] == (1, "again")
+
+
+def test_a_failure_in_the_middle_leaves_nothing_visible(acid_session, flat, lakehouse):
+    with pytest.raises(Exception, match="boom"):
+        acid_session.sql(f"UPDATE {flat} SET name = CASE WHEN id = 3 THEN raise_error('boom') ELSE 'x' END")
+    assert rows(acid_session, flat) == [(1, "a"), (2, "b"), (3, "c"), (4, "d")]
+    directory = lakehouse.warehouse / f"{flat.split('.')[0]}.db" / "flat"
+    assert [child.name for child in directory.iterdir()] == ["delta_0000001_0000001_0000"]
+
+
+def test_a_transaction_that_was_aborted_cannot_commit(acid_session, flat, spark):
+    with pytest.raises((TxnAbortedError, LostError)), acid_session.transaction():
+        acid_session.insert(flat, spark.sql("SELECT 5 id, 'e' name"))
+        [mine] = [txn.id for txn in acid_session.client.get_open_txns_info().open_txns if txn.state == 3]
+        acid_session.sql(f"ABORT TRANSACTIONS {mine}")
+    assert acid_session.table(flat).count() == 4
+
+
+def test_merge_refuses_two_source_rows_for_one_target_row(acid_session, flat):
+    with pytest.raises(InvalidOperationError, match="2 source rows match the same row"):
+        acid_session.sql(f"MERGE INTO {flat} t USING (SELECT explode(array(1, 1)) AS id) s ON t.id = s.id "
+                         "WHEN MATCHED THEN UPDATE SET name = 'x'")
+    assert rows(acid_session, flat)[0] == (1, "a")
+
+
+def test_subqueries_read_the_same_snapshot(acid_session, flat, parted):
+    assert acid_session.sql(f"DELETE FROM {flat} WHERE id IN (SELECT p.id FROM {parted} p WHERE p.day = 'x/y')").first()[0] == 2
+    assert rows(acid_session, flat) == [(2, "b"), (3, "c")]
+    joined = acid_session.sql(f"WITH f AS (SELECT * FROM {flat}) SELECT f.name, p.day FROM f JOIN {parted} p ON f.id = p.id "
+                              "ORDER BY 1").collect()
+    assert [tuple(row) for row in joined] == [("b", "ä b%"), ("c", None)]
+
+
+def test_as_of_a_write_id(acid_session, flat):
+    acid_session.update(flat, {"name": "'new'"})
+    assert acid_session.table(flat, as_of_write_id=1).where("name = 'new'").count() == 0
+    assert acid_session.table(flat, as_of_write_id=2).where("name = 'new'").count() == 4
+    with pytest.raises(InvalidOperationError, match="up to 2"):
+        acid_session.table(flat, as_of_write_id=3)
+
+
+@pytest.mark.parametrize(("statement", "reason"), [
+    ("UPDATE {parted} SET day = 'z'", "Partition column day"),
+    ("UPDATE {flat} SET nothing = 1", "has no column nothing"),
+    ("INSERT INTO {flat} VALUES (1)", "takes 2: id, name"),
+    ("INSERT INTO {flat} PARTITION (day='x') VALUES (1, 'x')", "not a partition key"),
+    ("MERGE INTO {flat} t USING {parted} s ON t.id = s.id WHEN MATCHED THEN UPDATE SET nothing = 1", "has no column"),
+    ("UPDATE {flat} SET name =", "cannot be understood"),
+    ("CREATE TABLE x (id INT) STORED AS PARQUET TBLPROPERTIES ('transactional'='true')", "STORED AS ORC"),
+])
+def test_what_cannot_be_done_is_refused_with_the_reason(acid_session, flat, parted, statement, reason):
+    with pytest.raises(InvalidOperationError, match=reason):
+        acid_session.sql(statement.format(flat=flat, parted=parted))
+    assert acid_session.table(flat).count() == 4
+
+
+def test_names_that_do_not_exist(acid_session, db):
+    with pytest.raises(NoSuchObjectError, match=f"{db}.nothing"):
+        acid_session.sql(f"DELETE FROM {db}.nothing")
+    with pytest.raises(NoSuchObjectError):
+        acid_session.table(f"{db}.nothing")
+
+
+def test_other_statements_go_to_spark_unchanged(acid_session, db, spark):
+    acid_session.sql(f"CREATE TABLE {db}.plain (id INT) USING parquet")
+    spark.sql(f"INSERT INTO {db}.plain VALUES (1)")
+    assert acid_session.sql(f"SELECT * FROM {db}.plain").count() == 1
+    with pytest.raises(InvalidOperationError, match="not transactional"):
+        acid_session.sql(f"DELETE FROM {db}.plain")
+
+
+def test_reads_end_their_transactions(acid_session, flat):
+    frame = acid_session.table(flat)
+    derived = frame.where("id = 1")
+    del frame
+    open_reads = [txn for txn in acid_session.client.get_open_txns_info().open_txns if txn.state == 3]
+    assert len(open_reads) == 1
+    assert derived.count() == 1
+    acid_session.close()
+    assert not [txn for txn in acid_session.client.get_open_txns_info().open_txns if txn.state == 3]
+
+
+def test_show_and_compact(acid_session, flat, parted):
+    answer = acid_session.sql(f"ALTER TABLE {parted} PARTITION (day='x/y') COMPACT 'major'").first()
+    again = acid_session.sql(f"ALTER TABLE {parted} PARTITION (day='x/y') COMPACT 'major'").first()
+    assert (answer["accepted"], again["accepted"], again["id"]) == ("true", "false", answer["id"])
+    shown = acid_session.sql("SHOW COMPACTIONS").where(F.col("id") == answer["id"]).first()
+    assert (shown["partitionname"], shown["type"]) == ("day=x%2Fy", "MAJOR")
+    with acid_session.snapshot():
+        acid_session.table(flat)
+        assert acid_session.sql("SHOW LOCKS").where("tablename = 'flat' AND type = 'SHARED_READ'").count() == 1
+        assert acid_session.sql("SHOW TRANSACTIONS").where("state = 'OPEN'").count() == 1
