@@ -41,7 +41,7 @@ class Lake:
 
     # ------------------------------------------------------------------------------------------- the catalog
     def table(self, name="t", *, keys=(), sd=None, location=None, **parameters):
-        place = location or (self.folder / "d.db" / name).as_uri()
+        place = location or f"file://{self.path(name)}"
         self.db.once(
             "INSERT INTO tables (catalog, db, name, type, location, sd, partition_keys, parameters, owner)"
             " VALUES ('hive', 'd', %s, 'MANAGED_TABLE', %s, %s, %s, %s, 'ann')",
@@ -53,7 +53,7 @@ class Lake:
     def partition(self, name, table="t", **parameters):
         self.db.once(
             'INSERT INTO partitions (table_id, name, "values", location, parameters) SELECT id, %s, %s, %s, %s FROM tables'
-            " WHERE name = %s", [name, [name.split("=")[1]], (self.path(table) / name).as_uri(), json.dumps(parameters),
+            " WHERE name = %s", [name, [name.split("=")[1]], f"file://{self.path(table) / name}", json.dumps(parameters),
                                  table])
         (self.path(table) / name).mkdir(parents=True, exist_ok=True)
         return f"d.{table}/{name}"
@@ -98,15 +98,11 @@ class Lake:
 
     def insert(self, what="d.t", rows=2, times=1):
         for _ in range(times):
-            txn_id, write_id = self.begin(what, rows=rows)
-            self.t.commit(txn_id)
-        return write_id
+            self.t.commit(self.begin(what, rows=rows)[0])
 
     def abort(self, what="d.t", times=1):
         for _ in range(times):
-            txn_id, write_id = self.begin(what)
-            self.t.abort(txn_id)
-        return write_id
+            self.t.abort(self.begin(what)[0])
 
     # ------------------------------------------------------------------------------------------------- loops
     def initiator(self, name="host-1"):

@@ -1,0 +1,336 @@
+"""The Worker's decisions and ways out (compaction.md §9.3)."""
+
+import json
+from datetime import timedelta
+
+import pytest
+
+from metastore.errors import OutcomeUnknownError, UnavailableError
+from metastore.locks.rules import LockType
+from metastore.locks.rules import Operation as LockOperation
+from metastore.loops.worker import WorkOutcome
+from metastore.txns.rules import Operation, TxnType
+from tests.support.lake import FakeRunner
+
+HOUR = timedelta(hours=1)
+
+
+def work(lake, what="d.t", kind="major", runner=None, **request):
+    asked = lake.request(kind, what, **request)
+    return lake.worker(runner).tick(), lake.one(asked.id)
+
+
+def test_nothing_queued(lake):
+    """W01."""
+    assert lake.worker().tick().outcome is WorkOutcome.IDLE
+
+
+def test_minor_and_major_of_a_table_with_a_base(lake):
+    """W02, W04."""
+    lake.table()
+    lake.put("d.t", "base_0000020")
+    lake.seed(20)
+    lake.insert(times=3)
+    runner = FakeRunner(lake.files)
+
+    report, minor = work(lake, kind="minor", runner=runner)
+    assert report.outcome is WorkOutcome.COMPACTED
+    assert f"delta_0000021_0000023_v{minor.txn_id:07d}" in lake.directories()
+    assert minor.state == "ready_for_cleaning"
+    assert minor.highest_write_id == 23
+    assert lake.t.state(minor.txn_id) in ("committed", None)
+    [spec] = runner.specs
+    assert (spec.kind, spec.location, spec.attempt) == ("minor", f"file://{lake.path('t')}", 1)
+    assert spec.write_ids.startswith("d.t:23:")
+    lake.insert()
+    _, major = work(lake)
+    assert f"base_0000024_v{major.txn_id:07d}" in lake.directories()
+
+
+def test_the_compactions_own_transaction_is_open_in_its_snapshot(lake):
+    """HIVE-29567: else the job would take its own output for input."""
+    from metastore.acid.snapshots import ValidTxnList
+
+    lake.table()
+    lake.insert(times=2)
+    runner = FakeRunner(lake.files)
+    _, request = work(lake, runner=runner)
+
+    assert not ValidTxnList.parse(runner.specs[0].txns).is_valid(request.txn_id)
+
+
+def test_compaction_stops_below_an_open_write_id(lake):
+    """W07, W08."""
+    lake.table()
+    lake.insert(times=2)
+    lake.begin()
+    lake.insert(times=2)
+
+    _, request = work(lake)
+    assert request.highest_write_id == 2
+    assert f"base_0000002_v{request.txn_id:07d}" in lake.directories()
+
+
+@pytest.mark.parametrize(("kind", "deltas"), [("major", 1), ("minor", 1), ("minor", 0)])
+def test_too_little_is_refused(lake, kind, deltas):
+    """W10, W12."""
+    lake.table()
+    lake.insert(times=deltas)
+
+    report, request = work(lake, kind=kind)
+
+    assert report.outcome is WorkOutcome.REFUSED
+    assert request.state == "refused"
+    assert request.error_message.startswith("None of the compaction thresholds met")
+    assert lake.t.state(request.txn_id) in ("aborted", None)
+
+
+def test_only_aborted_deltas_are_handed_to_the_cleaner_without_a_job(lake):
+    """W13."""
+    lake.table()
+    lake.put("d.t", "base_0000020")
+    lake.seed(20)
+    lake.abort(times=2)
+    runner = FakeRunner(lake.files)
+
+    report, request = work(lake, runner=runner)
+
+    assert report.outcome is WorkOutcome.NOTHING_TO_COMPACT
+    assert runner.specs == []
+    assert request.state == "ready_for_cleaning"
+    assert [one.outcome for one in lake.cleaner().tick()] == ["cleaned"]
+    assert lake.directories() == ["base_0000020"]
+    assert lake.t.rows("SELECT * FROM txn_components") == []
+
+
+@pytest.mark.parametrize(("change", "outcome", "message"), [
+    (lambda lake: lake.drop(), "refused", "does not exist"),                                              # W15
+    (lambda lake: sd(lake, sortCols=[{"col": "a", "order": 1}]), "refused", "sorted"),                    # W14
+    (lambda lake: lake.parameters(transactional="false"), "failed", "not transactional"),
+])
+def test_tables_that_cannot_be_compacted(lake, change, outcome, message):
+    lake.table()
+    lake.insert(times=3)
+    change(lake)
+
+    report, request = work(lake)
+
+    assert (report.outcome, request.state) == (outcome, outcome)
+    assert message in request.error_message
+    assert len(lake.directories()) == 3
+
+
+def sd(lake, **fields):
+    lake.db.once("UPDATE tables SET sd = %s", [json.dumps(fields)])
+
+
+def test_a_dropped_partition(lake):
+    lake.table("p", keys=["x"])
+    report, _ = work(lake, "d.p/x=1")
+
+    assert (report.outcome, report.reason) == ("refused", "Partition d.p/x=1 does not exist (any more)")
+
+
+def test_insert_only_tables_can_be_switched_off(new_lake):
+    """W16."""
+    lake = new_lake(compact_insert_only=False)
+    lake.table(transactional_properties="insert_only")
+    lake.insert(times=3)
+
+    assert "insert-only" in work(lake, kind="minor")[0].reason
+
+
+def test_rebalance(lake):
+    """W17, W19."""
+    lake.table("b", sd={"bucketCols": ["a"]})
+    assert "is bucketed" in work(lake, "d.b", "rebalance")[0].reason
+
+    lake.table()
+    lake.insert(times=2)
+    writer, _ = lake.begin(operation=Operation.UPDATE)
+    report, request = work(lake, kind="rebalance")
+    assert report.outcome is WorkOutcome.FAILED
+    assert "lock" in request.error_message
+    lake.t.commit(writer)
+    runner = FakeRunner(lake.files)
+    report, request = work(lake, kind="rebalance", runner=runner, number_of_buckets=4, order_by="a")
+    assert report.outcome is WorkOutcome.COMPACTED
+    assert (runner.specs[0].number_of_buckets, runner.specs[0].order_by) == (4, "a")
+
+
+def test_an_exclusive_lock_only_postpones(lake, test_clock):
+    lake.table()
+    lake.insert(times=3)
+    holder = lake.t.open()
+    lake.t.lock(holder, "d.t", LockOperation.NO_TXN, LockType.EXCLUSIVE)
+
+    report, request = work(lake)
+    assert report.outcome is WorkOutcome.RELEASED
+    assert request.state == "initiated"
+    assert "lock on d.t is not free" in request.error_message
+    assert lake.worker().tick().outcome is WorkOutcome.IDLE
+    lake.t.commit(holder)
+    test_clock.advance(timedelta(minutes=2))
+    assert lake.worker().tick().outcome is WorkOutcome.COMPACTED
+
+
+def test_properties_of_the_table_and_the_request(lake):
+    """W31."""
+    lake.table(**{"compactor.spark.executor.memory": "1g", "orc.compress": "ZLIB", "comment": "x"})
+    lake.insert(times=2)
+    runner = FakeRunner(lake.files)
+    work(lake, runner=runner, properties={"compactor.spark.executor.memory": "3g", "tblprops.orc.compress.size": "3"})
+
+    assert runner.specs[0].properties == {
+        "compactor.spark.executor.memory": "3g", "orc.compress": "ZLIB", "tblprops.orc.compress.size": "3"}
+
+
+def test_a_job_that_wrote_nothing_has_failed(lake):
+    class Idle(FakeRunner):
+        def run(self, spec, pulse):
+            from metastore.loops.job import JobOutcome
+
+            return JobOutcome(succeeded=True)
+
+    lake.table()
+    lake.insert(times=2)
+    report, _ = work(lake, runner=Idle(lake.files))
+
+    assert report.outcome is WorkOutcome.FAILED
+    assert "left nothing" in report.reason
+
+
+def test_a_transaction_aborted_during_the_run_voids_the_result(lake):
+    """W27."""
+    lake.table()
+    lake.insert(times=2)
+    report, request = work(lake, runner=FakeRunner(lake.files, during=lambda spec, _: lake.t.abort(spec.txn_id)))
+
+    assert report.outcome is WorkOutcome.FAILED
+    assert "was aborted" in request.error_message
+    assert len(lake.directories()) == 2
+
+
+def test_heartbeats_keep_transaction_and_claim(new_lake, test_clock):
+    """W28."""
+    lake = new_lake(worker_lease=timedelta(milliseconds=1))
+    lake.table()
+    lake.insert(times=2)
+
+    def long_run(spec, pulse):
+        for _ in range(5):
+            test_clock.advance(timedelta(seconds=200))
+            pulse()
+            lake.t.reaper.tick()
+
+    report, request = work(lake, runner=FakeRunner(lake.files, during=long_run))
+
+    assert report.outcome is WorkOutcome.COMPACTED
+    assert request.attempt == 1
+
+
+def test_too_long_a_run_is_ended(new_lake):
+    """W26."""
+    lake = new_lake(worker_timeout=timedelta(0))
+    lake.table()
+    lake.insert(times=2)
+    report, _ = work(lake, runner=FakeRunner(lake.files, during=lambda _, pulse: pulse()))
+
+    assert report.outcome is WorkOutcome.FAILED
+    assert "ran longer than" in report.reason
+
+
+def test_a_stopped_worker_gives_its_work_back(lake, test_clock):
+    lake.table()
+    lake.insert(times=2)
+    asked = lake.request()
+    worker = lake.worker(FakeRunner(lake.files, during=lambda _, pulse: (worker.stopping.set(), pulse())))
+
+    assert worker.tick().outcome is WorkOutcome.RELEASED
+    assert lake.state(asked.id) == "initiated"
+    assert len(lake.directories()) == 2
+    test_clock.advance(timedelta(minutes=2))
+    assert lake.worker().tick().outcome is WorkOutcome.COMPACTED
+
+
+def test_an_unknown_commit_removes_nothing(lake, monkeypatch):
+    lake.table()
+    lake.insert(times=2)
+    worker = lake.worker()
+    complete = type(worker.compactions).complete
+
+    def lost_answer(self, started):
+        complete(self, started)
+        raise OutcomeUnknownError("the connection was lost while the change was being committed")
+
+    monkeypatch.setattr(type(worker.compactions), "complete", lost_answer)
+    asked = lake.request()
+
+    assert worker.tick().outcome is WorkOutcome.LOST
+    assert lake.state(asked.id) == "ready_for_cleaning"
+    assert f"base_0000002_v{lake.one(asked.id).txn_id:07d}" in lake.directories()
+
+
+def test_an_absent_database_is_no_failure_of_the_compaction(lake, monkeypatch, test_clock):
+    lake.table()
+    lake.insert(times=2)
+    worker = lake.worker()
+
+    def away(*_):
+        raise UnavailableError("the database does not answer, try again")
+
+    asked = lake.request()
+    with monkeypatch.context() as patched:
+        patched.setattr(type(worker.compactions), "complete", away)
+        assert worker.tick().outcome is WorkOutcome.RELEASED
+
+    assert lake.state(asked.id) == "initiated"
+    assert len(lake.directories()) == 2
+
+
+def test_a_crash_before_the_commit_never_looks_like_a_success(lake, monkeypatch, test_clock):
+    """W35: the lease runs out, the transaction is aborted, somebody else starts anew; the leftovers are removed."""
+    lake.table()
+    lake.insert(times=3)
+    asked = lake.request()
+
+    def crash(*_):
+        raise SystemExit
+
+    worker = lake.worker()
+    with monkeypatch.context() as patched:
+        patched.setattr(type(worker.compactions), "complete", crash)
+        with pytest.raises(SystemExit):
+            worker.tick()
+    dead = lake.one(asked.id)
+    assert dead.state == "working"
+    assert f"base_0000003_v{dead.txn_id:07d}" in lake.directories()
+
+    test_clock.advance(timedelta(minutes=3))
+    assert len(lake.initiator().tick().revoked) == 1
+    assert lake.t.state(dead.txn_id) == "aborted"
+    assert lake.worker().tick().outcome is WorkOutcome.COMPACTED
+    lake.cleaner().tick()
+
+    assert lake.directories() == [f"base_0000003_v{lake.one(asked.id).txn_id:07d}"]
+    assert lake.state(asked.id) == "succeeded"
+
+
+def test_a_commit_leaves_no_locks_and_no_components(lake):
+    lake.table()
+    lake.insert(times=2)
+    work(lake)
+
+    assert lake.t.count("locks") == 0
+    assert lake.t.count("txn_components") == 0
+    assert lake.t.rows("SELECT count(*) FROM txns WHERE type = %s AND state = 'open'", TxnType.COMPACTION) == [(0,)]
+
+
+def test_a_table_level_request_on_a_partitioned_table_runs_no_job(lake):
+    lake.table("p", keys=["x"])
+    lake.db.once("INSERT INTO compaction_queue (catalog, db, \"table\", state, type, enqueued_at)"
+                 " VALUES ('hive', 'd', 'p', 'initiated', 'major', metastore_now())")
+    runner = FakeRunner(lake.files)
+
+    assert lake.worker(runner).tick().outcome is WorkOutcome.NOTHING_TO_COMPACT
+    assert runner.specs == []
