@@ -118,7 +118,11 @@ class EmbeddedPostgres:
 
     @property
     def _port(self) -> int:
-        return int((self._cluster / "postmaster.pid").read_text().split("\n")[3])
+        return int(self._port_file.read_text())
+
+    @property
+    def _port_file(self) -> Path:
+        return self.data_dir / "postgres-port"
 
     @property
     def _password_file(self) -> Path:
@@ -175,14 +179,17 @@ class EmbeddedPostgres:
         fresh.rename(self._cluster)
 
     def _run(self) -> None:
-        """Start PostgreSQL on a free port; retried, since another process may take the port, or old backends linger."""
+        """Start PostgreSQL, on the port that it had before if nobody took it: tools have noted the address.
+
+        Retried, since the processes of a PostgreSQL that was killed linger for a moment.
+        """
         socket_dir = self._socket_dir
         if socket_dir != self._cluster:
             socket_dir.mkdir(mode=0o700, exist_ok=True)
             self._own(socket_dir)
         deadline = time.monotonic() + _START_TIMEOUT_S
         while True:
-            settings = {"listen_addresses": "127.0.0.1", "port": str(_free_port()),
+            settings = {"listen_addresses": "127.0.0.1", "port": str(self._choose_port()),
                         "unix_socket_directories": str(socket_dir), "max_connections": str(self.max_connections),
                         **self.settings}
             arguments = [part for name, value in settings.items() for part in ("-c", f"{name}={value}")]
@@ -198,6 +205,12 @@ class EmbeddedPostgres:
             if time.monotonic() > deadline:
                 raise UnavailableError(
                     f"PostgreSQL did not start; the reason is at the end of {self.data_dir / 'postgres.log'}.")
+
+    def _choose_port(self) -> int:
+        before = self._port if self._port_file.exists() else 0
+        port = before if before and _is_free(before) else _free_port()
+        self._port_file.write_text(f"{port}\n")
+        return port
 
     def _wait_until_ready(self, process: "subprocess.Popen[bytes]", deadline: float) -> bool:
         pid_file = self._cluster / "postmaster.pid"
@@ -297,6 +310,16 @@ def _end_with_parent() -> None:
     """In the child, before PostgreSQL: have the kernel interrupt it when the thread that started it ends (Linux)."""
     pr_set_pdeathsig = 1
     ctypes.CDLL(None).prctl(pr_set_pdeathsig, signal.SIGQUIT)
+
+
+def _is_free(port: int) -> bool:
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+        return True
 
 
 def _free_port() -> int:

@@ -16,6 +16,7 @@ import psycopg2
 from psycopg2 import errorcodes
 from psycopg2.extensions import cursor as Cursor  # noqa: N812 - a class, whatever its driver calls it
 
+from metastore.db import failpoints
 from metastore.db.pool import Link, Pool, first_line
 from metastore.errors import ConflictRetryError, MetastoreError, OutcomeUnknownError, UnavailableError
 
@@ -72,8 +73,10 @@ class Database:
             except BaseException:
                 _undo(link, cursor)
                 raise
+            failpoints.hit("pg.before_commit")
             committing = True
             cursor.execute("COMMIT")
+            failpoints.hit("pg.after_commit")
         except psycopg2.Error as error:
             raise _translated(link, error, committing=committing) from error
         finally:
@@ -91,7 +94,9 @@ class Database:
         link = self.pool.take()
         try:
             with link.raw.cursor() as cursor:
+                failpoints.hit("pg.before_commit")
                 cursor.execute(query if durable else _NOT_DURABLE + query, parameters)
+                failpoints.hit("pg.after_commit")
                 return cursor.fetchall() if cursor.description else []
         except psycopg2.Error as error:
             raise _translated(link, error, committing=True) from error

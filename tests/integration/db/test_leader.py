@@ -1,0 +1,32 @@
+from metastore.db.leader import Leadership
+
+
+def test_one_leader_at_a_time_per_role(database_url):
+    first, second, other = (Leadership(database_url, role) for role in ("loops", "loops", "reports"))
+
+    assert first.hold()
+    assert first.hold()
+    assert not second.hold()
+    assert other.hold()
+    first.release()
+    assert second.hold()
+    assert not first.hold()
+    second.release()
+    other.release()
+
+
+def test_a_leader_whose_connection_broke_learns_it_and_another_takes_over(database, database_url):
+    first, second = Leadership(database_url, "loops"), Leadership(database_url, "loops")
+    assert first.hold()
+    database.once("SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE application_name = 'metastore leader' "
+                  "AND datname = current_database()")
+
+    assert second.hold()
+    assert not first.hold()
+    second.release()
+    assert first.hold()
+    first.release()
+
+
+def test_without_a_database_nobody_leads():
+    assert not Leadership("postgresql://u@127.0.0.1:1/x", "loops").hold()

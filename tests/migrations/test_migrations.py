@@ -1,0 +1,203 @@
+"""The migrations add up to the declared tables, once, whoever runs them and however often they are interrupted."""
+
+import os
+import re
+import subprocess
+import sys
+import threading
+from contextlib import closing
+
+import psycopg2
+import pytest
+import sqlalchemy
+from alembic.config import Config
+from alembic.migration import MigrationContext
+from alembic.script import ScriptDirectory
+
+import metastore.db.catalog_tables
+from metastore.db import migrate
+from metastore.db.tables import metadata
+from metastore.errors import UnavailableError
+
+
+@pytest.fixture
+def empty_url(postgres):
+    with postgres.empty() as url:
+        yield url
+
+
+def rows(url, query):
+    with closing(psycopg2.connect(url)) as session, session.cursor() as cursor:
+        cursor.execute(query)
+        return cursor.fetchall()
+
+
+def tables(url):
+    return {name for (name,) in rows(url, "SELECT relname FROM pg_class WHERE relnamespace = 'public'::regnamespace")}
+
+
+def test_they_add_up_to_the_declared_tables(empty_url):
+    migrate.upgrade(empty_url)
+    from alembic.autogenerate import compare_metadata
+
+    assert metastore.db.catalog_tables
+    engine = sqlalchemy.create_engine(sqlalchemy.make_url(empty_url).set(drivername="postgresql+psycopg2"))
+    with engine.connect() as connection:
+        context = MigrationContext.configure(connection, opts={"compare_type": True, "compare_server_default": True})
+        differences = compare_metadata(context, metadata)
+    engine.dispose()
+
+    assert differences == []
+
+
+CONSTRAINTS = """
+SELECT conrelid::regclass::text, conname, pg_get_constraintdef(oid) FROM pg_constraint
+WHERE connamespace = 'public'::regnamespace AND conrelid <> 0 AND contype <> 'n'
+  AND conrelid::regclass::text <> 'alembic_version'
+UNION ALL SELECT tablename, indexname, indexdef FROM pg_indexes WHERE schemaname = 'public' AND tablename <> 'alembic_version'
+UNION ALL SELECT relname, 'options', array_to_string(reloptions, ',') FROM pg_class
+WHERE relnamespace = 'public'::regnamespace AND reloptions IS NOT NULL AND relkind = 'r'
+UNION ALL SELECT relname, 'persistence', relpersistence::text FROM pg_class
+WHERE relnamespace = 'public'::regnamespace AND relkind = 'r' AND relname <> 'alembic_version'
+"""
+
+
+def test_constraints_indexes_and_storage_are_the_declared_ones(postgres, empty_url):
+    """What Alembic's comparison does not look at: CHECKs, partial indexes, fill factors, unlogged tables."""
+    migrate.upgrade(empty_url)
+    with postgres.empty() as declared_url:
+        engine = sqlalchemy.create_engine(sqlalchemy.make_url(declared_url).set(drivername="postgresql+psycopg2"))
+        metadata.create_all(engine)
+        engine.dispose()
+        declared = set(rows(declared_url, CONSTRAINTS))
+
+    migrated = set(rows(empty_url, CONSTRAINTS))
+
+    assert migrated - declared == set()
+    assert declared - migrated == set()
+
+
+def test_numbers_have_no_gaps_and_one_line(empty_url):
+    config = Config()
+    config.set_main_option("script_location", str(migrate.directory()))
+    scripts = ScriptDirectory.from_config(config)
+
+    revisions = [script.revision for script in reversed(list(scripts.walk_revisions()))]
+
+    assert revisions == [f"{number:04}" for number in range(1, len(revisions) + 1)]
+    assert scripts.get_current_head() == migrate.release_version()
+    for path in (migrate.directory() / "versions").glob("*.py"):
+        assert re.fullmatch(r"\d{4}_[a-z_]+\.py", path.name)
+        assert "metastore.db" not in path.read_text(), "a migration is written out: the tables of today are not its tables"
+
+
+def test_down_and_up_again(empty_url):
+    migrate.upgrade(empty_url)
+    before = set(rows(empty_url, CONSTRAINTS))
+    from alembic import command
+
+    engine = sqlalchemy.create_engine(sqlalchemy.make_url(empty_url).set(drivername="postgresql+psycopg2"))
+    config = Config()
+    config.set_main_option("script_location", str(migrate.directory()))
+    with engine.connect() as config.attributes["connection"]:
+        command.downgrade(config, "base")
+    engine.dispose()
+    left = tables(empty_url)
+
+    migrate.upgrade(empty_url)
+
+    assert left <= {"alembic_version", "alembic_version_pkc"}
+    assert set(rows(empty_url, CONSTRAINTS)) == before
+
+
+def test_two_servers_start_together(empty_url):
+    """One of them migrates, the other waits and finds nothing left to do."""
+    code = f"from metastore.db import migrate; print(migrate.upgrade({empty_url!r}).database or 'empty')"
+    servers = [subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+               for _ in range(3)]
+    ends = [server.communicate(timeout=60) for server in servers]
+
+    assert [server.returncode for server in servers] == [0, 0, 0], ends
+    found = sorted(out.strip() for out, _ in ends)
+    assert found[-1] == "empty"
+    assert set(found) <= {"empty", migrate.release_version()}
+    assert found.count("empty") == 1
+    assert migrate.versions(empty_url).database == migrate.release_version()
+
+
+def test_a_crash_in_the_middle_is_continued(empty_url):
+    """Killed inside the last migration: those before stay, it leaves nothing, and the next start applies it."""
+    last = migrate.release_version()
+    code = f"""
+import os, signal
+from alembic.runtime.migration import MigrationContext
+original = MigrationContext.get_current_heads
+import alembic.ddl.impl
+execute = alembic.ddl.impl.DefaultImpl._exec
+def dying(self, construct, *args, **kwargs):
+    result = execute(self, construct, *args, **kwargs)
+    if "alembic_version" in str(construct) and {last!r} in str(construct):
+        os.kill(os.getpid(), signal.SIGKILL)   # everything of this migration is done, nothing is committed
+    return result
+alembic.ddl.impl.DefaultImpl._exec = dying
+from metastore.db import migrate
+migrate.upgrade({empty_url!r})
+"""
+    died = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True, text=True, timeout=60)
+    assert died.returncode == -9, died.stderr
+    between = migrate.versions(empty_url).database
+    half = tables(empty_url)
+
+    migrate.upgrade(empty_url)
+
+    assert between == f"{int(last) - 1:04}"
+    assert half < tables(empty_url)
+    assert migrate.versions(empty_url).database == last
+
+
+def test_an_older_release_refuses_a_newer_schema(empty_url):
+    migrate.upgrade(empty_url)
+    with closing(psycopg2.connect(empty_url)) as session, session, session.cursor() as cursor:
+        cursor.execute("UPDATE alembic_version SET version_num = '9000'")
+
+    with pytest.raises(migrate.SchemaTooNewError, match="9000.*newer release.*Start the newer release"):
+        migrate.upgrade(empty_url)
+
+
+def test_waits_for_the_lock_and_not_for_a_table_without_end(empty_url, monkeypatch):
+    """A migration that meets a locked table gives up, is undone, and may be repeated."""
+    migrate.upgrade(empty_url)
+    monkeypatch.setattr(migrate, "_WAIT_FOR_A_TABLE", "100ms")
+    with closing(psycopg2.connect(empty_url)) as session, session.cursor() as cursor:
+        cursor.execute("UPDATE alembic_version SET version_num = '0001'")
+        session.commit()
+        cursor.execute("LOCK TABLE alembic_version IN ACCESS EXCLUSIVE MODE")
+        with pytest.raises(UnavailableError, match="lock timeout"):
+            migrate.upgrade(empty_url)
+
+
+def test_the_command_says_both_versions(empty_url):
+    command = [sys.executable, "-m", "metastore", "db", "version", "--database-url", empty_url]
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("METASTORE_")}
+    before = subprocess.run(command, check=False, capture_output=True, text=True, env=environment)
+    upgraded = subprocess.run([*command[:4], "upgrade", *command[5:]], check=False, capture_output=True, text=True)
+    after = subprocess.run(command, check=False, capture_output=True, text=True, env=environment)
+
+    assert (before.returncode, upgraded.returncode, after.returncode) == (1, 0, 0), upgraded.stderr
+    assert "empty" in before.stdout
+    assert after.stdout.count(migrate.release_version()) == 2
+
+
+def test_nobody_migrates_while_another_does(empty_url):
+    """The lock is a session's: whoever holds it, others wait."""
+    done = []
+    with closing(psycopg2.connect(empty_url)) as holder, holder.cursor() as cursor:
+        cursor.execute("SELECT pg_advisory_lock(%s)", [migrate._LOCK])
+        other = threading.Thread(target=lambda: done.append(migrate.upgrade(empty_url)))
+        other.start()
+        other.join(0.5)
+        waited = not done
+    other.join(30)
+
+    assert waited
+    assert done
