@@ -131,16 +131,20 @@ def delete_aborted(pg: PgTx, entity: Entity, up_to: int | None, keep: Collection
                    txn_ids: Collection[int] | None = None, *, exactly: bool = False) -> int:
     """Forget what aborted transactions wrote to an entity up to a write id (None: everything).
 
-    ``keep``: write ids that stay; ``txn_ids``: only these transactions, those known to be aborted when the files were
-    listed. ``exactly``: without a partition means only what has none, else all partitions of the table.
+    A component recorded before its transaction had a write id has the one that it got later. ``keep``: write ids that
+    stay; ``txn_ids``: only these transactions, known to be aborted when the files were listed. ``exactly``: without a partition means only what has none, else all partitions of the table.
     """
     pg.sql(
-        "DELETE FROM txn_components AS c USING txns AS t WHERE t.id = c.txn_id AND t.state = 'aborted'"
-        ' AND c.catalog = %(catalog)s AND c.db = %(db)s AND c."table" = %(table)s'
-        " AND (c.partition = %(partition)s OR (%(partition)s = '' AND NOT %(exactly)s))"
-        " AND (%(up_to)s::bigint IS NULL OR coalesce(c.write_id, 0) <= %(up_to)s)"
-        " AND NOT coalesce(c.write_id, 0) = ANY(%(keep)s::bigint[])"
-        " AND (%(txns)s::bigint[] IS NULL OR c.txn_id = ANY(%(txns)s::bigint[]))",
+        "DELETE FROM txn_components AS c USING ("
+        "  SELECT d.ctid AS place, coalesce(d.write_id, w.write_id, 0) AS write_id FROM txn_components AS d"
+        "  JOIN txns AS t ON t.id = d.txn_id AND t.state = 'aborted'"
+        "  LEFT JOIN txn_write_ids AS w ON w.txn_id = d.txn_id AND w.catalog = d.catalog AND w.db = d.db"
+        '    AND w."table" = d."table"'
+        '  WHERE d.catalog = %(catalog)s AND d.db = %(db)s AND d."table" = %(table)s'
+        "    AND (d.partition = %(partition)s OR (%(partition)s = '' AND NOT %(exactly)s))"
+        "    AND (%(txns)s::bigint[] IS NULL OR d.txn_id = ANY(%(txns)s::bigint[]))) AS a"
+        " WHERE c.ctid = a.place AND (%(up_to)s::bigint IS NULL OR a.write_id <= %(up_to)s)"
+        " AND NOT a.write_id = ANY(%(keep)s::bigint[])",
         {**_named(entity), "up_to": up_to, "keep": list(keep), "exactly": exactly,
          "txns": None if txn_ids is None else list(txn_ids)})
     return pg.rowcount

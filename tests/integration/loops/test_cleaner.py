@@ -1,0 +1,413 @@
+"""The Cleaner over real directories (compaction.md §9.4)."""
+
+from datetime import timedelta
+
+import pytest
+
+from metastore.files import Files
+from tests.support.transactions import named
+
+HOUR = timedelta(hours=1)
+
+
+def outcomes(lake):
+    return [one.outcome.value for one in lake.cleaner().tick()]
+
+
+def remembered(lake):
+    """(table, write id) of what aborted transactions wrote and nobody cleaned."""
+    return sorted(lake.t.rows('''SELECT c."table", w.write_id FROM txn_components AS c
+        JOIN txn_write_ids AS w USING (txn_id, catalog, db, "table")'''))
+
+
+def test_nothing_to_do(lake):
+    """C01."""
+    assert lake.cleaner().tick() == []
+
+
+def test_major(lake):
+    """C02."""
+    lake.table()
+    lake.put("d.t", "base_0000020")
+    lake.seed(20)
+    lake.insert(times=3)
+    lake.compact()
+
+    assert outcomes(lake) == ["cleaned"]
+    [left] = lake.directories()
+    assert left.startswith("base_0000023_v")
+
+
+def test_minor(lake):
+    """C04."""
+    lake.table()
+    lake.put("d.t", "base_0000020")
+    lake.seed(20)
+    lake.insert(times=3)
+    lake.compact("minor")
+
+    assert outcomes(lake) == ["cleaned"]
+    base, delta = lake.directories()
+    assert base == "base_0000020"
+    assert delta.startswith("delta_0000021_0000023_v")
+
+
+def test_writes_since_the_compaction_are_untouched(lake):
+    """C08, W29."""
+    lake.table()
+    lake.insert(times=2)
+    lake.compact()
+    lake.insert(times=2)
+
+    assert outcomes(lake) == ["cleaned"]
+    assert [name.split("_v")[0] for name in lake.directories()] == [
+        "base_0000002", "delta_0000003_0000003_0000", "delta_0000004_0000004_0000"]
+    assert lake.t.rows("SELECT write_id FROM completed_txn_components ORDER BY 1") == [(3,), (4,)]
+
+
+def test_minor_then_major_behind_one_reader(lake):
+    """C09."""
+    lake.table()
+    reader = lake.t.open()
+    lake.insert(times=3)
+    first = lake.compact("minor")
+    lake.insert()
+    second = lake.compact("major")
+    assert outcomes(lake) == ["waiting"]
+    assert len(lake.directories()) == 6
+
+    lake.t.commit(reader)
+    assert outcomes(lake) + outcomes(lake) == ["cleaned", "cleaned"]
+    assert len(lake.directories()) == 1
+    assert {lake.state(first), lake.state(second)} == {"succeeded"}
+
+
+def test_a_reader_of_another_table(new_lake):
+    """C07: in the way in global mode, not where transactions say what they read."""
+    lake = new_lake()
+    lake.table()
+    reader = lake.t.open()
+    lake.db.once("INSERT INTO min_history (txn_id, catalog, db, \"table\", min_write_id) VALUES (%s, 'hive', 'd', 'u', 1)",
+                 [reader])
+    lake.insert(times=2)
+    lake.compact()
+    assert outcomes(lake) == ["waiting"]
+
+    from dataclasses import replace
+
+    lake.settings = replace(lake.settings, use_min_history=True)
+    assert outcomes(lake) == ["cleaned"]
+
+
+def test_delayed_cleanup(new_lake, test_clock):
+    """C10."""
+    lake = new_lake(delayed_cleanup=True, cleaner_retention=timedelta(seconds=5))
+    lake.table()
+    lake.insert(times=2)
+    lake.compact()
+
+    assert outcomes(lake) == []
+    test_clock.advance(timedelta(seconds=6))
+    assert outcomes(lake) == ["cleaned"]
+
+
+def test_a_dropped_table(lake):
+    """C14."""
+    lake.table()
+    lake.insert(times=2)
+    request_id = lake.compact()
+    lake.drop()
+
+    assert outcomes(lake) == ["nothing to clean any more"]
+    assert lake.state(request_id) == "succeeded"
+    assert len(lake.directories()) == 3
+
+
+@pytest.mark.parametrize(("table", "partition"), [({"no_cleanup": "true"}, {}), ({}, {"NO_CLEANUP": "True"})])
+def test_no_cleanup(lake, table, partition):
+    """C15."""
+    lake.table("p", keys=["x"], **table)
+    lake.partition("x=1", "p", **partition)
+    lake.insert("d.p/x=1", times=2)
+    request_id = lake.compact("major", "d.p/x=1")
+
+    assert outcomes(lake) == ["refused"]
+    assert lake.state(request_id) == "refused"
+    assert "NO_CLEANUP" in lake.one(request_id).error_message
+    assert len(lake.directories("d.p/x=1")) == 3
+
+
+def test_a_failed_transaction_fails_the_request(lake):
+    """HIVE-29572: ready for cleaning, but its transaction never committed."""
+    lake.table()
+    lake.insert(times=2)
+    asked = lake.request()
+    claimed = lake.service.find_next_compact2("w-1", "v", None)
+    from metastore.compaction.rules.requests import Claim
+
+    txn_id = lake.t.open()
+    lake.service.update_compactor_state(Claim(claimed.id, "w-1"), 2, None, txn_id)
+    lake.put("d.t", f"base_0000002_v{txn_id:07d}")
+    lake.service.mark_compacted(Claim(claimed.id, "w-1"))
+    assert outcomes(lake) == ["waiting"]
+    lake.t.abort(txn_id)
+
+    assert outcomes(lake) == ["failed"]
+    assert lake.state(asked.id) == "failed"
+    assert "delta_0000001_0000001_0000" in lake.directories()
+
+
+class Broken(Files):
+    """Deletes nothing whose name contains ``stuck``."""
+
+    stuck = ""
+    silent = False
+
+    def delete(self, uri, *, recursive=True):
+        if type(self).stuck and type(self).stuck in uri:
+            if self.silent:
+                return
+            raise PermissionError(f"{uri}: permission denied")
+        super().delete(uri, recursive=recursive)
+
+
+@pytest.fixture
+def broken(monkeypatch):
+    def make(stuck, silent=False):
+        monkeypatch.setattr(Broken, "stuck", stuck)
+        monkeypatch.setattr(Broken, "silent", silent)
+        return Broken()
+
+    return make
+
+
+def test_failures_double_the_pause_and_end(new_lake, test_clock, broken):
+    """C19, C20."""
+    lake = new_lake(cleaner_retry_maxattempts=3, cleaner_retry_retention=timedelta(seconds=100))
+    lake.table()
+    lake.insert(times=2)
+    request_id = lake.compact()
+    cleaner = lake.cleaner(broken("delta_0000001"))
+    for pause in (100, 200, 400):
+        assert [one.outcome.value for one in cleaner.tick()] == ["failed"]
+        shown = lake.one(request_id)
+        assert shown.state == "ready_for_cleaning"
+        assert "permission denied" in shown.error_message
+        test_clock.advance(timedelta(seconds=pause - 2))
+        assert cleaner.tick() == []
+        test_clock.advance(timedelta(seconds=2))
+
+    cleaner.tick()
+    assert lake.state(request_id) == "failed"
+    assert "delta_0000002_0000002_0000" not in lake.directories()  # what could go is gone
+
+
+def test_what_could_not_be_removed_is_not_a_success(lake, broken):
+    """C22, HIVE-24444."""
+    lake.table()
+    lake.insert(times=3)
+    request_id = lake.compact()
+
+    [left] = lake.cleaner(broken("delta_0000002", silent=True)).tick()
+    assert left.outcome.value == "waiting"
+    assert "delta_0000002_0000002_0000" in left.reason
+    assert lake.state(request_id) == "ready_for_cleaning"
+    assert len(lake.directories()) == 2
+
+    assert outcomes(lake) == ["cleaned"]
+    assert len(lake.directories()) == 1
+
+
+def test_a_file_system_that_is_not_there_is_not_an_empty_table(lake):
+    lake.table()
+    lake.insert(times=2)
+    request_id = lake.compact()
+    lake.path("t").rename(lake.path("hidden"))
+
+    assert outcomes(lake) == ["failed"]
+    assert lake.state(request_id) == "ready_for_cleaning"
+    lake.path("hidden").rename(lake.path("t"))
+
+
+def test_cleaning_forgets_aborted_writes_up_to_its_mark_only(lake):
+    """Q28."""
+    lake.table()
+    lake.table("u")
+    lake.insert(times=2)
+    lake.abort()
+    lake.abort("d.u")
+    lake.compact()
+    lake.abort()
+
+    assert outcomes(lake) == ["cleaned"]
+    assert [name.split("_v")[0] for name in lake.directories()] == ["base_0000003"]
+    assert remembered(lake) == [("t", 4), ("u", 1)]
+
+
+# ------------------------------------------------------------------------- aborted writes without a compaction (§4.8)
+@pytest.fixture
+def eager(new_lake):
+    return new_lake(aborted_txn_threshold=0)
+
+
+def test_aborted_writes_go_by_themselves(eager):
+    """C28."""
+    lake = eager
+    lake.table()
+    lake.abort(times=2)
+    lake.insert()
+    lake.abort()
+
+    assert outcomes(lake) == ["cleaned"]
+    assert lake.directories() == ["delta_0000003_0000003_0000"]
+    assert lake.shown() == []
+    assert lake.t.count("txn_components") == 0
+    assert lake.t.count("completed_txn_components") == 1
+
+
+def test_below_the_thresholds_aborts_stay(new_lake, test_clock):
+    lake = new_lake(aborted_txn_threshold=2)
+    lake.table()
+    lake.abort(times=2)
+
+    assert outcomes(lake) == []
+    test_clock.advance(HOUR * 13)
+    assert outcomes(lake) == ["cleaned"]
+
+
+def test_open_writers_keep_their_files(eager):
+    """C29, C31: and readers are in nobody's way."""
+    lake = eager
+    lake.table()
+    lake.t.open()
+    lake.abort()
+    lake.begin()
+    lake.insert()
+    lake.abort()
+
+    assert outcomes(lake) == ["cleaned"]
+    assert lake.directories() == ["delta_0000002_0000002_0000", "delta_0000003_0000003_0000"]
+
+
+def test_obsolete_directories_are_none_of_its_business(eager):
+    lake = eager
+    lake.table()
+    lake.put("d.t", "base_0000020", "delta_0000019_0000019_0000")
+    lake.seed(20)
+    lake.abort()
+
+    outcomes(lake)
+    assert lake.directories() == ["base_0000020", "delta_0000019_0000019_0000"]
+
+
+def test_a_failed_abort_cleanup_is_marked_and_tried_again(eager, test_clock, broken):
+    """C32, C33."""
+    lake = eager
+    lake.table()
+    lake.abort()
+    cleaner = lake.cleaner(broken("delta"))
+    assert [one.outcome.value for one in cleaner.tick()] == ["failed"]
+    [marker] = lake.shown()
+    assert (marker.type.value, marker.state.value) == ("abort_txn_cleanup", "ready_for_cleaning")
+    assert "permission denied" in marker.error_message
+
+    assert outcomes(lake) == []
+    test_clock.advance(timedelta(seconds=301))
+    cleaner.tick()
+    test_clock.advance(timedelta(seconds=301))
+    assert outcomes(lake) == []
+    test_clock.advance(timedelta(seconds=300))
+    assert outcomes(lake) == ["cleaned"]
+    assert lake.shown() == []
+    assert lake.directories() == []
+
+
+def test_an_ordinary_cleaning_removes_the_marker(eager, broken):
+    """C34."""
+    lake = eager
+    lake.table()
+    lake.insert(times=2)
+    lake.abort()
+    lake.cleaner(broken("delta_0000003")).tick()
+    assert len(lake.shown()) == 1
+    lake.compact()
+
+    assert outcomes(lake) == ["cleaned"]
+    assert [one.state.value for one in lake.shown()] == ["succeeded"]
+
+
+def test_an_aborted_dynamic_insert(eager):
+    """C35, HIVE-25502: everywhere below the table, also in partitions that were never added; nothing obsolete."""
+    lake = eager
+    lake.table("p", keys=["x"])
+    lake.partition("x=1", "p")
+    lake.insert("d.p/x=1", times=2)
+    lake.put("d.p/x=1", "base_0000002")
+    txn_id, write_id = lake.begin("d.p")
+    lake.path("p/delta_0000003_0000003_0000").rename(lake.path("p/x=1/delta_0000003_0000003_0000"))
+    lake.put("d.p/x=9", "delta_0000003_0000003_0000")
+    assert write_id == 3
+    lake.t.abort(txn_id)
+
+    assert outcomes(lake) == ["cleaned"]
+    assert lake.directories("d.p/x=1") == ["base_0000002", "delta_0000001_0000001_0000", "delta_0000002_0000002_0000"]
+    assert lake.directories("d.p/x=9") == []
+    assert lake.t.count("txn_components") == 0
+    assert lake.t.count("completed_txn_components") == 2
+
+
+def test_rows_of_aborted_writes_among_others_keep_their_history(eager):
+    """C36."""
+    lake = eager
+    lake.table()
+    lake.insert()
+    lake.abort()
+    lake.insert()
+    for number in (1, 2, 3):
+        (lake.path("t") / f"delta_000000{number}_000000{number}_0000" / "bucket_00000").unlink()
+        (lake.path("t") / f"delta_000000{number}_000000{number}_0000").rmdir()
+    lake.put("d.t", "delta_0000001_0000003")
+
+    outcomes(lake)
+    assert lake.directories() == ["delta_0000001_0000003"]
+    assert remembered(lake) == [("t", 2)]
+
+    lake.insert()
+    lake.compact()
+    assert "cleaned" in outcomes(lake)
+    assert remembered(lake) == []
+
+
+def test_a_transaction_that_aborts_after_the_listing_is_not_forgotten(eager, monkeypatch):
+    lake = eager
+    lake.table()
+    lake.abort()
+    late, _ = lake.begin()
+    cleaner = lake.cleaner()
+    listing = Files.listing
+
+    def abort_meanwhile(self, uri):
+        found = listing(self, uri)
+        if lake.t.state(late) == "open":
+            lake.t.abort(late)
+        return found
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Files, "listing", abort_meanwhile)
+        cleaner.tick()
+
+    assert remembered(lake) == [("t", 2)]
+    assert lake.directories() == ["delta_0000002_0000002_0000"]
+    assert outcomes(lake) == ["cleaned"]
+    assert lake.directories() == []
+
+
+def test_a_dropped_tables_aborts_are_forgotten(eager):
+    lake = eager
+    lake.table()
+    lake.abort()
+    lake.drop()
+
+    assert outcomes(lake) == ["nothing to clean any more"]
+    assert lake.t.count("txn_components") == 0
+    assert named("d.t").table == "t"
