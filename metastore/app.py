@@ -5,12 +5,15 @@ they stop in reverse order, and stopping one that never started is nothing.
 """
 
 import dataclasses
+import os
+import socket
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
 from datetime import timedelta
 from importlib.metadata import version
 from pathlib import Path
+from threading import Event
 
 from metastore.catalog.service.databases import DatabaseService
 from metastore.catalog.service.directories import Directories
@@ -26,9 +29,14 @@ from metastore.config import Settings
 from metastore.db import migrate
 from metastore.db.embedded import EmbeddedPostgres
 from metastore.db.engine import Database
+from metastore.db.leader import Leadership
 from metastore.errors import InvalidInputError, MetastoreError
 from metastore.files import Files
 from metastore.locks.service import LockService
+from metastore.loops.compaction_loops import compaction_loops
+from metastore.loops.job import SubprocessRunner
+from metastore.loops.reaper import Reaper
+from metastore.loops.scheduler import Loop, Scheduler
 from metastore.telemetry.calls import CallStats
 from metastore.telemetry.logs import get_logger
 from metastore.telemetry.metrics import Metrics
@@ -50,6 +58,7 @@ from metastore.thrift_server.handlers.txns import TxnHandlers
 from metastore.thrift_server.handlers.write_ids import WriteIdHandlers
 from metastore.thrift_server.server import Server
 from metastore.txns.commit_service import CommitService
+from metastore.txns.purge_service import PurgeService
 from metastore.txns.service import TxnService
 from metastore.web.health import Health, Part
 from metastore.web.server import WebServer
@@ -80,7 +89,7 @@ class App:
             self._start_schema(url)
             self.database = self._start_database(url)
             self._start_thrift()
-            self._start_loops()
+            self._start_loops(url)
             self._running = starting.pop_all()
         log.info("serving", thrift=self.thrift_uri, http=self.http_uri, database=self.database_url,
                  warehouse=self.settings.catalog.warehouse, version=VERSION)
@@ -145,7 +154,23 @@ class App:
         self.thrift_uri = f"thrift://{_reachable(host)}:{port}"
         self.health.probe("thrift", lambda: Part(server.ready, "" if server.ready else "not accepting connections"))
 
-    def _start_loops(self) -> None:
+    def _start_loops(self, url: str) -> None:
+        """The house-keeper and the compaction loops, on one leader; Workers on every replica."""
+        if not self._with_loops:
+            self.health.report("loops", Part(ready=True, reason="switched off here"))
+            return
+        settings, stopping, files = self.settings, Event(), Files()
+        reaper = Reaper(PurgeService(self.database, settings.txns))
+        runner = SubprocessRunner(settings.compaction, self.thrift_uri)
+        loops = [Loop("reaper", reaper.tick, settings.txns.reaper_interval, start_after=settings.txns.reaper_start),
+                 *compaction_loops(self.database, settings.compaction, LockService(self.database), files, runner,
+                                   host=socket.gethostname(), process=os.getpid(), version=VERSION,
+                                   txn_timeout=settings.txns.timeout, stopping=stopping)]
+        leader = Leadership(url, "loops")
+        scheduler = Scheduler(loops, leader, stopping)
+        scheduler.start()
+        self._running.callback(leader.release)
+        self._running.callback(scheduler.stop, settings.server.drain_timeout)
         self.health.report("loops", Part(ready=True))
 
     def _handlers(self, stats: CallStats) -> dict[str, Handler]:

@@ -6,6 +6,7 @@ the lock to others.
 """
 
 import zlib
+from threading import Lock
 
 import psycopg2
 from psycopg2.extensions import connection
@@ -14,26 +15,35 @@ _FAMILY = 0x6C656164  # "lead"; the first half of every such lock's key
 
 
 class Leadership:
-    """One role in the whole installation, for example ``loops``. Used by one thread."""
+    """One role in the whole installation, for example ``loops``. Safe to ask from several threads."""
 
     def __init__(self, url: str, role: str) -> None:
         self._url, self._key = url, zlib.crc32(role.encode()) - 2**31
         self._session: connection | None = None
+        self._one_at_a_time = Lock()
 
-    def hold(self) -> bool:
+    def is_leader(self) -> bool:
         """Take the leadership if it is free, or make sure that it is still ours."""
+        with self._one_at_a_time:
+            return self._hold()
+
+    def release(self) -> None:
+        """Let it go, so that another replica need not wait for a time-out."""
+        with self._one_at_a_time:
+            self._close()
+
+    def _hold(self) -> bool:
         try:
             if self._session is None:
                 return self._take()
             with self._session.cursor() as cursor:
                 cursor.execute("SELECT 1")
         except psycopg2.Error:
-            self.release()
+            self._close()
             return False
         return True
 
-    def release(self) -> None:
-        """Let it go, so that another replica need not wait for a time-out."""
+    def _close(self) -> None:
         session, self._session = self._session, None
         if session is not None:
             session.close()
