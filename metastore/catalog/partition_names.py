@@ -27,8 +27,9 @@ def unescape(text: str) -> str:
 
 def make_name(keys: Sequence[str], values: Sequence[str | None], default: str = DEFAULT_PARTITION) -> str:
     """The name for as many values as keys; a null or empty value is written as ``default``."""
-    return "/".join(f"{escape(key.lower())}={escape(value or default)}"
-                    for key, value in zip(keys, values, strict=True))
+    return "/".join(
+        f"{escape(key.lower())}={escape(value or default)}" for key, value in zip(keys, values, strict=True)
+    )
 
 
 def parse_name(name: str) -> list[tuple[str, str]]:

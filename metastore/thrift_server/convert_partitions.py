@@ -25,9 +25,12 @@ class Shape:
         """Those whose key matches ``include`` and not ``exclude`` (SQL LIKE patterns)."""
         if not self.include and not self.exclude:
             return parameters
-        return {key: value for key, value in parameters.items()
-                if (not self.include or like_pattern(self.include).fullmatch(key))
-                and not (self.exclude and like_pattern(self.exclude).fullmatch(key))}
+        return {
+            key: value
+            for key, value in parameters.items()
+            if (not self.include or like_pattern(self.include).fullmatch(key))
+            and not (self.exclude and like_pattern(self.exclude).fullmatch(key))
+        }
 
 
 WHOLE = Shape()
@@ -35,7 +38,9 @@ WHOLE = Shape()
 
 def shape_of(request: Any) -> Shape:
     """What a 4.1 request says about it."""
-    return Shape(not request.skipColumnSchemaForPartition, request.includeParamKeyPattern, request.excludeParamKeyPattern)
+    return Shape(
+        not request.skipColumnSchemaForPartition, request.includeParamKeyPattern, request.excludeParamKeyPattern
+    )
 
 
 def table_of(db: str | None, table: str | None, catalog: str | None = None) -> TableName:
@@ -52,7 +57,9 @@ def table_of_partition(struct: ttypes.Partition, catalog: str | None = None) -> 
     return table_of(struct.dbName, struct.tableName, struct.catName or catalog)
 
 
-def draft_of(struct: ttypes.Partition, target: TableName | None = None, columns: list[ttypes.FieldSchema] | None = None) -> PartitionDraft:
+def draft_of(
+    struct: ttypes.Partition, target: TableName | None = None, columns: list[ttypes.FieldSchema] | None = None
+) -> PartitionDraft:
     """What a client's partition asks for.
 
     ``target``: the catalog of a partition that names none. ``columns``: for one that leaves its columns to the request.
@@ -61,8 +68,14 @@ def draft_of(struct: ttypes.Partition, target: TableName | None = None, columns:
     if sd is not None and columns and not sd.get("cols"):
         sd["cols"] = [struct_to_json(column) for column in columns]
     return PartitionDraft(
-        table_of_partition(struct, target.catalog if target else None), struct.values, sd, dict(struct.parameters or {}),
-        struct.createTime or 0, struct.lastAccessTime or 0, -1 if struct.writeId is None else struct.writeId)
+        table_of_partition(struct, target.catalog if target else None),
+        struct.values,
+        sd,
+        dict(struct.parameters or {}),
+        struct.createTime or 0,
+        struct.lastAccessTime or 0,
+        -1 if struct.writeId is None else struct.writeId,
+    )
 
 
 def drafts_of_specs(specs: Sequence[ttypes.PartitionSpec]) -> tuple[TableName, list[PartitionDraft]]:
@@ -84,9 +97,17 @@ def _shared_drafts(name: TableName, spec: ttypes.PartitionSpecWithSharedSD) -> l
     if spec.sd is None or not spec.sd.location:
         raise InvalidRequestError("The shared storage descriptor of a partition specification has no location")
     sd = struct_to_json(spec.sd)
-    return [PartitionDraft(name, struct.values, {**sd, "location": f"{spec.sd.location}{_as_java_prints(struct.relativePath)}"},
-                           dict(struct.parameters or {}), struct.createTime or 0, struct.lastAccessTime or 0)
-            for struct in spec.partitions or ()]
+    return [
+        PartitionDraft(
+            name,
+            struct.values,
+            {**sd, "location": f"{spec.sd.location}{_as_java_prints(struct.relativePath)}"},
+            dict(struct.parameters or {}),
+            struct.createTime or 0,
+            struct.lastAccessTime or 0,
+        )
+        for struct in spec.partitions or ()
+    ]
 
 
 def _as_java_prints(text: str | None) -> str:
@@ -106,13 +127,32 @@ def encode_partitions(name: TableName, partitions: Iterable[Partition], shape: S
                 shared = struct_from_json(ttypes.StorageDescriptor, partition.sd)
                 converted[id(partition.sd)] = shared
             sd = ttypes.StorageDescriptor(
-                shared.cols if shape.columns else None, partition.location, shared.inputFormat, shared.outputFormat,
-                shared.compressed, shared.numBuckets, shared.serdeInfo, shared.bucketCols, shared.sortCols, shared.parameters,
-                shared.skewedInfo, shared.storedAsSubDirectories)
-        encoded.append(ttypes.Partition(
-            values=partition.values, dbName=name.db, tableName=name.table, createTime=partition.create_time,
-            lastAccessTime=partition.last_access_time, sd=sd, parameters=shape.parameters(partition.parameters),
-            catName=name.catalog, writeId=partition.write_id))
+                shared.cols if shape.columns else None,
+                partition.location,
+                shared.inputFormat,
+                shared.outputFormat,
+                shared.compressed,
+                shared.numBuckets,
+                shared.serdeInfo,
+                shared.bucketCols,
+                shared.sortCols,
+                shared.parameters,
+                shared.skewedInfo,
+                shared.storedAsSubDirectories,
+            )
+        encoded.append(
+            ttypes.Partition(
+                values=partition.values,
+                dbName=name.db,
+                tableName=name.table,
+                createTime=partition.create_time,
+                lastAccessTime=partition.last_access_time,
+                sd=sd,
+                parameters=shape.parameters(partition.parameters),
+                catName=name.catalog,
+                writeId=partition.write_id,
+            )
+        )
     return encoded
 
 
@@ -123,6 +163,12 @@ def encode_partition(name: TableName, partition: Partition) -> ttypes.Partition:
 
 def encode_spec(name: TableName, root: str | None, partitions: Iterable[Partition]) -> list[ttypes.PartitionSpec]:
     """Partitions as one specification below the table's location."""
-    return [ttypes.PartitionSpec(
-        dbName=name.db, tableName=name.table, rootPath=root, catName=name.catalog,
-        partitionList=ttypes.PartitionListComposingSpec(encode_partitions(name, partitions)))]
+    return [
+        ttypes.PartitionSpec(
+            dbName=name.db,
+            tableName=name.table,
+            rootPath=root,
+            catName=name.catalog,
+            partitionList=ttypes.PartitionListComposingSpec(encode_partitions(name, partitions)),
+        )
+    ]

@@ -8,7 +8,7 @@ between Kryo 3/4 (2.3, 3.1) and Kryo 5 (4.x) is how lists and fixed-length numbe
 import struct
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 from typing import Any
 
 from metastore.errors import InvalidRequestError
@@ -33,25 +33,50 @@ _BY_NAME = 1
 _DEEPEST = 100
 _LONGEST_TEXT = 1_000_000
 _ASCII_END = 0x80
+_LONGEST_VARINT = 63
 
 _COMPARE = "compareOI compareType:enum opDisplayName:text opName:text result"
-_LAYOUTS = {name: [part.partition(":")[::2] for part in text.split()] for name, text in {
-    "ExprNodeGenericFuncDesc": "children genericUDF isSortedExpr:flag typeInfo",
-    "ExprNodeColumnDesc": "column:text isPartitionColOrVirtualCol:flag isSkewedCol:flag tabAlias:text typeInfo",
-    "ExprNodeConstantDesc": "typeInfo value",
-    "GenericUDFOPEqual": _COMPARE, "GenericUDFOPEqualNS": _COMPARE, "GenericUDFOPNotEqual": _COMPARE,
-    "GenericUDFOPNotEqualNS": _COMPARE, "GenericUDFOPLessThan": _COMPARE, "GenericUDFOPEqualOrLessThan": _COMPARE,
-    "GenericUDFOPGreaterThan": _COMPARE, "GenericUDFOPEqualOrGreaterThan": _COMPARE,
-    "GenericUDFOPAnd": "result", "GenericUDFOPOr": "result", "GenericUDFOPNot": "result", "GenericUDFOPNull": "result",
-    "GenericUDFOPNotNull": "result", "GenericUDFStruct": "", "GenericUDFToDate": "", "GenericUDFIn": "bw isInSetConstant:flag",
-    "GenericUDFBetween": "argumentOIs:absent egt elt result", "GenericUDFBridge": "isOperator:flag udfClassName:text udfName:text",
-    "GenericUDFTimestamp": "intToTimestampInSeconds:flag", "GenericUDFToVarchar": "typeInfo", "GenericUDFToChar": "typeInfo",
-    "BooleanWritable": "value:flag", "PrimitiveTypeInfo": "typeName:text", "VarcharTypeInfo": "length:int typeName:text",
-    "CharTypeInfo": "length:int typeName:text", "DecimalTypeInfo": "precision:int scale:int typeName:text",
-    "StructTypeInfo": "allStructFieldNames:texts allStructFieldTypeInfos", "HiveVarchar": "value:text", "HiveChar": "value:text",
-    "HiveDecimal": "fast0:int fast1:int fast2:int fastIntegerDigitCount:int fastScale:int fastSerializationScale:int fastSignum:int",
-    "Date": "localDate:day", "Timestamp": "localDateTime:moment",
-}.items()}
+_LAYOUTS = {
+    name: [part.partition(":")[::2] for part in text.split()]
+    for name, text in {
+        "ExprNodeGenericFuncDesc": "children genericUDF isSortedExpr:flag typeInfo",
+        "ExprNodeColumnDesc": "column:text isPartitionColOrVirtualCol:flag isSkewedCol:flag tabAlias:text typeInfo",
+        "ExprNodeConstantDesc": "typeInfo value",
+        "GenericUDFOPEqual": _COMPARE,
+        "GenericUDFOPEqualNS": _COMPARE,
+        "GenericUDFOPNotEqual": _COMPARE,
+        "GenericUDFOPNotEqualNS": _COMPARE,
+        "GenericUDFOPLessThan": _COMPARE,
+        "GenericUDFOPEqualOrLessThan": _COMPARE,
+        "GenericUDFOPGreaterThan": _COMPARE,
+        "GenericUDFOPEqualOrGreaterThan": _COMPARE,
+        "GenericUDFOPAnd": "result",
+        "GenericUDFOPOr": "result",
+        "GenericUDFOPNot": "result",
+        "GenericUDFOPNull": "result",
+        "GenericUDFOPNotNull": "result",
+        "GenericUDFStruct": "",
+        "GenericUDFToDate": "",
+        "GenericUDFIn": "bw isInSetConstant:flag",
+        "GenericUDFBetween": "argumentOIs:absent egt elt result",
+        "GenericUDFBridge": "isOperator:flag udfClassName:text udfName:text",
+        "GenericUDFTimestamp": "intToTimestampInSeconds:flag",
+        "GenericUDFToVarchar": "typeInfo",
+        "GenericUDFToChar": "typeInfo",
+        "BooleanWritable": "value:flag",
+        "PrimitiveTypeInfo": "typeName:text",
+        "VarcharTypeInfo": "length:int typeName:text",
+        "CharTypeInfo": "length:int typeName:text",
+        "DecimalTypeInfo": "precision:int scale:int typeName:text",
+        "StructTypeInfo": "allStructFieldNames:texts allStructFieldTypeInfos",
+        "HiveVarchar": "value:text",
+        "HiveChar": "value:text",
+        "HiveDecimal": "fast0:int fast1:int fast2:int fastIntegerDigitCount:int fastScale:int "
+        "fastSerializationScale:int fastSignum:int",
+        "Date": "localDate:day",
+        "Timestamp": "localDateTime:moment",
+    }.items()
+}
 
 
 def is_kryo(data: bytes) -> bool:
@@ -123,14 +148,14 @@ class _Reader:
             byte = self._byte()
             value |= (byte & 0x7F) << shift
             shift += 7
-            if byte < _ASCII_END or shift > 63:
+            if byte < _ASCII_END or shift > _LONGEST_VARINT:
                 return value
 
     def fixed(self, layout: str) -> Any:
         """A number of fixed length."""
         size = struct.calcsize(layout)
         self.at += size
-        [value] = struct.unpack(("<" if self.kryo_5 else ">") + layout, self.data[self.at - size:self.at])
+        [value] = struct.unpack(("<" if self.kryo_5 else ">") + layout, self.data[self.at - size : self.at])
         return value
 
     def _fill(self, node: Node) -> None:
@@ -150,7 +175,9 @@ class _Reader:
         if marker != _BY_NAME:
             kinds = _NUMBERED_5 if self.kryo_5 else _NUMBERED_4
             if marker - 2 not in kinds:
-                raise UnreadableError(f"The partition expression has a class number {marker - 2}, which is not read here")
+                raise UnreadableError(
+                    f"The partition expression has a class number {marker - 2}, which is not read here"
+                )
             return kinds[marker - 2]
         number = self.varint()
         if number == len(self.names):
@@ -203,7 +230,7 @@ class _Reader:
             while self._byte() < _ASCII_END:
                 if self.at - start > _LONGEST_TEXT:
                     raise UnreadableError("The partition expression has an endless text")
-            return self.data[start:self.at - 1].decode("ascii") + chr(self.data[self.at - 1] & 0x7F)
+            return self.data[start : self.at - 1].decode("ascii") + chr(self.data[self.at - 1] & 0x7F)
         _, length = self._flagged()
         return None if length == 0 else "".join(self._characters(length - 1))
 
@@ -213,7 +240,7 @@ class _Reader:
         for _ in range(count):
             size = _UTF8_SIZES.get(self.data[self.at] >> 4, 1)
             self.at += size
-            units.append(self.data[self.at - size:self.at].decode("utf-8", "surrogatepass"))
+            units.append(self.data[self.at - size : self.at].decode("utf-8", "surrogatepass"))
         yield "".join(units).encode("utf-16", "surrogatepass").decode("utf-16")
 
     def _flagged(self) -> tuple[bool, int]:
@@ -252,14 +279,16 @@ class _Reader:
         """A LocalDateTime, to the microsecond."""
         if not self._is_new():
             return None
-        day = self._day()
-        parts = []
-        for _ in range(3):
+        midnight = datetime.combine(self._day(), time())
+        parts = [0, 0, 0]
+        for place in range(3):
             part = self.fixed("b")
-            parts.append(~part if part < 0 else part)
+            parts[place] = ~part if part < 0 else part
             if part < 0:  # the rest is zero
-                return datetime(day.year, day.month, day.day, *parts)  # noqa: DTZ001
-        return datetime(day.year, day.month, day.day, *parts, self.varint() // 1000)  # noqa: DTZ001
+                return midnight + timedelta(hours=parts[0], minutes=parts[1], seconds=parts[2])
+        return midnight + timedelta(
+            hours=parts[0], minutes=parts[1], seconds=parts[2], microseconds=self.varint() // 1000
+        )
 
     def _is_new(self) -> bool:
         if self.varint() != _NEW:
@@ -273,11 +302,25 @@ class _Reader:
 
 _UTF8_SIZES = {12: 2, 13: 2, 14: 3}
 _BOXED: dict[str, Callable[[_Reader], Any]] = {
-    "int": _Reader.signed, "long": _Reader.signed, "boolean": _Reader.flag, "float": lambda reader: reader.fixed("f"),
-    "double": lambda reader: reader.fixed("d"), "short": lambda reader: reader.fixed("h"), "byte": lambda reader: reader.fixed("b")}
+    "int": _Reader.signed,
+    "long": _Reader.signed,
+    "boolean": _Reader.flag,
+    "float": lambda reader: reader.fixed("f"),
+    "double": lambda reader: reader.fixed("d"),
+    "short": lambda reader: reader.fixed("h"),
+    "byte": lambda reader: reader.fixed("b"),
+}
 _FIELDS: dict[str, Callable[[_Reader], Any]] = {
-    "": _Reader.object, "text": _Reader.text, "texts": _Reader.texts, "flag": _Reader.flag, "int": _Reader.signed,
-    "enum": _Reader.enum, "absent": _Reader.absent, "day": _Reader.day, "moment": _Reader.moment}
+    "": _Reader.object,
+    "text": _Reader.text,
+    "texts": _Reader.texts,
+    "flag": _Reader.flag,
+    "int": _Reader.signed,
+    "enum": _Reader.enum,
+    "absent": _Reader.absent,
+    "day": _Reader.day,
+    "moment": _Reader.moment,
+}
 
 
 def _sql_date(reader: _Reader) -> date:

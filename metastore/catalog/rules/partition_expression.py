@@ -5,13 +5,15 @@ Rule: a part of a tree that we cannot evaluate is ``Unknown``, never a guess; it
 as undecided, and Hive evaluates the condition again.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import date, datetime
 from typing import Any
 
 from metastore.catalog.rules import kryo
 from metastore.catalog.rules.kryo import Node
-from metastore.catalog.rules.partition_filter import (
+from metastore.catalog.rules.partition_filter import parse_filter
+from metastore.catalog.rules.partition_predicate import And, Literal, Op, Or, Predicate, Unknown
+from metastore.catalog.rules.partition_syntax import (
     MIRRORED,
     AllOf,
     AnyOf,
@@ -22,14 +24,19 @@ from metastore.catalog.rules.partition_filter import (
     any_of,
     bind,
     negation,
-    parse_filter,
 )
-from metastore.catalog.rules.partition_predicate import And, Literal, Op, Or, Predicate, Unknown
 from metastore.errors import InvalidRequestError
 
-_COMPARISONS = {"GenericUDFOPEqual": Op.EQ, "GenericUDFOPEqualNS": Op.EQ, "GenericUDFOPNotEqual": Op.NE,
-                "GenericUDFOPNotEqualNS": Op.NE, "GenericUDFOPLessThan": Op.LT, "GenericUDFOPEqualOrLessThan": Op.LE,
-                "GenericUDFOPGreaterThan": Op.GT, "GenericUDFOPEqualOrGreaterThan": Op.GE}
+_COMPARISONS = {
+    "GenericUDFOPEqual": Op.EQ,
+    "GenericUDFOPEqualNS": Op.EQ,
+    "GenericUDFOPNotEqual": Op.NE,
+    "GenericUDFOPNotEqualNS": Op.NE,
+    "GenericUDFOPLessThan": Op.LT,
+    "GenericUDFOPEqualOrLessThan": Op.LE,
+    "GenericUDFOPGreaterThan": Op.GT,
+    "GenericUDFOPEqualOrGreaterThan": Op.GE,
+}
 
 
 def parse_expression(expr: bytes, keys: Sequence[PartitionKey], default: str) -> Predicate:
@@ -43,7 +50,9 @@ def parse_expression(expr: bytes, keys: Sequence[PartitionKey], default: str) ->
     try:
         text = expr.decode()
     except UnicodeDecodeError as error:
-        raise InvalidRequestError("The partition expression is neither a Hive expression nor a filter string") from error
+        raise InvalidRequestError(
+            "The partition expression is neither a Hive expression nor a filter string"
+        ) from error
     return parse_filter(text, keys, default)
 
 
@@ -62,41 +71,77 @@ def _bound(syntax: Syntax, keys: Sequence[PartitionKey], default: str) -> Predic
 
 
 def _syntax(node: Any, default: str) -> Syntax:
-    if not isinstance(node, Node):
-        return Unknown("not an expression")
-    if node.kind == "ExprNodeConstantDesc" and isinstance(node.fields["value"], bool):
+    """The condition that a node of the tree stands for. ``default``: the token of the default partition."""
+    if _is(node, "ExprNodeConstantDesc") and isinstance(node.fields["value"], bool):
         return AllOf(()) if node.fields["value"] else AnyOf(())
-    if node.kind != "ExprNodeGenericFuncDesc":
-        return Unknown(node.kind)
+    if not _is(node, "ExprNodeGenericFuncDesc") or not isinstance(node.fields["genericUDF"], Node):
+        return Unknown("not a function")
     function, children = node.fields["genericUDF"], node.fields["children"]
-    name = function.kind if isinstance(function, Node) else ""
-    if name == "GenericUDFOPAnd":
-        return all_of(_syntax(child, default) for child in children)
-    if name == "GenericUDFOPOr":
-        return any_of(_syntax(child, default) for child in children)
-    if name == "GenericUDFOPNot" and len(children) == 1:
-        return negation(_syntax(children[0], default))
-    if name == "GenericUDFIn" and len(children) > 1:
-        return any_of(_equal(children[0], child) for child in children[1:])
-    if name in {"GenericUDFOPNull", "GenericUDFOPNotNull"} and len(children) == 1:
-        return _condition(children[0], Op.EQ if name == "GenericUDFOPNull" else Op.NE, default)
-    if name == "GenericUDFBetween" and len(children) == 4 and isinstance(_value(children[0]), bool):
-        _, column, low, high = children
-        inside = all_of([_condition(column, Op.GE, _value(low)), _condition(column, Op.LE, _value(high))])
-        return negation(inside) if _value(children[0]) else inside
-    if len(children) == 2:
-        return _of_two(name, function, *children)
-    return Unknown(name)
+    read = _FUNCTIONS.get(function.kind)
+    return read(function, children, default) if read else Unknown(function.kind)
 
 
-def _of_two(name: str, function: Node, left: Any, right: Any) -> Syntax:
-    if name == "GenericUDFBridge" and str(function.fields["udfName"]).lower() == "like":
-        return _condition(left, Op.LIKE, _value(right))
-    if name not in _COMPARISONS:
-        return Unknown(name)
-    if _is(left, "ExprNodeConstantDesc"):
-        return _condition(right, MIRRORED[_COMPARISONS[name]], _value(left))
-    return _condition(left, _COMPARISONS[name], _value(right))
+def _and(_function: Node, children: list[Any], default: str) -> Syntax:
+    return all_of(_syntax(child, default) for child in children)
+
+
+def _or(_function: Node, children: list[Any], default: str) -> Syntax:
+    return any_of(_syntax(child, default) for child in children)
+
+
+def _not(_function: Node, children: list[Any], default: str) -> Syntax:
+    return negation(_syntax(children[0], default)) if len(children) == 1 else Unknown("NOT")
+
+
+def _in(_function: Node, children: list[Any], _default: str) -> Syntax:
+    return any_of(_equal(children[0], child) for child in children[1:]) if len(children) > 1 else Unknown("IN")
+
+
+def _null(function: Node, children: list[Any], default: str) -> Syntax:
+    """The default partition is where a key is null."""
+    if len(children) != 1:
+        return Unknown("NULL")
+    return _condition(children[0], Op.EQ if function.kind == "GenericUDFOPNull" else Op.NE, default)
+
+
+def _between(_function: Node, children: list[Any], _default: str) -> Syntax:
+    match children:
+        case [negated, column, low, high] if isinstance(_value(negated), bool):
+            inside = all_of([_condition(column, Op.GE, _value(low)), _condition(column, Op.LE, _value(high))])
+            return negation(inside) if _value(negated) else inside
+        case _:
+            return Unknown("BETWEEN")
+
+
+def _bridge(function: Node, children: list[Any], _default: str) -> Syntax:
+    match children:
+        case [column, pattern] if str(function.fields["udfName"]).lower() == "like":
+            return _condition(column, Op.LIKE, _value(pattern))
+        case _:
+            return Unknown(str(function.fields["udfName"]))
+
+
+def _comparison(function: Node, children: list[Any], _default: str) -> Syntax:
+    match children:
+        case [constant, column] if _is(constant, "ExprNodeConstantDesc"):
+            return _condition(column, MIRRORED[_COMPARISONS[function.kind]], _value(constant))
+        case [column, constant]:
+            return _condition(column, _COMPARISONS[function.kind], _value(constant))
+        case _:
+            return Unknown(function.kind)
+
+
+_FUNCTIONS: dict[str, Callable[[Node, list[Any], str], Syntax]] = {
+    "GenericUDFOPAnd": _and,
+    "GenericUDFOPOr": _or,
+    "GenericUDFOPNot": _not,
+    "GenericUDFIn": _in,
+    "GenericUDFOPNull": _null,
+    "GenericUDFOPNotNull": _null,
+    "GenericUDFBetween": _between,
+    "GenericUDFBridge": _bridge,
+    **dict.fromkeys(_COMPARISONS, _comparison),
+}
 
 
 def _equal(left: Any, right: Any) -> Syntax:
@@ -104,8 +149,11 @@ def _equal(left: Any, right: Any) -> Syntax:
     if _is(left, "ExprNodeColumnDesc"):
         return _condition(left, Op.EQ, _value(right))
     values = _value(right)
-    columns = left.fields["children"] if _is(left, "ExprNodeGenericFuncDesc") and _is(
-        left.fields["genericUDF"], "GenericUDFStruct") else None
+    columns = (
+        left.fields["children"]
+        if _is(left, "ExprNodeGenericFuncDesc") and _is(left.fields["genericUDF"], "GenericUDFStruct")
+        else None
+    )
     if not columns or not isinstance(values, list) or len(columns) != len(values):
         return Unknown("IN")
     return all_of(_condition(column, Op.EQ, _plain(value)) for column, value in zip(columns, values, strict=True))
@@ -129,7 +177,9 @@ def _value(node: Any) -> Any:
 def _plain(value: Any) -> Any:
     """What Hive's own value classes hold."""
     if isinstance(value, Node):
-        return next((value.fields[name] for name in ("value", "localDate", "localDateTime") if name in value.fields), None)
+        return next(
+            (value.fields[name] for name in ("value", "localDate", "localDateTime") if name in value.fields), None
+        )
     return value
 
 

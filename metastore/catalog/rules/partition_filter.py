@@ -5,72 +5,52 @@ read a filter in a way that loses a partition. Strings keep their backslashes, a
 on (it never escapes), except that one before a quote is dropped.
 
     expr := or ;  or := and (OR and)* ;  and := prim (AND prim)* ;  prim := '(' or ')' | condition
-    condition := key op const | const op key | key [NOT] BETWEEN const AND const | ['('] key [')'] [NOT] IN '(' const, ... ')'
+    condition := key op const | const op key | key [NOT] BETWEEN const AND const
+               | ['('] key [')'] [NOT] IN '(' const, ... ')'
                | '(' STRUCT '(' key, ... ')' ')' [NOT] IN '(' [CONST] STRUCT '(' const, ... ')', ... ')'
 """
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
-from datetime import date, datetime
 from typing import NamedTuple, NoReturn, TypeVar
 
 from metastore.catalog.partition_names import DEFAULT_PARTITION
 from metastore.catalog.rules.partition_predicate import (
     EVERYTHING,
-    And,
-    Comparison,
-    Kind,
     Literal,
     Op,
-    Or,
     Predicate,
-    Unknown,
     parse_date,
     parse_timestamp,
 )
+from metastore.catalog.rules.partition_syntax import (
+    MIRRORED,
+    AllOf,
+    Condition,
+    PartitionKey,
+    Syntax,
+    all_of,
+    any_of,
+    bind,
+    negation,
+)
 from metastore.errors import InvalidRequestError
 
-
-class PartitionKey(NamedTuple):
-    """A partition key of a table: its lower-case name and its type as declared."""
-
-    name: str
-    type: str
-
-
-@dataclass(frozen=True)
-class Condition:
-    """A comparison of a key with a constant as written, before the table's keys are known."""
-
-    key: str
-    op: Op
-    constant: Literal
-
-
-@dataclass(frozen=True)
-class AllOf:
-    """Conditions joined by AND."""
-
-    parts: tuple["Syntax", ...]
-
-
-@dataclass(frozen=True)
-class AnyOf:
-    """Conditions joined by OR."""
-
-    parts: tuple["Syntax", ...]
-
-
-Syntax = Condition | AllOf | AnyOf | Unknown
 Item = TypeVar("Item")
 
-NEGATED = {Op.EQ: Op.NE, Op.NE: Op.EQ, Op.LT: Op.GE, Op.LE: Op.GT, Op.GT: Op.LE, Op.GE: Op.LT}
-MIRRORED = {Op.EQ: Op.EQ, Op.NE: Op.NE, Op.LT: Op.GT, Op.LE: Op.GE, Op.GT: Op.LT, Op.GE: Op.LE}
-_OPS = {"=": Op.EQ, "==": Op.EQ, "<=>": Op.EQ, "<>": Op.NE, "!=": Op.NE, "<": Op.LT, "<=": Op.LE, ">": Op.GT, ">=": Op.GE}
-_KINDS = {"string": Kind.TEXT, "char": Kind.TEXT, "varchar": Kind.TEXT, "tinyint": Kind.INTEGER, "smallint": Kind.INTEGER,
-          "int": Kind.INTEGER, "bigint": Kind.INTEGER, "date": Kind.DATE, "timestamp": Kind.TIMESTAMP}
+_OPS = {
+    "=": Op.EQ,
+    "==": Op.EQ,
+    "<=>": Op.EQ,
+    "<>": Op.NE,
+    "!=": Op.NE,
+    "<": Op.LT,
+    "<=": Op.LE,
+    ">": Op.GT,
+    ">=": Op.GE,
+}
 _MAX_INTEGER = 2**63
+_LONGEST_INTEGER = 40
 
 
 def parse_filter(text: str | None, keys: Sequence[PartitionKey], default: str = DEFAULT_PARTITION) -> Predicate:
@@ -88,89 +68,8 @@ def parse(text: str) -> Syntax:
     return _Parser(text).parse()
 
 
-def bind(syntax: Syntax, keys: Sequence[PartitionKey], default: str = DEFAULT_PARTITION) -> Predicate:
-    """Resolve names and types: a predicate over the values of these keys.  Raises: InvalidRequestError."""
-    match syntax:
-        case AllOf(parts):
-            return And(tuple(bind(part, keys, default) for part in parts))
-        case AnyOf(parts):
-            return Or(tuple(bind(part, keys, default) for part in parts))
-        case Unknown():
-            return syntax
-        case Condition(name, op, constant):
-            column = next((i for i, key in enumerate(keys) if key.name == name.lower()), None)
-            if column is None:
-                raise InvalidRequestError(f"Specified key <{name}> is not a partitioning key for the table")
-            kind, typed = _typed(keys[column], op, constant, default)
-            return Comparison(column, kind, op, typed)
-
-
-def all_of(parts: Iterable[Syntax]) -> Syntax:
-    """Join by AND; nested ones are taken apart, so that depth does not grow with length."""
-    flat = [inner for part in parts for inner in (part.parts if isinstance(part, AllOf) else (part,))]
-    return flat[0] if len(flat) == 1 else AllOf(tuple(flat))
-
-
-def any_of(parts: Iterable[Syntax]) -> Syntax:
-    """Join by OR, as ``all_of``."""
-    flat = [inner for part in parts for inner in (part.parts if isinstance(part, AnyOf) else (part,))]
-    return flat[0] if len(flat) == 1 else AnyOf(tuple(flat))
-
-
-def negation(syntax: Syntax) -> Syntax:
-    """NOT, pushed down to the comparisons, where the default partition satisfies neither a comparison nor its opposite."""
-    match syntax:
-        case AllOf(parts):
-            return any_of(negation(part) for part in parts)
-        case AnyOf(parts):
-            return all_of(negation(part) for part in parts)
-        case Condition(key, op, constant) if op in NEGATED:
-            return Condition(key, NEGATED[op], constant)
-        case Condition(key, op, _):
-            return Unknown(f"not {key} {op}")
-        case Unknown():
-            return syntax
-
-
-def _typed(key: PartitionKey, op: Op, constant: Literal, default: str) -> tuple[Kind, Literal]:
-    """The constant as the key's type. The default partition's token can be asked for whatever the type."""
-    found = re.match(r"\w*", key.type.lower())
-    kind = _KINDS.get(found[0] if found else "")
-    if constant == default:
-        return Kind.TEXT, default
-    typed: Literal | None = None
-    if kind is Kind.TEXT:
-        typed = constant if isinstance(constant, str) else None
-    elif op is Op.LIKE:
-        typed = None
-    elif kind is Kind.INTEGER:
-        typed = constant if isinstance(constant, int) else None
-    elif kind is Kind.DATE:
-        typed = _as_date(constant)
-    elif kind is Kind.TIMESTAMP:
-        typed = _as_timestamp(constant)
-    if kind is None or typed is None:
-        raise InvalidRequestError(
-            "Filtering is supported only on partition keys of type string, or with a constant of the key's own type: "
-            f"key {key.name} is of type {key.type}, the filter has {op} {constant!r}")
-    return kind, typed
-
-
-def _as_date(constant: Literal) -> date | None:
-    if isinstance(constant, str):
-        return parse_date(constant)
-    return constant if isinstance(constant, date) and not isinstance(constant, datetime) else None
-
-
-def _as_timestamp(constant: Literal) -> datetime | None:
-    if isinstance(constant, date) and not isinstance(constant, datetime):
-        constant = constant.isoformat()
-    if isinstance(constant, str):
-        return parse_timestamp(constant)
-    return constant if isinstance(constant, datetime) else None
-
-
-_TOKEN = re.compile(r"""\s*(?:
+_TOKEN = re.compile(
+    r"""\s*(?:
       (?P<date>[0-9]{4}-[0-9]{2}-[0-9]{2}(?![\w-]))
     | (?P<integer>-?[0-9]+(?!\w))
     | (?P<word>\w+)
@@ -178,7 +77,9 @@ _TOKEN = re.compile(r"""\s*(?:
     | (?P<string>"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')
     | (?P<op><=>|<=|<>|<|>=|>|==|=|!=)
     | (?P<mark>[(),])
-    )""", re.VERBOSE | re.DOTALL)
+    )""",
+    re.VERBOSE | re.DOTALL,
+)
 
 
 class _Token(NamedTuple):
@@ -209,8 +110,10 @@ class _Parser:
         yield _Token("end", "", end)
 
     def _refuse(self, at: int) -> NoReturn:
+        found = self._text[at : at + 20].strip() or "end"
         raise InvalidRequestError(
-            f"Error parsing partition filter; unexpected {self._text[at:at + 20].strip() or 'end'!r} at character {at} of: {self._text}")
+            f"Error parsing partition filter; unexpected {found!r} at character {at} of: {self._text}"
+        )
 
     def _peek(self, ahead: int = 0) -> _Token:
         return self._tokens[min(self._next + ahead, len(self._tokens) - 1)]
@@ -302,7 +205,9 @@ class _Parser:
         rows = self._list(self._struct)
         if any(len(row) != len(keys) for row in rows):
             self._refuse(at)
-        inside = any_of(all_of(Condition(key, Op.EQ, constant) for key, constant in zip(keys, row, strict=True)) for row in rows)
+        inside = any_of(
+            all_of(Condition(key, Op.EQ, constant) for key, constant in zip(keys, row, strict=True)) for row in rows
+        )
         return negation(inside) if negated else inside
 
     def _struct(self) -> list[Literal]:
@@ -335,7 +240,8 @@ class _Parser:
     def _is_constant(self) -> bool:
         token = self._peek()
         return token.kind in {"string", "integer", "date"} or (
-            token.is_word("date", "timestamp") and self._peek(1).kind == "string")
+            token.is_word("date", "timestamp") and self._peek(1).kind == "string"
+        )
 
     def _constant(self) -> Literal:
         token = self._take()
@@ -365,5 +271,5 @@ def _unquoted(text: str) -> str:
 
 def _integer(text: str) -> int | None:
     """A 64-bit integer, as Hive reads constants; None beyond."""
-    number = int(text[:40])
-    return number if len(text) <= 40 and -_MAX_INTEGER <= number < _MAX_INTEGER else None
+    number = int(text[:_LONGEST_INTEGER])
+    return number if len(text) <= _LONGEST_INTEGER and -_MAX_INTEGER <= number < _MAX_INTEGER else None

@@ -8,7 +8,7 @@ not of its key's type, and the default partition of a key that is not text, sati
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import date, datetime
+from datetime import date, datetime, time
 from enum import StrEnum
 from functools import lru_cache
 
@@ -18,7 +18,9 @@ Literal = str | int | date | datetime
 
 INTEGER = re.compile(r"[+-]?[0-9]{1,40}")
 DATE = re.compile(r"([0-9]{4})-([0-9]{1,2})-([0-9]{1,2})")
-_TIMESTAMP = re.compile(r"([0-9]{4}-[0-9]{1,2}-[0-9]{1,2})(?:[ T]([0-9]{1,2}):([0-9]{2}):([0-9]{2})(?:\.([0-9]{1,9}))?)?")
+_TIMESTAMP = re.compile(
+    r"([0-9]{4}-[0-9]{1,2}-[0-9]{1,2})(?:[ T]([0-9]{1,2}):([0-9]{2}):([0-9]{2})(?:\.([0-9]{1,9}))?)?"
+)
 
 
 class Op(StrEnum):
@@ -174,22 +176,24 @@ def parse_timestamp(text: str) -> datetime | None:
     day = parse_date(found[1]) if found else None
     if not found or not day:
         return None
+    micros = int((found[5] or "").ljust(6, "0")[:6])
     try:
-        return datetime(day.year, day.month, day.day, int(found[2] or 0), int(found[3] or 0), int(found[4] or 0),  # noqa: DTZ001
-                        int((found[5] or "").ljust(6, "0")[:6]))
+        return datetime.combine(day, time(int(found[2] or 0), int(found[3] or 0), int(found[4] or 0), micros))
     except ValueError:
         return None
 
 
 @lru_cache(maxsize=256)
 def like_pattern(pattern: str) -> re.Pattern[str]:
-    """LIKE in both dialects at once: ``%`` and ``.*`` are any run, ``_`` and ``.`` any character, ``\\`` takes it literally.
+    """LIKE in both dialects at once: ``%`` and ``.*`` are any run, ``_`` and ``.`` any character, a backslash quotes.
 
     2.3 and 3.x clients write regular expressions, 4.x clients SQL patterns, and nothing tells them apart. Reading
     both can only keep too much (clients filter again), never too little.
     """
-    parts = [_LIKE.get(token) or re.escape(token.removeprefix("\\") or token)
-             for token in re.findall(r"\\.|\.\*|.|\n", pattern, re.DOTALL)]
+    parts = [
+        _LIKE.get(token) or re.escape(token.removeprefix("\\") or token)
+        for token in re.findall(r"\\.|\.\*|.|\n", pattern, re.DOTALL)
+    ]
     return re.compile("".join(parts), re.DOTALL)
 
 

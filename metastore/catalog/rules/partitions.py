@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from metastore.catalog.model import Json, Parameters, Table, TableType
 from metastore.catalog.partition_names import make_name
 from metastore.catalog.rules import descriptors, locations
-from metastore.catalog.rules.partition_filter import PartitionKey
+from metastore.catalog.rules.partition_syntax import PartitionKey
 from metastore.catalog.rules.tables import DDL_TIME, is_true, is_view
 from metastore.errors import InvalidRequestError, MetaError
 from metastore.ids import TableName
@@ -55,7 +55,9 @@ def partition_keys(table: Table) -> list[PartitionKey]:
 def partition_name(keys: Sequence[str], values: Sequence[str | None] | None, default: str) -> str:
     """The name that these values have in a table with these keys. Raises: InvalidRequestError if they do not fit."""
     if not values or len(values) != len(keys):
-        raise InvalidRequestError(f"Invalid partition key & values; keys [{_listed(keys)}], values [{_listed(values or ())}]")
+        raise InvalidRequestError(
+            f"Invalid partition key & values; keys [{_listed(keys)}], values [{_listed(values or ())}]"
+        )
     if any(value is None for value in values):
         raise InvalidRequestError(f"Null is not a partition value; keys [{_listed(keys)}], values [{_listed(values)}]")
     return make_name(keys, values, default)
@@ -65,7 +67,8 @@ def prefix_length(keys: Sequence[str], values: Sequence[str | None] | None) -> i
     """How many keys a partial specification speaks about. Raises: InvalidRequestError if it is empty or too long."""
     if not values or len(values) > len(keys):
         raise InvalidRequestError(
-            f"Incorrect number of partition values. numPartKeys={len(keys)}, partVals={len(values or ())}")
+            f"Incorrect number of partition values. numPartKeys={len(keys)}, partVals={len(values or ())}"
+        )
     return len(values)
 
 
@@ -73,8 +76,10 @@ def require_allowed_characters(values: Iterable[str | None], pattern: str) -> No
     """Raise InvalidRequestError for a value that the configured pattern (empty: anything) does not match."""
     bad = next((value for value in values if pattern and not re.fullmatch(pattern, value or "")), None)
     if bad is not None:
-        raise InvalidRequestError(f"Partition value '{bad}' contains a character not matched by whitelist pattern '{pattern}'. "
-                                  "Configure with metastore.partition.name.whitelist.pattern")
+        raise InvalidRequestError(
+            f"Partition value '{bad}' contains a character not matched by whitelist pattern '{pattern}'. "
+            "Configure with metastore.partition.name.whitelist.pattern"
+        )
 
 
 def new_partition(table: Table, draft: PartitionDraft, default: str, inherited: Mapping[str, str]) -> Partition:
@@ -90,18 +95,29 @@ def new_partition(table: Table, draft: PartitionDraft, default: str, inherited: 
         location = locations.qualified(location, table.location or "")
     else:
         location = locations.child(table.location, name) if table.location else None
-    return Partition(name, [value or "" for value in draft.values or ()], sd, location or None,
-                     {**inherited, **_stored_parameters(draft.parameters)}, last_access_time=draft.last_access_time,
-                     write_id=draft.write_id)
+    return Partition(
+        name,
+        [value or "" for value in draft.values or ()],
+        sd,
+        location or None,
+        {**inherited, **_stored_parameters(draft.parameters)},
+        last_access_time=draft.last_access_time,
+        write_id=draft.write_id,
+    )
 
 
 def altered_partition(table: Table, old: Partition, draft: PartitionDraft, now: int) -> Partition:
     """The partition to store when a client replaces ``old`` by ``draft``; its name stays."""
     location, sd = _descriptor(table, draft)
     return replace(
-        old, sd=sd, location=locations.qualified(location, table.location or "") if location else old.location,
-        parameters=stamped(_stored_parameters(draft.parameters), now), create_time=draft.create_time,
-        last_access_time=draft.last_access_time, write_id=draft.write_id if draft.write_id > 0 else old.write_id)
+        old,
+        sd=sd,
+        location=locations.qualified(location, table.location or "") if location else old.location,
+        parameters=stamped(_stored_parameters(draft.parameters), now),
+        create_time=draft.create_time,
+        last_access_time=draft.last_access_time,
+        write_id=draft.write_id if draft.write_id > 0 else old.write_id,
+    )
 
 
 def stamped(parameters: Parameters, now: int) -> Parameters:
@@ -114,7 +130,9 @@ def require_of_table(name: TableName, drafts: Iterable[PartitionDraft]) -> None:
     for draft in drafts:
         if draft.table != name:
             raise InvalidRequestError(
-                f"Partition does not belong to target table {name}. It belongs to the table {draft.table} : {draft.values}")
+                f"Partition does not belong to target table {name}. It belongs to the table {draft.table} : "
+                f"{list(draft.values or ())}"
+            )
 
 
 def require_distinct(partitions: Iterable[Partition]) -> None:
@@ -179,8 +197,10 @@ def parents_to_tidy(table: Table, location: str) -> list[str]:
 def require_within(limit: int, asked: int, found: int, table: Table) -> None:
     """Raise MetaError if a call would return more whole partitions than one call may (``limit`` -1: any number)."""
     if limit >= 0 and (found > limit and (asked < 0 or asked > limit)):
-        raise MetaError(f"Number of partitions scanned (={found}) on table '{table.name.table}' exceeds limit (={limit}). "
-                        "This is controlled on the metastore server by metastore.limit.partition.request.")
+        raise MetaError(
+            f"Number of partitions scanned (={found}) on table '{table.name.table}' exceeds limit (={limit}). "
+            "This is controlled on the metastore server by metastore.limit.partition.request."
+        )
 
 
 def _descriptor(table: Table, draft: PartitionDraft) -> tuple[str | None, Json | None]:

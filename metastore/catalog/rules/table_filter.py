@@ -7,8 +7,9 @@ import re
 from dataclasses import dataclass
 
 from metastore.catalog.model import Table
-from metastore.catalog.rules.partition_filter import AllOf, AnyOf, Condition, Syntax, parse
+from metastore.catalog.rules.partition_filter import parse
 from metastore.catalog.rules.partition_predicate import Op, like_pattern
+from metastore.catalog.rules.partition_syntax import AllOf, AnyOf, Condition, Syntax
 from metastore.errors import InvalidRequestError
 
 _PREFIX = "hive_filter_field_"

@@ -78,8 +78,9 @@ class PartitionReads:
         table = self.table(name)
         return self._found(table, *self._like(table, values), limit)
 
-    def get_partition_names_ps(self, name: TableName, values: Sequence[str | None] | None,
-                               limit: int = UNLIMITED) -> list[str]:
+    def get_partition_names_ps(
+        self, name: TableName, values: Sequence[str | None] | None, limit: int = UNLIMITED
+    ) -> list[str]:
         """The names of the same."""
         table = self.table(name)
         return store.select_names(self.db.once, table, *self._like(table, values), limit)
@@ -110,8 +111,17 @@ class PartitionReads:
         names = [partition for partition, _ in rows]
         return names if limit < 0 else names[:limit]
 
-    def get_partition_values(self, name: TableName, columns: Sequence[str], order: Sequence[str], text: str | None, *,
-                             distinct: bool, ascending: bool, limit: int) -> list[list[str]]:
+    def get_partition_values(
+        self,
+        name: TableName,
+        columns: Sequence[str],
+        order: Sequence[str],
+        text: str | None,
+        *,
+        distinct: bool,
+        ascending: bool,
+        limit: int,
+    ) -> list[list[str]]:
         """The values of some keys, ordered by values.  Raises: InvalidRequestError for a key that is none."""
         table = self.table(name)
         shown, ordered = self._columns(table, columns), self._columns(table, order or columns)
@@ -144,9 +154,11 @@ class PartitionReads:
     def _like(self, table: Table, values: Sequence[str | None] | None) -> tuple[str, list[Any]]:
         """The condition for a partial specification. Leading values are a range of names, which the index finds."""
         keys, default = table.partition_key_names, self.settings.default_partition_name
-        given = [value or "" for value in values or ()][:rules.prefix_length(keys, values)]
+        given = [value or "" for value in values or ()][: rules.prefix_length(keys, values)]
         leading = next((i for i, value in enumerate(given) if not value), len(given))
-        rest = And(tuple(Comparison(i, Kind.TEXT, Op.EQ, value) for i, value in enumerate(given) if value and i > leading))
+        rest = And(
+            tuple(Comparison(i, Kind.TEXT, Op.EQ, value) for i, value in enumerate(given) if value and i > leading)
+        )
         condition, parameters = prefilter(rest, default)
         if leading == 0:
             return condition, parameters

@@ -43,8 +43,9 @@ class PartitionService:
     directories: Directories
     moves: DirectoryMoves
 
-    def add_partitions(self, name: TableName, drafts: Sequence[PartitionDraft], *,
-                       if_not_exists: bool = False) -> list[Partition]:
+    def add_partitions(
+        self, name: TableName, drafts: Sequence[PartitionDraft], *, if_not_exists: bool = False
+    ) -> list[Partition]:
         """Add partitions, all or none; those that were added. With ``if_not_exists`` the others are left alone.
 
         Serialises on: nothing but the names; an alteration of the table is waited for.
@@ -106,12 +107,17 @@ class PartitionService:
             found = {partition.name: partition for partition in store.lock_partitions(pg, table, list(wanted))}
             missing = [partition for partition in wanted if partition not in found]
             if missing or not wanted:
-                raise InvalidOperationError(f"Partition {', '.join(missing) or 'list is empty'}: alter is not possible because it "
-                                            f"doesn't exist in {name}")
+                raise InvalidOperationError(
+                    f"Partition {', '.join(missing) or 'list is empty'}: alter is not possible because it "
+                    f"doesn't exist in {name}"
+                )
             altered = {key: rules.altered_partition(table, found[key], draft, now) for key, draft in wanted.items()}
             store.update_partitions(pg, table, list(altered.values()))
-            store.delete_column_statistics(pg, table, [
-                (key, column) for key, new in altered.items() for column in rules.changed_columns(found[key], new)])
+            store.delete_column_statistics(
+                pg,
+                table,
+                [(key, column) for key, new in altered.items() for column in rules.changed_columns(found[key], new)],
+            )
 
     def rename_partition(self, name: TableName, old_values: Sequence[str | None] | None, draft: PartitionDraft) -> None:
         """Give a partition other values and move its directory, if the table owns it.
@@ -129,7 +135,9 @@ class PartitionService:
             table = self._locked(pg, name, InvalidOperationError)
             new_name = rules.partition_name(table.partition_key_names, draft.values, default)
             rules.require_allowed_characters(draft.values or (), self.settings.partition_name_whitelist)
-            old = self._locked_one(pg, table, make_name(table.partition_key_names, self._values(table, old_values), default))
+            old = self._locked_one(
+                pg, table, make_name(table.partition_key_names, self._values(table, old_values), default)
+            )
             same = new_name == old.name
             target = None if same else rules.renamed_location(table, old, new_name)
             if not same:
@@ -148,8 +156,9 @@ class PartitionService:
                 self._require_free(pg, table, new_name)
                 self._rename(pg, table, old, draft, new_name, target)
 
-    def drop_partitions(self, name: TableName, names: Sequence[str], *, delete_data: bool,
-                        if_exists: bool = False) -> list[Partition]:
+    def drop_partitions(
+        self, name: TableName, names: Sequence[str], *, delete_data: bool, if_exists: bool = False
+    ) -> list[Partition]:
         """Remove partitions by their names, all or none, then their data if asked to and if the table owns it.
 
         Serialises on: the partitions' rows.  Raises: NoSuchObjectError, unless ``if_exists``.
@@ -177,11 +186,13 @@ class PartitionService:
             raise NoSuchObjectError(f"{partition} is not the name of a partition of {name}: a key is missing")
         self.drop_partitions(name, [make_name(table.partition_key_names, values)], delete_data=delete_data)
 
-    def drop_partitions_by_expr(self, name: TableName, exprs: Sequence[bytes], *, delete_data: bool,
-                                if_exists: bool) -> list[Partition]:
+    def drop_partitions_by_expr(
+        self, name: TableName, exprs: Sequence[bytes], *, delete_data: bool, if_exists: bool
+    ) -> list[Partition]:
         """Remove every partition that one of the expressions keeps.
 
-        Raises: NoSuchObjectError if one matches nothing (unless ``if_exists``), InvalidRequestError if it cannot be decided.
+        Serialises on: as ``drop_partitions``.
+        Raises: NoSuchObjectError if one matches nothing, unless ``if_exists``; InvalidRequestError if undecidable.
         """
         default = self.settings.default_partition_name
         with self.db.begin() as pg:
@@ -192,7 +203,9 @@ class PartitionService:
                 rows = store.select_values(pg.sql, table, *prefilter(predicate, default))
                 answers = {partition: keeps(predicate, values, default) for partition, values in rows}
                 if None in answers.values():
-                    raise InvalidRequestError(f"The expression for partitions of {name} to drop cannot be evaluated here")
+                    raise InvalidRequestError(
+                        f"The expression for partitions of {name} to drop cannot be evaluated here"
+                    )
                 kept = [partition for partition, answer in answers.items() if answer]
                 if not kept and not if_exists:
                     raise NoSuchObjectError(f"Some partitions to drop are missing: no partition of {name} matches")
@@ -243,11 +256,17 @@ class PartitionService:
             raise InvalidOperationError(f"Partition already exists: {partition} of {table.name}")
 
     @staticmethod
-    def _rename(pg: PgTx, table: Table, old: Partition, draft: PartitionDraft, new_name: str, target: str | None) -> None:
+    def _rename(
+        pg: PgTx, table: Table, old: Partition, draft: PartitionDraft, new_name: str, target: str | None
+    ) -> None:
         now = int(pg.now.timestamp())
         altered = rules.altered_partition(table, old, draft, now)
-        store.update_partitions(pg, table, [replace(altered, location=target or old.location, create_time=old.create_time)])
-        store.update_name(pg, table, old.name, replace(old, name=new_name, values=[value or "" for value in draft.values or ()]))
+        store.update_partitions(
+            pg, table, [replace(altered, location=target or old.location, create_time=old.create_time)]
+        )
+        store.update_name(
+            pg, table, old.name, replace(old, name=new_name, values=[value or "" for value in draft.values or ()])
+        )
         acid_history.rename_partition_history(pg, table.name, old.name, new_name)
 
     @staticmethod
@@ -255,7 +274,9 @@ class PartitionService:
         dropped = store.lock_partitions(pg, table, names)
         missing = set(names).difference(partition.name for partition in dropped)
         if missing and not if_exists:
-            raise NoSuchObjectError(f"Some partitions to drop are missing: {', '.join(sorted(missing))} of {table.name}")
+            raise NoSuchObjectError(
+                f"Some partitions to drop are missing: {', '.join(sorted(missing))} of {table.name}"
+            )
         found = [partition.name for partition in dropped]
         if found:
             store.delete_partitions(pg, table, found)
@@ -274,4 +295,3 @@ class PartitionService:
         parents = {parent for location in locations for parent in rules.parents_to_tidy(table, location)}
         for parent in sorted(parents, key=len, reverse=True):
             self.directories.remove_if_empty(parent)
-

@@ -59,16 +59,21 @@ def _text(comparison: Comparison, value: str, default: str) -> Sql:
 
 
 def _integer(comparison: Comparison, value: str, _default: str) -> Sql:
-    return (f"CASE WHEN {value} ~ '{_INTEGER}' THEN {value}::numeric {comparison.op} %s ELSE false END",
-            [comparison.constant])
+    return (
+        f"CASE WHEN {value} ~ '{_INTEGER}' THEN {value}::numeric {comparison.op} %s ELSE false END",
+        [comparison.constant],
+    )
 
 
 def _date(comparison: Comparison, value: str, default: str) -> Sql:
     """Dates in full length compare as text; others are left to the rule."""
     constant = comparison.constant
     text = constant.isoformat() if isinstance(constant, date) else str(constant)
-    return (f"CASE WHEN {value} ~ '{_PADDED_DATE}' THEN {value} COLLATE \"C\" {comparison.op} %s "
-            f"ELSE {value} NOT IN ('', %s) END", [text, default])
+    condition = (
+        f"CASE WHEN {value} ~ '{_PADDED_DATE}' THEN {value} COLLATE \"C\" {comparison.op} %s "
+        f"ELSE {value} NOT IN ('', %s) END"
+    )
+    return condition, [text, default]
 
 
 def _timestamp(_comparison: Comparison, value: str, default: str) -> Sql:
@@ -76,4 +81,8 @@ def _timestamp(_comparison: Comparison, value: str, default: str) -> Sql:
 
 
 _BY_KIND: dict[Kind, Callable[[Comparison, str, str], Sql]] = {
-    Kind.TEXT: _text, Kind.INTEGER: _integer, Kind.DATE: _date, Kind.TIMESTAMP: _timestamp}
+    Kind.TEXT: _text,
+    Kind.INTEGER: _integer,
+    Kind.DATE: _date,
+    Kind.TIMESTAMP: _timestamp,
+}

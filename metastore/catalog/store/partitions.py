@@ -19,8 +19,10 @@ Run = Callable[..., list[Row]]
 _COLUMNS = 'p.name, p."values", p.create_time, p.last_access_time, p.location, p.parameters, p.write_id, p.digest'
 _JOINED = "partitions p LEFT JOIN partition_descriptors d USING (table_id, digest)"
 _FIRST_SD = "CASE WHEN row_number() OVER (PARTITION BY p.digest ORDER BY p.name) = 1 THEN d.sd END"
-_ROWS = 'r (name text, "values" jsonb, create_time int, last_access_time int, location text, parameters jsonb, ' \
-        "write_id bigint, digest text)"
+_ROWS = (
+    'r (name text, "values" jsonb, create_time int, last_access_time int, location text, parameters jsonb, '
+    "write_id bigint, digest text)"
+)
 _VALUES_OF_ROW = 'ARRAY(SELECT jsonb_array_elements_text(r."values"))'
 _BY_VALUES = f"""
     SELECT t.id, t.partition_keys, t.location IS NOT NULL, {_COLUMNS}, d.sd FROM tables t LEFT JOIN ({_JOINED})
@@ -54,40 +56,57 @@ def select_by_values(run: Run, table: TableName, escaped: Sequence[str]) -> tupl
     return keys, partitions_of([tuple(partition)])[0] if partition[0] is not None else None
 
 
-def select_partitions(run: Run, table: Table, condition: str = "true", parameters: Sequence[Any] = (),
-                      limit: int = UNLIMITED) -> list[Partition]:
+def select_partitions(
+    run: Run, table: Table, condition: str = "true", parameters: Sequence[Any] = (), limit: int = UNLIMITED
+) -> list[Partition]:
     """The table's partitions that meet a condition on ``p``, by name."""
-    return partitions_of(run(
-        f"SELECT {_COLUMNS}, {_FIRST_SD} FROM {_JOINED} WHERE p.table_id = %s AND {condition} ORDER BY p.name LIMIT %s",
-        (table.id, *parameters, None if limit < 0 else limit)))
+    return partitions_of(
+        run(
+            f"SELECT {_COLUMNS}, {_FIRST_SD} FROM {_JOINED} WHERE p.table_id = %s AND {condition} "
+            "ORDER BY p.name LIMIT %s",
+            (table.id, *parameters, None if limit < 0 else limit),
+        )
+    )
 
 
-def select_names(run: Run, table: Table, condition: str = "true", parameters: Sequence[Any] = (),
-                 limit: int = UNLIMITED) -> list[str]:
+def select_names(
+    run: Run, table: Table, condition: str = "true", parameters: Sequence[Any] = (), limit: int = UNLIMITED
+) -> list[str]:
     """The names of the table's partitions that meet a condition on ``p``, in order."""
-    return [name for (name,) in run(
-        f"SELECT p.name FROM partitions p WHERE p.table_id = %s AND {condition} ORDER BY p.name LIMIT %s",
-        (table.id, *parameters, None if limit < 0 else limit))]
+    return [
+        name
+        for (name,) in run(
+            f"SELECT p.name FROM partitions p WHERE p.table_id = %s AND {condition} ORDER BY p.name LIMIT %s",
+            (table.id, *parameters, None if limit < 0 else limit),
+        )
+    ]
 
 
-def select_values(run: Run, table: Table, condition: str = "true",
-                  parameters: Sequence[Any] = ()) -> list[tuple[str, list[str]]]:
+def select_values(
+    run: Run, table: Table, condition: str = "true", parameters: Sequence[Any] = ()
+) -> list[tuple[str, list[str]]]:
     """Name and values of the table's partitions that meet a condition on ``p``, by name."""
-    rows = run(f'SELECT p.name, p."values" FROM partitions p WHERE p.table_id = %s AND {condition} ORDER BY p.name',
-               (table.id, *parameters))
+    rows = run(
+        f'SELECT p.name, p."values" FROM partitions p WHERE p.table_id = %s AND {condition} ORDER BY p.name',
+        (table.id, *parameters),
+    )
     return [(name, values) for name, values in rows]
 
 
 def count_partitions(run: Run, table: Table, condition: str = "true", parameters: Sequence[Any] = ()) -> int:
     """How many of the table's partitions meet a condition on ``p``."""
-    [(count,)] = run(f"SELECT count(*) FROM partitions p WHERE p.table_id = %s AND {condition}", (table.id, *parameters))
+    [(count,)] = run(
+        f"SELECT count(*) FROM partitions p WHERE p.table_id = %s AND {condition}", (table.id, *parameters)
+    )
     return int(count)
 
 
 def lock_partitions(pg: PgTx, table: Table, names: Sequence[str]) -> list[Partition]:
     """The named partitions, each held against change until COMMIT, by name."""
-    pg.sql("SELECT 1 FROM partitions WHERE table_id = %s AND name = ANY(%s) ORDER BY name FOR UPDATE",
-           (table.id, list(names)))
+    pg.sql(
+        "SELECT 1 FROM partitions WHERE table_id = %s AND name = ANY(%s) ORDER BY name FOR UPDATE",
+        (table.id, list(names)),
+    )
     return select_partitions(pg.sql, table, "p.name = ANY(%s)", (list(names),))
 
 
@@ -95,58 +114,91 @@ def insert_partitions(pg: PgTx, table: Table, partitions: Sequence[Partition]) -
     """Add partitions, in one statement; the names that were free."""
     insert_descriptors(pg, table, partitions)
     rows = pg.sql(
-        f'INSERT INTO partitions (table_id, name, "values", create_time, last_access_time, location, parameters, write_id, digest) '
-        f"SELECT %s, r.name, {_VALUES_OF_ROW}, r.create_time, r.last_access_time, r.location, r.parameters, r.write_id, r.digest "
+        'INSERT INTO partitions (table_id, name, "values", create_time, last_access_time, location, parameters, '
+        f"write_id, digest) SELECT %s, r.name, {_VALUES_OF_ROW}, r.create_time, r.last_access_time, r.location, "
+        "r.parameters, r.write_id, r.digest "
         f"FROM jsonb_to_recordset(%s) AS {_ROWS} ORDER BY r.name ON CONFLICT DO NOTHING RETURNING name",
-        (table.id, _as_rows(partitions)))
+        (table.id, _as_rows(partitions)),
+    )
     return {name for (name,) in rows}
 
 
 def update_partitions(pg: PgTx, table: Table, partitions: Sequence[Partition]) -> None:
     """Overwrite partitions that are locked, all but their names and values, in one statement."""
     insert_descriptors(pg, table, partitions)
-    pg.sql("UPDATE partitions p SET create_time = r.create_time, last_access_time = r.last_access_time, location = r.location, "
-           "parameters = r.parameters, write_id = r.write_id, digest = r.digest "
-           f"FROM jsonb_to_recordset(%s) AS {_ROWS} WHERE p.table_id = %s AND p.name = r.name",
-           (_as_rows(partitions), table.id))
+    pg.sql(
+        "UPDATE partitions p SET create_time = r.create_time, last_access_time = r.last_access_time, "
+        "location = r.location, "
+        "parameters = r.parameters, write_id = r.write_id, digest = r.digest "
+        f"FROM jsonb_to_recordset(%s) AS {_ROWS} WHERE p.table_id = %s AND p.name = r.name",
+        (_as_rows(partitions), table.id),
+    )
 
 
 def update_name(pg: PgTx, table: Table, old: str, new: Partition) -> None:
     """Give a locked partition another name, with its statistics."""
-    pg.sql('UPDATE partitions SET name = %s, "values" = %s WHERE table_id = %s AND name = %s; '
-           "UPDATE column_statistics SET partition = %s WHERE table_id = %s AND partition = %s",
-           (new.name, list(new.values), table.id, old, new.name, table.id, old))
+    pg.sql(
+        'UPDATE partitions SET name = %s, "values" = %s WHERE table_id = %s AND name = %s; '
+        "UPDATE column_statistics SET partition = %s WHERE table_id = %s AND partition = %s",
+        (new.name, list(new.values), table.id, old, new.name, table.id, old),
+    )
 
 
 def delete_partitions(pg: PgTx, table: Table, names: Sequence[str]) -> None:
     """Remove partitions with their statistics."""
-    pg.sql("DELETE FROM column_statistics WHERE table_id = %s AND partition = ANY(%s); "
-           "DELETE FROM partitions WHERE table_id = %s AND name = ANY(%s)", (table.id, list(names)) * 2)
+    pg.sql(
+        "DELETE FROM column_statistics WHERE table_id = %s AND partition = ANY(%s); "
+        "DELETE FROM partitions WHERE table_id = %s AND name = ANY(%s)",
+        (table.id, list(names)) * 2,
+    )
 
 
 def delete_column_statistics(pg: PgTx, table: Table, columns: Sequence[tuple[str, str]]) -> None:
     """Forget the statistics of (partition, column) pairs."""
     if columns:
         partitions, names = zip(*columns, strict=True)
-        pg.sql('DELETE FROM column_statistics WHERE table_id = %s AND (partition, "column") IN '
-               "(SELECT * FROM unnest(%s::text[], %s::text[]))", (table.id, list(partitions), list(names)))
+        pg.sql(
+            'DELETE FROM column_statistics WHERE table_id = %s AND (partition, "column") IN '
+            "(SELECT * FROM unnest(%s::text[], %s::text[]))",
+            (table.id, list(partitions), list(names)),
+        )
 
 
 def insert_descriptors(pg: PgTx, table: Table, partitions: Iterable[Partition]) -> None:
     """Keep every descriptor that is not there yet."""
     distinct = {descriptors.digest(partition.sd): partition.sd for partition in partitions if partition.sd is not None}
     if distinct:
-        pg.sql("INSERT INTO partition_descriptors (table_id, digest, sd) SELECT %s, key, value FROM jsonb_each(%s) "
-               "ORDER BY key ON CONFLICT DO NOTHING", (table.id, to_json(distinct)))
+        pg.sql(
+            "INSERT INTO partition_descriptors (table_id, digest, sd) SELECT %s, key, value FROM jsonb_each(%s) "
+            "ORDER BY key ON CONFLICT DO NOTHING",
+            (table.id, to_json(distinct)),
+        )
 
 
 def select_shared_locations(pg: PgTx, table: Table, locations: Sequence[str]) -> set[str]:
     """Those of the locations that a partition of the table has."""
-    return {location for (location,) in pg.sql("SELECT DISTINCT location FROM partitions WHERE table_id = %s AND location = ANY(%s)",
-                                               (table.id, list(locations)))}
+    return {
+        location
+        for (location,) in pg.sql(
+            "SELECT DISTINCT location FROM partitions WHERE table_id = %s AND location = ANY(%s)",
+            (table.id, list(locations)),
+        )
+    }
 
 
 def _as_rows(partitions: Iterable[Partition]) -> str:
-    return to_json([{"name": p.name, "values": list(p.values), "create_time": p.create_time, "parameters": p.parameters,
-                     "last_access_time": p.last_access_time, "location": p.location, "write_id": p.write_id,
-                     "digest": None if p.sd is None else descriptors.digest(p.sd)} for p in partitions])
+    return to_json(
+        [
+            {
+                "name": p.name,
+                "values": list(p.values),
+                "create_time": p.create_time,
+                "parameters": p.parameters,
+                "last_access_time": p.last_access_time,
+                "location": p.location,
+                "write_id": p.write_id,
+                "digest": None if p.sd is None else descriptors.digest(p.sd),
+            }
+            for p in partitions
+        ]
+    )

@@ -42,8 +42,9 @@ class PartitionReadHandlers:
         name = table_of(req.dbName, req.tblName, req.catName)
         return ttypes.GetPartitionResponse(encode_partition(name, self._partitions.get_partition(name, req.partVals)))
 
-    def get_partition_with_auth(self, call: Call, db_name: str, tbl_name: str, part_vals: Values, user_name: str,
-                                group_names: list[str]) -> ttypes.Partition:
+    def get_partition_with_auth(
+        self, call: Call, db_name: str, tbl_name: str, part_vals: Values, user_name: str, group_names: list[str]
+    ) -> ttypes.Partition:
         """As ``get_partition``; no privileges are kept per partition."""
         del user_name, group_names
         return self.get_partition(call, db_name, tbl_name, part_vals)
@@ -65,13 +66,16 @@ class PartitionReadHandlers:
         found = self._partitions.get_partitions(table_of(req.dbName, req.tblName, req.catName), req.maxParts)
         return ttypes.PartitionsResponse(_encode(found, shape_of(req)))
 
-    def get_partitions_with_auth(self, call: Call, db_name: str, tbl_name: str, max_parts: int, user_name: str,
-                                 group_names: list[str]) -> list[ttypes.Partition]:
+    def get_partitions_with_auth(
+        self, call: Call, db_name: str, tbl_name: str, max_parts: int, user_name: str, group_names: list[str]
+    ) -> list[ttypes.Partition]:
         """As ``get_partitions``; no privileges are kept per partition."""
         del user_name, group_names
         return self.get_partitions(call, db_name, tbl_name, max_parts)
 
-    def get_partitions_pspec(self, call: Call, db_name: str, tbl_name: str, max_parts: int) -> list[ttypes.PartitionSpec]:
+    def get_partitions_pspec(
+        self, call: Call, db_name: str, tbl_name: str, max_parts: int
+    ) -> list[ttypes.PartitionSpec]:
         """As ``get_partitions``, as one specification."""
         del call
         return _encode_spec(self._partitions.get_partitions(table_of(db_name, tbl_name), max_parts))
@@ -92,38 +96,54 @@ class PartitionReadHandlers:
         name = table_of(req.dbName, req.tblName, req.catName)
         return self._partitions.get_partition_names_by_expr(name, req.expr or b"", req.maxParts)
 
-    def get_partition_names_ps(self, call: Call, db_name: str, tbl_name: str, part_vals: Values, max_parts: int) -> list[str]:
+    def get_partition_names_ps(
+        self, call: Call, db_name: str, tbl_name: str, part_vals: Values, max_parts: int
+    ) -> list[str]:
         """The names of partitions whose first values are these."""
         del call
         return self._partitions.get_partition_names_ps(table_of(db_name, tbl_name), part_vals, max_parts)
 
-    def get_partition_names_ps_req(self, call: Call, req: ttypes.GetPartitionNamesPsRequest) -> ttypes.GetPartitionNamesPsResponse:
+    def get_partition_names_ps_req(
+        self, call: Call, req: ttypes.GetPartitionNamesPsRequest
+    ) -> ttypes.GetPartitionNamesPsResponse:
         """As ``get_partition_names_ps``."""
         del call
         name = table_of(req.dbName, req.tblName, req.catName)
         return ttypes.GetPartitionNamesPsResponse(
-            self._partitions.get_partition_names_ps(name, req.partValues, req.maxParts))
+            self._partitions.get_partition_names_ps(name, req.partValues, req.maxParts)
+        )
 
-    def get_partitions_ps(self, call: Call, db_name: str, tbl_name: str, part_vals: Values,
-                          max_parts: int) -> list[ttypes.Partition]:
+    def get_partitions_ps(
+        self, call: Call, db_name: str, tbl_name: str, part_vals: Values, max_parts: int
+    ) -> list[ttypes.Partition]:
         """Partitions whose first values are these."""
         del call
         return _encode(self._partitions.get_partitions_ps(table_of(db_name, tbl_name), part_vals, max_parts))
 
-    def get_partitions_ps_with_auth(self, call: Call, db_name: str, tbl_name: str, part_vals: Values, max_parts: int,
-                                    user_name: str, group_names: list[str]) -> list[ttypes.Partition]:
+    def get_partitions_ps_with_auth(
+        self,
+        call: Call,
+        db_name: str,
+        tbl_name: str,
+        part_vals: Values,
+        max_parts: int,
+        user_name: str,
+        group_names: list[str],
+    ) -> list[ttypes.Partition]:
         """As ``get_partitions_ps``; no privileges are kept per partition."""
         del user_name, group_names
         return self.get_partitions_ps(call, db_name, tbl_name, part_vals, max_parts)
 
-    def get_partitions_ps_with_auth_req(self, call: Call,
-                                        req: ttypes.GetPartitionsPsWithAuthRequest) -> ttypes.GetPartitionsPsWithAuthResponse:
+    def get_partitions_ps_with_auth_req(
+        self, call: Call, req: ttypes.GetPartitionsPsWithAuthRequest
+    ) -> ttypes.GetPartitionsPsWithAuthResponse:
         """As ``get_partitions_ps``; by names if there are any, all if there are neither names nor values."""
         del call
         name, shape = table_of(req.dbName, req.tblName, req.catName), shape_of(req)
         if req.partNames is not None:
             return ttypes.GetPartitionsPsWithAuthResponse(
-                encode_partitions(name, self._partitions.get_partitions_by_names(name, req.partNames), shape))
+                encode_partitions(name, self._partitions.get_partitions_by_names(name, req.partNames), shape)
+            )
         if req.partVals is None:
             found = self._partitions.get_partitions(name, req.maxParts)
         else:
@@ -135,25 +155,43 @@ class PartitionReadHandlers:
         del call
         return self._by_names(table_of(db_name, tbl_name), names, WHOLE)
 
-    def get_partitions_by_names_req(self, call: Call, req: ttypes.GetPartitionsByNamesRequest) -> ttypes.GetPartitionsByNamesResult:
+    def get_partitions_by_names_req(
+        self, call: Call, req: ttypes.GetPartitionsByNamesRequest
+    ) -> ttypes.GetPartitionsByNamesResult:
         """As ``get_partitions_by_names``."""
         del call
-        return ttypes.GetPartitionsByNamesResult(self._by_names(table_of(req.db_name, req.tbl_name), req.names, shape_of(req)))
+        return ttypes.GetPartitionsByNamesResult(
+            self._by_names(table_of(req.db_name, req.tbl_name), req.names, shape_of(req))
+        )
 
-    def get_partitions_by_filter(self, call: Call, db_name: str, tbl_name: str, filter: str | None,  # noqa: A002 - the IDL's name
-                                 max_parts: int) -> list[ttypes.Partition]:
+    def get_partitions_by_filter(
+        self,
+        call: Call,
+        db_name: str,
+        tbl_name: str,
+        filter: str | None,  # noqa: A002 - the IDL's name
+        max_parts: int,
+    ) -> list[ttypes.Partition]:
         """Partitions that a filter string keeps."""
         del call
         return _encode(self._partitions.get_partitions_by_filter(table_of(db_name, tbl_name), filter, max_parts))
 
-    def get_partitions_by_filter_req(self, call: Call, req: ttypes.GetPartitionsByFilterRequest) -> list[ttypes.Partition]:
+    def get_partitions_by_filter_req(
+        self, call: Call, req: ttypes.GetPartitionsByFilterRequest
+    ) -> list[ttypes.Partition]:
         """As ``get_partitions_by_filter``."""
         del call
         name = table_of(req.dbName, req.tblName, req.catName)
         return _encode(self._partitions.get_partitions_by_filter(name, req.filter, req.maxParts), shape_of(req))
 
-    def get_part_specs_by_filter(self, call: Call, db_name: str, tbl_name: str, filter: str | None,  # noqa: A002 - the IDL's name
-                                 max_parts: int) -> list[ttypes.PartitionSpec]:
+    def get_part_specs_by_filter(
+        self,
+        call: Call,
+        db_name: str,
+        tbl_name: str,
+        filter: str | None,  # noqa: A002 - the IDL's name
+        max_parts: int,
+    ) -> list[ttypes.PartitionSpec]:
         """As ``get_partitions_by_filter``, as one specification."""
         del call
         return _encode_spec(self._partitions.get_partitions_by_filter(table_of(db_name, tbl_name), filter, max_parts))
@@ -169,21 +207,30 @@ class PartitionReadHandlers:
         found = self._by_expr(req)
         return ttypes.PartitionsByExprResult(_encode(found, shape_of(req)), found.unknown)
 
-    def get_partitions_spec_by_expr(self, call: Call, req: ttypes.PartitionsByExprRequest) -> ttypes.PartitionsSpecByExprResult:
+    def get_partitions_spec_by_expr(
+        self, call: Call, req: ttypes.PartitionsByExprRequest
+    ) -> ttypes.PartitionsSpecByExprResult:
         """As ``get_partitions_by_expr``, as one specification."""
         del call
         found = self._by_expr(req)
         return ttypes.PartitionsSpecByExprResult(_encode_spec(found), found.unknown)
 
-    def get_partition_values(self, call: Call, request: ttypes.PartitionValuesRequest) -> ttypes.PartitionValuesResponse:
+    def get_partition_values(
+        self, call: Call, request: ttypes.PartitionValuesRequest
+    ) -> ttypes.PartitionValuesResponse:
         """The values of some keys, in the request's order."""
         del call
         if not request.partitionKeys:
             raise InvalidRequestError("Partition keys must be given")
         rows = self._partitions.get_partition_values(
-            table_of(request.dbName, request.tblName, request.catName), [key.name for key in request.partitionKeys],
-            [key.name for key in request.partitionOrder or ()], request.filter, distinct=bool(request.applyDistinct),
-            ascending=bool(request.ascending), limit=request.maxParts)
+            table_of(request.dbName, request.tblName, request.catName),
+            [key.name for key in request.partitionKeys],
+            [key.name for key in request.partitionOrder or ()],
+            request.filter,
+            distinct=bool(request.applyDistinct),
+            ascending=bool(request.ascending),
+            limit=request.maxParts,
+        )
         return ttypes.PartitionValuesResponse([ttypes.PartitionValuesRow(row) for row in rows])
 
     @immediate

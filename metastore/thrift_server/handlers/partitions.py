@@ -4,6 +4,8 @@ Environment contexts are accepted and hold nothing that changes what happens: st
 no trash to skip.
 """
 
+from typing import Any
+
 from metastore.catalog.service.partitions import PartitionService
 from metastore.errors import InvalidRequestError
 from metastore.thrift_gen.hive_metastore import ttypes
@@ -18,7 +20,7 @@ from metastore.thrift_server.convert_partitions import (
     table_of_partition,
 )
 
-Context = ttypes.EnvironmentContext | None
+Context = Any  # ttypes.EnvironmentContext | None
 Values = list[str] | None
 
 
@@ -35,8 +37,9 @@ class PartitionHandlers:
         name = table_of_partition(new_part)
         return encode_partition(name, self._partitions.add_partitions(name, [draft_of(new_part, name)])[0])
 
-    def add_partition_with_environment_context(self, call: Call, new_part: ttypes.Partition,
-                                               environment_context: Context) -> ttypes.Partition:
+    def add_partition_with_environment_context(
+        self, call: Call, new_part: ttypes.Partition, environment_context: Context
+    ) -> ttypes.Partition:
         """As ``add_partition``."""
         del environment_context
         return self.add_partition(call, new_part)
@@ -70,7 +73,8 @@ class PartitionHandlers:
         added = self._partitions.add_partitions(name, drafts, if_not_exists=bool(request.ifNotExists)) if drafts else []
         shape = Shape(columns=not request.skipColumnSchemaForPartition)
         return ttypes.AddPartitionsResult(
-            partitions=encode_partitions(name, added, shape) if request.needResult else None, partitionColSchema=shared)
+            partitions=encode_partitions(name, added, shape) if request.needResult else None, partitionColSchema=shared
+        )
 
     def append_partition(self, call: Call, db_name: str, tbl_name: str, part_vals: Values) -> ttypes.Partition:
         """Add one that looks like its table."""
@@ -78,8 +82,9 @@ class PartitionHandlers:
         name = table_of(db_name, tbl_name)
         return encode_partition(name, self._partitions.append_partition(name, part_vals))
 
-    def append_partition_with_environment_context(self, call: Call, db_name: str, tbl_name: str, part_vals: Values,
-                                                  environment_context: Context) -> ttypes.Partition:
+    def append_partition_with_environment_context(
+        self, call: Call, db_name: str, tbl_name: str, part_vals: Values, environment_context: Context
+    ) -> ttypes.Partition:
         """As ``append_partition``."""
         del environment_context
         return self.append_partition(call, db_name, tbl_name, part_vals)
@@ -90,8 +95,9 @@ class PartitionHandlers:
         name = table_of(db_name, tbl_name)
         return encode_partition(name, self._partitions.append_partition_by_name(name, part_name))
 
-    def append_partition_by_name_with_environment_context(self, call: Call, db_name: str, tbl_name: str, part_name: str,
-                                                          environment_context: Context) -> ttypes.Partition:
+    def append_partition_by_name_with_environment_context(
+        self, call: Call, db_name: str, tbl_name: str, part_name: str, environment_context: Context
+    ) -> ttypes.Partition:
         """As ``append_partition_by_name``."""
         del environment_context
         return self.append_partition_by_name(call, db_name, tbl_name, part_name)
@@ -109,20 +115,29 @@ class PartitionHandlers:
         """Replace one."""
         self.alter_partitions(call, db_name, tbl_name, [new_part])
 
-    def alter_partition_with_environment_context(self, call: Call, db_name: str, tbl_name: str, new_part: ttypes.Partition,
-                                                 environment_context: Context) -> None:
+    def alter_partition_with_environment_context(
+        self, call: Call, db_name: str, tbl_name: str, new_part: ttypes.Partition, environment_context: Context
+    ) -> None:
         """As ``alter_partition``."""
         del environment_context
         self.alter_partitions(call, db_name, tbl_name, [new_part])
 
-    def alter_partitions(self, call: Call, db_name: str, tbl_name: str, new_parts: list[ttypes.Partition] | None) -> None:
+    def alter_partitions(
+        self, call: Call, db_name: str, tbl_name: str, new_parts: list[ttypes.Partition] | None
+    ) -> None:
         """Replace several, all or none."""
         del call
         name = table_of(db_name, tbl_name)
         self._partitions.alter_partitions(name, [draft_of(struct, name) for struct in new_parts or ()])
 
-    def alter_partitions_with_environment_context(self, call: Call, db_name: str, tbl_name: str,
-                                                  new_parts: list[ttypes.Partition] | None, environment_context: Context) -> None:
+    def alter_partitions_with_environment_context(
+        self,
+        call: Call,
+        db_name: str,
+        tbl_name: str,
+        new_parts: list[ttypes.Partition] | None,
+        environment_context: Context,
+    ) -> None:
         """As ``alter_partitions``."""
         del environment_context
         self.alter_partitions(call, db_name, tbl_name, new_parts)
@@ -135,7 +150,9 @@ class PartitionHandlers:
         self._partitions.alter_partitions(name, [draft_of(struct, name, shared) for struct in req.partitions or ()])
         return ttypes.AlterPartitionsResponse()
 
-    def rename_partition(self, call: Call, db_name: str, tbl_name: str, part_vals: Values, new_part: ttypes.Partition) -> None:
+    def rename_partition(
+        self, call: Call, db_name: str, tbl_name: str, part_vals: Values, new_part: ttypes.Partition
+    ) -> None:
         """Give one other values."""
         del call
         name = table_of(db_name, tbl_name)
@@ -154,8 +171,15 @@ class PartitionHandlers:
         self._partitions.drop_partition(table_of(db_name, tbl_name), part_vals, delete_data=bool(deleteData))
         return True
 
-    def drop_partition_with_environment_context(self, call: Call, db_name: str, tbl_name: str, part_vals: Values,
-                                                deleteData: bool, environment_context: Context) -> bool:  # noqa: FBT001, N803
+    def drop_partition_with_environment_context(
+        self,
+        call: Call,
+        db_name: str,
+        tbl_name: str,
+        part_vals: Values,
+        deleteData: bool,  # noqa: FBT001, N803
+        environment_context: Context,
+    ) -> bool:
         """As ``drop_partition``."""
         del environment_context
         return self.drop_partition(call, db_name, tbl_name, part_vals, deleteData)
@@ -166,8 +190,15 @@ class PartitionHandlers:
         self._partitions.drop_partition_by_name(table_of(db_name, tbl_name), part_name, delete_data=bool(deleteData))
         return True
 
-    def drop_partition_by_name_with_environment_context(self, call: Call, db_name: str, tbl_name: str, part_name: str,
-                                                        deleteData: bool, environment_context: Context) -> bool:  # noqa: FBT001, N803
+    def drop_partition_by_name_with_environment_context(
+        self,
+        call: Call,
+        db_name: str,
+        tbl_name: str,
+        part_name: str,
+        deleteData: bool,  # noqa: FBT001, N803
+        environment_context: Context,
+    ) -> bool:
         """As ``drop_partition_by_name``."""
         del environment_context
         return self.drop_partition_by_name(call, db_name, tbl_name, part_name, deleteData)
@@ -185,12 +216,19 @@ class PartitionHandlers:
 
     def drop_partitions_req(self, call: Call, req: ttypes.DropPartitionsRequest) -> ttypes.DropPartitionsResult:
         """Remove several, by names or by expressions, all or none; those that were removed."""
-        name, delete_data, if_exists = table_of(req.dbName, req.tblName, req.catName), bool(req.deleteData), bool(req.ifExists)
+        name, delete_data, if_exists = (
+            table_of(req.dbName, req.tblName, req.catName),
+            bool(req.deleteData),
+            bool(req.ifExists),
+        )
         if req.parts is not None and req.parts.names is not None:
-            dropped = self._partitions.drop_partitions(name, req.parts.names, delete_data=delete_data, if_exists=if_exists)
+            dropped = self._partitions.drop_partitions(
+                name, req.parts.names, delete_data=delete_data, if_exists=if_exists
+            )
         elif req.parts is not None and req.parts.exprs is not None:
             dropped = self._partitions.drop_partitions_by_expr(
-                name, [expr.expr for expr in req.parts.exprs], delete_data=delete_data, if_exists=if_exists)
+                name, [expr.expr for expr in req.parts.exprs], delete_data=delete_data, if_exists=if_exists
+            )
         else:
             raise InvalidRequestError("Partition spec is not set")
         call.log(table=str(name), dropped=len(dropped))

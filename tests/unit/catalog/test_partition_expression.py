@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 from metastore.catalog.partition_names import DEFAULT_PARTITION
 from metastore.catalog.rules import kryo
 from metastore.catalog.rules.partition_expression import parse_expression
-from metastore.catalog.rules.partition_filter import PartitionKey, parse_filter
+from metastore.catalog.rules.partition_filter import parse_filter
 from metastore.catalog.rules.partition_predicate import Unknown
+from metastore.catalog.rules.partition_syntax import PartitionKey
 from metastore.errors import InvalidRequestError
 
 VECTORS = {(row["hive"], row["condition"]): bytes.fromhex(row["hex"])

@@ -2,8 +2,9 @@
 
 import pytest
 
-from metastore.catalog.rules.partition_filter import PartitionKey, parse_filter
+from metastore.catalog.rules.partition_filter import parse_filter
 from metastore.catalog.rules.partition_predicate import keeps
+from metastore.catalog.rules.partition_syntax import PartitionKey
 from metastore.errors import InvalidRequestError
 
 DEFAULT = "__HIVE_DEFAULT_PARTITION__"

@@ -48,7 +48,7 @@ class Rpc:
             raise AttributeError(method)
         return lambda *args: handler(Call(method, args, None), *args)  # type: ignore[arg-type]
 
-    def table(self, name: str = "t", keys: str = "yyyy mm dd", db: str = "d", type: str = TableType.MANAGED, **fields: Any) -> Path:  # noqa: A002 - the field's name
+    def table(self, name: str = "t", keys: str = "yyyy mm dd", db: str = "d", type: str = TableType.MANAGED, **fields: Any) -> Path:
         """Create a table with these keys (``name`` or ``name:type``); where it is."""
         directory = self.warehouse / f"{db}.db" / name
         columns = [{"name": "id", "type": "int"}, {"name": "value", "type": "string"}]

@@ -25,7 +25,7 @@ def comparison(column: int) -> st.SearchStrategy[Comparison]:
         st.builds(Comparison, st.just(column), st.just(Kind.DATE), ORDERED,
                   st.sampled_from([date(2020, 1, 1), date(1999, 12, 31)]) | st.dates()),
         st.builds(Comparison, st.just(column), st.just(Kind.TIMESTAMP), ORDERED,
-                  st.sampled_from([datetime(2020, 1, 1), datetime(2020, 1, 1) + timedelta(hours=10)])))  # noqa: DTZ001
+                  st.sampled_from([datetime(2020, 1, 1), datetime(2020, 1, 1) + timedelta(hours=10)])))
 
 
 PREDICATES: st.SearchStrategy[Predicate] = st.recursive(

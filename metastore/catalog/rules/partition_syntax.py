@@ -1,0 +1,154 @@
+"""A condition on partition keys as it was written, and its meaning for a table's keys.
+
+Filter strings and Hive's serialized expressions are both read into this tree; ``bind`` resolves names and types.
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
+from typing import NamedTuple
+
+from metastore.catalog.rules.partition_predicate import (
+    And,
+    Comparison,
+    Kind,
+    Literal,
+    Op,
+    Or,
+    Predicate,
+    Unknown,
+    parse_date,
+    parse_timestamp,
+)
+from metastore.errors import InvalidRequestError
+
+
+class PartitionKey(NamedTuple):
+    """A partition key of a table: its lower-case name and its type as declared."""
+
+    name: str
+    type: str
+
+
+@dataclass(frozen=True)
+class Condition:
+    """A comparison of a key with a constant as written, before the table's keys are known."""
+
+    key: str
+    op: Op
+    constant: Literal
+
+
+@dataclass(frozen=True)
+class AllOf:
+    """Conditions joined by AND."""
+
+    parts: tuple["Syntax", ...]
+
+
+@dataclass(frozen=True)
+class AnyOf:
+    """Conditions joined by OR."""
+
+    parts: tuple["Syntax", ...]
+
+
+Syntax = Condition | AllOf | AnyOf | Unknown
+
+NEGATED = {Op.EQ: Op.NE, Op.NE: Op.EQ, Op.LT: Op.GE, Op.LE: Op.GT, Op.GT: Op.LE, Op.GE: Op.LT}
+MIRRORED = {Op.EQ: Op.EQ, Op.NE: Op.NE, Op.LT: Op.GT, Op.LE: Op.GE, Op.GT: Op.LT, Op.GE: Op.LE}
+_KINDS = {
+    "string": Kind.TEXT,
+    "char": Kind.TEXT,
+    "varchar": Kind.TEXT,
+    "tinyint": Kind.INTEGER,
+    "smallint": Kind.INTEGER,
+    "int": Kind.INTEGER,
+    "bigint": Kind.INTEGER,
+    "date": Kind.DATE,
+    "timestamp": Kind.TIMESTAMP,
+}
+
+
+def bind(syntax: Syntax, keys: Sequence[PartitionKey], default: str) -> Predicate:
+    """Resolve names and types: a predicate over the values of these keys.  Raises: InvalidRequestError."""
+    match syntax:
+        case AllOf(parts):
+            return And(tuple(bind(part, keys, default) for part in parts))
+        case AnyOf(parts):
+            return Or(tuple(bind(part, keys, default) for part in parts))
+        case Unknown():
+            return syntax
+        case Condition(name, op, constant):
+            column = next((i for i, key in enumerate(keys) if key.name == name.lower()), None)
+            if column is None:
+                raise InvalidRequestError(f"Specified key <{name}> is not a partitioning key for the table")
+            kind, typed = _typed(keys[column], op, constant, default)
+            return Comparison(column, kind, op, typed)
+
+
+def all_of(parts: Iterable[Syntax]) -> Syntax:
+    """Join by AND; nested ones are taken apart, so that depth does not grow with length."""
+    flat = [inner for part in parts for inner in (part.parts if isinstance(part, AllOf) else (part,))]
+    return flat[0] if len(flat) == 1 else AllOf(tuple(flat))
+
+
+def any_of(parts: Iterable[Syntax]) -> Syntax:
+    """Join by OR, as ``all_of``."""
+    flat = [inner for part in parts for inner in (part.parts if isinstance(part, AnyOf) else (part,))]
+    return flat[0] if len(flat) == 1 else AnyOf(tuple(flat))
+
+
+def negation(syntax: Syntax) -> Syntax:
+    """NOT, pushed down to the comparisons; the default partition satisfies neither a comparison nor its opposite."""
+    match syntax:
+        case AllOf(parts):
+            return any_of(negation(part) for part in parts)
+        case AnyOf(parts):
+            return all_of(negation(part) for part in parts)
+        case Condition(key, op, constant) if op in NEGATED:
+            return Condition(key, NEGATED[op], constant)
+        case Condition(key, op, _):
+            return Unknown(f"not {key} {op}")
+        case Unknown():
+            return syntax
+
+
+def _typed(key: PartitionKey, op: Op, constant: Literal, default: str) -> tuple[Kind, Literal]:
+    """The constant as the key's type. The default partition's token can be asked for whatever the type."""
+    found = re.match(r"\w*", key.type.lower())
+    kind = _KINDS.get(found[0] if found else "")
+    if constant == default:
+        return Kind.TEXT, default
+    typed: Literal | None = None
+    if kind is Kind.TEXT:
+        typed = constant if isinstance(constant, str) else None
+    elif op is Op.LIKE:
+        typed = None
+    elif kind is Kind.INTEGER:
+        typed = constant if isinstance(constant, int) else None
+    elif kind is Kind.DATE:
+        typed = _as_date(constant)
+    elif kind is Kind.TIMESTAMP:
+        typed = _as_timestamp(constant)
+    if kind is None or typed is None:
+        raise InvalidRequestError(
+            "Filtering is supported only on partition keys of type string, or with a constant of the key's own type: "
+            f"key {key.name} is of type {key.type}, the filter has {op} {constant!r}"
+        )
+    return kind, typed
+
+
+def _as_date(constant: Literal) -> date | None:
+    if isinstance(constant, str):
+        return parse_date(constant)
+    return constant if isinstance(constant, date) and not isinstance(constant, datetime) else None
+
+
+def _as_timestamp(constant: Literal) -> datetime | None:
+    if isinstance(constant, date) and not isinstance(constant, datetime):
+        constant = constant.isoformat()
+    if isinstance(constant, str):
+        return parse_timestamp(constant)
+    return constant if isinstance(constant, datetime) else None
