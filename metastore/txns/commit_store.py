@@ -8,6 +8,7 @@ statement reads what is final. ``commit_id`` is the highest id given out at that
 from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple
 
+from metastore.db.arrays import bigints
 from metastore.db.engine import Database, PgTx
 from metastore.ids import TableName
 from metastore.txns.rules import Component, HeldLock, Operation, TxnRecord, TxnState, TxnType, Written
@@ -94,7 +95,8 @@ def commit_empty(db: Database, txn_ids: Collection[int]) -> set[int]:
 
     Not worth waiting for the disk: one that a crash brings back holds nothing, and expires.
     """
-    rows = db.once(_COMMIT_EMPTY, {"ids": list(txn_ids), "types": [int(one) for one in EMPTY_COMMITS]}, durable=False)
+    parameters = {"ids": bigints(txn_ids), "types": [int(one) for one in EMPTY_COMMITS]}
+    rows = db.once(_COMMIT_EMPTY, parameters, durable=False)
     return {row[0] for row in rows}
 
 
@@ -104,7 +106,7 @@ def lock_for_commit(pg: PgTx, txn_ids: Collection[int], shielded: Collection[int
     The write sets are a superset of the conflicts; ``rules.conflicts`` decides.
     """
     [(commit_id, txns, components, written, held)] = pg.sql(
-        _READ, {"ids": list(txn_ids), "shielded": list(shielded)})
+        _READ, {"ids": bigints(txn_ids), "shielded": bigints(shielded)})
     by_txn: dict[int, list[Component]] = {}
     for txn_id, catalog, db, table, partition, operation, write_id in components or ():
         by_txn.setdefault(txn_id, []).append(

@@ -19,6 +19,7 @@ from datetime import datetime
 from sys import byteorder
 from typing import NamedTuple
 
+from metastore.db.arrays import bigints
 from metastore.db.engine import Database, PgTx
 from metastore.ids import TableName
 from metastore.txns.rules import AbortCode, Component, Snapshot, TxnRecord, TxnState, TxnType, encode_bits
@@ -183,26 +184,26 @@ def count_open(db: Database) -> int:
 
 def update_heartbeats(db: Database, txn_ids: Collection[int], lock_ids: Collection[int]) -> tuple[set[int], set[int]]:
     """Refresh open transactions and lock requests; those that were there to refresh. Not worth waiting for the disk."""
-    [(beaten, held)] = db.once(_HEARTBEAT, {"txns": list(txn_ids), "locks": list(lock_ids)}, durable=False)
+    [(beaten, held)] = db.once(_HEARTBEAT, {"txns": bigints(txn_ids), "locks": bigints(lock_ids)}, durable=False)
     return set(beaten or ()), set(held or ())
 
 
 def select_states(db: Database, txn_ids: Collection[int]) -> dict[int, TxnState]:
     """The recorded states of these transactions; unknown ids are absent."""
-    rows = db.once("SELECT id, state FROM txns WHERE id = ANY(%s::bigint[])", (list(txn_ids),))
+    rows = db.once("SELECT id, state FROM txns WHERE id = ANY(%s::bigint[])", (bigints(txn_ids),))
     return {txn_id: TxnState(state) for txn_id, state in rows}
 
 
 def lock_for_adding(pg: PgTx, txn_ids: Collection[int]) -> dict[int, TxnRecord]:
     """The transactions' records, kept from ending until this PostgreSQL transaction does."""
     rows = pg.sql("SELECT id, state, type FROM txns WHERE id = ANY(%s::bigint[]) ORDER BY id FOR KEY SHARE",
-                  (list(txn_ids),))
+                  (bigints(txn_ids),))
     return {txn_id: TxnRecord(txn_id, TxnState(state), TxnType(kind)) for txn_id, state, kind in rows}
 
 
-def _abort_parameters(aborts: Iterable[tuple[int, AbortCode, str]]) -> dict[str, list[object]]:
+def _abort_parameters(aborts: Iterable[tuple[int, AbortCode, str]]) -> dict[str, object]:
     ids, codes, reasons = zip(*aborts, strict=True)
-    return {"ids": list(ids), "codes": [int(code) for code in codes], "reasons": list(reasons)}
+    return {"ids": bigints(ids), "codes": [int(code) for code in codes], "reasons": list(reasons)}
 
 
 def abort_at_once(db: Database, aborts: Collection[tuple[int, AbortCode, str]]) -> list[AbortedTxn]:
@@ -244,8 +245,9 @@ def select_infos(db: Database) -> tuple[int, list[TxnInfo]]:
 
 def has_completed_components(db: Database, txn_ids: Collection[int]) -> set[int]:
     """Those of the transactions that committed writes which compaction still knows about."""
-    return {row[0] for row in db.once("SELECT DISTINCT txn_id FROM completed_txn_components WHERE txn_id = ANY(%s)",
-                                      (list(txn_ids),))}
+    rows = db.once("SELECT DISTINCT txn_id FROM completed_txn_components WHERE txn_id = ANY(%s::bigint[])",
+                   (bigints(txn_ids),))
+    return {row[0] for row in rows}
 
 
 def insert_components(pg: PgTx, components: Iterable[Component]) -> None:

@@ -18,15 +18,15 @@ class TableWriteIds(NamedTuple):
 
     ``next_write_id`` is 0 for a table that never had one. ``mapped`` is the highest id that a transaction up to the
     reader's mark owns (0: none), ``purged`` the highest whose owner is forgotten. ``invalid``: (write id, transaction),
-    ascending, of at least every owned id up to the high-water mark whose owner is not valid. ``some_valid`` tells
-    whether any other id up to there is owned.
+    ascending, of at least every owned id up to the high-water mark whose owner is not valid. ``owned`` counts the owned
+    ids up to ``mapped``, None if ``mapped`` itself is valid.
     """
 
     next_write_id: int = 0
     purged: int = 0
     mapped: int = 0
     invalid: Sequence[tuple[int, int]] = ()
-    some_valid: bool = False
+    owned: int | None = None
 
 
 def high_watermark(table: TableWriteIds) -> int:
@@ -45,7 +45,8 @@ def valid_write_ids(name: str, table: TableWriteIds, txns: ValidTxnList) -> Vali
     aborted = frozenset(write_id for write_id, txn_id in hidden if txns.is_aborted(txn_id))
     invalid = tuple(write_id for write_id, _ in hidden)
     min_open = next((write_id for write_id in invalid if write_id not in aborted), None)
-    if invalid and not table.some_valid and table.purged < invalid[0]:
+    all_hidden = table.owned is not None and table.owned == sum(write_id <= table.mapped for write_id in invalid)
+    if invalid and (all_hidden or not table.mapped) and table.purged < invalid[0]:
         return ValidWriteIdList(name, invalid[0], min_open, invalid[:1], aborted & {invalid[0]})
     return ValidWriteIdList(name, mark, min_open, invalid, aborted)
 

@@ -8,6 +8,7 @@ from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 from metastore.acid.snapshots import ValidTxnList
+from metastore.db.arrays import bigints
 from metastore.db.engine import Database, PgTx
 from metastore.errors import ConflictRetryError
 from metastore.ids import TableName
@@ -16,23 +17,24 @@ from metastore.write_ids.rules import AllocationPlan, TableWriteIds
 
 _SAME_TABLE = 'm.catalog = w.catalog AND m.db = w.db AND m."table" = w."table"'
 
-# Reads only what is not finished: the exceptions' own ids, and ids of transactions behind the mark.
+# Reads only what is not finished: the exceptions' own ids, and ids of transactions behind the mark. All owned ids are
+# counted only where the highest one is not valid.
 _TABLES = f"""
 WITH wanted AS (
-    SELECT w.*, n.next_write_id, n.purged_write_id, m.write_id AS mapped, m.txn_id AS mapped_txn
+    SELECT w.*, n.next_write_id, n.purged_write_id, m.write_id AS mapped
     FROM unnest(%(catalogs)s::text[], %(dbs)s::text[], %(tables)s::text[]) AS w(catalog, db, "table")
     LEFT JOIN next_write_ids AS n USING (catalog, db, "table")
-    LEFT JOIN LATERAL (SELECT write_id, txn_id FROM txn_write_ids AS m WHERE {_SAME_TABLE} AND txn_id <= %(mark)s
+    LEFT JOIN LATERAL (SELECT write_id FROM txn_write_ids AS m WHERE {_SAME_TABLE} AND txn_id <= %(mark)s
                        ORDER BY write_id DESC LIMIT 1) AS m ON true),
 hidden AS (
     SELECT m.catalog, m.db, m."table", m.write_id, m.txn_id
     FROM unnest(%(exceptions)s::bigint[]) AS e(txn_id) JOIN txn_write_ids AS m USING (txn_id)
+    JOIN wanted USING (catalog, db, "table")
     UNION ALL
     SELECT catalog, db, "table", write_id, txn_id FROM txn_write_ids WHERE txn_id > %(mark)s)
 SELECT w.catalog, w.db, w."table", w.next_write_id, w.purged_write_id, w.mapped, i.write_ids, i.txn_ids,
-       NOT w.mapped_txn = ANY(%(exceptions)s::bigint[]) OR i.write_ids IS NOT NULL AND EXISTS (
-           SELECT FROM txn_write_ids AS m WHERE {_SAME_TABLE} AND m.write_id <= w.mapped AND m.txn_id <= %(mark)s
-             AND NOT m.txn_id = ANY(%(exceptions)s::bigint[]))
+       CASE WHEN w.mapped = ANY(i.write_ids)
+            THEN (SELECT count(*) FROM txn_write_ids AS m WHERE {_SAME_TABLE} AND m.write_id <= w.mapped) END
 FROM wanted AS w
 LEFT JOIN LATERAL (SELECT array_agg(write_id ORDER BY write_id) AS write_ids,
                           array_agg(txn_id ORDER BY write_id) AS txn_ids
@@ -91,11 +93,10 @@ def _names(names: Collection[TableName]) -> dict[str, list[object]]:
 def select_tables(db: Database, names: Collection[TableName], txns: ValidTxnList) -> dict[TableName, TableWriteIds]:
     """What a reader with this snapshot must know of each table, in one statement whatever their number."""
     rows = db.once(_TABLES, {**_names(sorted(set(names))), "mark": txns.high_watermark,
-                             "exceptions": list(txns.exceptions)})
+                             "exceptions": bigints(txns.exceptions)})
     return {TableName(catalog, db_name, table): TableWriteIds(
-                next_id or 0, purged or 0, mapped or 0, list(zip(write_ids or (), txn_ids or (), strict=True)),
-                bool(some_valid))
-            for catalog, db_name, table, next_id, purged, mapped, write_ids, txn_ids, some_valid in rows}
+                next_id or 0, purged or 0, mapped or 0, list(zip(write_ids or (), txn_ids or (), strict=True)), owned)
+            for catalog, db_name, table, next_id, purged, mapped, write_ids, txn_ids, owned in rows}
 
 
 def select_owner(db: Database, name: TableName, write_id: int) -> int | None:
@@ -110,7 +111,7 @@ def lock_for_allocation(pg: PgTx, names: Collection[TableName], txn_ids: Collect
 
     Tables are locked in the order of their names. Raises: ConflictRetryError when a table was dropped meanwhile.
     """
-    [(txns, owned, next_ids)] = pg.sql(_LOCK_TABLES, {**_names(sorted(set(names))), "txns": list(txn_ids)})
+    [(txns, owned, next_ids)] = pg.sql(_LOCK_TABLES, {**_names(sorted(set(names))), "txns": bigints(txn_ids)})
     if len(next_ids or ()) != len(set(names)):
         raise ConflictRetryError("A table was dropped while its write id was being allocated, try again")
     return AllocationFacts(

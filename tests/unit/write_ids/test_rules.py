@@ -28,7 +28,7 @@ def test_a_table_without_write_ids():
 
 
 def test_open_and_aborted_owners():
-    table = TableWriteIds(next_write_id=4, mapped=3, invalid=[(2, 12), (3, 13)], some_valid=True)
+    table = TableWriteIds(next_write_id=4, mapped=3, invalid=[(2, 12), (3, 13)], owned=3)
 
     known = valid_write_ids("db.t", table, ValidTxnList(13, 12, (12, 13), frozenset({13})))
 
@@ -36,7 +36,7 @@ def test_open_and_aborted_owners():
 
 
 def test_an_owner_behind_the_mark_counts_as_open():
-    table = TableWriteIds(next_write_id=4, mapped=3, invalid=[(2, 12)], some_valid=True)
+    table = TableWriteIds(next_write_id=4, mapped=3, invalid=[(2, 12)])
 
     known = valid_write_ids("db.t", table, ValidTxnList(11))
 
@@ -50,7 +50,7 @@ def test_nothing_mapped_but_seeded_or_purged():
 
 
 def test_w18_the_list_is_cut_where_all_valid_owners_are_forgotten():
-    table = TableWriteIds(next_write_id=8, purged=5, mapped=7, invalid=[(6, 26), (7, 27)])
+    table = TableWriteIds(next_write_id=8, purged=5, mapped=7, invalid=[(6, 26), (7, 27)], owned=2)
 
     known = valid_write_ids("db.t", table, ValidTxnList(30, 26, (26, 27), frozenset({27})))
 
@@ -58,7 +58,7 @@ def test_w18_the_list_is_cut_where_all_valid_owners_are_forgotten():
 
 
 def test_w31_a_retained_aborted_id_does_not_hide_later_purged_ones():
-    table = TableWriteIds(next_write_id=4, purged=3, mapped=2, invalid=[(2, 12)])
+    table = TableWriteIds(next_write_id=4, purged=3, mapped=2, invalid=[(2, 12)], owned=1)
 
     known = valid_write_ids("db.t", table, ValidTxnList(30, None, (12,), frozenset({12})))
 
@@ -79,7 +79,7 @@ def test_a_list_says_of_every_id_what_its_owner_is(data):
     table = TableWriteIds(
         next_write_id=len(owned) + 1 if owned else 0, mapped=mapped,
         invalid=[(write_id, txn_id) for write_id, txn_id in owned if not txns.is_valid(txn_id)],
-        some_valid=any(txns.is_valid(txn_id) for write_id, txn_id in owned if write_id <= mapped))
+        owned=None if mapped and txns.is_valid(owners[mapped - 1]) else mapped)
 
     known = valid_write_ids("db.t", table, txns)
 
