@@ -187,10 +187,11 @@ def update_acquired(pg: PgTx, ext_ids: Collection[int], blocked: Sequence[tuple[
     statement = ""
     if notes:
         statement = """
-        UPDATE locks SET blocked_by_ext_id = n.blocker_ext_id, blocked_by_int_id = n.blocker_int_id
+        UPDATE locks SET blocked_by_ext_id = CASE WHEN locks.int_id = n.int_id THEN n.blocker_ext_id END,
+                         blocked_by_int_id = CASE WHEN locks.int_id = n.int_id THEN n.blocker_int_id END
           FROM unnest(%(n0)s::bigint[], %(n1)s::int[], %(n2)s::bigint[], %(n3)s::int[])
                  AS n (ext_id, int_id, blocker_ext_id, blocker_int_id)
-         WHERE locks.ext_id = n.ext_id AND locks.int_id = n.int_id;"""
+         WHERE locks.ext_id = n.ext_id;"""
     if ext_ids:
         statement += "SET LOCAL synchronous_commit TO DEFAULT;"
     rows = pg.sql(statement + f"""
