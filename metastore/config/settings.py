@@ -141,11 +141,8 @@ def _parsed(key: Key, name: str, text: str, source: str) -> Any:
 
 def _unknown(name: str, text: str, source: str) -> str:
     close = difflib.get_close_matches(name, ROWS, n=1, cutoff=0.6)
+    secret = _SECRET_NAME.search(name) or (close and ROWS[close[0]].key.secret)
+    said = f"{name} = {MASK if secret else repr(text)} ({source}) is not a setting"
     if not close:
-        return f"{name} = {_shown(name, text)} ({source}) is not a setting; `metastore config show` lists them all."
-    return (f"{name} = {_shown(name, text)} ({source}) is not a setting. The closest is {close[0]}, "
-            f"which expects {ROWS[close[0]].key.kind.expected}.")
-
-
-def _shown(name: str, text: str) -> str:
-    return MASK if _SECRET_NAME.search(name) else repr(text)
+        return f"{said}; `metastore config show` lists them all."
+    return f"{said}. The closest is {close[0]}, which expects {ROWS[close[0]].key.kind.expected}."

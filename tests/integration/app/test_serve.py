@@ -1,0 +1,180 @@
+"""``metastore serve`` as a process: ready file, one owner, an orderly end, and what SIGKILL leaves behind."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import urllib.request
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from metastore.client import MetastoreClient
+from metastore.db.embedded import EmbeddedPostgres
+
+
+@pytest.fixture
+def place():
+    with tempfile.TemporaryDirectory(prefix="metastore-serve-") as path:
+        Path(path).chmod(0o711)
+        yield Path(path)
+        postgres = EmbeddedPostgres(Path(path) / "data")
+        if postgres.pid is not None:   # a test killed its owner
+            os.kill(postgres.pid, signal.SIGQUIT)
+
+
+def command(place, *more):
+    return [sys.executable, "-m", "metastore", "serve", "--host", "127.0.0.1", "--port", "0", "--http-port", "0", "--data-dir",
+            str(place / "data"), "--no-loops", *more]
+
+
+@contextmanager
+def serving(place, *more, env=None):
+    ready = place / "ready.json"
+    ready.unlink(missing_ok=True)
+    with (place / "log").open("a") as log:
+        process = subprocess.Popen([*command(place, *more), "--ready-file", str(ready)], stderr=log,
+                                   env={**os.environ, **(env or {})})
+    try:
+        for _ in range(6000):
+            if ready.exists() or process.poll() is not None:
+                break
+            threading.Event().wait(0.01)
+        assert ready.exists(), (place / "log").read_text()
+        yield process, json.loads(ready.read_text())
+    finally:
+        if process.poll() is None:
+            process.kill()
+        process.wait(30)
+
+
+def test_it_serves_ends_with_0_and_comes_back_with_what_it_knew(place):
+    with serving(place) as (process, addresses):
+        assert set(addresses) == {"thrift", "http", "database_url", "pid", "version"}
+        assert addresses["pid"] == process.pid
+        assert (place / "ready.json").stat().st_mode & 0o077 == 0
+        with MetastoreClient(addresses["thrift"]) as client:
+            client.create_database(client.types.Database(name="kept", locationUri=f"file:{place}/kept.db"))
+        with urllib.request.urlopen(f"{addresses['http']}/readyz") as answer:
+            assert json.load(answer)["ready"]
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(30) == 0
+    assert not (place / "ready.json").exists()
+    assert EmbeddedPostgres(place / "data").pid is None
+
+    with serving(place) as (process, addresses):
+        with MetastoreClient(addresses["thrift"]) as client:
+            assert client.get_all_databases() == ["default", "kept"]
+        process.send_signal(signal.SIGINT)
+        assert process.wait(30) == 0
+
+
+def test_after_sigkill_the_next_one_goes_on(place):
+    with serving(place) as (process, addresses):
+        with MetastoreClient(addresses["thrift"]) as client:
+            client.create_database(client.types.Database(name="kept", locationUri=f"file:{place}/kept.db"))
+        process.kill()
+        process.wait(30)
+
+    with serving(place) as (process, addresses):
+        with MetastoreClient(addresses["thrift"]) as client:
+            assert client.get_all_databases() == ["default", "kept"]
+        process.terminate()
+        assert process.wait(30) == 0
+
+
+def test_postgres_is_killed_under_it(place):
+    """Calls are refused with a sentence meanwhile, and served again without anybody's help."""
+    with serving(place) as (process, addresses):
+        postgres = EmbeddedPostgres(place / "data")
+        killed = postgres.pid
+        os.kill(killed, signal.SIGKILL)
+        with MetastoreClient(addresses["thrift"]) as client:
+            answered = None
+            for _ in range(2000):
+                try:
+                    answered = client.get_all_databases()
+                    if postgres.pid not in {None, killed}:
+                        break
+                except client.types.MetaException as refused:
+                    assert "database" in refused.message
+                threading.Event().wait(0.01)
+            assert answered == ["default"]
+        process.terminate()
+        assert process.wait(30) == 0
+
+
+def test_no_secret_and_no_trace_in_the_log(place):
+    with serving(place) as (process, addresses):
+        password = addresses["database_url"].split(":")[2].split("@")[0]
+        process.terminate()
+        process.wait(30)
+    log = (place / "log").read_text()
+
+    assert "serving" in log
+    assert password not in log
+    assert "Traceback" not in log
+    assert all(json.loads(line)["event"] for line in log.splitlines())
+
+
+def refused(place, *more, env=None):
+    return subprocess.run(command(place, *more), capture_output=True, text=True, check=False, timeout=60,
+                          env={**os.environ, **(env or {})})
+
+
+def test_a_second_process_on_the_same_directory(place):
+    with serving(place) as (process, addresses):
+        second = refused(place)
+        with MetastoreClient(addresses["thrift"]) as client:
+            assert client.get_all_databases() == ["default"]
+
+    assert second.returncode == 1
+    assert f"process id {process.pid}" in second.stderr
+    assert "Traceback" not in second.stderr
+
+
+@pytest.mark.parametrize(("arguments", "code", "sentence"), [
+    (["--set", "hive.txn.timout=5s"], 2, "The closest is hive.txn.timeout"),
+    (["--set", "hive.txn.timeout=never"], 2, "expected a number with a unit"),
+    (["--port", "x"], 2, "--port"),
+    (["--processes", "2"], 2, "not supported yet"),
+    (["--config", "/nothing.yaml"], 2, "cannot be read"),
+    (["--database-url", "postgresql://u:hush@127.0.0.1:1/x"], 3, "does not answer"),
+    (["--database-url", "mysql://h/x"], 2, "PostgreSQL is the only database"),
+], ids=lambda value: " ".join(value) if isinstance(value, list) else "")
+def test_what_stops_the_start(place, arguments, code, sentence):
+    ended = refused(place, *arguments)
+
+    assert (ended.returncode, sentence in ended.stderr) == (code, True), ended.stderr
+    assert "Traceback" not in ended.stderr
+    assert "hush" not in ended.stderr
+
+
+def test_a_port_that_is_taken(place):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        ended = refused(place, "--http-port", str(port))
+    assert ended.returncode == 2
+    assert f"The HTTP port {port} on 127.0.0.1 cannot be used" in ended.stderr
+
+
+def test_a_server_with_a_newer_schema_is_refused(place, database, database_url):
+    database.once("UPDATE alembic_version SET version_num = '9000'")
+    ended = refused(place, "--database-url", database_url)
+    assert ended.returncode == 1
+    assert "made by a newer release" in ended.stderr
+
+
+def test_two_servers_share_a_database(place, database_url):
+    (place / "b").mkdir()
+    with (serving(place, "--database-url", database_url) as (_, first),
+          serving(place / "b", "--database-url", database_url) as (_, second)):
+        with MetastoreClient(first["thrift"]) as client:
+            client.create_database(client.types.Database(name="shared", locationUri=f"file:{place}/shared.db"))
+        with MetastoreClient(second["thrift"]) as client:
+            assert "shared" in client.get_all_databases()

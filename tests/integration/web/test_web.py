@@ -1,0 +1,95 @@
+"""The HTTP port answers while everything else starts, fails or stops."""
+
+import json
+import socket
+import urllib.error
+import urllib.request
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from metastore.telemetry.metrics import Metrics
+from metastore.web.health import Health, Part
+from metastore.web.server import WebServer
+
+
+@pytest.fixture
+def health():
+    return Health("database", "loops")
+
+
+@pytest.fixture
+def web(health):
+    server = WebServer("127.0.0.1", 0, health, Metrics("1"), "1")
+    host, port = server.start()
+    yield f"http://{host}:{port}"
+    server.stop()
+
+
+def get(url, method="GET"):
+    try:
+        with urllib.request.urlopen(urllib.request.Request(url, method=method), timeout=10) as answer:
+            return answer.status, answer.read()
+    except urllib.error.HTTPError as error:
+        with error:
+            return error.code, error.read()
+
+
+def test_ready_only_when_every_part_is(web, health):
+    status, body = get(f"{web}/readyz")
+    assert status == 503
+    assert json.loads(body)["parts"]["database"] == {"ready": False, "reason": "not started yet"}
+
+    health.report("loops", Part(ready=True))
+    health.probe("database", lambda: Part(ready=False, reason="does not answer"))
+    status, body = get(f"{web}/readyz")
+    assert status == 503
+    assert json.loads(body) == {"ready": False, "stopping": False, "parts": {
+        "database": {"ready": False, "reason": "does not answer"}, "loops": {"ready": True}}}
+
+    health.probe("database", lambda: Part(ready=True))
+    health._probed.clear()
+    assert get(f"{web}/readyz")[0] == 200
+
+    health.stopping = True
+    assert get(f"{web}/readyz")[0] == 503
+    assert get(f"{web}/livez")[0] == 200
+
+
+def test_a_probe_is_not_asked_for_every_reader(health):
+    asked = []
+    health.probe("database", lambda: asked.append(1) or Part(ready=True))
+    for _ in range(10):
+        health.parts()
+    assert len(asked) == 1
+
+
+def test_paths(web):
+    assert get(web)[0] == 200
+    assert get(f"{web}/nothing")[0] == 404
+    assert get(f"{web}/livez", "HEAD") == (200, b"")
+    assert get(f"{web}/livez?verbose")[0] == 200
+    assert get(f"{web}/livez", "POST")[0] == 501
+
+
+def test_garbage_hurts_nobody_else(web):
+    host, port = web.removeprefix("http://").split(":")
+    with socket.create_connection((host, int(port))) as rude:
+        rude.sendall(b"\x80\x01\x00\x01\xff\xff\xff\xff\r\n\r\n")
+        assert get(f"{web}/livez")[0] == 200
+
+
+def test_metrics_of_a_server_that_served(server, client):
+    client.get_all_databases()
+
+    _, body = get(f"{server.http_uri}/metrics")
+    families = {family.name: family for family in text_string_to_metric_families(body.decode())}
+    calls = {sample.labels["method"]: sample.value for sample in families["metastore_calls"].samples if sample.name.endswith("_total")}
+    assert calls["get_all_databases"] == 1
+    assert all(name.startswith(("metastore_", "process_", "python_")) for name in families)
+
+
+def test_a_whole_server_is_ready(server):
+    status, body = get(f"{server.http_uri}/readyz")
+    assert status == 200
+    assert set(json.loads(body)["parts"]) == {"database", "schema", "thrift", "loops"}
