@@ -124,6 +124,7 @@ class _Writing:
     location: str | Mapping[str, str]
     staging: str
     targets: dict[str, list[WrittenFile]] = field(default_factory=dict)
+    numbers: dict[str, int] = field(default_factory=dict)
 
     @property
     def is_delete(self) -> bool:
@@ -220,7 +221,7 @@ class _Writing:
             raise RoutingError(f"An event names the partition {key!r}, for which no location was given") from None
 
     def _out(self, location: str) -> str:
-        return f"{self.staging}/out/{list(self.targets).index(location)}"
+        return f"{self.staging}/out/{self.numbers.setdefault(location, len(self.numbers))}"
 
 
 def writer_id(bucket: Column) -> Column:

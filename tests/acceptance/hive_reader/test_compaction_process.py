@@ -41,10 +41,10 @@ def table(client: Any, spark: SparkSession, tmp_path: Path) -> AcidTable:
     return made
 
 
-def _command(table: AcidTable, uri: str, work: Path, txn_id: int, **changed: Any) -> list[str]:
+def _command(directory: Path, uri: str, work: Path, txn_id: int, **changed: Any) -> list[str]:
     spec = CompactionJobSpec(**{
         "compaction_id": 1, "attempt": 1, "kind": "major", "catalog": "hive", "database": "default", "table": "t",
-        "partition": "", "location": table.directory.as_uri(), "write_ids": f"default.t:2:{NO_OPEN}::", "txns": "",
+        "partition": "", "location": directory.as_uri(), "write_ids": f"default.t:2:{NO_OPEN}::", "txns": "",
         "txn_id": txn_id, "highest_write_id": 2, "metastore_uri": uri, "spark_conf": {"spark.master": "local[1]"},
         "result_path": str(work / "result.json"), **changed})
     path = work / f"spec-{txn_id}.json"
@@ -56,7 +56,7 @@ def test_killed_at_work_it_leaves_nothing_visible_and_the_next_attempt_succeeds(
     table: AcidTable, server: Any, tmp_path: Path
 ) -> None:
     before = table.names()
-    child = subprocess.Popen(_command(table, server.thrift_uri, tmp_path, 7), start_new_session=True,
+    child = subprocess.Popen(_command(table.directory, server.thrift_uri, tmp_path, 7), start_new_session=True,
                              stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     pause = threading.Event()
     while child.poll() is None and not (table.directory / ".compaction_7").exists():
@@ -66,7 +66,8 @@ def test_killed_at_work_it_leaves_nothing_visible_and_the_next_attempt_succeeds(
     assert (table.directory / ".compaction_7").exists()
     assert table.names() == before
 
-    done = subprocess.run(_command(table, server.thrift_uri, tmp_path, 8), check=False, capture_output=True, text=True)
+    done = subprocess.run(_command(table.directory, server.thrift_uri, tmp_path, 8), check=False, capture_output=True,
+                          text=True)
 
     assert done.returncode == 0, done.stderr
     result = CompactionJobResult.from_json((tmp_path / "result.json").read_text())
@@ -78,8 +79,8 @@ def test_killed_at_work_it_leaves_nothing_visible_and_the_next_attempt_succeeds(
     assert counted.select("row.v").distinct().count() == ROWS + 1
 
 
-def test_a_failures_reason_is_the_last_line(table: AcidTable, server: Any, tmp_path: Path) -> None:
-    done = subprocess.run(_command(table, server.thrift_uri, tmp_path, 8, table="nosuch"), check=False, capture_output=True,
+def test_a_failures_reason_is_the_last_line(server: Any, tmp_path: Path) -> None:
+    done = subprocess.run(_command(tmp_path, server.thrift_uri, tmp_path, 8, table="nosuch"), check=False, capture_output=True,
                           text=True)
 
     assert done.returncode == 1

@@ -1,0 +1,185 @@
+"""What the writer publishes: every type, several stripes and splits, partitions, empty directories; Hive reads it."""
+
+from pathlib import Path
+
+import pyorc
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from metastore.acid.bucket import encode
+from metastore.acid.names import BaseName, DeltaName
+from metastore.acid.snapshots import ValidWriteIdList
+from metastore.spark.acid_writer import (
+    PARTITION_COLUMN,
+    WRITER_COLUMN,
+    RoutingError,
+    WrittenFile,
+    write_acid,
+)
+from tests.support.acid.tables import B0, AcidTable
+from tests.support.hive_oracle.oracle import HiveOracle
+
+pytestmark = pytest.mark.spark
+
+SNAPSHOT = ValidWriteIdList("db.t", 100)
+TYPES = {
+    "a_boolean": ("boolean", "true", True),
+    "a_tinyint": ("tinyint", "cast(-3 as tinyint)", -3),
+    "a_smallint": ("smallint", "cast(-300 as smallint)", -300),
+    "an_int": ("int", "1 << 30", 1 << 30),
+    "a_bigint": ("bigint", "1L << 60", 1 << 60),
+    "a_float": ("float", "cast(1.5 as float)", 1.5),
+    "a_double": ("double", "cast(-0.1 as double)", -0.1),
+    "a_decimal": ("decimal(20,4)", "cast(-12345678901.2345 as decimal(20,4))", "-12345678901.2345"),
+    "a_string": ("string", "'größe 你好'", "größe 你好"),
+    "a_varchar": ("varchar(3)", "'abcdef'", "abc"),
+    "a_char": ("char(5)", "'ab'", "ab   "),
+    "a_binary": ("binary", "X'00FF10'", "AP8Q"),
+    "a_date": ("date", "date'1969-12-31'", "1969-12-31"),
+    "a_timestamp": ("timestamp", "timestamp'2013-03-10 02:30:00.123456'", "2013-03-10 02:30:00.123456"),
+    "an_array": ("array<int>", "array(1, null, 3)", [1, None, 3]),
+    "a_map": ("map<string,bigint>", "map('k', 7L)", [["k", 7]]),
+    "a_struct": ("struct<x:int,y:array<string>>", "named_struct('x', 1, 'y', array('z'))", [1, ["z"]]),
+    "a_null": ("string", "cast(null as string)", None),
+}
+
+
+@pytest.fixture
+def directory(tmp_path: Path) -> Path:
+    (tmp_path / "t").mkdir()
+    return tmp_path / "t"
+
+
+def _events(spark: SparkSession, rows: int, *, write_id: int = 1, tasks: int = 1) -> DataFrame:
+    """A fresh INSERT, one writer a task."""
+    return spark.range(0, rows, 1, tasks).select(
+        F.lit(0).alias("operation"), F.lit(write_id).cast("bigint").alias("originalTransaction"),
+        F.expr(f"{B0} + shiftleft(spark_partition_id(), 16)").alias("bucket"),
+        F.expr("monotonically_increasing_id() & 8589934591L").alias("rowId"),
+        F.lit(write_id).cast("bigint").alias("currentTransaction"),
+        F.struct(F.col("id").alias("n"), F.sha2(F.col("id").cast("string"), 512).alias("s")).alias("row"),
+        F.spark_partition_id().alias(WRITER_COLUMN))
+
+
+def test_every_type_arrives(spark: SparkSession, oracle: HiveOracle, directory: Path) -> None:
+    row = F.struct(*(F.expr(sql).alias(name) for name, (_, sql, _) in TYPES.items()))
+    events = _events(spark, 1).withColumn("row", row)
+
+    write_acid(events, DeltaName(1, 1, 0), str(directory), staging=f"{directory}/.stage", is_routed=True)
+
+    (found,) = oracle.rows(directory, SNAPSHOT, {name: kind for name, (kind, _, _) in TYPES.items()})
+    assert found.row_id == (1, B0, 0)
+    assert dict(zip(TYPES, found.values, strict=True)) == {name: value for name, (_, _, value) in TYPES.items()}
+
+
+def test_stripes_and_splits_lose_and_resurrect_nothing(
+    spark: SparkSession, oracle: HiveOracle, directory: Path
+) -> None:
+    hadoop = spark._jsc.hadoopConfiguration()
+    hadoop.set("orc.stripe.size", "262144")
+    try:
+        (written,) = write_acid(_events(spark, 60_000), DeltaName(1, 1, 0), str(directory),
+                                staging=f"{directory}/.stage", is_routed=True)
+    finally:
+        hadoop.unset("orc.stripe.size")
+    with Path(written.files[0].path).open("rb") as file:
+        reader = pyorc.Reader(file)
+        stripes = [len(reader.read_stripe(one)) for one in range(reader.num_of_stripes)]
+        index = reader.user_metadata["hive.acid.key.index"].decode()
+    assert len(stripes) >= 4
+    edges = [sum(stripes[:one + 1]) - 1 for one in range(len(stripes))]
+    assert index == "".join(f"1,{B0},{edge};" for edge in edges)
+    gone = {row for edge in edges for row in (edge - 1, edge, edge + 1)} & set(range(60_000)) | {0}
+    AcidTable(spark, directory, {"n": "bigint", "s": "string"}).delete(DeltaName(2, 2, 0), [(2, (1, B0, row)) for row in gone])
+
+    rows = oracle.rows(directory, SNAPSHOT, {"n": "bigint", "s": "string"}, split_size=100_000)
+
+    assert {row.values[0] for row in rows} == set(range(60_000)) - gone
+    assert len(rows) == 60_000 - len(gone)
+
+
+def test_a_fresh_insert_is_written_without_a_shuffle(spark: SparkSession, oracle: HiveOracle, directory: Path) -> None:
+    (written,) = write_acid(_events(spark, 1000, tasks=3), DeltaName(1, 1, 0), str(directory),
+                            staging=f"{directory}/.stage", is_routed=True, compression="snappy")
+
+    assert [(file.bucket, file.rows) for file in written.files] == [(0, 333), (1, 333), (2, 334)]
+    assert written.rows == 1000
+    assert written.size == sum(Path(file.path).stat().st_size for file in written.files)
+    assert sorted(path.name for path in Path(written.path).iterdir() if path.name[0] != ".") == [
+        "_orc_acid_version", "bucket_00000", "bucket_00001", "bucket_00002"
+    ]
+    assert (Path(written.path) / "_orc_acid_version").read_bytes() == b"2"
+    rows = oracle.rows(directory, SNAPSHOT, {"n": "bigint", "s": "string"})
+    assert sorted(row.values[0] for row in rows) == list(range(1000))
+
+
+def test_partitions_are_written_by_one_job(spark: SparkSession, oracle: HiveOracle, directory: Path) -> None:
+    keys = ['["a/b"]', '["=%é"]', "[null]", '["elsewhere"]', '["none"]']
+    locations = {key: f"{directory}/p={place}" for place, key in enumerate(keys)}
+    chosen = F.array(*(F.lit(key) for key in keys[:4]))[(F.col("row.n") % 4).cast("int")]
+    events = _events(spark, 1000, tasks=2).withColumn(PARTITION_COLUMN, chosen)
+
+    for is_routed in (True, False):
+        written = write_acid(events, BaseName(1 if is_routed else 2), locations, staging=f"{directory}/.stage",
+                             empty=keys[3:], is_routed=is_routed)
+
+        assert [(one.location, one.rows, len(one.files)) for one in written] == [
+            *((locations[key], 250, 2) for key in keys[:4]), (locations[keys[4]], 0, 1)
+        ]
+    for remainder, key in enumerate(keys[:4]):
+        rows = oracle.rows(Path(locations[key]), SNAPSHOT, {"n": "bigint", "s": "string"})
+        assert sorted(row.values[0] for row in rows) == list(range(remainder, 1000, 4))
+    assert oracle.rows(Path(locations[keys[4]]), SNAPSHOT, {"n": "bigint", "s": "string"}) == []
+    assert [path.name for path in directory.iterdir() if path.name[0] == "."] == []
+
+
+def test_an_overwrite_without_rows_hides_what_was_there(spark: SparkSession, oracle: HiveOracle, directory: Path) -> None:
+    write_acid(_events(spark, 10), DeltaName(1, 1, 0), str(directory), staging=f"{directory}/.stage", is_routed=True)
+
+    (written,) = write_acid(_events(spark, 0, write_id=2), BaseName(2), str(directory), staging=f"{directory}/.stage",
+                            empty=[str(directory)])
+
+    assert written.files == (WrittenFile(f"{written.path}/bucket_00000", 0, written.size, 0),)
+    assert oracle.rows(directory, SNAPSHOT, {"n": "bigint", "s": "string"}) == []
+    assert write_acid(_events(spark, 0), DeltaName(3, 3, 0), str(directory), staging=f"{directory}/.stage") == []
+
+
+def test_nothing_is_published_over_something(spark: SparkSession, directory: Path) -> None:
+    (directory / "delta_0000001_0000001_0000").mkdir()
+    with pytest.raises(FileExistsError, match="nothing was published"):
+        write_acid(_events(spark, 10), DeltaName(1, 1, 0), str(directory), staging=f"{directory}/.stage", is_routed=True)
+    assert [path.name for path in directory.iterdir()] == ["delta_0000001_0000001_0000"]
+
+    (directory / ".stage").mkdir()
+    with pytest.raises(FileExistsError, match="another attempt"):
+        write_acid(_events(spark, 10), DeltaName(2, 2, 0), str(directory), staging=f"{directory}/.stage", is_routed=True)
+    assert (directory / ".stage").exists(), "it belongs to somebody else"
+
+
+def test_wrong_routing_is_refused(spark: SparkSession, directory: Path) -> None:
+    def write(events: DataFrame, location: object = str(directory)) -> None:
+        write_acid(events, DeltaName(1, 1, 0), location, staging=f"{directory}/.stage", is_routed=True)
+
+    with pytest.raises(RoutingError, match="Two tasks wrote bucket_00000"):
+        write(_events(spark, 10, tasks=2).withColumn("bucket", F.lit(encode(0))))
+    with pytest.raises(RoutingError, match="writers 0 to 1"):
+        write(_events(spark, 10, tasks=2).coalesce(1).withColumn("bucket", F.expr(f"{B0} + shiftleft(cast(row.n % 2 as int), 16)")))
+    with pytest.raises(RoutingError, match="for which no location was given"):
+        write(_events(spark, 10).withColumn(PARTITION_COLUMN, F.lit("x")), {"y": str(directory)})
+    assert list(directory.iterdir()) == []
+
+
+def test_what_hive_writes_is_what_we_choose_and_read(spark: SparkSession, oracle: HiveOracle, directory: Path) -> None:
+    table = AcidTable(spark, directory)
+    oracle.write(directory, table.columns, write_id=1, inserts=[["a"], ["b"], ["c"]])
+    oracle.write(directory, table.columns, write_id=2, deletes=[(1, 0, 1)])
+
+    state = table.state(SNAPSHOT)
+
+    assert [str(delta.name) for delta in state.deltas] == ["delta_0000001_0000001_0000", "delete_delta_0000002_0000002_0000"]
+    paths = [f"{directory}/{file.path}" for delta in state.insert_deltas for file in delta.bucket_files]
+    events = spark.read.schema(table.schema).orc(paths).collect()
+    assert [(one.originalTransaction, one.bucket, one.rowId, one.row.v) for one in events] == [
+        (1, 0, 0, "a"), (1, 0, 1, "b"), (1, 0, 2, "c")
+    ]
