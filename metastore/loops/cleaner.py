@@ -23,6 +23,7 @@ from metastore.compaction.rules.cleaning import (
 )
 from metastore.compaction.rules.requests import NO_CLEANUP, Compaction, CompactionState, Entity, is_switched_on
 from metastore.compaction.store.entities import Described
+from metastore.db import failpoints
 from metastore.errors import MetastoreError, UnavailableError
 from metastore.files import FileEntry, Files
 from metastore.telemetry.logs import get_logger
@@ -116,6 +117,7 @@ class Cleaner:
             reason = f"still there: {', '.join(left)}"
             self.compactions.leave(request, reason)
             return Cleaned(request.id, request.entity, CleanOutcome.WAITING, reason, tuple(removed))
+        failpoints.hit("cleaner.before_record")
         if not self.compactions.clean(cleaning, keep):
             return Cleaned(request.id, request.entity, CleanOutcome.GONE, "somebody else finished it", tuple(removed))
         return Cleaned(request.id, request.entity, CleanOutcome.CLEANED, removed=tuple(removed))
@@ -213,6 +215,7 @@ class Cleaner:
             try:
                 self.files.delete(f"{location}/{path}")
                 removed.append(path)
+                failpoints.hit("cleaner.after_delete")
             except OSError as error:
                 failure = failure or error
         if failure is not None:

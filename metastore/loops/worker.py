@@ -18,6 +18,7 @@ from metastore.compaction.rules.due import Action, decide
 from metastore.compaction.rules.requests import Compaction, CompactionType
 from metastore.compaction.store.entities import Described
 from metastore.compaction.worker_service import Started, WorkerService, claim_of
+from metastore.db import failpoints
 from metastore.errors import ClaimLostError, MetastoreError, OutcomeUnknownError, TxnAbortedError, UnavailableError
 from metastore.files import Files
 from metastore.locks.rules import LockObject, LockRequest, LockState, LockType, Operation, WantedLock
@@ -143,7 +144,9 @@ class _Work:
             worker.compactions.complete(started)
             return WorkOutcome.NOTHING_TO_COMPACT, decision.reason
         self._run(table, started)
+        failpoints.hit("worker.before_commit")
         worker.compactions.complete(started)
+        failpoints.hit("worker.after_commit")
         return WorkOutcome.COMPACTED, decision.reason
 
     def _checked(self, table: Described | None) -> Described:

@@ -132,7 +132,8 @@ def delete_aborted(pg: PgTx, entity: Entity, up_to: int | None, keep: Collection
     """Forget what aborted transactions wrote to an entity up to a write id (None: everything).
 
     A component recorded before its transaction had a write id has the one that it got later. ``keep``: write ids that
-    stay; ``txn_ids``: only these transactions, known to be aborted when the files were listed. ``exactly``: without a partition means only what has none, else all partitions of the table.
+    stay; ``txn_ids``: only these transactions, known to be aborted when the files were listed. ``exactly``: without a
+    partition means only what has none, else all partitions of the table.
     """
     pg.sql(
         "DELETE FROM txn_components AS c USING ("

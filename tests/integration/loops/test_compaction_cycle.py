@@ -2,6 +2,8 @@
 
 from datetime import timedelta
 
+import pytest
+
 from metastore.loops.worker import WorkOutcome
 from tests.support.lake import FakeRunner
 
@@ -182,10 +184,8 @@ def test_a_crash_between_deleting_and_recording_is_finished_by_the_next_round(la
 
     with monkeypatch.context() as patched:
         patched.setattr(type(cleaner.compactions), "clean", crash)
-        try:
+        with pytest.raises(KeyboardInterrupt):
             cleaner.tick()
-        except KeyboardInterrupt:
-            pass
     assert lake.state(request_id) == "ready_for_cleaning"
     assert len(lake.directories()) == 1
 

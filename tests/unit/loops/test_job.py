@@ -4,6 +4,7 @@ import json
 import os
 import sys
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -91,8 +92,8 @@ def _runs(pid):
         os.kill(pid, 0)
     except ProcessLookupError:
         return False
-    with open(f"/proc/{pid}/stat") as stat:  # killed, and waiting for whoever inherited it to look
-        return stat.read().rpartition(")")[2].split()[0] != "Z"
+    status = Path(f"/proc/{pid}/stat").read_text()  # a zombie was killed and waits for whoever inherited it to look
+    return status.rpartition(")")[2].split()[0] != "Z"
 
 
 def test_what_is_missing_is_named(monkeypatch, tmp_path):

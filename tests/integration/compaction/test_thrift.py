@@ -1,0 +1,143 @@
+"""The compaction calls over Thrift: structs, texts and what old clients are spared."""
+
+import pytest
+
+from metastore.thrift_server.convert_compaction import properties_of, stringable_map
+
+
+@pytest.fixture
+def types(client):
+    return client.types
+
+
+def request(types, **fields):
+    return types.CompactionRequest(**{"dbname": "D", "tablename": "T", "type": types.CompactionType.MAJOR, **fields})
+
+
+def test_the_answers_to_a_repeated_request(client, types):
+    """Hive 4 prints a refusal; 2.3 and 3.1 print the id and state that are there."""
+    first = client.compact2(request(types))
+    older = client.compact2(request(types))
+    newer = client.compact2(request(types, initiatorId="h1-manual"))
+
+    assert (first.id, first.state, first.accepted) == (1, "initiated", True)
+    assert (older.id, older.state, older.accepted) == (1, "initiated", False)
+    assert (newer.id, newer.state, newer.accepted) == (-1, "refused", False)
+    assert newer.errormessage == "Compaction is already scheduled with state='initiated' and id=1"
+
+
+def test_compact_answers_nothing_and_queues(client, types):
+    assert client.compact(request(types, partitionname="DS=1")) is None
+    [row] = client.show_compact(types.ShowCompactRequest()).compacts
+
+    assert (row.dbname, row.tablename, row.partitionname, row.state, row.type) == ("d", "t", "ds=1", "initiated", 2)
+    assert (row.hadoopJobId, row.poolName, row.start, row.endTime) == ("None", "default", 0, None)
+    assert row.initiatorId.endswith("-manual")
+    assert row.enqueueTime > 1_700_000_000_000
+
+
+def test_old_clients_are_spared_types_that_they_cannot_read(client, types):
+    """C74-C76: an unknown number in a required field fails their whole answer."""
+    client.compact2(request(types, type=types.CompactionType.REBALANCE))
+    client.compact2(request(types, tablename="u"))
+
+    assert [row.type for row in client.show_compact(types.ShowCompactRequest()).compacts] == [2]
+    assert len(client.show_compact(types.ShowCompactRequest(limit=-1)).compacts) == 2
+
+
+def test_a_remote_workers_way(client, types):
+    """The calls of Hive's Worker, in its order."""
+    client.compact2(request(types, properties={"a": "1", "ü": ":"}, poolName="", numberOfBuckets=4, orderByClause="x"))
+    found = client.find_next_compact2(types.FindNextCompactRequest("w-1", "4.0.1")).ci
+    assert (found.id, found.state, found.type, found.numberOfBuckets, found.orderByClause) == (1, "w", 2, 4, "x")
+    assert properties_of(found.properties) == {"a": "1", "ü": ":"}
+    assert client.find_next_compact("w-2").ci is None
+
+    found.highestWriteId, found.runas, found.workerId = 5, "ann", "w-1"
+    txn_id = client.open_txns(types.OpenTxnRequest(1, "ann", "h1", txn_type=types.TxnType.COMPACTION)).txn_ids[0]
+    client.update_compactor_state(found, txn_id)
+    client.set_hadoop_jobid("job_7", 1)
+    assert client.find_columns_with_stats(found) == []
+    client.mark_compacted(found)
+    client.commit_txn(types.CommitTxnRequest(txn_id))
+    [row] = client.show_compact(types.ShowCompactRequest(id=1)).compacts
+    assert (row.state, row.hadoopJobId, row.runAs, row.hightestWriteId) == ("ready for cleaning", "job_7", "ann", 5)
+    assert (row.txnId, row.nextTxnId) == (txn_id, txn_id)
+    assert row.commitTime > 0
+    [latest] = client.get_latest_committed_compaction_info(
+        types.GetLatestCommittedCompactionInfoRequest("d", "t")).compactions
+    assert (latest.id, latest.state) == (1, "r")
+
+    client.mark_cleaned(found)
+    [row] = client.show_compact(types.ShowCompactRequest(id=1)).compacts
+    assert row.state == "succeeded"
+    with pytest.raises(types.MetaException, match="not ready for cleaning"):
+        client.mark_cleaned(found)
+
+
+def test_ends_and_their_errors(client, types):
+    client.compact2(request(types))
+    found = client.find_next_compact2(types.FindNextCompactRequest("w-1", "4")).ci
+    stranger = types.CompactionInfoStruct(id=1, dbname="d", tablename="t", type=2, workerId="w-9", errorMessage="x")
+    for end in (client.mark_failed, client.mark_refused):
+        with pytest.raises(types.MetaException, match="not claimed by worker w-9"):
+            end(stranger)
+    found.errorMessage = "no disk"
+    client.mark_failed(found)
+    with pytest.raises(types.MetaException, match="is failed, so it cannot be marked failed"):
+        client.mark_failed(found)
+    found.id, found.errorMessage = 0, "no right"
+    client.mark_refused(found)
+
+    rows = {row.state: row.errorMessage for row in client.show_compact(types.ShowCompactRequest()).compacts}
+    assert rows == {"failed": "no disk", "refused": "no right"}
+
+
+def test_a_claim_needs_a_name(client, types):
+    """Q05."""
+    with pytest.raises(types.MetaException, match="workerId"):
+        client.find_next_compact2(types.FindNextCompactRequest())
+
+
+def test_abort_compactions(client, types):
+    client.compact2(request(types))
+    answer = client.abort_Compactions(types.AbortCompactionRequest([1, 5])).abortedcompacts
+
+    assert {one.compactionId: one.status for one in answer.values()} == {1: "Success", 5: "Error"}
+    assert answer[5].message == "No Such Compaction Id Available"
+
+
+@pytest.mark.parametrize("wanted", [{"state": "nonsense"}, {"order": "id; drop table x"}])
+def test_filters_that_cannot_be_understood(client, types, wanted):
+    from thrift.Thrift import TApplicationException
+
+    with pytest.raises(TApplicationException, match="use one of"):
+        client.show_compact(types.ShowCompactRequest(**wanted))
+
+
+def test_filters_and_hives_column_names(client, types):
+    client.compact2(request(types, tablename="a"))
+    client.compact2(request(types, tablename="b", type=types.CompactionType.MINOR))
+
+    def tables(**wanted):
+        return [row.tablename for row in client.show_compact(types.ShowCompactRequest(**wanted)).compacts]
+
+    assert tables(order='"CC_TABLE" desc') == ["b", "a"]
+    assert tables(order="tabname asc", limit=1) == ["a"]
+    assert tables(type=types.CompactionType.MINOR, dbName="D", state="Initiated") == ["b"]
+    assert tables(tbName="A", poolName="default") == ["a"]
+
+
+@pytest.mark.parametrize(("values", "text"), [
+    ({}, "0:"), ({"a": "bc"}, "1:1:a2:bc"), ({"k:1": ""}, "1:3:k:10:"), ({"😀": "ü"}, "1:2:😀1:ü")])
+def test_hives_map_as_text(values, text):
+    assert stringable_map(values) == text
+    assert properties_of(text) == values
+
+
+@pytest.mark.parametrize("broken", ["x", "1:a:b", "2:1:a1:b"])
+def test_a_broken_map(broken):
+    from metastore.errors import InvalidRequestError
+
+    with pytest.raises(InvalidRequestError, match="compaction properties"):
+        properties_of(broken)
