@@ -190,10 +190,10 @@ def test_ten_thousand_deltas_are_chosen_among_in_a_blink() -> None:
     aborted = tuple(range(2, 10_000, 7))
     snapshot = ValidWriteIdList("db.t", 10_000, None, aborted, frozenset(aborted))
 
-    started = time.perf_counter()
+    started = time.process_time()
     state = acid_state(listing, snapshot, EVERYTHING, _read_compacted)
 
-    assert time.perf_counter() - started < 2
+    assert time.process_time() - started < 4
     assert len(state.deltas) == 10_000 - len(aborted)
     assert len(state.aborted) == len(aborted)
 
