@@ -32,7 +32,8 @@ def compaction() -> None:
 @compaction.command()
 @click.argument("table", metavar="DB.TABLE", type=table_argument)
 @click.option("--partition", metavar="KEY=VALUE/...", help="The partition; without it, all that need it.")
-@click.option("--type", "kind", type=click.Choice(["minor", "major", "rebalance"]), required=True)
+@click.option("--type", "kind", type=click.Choice(["minor", "major", "rebalance"]), required=True,
+              help="What to do: merge deltas (minor), make a new base (major), even out buckets (rebalance).")
 @click.option("--pool", help="The pool of workers that shall do it.")
 @click.option("--property", "properties", metavar="KEY=VALUE", multiple=True,
               help="A property of the job; may be repeated.")

@@ -1,0 +1,68 @@
+"""What the documents say is there, is there."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import click
+import pytest
+
+from metastore.cli.main import COMMANDS, cli
+from metastore.config.settings import ROWS
+from tests.docs import reference
+
+ROOT = Path(__file__).parents[2]
+PAGES = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")]
+
+
+def commands(command=cli, path=()):
+    context = click.Context(command, info_name="metastore")
+    yield " ".join(path), command
+    if isinstance(command, click.Group):
+        for name in command.list_commands(context):
+            yield from commands(command.get_command(context, name), (*path, name))
+
+
+@pytest.mark.parametrize(("name", "command"), [pytest.param(*pair, id=pair[0] or "metastore") for pair in commands()])
+def test_every_command_and_option_has_help(name, command):
+    assert command.help, name
+    for parameter in command.params:
+        if isinstance(parameter, click.Option):
+            assert parameter.help, f"{name} {parameter.opts}"
+
+
+def test_the_generated_pages_are_current():
+    for name, page in reference.PAGES.items():
+        assert (ROOT / "docs" / "reference" / name).read_text() == "".join(page()), f"{name}: run `make docs`"
+
+
+def test_every_key_is_listed():
+    page = (ROOT / "docs" / "reference" / "configuration.md").read_text()
+    assert [row.key.name for row in ROWS.values() if f"`{row.key.name}`" not in page] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_links_lead_somewhere(page):
+    for target in re.findall(r"\]\(([^)#:]+)[^)]*\)", page.read_text()):
+        assert (page.parent / target).exists(), target
+
+
+@pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md"])
+def test_make_targets_that_are_named_exist(page):
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    assert set(re.findall(r"`?\bmake ([a-z-]+)\b(?= *[`#\n ])", (ROOT / page).read_text())) - {"sure"} <= targets
+
+
+def test_decisions_are_numbered_one_by_one():
+    numbers = sorted(path.name[:4] for path in (ROOT / "docs" / "adr").glob("*.md"))
+    assert numbers == [f"{number:04}" for number in range(1, len(numbers) + 1)]
+
+
+def test_help_loads_nothing_heavy():
+    code = ("import sys; from metastore.cli.main import main\ntry: main(['--help'])\nexcept SystemExit: pass\n"
+            "print(sorted({'sqlalchemy', 'thrift', 'psycopg2', 'fsspec', 'pyspark', 'structlog'} & set(sys.modules)))")
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+
+    assert done.stdout.splitlines()[-1] == "[]"
+    assert all(name in done.stdout for name in COMMANDS)
