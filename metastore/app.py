@@ -50,6 +50,7 @@ from metastore.thrift_server.handlers.indexes import IndexHandlers
 from metastore.thrift_server.handlers.locks import LockHandlers
 from metastore.thrift_server.handlers.partition_reads import PartitionReadHandlers
 from metastore.thrift_server.handlers.partitions import PartitionHandlers
+from metastore.thrift_server.handlers.rebuilds import RebuildHandlers
 from metastore.thrift_server.handlers.session import SessionHandlers
 from metastore.thrift_server.handlers.statistics import StatisticsHandlers
 from metastore.thrift_server.handlers.table_reads import TableReadHandlers
@@ -58,6 +59,7 @@ from metastore.thrift_server.handlers.txns import TxnHandlers
 from metastore.thrift_server.handlers.write_ids import WriteIdHandlers
 from metastore.thrift_server.server import Server
 from metastore.txns.commit_service import CommitService
+from metastore.txns.rebuild_service import RebuildService
 from metastore.txns.purge_service import PurgeService
 from metastore.txns.service import TxnService
 from metastore.web.health import Health, Part
@@ -194,6 +196,7 @@ class App:
             StatisticsHandlers(StatisticsService(db)),
             TxnHandlers(TxnService(db, settings.txns), CommitService(db, settings.txns)),
             WriteIdHandlers(WriteIdService(db)),
+            RebuildHandlers(RebuildService(db)),
             LockHandlers(LockService(db)),
             CompactionHandlers(CompactionService(db, settings.compaction)),
         )

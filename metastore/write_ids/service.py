@@ -5,12 +5,16 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from metastore.acid.snapshots import ValidTxnList, ValidWriteIdList
+from metastore.catalog.partition_names import canonical
+from metastore.compaction.rules.requests import CompactionType, Entity
+from metastore.compaction.store import queue as compaction_queue
 from metastore.db.engine import Database
 from metastore.errors import InvalidRequestError
 from metastore.ids import TableName, full_table_name
 from metastore.txns import repl_store
 from metastore.txns import store as txn_store
-from metastore.txns.rules import reader_snapshot
+from metastore.txns.rules import REASONS, AbortCode, Component, Operation, reader_snapshot
+from metastore.txns.store import Opening
 from metastore.write_ids import store
 from metastore.write_ids.rules import Allocation, first_refusal, plan_allocations, valid_write_ids
 
@@ -21,6 +25,16 @@ class ReplayedAllocation(NamedTuple):
     name: TableName
     policy: str
     owners: tuple[tuple[int, int], ...]
+
+
+class ReplicatedState(NamedTuple):
+    """The write ids of a table as the source warehouse sees them, and who replicates it."""
+
+    name: TableName
+    valid_write_ids: str
+    user: str
+    host: str
+    partitions: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -63,7 +77,7 @@ class WriteIdService:
                 first = min(wanted.values())
                 store.replace_write_ids(pg, request.name, list(wanted.items()),
                                         forget=first != facts.next_write_ids[request.name])
-                store.update_next_write_id(pg, request.name, first + len(wanted))
+                store.update_next_write_id(pg, request.name, first + len(wanted), first - 1)
         return wanted
 
     def get_valid_write_ids(self, names: Sequence[str], valid_txns: str | None = None,
@@ -92,6 +106,30 @@ class WriteIdService:
             if not store.insert_next_write_id(pg, name, write_id + 1):
                 raise InvalidRequestError(
                     f"The write ids of {name} have begun already: they cannot be seeded with {write_id}")
+
+    def repl_tbl_writeid_state(self, state: ReplicatedState) -> None:
+        """Take over which of a replicated table's write ids are aborted; nothing if the table has write ids already.
+
+        The aborted ids get transactions of their own, which stay until a major compaction has removed their rows.
+        Raises: InvalidInputError.
+        """
+        known = ValidWriteIdList.parse(state.valid_write_ids)
+        with self.db.begin() as pg:
+            if not store.insert_next_write_id(pg, state.name, known.high_watermark + 1) or not known.aborted:
+                return
+            write_ids = sorted(known.aborted)
+            first = txn_store.insert_txns_within(pg, Opening(len(write_ids), state.user, state.host, "Unknown"))
+            owners = list(enumerate(write_ids, first))
+            store.replace_write_ids(pg, state.name, owners, forget=False)
+            partitions = [canonical(one) for one in state.partitions] or [""]
+            txn_store.insert_components(pg, [
+                Component(txn_id, state.name, partition, Operation.INSERT, write_id)
+                for txn_id, write_id in owners for partition in partitions])
+            txn_store.abort(pg, [(txn_id, AbortCode.REPL_WRITE_ID, f"aborted {REASONS[AbortCode.REPL_WRITE_ID]}")
+                                 for txn_id, _ in owners])
+            for partition in partitions:
+                compaction_queue.insert_request(
+                    pg, compaction_queue.NewRequest(Entity(state.name, partition), CompactionType.MAJOR))
 
     def _reader(self, first_name: str, first: TableName, valid_txns: str | None, write_id: int | None) -> ValidTxnList:
         if valid_txns is not None:

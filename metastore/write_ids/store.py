@@ -145,9 +145,10 @@ def select_next_write_id(db: Database, name: TableName) -> int:
 
 
 def insert_next_write_id(pg: PgTx, name: TableName, next_write_id: int) -> bool:
-    """Let the table's ids begin here; whether it had none before."""
-    return bool(pg.sql("""INSERT INTO next_write_ids (catalog, db, "table", next_write_id) VALUES (%s, %s, %s, %s)
-                          ON CONFLICT DO NOTHING RETURNING 1""", (*name, next_write_id)))
+    """Let the table's ids begin here, those below being finished; whether it had none before."""
+    return bool(pg.sql("""
+        INSERT INTO next_write_ids (catalog, db, "table", next_write_id, purged_write_id) VALUES (%s, %s, %s, %s, %s)
+        ON CONFLICT DO NOTHING RETURNING 1""", (*name, next_write_id, next_write_id - 1)))
 
 
 def replace_write_ids(pg: PgTx, name: TableName, owners: Sequence[tuple[int, int]], *, forget: bool) -> None:
@@ -160,7 +161,7 @@ def replace_write_ids(pg: PgTx, name: TableName, owners: Sequence[tuple[int, int
            (*name, txn_ids, write_ids))
 
 
-def update_next_write_id(pg: PgTx, name: TableName, next_write_id: int) -> None:
-    """Let the table's next id be this one."""
-    pg.sql('UPDATE next_write_ids SET next_write_id = %s WHERE catalog = %s AND db = %s AND "table" = %s',
-           (next_write_id, *name))
+def update_next_write_id(pg: PgTx, name: TableName, next_write_id: int, finished: int) -> None:
+    """Let the table's next id be this one, and no id above ``finished`` count as finished without a record."""
+    pg.sql("""UPDATE next_write_ids SET next_write_id = %s, purged_write_id = least(purged_write_id, %s)
+              WHERE catalog = %s AND db = %s AND "table" = %s""", (next_write_id, finished, *name))

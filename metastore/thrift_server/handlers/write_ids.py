@@ -6,7 +6,7 @@ from metastore.thrift_gen.hive_metastore import ttypes
 from metastore.thrift_server.call import Call, coalesced
 from metastore.txns.rules import encode_bits
 from metastore.write_ids.rules import Allocation
-from metastore.write_ids.service import ReplayedAllocation, WriteIdService
+from metastore.write_ids.service import ReplayedAllocation, ReplicatedState, WriteIdService
 
 
 class WriteIdHandlers:
@@ -40,6 +40,13 @@ class WriteIdHandlers:
         """Let the write ids of a table without any begin behind a given one."""
         del call
         self.write_ids.seed_write_id(table_name(rqst.dbName, rqst.tableName), rqst.seedWriteId)
+
+    def repl_tbl_writeid_state(self, call: Call, rqst: ttypes.ReplTblWriteIdStateRequest) -> None:
+        """Take over the aborted write ids of a replicated table."""
+        call.log(table=f"{rqst.dbName}.{rqst.tableName}")
+        self.write_ids.repl_tbl_writeid_state(ReplicatedState(
+            table_name(rqst.dbName, rqst.tableName), rqst.validWriteIdlist, rqst.user, rqst.hostName,
+            tuple(rqst.partNames or ())))
 
     def _replayed(self, call: Call) -> ttypes.AllocateTableWriteIdsResponse | Exception:
         sent: ttypes.AllocateTableWriteIdsRequest = call.args[0]

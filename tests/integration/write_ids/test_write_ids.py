@@ -10,7 +10,7 @@ from metastore.ids import TableName
 from metastore.txns.rules import Operation, TxnType, reader_snapshot
 from metastore.txns.service import OpenRequest
 from metastore.write_ids.rules import Allocation
-from metastore.write_ids.service import ReplayedAllocation
+from metastore.write_ids.service import ReplayedAllocation, ReplicatedState
 from tests.support.transactions import named
 
 T = named("db.t")
@@ -293,3 +293,16 @@ def test_names_with_a_catalog(t):
 
     assert t.reads("cat.db.t").invalid == (1,)
     assert t.reads("db.t").high_watermark == 0
+
+
+def test_w23_the_state_of_a_replicated_table(t):
+    state = ReplicatedState(T, "db.t:10:5:5:3,7", "a", "h")
+    t.write_ids.repl_tbl_writeid_state(state)
+    t.write_ids.repl_tbl_writeid_state(state)
+
+    assert t.reads("db.t").aborted == {3, 7}
+    assert t.write_ids.get_max_allocated_table_write_id(T) == 10
+    assert t.rows("SELECT type, partition FROM compaction_queue") == [("major", "")]
+    assert t.rows("SELECT DISTINCT state, abort_code FROM txns") == [("aborted", 51002)]
+    t.reaper.tick()
+    assert t.reads("db.t").aborted == {3, 7}
