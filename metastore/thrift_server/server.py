@@ -9,6 +9,7 @@ import os
 import resource
 import select
 import socket
+import sys
 import threading
 import time
 from collections import deque
@@ -38,6 +39,9 @@ BACKLOG = 1024
 _READ, _WRITE = select.EPOLLIN | select.EPOLLRDHUP, select.EPOLLOUT
 _SWEEP_SECONDS = 1.0
 _DRAIN_SECONDS = 0.02
+_SWITCH_SECONDS = 0.0002
+"""How long a computing thread may keep the interpreter from the loop, which needs it back after every system call.
+Measured with one handler computing and 8 clients: 11,000 getStatus a second, 1,700 with Python's default."""
 _WARN_EVERY_SECONDS = 10.0
 _log = structlog.get_logger("metastore.server")
 
@@ -66,7 +70,8 @@ class Server:
         self._connections: dict[int, ClientConnection] = {}
         self._finished: deque[list[Call]] = deque()
         self._waking = False
-        self._in_flight = 0
+        self._resumed: deque[ClientConnection] = deque()
+        self._busy: set[ClientConnection] = set()  # of calls in work, also when the client is gone
         self._draining: float | None = None
         self._warned = -_WARN_EVERY_SECONDS
         self._now = time.monotonic()
@@ -89,11 +94,12 @@ class Server:
     @property
     def in_flight(self) -> int:
         """Calls that are being worked on."""
-        return self._in_flight
+        return len(self._busy)
 
     def start(self) -> tuple[str, int]:
         """Listen and serve; the address is the one bound, so port 0 asks for a free one. Raises: OSError."""
         settings = self._settings
+        sys.setswitchinterval(_SWITCH_SECONDS)
         soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
         if soft < hard:
             resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
@@ -128,7 +134,7 @@ class Server:
             self._draining = time.monotonic() + seconds
         os.eventfd_write(self._wake, 1)
         self._thread.join(seconds + 5)
-        finished = self._in_flight == 0
+        finished = not self._busy
         for threads in (*self._lanes.values(), self._pool):
             threads.stop(0.2)
         return finished
@@ -170,7 +176,7 @@ class Server:
             return False  # one more round for requests that have arrived already
         for connection in [c for c in self._connections.values() if not c.busy and not c.sending]:
             self._close(connection)
-        return not self._connections or self._now >= self._draining
+        return not (self._connections or self._busy) or self._now >= self._draining
 
     def _serve(self, connection: ClientConnection, event: int) -> None:
         """One connection has something to read or room to write. Nothing that goes wrong here leaves the connection."""
@@ -238,7 +244,10 @@ class Server:
             connection.closed = True
             del self._connections[connection.fd]
             connection.received, connection.scanner, connection.sending = b"", None, None
-            connection.sock.close()
+            with suppress(OSError):  # the thread of its call may just have closed it
+                self._epoll.unregister(connection.fd)
+            if not connection.busy:
+                connection.sock.close()
 
     def _watch(self, connection: ClientConnection, interest: int) -> None:
         if connection.interest != interest:
@@ -301,12 +310,13 @@ class Server:
         put = self._put.get(method)
         if put is not None:
             connection.busy = True
-            self._in_flight += 1
+            self._busy.add(connection)
             put(call)
             return
         self._middleware.run(call)
         if call.expected:
             self._send(connection, call.reply)
+            self._watch_sending(connection)
 
     def _refuse(self, connection: ClientConnection, header: Header, error: TApplicationException) -> None:
         """Answer a message that no handler gets to see."""
@@ -316,41 +326,45 @@ class Server:
         _log.info("call refused", method=header.method, **connection.who, outcome=outcome, reason=error.message)
         if header.message_type == TMessageType.CALL:
             self._send(connection, self._protocol.application_exception(header.method, header.seqid, error))
+            self._watch_sending(connection)
 
     # ------------------------------------------------------------------------------------------------ answers
 
     def _done(self, calls: list[Call]) -> None:
-        """Called by the handlers' threads; wakes the loop unless it is awake for others already."""
-        self._finished.append(calls)
-        if not self._waking:
+        """Called by the handlers' threads. A single answer is sent from there; of a batch the loop sends the answers.
+
+        Sending at once spares two changes of thread; the lane of a batch has better things to do, the next batch.
+        """
+        if len(calls) > 1:
+            self._finished.append(calls)
+        else:
+            connection = self._settle(calls[0])
+            if not (connection.sending or connection.received) and connection.interest & _READ:
+                return
+            self._resumed.append(connection)
+        if not self._waking:  # the loop is not awake for others already
             self._waking = True
             os.eventfd_write(self._wake, 1)
 
-    def _answer_finished(self) -> None:
-        with suppress(BlockingIOError):
-            os.eventfd_read(self._wake)
-        self._waking = False  # before looking: whoever finishes from now on wakes the loop again
-        while self._finished:
-            for call in self._finished.popleft():
-                self._in_flight -= 1
-                connection: ClientConnection = call.connection  # type: ignore[assignment]
-                connection.busy = False
-                if not connection.closed:
-                    self._answer(connection, call)
+    def _settle(self, call: Call) -> ClientConnection:
+        """Send the answer of a call and let go of its connection, on any thread.
 
-    def _answer(self, connection: ClientConnection, call: Call) -> None:
-        try:
-            if call.expected:
-                self._send(connection, call.reply)
-            if connection.received:
-                self._next(connection)
-        except MalformedError as error:
-            _log.info("connection closed: malformed message", **connection.who, reason=str(error))
-            self._close(connection)
+        While a connection is busy the loop does not close its socket, so that the answer cannot reach somebody else
+        whose socket got the same number. Whoever of the two comes last closes it: this sets ``busy`` and then looks at
+        ``closed``, `_close` the other way round. In the same way nothing received meanwhile is forgotten.
+        """
+        connection: ClientConnection = call.connection  # type: ignore[assignment]
+        if call.expected and not connection.closed:
+            self._send(connection, call.reply)
+        connection.active = time.monotonic()
+        self._busy.discard(connection)
+        connection.busy = False
+        if connection.closed:
+            connection.sock.close()
+        return connection
 
     def _send(self, connection: ClientConnection, reply: bytes) -> None:
-        """Send an answer, or as much as the client takes now; the connection's next call waits for the rest."""
-        connection.active = self._now
+        """Send an answer, or as much as the client takes now; a broken connection is left for the loop to see."""
         if self._settings.framed:
             reply = len(reply).to_bytes(4) + reply
         try:
@@ -358,15 +372,41 @@ class Server:
         except BlockingIOError:
             sent = 0
         except OSError:
-            self._close(connection)
             return
         if sent < len(reply):
             connection.sending = memoryview(reply)[sent:]
+
+    def _answer_finished(self) -> None:
+        """The loop was woken: send the answers of batches, go on with connections that have more to do."""
+        with suppress(BlockingIOError):
+            os.eventfd_read(self._wake)
+        self._waking = False  # before looking: whoever finishes from now on wakes the loop again
+        while self._finished:
+            for call in self._finished.popleft():
+                self._resume(self._settle(call))
+        while self._resumed:
+            self._resume(self._resumed.popleft())
+
+    def _watch_sending(self, connection: ClientConnection) -> None:
+        if connection.sending:
             self._watch(connection, connection.interest | _WRITE)
-        elif not connection.interest & _READ:
-            self._watch(connection, _READ)
+
+    def _resume(self, connection: ClientConnection) -> None:
+        """Go on with a connection after an answer: with the rest of it, or with the next message."""
+        if connection.closed:
+            return
+        if connection.sending:
+            self._watch(connection, connection.interest | _WRITE)
+            return
+        self._watch(connection, _READ)
+        try:
+            self._next(connection)
+        except MalformedError as error:
+            _log.info("connection closed: malformed message", **connection.who, reason=str(error))
+            self._close(connection)
 
     def _send_rest(self, connection: ClientConnection) -> None:
+        """The client takes more of its answer."""
         if connection.sending is None:
             return
         try:
@@ -379,5 +419,4 @@ class Server:
         connection.active = self._now
         if not connection.sending:
             connection.sending = None
-            self._watch(connection, _READ)
-            self._next(connection)
+            self._resume(connection)

@@ -310,8 +310,9 @@ def test_a_client_that_does_not_read_its_answers(serve):
     with Peer(server.address) as slow:
         slow.send(read_table("large") * 3)
         alive(server.address)
-        time.sleep(0.1)
-        (connection,) = [c for c in server._connections.values() if c.sending]
+        while not (sending := [c for c in server._connections.values() if c.sending]):
+            time.sleep(0.001)
+        (connection,) = sending
         assert len(connection.sending) <= 9 << 20  # one answer, not three
         assert len(slow.answer()[2]) > 8 << 20
         assert len(slow.answer()[2]) > 8 << 20

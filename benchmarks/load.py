@@ -1,0 +1,200 @@
+"""A cheap load generator for Thrift servers: many connections in one epoll process, messages encoded beforehand.
+
+A scenario is a generator function: it yields the bytes of a request, is sent the bytes of the reply, and says with
+``tally.done()`` when one unit of its work is complete. Connections run in a closed loop: each sends as soon as it has
+its answer. What is measured is the server, so nothing here decodes what a scenario does not ask for.
+
+    def heartbeats(index, tally):
+        beat = request("heartbeat", HeartbeatRequest(lockid=index))
+        while True:
+            yield beat
+            tally.done()
+
+    print(measure(("127.0.0.1", 9083), heartbeats, connections=8, seconds=5))
+"""
+
+import multiprocessing
+import select
+import socket
+import time
+from collections.abc import Callable, Generator
+from dataclasses import dataclass
+from typing import Any
+
+from thrift.protocol import fastbinary
+from thrift.protocol.TBinaryProtocol import TBinaryProtocolAccelerated
+from thrift.Thrift import TApplicationException, TMessageType
+from thrift.transport.TTransport import TMemoryBuffer
+
+from metastore.thrift_server.handler import METHODS
+
+Address = tuple[str, int]
+Scenario = Callable[[int, "Tally"], Generator[bytes, bytes, None]]
+WHOLE = 1 << 14
+"""A reply up to this size arrives in one piece on one machine."""
+
+
+def request(method: str, *args: Any, seqid: int = 1) -> bytes:
+    """A call as bytes."""
+    name = method.encode()
+    arguments = getattr(METHODS[method], f"{method}_args")
+    head = b"\x80\x01\0\x01" + len(name).to_bytes(4, "big") + name + seqid.to_bytes(4, "big")
+    return head + fastbinary.encode_binary(arguments(*args), [arguments, arguments.thrift_spec])
+
+
+def result(method: str, reply: bytes) -> Any:
+    """The result of a reply; its exception is raised."""
+    reader = TBinaryProtocolAccelerated(TMemoryBuffer(reply))
+    _, kind, _ = reader.readMessageBegin()
+    if kind == TMessageType.EXCEPTION:
+        error = TApplicationException()
+        error.read(reader)
+        raise error
+    found = getattr(METHODS[method], f"{method}_result")()
+    found.read(reader)
+    for entry in found.thrift_spec:
+        if entry and entry[0] != 0 and getattr(found, entry[2]) is not None:
+            raise getattr(found, entry[2])
+    return getattr(found, "success", None)
+
+
+class Tally:
+    """What one connection did; latencies are those of whole units of work."""
+
+    def __init__(self) -> None:
+        self.calls = self.units = 0
+        self.latencies: list[float] = []
+        self._begun = 0.0
+
+    def begin(self) -> None:
+        """Measuring begins: forget what was before."""
+        self.calls = self.units = 0
+        self.latencies = []
+        self._begun = time.perf_counter()
+
+    def done(self) -> None:
+        """One unit of work is complete, and the next begins."""
+        now = time.perf_counter()
+        self.units += 1
+        self.latencies.append(now - self._begun)
+        self._begun = now
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What all connections did together."""
+
+    seconds: float
+    calls: int
+    units: int
+    latencies: list[float]
+
+    @property
+    def calls_per_second(self) -> float:
+        return self.calls / self.seconds
+
+    @property
+    def per_second(self) -> float:
+        return self.units / self.seconds
+
+    def latency_ms(self, percentile: float) -> float:
+        """Latency of a unit of work."""
+        ordered = sorted(self.latencies) or [0.0]
+        return ordered[min(len(ordered) - 1, int(len(ordered) * percentile / 100))] * 1000
+
+
+def _complete(reply: bytes) -> bool:
+    """Whether a whole message has arrived."""
+    if reply[-1] != 0:
+        return False
+    if len(reply) <= WHOLE:
+        return True
+    reader = TBinaryProtocolAccelerated(TMemoryBuffer(reply))
+    try:
+        reader.readMessageBegin()
+        reader.skip(12)
+    except EOFError:
+        return False
+    return True
+
+
+def drive(address: Address, scenario: Scenario, connections: int, seconds: float, warmup: float, first: int = 0) -> Measured:
+    """Run a scenario on every connection in this process."""
+    poll = select.epoll()
+    clients: dict[int, tuple[socket.socket, Generator[bytes, bytes, None], Tally]] = {}
+    partial: dict[int, bytes] = {}
+    tallies = []
+    for index in range(first, first + connections):
+        sock = socket.create_connection(address)
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        tally = Tally()
+        tallies.append(tally)
+        steps = scenario(index, tally)
+        tally.begin()
+        sock.sendall(next(steps))
+        clients[sock.fileno()] = sock, steps, tally
+        poll.register(sock.fileno(), select.EPOLLIN)
+    begin = time.perf_counter()
+    measuring, end = begin + warmup, begin + warmup + seconds
+    started = begin
+    while (now := time.perf_counter()) < end and clients:
+        if measuring and now >= measuring:
+            measuring, started = 0.0, now
+            for tally in tallies:
+                tally.begin()
+        for fd, _ in poll.poll(0.5):
+            sock, steps, tally = clients[fd]
+            data = sock.recv(1 << 18)
+            if not data:
+                raise ConnectionError("the server closed the connection")
+            if partial and fd in partial:
+                data = partial.pop(fd) + data
+            if not _complete(data):
+                partial[fd] = data
+                continue
+            tally.calls += 1
+            try:
+                sock.sendall(steps.send(data))
+            except StopIteration:
+                poll.unregister(fd)
+                del clients[fd]
+    elapsed = time.perf_counter() - started
+    for sock, _, _ in clients.values():
+        sock.close()
+    return Measured(
+        elapsed,
+        sum(tally.calls for tally in tallies),
+        sum(tally.units for tally in tallies),
+        [latency for tally in tallies for latency in tally.latencies],
+    )
+
+
+def _drive_in_child(pipe: Any, *arguments: Any) -> None:
+    pipe.send(drive(*arguments))
+
+
+def measure(
+    address: Address, scenario: Scenario, *, connections: int, seconds: float = 5, warmup: float = 1, processes: int = 1
+) -> Measured:
+    """Run a scenario in processes of its own, the connections spread over them; scenarios see indexes 0, 1, ..."""
+    context = multiprocessing.get_context("spawn")
+    running = []
+    first = 0
+    for i in range(min(processes, connections)):
+        share = connections // processes + (i < connections % processes)
+        here, there = context.Pipe(duplex=False)
+        child = context.Process(target=_drive_in_child, args=(there, address, scenario, share, seconds, warmup, first))
+        child.start()
+        there.close()
+        running.append((child, here))
+        first += share
+    found = []
+    for child, pipe in running:
+        found.append(pipe.recv())
+        child.join()
+    return Measured(
+        max(part.seconds for part in found),
+        sum(part.calls for part in found),
+        sum(part.units for part in found),
+        [latency for part in found for latency in part.latencies],
+    )
