@@ -64,14 +64,49 @@ def draft_of(
 
     ``target``: the catalog of a partition that names none. ``columns``: for one that leaves its columns to the request.
     """
-    sd: Json | None = None if struct.sd is None else struct_to_json(struct.sd)
-    if sd is not None and columns and not sd.get("cols"):
+    return drafts_of([struct], target, columns)[0]
+
+
+def drafts_of(
+    structs: Iterable[ttypes.Partition],
+    target: TableName | None = None,
+    columns: list[ttypes.FieldSchema] | None = None,
+) -> list[PartitionDraft]:
+    """The same for several. A descriptor equal to the one before it, but for the location, is converted once."""
+    before, sd, drafts = None, None, []
+    for struct in structs:
+        name = table_of_partition(struct, target.catalog if target else None)
+        if struct.sd is None:
+            before, sd = None, None
+        elif before is None or not _equal_but_for_location(struct.sd, before):
+            before, sd = struct.sd, _sd_of(struct.sd, columns)
+        drafts.append(_draft(name, struct, sd))
+    return drafts
+
+
+def _equal_but_for_location(one: ttypes.StorageDescriptor, other: ttypes.StorageDescriptor) -> bool:
+    location, one.location = one.location, other.location
+    try:
+        return bool(one == other)
+    finally:
+        one.location = location
+
+
+def _sd_of(struct: ttypes.StorageDescriptor, columns: list[ttypes.FieldSchema] | None = None) -> Json:
+    sd = struct_to_json(struct)
+    sd.pop("location", None)
+    if columns and not sd.get("cols"):
         sd["cols"] = [struct_to_json(column) for column in columns]
+    return sd
+
+
+def _draft(name: TableName, struct: ttypes.Partition, sd: Json | None) -> PartitionDraft:
     return PartitionDraft(
-        table_of_partition(struct, target.catalog if target else None),
+        name,
         struct.values,
         sd,
         dict(struct.parameters or {}),
+        None if struct.sd is None else struct.sd.location,
         struct.createTime or 0,
         struct.lastAccessTime or 0,
         -1 if struct.writeId is None else struct.writeId,
@@ -85,7 +120,7 @@ def drafts_of_specs(specs: Sequence[ttypes.PartitionSpec]) -> tuple[TableName, l
     for spec in specs:
         of_spec = table_of(spec.dbName, spec.tableName, spec.catName)
         if spec.partitionList is not None:
-            drafts.extend(draft_of(struct, of_spec) for struct in spec.partitionList.partitions or ())
+            drafts.extend(drafts_of(spec.partitionList.partitions or (), of_spec))
         elif spec.sharedSDPartitionSpec is not None:
             drafts.extend(_shared_drafts(of_spec, spec.sharedSDPartitionSpec))
         else:
@@ -96,13 +131,14 @@ def drafts_of_specs(specs: Sequence[ttypes.PartitionSpec]) -> tuple[TableName, l
 def _shared_drafts(name: TableName, spec: ttypes.PartitionSpecWithSharedSD) -> list[PartitionDraft]:
     if spec.sd is None or not spec.sd.location:
         raise InvalidRequestError("The shared storage descriptor of a partition specification has no location")
-    sd = struct_to_json(spec.sd)
+    sd = _sd_of(spec.sd)
     return [
         PartitionDraft(
             name,
             struct.values,
-            {**sd, "location": f"{spec.sd.location}{_as_java_prints(struct.relativePath)}"},
+            sd,
             dict(struct.parameters or {}),
+            f"{spec.sd.location}{_as_java_prints(struct.relativePath)}",
             struct.createTime or 0,
             struct.lastAccessTime or 0,
         )

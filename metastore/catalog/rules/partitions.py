@@ -36,12 +36,13 @@ class Partition:
 
 @dataclass(frozen=True)
 class PartitionDraft:
-    """A partition as a client sends it; ``sd`` includes the location, ``table`` is the one that it says it is of."""
+    """A partition as a client sends it; ``table`` is the one that it says it is of. ``sd`` as in ``Partition``."""
 
     table: TableName
     values: Sequence[str | None] | None
     sd: Json | None
     parameters: Parameters
+    location: str | None = None
     create_time: int = 0
     last_access_time: int = 0
     write_id: int = -1
@@ -82,12 +83,26 @@ def require_allowed_characters(values: Iterable[str | None], pattern: str) -> No
         )
 
 
+def with_descriptors(table: Table, drafts: Iterable[PartitionDraft]) -> list[PartitionDraft]:
+    """The drafts with checked and completed descriptors; one that several share is worked on once.
+
+    Raises: InvalidRequestError.
+    """
+    complete: dict[int, Json | None] = {}
+    found = []
+    for draft in drafts:
+        if id(draft.sd) not in complete:
+            complete[id(draft.sd)] = _descriptor(table, draft.sd)
+        found.append(replace(draft, sd=complete[id(draft.sd)]))
+    return found
+
+
 def new_partition(table: Table, draft: PartitionDraft, default: str, inherited: Mapping[str, str]) -> Partition:
     """The partition to store for a client's request. ``create_time`` is set later.  Raises: MetaError."""
     if table.type == TableType.INDEX or not table.partition_keys:
         raise InvalidRequestError(f"{table.name} is not partitioned: it has no partition keys")
     name = partition_name(table.partition_key_names, draft.values, default)
-    location, sd = _descriptor(table, draft)
+    location = draft.location
     if is_view(table):
         if location:
             raise InvalidRequestError("Cannot specify location for a view partition")
@@ -98,7 +113,7 @@ def new_partition(table: Table, draft: PartitionDraft, default: str, inherited: 
     return Partition(
         name,
         [value or "" for value in draft.values or ()],
-        sd,
+        draft.sd,
         location or None,
         {**inherited, **_stored_parameters(draft.parameters)},
         last_access_time=draft.last_access_time,
@@ -108,11 +123,10 @@ def new_partition(table: Table, draft: PartitionDraft, default: str, inherited: 
 
 def altered_partition(table: Table, old: Partition, draft: PartitionDraft, now: int) -> Partition:
     """The partition to store when a client replaces ``old`` by ``draft``; its name stays."""
-    location, sd = _descriptor(table, draft)
     return replace(
         old,
-        sd=sd,
-        location=locations.qualified(location, table.location or "") if location else old.location,
+        sd=draft.sd,
+        location=locations.qualified(draft.location, table.location or "") if draft.location else old.location,
         parameters=stamped(_stored_parameters(draft.parameters), now),
         create_time=draft.create_time,
         last_access_time=draft.last_access_time,
@@ -203,16 +217,16 @@ def require_within(limit: int, asked: int, found: int, table: Table) -> None:
         )
 
 
-def _descriptor(table: Table, draft: PartitionDraft) -> tuple[str | None, Json | None]:
-    if draft.sd is None:
+def _descriptor(table: Table, sd: Json | None) -> Json | None:
+    if sd is None:
         if is_view(table):
-            return None, None
+            return None
         raise InvalidRequestError(f"A partition of {table.name} has no storage descriptor")
-    if "serdeInfo" not in draft.sd and not is_view(table):
+    if "serdeInfo" not in sd and not is_view(table):
         raise InvalidRequestError(f"A partition of {table.name} has no serdeInfo")
-    if any("name" not in column or "type" not in column for column in draft.sd.get("cols", ())):
+    if any("name" not in column or "type" not in column for column in sd.get("cols", ())):
         raise InvalidRequestError(f"A partition of {table.name} has a column without name or type")
-    return descriptors.split_location(descriptors.normalised(draft.sd))
+    return descriptors.normalised(sd)
 
 
 def _stored_parameters(parameters: Parameters) -> Parameters:

@@ -55,7 +55,8 @@ class PartitionService:
         rules.require_of_table(name, drafts)
         default = self.settings.default_partition_name
         inherited = rules.inherited_parameters(table, self.settings.partition_inherit_table_properties)
-        wanted = [rules.new_partition(table, draft, default, inherited) for draft in drafts]
+        complete = rules.with_descriptors(table, drafts)
+        wanted = [rules.new_partition(table, draft, default, inherited) for draft in complete]
         rules.require_distinct(wanted)
         for partition in wanted:
             rules.require_allowed_characters(partition.values, self.settings.partition_name_whitelist)
@@ -111,6 +112,7 @@ class PartitionService:
                     f"Partition {', '.join(missing) or 'list is empty'}: alter is not possible because it "
                     f"doesn't exist in {name}"
                 )
+            wanted = dict(zip(wanted, rules.with_descriptors(table, wanted.values()), strict=True))
             altered = {key: rules.altered_partition(table, found[key], draft, now) for key, draft in wanted.items()}
             store.update_partitions(pg, table, list(altered.values()))
             store.delete_column_statistics(
@@ -260,7 +262,8 @@ class PartitionService:
         pg: PgTx, table: Table, old: Partition, draft: PartitionDraft, new_name: str, target: str | None
     ) -> None:
         now = int(pg.now.timestamp())
-        altered = rules.altered_partition(table, old, draft, now)
+        [complete] = rules.with_descriptors(table, [draft])
+        altered = rules.altered_partition(table, old, complete, now)
         store.update_partitions(
             pg, table, [replace(altered, location=target or old.location, create_time=old.create_time)]
         )

@@ -4,7 +4,7 @@ Reads take ``run``: ``pg.sql`` inside a PostgreSQL transaction, or ``db.once`` w
 descriptor travels once per answer, with the first partition that has it.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from metastore.catalog.model import Json, Table
@@ -112,26 +112,26 @@ def lock_partitions(pg: PgTx, table: Table, names: Sequence[str]) -> list[Partit
 
 def insert_partitions(pg: PgTx, table: Table, partitions: Sequence[Partition]) -> set[str]:
     """Add partitions, in one statement; the names that were free."""
-    insert_descriptors(pg, table, partitions)
+    digests = insert_descriptors(pg, table, partitions)
     rows = pg.sql(
         'INSERT INTO partitions (table_id, name, "values", create_time, last_access_time, location, parameters, '
         f"write_id, digest) SELECT %s, r.name, {_VALUES_OF_ROW}, r.create_time, r.last_access_time, r.location, "
         "r.parameters, r.write_id, r.digest "
         f"FROM jsonb_to_recordset(%s) AS {_ROWS} ORDER BY r.name ON CONFLICT DO NOTHING RETURNING name",
-        (table.id, _as_rows(partitions)),
+        (table.id, _as_rows(partitions, digests)),
     )
     return {name for (name,) in rows}
 
 
 def update_partitions(pg: PgTx, table: Table, partitions: Sequence[Partition]) -> None:
     """Overwrite partitions that are locked, all but their names and values, in one statement."""
-    insert_descriptors(pg, table, partitions)
+    digests = insert_descriptors(pg, table, partitions)
     pg.sql(
         "UPDATE partitions p SET create_time = r.create_time, last_access_time = r.last_access_time, "
         "location = r.location, "
         "parameters = r.parameters, write_id = r.write_id, digest = r.digest "
         f"FROM jsonb_to_recordset(%s) AS {_ROWS} WHERE p.table_id = %s AND p.name = r.name",
-        (_as_rows(partitions), table.id),
+        (_as_rows(partitions, digests), table.id),
     )
 
 
@@ -164,15 +164,18 @@ def delete_column_statistics(pg: PgTx, table: Table, columns: Sequence[tuple[str
         )
 
 
-def insert_descriptors(pg: PgTx, table: Table, partitions: Iterable[Partition]) -> None:
-    """Keep every descriptor that is not there yet."""
-    distinct = {descriptors.digest(partition.sd): partition.sd for partition in partitions if partition.sd is not None}
+def insert_descriptors(pg: PgTx, table: Table, partitions: Iterable[Partition]) -> dict[int, str]:
+    """Keep every descriptor that is not there yet; the digest of each by the identity of the object."""
+    by_object = {id(partition.sd): partition.sd for partition in partitions if partition.sd is not None}
+    digests = {key: descriptors.digest(sd) for key, sd in by_object.items()}
+    distinct = {digests[key]: sd for key, sd in by_object.items()}
     if distinct:
         pg.sql(
             "INSERT INTO partition_descriptors (table_id, digest, sd) SELECT %s, key, value FROM jsonb_each(%s) "
             "ORDER BY key ON CONFLICT DO NOTHING",
             (table.id, to_json(distinct)),
         )
+    return digests
 
 
 def select_shared_locations(pg: PgTx, table: Table, locations: Sequence[str]) -> set[str]:
@@ -186,7 +189,7 @@ def select_shared_locations(pg: PgTx, table: Table, locations: Sequence[str]) ->
     }
 
 
-def _as_rows(partitions: Iterable[Partition]) -> str:
+def _as_rows(partitions: Iterable[Partition], digests: Mapping[int, str]) -> str:
     return to_json(
         [
             {
@@ -197,7 +200,7 @@ def _as_rows(partitions: Iterable[Partition]) -> str:
                 "last_access_time": p.last_access_time,
                 "location": p.location,
                 "write_id": p.write_id,
-                "digest": None if p.sd is None else descriptors.digest(p.sd),
+                "digest": digests.get(id(p.sd)),
             }
             for p in partitions
         ]

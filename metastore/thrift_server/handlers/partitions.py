@@ -13,6 +13,7 @@ from metastore.thrift_server.call import Call
 from metastore.thrift_server.convert_partitions import (
     Shape,
     draft_of,
+    drafts_of,
     drafts_of_specs,
     encode_partition,
     encode_partitions,
@@ -52,7 +53,7 @@ class PartitionHandlers:
         if not new_parts:
             return 0
         name = table_of_partition(new_parts[0])
-        return len(self._partitions.add_partitions(name, [draft_of(struct) for struct in new_parts]))
+        return len(self._partitions.add_partitions(name, drafts_of(new_parts)))
 
     def add_partitions_pspec(self, call: Call, new_parts: list[ttypes.PartitionSpec] | None) -> int:
         """Add those of several specifications; how many."""
@@ -69,7 +70,7 @@ class PartitionHandlers:
         del call
         name = table_of(request.dbName, request.tblName, request.catName)
         shared = request.partitionColSchema if request.skipColumnSchemaForPartition else None
-        drafts = [draft_of(struct, name, shared) for struct in request.parts or ()]
+        drafts = drafts_of(request.parts or (), name, shared)
         added = self._partitions.add_partitions(name, drafts, if_not_exists=bool(request.ifNotExists)) if drafts else []
         shape = Shape(columns=not request.skipColumnSchemaForPartition)
         return ttypes.AddPartitionsResult(
@@ -128,7 +129,7 @@ class PartitionHandlers:
         """Replace several, all or none."""
         del call
         name = table_of(db_name, tbl_name)
-        self._partitions.alter_partitions(name, [draft_of(struct, name) for struct in new_parts or ()])
+        self._partitions.alter_partitions(name, drafts_of(new_parts or (), name))
 
     def alter_partitions_with_environment_context(
         self,
@@ -147,7 +148,7 @@ class PartitionHandlers:
         del call
         name = table_of(req.dbName, req.tableName, req.catName)
         shared = req.partitionColSchema if req.skipColumnSchemaForPartition else None
-        self._partitions.alter_partitions(name, [draft_of(struct, name, shared) for struct in req.partitions or ()])
+        self._partitions.alter_partitions(name, drafts_of(req.partitions or (), name, shared))
         return ttypes.AlterPartitionsResponse()
 
     def rename_partition(

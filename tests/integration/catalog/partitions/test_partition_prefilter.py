@@ -51,7 +51,7 @@ def test_the_prefilter_keeps_what_the_rule_keeps(rpc: Any) -> None:
     rows = [(value, VALUES[(3 * i + 1) % len(VALUES)]) for i, value in enumerate(VALUES) if value != DEFAULT]
     rpc.add_partitions([rpc.part(row) for row in rows])
 
-    @settings(max_examples=400, deadline=None, suppress_health_check=list(HealthCheck))
+    @settings(deadline=None, suppress_health_check=list(HealthCheck))
     @given(PREDICATES)
     def check(predicate: Predicate) -> None:
         condition, parameters = prefilter(predicate, DEFAULT)
