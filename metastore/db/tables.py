@@ -166,7 +166,7 @@ def _compaction_columns() -> tuple[Column[object], ...]:
 
 
 # The queue. attempt fences a claim: a worker's later writes repeat (worker_id, attempt) and must touch one row.
-# heartbeat_at is the lease of a worker that renews it; failures counts the cleaner's, not_before is when it tries again.
+# heartbeat_at is the lease of a worker that renews it; failures counts the cleaner's; not_before is its next try.
 compaction_queue = Table(
     "compaction_queue", metadata,
     Column("id", BigInteger, compaction_id, server_default=compaction_id.next_value(), primary_key=True),
