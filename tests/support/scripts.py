@@ -28,6 +28,7 @@ from metastore.locks.rules import Lock, LockObject, LockRequest, LockType, Opera
 
 SCRIPTS = Path(__file__).parents[1] / "scripts"
 DASHES = "----"
+UNKNOWN = 10**12
 
 
 class Driver(Protocol):
@@ -112,7 +113,7 @@ class Story:
             components=tuple(WantedLock(LockType(kind), _object(place), operation, is_transactional=True,
                                         is_dynamic_partition_write="dynamic" in options)
                              for kind, place in (one.split() for one in wanted.split(","))),
-            txn_id=self.txns.get(given.get("txn", ""), 4711 if "txn" in given else 0), user="u", host="h",
+            txn_id=self.txns.get(given.get("txn", ""), UNKNOWN if "txn" in given else 0), user="u", host="h",
             zero_wait_read="zero_wait" in options, exclusive_ctas="ctas" in options)
         return self._said(name, lambda: self._asked(name, request))
 
@@ -192,7 +193,7 @@ class Story:
                 *(f"{name}: gone" for name, lock_id in self.requests.items() if lock_id in locks)] or ["nothing to do"]
 
     def _id(self, name: str) -> int:
-        return self.txns[name] if name in self.txns else self.requests.get(name, 4711)
+        return self.txns[name] if name in self.txns else self.requests.get(name, UNKNOWN)
 
     def _state(self, name: str, state: str) -> str:
         if state != "waiting":
