@@ -1,0 +1,5 @@
+"""The catalog over Thrift, as the integration tests have it."""
+
+from tests.integration.catalog.conftest import catalog_settings, hive
+
+__all__ = ["catalog_settings", "hive"]
