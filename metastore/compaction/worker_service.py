@@ -125,6 +125,11 @@ class WorkerService:
             queue.update_waiting_again(pg, claimed, reason, pg.now + delay)
             return self._abort(pg, started, reason)
 
+    def forget(self, started: Started) -> None:
+        """The aborted transaction left no files: untie it from the table, so that its record may go."""
+        with self.db.begin(durable=False) as pg:
+            components.delete_compaction_component(pg, started.txn_id)
+
     def note_waiting(self, reason: str, pool: str | None) -> int:
         """Say in SHOW COMPACTIONS why the requests of a pool are not worked on; how many did not say so yet."""
         with self.db.begin(durable=False) as pg:

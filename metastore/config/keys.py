@@ -137,7 +137,8 @@ class CompactionSettings:
     failed_retry_time: timedelta = key(
         _D, "hive.compactor.initiator.failed.retry.time", "7d", "When it tries again after that; 0: never.")
     compact_insert_only: bool = key(
-        values.FLAG, "hive.compactor.compact.insert.only", "true", "Compact insert-only tables too.")
+        values.FLAG, "hive.compactor.compact.insert.only", "false",
+        "Queue insert-only tables too; only Hive's Workers compact them. Hive: true.")
     max_num_delta: int = key(
         _POSITIVE, "hive.compactor.max.num.delta", "500", "Most deltas that one compaction reads at a time.")
     worker_timeout: timedelta = key(

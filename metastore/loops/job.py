@@ -18,6 +18,7 @@ from time import perf_counter
 from typing import NamedTuple, Protocol
 
 from metastore.compaction.job import CompactionJobResult, CompactionJobSpec
+from metastore.compaction.rules.requests import CompactionType
 from metastore.config import CompactionSettings
 
 JOB_MODULE = "metastore.spark.compact_job"
@@ -37,8 +38,15 @@ class JobOutcome(NamedTuple):
 class JobRunner(Protocol):
     """Runs a compaction job to its end."""
 
+    @property
+    def ends_with_us(self) -> bool:
+        """Whether a job that we killed is dead for certain, so that it can write nothing any more."""
+
     def unavailable(self) -> str | None:
         """Why no job can be run here, or None."""
+
+    def unsupported(self, kind: CompactionType, *, insert_only: bool) -> str | None:
+        """Why such a job cannot be run anywhere, or None."""
 
     def run(self, spec: CompactionJobSpec, pulse: Callable[[], None]) -> JobOutcome:
         """Run the job. ``pulse`` is called every second or so; when it raises, the job is killed."""
@@ -50,6 +58,19 @@ class SubprocessRunner:
 
     settings: CompactionSettings
     metastore_uri: str = ""
+
+    @property
+    def ends_with_us(self) -> bool:
+        """A local job is our child; on a cluster, executors may outlive spark-submit."""
+        return self.settings.submit == "local"
+
+    def unsupported(self, kind: CompactionType, *, insert_only: bool) -> str | None:
+        """The job rewrites full-ACID tables, minor and major."""
+        if insert_only:
+            return "This service does not compact insert-only tables; use a Worker of Hive"
+        if kind not in (CompactionType.MINOR, CompactionType.MAJOR):
+            return f"This service does not do {kind.value} compactions; use a Worker of Hive"
+        return None
 
     def unavailable(self) -> str | None:
         """No PySpark, no Java, no spark-submit."""

@@ -107,6 +107,7 @@ class _Work:
         self._claim = claim_of(claimed)
         self._started: Started | None = None
         self._location = ""
+        self._submitted = False
         self._started_at = perf_counter()
         self._beat_at = perf_counter()
 
@@ -163,6 +164,9 @@ class _Work:
             raise ValueError(f"Table {entity.table} is not transactional: there is nothing to compact")
         if table.is_insert_only and not self._worker.compactions.settings.compact_insert_only:
             raise ValueError("Compaction of insert-only tables is switched off (hive.compactor.compact.insert.only)")
+        unsupported = self._worker.runner.unsupported(self._claimed.type, insert_only=table.is_insert_only)
+        if unsupported is not None:
+            raise _RefusedError(unsupported)
         if self._claimed.number_of_buckets and not rebalance:
             self._log.warning("compaction.buckets_ignored", number_of_buckets=self._claimed.number_of_buckets)
         return table
@@ -189,6 +193,7 @@ class _Work:
     def _run(self, table: Described, started: Started) -> None:
         claimed = self._claimed
         catalog, db, name = claimed.entity.table
+        self._submitted = True
         outcome = self._worker.runner.run(CompactionJobSpec(
             compaction_id=claimed.id, attempt=claimed.attempt, kind=claimed.type.value, catalog=catalog, database=db,
             table=name, partition=claimed.entity.partition, location=self._location,
@@ -229,11 +234,16 @@ class _Work:
         return self._started
 
     def _undone(self, outcome: WorkOutcome, reason: str) -> tuple[WorkOutcome, str]:
-        """End the request and its transaction; then, if the transaction is aborted for certain, remove its files."""
+        """End the request and its transaction; then, if the transaction is aborted for certain, remove its files.
+
+        Once they are gone and nothing can write them any more, nobody needs to know that the transaction was aborted.
+        """
         try:
-            if self._ended(outcome, reason) and self._location:
+            if self._ended(outcome, reason):
                 for name in self._results():
                     self._worker.files.delete(f"{self._location}/{name}")
+                if not self._results() and (self._worker.runner.ends_with_us or not self._submitted):
+                    self._worker.compactions.forget(self._started_txn())
         except MetastoreError as error:  # the lease runs out, and the claim is taken back with its transaction
             self._log.warning("compaction.end_not_recorded", error=str(error))
         except OSError as error:  # no reader sees them; the Cleaner removes them with other aborted directories
@@ -250,6 +260,8 @@ class _Work:
         return compactions.fail(self._claim, reason, started)
 
     def _results(self) -> list[str]:
+        if not self._location:
+            return []
         listing = self._worker.files.listing(self._location)
         return results_of(top_directories(listing), self._started_txn().txn_id)
 

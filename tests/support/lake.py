@@ -145,8 +145,13 @@ class FakeRunner:
         self.files, self.during, self.missing, self.fails = files, during, missing, fails
         self.specs = []
 
+    ends_with_us = True
+
     def unavailable(self):
         return self.missing
+
+    def unsupported(self, kind, *, insert_only):
+        return None
 
     def run(self, spec, pulse):
         self.specs.append(spec)

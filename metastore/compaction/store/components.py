@@ -115,6 +115,12 @@ def insert_compaction_component(pg: PgTx, entity: Entity, txn_id: int, write_id:
            (txn_id, *entity.table, entity.partition, write_id))
 
 
+def delete_compaction_component(pg: PgTx, txn_id: int) -> None:
+    """Untie an aborted compaction's transaction from what it would have compacted."""
+    pg.sql("DELETE FROM txn_components USING txns WHERE txn_id = %s AND operation = 'c' AND txns.id = txn_id"
+           " AND txns.state = 'aborted'", (txn_id,))
+
+
 def delete_completed(pg: PgTx, entity: Entity, up_to: int | None, *, exactly: bool = False) -> int:
     """Forget what committed transactions wrote up to a write id (None: everything).
 

@@ -152,6 +152,7 @@ def test_a_failed_job_leaves_nothing_behind(lake):
     assert lake.state(request.id) == "failed"
     assert len(lake.directories()) == 3
     assert lake.t.state(lake.one(request.id).txn_id) == "aborted"
+    assert lake.t.count("txn_components") == 0
     assert lake.cleaner().tick() == []
 
 

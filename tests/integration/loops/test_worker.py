@@ -82,6 +82,7 @@ def test_too_little_is_refused(lake, kind, deltas):
     assert report.outcome is WorkOutcome.REFUSED
     assert request.state == "refused"
     assert request.error_message.startswith("None of the compaction thresholds met")
+    assert lake.t.count("txn_components") == 0
     assert lake.t.state(request.txn_id) in ("aborted", None)
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from metastore.compaction.job import CompactionJobResult, CompactionJobSpec
+from metastore.compaction.rules.requests import CompactionType
 from metastore.config import CompactionSettings
 from metastore.loops import job
 from metastore.loops.job import SubprocessRunner
@@ -109,6 +110,19 @@ def test_what_is_missing_is_named(monkeypatch, tmp_path):
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     monkeypatch.setattr(job, "find_spec", lambda name: object())
     assert SubprocessRunner(CompactionSettings()).unavailable() is None
+
+
+@pytest.mark.parametrize(("kind", "insert_only", "why"), [
+    ("minor", False, None), ("major", False, None), ("rebalance", False, "rebalance"), ("major", True, "insert-only")])
+def test_what_the_job_cannot_do_is_said_before_it_starts(kind, insert_only, why):
+    found = SubprocessRunner(CompactionSettings()).unsupported(CompactionType(kind), insert_only=insert_only)
+
+    assert (found is None) if why is None else why in found
+
+
+@pytest.mark.parametrize(("submit", "certain"), [("local", True), ("spark-submit", False)])
+def test_only_a_child_is_dead_for_certain(submit, certain):
+    assert SubprocessRunner(replace(CompactionSettings(), submit=submit)).ends_with_us is certain
 
 
 def test_spark_submit_gets_master_settings_and_the_spec_itself(monkeypatch, tmp_path):
