@@ -1,0 +1,31 @@
+import pytest
+
+from metastore.catalog.rules import locations
+from metastore.errors import MetaError
+
+
+@pytest.mark.parametrize(("location", "root", "stored"), [
+    ("/a/b", "file:/wh", "file:/a/b"), ("/a//b/", "file:/wh", "file:/a/b"), ("file:///a", "s3a://x/wh", "file:/a"),
+    ("file:/a/", "file:/wh", "file:/a"), ("/a", "hdfs://nn:8020/wh", "hdfs://nn:8020/a"), ("/", "file:/wh", "file:/"),
+    ("s3a://bucket//k/", "file:/wh", "s3a://bucket/k"), ("s3a://bucket", "file:/wh", "s3a://bucket/"),
+    ("/p=a%2Fb c", "/wh", "file:/p=a%2Fb c"), ("/a:b", "file:/wh", "file:/a:b"), ("/x", "file:///wh", "file:/x")])
+def test_qualified(location, root, stored):
+    assert locations.qualified(location, root) == stored
+    assert locations.qualified(stored, root) == stored
+
+
+@pytest.mark.parametrize("location", ["relative", "", "file:relative", "s3a:"])
+def test_refused(location):
+    with pytest.raises(MetaError, match="not a location"):
+        locations.qualified(location, "file:/wh")
+
+
+@pytest.mark.parametrize(("location", "directory", "below"), [
+    ("file:/a/b", "file:/a", True), ("file:/a", "file:/a", True), ("file:/ab", "file:/a", False),
+    ("file:/a", "file:/a/b", False), ("file:/x", "file:/", True)])
+def test_below(location, directory, below):
+    assert locations.is_below(location, directory) is below
+
+
+def test_child():
+    assert [locations.child(root, "t") for root in ("file:/a", "file:/")] == ["file:/a/t", "file:/t"]
