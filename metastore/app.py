@@ -19,6 +19,7 @@ from metastore.catalog.service.databases import DatabaseService
 from metastore.catalog.service.directories import Directories
 from metastore.catalog.service.functions import FunctionService
 from metastore.catalog.service.moves import DirectoryMoves
+from metastore.catalog.service.partition_exchange import PartitionExchange
 from metastore.catalog.service.partition_reads import PartitionReads
 from metastore.catalog.service.partitions import PartitionService
 from metastore.catalog.service.statistics import StatisticsService
@@ -48,6 +49,7 @@ from metastore.thrift_server.handlers.fb303 import Fb303Handlers
 from metastore.thrift_server.handlers.functions import FunctionHandlers
 from metastore.thrift_server.handlers.indexes import IndexHandlers
 from metastore.thrift_server.handlers.locks import LockHandlers
+from metastore.thrift_server.handlers.partition_exchange import PartitionExchangeHandlers
 from metastore.thrift_server.handlers.partition_reads import PartitionReadHandlers
 from metastore.thrift_server.handlers.partitions import PartitionHandlers
 from metastore.thrift_server.handlers.rebuilds import RebuildHandlers
@@ -59,8 +61,8 @@ from metastore.thrift_server.handlers.txns import TxnHandlers
 from metastore.thrift_server.handlers.write_ids import WriteIdHandlers
 from metastore.thrift_server.server import Server
 from metastore.txns.commit_service import CommitService
-from metastore.txns.rebuild_service import RebuildService
 from metastore.txns.purge_service import PurgeService
+from metastore.txns.rebuild_service import RebuildService
 from metastore.txns.service import TxnService
 from metastore.web.health import Health, Part
 from metastore.web.server import WebServer
@@ -191,6 +193,7 @@ class App:
             TableReadHandlers(TableReads(db)),
             PartitionHandlers(PartitionService(db, settings.catalog, directories, moves)),
             PartitionReadHandlers(PartitionReads(db, settings.catalog)),
+            PartitionExchangeHandlers(PartitionExchange(db, moves)),
             FunctionHandlers(FunctionService(db)),
             IndexHandlers(),
             StatisticsHandlers(StatisticsService(db)),

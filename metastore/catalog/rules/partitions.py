@@ -7,6 +7,7 @@ apart, because most partitions of a table share one descriptor. Source: catalog.
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import takewhile
 
 from metastore.catalog.model import Json, Parameters, Table, TableType
 from metastore.catalog.partition_names import make_name
@@ -206,6 +207,29 @@ def parents_to_tidy(table: Table, location: str) -> list[str]:
             break
         parents.append(location)
     return parents
+
+
+def exchanged_prefix(table: Table, spec: Mapping[str, str]) -> list[str]:
+    """The values of the leading keys that a specification fixes; empty values and unknown keys leave a key open.
+
+    Raises: InvalidRequestError for an empty specification, and for one that fixes a key after an open one.
+    """
+    given = [spec.get(key) or "" for key in table.partition_key_names]
+    prefix = list(takewhile(bool, given))
+    if not spec or not prefix or any(given[len(prefix):]):
+        keys = ", ".join(table.partition_key_names)
+        raise InvalidRequestError(f"Partitions to exchange are given by their leading keys ({keys}), not by {spec}")
+    return prefix
+
+
+def require_exchangeable(source: Table, target: Table) -> None:
+    """Raise InvalidRequestError if the columns or keys of two tables differ in name or type."""
+    for what, ours, theirs in (
+        ("columns", source.sd["cols"], target.sd["cols"]),
+        ("partition keys", source.partition_keys, target.partition_keys),
+    ):
+        if [(field["name"], field["type"]) for field in ours] != [(field["name"], field["type"]) for field in theirs]:
+            raise InvalidRequestError(f"The tables have different {what}: {source.name} and {target.name}")
 
 
 def require_within(limit: int, asked: int, found: int, table: Table) -> None:

@@ -11,6 +11,7 @@ from metastore.catalog.model import Catalog, Database, Table, TableType
 from metastore.catalog.rules.descriptors import normalised
 from metastore.catalog.service.directories import Directories
 from metastore.catalog.service.moves import DirectoryMoves
+from metastore.catalog.service.partition_exchange import PartitionExchange
 from metastore.catalog.service.partition_reads import PartitionReads
 from metastore.catalog.service.partitions import PartitionService
 from metastore.catalog.store import databases as database_store
@@ -21,6 +22,7 @@ from metastore.files import Files
 from metastore.ids import DatabaseName, TableName
 from metastore.thrift_gen.hive_metastore import ttypes
 from metastore.thrift_server.call import Call
+from metastore.thrift_server.handlers.partition_exchange import PartitionExchangeHandlers
 from metastore.thrift_server.handlers.partition_reads import PartitionReadHandlers
 from metastore.thrift_server.handlers.partitions import PartitionHandlers
 
@@ -40,7 +42,8 @@ class Rpc:
         reads = PartitionReads(self.db, self.settings)
         self.moves = DirectoryMoves(self.db, files)
         changes = PartitionService(self.db, self.settings, Directories(files), self.moves)
-        self.handlers = (PartitionReadHandlers(reads), PartitionHandlers(changes))
+        exchange = PartitionExchange(self.db, self.moves)
+        self.handlers = (PartitionReadHandlers(reads), PartitionHandlers(changes), PartitionExchangeHandlers(exchange))
 
     def __getattr__(self, method: str) -> Callable[..., Any]:
         handler = next((found for handlers in self.handlers if (found := getattr(handlers, method, None))), None)

@@ -1,0 +1,96 @@
+"""Moving partitions from one table to another of the same shape, with their directory.
+
+One directory moves, that of the fixed leading keys; it is announced first (``service.moves``), so that a crash on the
+way is undone.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from metastore.catalog.model import Table
+from metastore.catalog.partition_names import make_name
+from metastore.catalog.rules import locations, transactional
+from metastore.catalog.rules import partitions as rules
+from metastore.catalog.rules.partitions import Partition
+from metastore.catalog.service.moves import DirectoryMoves
+from metastore.catalog.store import partitions as store
+from metastore.catalog.store import tables as table_store
+from metastore.db.engine import Database, PgTx
+from metastore.errors import InvalidRequestError
+from metastore.ids import TableName
+
+
+class Exchange(NamedTuple):
+    """What moves from where to where."""
+
+    source: Table
+    target: Table
+    partitions: list[Partition]
+    directory: str
+    new_directory: str
+
+
+@dataclass(frozen=True)
+class PartitionExchange:
+    """The calls that exchange partitions."""
+
+    db: Database
+    moves: DirectoryMoves
+
+    def exchange_partitions(self, spec: Mapping[str, str], source: TableName, target: TableName) -> list[Partition]:
+        """Move the partitions whose leading keys have these values; as they are in the target.
+
+        Serialises on: the partitions' rows, and the announced move.  Raises: InvalidRequestError, and nothing moved.
+        """
+        with self.db.begin() as pg:
+            planned = _plan(pg, spec, source, target)
+            if not self.moves.files.exists(planned.directory):
+                raise InvalidRequestError(f"{planned.directory} does not exist: there is nothing to exchange")
+            move = self.moves.announce(pg, planned.source.id, planned.directory, planned.new_directory)
+        with self.moves.moving(move) as pg:
+            found = _plan(pg, spec, source, target)
+            if (found.directory, found.new_directory) != (planned.directory, planned.new_directory):
+                raise InvalidRequestError(f"{source} or {target} was moved meanwhile, nothing was changed, try again")
+            names = [
+                partition.name
+                for partition in store.lock_partitions(pg, found.source, [p.name for p in found.partitions])
+            ]
+            moved = [
+                replace(partition, location=locations.child(found.target.location or "", partition.name))
+                for partition in found.partitions
+                if partition.name in names
+            ]
+            if len(store.insert_partitions(pg, found.target, moved)) != len(moved):
+                raise InvalidRequestError(f"A partition of {source} exists in {target} already")
+            store.delete_partitions(pg, found.source, names)
+        return moved
+
+
+def _plan(pg: PgTx, spec: Mapping[str, str], source_name: TableName, target_name: TableName) -> Exchange:
+    source, target = (table_store.lock_table(pg, name, share=True) for name in (source_name, target_name))
+    if source is None or target is None:
+        raise InvalidRequestError(f"{source_name if source is None else target_name} table not found")
+    if source_name.catalog != target_name.catalog:
+        raise InvalidRequestError("Partitions cannot be exchanged between catalogs")
+    if source.location is None or target.location is None:
+        raise InvalidRequestError("Partitions of views cannot be exchanged")
+    if any(transactional.is_transactional(table.parameters) for table in (source, target)):
+        raise InvalidRequestError("Partitions of transactional tables cannot be exchanged: write ids belong to a table")
+    prefix = rules.exchanged_prefix(source, spec)
+    rules.require_exchangeable(source, target)
+    leading = make_name(source.partition_key_names[: len(prefix)], prefix)
+    partitions = store.select_partitions(
+        pg.sql, source, "(p.name = %s OR p.name >= %s AND p.name < %s)", (leading, f"{leading}/", f"{leading}0")
+    )
+    if not partitions:
+        raise InvalidRequestError(f"No partition of {source_name} is {leading}")
+    elsewhere = [p.name for p in partitions if p.location != locations.child(source.location, p.name)]
+    if elsewhere:
+        raise InvalidRequestError(f"{', '.join(elsewhere)} of {source_name} is not below the table's directory")
+    taken = store.select_names(pg.sql, target, "p.name = ANY(%s)", ([p.name for p in partitions],))
+    if taken:
+        raise InvalidRequestError(f"{', '.join(taken)} exists in {target_name} already")
+    return Exchange(
+        source, target, partitions, locations.child(source.location, leading), locations.child(target.location, leading)
+    )
