@@ -15,7 +15,7 @@ from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 
 from metastore.acid.bucket import MAX_WRITER_ID, decode
 from metastore.acid.names import VERSION_FILE, VERSION_TEXT, BaseName, DeltaName, bucket_file
-from metastore.errors import MetaError
+from metastore.errors import InvalidOperationError, MetaError
 from metastore.spark.hadoop import Hadoop, OrcSummary
 from metastore.spark.orc_footer import acid_entries
 
@@ -99,8 +99,11 @@ def write_acid(
     fresh INSERT has them; otherwise events are shuffled and sorted here.
 
     Returns what was published, ordered by location. Raises: FileExistsError when a target directory exists (nothing is
-    published then), RoutingError when a (partition, writer) pair came out as more than one file.
+    published then), RoutingError when a (partition, writer) pair came out as more than one file, InvalidOperationError
+    for a column that Spark would store as another type.
     """
+    if '"timestamp_ntz"' in events.schema.json():
+        raise InvalidOperationError("Spark would store a timestamp_ntz column as a bigint: cast it to timestamp")
     hadoop = Hadoop(events.sparkSession)
     if hadoop.exists(staging):
         raise FileExistsError(f"{staging} exists already: another attempt of the same statement may be running")

@@ -11,7 +11,7 @@ MINOR: insert and delete events side by side → ``delta_<m>_<H>_v<T>`` and ``de
 import argparse
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from pathlib import Path
@@ -239,11 +239,17 @@ def _job_session(spec: CompactionJobSpec) -> SparkSession:
     if spec.spark_conf.get("spark.master", "").startswith("local"):
         builder = builder.config("spark.ui.enabled", "false").config("spark.driver.host", "localhost")
         builder = builder.config("spark.sql.shuffle.partitions", str(2 * (os.cpu_count() or 1)))
-    for name, value in spec.spark_conf.items():
+    for name, value in (spec.spark_conf | _without_daylight_saving(spec.spark_conf)).items():
         builder = builder.config(name, value)
     spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("WARN")
     return spark
+
+
+def _without_daylight_saving(conf: Mapping[str, str]) -> dict[str, str]:
+    """Run the JVMs in UTC: in another zone a timestamp that falls into its hour of daylight saving would be moved."""
+    names = ("spark.driver.extraJavaOptions", "spark.executor.extraJavaOptions")
+    return {name: f"{conf.get(name, '')} -Duser.timezone=UTC".strip() for name in names}
 
 
 def table_columns(spec: CompactionJobSpec) -> tuple[HiveColumn, ...]:
@@ -262,6 +268,7 @@ def table_columns(spec: CompactionJobSpec) -> tuple[HiveColumn, ...]:
 def _own_session(spark: SparkSession) -> SparkSession:
     session = spark.newSession()
     session.conf.set("spark.sql.orc.impl", "native")
+    session.conf.set("spark.sql.timestampType", "TIMESTAMP_LTZ")
     session.conf.set("spark.sql.files.maxRecordsPerFile", "0")
     return session
 

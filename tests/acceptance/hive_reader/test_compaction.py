@@ -238,3 +238,26 @@ def test_what_cannot_be_compacted_is_said(table: AcidTable) -> None:
     (table.directory / "delta_0000001_0000002" / "bucket_00000_flush_length").write_bytes(b"\0" * 8)
     with pytest.raises(InvalidOperationError, match="streaming client"):
         _compact(table, "major", f"3:{NO_OPEN}::")
+
+
+def test_values_of_every_type_that_hive_wrote_survive(spark: SparkSession, oracle: HiveOracle, tmp_path: Path) -> None:
+    columns = {
+        "a_boolean": "boolean", "a_tinyint": "tinyint", "a_smallint": "smallint", "an_int": "int", "a_bigint": "bigint",
+        "a_float": "float", "a_double": "double", "a_decimal": "decimal(38,10)", "a_string": "string",
+        "a_varchar": "varchar(5)", "a_char": "char(5)", "a_binary": "binary", "a_date": "date", "a_timestamp": "timestamp",
+        "an_array": "array<int>", "a_map": "map<string,bigint>", "a_struct": "struct<x:int,y:string>"}
+    table = AcidTable(spark, tmp_path / "t", columns)
+    table.directory.mkdir()
+    oracle.write(table.directory, columns, write_id=1, inserts=[
+        [True, -128, -32768, -(2**31), -(2**63), 1.5, 0.1, "-9999999999999999999999999999.0123456789", "größe", "vier", "c",
+         "AP8Q", "2013-03-10", "2013-03-10 02:30:00.123456789", [1, None], [["k", 1]], [1, "y"]],
+        [None] * len(columns),
+        [False, 0, 0, 0, 0, 0.0, 0.0, "0", "", "", "", "", "1582-10-04", "1400-02-28 23:59:59", [], [], [None, None]],
+        [False, 0, 0, 0, 0, 0.0, 0.0, "1.5", "x", "x", "x", "eA==", "1969-12-31", "1969-12-31 23:59:59.5", [], [], [2, ""]]])
+    oracle.write(table.directory, columns, write_id=2, inserts=[[None] * len(columns)])
+    before = oracle.rows(table.directory, ValidWriteIdList("db.t", 2), columns)
+
+    major = _compact(table, "major", f"2:{NO_OPEN}::")
+
+    after = oracle.rows(_only(table, *major.directories), ValidWriteIdList("db.t", 2), columns)
+    assert sorted(after, key=lambda row: row.row_id) == sorted(before, key=lambda row: row.row_id)

@@ -10,6 +10,7 @@ from pyspark.sql import functions as F
 from metastore.acid.bucket import encode
 from metastore.acid.names import BaseName, DeltaName
 from metastore.acid.snapshots import ValidWriteIdList
+from metastore.errors import InvalidOperationError
 from metastore.spark.acid_writer import (
     PARTITION_COLUMN,
     WRITER_COLUMN,
@@ -167,6 +168,8 @@ def test_wrong_routing_is_refused(spark: SparkSession, directory: Path) -> None:
         write(_events(spark, 10, tasks=2).coalesce(1).withColumn("bucket", F.expr(f"{B0} + shiftleft(cast(row.n % 2 as int), 16)")))
     with pytest.raises(RoutingError, match="for which no location was given"):
         write(_events(spark, 10).withColumn(PARTITION_COLUMN, F.lit("x")), {"y": str(directory)})
+    with pytest.raises(InvalidOperationError, match="timestamp_ntz"):
+        write(_events(spark, 10).withColumn("row", F.expr("struct(timestamp_ntz'2020-01-01 00:00:00' as t)")))
     assert list(directory.iterdir()) == []
 
 
