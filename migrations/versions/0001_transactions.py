@@ -38,7 +38,7 @@ CREATE TABLE txns (
     commit_id BIGINT,
     emptied BOOLEAN DEFAULT false NOT NULL,
     CONSTRAINT txns_pkey PRIMARY KEY (id)
-) WITH (fillfactor = 70);
+) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 5000);
 CREATE INDEX txns_id_idx ON txns (id) WHERE state <> 'committed' AND NOT emptied;
 CREATE TABLE txn_components (
     txn_id BIGINT NOT NULL,

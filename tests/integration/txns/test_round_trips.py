@@ -1,0 +1,68 @@
+"""The budget of design.md §3.4: at most two statements besides BEGIN and COMMIT, however many callers share them."""
+
+import pytest
+
+from metastore.db.engine import Database, PgTx
+from metastore.txns.commit_service import CommitRequest
+from metastore.txns.rules import Operation
+from metastore.txns.service import AbortRequest, Heartbeat, OpenRequest
+from metastore.write_ids.rules import Allocation
+from tests.support.transactions import named
+
+
+@pytest.fixture
+def trips(monkeypatch):
+    sent = []
+    once, sql = Database.once, PgTx.sql
+    monkeypatch.setattr(Database, "once", lambda self, query, *args, **more: (
+        sent.append((query, more.get("durable", True))), once(self, query, *args, **more))[1])
+    monkeypatch.setattr(PgTx, "sql", lambda self, query, *args: (sent.append((query, True)), sql(self, query, *args))[1])
+    return sent
+
+
+@pytest.fixture
+def warm(t):
+    """A store that has reserved its ids and counted its transactions a moment ago."""
+    t.open()
+    t.open()
+    return t
+
+
+@pytest.mark.parametrize("size", [1, 50])
+def test_calls_that_lose_nothing_are_one_trip_that_does_not_wait_for_the_disk(warm, trips, size):
+    requests = [OpenRequest(1, "a", "h")] * size
+    ids = [one[0] for one in warm.txns.open_txns(requests)]
+    warm.txns.heartbeat([Heartbeat(one) for one in ids])
+    warm.txns.heartbeat_txn_range([(one, one) for one in ids])
+    warm.commits.commit_txn([CommitRequest(one) for one in ids])
+    warm.txns.abort_txn([AbortRequest(one) for one in (1, 2)])
+
+    assert [durable for _, durable in trips if "count(*) FROM txns" not in _] == [False] * 5
+
+
+@pytest.mark.parametrize("size", [1, 50])
+def test_calls_of_writers_are_two_statements(warm, trips, size):
+    ids = [warm.open() for _ in range(size)]
+    trips.clear()
+
+    warm.write_ids.allocate_table_write_ids([Allocation(named("db.t"), (one,)) for one in ids])
+    assert len(trips) == 2
+    for txn_id in ids:
+        warm.partitions(txn_id, "db.t", f"p={txn_id}", operation=Operation.UPDATE)
+    trips.clear()
+    warm.commits.commit_txn([CommitRequest(one) for one in ids])
+
+    assert [durable for _, durable in trips] == [False, True, True]
+    assert warm.rows("SELECT count(*) FROM txns WHERE commit_id IS NOT NULL") == [(size,)]
+
+
+def test_reads_are_one_statement(warm, trips):
+    warm.txns.get_open_txns()
+    warm.txns.get_open_txns_info()
+    assert len(trips) == 2
+    trips.clear()
+    warm.reads("db.t", "5:5::")
+    assert len(trips) == 1
+    trips.clear()
+    warm.reads("db.t")
+    assert len(trips) == 2
