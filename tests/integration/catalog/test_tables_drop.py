@@ -204,6 +204,29 @@ def test_a_failing_rename_leaves_everything(d, database, monkeypatch):
     assert moves(database) == []
 
 
+def test_a_failure_after_the_directory_moved_brings_it_back(d, database, monkeypatch):
+    directory = with_data(d)
+    calls = []
+
+    def failing_once(pg, move):
+        calls.append(move)
+        if len(calls) == 1:
+            assert (directory.parent / "new" / "data").exists()
+            raise RuntimeError("PostgreSQL is gone")
+        delete_move(pg, move)
+
+    delete_move = move_store.delete_move
+    monkeypatch.setattr(move_store, "delete_move", failing_once)
+    table = d.get_table("d", "t")
+    table.tableName = "new"
+    with pytest.raises((TApplicationException, T.MetaException, T.InvalidOperationException)):
+        d.alter_table("d", "t", table)
+    assert d.get_all_tables("d") == ["t"]
+    assert (directory / "data").read_text() == "x"
+    assert not (directory.parent / "new").exists()
+    assert moves(database) == []
+
+
 def test_no_table_is_created_where_one_is_moving_to(d, database):
     with_data(d)
     announced(d, database)

@@ -3,7 +3,7 @@ import pytest
 from metastore.catalog.rules.column_types import incompatible_columns, is_known, leading_word
 
 # A row becomes a column. From Hive's ColumnType: widening of numbers, anything to text, text to double.
-TYPES = "tinyint int decimal double string char date timestamp boolean binary void array".split()
+TYPES = ["tinyint", "int", "decimal", "double", "string", "char", "date", "timestamp", "boolean", "binary", "void", "array"]
 ALLOWED = {
     "tinyint": "int decimal double string char", "int": "decimal double string char", "decimal": "double string char",
     "double": "string char", "string": "char double", "char": "string double", "date": "string char",
