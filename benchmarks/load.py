@@ -118,7 +118,9 @@ def _complete(reply: bytes) -> bool:
     return True
 
 
-def drive(address: Address, scenario: Scenario, connections: int, seconds: float, warmup: float, first: int = 0) -> Measured:
+def drive(
+    address: Address, scenario: Scenario, connections: int, seconds: float, warmup: float, first: int = 0
+) -> Measured:
     """Run a scenario on every connection in this process."""
     poll = select.epoll()
     clients: dict[int, tuple[socket.socket, Generator[bytes, bytes, None], Tally]] = {}

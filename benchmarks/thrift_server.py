@@ -141,8 +141,9 @@ def main() -> None:
     parser.add_argument("--connections", type=int, nargs="+", default=[1, 8, 32])
     options = parser.parse_args()
     context = multiprocessing.get_context("spawn")
-    print(f"{os.cpu_count()} cores, Python {sys.version.split()[0]}, median of {options.runs} runs of {options.seconds} s")
-    print(f"{'call':36}{'clients':>8}{'calls/s':>9}{'p50 ms':>8}{'p99 ms':>8}{'cpu us':>8}{'peer/s':>10}{'peer cpu':>9}")
+    runs = f"median of {options.runs} runs of {options.seconds} s"
+    print(f"{os.cpu_count()} cores, Python {sys.version.split()[0]}, {runs}; cpu: of the server, per call")
+    print(f"{'call':36}{'clients':>8}{'per s':>8}{'p50 ms':>8}{'p99 ms':>8}{'cpu us':>8}{'peer/s':>8}{'peer cpu':>9}")
     servers = []
     for serve in (serve_ours, serve_peer):
         here, there = context.Pipe()
@@ -158,7 +159,8 @@ def main() -> None:
             rate, peer = (statistics.median(run.calls_per_second for run, _ in runs) for runs in (ours, peers))
             cost, peer_cost = (statistics.median(cost for _, cost in runs) for runs in (ours, peers))
             p50, p99 = (statistics.median(run.latency_ms(p) for run, _ in ours) for p in (50, 99))
-            print(f"{title:36}{clients:8}{rate:9.0f}{p50:8.3f}{p99:8.3f}{cost:8.0f}{peer:10.0f}{peer_cost:9.0f}", flush=True)
+            line = f"{title:36}{clients:8}{rate:8.0f}{p50:8.3f}{p99:8.3f}{cost:8.0f}{peer:8.0f}{peer_cost:9.0f}"
+            print(line, flush=True)
     for process, _, _ in servers:
         process.terminate()
 

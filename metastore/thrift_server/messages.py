@@ -5,7 +5,6 @@ is decoded beyond the size limit, and a message that its method's decoder refuse
 """
 
 import gc
-from contextlib import suppress
 from typing import Any, NamedTuple
 
 from metastore.config import ServerSettings
@@ -64,8 +63,11 @@ class Messages:
                 return None
             if len(received) <= PIECE:
                 data = bytes(received)
-                with suppress(Exception):  # incomplete or wrong: the scanner tells which
+                try:
                     arguments, end = self._protocol.decode(CODECS.get(header.method), data, header.end)
+                except Exception:  # noqa: BLE001, S110 - incomplete or wrong: the scanner tells which
+                    pass
+                else:
                     connection.received = data[end:]
                     return Message(header, arguments)
             connection.header = header

@@ -37,7 +37,13 @@ class Middleware:
     def run(self, call: Call) -> None:
         """Run one call whose handler takes one call."""
         handler = self._handlers[call.method].run
-        self._finish(call, _outcome(lambda: handler(call, *call.args), call))
+        try:
+            result = handler(call, *call.args)
+        except ConflictRetryError:
+            result = _outcome(lambda: handler(call, *call.args), call, attempts=ATTEMPTS - 1)
+        except Exception as error:  # noqa: BLE001 - the client must get an answer whatever happened
+            result = error
+        self._finish(call, result)
 
     def run_batch(self, calls: list[Call]) -> None:
         """Run calls of one lane: those of the same method together, methods in order of their first call."""
@@ -117,16 +123,16 @@ def _reason(error: Exception) -> str:
     return (getattr(error, "message", None) or str(error))[:LONGEST_LOGGED]
 
 
-def _outcome(run: Callable[[], Any], *calls: Call) -> Any:
+def _outcome(run: Callable[[], Any], *calls: Call, attempts: int = ATTEMPTS) -> Any:
     """The result or the exception of a handler, which is run again when PostgreSQL asks for that."""
-    for attempt in range(1, ATTEMPTS + 1):
+    for left in reversed(range(attempts)):
         try:
             return run()
         except ConflictRetryError as error:
-            if attempt == ATTEMPTS:
+            if not left:
                 return error
             for call in calls:
-                call.log(attempts=attempt + 1)
+                call.log(attempts=ATTEMPTS - left + 1)
         except Exception as error:  # noqa: BLE001 - the client must get an answer whatever happened
             return error
     raise AssertionError

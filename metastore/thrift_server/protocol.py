@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Protocol
 from thrift.protocol import fastbinary
 from thrift.Thrift import TApplicationException, TMessageType
 
-from metastore.thrift_server.codec import APPLICATION_EXCEPTION, Answer, MethodCodec
+from metastore.thrift_server.codec import APPLICATION_EXCEPTION, CODECS, Answer, MethodCodec
 from metastore.thrift_server.scanner import BinaryScanner, CompactScanner, MalformedError, Scanner
 from metastore.thrift_server.source import SKIP, Nothing, Source
 
@@ -105,6 +105,7 @@ class BinaryProtocol(_Accelerated):
     def __init__(self) -> None:
         super().__init__(fastbinary.decode_binary, fastbinary.encode_binary)
         self._heads: dict[tuple[str, int], bytes] = {}
+        self._names = {name.encode(): name for name in CODECS}
 
     def header(self, data: bytes | bytearray, at: int) -> Header | None:
         """See `WireProtocol`."""
@@ -126,7 +127,8 @@ class BinaryProtocol(_Accelerated):
             return None
         if type_at >= 0:
             message_type = data[type_at]
-        return Header(_name(data[name_at : name_at + length]), message_type, bytes(data[end - 4 : end]), end)
+        raw = bytes(data[name_at : name_at + length])
+        return Header(self._names.get(raw) or _name(raw), message_type, bytes(data[end - 4 : end]), end)
 
     def scanner(self, at: int, limit: int) -> Scanner:
         """See `WireProtocol`."""

@@ -14,8 +14,8 @@ class Source:
     __slots__ = ("container_length_limit", "cstringio_buf", "string_length_limit")
 
     def __init__(self, data: bytes, at: int) -> None:
-        self.cstringio_buf = BytesIO(data)
-        self.cstringio_buf.seek(at)
+        self.cstringio_buf = buffer = BytesIO(data)
+        buffer.seek(at)
         self.string_length_limit = self.container_length_limit = len(data)
 
     @property

@@ -4,6 +4,7 @@ import base64
 import json
 import socket
 import struct
+import threading
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -84,6 +85,14 @@ def serving(*concepts, **settings):
         server.drain(0.5)
 
 
+def until(condition):
+    """Wait until another thread has made something true."""
+    pause = threading.Event()
+    while not (found := condition()):
+        pause.wait(0.001)
+    return found
+
+
 class Peer:
     """A socket to the server."""
 
@@ -124,7 +133,7 @@ class Peer:
         buffer = TMemoryBuffer(data)
         protocol = self.protocol(buffer)
         try:
-            name, kind, seqid = protocol.readMessageBegin()
+            _, kind, seqid = protocol.readMessageBegin()
             begin = buffer.cstringio_buf.tell()
             if kind == TMessageType.EXCEPTION:
                 body = TApplicationException()

@@ -83,10 +83,8 @@ def test_mutated_messages(server, data):
 @FUZZ
 @given(body=st.binary(max_size=200), method=st.sampled_from(["create_table", "unlock", "get_table", "no_such_method"]))
 def test_random_arguments_of_a_real_method(server, body, method):
-    if server.compact:
-        data = b"\x82\x21\x01" + bytes((len(method),)) + method.encode() + body
-    else:
-        data = message(method, body)
+    compact = b"\x82\x21\x01" + bytes((len(method),)) + method.encode() + body
+    data = compact if server.compact else message(method, body)
     survives(server, len(data).to_bytes(4) + data if server.framed else data)
 
 

@@ -15,7 +15,7 @@ from metastore.thrift_server.call import coalesced
 from metastore.thrift_server.codec import CODECS
 from metastore.thrift_server.handlers.fb303 import Fb303Handlers
 from metastore.thrift_server.protocol import BinaryProtocol
-from tests.support.thrift_server import Peer, message, serving, text_field
+from tests.support.thrift_server import Peer, message, serving, text_field, until
 
 GET_STATUS = message("getStatus")
 ALIVE = b"\x08\0\0\0\0\0\2\0"  # success = 2
@@ -201,8 +201,7 @@ def test_calls_of_a_lane_gather_while_a_batch_is_in_work(serve, handlers):
     assert handlers.entered.acquire(timeout=5)
     for peer in peers[1:]:
         peer.send(UNLOCK)
-    while server.in_flight < 20:
-        time.sleep(0.001)
+    until(lambda: server.in_flight == 20)
     alive(server.address)
     handlers.leave.set()
     assert [peer.answer()[2] for peer in peers] == [b"\0"] * 20
@@ -295,13 +294,11 @@ def test_a_client_that_vanishes_during_its_call(serve, handlers):
     with Peer(server.address) as peer:
         peer.send(message("get_all_tables", text_field(1, "db") + b"\0"))
         assert handlers.entered.acquire(timeout=5)
-    while server.connections:
-        time.sleep(0.001)
+    until(lambda: not server.connections)
     assert handlers.connection.closed
     assert server.in_flight == 1
     handlers.leave.set()
-    while server.in_flight:
-        time.sleep(0.001)
+    until(lambda: not server.in_flight)
     alive(server.address)
 
 
@@ -310,9 +307,7 @@ def test_a_client_that_does_not_read_its_answers(serve):
     with Peer(server.address) as slow:
         slow.send(read_table("large") * 3)
         alive(server.address)
-        while not (sending := [c for c in server._connections.values() if c.sending]):
-            time.sleep(0.001)
-        (connection,) = sending
+        (connection,) = until(lambda: [c for c in list(server._connections.values()) if c.sending])
         assert len(connection.sending) <= 9 << 20  # one answer, not three
         assert len(slow.answer()[2]) > 8 << 20
         assert len(slow.answer()[2]) > 8 << 20
@@ -320,27 +315,35 @@ def test_a_client_that_does_not_read_its_answers(serve):
         assert slow.call(GET_STATUS)[2] == ALIVE
 
 
-def test_slow_loris_is_closed_by_the_idle_timeout(serve):
-    server = serve(idle_timeout=timedelta(seconds=1))
-    with Peer(server.address) as peer, structlog.testing.capture_logs() as lines:
-        begin = time.monotonic()
-        try:
-            for byte in read_table("orders") * 100:
-                peer.send(bytes((byte,)))
-                time.sleep(0.05)
-        except OSError:
-            pass
-        assert time.monotonic() - begin < 8
-        assert [line["event"] for line in lines if "idle" in line["event"]] == ["connection closed: idle"]
+def silent_for(server, peer, seconds):
+    """Make the server believe that it has not heard from this client for so long."""
+    port = peer.sock.getsockname()[1]
+    (connection,) = until(lambda: [c for c in list(server._connections.values()) if c.peer.endswith(f":{port}")])
+    connection.active -= seconds
 
 
-def test_busy_connections_are_not_idle(serve, handlers):
-    server = serve(idle_timeout=timedelta(seconds=1))
-    with Peer(server.address) as peer:
-        peer.send(message("get_all_tables", text_field(1, "db") + b"\0"))
-        time.sleep(2.5)
+def test_what_is_silent_for_too_long_is_closed(serve, handlers):
+    """Idle clients, and those that never complete a message; not those that wait for an answer."""
+    server = serve(idle_timeout=timedelta(seconds=60))
+    with (
+        Peer(server.address) as idle,
+        Peer(server.address) as loris,
+        Peer(server.address) as busy,
+        Peer(server.address) as fresh,
+        structlog.testing.capture_logs() as lines,
+    ):
+        busy.send(message("get_all_tables", text_field(1, "db") + b"\0"))
+        assert handlers.entered.acquire(timeout=5)
+        for peer in (idle, loris, busy):
+            silent_for(server, peer, 61)
+        loris.send(read_table("orders")[:20])
+        assert idle.closed()
+        assert loris.closed()
+        assert fresh.call(GET_STATUS)[2] == ALIVE
         handlers.leave.set()
-        assert b"db" in peer.answer()[2]
+        assert b"db" in busy.answer()[2]
+        assert busy.call(GET_STATUS)[2] == ALIVE
+    assert [line["event"] for line in lines if "idle" in line["event"]] == ["connection closed: idle"] * 2
 
 
 def test_connection_limit(serve):
@@ -351,8 +354,7 @@ def test_connection_limit(serve):
         with Peer(server.address) as fourth:
             assert fourth.closed()
         peers.pop().sock.close()
-        while server.connections > 2:
-            time.sleep(0.001)
+        until(lambda: server.connections == 2)
         alive(server.address)
     (line,) = [line for line in lines if line["log_level"] == "warning"]
     assert (line["limit"], line["setting"]) == (3, "metastore.server.max.connections")

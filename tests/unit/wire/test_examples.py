@@ -1,6 +1,7 @@
 """The messages of Hive's own Java classes, decoded by every path a message can take through the server."""
 
 import random
+from itertools import pairwise
 from types import SimpleNamespace
 
 import pytest
@@ -58,7 +59,7 @@ def test_message_in_pieces(example):
     cuts = sorted(random.Random(example["seqid"]).sample(range(1, len(data)), min(7, len(data) - 1)))
     for ends in (range(1, len(data)), cuts):
         bounds = [0, *ends, len(data)]
-        pieces = [bytearray(data[a:b]) for a, b in zip(bounds, bounds[1:], strict=False)]
+        pieces = [bytearray(data[a:b]) for a, b in pairwise(bounds)]
         (message,) = feed(messages, pieces)
         assert_equal(message.arguments, example["args"])
 
