@@ -12,6 +12,6 @@ __all__ = ["acid"]
 
 def acid(spark: "SparkSession", uri: str | None = None) -> "AcidSession":
     """The ACID session of a Spark session; the metastore's address defaults to Spark's ``hive.metastore.uris``."""
-    from metastore.spark.session import AcidSession  # noqa: PLC0415  (PySpark is only needed here)
+    from metastore.spark.session import AcidSession
 
     return AcidSession(spark, uri)

@@ -15,8 +15,8 @@ from metastore.spark.tables import AcidTable
 _TRANSACTIONS = ("id", "state", "user", "hostname", "startedTime", "lastHeartbeatTime", "agentInfo")
 _LOCKS = ("lockid", "dbname", "tablename", "partname", "state", "type", "txnid", "blockedByExtId", "lastheartbeat",
           "acquiredat", "user", "hostname", "agentInfo")
-_COMPACTIONS = ("id", "dbname", "tablename", "partitionname", "type", "state", "workerid", "enqueueTime", "start", "endTime",
-                "errorMessage")
+_COMPACTIONS = ("id", "dbname", "tablename", "partitionname", "type", "state", "workerid", "enqueueTime", "start",
+                "endTime", "errorMessage")
 
 
 def one_row(spark: SparkSession, column: str, value: int) -> DataFrame:
@@ -29,6 +29,7 @@ def show(spark: SparkSession, client: MetastoreClient, what: str) -> DataFrame:
     types = client.types
     names = {("transactions", "state"): types.TxnState, ("locks", "state"): types.LockState,
              ("locks", "type"): types.LockType, ("compactions", "type"): types.CompactionType}
+    columns: tuple[str, ...]
     match what:
         case "transactions":
             rows, columns = client.get_open_txns_info().open_txns, _TRANSACTIONS
@@ -47,11 +48,13 @@ def compact(spark: SparkSession, client: MetastoreClient, table: AcidTable, stat
     if kind is None:
         raise InvalidOperationError(f"COMPACT '{statement.kind}': the kinds are 'minor', 'major' and 'rebalance'.")
     if statement.wait:
-        raise InvalidOperationError("COMPACT ... AND WAIT would block this session: queue it, and follow it with SHOW COMPACTIONS.")
+        raise InvalidOperationError("COMPACT ... AND WAIT would block this session: queue it, and follow it with "
+                                    "SHOW COMPACTIONS.")
     partition = None
     if statement.partition:
         if set(statement.partition) != set(table.partition_names):
-            raise InvalidOperationError(f"PARTITION must name all keys of {table.name}: {', '.join(table.partition_names)}.")
+            raise InvalidOperationError(f"PARTITION must name all keys of {table.name}: "
+                                        f"{', '.join(table.partition_names)}.")
         partition = make_name(table.partition_names, [statement.partition[name] for name in table.partition_names])
     answer = client.compact2(types.CompactionRequest(
         dbname=table.name.db, tablename=table.name.table, partitionname=partition, type=kind))

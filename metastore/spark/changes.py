@@ -1,8 +1,8 @@
-"""The SELECTs behind UPDATE, DELETE and MERGE: over a view of the target with ROW__IDs, which rows change, and how. Pure.
+"""The SELECTs behind UPDATE, DELETE and MERGE: over a view of the target with ROW__IDs, which rows change, and how.
 
-Rules kept here. Assigned values are cast to the column's type, so that a value that does not fit is Spark's error and not
-a wrong file. Partition columns and bucketing columns cannot be assigned (Hive refuses them: the row would have to move).
-The first WHEN branch that applies to a row is the one that counts.
+Rules kept here. Assigned values are cast to the column's type, so that a value that does not fit is Spark's error and
+not a wrong file. Partition columns and bucketing columns cannot be assigned (Hive refuses them: the row would have to
+move). The first WHEN branch that applies to a row is the one that counts. Pure.
 """
 
 from collections.abc import Mapping, Sequence
@@ -35,7 +35,7 @@ def delete_select(statement: Delete, table: AcidTable, view: str) -> exp.Express
 
 
 def merge_select(statement: Merge, table: AcidTable, view: str, source_columns: Sequence[str]) -> exp.Expression:
-    """What a MERGE does to each pair of rows: ACTION, ROW__ID, the new values, the partition keys of the row's partition.
+    """What a MERGE does to each pair of rows: ACTION, ROW__ID, the new values and the partition keys.
 
     Only the rows that some branch applies to are in it.
     """
@@ -67,11 +67,11 @@ def require_assignable(assigned: Mapping[str, object], table: AcidTable) -> None
     columns = {column.name for column in table.columns}
     for name in assigned:
         if name in table.partition_names:
-            raise InvalidOperationError(f"Partition column {name} of {table.name} cannot be updated: delete the row and "
-                                        "insert it into the other partition.")
+            raise InvalidOperationError(f"Partition column {name} of {table.name} cannot be updated: delete the row "
+                                        "and insert it into the other partition.")
         if name in table.bucket_columns:
-            raise InvalidOperationError(f"Bucketing column {name} of {table.name} cannot be updated: delete the row and "
-                                        "insert the new one.")
+            raise InvalidOperationError(f"Bucketing column {name} of {table.name} cannot be updated: delete the row "
+                                        "and insert the new one.")
         if name not in columns:
             raise InvalidOperationError(f"{table.name} has no column {name}. It has: {', '.join(sorted(columns))}.")
 

@@ -1,4 +1,4 @@
-"""CREATE TABLE for transactional tables: Spark's own CREATE knows nothing of them, so the metastore is asked directly."""
+"""CREATE TABLE for transactional tables: Spark's own knows nothing of them, so the metastore is asked directly."""
 
 from typing import Any
 

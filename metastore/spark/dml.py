@@ -1,4 +1,4 @@
-"""INSERT, INSERT OVERWRITE, UPDATE, DELETE, MERGE and TRUNCATE inside one transaction: rows in, published events out."""
+"""INSERT, INSERT OVERWRITE, UPDATE, DELETE, MERGE, TRUNCATE inside one transaction: rows in, published events out."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -112,9 +112,9 @@ def _insert(work: Work, table: AcidTable, statement: Insert, resolve: Resolve) -
     rows = by_position(work.spark.sql(bound_sql(statement.query, resolve)), table, statement)
     if not statement.overwrite:
         return insert(work, table, rows)
-    fixed = {key: work.spark.sql(f"SELECT {value}").first()[0]  # type: ignore[index] - a SELECT without FROM has a row
-             for key, value in statement.partition.items() if value is not None}
-    return overwrite(work, table, rows, fixed)
+    static = {key: value for key, value in statement.partition.items() if value is not None}
+    fixed = work.spark.sql(f"SELECT {', '.join(static.values())}").collect()[0] if static else ()
+    return overwrite(work, table, rows, dict(zip(static, fixed, strict=True)))
 
 
 def _update(work: Work, table: AcidTable, statement: Update, resolve: Resolve) -> int:
@@ -152,8 +152,8 @@ def _merge(work: Work, table: AcidTable, statement: Merge, resolve: Resolve) -> 
         moved = moved_events(rows.where(action == changes.UPDATE), table, number)
         fresh, _ = insert_events(rows.where(action == changes.INSERT), table, number)
         counts = {row[0]: row[1] for row in rows.groupBy(action).count().collect()}
-        work.publish(table, number, deletes=delete_events(old, table, number) if set(counts) != {changes.INSERT} else None,
-                     inserts=_disjoint(moved, fresh))
+        deletes = delete_events(old, table, number) if set(counts) != {changes.INSERT} else None
+        work.publish(table, number, deletes=deletes, inserts=_disjoint(moved, fresh))
         return sum(counts.values())
 
 

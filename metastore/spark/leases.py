@@ -1,8 +1,9 @@
 """Read transactions that live as long as the DataFrames that were read in them.
 
-Rule: while a frame of a snapshot, or one derived from it, can still be run, its transaction stays open, so that the Cleaner
-leaves its files. A frame carries its lease in a private copy of its SparkSession object, which every frame derived from it
-shares. Leases that are alive at the same time form a group and end together: a join keeps only its left side's session.
+Rule: while a frame of a snapshot, or one derived from it, can still be run, its transaction stays open, so that the
+Cleaner leaves its files. A frame carries its lease in a private copy of its SparkSession object, which every frame
+derived from it shares. Leases that are alive at the same time form a group and end together: a join keeps only its
+left side's session.
 """
 
 import copy
@@ -37,7 +38,7 @@ class ReadLeases:
             self._open.add(weakref.finalize(group, _end_in_background, group.endings))
         group.endings.append(end)
         session = copy.copy(frame.sparkSession)
-        session._acid_lease = group  # type: ignore[attr-defined]  # noqa: SLF001 - our own attribute on our own copy
+        session._acid_lease = group  # noqa: SLF001 - our own attribute on our own copy
         return DataFrame(frame._jdf, session)  # noqa: SLF001 - the only way to give a frame another session object
 
     def close(self) -> None:

@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import NamedTuple
 
 from pyarrow import orc
@@ -33,19 +34,23 @@ def acid_directories(files: Files, root: str, places: Sequence[PartitionPlace], 
     listings = _by_place(files, root, places)
     result = []
     for place in places:
-        state = acid_state(listings[place.location], write_ids, txns,
-                           lambda path, at=place.location: files.read(f"{at}/{path}"))
-        result.append(Directory(place.name, place.values, place.location, state, count_delete_events(place.location, state)))
+        state = acid_state(listings[place.location], write_ids, txns, partial(_read, files, place.location))
+        events = count_delete_events(place.location, state)
+        result.append(Directory(place.name, place.values, place.location, state, events))
     return result
 
 
 def count_delete_events(location: str, state: AcidState) -> int:
-    """Rows in the delete deltas, from the ORC footers; "too many to broadcast" where only reading them all would tell."""
+    """Rows in the delete deltas, from the ORC footers; too many to broadcast where counting them would take long."""
     paths = [f"{location}/{file.path}" for delta in state.delete_deltas for file in delta.bucket_files]
     if len(paths) > _MANY_FILES or any(local_path(path) is None for path in paths):
         return BROADCAST_LIMIT + 1
     with ThreadPoolExecutor(_FOOTER_READERS) as pool:
         return sum(pool.map(_rows, paths))
+
+
+def _read(files: Files, location: str, path: str) -> bytes:
+    return files.read(f"{location}/{path}")
 
 
 def _rows(path: str) -> int:

@@ -2,10 +2,10 @@
 
 Rules kept here (acid-format.md §12, §20.1). Every scan of ACID files asks for all six event columns and carries a
 filter over all six, because Spark's ORC source fails or misreads when one of them is pruned. A row counts when its
-write id is visible and no visible delete event of the same ACID directory names it; ROW__IDs are unique only there, so
-the directory is part of every join. Spark must not discover partition columns below ACID files: it would add them to the
-columns that it asks ORC for, and seven are not six. Delete events are counted before the join, never guessed from file sizes:
-five million of them fit in 34 kB.
+write id is visible and no visible delete event of the same ACID directory names it; ROW__IDs are unique only there,
+so the directory is part of every join. Spark must not discover partition columns below ACID files: it would add them
+to the columns that it asks ORC for, and seven are not six. Delete events are counted before the join, never guessed
+from file sizes: five million of them fit in 34 kB.
 """
 
 import re
@@ -57,7 +57,7 @@ class Directory:
 
     def files(self, spark: SparkSession, *, deletes: bool) -> list[tuple[str, str]]:
         """(directory URI as Spark's ``_metadata`` spells it, file name) of each data file with events of one kind."""
-        path_of = spark._jvm.org.apache.hadoop.fs.Path  # type: ignore[union-attr]  # noqa: SLF001 - Spark's own class
+        path_of = spark._jvm.org.apache.hadoop.fs.Path  # noqa: SLF001 - Spark's own class
         found = []
         for path in self.paths(deletes=deletes):
             hadoop_path = path_of(path)
@@ -138,8 +138,8 @@ def _events(spark: SparkSession, table: AcidTable, directories: Sequence[Directo
     return reduce(DataFrame.unionByName, scans) if scans else spark.createDataFrame([], empty)
 
 
-def _by_file(events: DataFrame, spark: SparkSession, table: AcidTable, placed: Sequence[tuple[int, Directory, list[str]]], *,
-             deletes: bool) -> DataFrame:
+def _by_file(events: DataFrame, spark: SparkSession, table: AcidTable,
+             placed: Sequence[tuple[int, Directory, list[str]]], *, deletes: bool) -> DataFrame:
     """One scan of many directories: what each file belongs to is looked up by its path."""
     keys = table.partition_type.fields
     rows = [(f"{uri}/{name}", number, *directory.values) for number, directory, _ in placed
@@ -198,7 +198,8 @@ def _require_readable(table: AcidTable, directory: Directory) -> None:
     if any(file.size for file in state.originals):
         raise InvalidOperationError(f"{directory.location} holds files from before the table became transactional, "
                                     f"which have no row ids yet. {advice}")
-    for one in [*([state.base] if state.base else []), *state.deltas]:
+    chosen: list[BaseDirectory | DeltaDirectory] = [*([state.base] if state.base else []), *state.deltas]
+    for one in chosen:
         if table.kind is TableKind.FULL_ACID and one.may_be_raw:
             raise InvalidOperationError(f"{directory.location}/{one.path} was made by LOAD DATA: its files have no row "
                                         f"ids yet. {advice}")

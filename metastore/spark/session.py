@@ -1,4 +1,4 @@
-"""``acid(spark)``: ACID tables from PySpark, in SQL or DataFrames, one metastore transaction per statement or per block."""
+"""``acid(spark)``: ACID tables from PySpark, in SQL or DataFrames; each statement or block is one transaction."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager

@@ -75,7 +75,7 @@ class Delete:
 
 @dataclass(frozen=True)
 class MergeBranch:
-    """One WHEN: ``matched`` and ``by_source`` say when, ``action`` is update, delete or insert; ``values`` empty = *."""
+    """One WHEN: ``matched`` and ``by_source`` say when; ``action``: update, delete or insert; no ``values``: ``*``."""
 
     matched: bool
     by_source: bool
@@ -217,7 +217,7 @@ def _insert(tree: exp.Insert) -> Insert:
         columns = tuple(column.name.lower() for column in target.expressions)
         target = target.this
     if not isinstance(target, exp.Table):
-        raise InvalidOperationError("INSERT into a directory or a path is Spark's own; it cannot be part of a transaction.")
+        raise InvalidOperationError("INSERT into a directory or a path is Spark's own and not part of a transaction.")
     spec = target.args.get("partition") or tree.args.get("partition")
     partition: dict[str, str | None] = {}
     for part in spec.expressions if isinstance(spec, exp.Partition) else ():

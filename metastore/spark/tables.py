@@ -1,4 +1,4 @@
-"""What Spark needs to know of a metastore table: kind, columns, partition keys, buckets and location, in Spark's types."""
+"""What Spark needs to know of a metastore table: kind, columns, partition keys, buckets, location; in Spark's types."""
 
 import re
 from dataclasses import dataclass
@@ -70,7 +70,8 @@ class AcidTable:
             name=name, kind=kind, location=sd.location or "",
             columns=tuple(HiveColumn(c.name.lower(), c.type) for c in sd.cols or ()),
             partition_keys=tuple(HiveColumn(c.name.lower(), c.type) for c in thrift_table.partitionKeys or ()),
-            bucket_columns=tuple(c.lower() for c in sd.bucketCols or ()), bucket_count=max(sd.numBuckets or 0, 0) if sd.bucketCols else 0,
+            bucket_columns=tuple(c.lower() for c in sd.bucketCols or ()),
+            bucket_count=max(sd.numBuckets or 0, 0) if sd.bucketCols else 0,
             bucketing_version=2 if parameters.get("bucketing_version") == "2" else 1,
             file_format=_file_format(sd.inputFormat or ""), parameters=parameters)
 

@@ -1,7 +1,7 @@
 """One metastore transaction from Spark's side: its locks, its snapshot of each table, its numbered statements.
 
-Rules kept here (acid-format.md §17.1). Locks first, then the snapshot, then the write id. Files go to hidden staging and
-are renamed, deletes before inserts; partitions are registered and announced; only then may the transaction commit.
+Rules kept here (acid-format.md §17.1). Locks first, then the snapshot, then the write id. Files go to hidden staging
+and are renamed, deletes before inserts; partitions are registered and announced; only then may the transaction commit.
 After an abort the published files are removed where possible; what stays is invisible.
 """
 
@@ -92,7 +92,8 @@ class Work:
         written = []
         for events, is_delete in ((deletes, True), (inserts, False)):
             if events is not None:
-                staging = f"{table.location}/.acid_stage_{self.txn.id}_{statement.statement}_{'d' if is_delete else 'i'}"
+                kind = "d" if is_delete else "i"
+                staging = f"{table.location}/.acid_stage_{self.txn.id}_{statement.statement}_{kind}"
                 self.txn.check()
                 done = write_acid(events, DeltaName(*ids, is_delete=is_delete),
                                   table.location if locations is None else locations, staging=staging,
@@ -101,8 +102,8 @@ class Work:
                 written += done
         return self._announce(table, locations, written, Operation.UPDATE if deletes is not None else Operation.INSERT)
 
-    def publish_base(self, table: AcidTable, statement: StatementId, inserts: DataFrame, *, keep_empty: Sequence[str],
-                     is_routed: bool = False) -> int:
+    def publish_base(self, table: AcidTable, statement: StatementId, inserts: DataFrame, *,
+                     keep_empty: Sequence[str], is_routed: bool = False) -> int:
         """Write an INSERT OVERWRITE: a base in every partition that gets rows, and in ``keep_empty`` without any."""
         locations = Locations(table, self.places(table)) if table.partition_keys else None
         self.txn.check()
@@ -116,7 +117,7 @@ class Work:
     def commit(self) -> None:
         """Commit; only this makes anything visible.
 
-        Raises: TxnAbortedError when a concurrent transaction changed the same and committed first; the files are removed.
+        Raises: TxnAbortedError when a concurrent transaction changed the same and committed first.
         """
         try:
             self.txn.commit()
