@@ -117,8 +117,10 @@ def descriptor_from_thrift(sd: Any) -> Json:
 
 
 def descriptor_to_thrift(sd: Json) -> Any:
-    """A complete storage descriptor."""
-    return struct_from_json(ttypes.StorageDescriptor, sd)
+    """A complete storage descriptor. Its columns are most of it, and are made without looking at declarations."""
+    struct = struct_from_json(ttypes.StorageDescriptor, {name: value for name, value in sd.items() if name != "cols"})
+    struct.cols = fields_to_thrift(sd["cols"])
+    return struct
 
 
 def fields_from_thrift(fields: list[Any]) -> list[Json]:
