@@ -1,0 +1,114 @@
+"""SQL text → statement: what is ours, what is Spark's, what is refused."""
+
+import pytest
+
+from metastore.errors import InvalidOperationError
+from metastore.spark.statements import (
+    AbortTransactions,
+    Compact,
+    CreateTable,
+    Delete,
+    Insert,
+    Merge,
+    PassThrough,
+    Query,
+    Show,
+    TableRef,
+    Truncate,
+    Update,
+    parse,
+)
+
+T = TableRef("db", "t")
+
+
+@pytest.mark.parametrize(("text", "expected"), [
+    ("show transactions", Show("transactions")),
+    ("SHOW LOCKS;", Show("locks")),
+    ("ABORT TRANSACTIONS 1, 2 3", AbortTransactions((1, 2, 3))),
+    ("alter table DB.T compact 'MAJOR'", Compact(T, {}, "major", wait=False)),
+    ("ALTER TABLE `db`.`t` PARTITION (Day='a,b', n=3) COMPACT 'minor' AND WAIT",
+     Compact(T, {"day": "a,b", "n": "3"}, "minor", wait=True)),
+    ("TRUNCATE TABLE db.t", Truncate(T)),
+    ("USE db", PassThrough()),
+    ("SET a=b", PassThrough()),
+    ("SHOW TABLES", PassThrough()),
+    ("ALTER TABLE db.t RENAME TO db.u", PassThrough()),
+    ("CREATE TABLE db.t (a INT) USING parquet", PassThrough()),
+    ("DROP TABLE db.t", PassThrough()),
+])
+def test_statements_without_expressions(text, expected):
+    assert parse(text) == expected
+
+
+@pytest.mark.parametrize(("text", "kind"), [
+    ("SELECT 1", Query), ("WITH c AS (SELECT 1) SELECT * FROM c", Query), ("SELECT 1 UNION ALL SELECT 2", Query),
+])
+def test_queries(text, kind):
+    assert isinstance(parse(text), kind)
+
+
+def test_insert_forms():
+    plain = parse("INSERT INTO db.t SELECT * FROM x")
+    assert isinstance(plain, Insert)
+    assert (plain.table, plain.columns, plain.partition, plain.overwrite) == (T, (), {}, False)
+    named = parse("INSERT INTO T (A, b) VALUES (1, 'x')")
+    assert (named.table, named.columns, named.query.sql("spark")) == (
+        TableRef(None, "t"), ("a", "b"), "SELECT * FROM VALUES (1, 'x')")
+    static = parse("INSERT OVERWRITE TABLE db.t PARTITION (Day='2024-01-01', hour) SELECT 1, 2")
+    assert (static.partition, static.overwrite) == ({"day": "'2024-01-01'", "hour": None}, True)
+    with_cte = parse("WITH c AS (SELECT 1) INSERT INTO db.t SELECT * FROM c")
+    assert with_cte.query.sql("spark") == "WITH c AS (SELECT 1) SELECT * FROM c"
+
+
+def test_update_and_delete():
+    update = parse("UPDATE db.t AS x SET A = a + 1, b = NULL WHERE x.a > (SELECT 1)")
+    assert isinstance(update, Update)
+    assert (update.table, update.alias, list(update.assignments)) == (T, "x", ["a", "b"])
+    assert update.where.sql("spark") == "x.a > (SELECT 1)"
+    delete = parse("DELETE FROM db.t")
+    assert isinstance(delete, Delete)
+    assert (delete.alias, delete.where) == ("t", None)
+
+
+def test_merge_branches():
+    merge = parse("MERGE INTO db.t USING (SELECT * FROM s0) s ON t.id = s.id WHEN MATCHED AND s.op = 'D' THEN DELETE "
+                  "WHEN MATCHED THEN UPDATE SET v = s.v WHEN NOT MATCHED BY SOURCE THEN UPDATE SET v = 0 "
+                  "WHEN NOT MATCHED THEN INSERT (id, v) VALUES (s.id, s.v)")
+    assert isinstance(merge, Merge)
+    assert (merge.alias, merge.source_alias) == ("t", "s")
+    assert [(one.matched, one.by_source, one.action, list(one.values)) for one in merge.branches] == [
+        (True, False, "delete", []), (True, False, "update", ["v"]), (False, True, "update", ["v"]),
+        (False, False, "insert", ["id", "v"])]
+    star = parse("MERGE INTO db.t USING s ON t.id = s.id WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *")
+    assert [one.values for one in star.branches] == [{}, {}]
+
+
+def test_create_table():
+    created = parse("CREATE TABLE IF NOT EXISTS db.T (Id INT COMMENT 'key', s STRUCT<a: INT, b: STRING>, d DECIMAL(10, 2)) "
+                    "COMMENT 'x' PARTITIONED BY (day STRING) CLUSTERED BY (id) INTO 4 BUCKETS STORED AS ORC LOCATION '/l' "
+                    "TBLPROPERTIES ('transactional'='true', 'k'='v')")
+    assert created == CreateTable(
+        T, (("id", "int", "key"), ("s", "struct<a:int,b:string>", None), ("d", "decimal(10,2)", None)),
+        (("day", "string", None),), ("id",), 4, {"transactional": "true", "k": "v"}, "/l", "x", if_not_exists=True,
+        query=None)
+    as_select = parse("CREATE TABLE db.t STORED AS ORC TBLPROPERTIES ('transactional'='true') AS SELECT 1 AS a")
+    assert as_select.query.sql("spark") == "SELECT 1 AS a"
+
+
+@pytest.mark.parametrize(("text", "reason"), [
+    ("SELECT FROM WHERE", "cannot be understood"),
+    ("UPDATE db.t SET a =", "cannot be understood"),
+    ("DELETE FROM db.t; DELETE FROM db.u", "One statement at a time"),
+    ("DELETE FROM cat.db.t", "names a catalog"),
+    ("UPDATE db.t SET a = 1, A = 2", "set twice"),
+    ("UPDATE db.t SET a = s.a FROM s WHERE s.id = t.id", "MERGE INTO"),
+    ("INSERT OVERWRITE DIRECTORY '/x' SELECT 1", "directory"),
+    ("MERGE INTO db.t USING s ON t.id = s.id WHEN NOT MATCHED THEN INSERT (a) VALUES (1, 2)", "1 columns and gives 2"),
+    ("MERGE INTO db.t USING (SELECT 1) ON t.id = 1 WHEN MATCHED THEN DELETE", "alias"),
+    ("CREATE TABLE db.t (a INT NOT NULL) STORED AS ORC TBLPROPERTIES ('transactional'='true')", "not supported"),
+    ("CREATE TABLE db.t (a INT) STORED AS PARQUET TBLPROPERTIES ('transactional'='true')", "STORED AS ORC"),
+])
+def test_refused_with_the_reason(text, reason):
+    with pytest.raises(InvalidOperationError, match=reason):
+        parse(text)
