@@ -13,7 +13,7 @@ if ! command -v "$python" >/dev/null || ! "$python" -c 'import sys; sys.exit(sys
 fi
 
 stamp=.venv/.setup-stamp
-wanted=$(cat pyproject.toml constraints.txt tools/setup.sh | sha256sum | cut -d' ' -f1)
+wanted=$(cat pyproject.toml setup.py constraints.txt tools/setup.sh | sha256sum | cut -d' ' -f1)
 if [ "$(cat "$stamp" 2>/dev/null)" != "$wanted" ]; then
   if [ ! -x .venv/bin/python ] && ! "$python" -m venv .venv 2>/dev/null; then
     rm -rf .venv
