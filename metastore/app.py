@@ -36,7 +36,7 @@ from metastore.files import Files
 from metastore.locks.service import LockService
 from metastore.loops.compaction_loops import compaction_loops
 from metastore.loops.job import SubprocessRunner
-from metastore.loops.reaper import Reaper
+from metastore.loops.reaper import EXPIRY, PURGES, TXN_RECORDS, Reaper
 from metastore.loops.scheduler import Loop, Scheduler
 from metastore.telemetry.calls import CallStats
 from metastore.telemetry.logs import get_logger
@@ -164,9 +164,12 @@ class App:
             self.health.report("loops", Part(ready=True, reason="switched off here"))
             return
         settings, stopping, files = self.settings, Event(), Files()
-        reaper = Reaper(PurgeService(self.database, settings.txns))
+        purges = PurgeService(self.database, settings.txns)
         runner = SubprocessRunner(settings.compaction, self.thrift_uri)
-        loops = [Loop("reaper", reaper.tick, settings.txns.reaper_interval, start_after=settings.txns.reaper_start),
+        loops = [Loop("reaper", Reaper(purges, EXPIRY).tick, settings.txns.reaper_interval,
+                      start_after=settings.txns.reaper_start),
+                 Loop("house_keeper", Reaper(purges, PURGES).tick, settings.txns.housekeeper_interval),
+                 Loop("txn_cleaner", Reaper(purges, TXN_RECORDS).tick, settings.txns.cleaner_interval),
                  *compaction_loops(self.database, settings.compaction, LockService(self.database), files, runner,
                                    host=socket.gethostname(), process=os.getpid(), version=VERSION,
                                    txn_timeout=settings.txns.timeout, stopping=stopping)]

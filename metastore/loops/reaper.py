@@ -1,6 +1,7 @@
 """The AcidHouseKeeper: ends what nobody keeps alive, removes what nobody can need any more.
 
-Each step runs whatever became of the others, and each is safe on any number of replicas at once.
+Each step runs whatever became of the others, and each is safe on any number of replicas at once. Hive runs the three
+groups of steps at three intervals.
 """
 
 from dataclasses import dataclass, field
@@ -27,14 +28,20 @@ class ReaperReport:
     failed: dict[str, str] = field(default_factory=dict)
 
 
+EXPIRY = ("expired_locks", "expired_txns")
+PURGES = ("write_sets", "write_ids", "duplicates", "materialization_locks")
+TXN_RECORDS = ("emptied_txns", "ended_txns")
+
+
 @dataclass(frozen=True)
 class Reaper:
-    """The loop's one pass."""
+    """One pass over some of the steps, named as in the report."""
 
     purges: PurgeService
+    steps: tuple[str, ...] = (*EXPIRY, *PURGES, *TXN_RECORDS)
 
     def tick(self) -> ReaperReport:
-        """Run every step once."""
+        """Run each step once."""
         steps = {
             "expired_locks": self.purges.expire_locks, "expired_txns": self.purges.expire_txns,
             "write_sets": self.purges.purge_write_sets, "write_ids": self.purges.purge_write_ids,
@@ -42,9 +49,9 @@ class Reaper:
             "ended_txns": self.purges.purge_ended, "materialization_locks": self.purges.purge_materialization_locks}
         done: dict[str, int] = {}
         failed: dict[str, str] = {}
-        for name, step in steps.items():
+        for name in self.steps:
             try:
-                done[name] = step()
+                done[name] = steps[name]()
             except MetastoreError as error:
                 failed[name] = str(error)
                 log.warning("reaper_step_failed", step=name, reason=str(error))

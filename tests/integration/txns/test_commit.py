@@ -430,3 +430,15 @@ def test_an_extra_component_by_lock_request_of_several(t):
     t.locks.lock([LockRequest(tuple(wanted), txn_id)])
 
     assert t.rows("SELECT partition, operation FROM txn_components") == [("", "u")]
+
+
+def test_the_steps_run_in_groups_of_their_own(t):
+    from metastore.loops.reaper import EXPIRY, PURGES, TXN_RECORDS, Reaper
+
+    t.abort(t.open())
+    t.commit(t.write(P1))
+
+    reports = [Reaper(t.purges, steps).tick() for steps in (EXPIRY, PURGES, TXN_RECORDS)]
+
+    assert [(one.expired_txns, one.write_sets, one.write_ids, one.emptied_txns) for one in reports] == [
+        (0, 0, 0, 0), (0, 1, 1, 0), (0, 0, 0, 1)]
