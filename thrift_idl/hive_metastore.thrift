@@ -1005,7 +1005,7 @@ struct AbortTxnsRequest {
 }
 
 // Hive 2.3 sends another layout: 1 txnid, 2 dbname, 3 tablename, 4 partitionnames, 5 operationType. No declaration reads
-// both: the server reads this struct by hand and tells the layouts apart
+// both: the server reads this struct with two field tables and tells them apart
 // by the wire type of field 2.
 struct AddDynamicPartitions {
   1: required i64 txnid,
@@ -2013,8 +2013,8 @@ struct CurrentNotificationEventId {
   1: required i64 eventId,
 }
 
-// Hive 2.3 sends 1 filesAdded, 2 filesAddedChecksum. The server reads this struct by hand and tells
-// the layouts apart by field 1.
+// Hive 2.3 sends 1 filesAdded, 2 filesAddedChecksum. The server reads this struct with two field tables and tells
+// them apart by field 1.
 struct InsertEventRequestData {
   1: optional bool replace,  // since 3.1
   2: optional list<string> filesAdded,  // since 3.1
