@@ -1,4 +1,4 @@
-"""Everything is in pyproject.toml but this: the migrations, beside the package in a checkout, are installed inside it."""
+"""All is in pyproject.toml but this: the migrations, beside the package in a checkout, are installed inside it."""
 
 from setuptools import find_packages, setup
 
