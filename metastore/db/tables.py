@@ -143,7 +143,7 @@ locks = Table(
     Column("agent_info", Text, nullable=False, server_default=text("'Unknown'")),
     Column("blocked_by_ext_id", BigInteger), Column("blocked_by_int_id", Integer),
     UniqueConstraint("ext_id", "int_id"),
-    Index(None, "catalog", "db", "table"), Index(None, "txn_id", postgresql_where=text("txn_id <> 0")),
+    Index(None, "catalog", "db", "table", "type"), Index(None, "txn_id", postgresql_where=text("txn_id <> 0")),
     postgresql_with={"fillfactor": "70"})
 
 

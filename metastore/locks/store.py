@@ -31,17 +31,23 @@ _ID, _TXN, _MINE, _AHEAD = range(4)  # kinds of rows in the combined answers bel
 _COMPATIBILITY = [(wanted.value, blocking.value) for wanted, types in WAITS_FOR.items() for blocking in sorted(types)]
 
 # Locks that may block the requests in "wanted" (grouped per table, so that a request for thousands of partitions probes
-# once): the matrix and the hierarchy without their exceptions. Index: locks (catalog, db, table).
+# once): the matrix and the hierarchy without their exceptions. LATERAL makes it one index probe for each wanted table,
+# however many locks others have. Index: locks (catalog, db, table, type).
 _AHEAD_OF_WANTED = f"""
   SELECT DISTINCT {_AHEAD} AS kind, l.ext_id, l.int_id, l.txn_id, l.catalog, l.db, l."table", l.partition, l.type,
          l.state, l."user", l.host, NULL::bigint AS blocker_ext_id, NULL::int AS blocker_int_id
-    FROM (SELECT ext_id, txn_id, catalog, db, "table", type, CASE WHEN count(*) = 1 THEN min(partition) ELSE '' END
+    FROM (SELECT ext_id, txn_id, catalog, db, "table", CASE WHEN count(*) = 1 THEN min(partition) ELSE '' END,
+                 ARRAY(SELECT m.blocking FROM unnest(%(wanting)s::text[], %(blocking)s::text[]) AS m (wanting, blocking)
+                        WHERE m.wanting = wanted.type)
             FROM wanted GROUP BY ext_id, txn_id, catalog, db, "table", type)
-           AS w (ext_id, txn_id, catalog, db, "table", type, partition)
-    JOIN unnest(%(wanting)s::text[], %(blocking)s::text[]) AS m (wanting, blocking) ON m.wanting = w.type
-    JOIN locks l ON l.catalog = w.catalog AND l.db = w.db AND l.type = m.blocking
-     AND (w."table" = '' OR l."table" = ANY (ARRAY['', w."table"]))
-     AND (w.partition = '' OR l.partition = ANY (ARRAY['', w.partition]))
+           AS w (ext_id, txn_id, catalog, db, "table", partition, blocking)
+   CROSS JOIN LATERAL (
+          SELECT * FROM locks WHERE w."table" <> '' AND catalog = w.catalog AND db = w.db
+             AND "table" = ANY (ARRAY['', w."table"]) AND type = ANY (w.blocking)
+          UNION ALL
+          SELECT * FROM locks WHERE w."table" = '' AND catalog = w.catalog AND db = w.db
+             AND type = ANY (w.blocking)) AS l
+   WHERE (w.partition = '' OR l.partition = ANY (ARRAY['', w.partition]))
      AND (w.ext_id IS NULL OR l.ext_id < w.ext_id)
      AND (w.txn_id = {NO_TXN} OR l.txn_id <> w.txn_id)"""
 _MATRIX_PARAMETERS = {"wanting": [wanting for wanting, _ in _COMPATIBILITY],

@@ -141,7 +141,7 @@ CREATE TABLE locks (
     blocked_by_int_id INTEGER,
     CONSTRAINT locks_ext_id_int_id_key UNIQUE (ext_id, int_id)
 ) WITH (fillfactor = 70);
-CREATE INDEX locks_catalog_db_table_idx ON locks (catalog, db, "table");
+CREATE INDEX locks_catalog_db_table_type_idx ON locks (catalog, db, "table", type);
 CREATE INDEX locks_txn_id_idx ON locks (txn_id) WHERE txn_id <> 0;
 INSERT INTO txn_counter (id) VALUES (1);
 """

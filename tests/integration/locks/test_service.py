@@ -7,6 +7,7 @@ import pytest
 from metastore.db.engine import PgTx
 from metastore.errors import InvalidRequestError, NoSuchLockError, NoSuchTxnError, TxnAbortedError, TxnOpenError
 from metastore.ids import DatabaseName
+from metastore.locks import store
 from metastore.locks.rules import LockRequest, LockState, Operation
 from metastore.locks.service import LockFilter
 from metastore.txns.service import Heartbeat
@@ -313,6 +314,23 @@ def test_a_request_for_thousands_of_partitions(ask, check, locks, open_txn, unlo
     _, state = ask("X db.t.p=5001")
     assert state == "acquired"
     assert len(locks.show_locks(LockFilter())) == 5002
+
+
+def test_what_others_lock_costs_nothing(database):
+    """With 20,000 locks of others, finding who is in the way reads a handful of pages, not the table."""
+    database.once("""
+        INSERT INTO locks (ext_id, int_id, catalog, db, "table", partition, type, state, requested_at, "user", host)
+        SELECT n, 1, 'hive', 'db', 't' || n % 50, 'p=' || n, 'shared_read', 'acquired', metastore_now(), 'u', 'h'
+        FROM generate_series(1, 20000) AS n""")
+    database.once("ANALYZE locks")
+
+    [(plan,)] = database.once(f"""
+        EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON)
+        WITH wanted (ext_id, txn_id, catalog, db, "table", partition, type) AS (VALUES
+          (NULL::bigint, 0::bigint, 'hive', 'db', 't7', '', 'shared_read'), (NULL, 0, 'hive', 'db', 'new', '', 'exclusive'))
+        {store._AHEAD_OF_WANTED}""", store._MATRIX_PARAMETERS)
+
+    assert plan[0]["Plan"]["Shared Hit Blocks"] + plan[0]["Plan"]["Shared Read Blocks"] < 50
 
 
 def test_statements_per_call(database, locks, open_txn, monkeypatch):
