@@ -31,6 +31,7 @@ from metastore.files import Files
 from metastore.ids import DEFAULT_CATALOG, TableName
 from metastore.spark.acid_writer import EVENT_COLUMNS, WRITER_COLUMN, WrittenDirectory, write_acid, writer_id
 from metastore.spark.hadoop import Hadoop
+from metastore.spark.precision import require_exact
 from metastore.spark.reader import BROADCAST_LIMIT, DELETE_EVENT, INSERT_EVENT, event_type
 from metastore.spark.tables import AcidTable, HiveColumn, TableKind
 
@@ -113,7 +114,9 @@ class _Job:
             originals = [f"{location}/{file.path}" for file in state.originals if file.size]
             synthetic += synthetic_ids((path, hadoop.rows(path)) for path in originals)
         deletes = [f"{location}/{file.path}" for delta in state.delete_deltas for file in delta.bucket_files]
-        rows = sum(map(hadoop.rows, [*inserts, *(one.path for one in synthetic)]))
+        plain = [one.path for one in synthetic]
+        require_exact(self.spark, self.row_type, inserts, plain)
+        rows = sum(map(hadoop.rows, [*inserts, *plain]))
         delete_events = sum(map(hadoop.rows, deletes))
         hidden = _aborted_inside(state, write_ids)
         return _Inputs(tuple(inserts), tuple(deletes), tuple(synthetic), rows + delete_events, delete_events, hidden)

@@ -92,6 +92,11 @@ class Hadoop:
         with self._orc_reader(path) as reader:
             return tuple(reader.getSchema().getFieldNames())
 
+    def is_written_by_spark(self, path: str) -> bool:
+        """Whether an ORC file says that Spark wrote it."""
+        with self._orc_reader(path) as reader:
+            return bool(reader.hasMetadataValue("org.apache.spark.version"))
+
     def add_footer_entries(self, path: str, entries: dict[str, bytes]) -> None:
         """Add user metadata to a finished ORC file.
 

@@ -250,10 +250,10 @@ def test_values_of_every_type_that_hive_wrote_survive(spark: SparkSession, oracl
     table.directory.mkdir()
     oracle.write(table.directory, columns, write_id=1, inserts=[
         [True, -128, -32768, -(2**31), -(2**63), 1.5, 0.1, "-9999999999999999999999999999.0123456789", "größe", "vier", "c",
-         "AP8Q", "2013-03-10", "2013-03-10 02:30:00.123456789", [1, None], [["k", 1]], [1, "y"]],
+         "AP8Q", "2013-03-10", "2013-03-10 02:30:00.123456", [1, None], [["k", 1]], [1, "y"]],
         [None] * len(columns),
         [False, 0, 0, 0, 0, 0.0, 0.0, "0", "", "", "", "", "1582-10-04", "1400-02-28 23:59:59", [], [], [None, None]],
-        [False, 0, 0, 0, 0, 0.0, 0.0, "1.5", "x", "x", "x", "eA==", "1969-12-31", "1969-12-31 23:59:59.5", [], [], [2, ""]]])
+        [False, 0, 0, 0, 0, 0.0, 0.0, "1.5", "x", "x", "x", "eA==", "1969-12-31", "1969-12-31 23:59:59", [], [], [2, ""]]])
     oracle.write(table.directory, columns, write_id=2, inserts=[[None] * len(columns)])
     before = oracle.rows(table.directory, ValidWriteIdList("db.t", 2), columns)
 
@@ -261,3 +261,19 @@ def test_values_of_every_type_that_hive_wrote_survive(spark: SparkSession, oracl
 
     after = oracle.rows(_only(table, *major.directories), ValidWriteIdList("db.t", 2), columns)
     assert sorted(after, key=lambda row: row.row_id) == sorted(before, key=lambda row: row.row_id)
+
+
+def test_timestamps_that_spark_would_cut_are_not_compacted(spark: SparkSession, oracle: HiveOracle, tmp_path: Path) -> None:
+    for place, columns, value in [
+        ("flat", {"v": "timestamp", "s": "string"}, "2013-03-10 02:30:00.1234567"),
+        ("nested", {"v": "array<timestamp>", "s": "string"}, ["2013-03-10 02:30:00", "2013-03-10 02:30:00.000000001"]),
+    ]:
+        table = AcidTable(spark, tmp_path / place, columns)
+        table.directory.mkdir()
+        oracle.write(table.directory, columns, write_id=1, inserts=[[value, 'a ".1234567"']])
+        before = table.names()
+
+        with pytest.raises(InvalidOperationError, match=r"delta_0000001_0000001_0000/bucket_00000 holds timestamps"):
+            _compact(table, "major", f"1:{NO_OPEN}::")
+
+        assert table.names() == before

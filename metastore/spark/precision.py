@@ -1,0 +1,66 @@
+"""Values that Spark cannot carry from one file to the next unchanged: timestamps with nanoseconds.
+
+Rule: a compaction changes no value, so files that hold such timestamps are not compacted by Spark. Only files of other
+writers can hold them, and they are looked for only in tables with timestamp columns: read as text, which ORC converts
+in full, a fraction of more than six digits gives them away.
+"""
+
+from collections.abc import Sequence
+
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - the customary name
+from pyspark.sql.types import ArrayType, DataType, MapType, StringType, StructField, StructType, TimestampType
+
+from metastore.errors import InvalidOperationError
+from metastore.spark.hadoop import Hadoop
+from metastore.spark.reader import event_type
+
+_FINER_THAN_MICROSECONDS = r"\.[0-9]{7,9}\""
+
+
+def require_exact(spark: SparkSession, row_type: StructType, acid: Sequence[str], plain: Sequence[str]) -> None:
+    """Look through files with (``acid``) and without the event columns (``plain``).
+
+    Raises: InvalidOperationError when a timestamp would lose digits.
+    """
+    timed = [one for one in row_type.fields if _holds_timestamp(one.dataType)]
+    row = StructType([StructField(one.name, as_text(one.dataType)) for one in timed])
+    if not row.fields:
+        return
+    hadoop = Hadoop(spark)
+    foreign = [path for path in acid if not hadoop.is_written_by_spark(path)]
+    loaded = [path for path in plain if not hadoop.is_written_by_spark(path)]
+    frames = []
+    if foreign:
+        events = spark.read.schema(event_type(row)).orc(foreign)
+        ids = ("operation", "originalTransaction", "bucket", "rowId", "currentTransaction")
+        whole = events.where(" AND ".join(f"{name} >= 0" for name in ids) + " AND row IS NOT NULL")
+        frames.append(whole.select("row", F.input_file_name().alias("file")))
+    if loaded:
+        rows = spark.read.schema(row).orc(loaded)
+        frames.append(rows.select(F.struct(*row.names).alias("row"), F.input_file_name().alias("file")))
+    for frame in frames:
+        if found := frame.where(F.to_json("row").rlike(_FINER_THAN_MICROSECONDS)).head(1):
+            raise InvalidOperationError(
+                f"{found[0].file} holds timestamps with nanoseconds, which Spark would cut to microseconds: "
+                "compact this table with Hive, or rewrite the column"
+            )
+
+
+def as_text(kind: DataType) -> DataType:
+    """The same type with every timestamp as a string."""
+    match kind:
+        case TimestampType():
+            return StringType()
+        case ArrayType():
+            return ArrayType(as_text(kind.elementType))
+        case MapType():
+            return MapType(as_text(kind.keyType), as_text(kind.valueType))
+        case StructType():
+            return StructType([StructField(one.name, as_text(one.dataType)) for one in kind.fields])
+        case _:
+            return kind
+
+
+def _holds_timestamp(kind: DataType) -> bool:
+    return '"timestamp"' in kind.json()
