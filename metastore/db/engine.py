@@ -53,7 +53,8 @@ class Database:
                  lock_timeout_ms: int = 20_000, pool_timeout_s: float = 30.0) -> None:
         self.url = url
         self.pool = Pool(url, pool_size, pool_timeout_s, {
-            "statement_timeout": str(statement_timeout_ms), "lock_timeout": str(lock_timeout_ms)})
+            "statement_timeout": str(statement_timeout_ms), "lock_timeout": str(lock_timeout_ms),
+            "jit": "off"})  # compiling a statement of a millisecond takes a hundred
         self._in_tx = threading.local()
 
     @contextmanager
