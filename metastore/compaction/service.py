@@ -72,20 +72,14 @@ class CompactionService:
         with self.db.begin(durable=False) as pg:
             return queue.select_shown(pg, wanted)
 
-    def find_next_compact2(self, worker_id: str, worker_version: str | None, pool: str | None, *,
-                           leased: bool = False) -> Compaction | None:
-        """Claim the next request for a worker. ``leased``: the worker will renew its claim (``renew``).
+    def find_next_compact2(self, worker_id: str, worker_version: str | None, pool: str | None) -> Compaction | None:
+        """Claim the next request for a remote worker, which renews no lease.
 
         Serialises on: the claimed row; requests that others are claiming are skipped.
         """
         with self.db.begin() as pg:
             return queue.claim_next(pg, worker_id, worker_version, pool, self.settings.worker_pool_timeout,
-                                    leased=leased)
-
-    def renew(self, claim: Claim) -> None:
-        """Keep a leased claim. Raises: ClaimLostError."""
-        with self.db.begin(durable=False) as pg:
-            _require(queue.update_lease(pg, claim), claim)
+                                    leased=False)
 
     def update_compactor_state(self, claim: Claim, highest_write_id: int | None, run_as: str | None,
                                txn_id: int) -> None:

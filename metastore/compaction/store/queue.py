@@ -11,7 +11,14 @@ from typing import Any
 
 from psycopg2.extras import Json
 
-from metastore.compaction.rules.requests import Claim, Compaction, CompactionState, CompactionType, Entity
+from metastore.compaction.rules.requests import (
+    Claim,
+    Compaction,
+    CompactionState,
+    CompactionType,
+    Entity,
+    may_become,
+)
 from metastore.db.engine import PgTx, Row
 from metastore.ids import TableName
 
@@ -182,7 +189,12 @@ def update_cleaner_failure(pg: PgTx, request_id: int, failures: int, error: str,
 
 def move_to_history(pg: PgTx, request_id: int, expected: CompactionState, state: CompactionState,
                     error: str | None, claim: Claim | None = None) -> bool:
-    """End a queued request; False when it is not there in the expected state (or the claim is lost)."""
+    """End a queued request; False when it is not there in the expected state (or the claim is lost).
+
+    Raises: ValueError for an end that the expected state does not have.
+    """
+    if not may_become(expected, state):
+        raise ValueError(f"A compaction that is {expected.display} cannot become {state.display}")
     fence, values = _fence(claim) if claim else ("", ())
     pg.sql(f"WITH gone AS (DELETE FROM compaction_queue WHERE id = %s AND state = %s{fence} RETURNING *)"
            f" INSERT INTO completed_compactions (id, {_SHARED}) SELECT id, {_SHARED} FROM"
@@ -192,11 +204,6 @@ def move_to_history(pg: PgTx, request_id: int, expected: CompactionState, state:
            " coalesce(%s, error_message) AS error_message FROM gone) AS ended",
            (request_id, expected, *values, state, pg.now, error))
     return pg.rowcount == 1
-
-
-def delete_queued(pg: PgTx, request_id: int) -> None:
-    """Remove a request without history (the Cleaner's own retry markers)."""
-    pg.sql("DELETE FROM compaction_queue WHERE id = %s", (request_id,))
 
 
 def delete_retries(pg: PgTx, entity: Entity) -> None:
