@@ -26,7 +26,7 @@ demo: setup ## The tour on real data, with a server of its own; exits 0 only if 
 test: setup lint types layers idl-check docs-check test-cov ## Everything that CI runs
 
 test-fast: setup ## Unit tests and scripts on the model: seconds, no database, no Java
-	@$(pytest) tests/unit $(wildcard tests/model) -m "not spark"
+	@$(pytest) tests/unit tests/model tests/scripts -m "not spark"
 
 # One pytest run, so that its closing line counts every test; then the decisions must be covered to the last branch.
 test-cov: setup
