@@ -7,6 +7,7 @@ each its footer, writes ``_orc_acid_version`` and renames. Nothing exists under 
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import reduce
 from urllib.parse import unquote
 
 from pyspark.sql import Column, DataFrame
@@ -140,7 +141,7 @@ class _Writing:
             routing.append(WRITER_COLUMN)
         events = self.events
         if not is_routed:
-            events = events.repartition(*routing)
+            events = _spread(events, routing)
         if routing:
             order = [F.col(column) for column in (*routing, *_KEY)]
             events = events.sortWithinPartitions(*order, F.col("currentTransaction").desc())
@@ -225,6 +226,18 @@ class _Writing:
 
     def _out(self, location: str) -> str:
         return f"{self.staging}/out/{self.numbers.setdefault(location, len(self.numbers))}"
+
+
+def _spread(events: DataFrame, routing: Sequence[str]) -> DataFrame:
+    """Bring the events of each (partition, writer) together, neighbouring writers in different tasks.
+
+    Writers are few and numbered from 0: hashed they would meet in one task while others idle. A number of tasks that is
+    given is one that adaptive execution does not reduce, however small Spark takes the data to be.
+    """
+    tasks = 2 * events.sparkSession.sparkContext.defaultParallelism
+    others = [F.hash(column) for column in routing if column != WRITER_COLUMN]
+    place = reduce(Column.__add__, others, F.col(WRITER_COLUMN).cast("bigint"))
+    return events.repartitionById(tasks, F.pmod(place, F.lit(tasks)).cast("int"))
 
 
 def writer_id(bucket: Column) -> Column:
