@@ -29,7 +29,9 @@ def configure(level: str = "info", form: str = "auto") -> None:
             structlog.contextvars.merge_contextvars, structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True),
             structlog.processors.format_exc_info if json else _keep,
-            masked, structlog.processors.JSONRenderer() if json else structlog.dev.ConsoleRenderer()],
+            # Plain tracebacks: the pretty ones print local variables, and with them whatever a client sent.
+            masked, structlog.processors.JSONRenderer() if json else structlog.dev.ConsoleRenderer(
+                exception_formatter=structlog.dev.plain_traceback)],
         wrapper_class=structlog.make_filtering_bound_logger(logging.getLevelNamesMapping()[level.upper()]),
         logger_factory=structlog.PrintLoggerFactory(sys.stderr), cache_logger_on_first_use=False)
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
