@@ -31,18 +31,18 @@ if [ "$(cat "$stamp" 2>/dev/null)" != "$wanted" ]; then
   say "done"
 fi
 
-# Spark needs Java 17 or newer; everything else runs without it.
+# Spark needs Java 17 or newer, and the tests that ask Hive's own classes a compiler; everything else runs without it.
 java=java
 [ -n "${JAVA_HOME:-}" ] && [ -x "$JAVA_HOME/bin/java" ] && java="$JAVA_HOME/bin/java"
 major=$("$java" -version 2>&1 | sed -nE 's/.*version "([0-9]+).*/\1/p' | head -1 || true)
-if [ "${major:-0}" -lt 17 ]; then
+if [ "${major:-0}" -lt 17 ] || ! command -v "${java%java}javac" >/dev/null; then
   if as_root; then
-    say "installing Java 17 (found: ${major:-none}), which Spark needs"
-    if ! { apt-get update -qq && apt-get install -y -qq openjdk-17-jre-headless >/dev/null; }; then
+    say "installing Java 17 with its compiler (found: ${major:-none}), which Spark and the tests need"
+    if ! { apt-get update -qq && apt-get install -y -qq openjdk-17-jdk-headless >/dev/null; }; then
       say "Java 17 could not be installed with apt-get. The server runs without it; reading, writing and compacting tables does not."
     fi
   else
-    say "Java 17 is missing (found: ${major:-none}). The server runs without it; reading, writing and compacting tables with"
-    say "Spark does not. Install a Java 17 runtime (Debian and Ubuntu: apt-get install openjdk-17-jre-headless)."
+    say "Java 17 or its compiler is missing (found: ${major:-none}). The server runs without it; reading, writing and compacting tables with"
+    say "Spark does not. Install a JDK 17 (Debian and Ubuntu: apt-get install openjdk-17-jdk-headless)."
   fi
 fi

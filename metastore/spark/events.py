@@ -16,7 +16,7 @@ from pyspark.sql.types import IntegerType
 from metastore.acid.hashes import bucket_of
 from metastore.acid.types import parse_type
 from metastore.catalog.partition_names import make_name
-from metastore.spark.acid_writer import PARTITION_COLUMN, WRITER_COLUMN
+from metastore.spark.acid_writer import PARTITION_COLUMN, WRITER_COLUMN, writer_id
 from metastore.spark.reader import DELETE_EVENT, INSERT_EVENT, ROW_ID
 from metastore.spark.tables import AcidTable
 
@@ -52,7 +52,7 @@ def moved_events(rows: DataFrame, table: AcidTable, statement: StatementId) -> D
     """
     if table.bucket_count:
         return _bucketed(rows, table, statement)
-    numbered = rows.withColumn(WRITER_COLUMN, _writer_of(F.col(ROW_ID[1]))).withColumn(
+    numbered = rows.withColumn(WRITER_COLUMN, writer_id(F.col(ROW_ID[1]))).withColumn(
         ROW_ID[2], F.monotonically_increasing_id())
     return _as_events(numbered, table, statement)
 
@@ -63,7 +63,7 @@ def delete_events(rows: DataFrame, table: AcidTable, statement: StatementId) -> 
     return rows.select(
         F.lit(DELETE_EVENT).alias("operation"), write_id.alias("originalTransaction"), bucket.alias("bucket"),
         row_id.alias("rowId"), F.lit(statement.write_id).cast("bigint").alias("currentTransaction"),
-        F.lit(None).cast(table.row_type).alias("row"), _writer_of(bucket).alias(WRITER_COLUMN),
+        F.lit(None).cast(table.row_type).alias("row"), writer_id(bucket).alias(WRITER_COLUMN),
         *_partition_column(table))
 
 
@@ -105,12 +105,6 @@ def _as_events(numbered: DataFrame, table: AcidTable, statement: StatementId) ->
         codec.cast("int").alias("bucket"), F.col(ROW_ID[2]).cast("bigint").alias("rowId"),
         write_id.alias("currentTransaction"), row.alias("row"), F.col(WRITER_COLUMN).cast("int").alias(WRITER_COLUMN),
         *_partition_column(table))
-
-
-def _writer_of(bucket: Column) -> Column:
-    """The writer id in an encoded bucket: bits 16-27 of codec v1, the whole value of codec v0 (acid-format.md §6)."""
-    is_v1 = F.shiftrightunsigned(bucket, 29) == 1
-    return F.when(is_v1, F.shiftrightunsigned(bucket, 16).bitwiseAND(0xFFF)).otherwise(bucket).cast("int")
 
 
 def _partition_column(table: AcidTable) -> list[Column]:
