@@ -1,0 +1,41 @@
+"""All benchmarks, one after the other.
+
+    python -m benchmarks [--quick] [NAME ...]      make bench ARGS="startup"
+"""
+
+import argparse
+import importlib
+import subprocess
+import sys
+
+# What to run, and how to make it short: then it shows that all of it works, not how fast it is.
+BENCHMARKS = {
+    "startup": ["--runs", "1", "--idle", "1"],
+    "thrift_server": ["--runs", "1", "--seconds", "0.5"],
+    "transactions": ["--runs", "1", "--seconds", "2", "--clients", "8"],
+    "acid_tables": ["--runs", "1", "--rows", "50000"],
+}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"which ones: {', '.join(BENCHMARKS)}; all by default")
+    parser.add_argument("--quick", action="store_true", help="a single short run of each")
+    options = parser.parse_args()
+    unknown = [name for name in options.names if name not in BENCHMARKS]
+    if unknown:
+        parser.error(f"no such benchmark: {', '.join(unknown)}")
+    failed = []
+    for name in options.names or BENCHMARKS:
+        about = (importlib.import_module(f"benchmarks.{name}").__doc__ or "").split("\n", 1)[0]
+        print(f"\n## {name}: {about}\n", flush=True)
+        quick = BENCHMARKS[name] if options.quick else []
+        if subprocess.run([sys.executable, "-m", f"benchmarks.{name}", *quick], check=False).returncode:
+            failed.append(name)
+    if failed:
+        print(f"\nfailed: {', '.join(failed)}", file=sys.stderr)
+    return int(bool(failed))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,4 @@
+INSERT INTO txns (state, started, heartbeat, owner, host, agent) VALUES ('open', now(), now(), 'ann', 'node1', 'bench') RETURNING id \gset
+WITH component AS (INSERT INTO components VALUES (:id, 'bench', 't' || :client_id, 'insert')) INSERT INTO locks (txn_id, db, tbl, state, type, heartbeat, owner, host) VALUES (:id, 'bench', 't' || :client_id, 'acquired', 'shared_write', now(), 'ann', 'node1');
+UPDATE txns SET heartbeat = now() WHERE id = :id AND state = 'open';
+WITH done AS (UPDATE txns SET state = 'committed' WHERE id = :id AND state = 'open' RETURNING id), released AS (DELETE FROM locks USING done WHERE locks.txn_id = done.id), moved AS (DELETE FROM components USING done WHERE components.txn_id = done.id RETURNING components.*) INSERT INTO completed SELECT txn_id, db, tbl, now() FROM moved;
