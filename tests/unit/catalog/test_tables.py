@@ -82,6 +82,8 @@ def test_check_of_types_may_be_off():
     with pytest.raises(InvalidOperationError, match="respective positions : id"):
         tables.altered_table(old, new, {}, 1)
     assert tables.altered_table(old, new, {}, 1, check_types=False).sd["cols"] == new.sd["cols"]
+    iceberg = replace(new, parameters={"table_type": "iceberg"})
+    assert tables.altered_table(old, iceberg, {}, 1).sd["cols"] == new.sd["cols"]
 
 
 @pytest.mark.parametrize(("before", "after", "stored"), [
