@@ -128,8 +128,8 @@ class Contestant:
     def hold_open(self, count: int) -> None:
         """Let so many transactions be open; those that earlier runs left are committed."""
         with MetastoreClient(f"thrift://{self.address[0]}:{self.address[1]}") as client:
-            for txn_id in client.get_open_txns().open_txns:
-                client.commit_txn(ttypes.CommitTxnRequest(txn_id))
+            for txn in client.get_open_txns_info().open_txns:
+                client.commit_txn(ttypes.CommitTxnRequest(txn.id))
             if count:
                 client.open_txns(ttypes.OpenTxnRequest(count, "ann", "node1"))
 
