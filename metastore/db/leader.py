@@ -6,6 +6,7 @@ the lock to others.
 """
 
 import zlib
+from contextlib import suppress
 from threading import Lock
 
 import psycopg2
@@ -45,8 +46,11 @@ class Leadership:
 
     def _close(self) -> None:
         session, self._session = self._session, None
-        if session is not None:
-            session.close()
+        if session is None:
+            return
+        with suppress(psycopg2.Error), session.cursor() as cursor:
+            cursor.execute("SELECT pg_advisory_unlock_all()")  # a closed session's end is noticed a little later
+        session.close()
 
     def _take(self) -> bool:
         session = psycopg2.connect(self._url, connect_timeout=5, application_name="metastore leader",
