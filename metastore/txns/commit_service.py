@@ -1,8 +1,8 @@
 """commit_txn: first committer wins, many commits in one PostgreSQL transaction.
 
 Transactions that wrote nothing are committed first, in one round trip that does not wait for the disk. The others take
-the counter's row lock, are decided in the order of the batch, those that lose being aborted, and are applied together
-with one wait for the disk.
+the counter's row lock and wait for the disk once. Where none of them can conflict with anything that is one more round
+trip; else they are decided here in the order of the batch, those that lose being aborted, and are applied together.
 """
 
 from collections.abc import Mapping, Sequence
@@ -98,6 +98,8 @@ class CommitService:
         return [answers.get(one.txn_id) if one.is_plain else self._commit_special(one) for one in requests]
 
     def _commit_writers(self, requests: Mapping[int, CommitRequest]) -> dict[int, MetastoreError]:
+        if commit_store.commit_uncontended(self.db, requests, require_write_ids=self.settings.require_write_ids):
+            return {}
         with self.db.begin() as pg:
             answers = self._decide_and_apply(pg, requests)
         return self._recognised(answers)

@@ -84,7 +84,7 @@ unmapped AS (DELETE FROM repl_txn_map USING ended WHERE target_txn_id = ended.id
 SELECT t.id, t.state, t.type, m.policy
 FROM txns AS t LEFT JOIN unmapped AS m ON m.target_txn_id = t.id WHERE t.id = ANY(%(ids)s::bigint[])"""
 
-_SNAPSHOT = f"""
+SNAPSHOT = f"""
 SELECT (SELECT next_txn_id - 1 FROM txn_counter),
        string_agg(int8send(id), ''::bytea) FILTER (WHERE type <> ALL(%(hidden)s::smallint[])),
        string_agg(CASE state WHEN 'aborted' THEN '\\x01'::bytea ELSE '\\x00'::bytea END, ''::bytea)
@@ -222,11 +222,13 @@ def abort(pg: PgTx, aborts: Collection[tuple[int, AbortCode, str]]) -> list[Abor
 
 
 def select_snapshot(db: Database, hidden: Collection[TxnType] = ()) -> Snapshot:
-    """Mark, open and aborted transactions in one statement, hence as of one instant.
+    """Mark, open and aborted transactions in one statement, hence as of one instant."""
+    [row] = db.once(SNAPSHOT, {"hidden": [int(one) for one in hidden]})
+    return unpacked(*row)
 
-    Ids travel as packed integers: a list of 10,000 costs Python next to nothing.
-    """
-    [(mark, packed, aborted, min_open)] = db.once(_SNAPSHOT, {"hidden": [int(one) for one in hidden]})
+
+def unpacked(mark: int, packed: bytes | None, aborted: bytes | None, min_open: int | None) -> Snapshot:
+    """A row of ``SNAPSHOT``. Ids travel as packed integers: a list of 10,000 costs Python next to nothing."""
     ids = array("q", bytes(packed or b""))
     if byteorder == "little":
         ids.byteswap()

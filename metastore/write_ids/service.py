@@ -134,9 +134,9 @@ class WriteIdService:
     def _reader(self, first_name: str, first: TableName, valid_txns: str | None, write_id: int | None) -> ValidTxnList:
         if valid_txns is not None:
             return ValidTxnList.parse(valid_txns) if valid_txns else ValidTxnList.everything()
-        owner = 0
-        if write_id is not None:
-            owner = store.select_owner(self.db, first, write_id) or 0
-            if not owner:
-                raise InvalidRequestError(f"invalid write id {write_id} for table {first_name}")
-        return reader_snapshot(txn_store.select_snapshot(self.db), owner)
+        if write_id is None:
+            return reader_snapshot(txn_store.select_snapshot(self.db))
+        owner, snapshot = store.select_owner_and_snapshot(self.db, first, write_id)
+        if owner is None:
+            raise InvalidRequestError(f"invalid write id {write_id} for table {first_name}")
+        return reader_snapshot(snapshot, owner)

@@ -12,7 +12,8 @@ from metastore.db.arrays import bigints
 from metastore.db.engine import Database, PgTx
 from metastore.errors import ConflictRetryError
 from metastore.ids import TableName
-from metastore.txns.rules import TxnRecord, TxnState, TxnType
+from metastore.txns.rules import Snapshot, TxnRecord, TxnState, TxnType
+from metastore.txns.store import SNAPSHOT, unpacked
 from metastore.write_ids.rules import AllocationPlan, TableWriteIds
 
 _SAME_TABLE = 'm.catalog = w.catalog AND m.db = w.db AND m."table" = w."table"'
@@ -99,11 +100,13 @@ def select_tables(db: Database, names: Collection[TableName], txns: ValidTxnList
             for catalog, db_name, table, next_id, purged, mapped, write_ids, txn_ids, owned in rows}
 
 
-def select_owner(db: Database, name: TableName, write_id: int) -> int | None:
-    """The transaction that owns a write id."""
-    rows = db.once('SELECT txn_id FROM txn_write_ids WHERE catalog = %s AND db = %s AND "table" = %s AND write_id = %s',
-                   (*name, write_id))
-    return rows[0][0] if rows else None
+def select_owner_and_snapshot(db: Database, name: TableName, write_id: int) -> tuple[int | None, Snapshot]:
+    """The transaction that owns a write id, and who is open or aborted at the same instant."""
+    [(owner, *snapshot)] = db.once(f"""
+        SELECT (SELECT txn_id FROM txn_write_ids
+                WHERE catalog = %(catalog)s AND db = %(db)s AND "table" = %(table)s AND write_id = %(write_id)s), s.*
+        FROM ({SNAPSHOT}) AS s""", {**name._asdict(), "write_id": write_id, "hidden": []})
+    return owner, unpacked(*snapshot)
 
 
 def lock_for_allocation(pg: PgTx, names: Collection[TableName], txn_ids: Collection[int]) -> AllocationFacts:
