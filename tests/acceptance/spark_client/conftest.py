@@ -1,0 +1,46 @@
+"""Statements for Spark's built-in Hive client, and a look at what the metastore keeps of them."""
+
+import pytest
+
+
+@pytest.fixture(autouse=True)
+def settings(spark):
+    """What these statements need; other tests share the session, so it is put back."""
+    chosen = {"hive.exec.dynamic.partition": "true", "hive.exec.dynamic.partition.mode": "nonstrict"}
+    before = {key: spark.conf.get(key, None) for key in chosen}
+    for key, value in chosen.items():
+        spark.conf.set(key, value)
+    yield
+    for key, value in before.items():
+        if value is None:
+            spark.conf.unset(key)
+        else:
+            spark.conf.set(key, value)
+
+
+@pytest.fixture
+def sql(spark):
+    """``sql(statement)``: its rows as tuples."""
+    return lambda statement: [tuple(row) for row in spark.sql(statement).collect()]
+
+
+@pytest.fixture
+def refused(spark):
+    """``refused(statement)``: the error class that Spark makes of the answer."""
+    from pyspark.errors import PySparkException
+
+    def run(statement):
+        with pytest.raises(PySparkException) as raised:
+            spark.sql(statement).collect()
+        return raised.value.getCondition()
+
+    return run
+
+
+@pytest.fixture
+def hive(lakehouse):
+    """A client of ours, to see what Spark stored."""
+    from metastore.client import MetastoreClient
+
+    with MetastoreClient(lakehouse.uri) as client:
+        yield client
