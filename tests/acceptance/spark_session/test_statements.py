@@ -264,3 +264,53 @@ def test_show_and_compact(acid_session, flat, parted):
         acid_session.table(flat)
         assert acid_session.sql("SHOW LOCKS").where("tablename = 'flat' AND type = 'SHARED_READ'").count() == 1
         assert acid_session.sql("SHOW TRANSACTIONS").where("state = 'OPEN'").count() == 1
+
+
+def _write_directory(session, name, directory, frame, file_format="orc"):
+    """What another engine does: a transaction that puts one directory into the table."""
+    db, table = name.split(".")
+    types = session.client.types
+    [txn_id] = session.client.open_txns(types.OpenTxnRequest(num_txns=1, user="other", hostname="engine")).txn_ids
+    session.client.allocate_table_write_ids(types.AllocateTableWriteIdsRequest(dbName=db, tableName=table, txnIds=[txn_id]))
+    frame.write.format(file_format).save(f"{session.client.get_table(db, table).sd.location}/{directory}")
+    return txn_id
+
+
+def test_insert_only_tables_are_read_by_directory(acid_session, db, spark):
+    name = f"{db}.only"
+    acid_session.sql(f"CREATE TABLE {name} (id INT) STORED AS ORC TBLPROPERTIES "
+                     "('transactional'='true', 'transactional_properties'='insert_only')")
+    types = acid_session.client.types
+    for write_id, ends in ((1, "commit"), (2, "abort"), (3, "open")):
+        txn_id = _write_directory(acid_session, name, f"delta_{write_id:07d}_{write_id:07d}_0000",
+                                  spark.range(write_id, write_id + 1).select(F.col("id").cast("int")))
+        if ends == "commit":
+            acid_session.client.commit_txn(types.CommitTxnRequest(txnid=txn_id))
+        if ends == "abort":
+            acid_session.client.abort_txn(types.AbortTxnRequest(txnid=txn_id))
+    assert rows(acid_session, name) == [(1,)]
+    with pytest.raises(InvalidOperationError, match="needs a full ACID table"):
+        acid_session.delete(name)
+
+
+def test_files_without_row_ids_are_refused_and_not_misread(acid_session, flat, spark):
+    original = spark.createDataFrame([(7, "raw")], "id INT, name STRING")
+    acid_session.client.commit_txn(acid_session.client.types.CommitTxnRequest(txnid=_write_directory(
+        acid_session, flat, "old_part", original)))
+    with pytest.raises(InvalidOperationError, match="before the table became transactional"):
+        acid_session.table(flat)
+
+
+def test_create_table_as_select_and_its_refusals(acid_session, db):
+    made = acid_session.sql(f"CREATE TABLE {db}.ctas STORED AS ORC TBLPROPERTIES ('transactional'='true') "
+                            "AS SELECT id, id * 2 AS twice FROM range(5)")
+    assert made.first()[0] == 5
+    assert acid_session.sql(f"SELECT sum(twice) FROM {db}.ctas").first()[0] == 20
+    again = f"CREATE TABLE IF NOT EXISTS {db}.ctas (id BIGINT) STORED AS ORC TBLPROPERTIES ('transactional'='true')"
+    assert acid_session.sql(again).first()[0] == 0
+    with pytest.raises(InvalidOperationError, match="declares no columns"):
+        acid_session.sql(f"CREATE TABLE {db}.empty TBLPROPERTIES ('transactional'='true')")
+    with pytest.raises(InvalidOperationError, match="the kinds are"):
+        acid_session.sql(f"ALTER TABLE {db}.ctas COMPACT 'medium'")
+    with pytest.raises(InvalidOperationError, match="would block"):
+        acid_session.sql(f"ALTER TABLE {db}.ctas COMPACT 'major' AND WAIT")
