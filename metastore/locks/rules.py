@@ -223,5 +223,5 @@ def _written(wanted: WantedLock) -> str | None:
         case Operation.UNSET:
             # Clients before 2.0 send neither the operation nor whether the table is transactional.
             return "i" if wanted.type is LockType.SHARED_READ else "u"
-        case Operation.INSERT | Operation.UPDATE | Operation.DELETE:
+        case _:  # INSERT, UPDATE, DELETE
             return wanted.operation[0] if wanted.is_transactional else None

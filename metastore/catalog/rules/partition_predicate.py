@@ -5,12 +5,14 @@ expression that we do not read (``Unknown``); whoever asks must then keep the pa
 not of its key's type, and the default partition of a key that is not text, satisfy no comparison (not even ``!=``).
 """
 
+import operator
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, time
 from enum import StrEnum
 from functools import lru_cache
+from typing import Any
 
 from metastore.catalog.partition_names import DEFAULT_PARTITION
 
@@ -88,7 +90,7 @@ def keeps(predicate: Predicate, values: Sequence[str], default: str = DEFAULT_PA
             return _all(keeps(part, values, default) for part in parts)
         case Or(parts):
             return _any(keeps(part, values, default) for part in parts)
-        case Unknown():
+        case _:  # Unknown
             return None
 
 
@@ -113,50 +115,28 @@ def _any(answers: Iterable[bool | None]) -> bool | None:
 
 
 def _compare(comparison: Comparison, value: str, default: str) -> bool:
+    if comparison.op is Op.LIKE:  # of text only
+        return bool(like_pattern(str(comparison.constant)).fullmatch(value))
+    holds = _HOLDS[comparison.op]
     if comparison.kind is Kind.TEXT:
-        if comparison.op is Op.LIKE:
-            return bool(like_pattern(str(comparison.constant)).fullmatch(value))
-        return _holds(comparison.op, _order(value, str(comparison.constant)))
-    typed = None if value == default else parse_value(comparison.kind, value)
-    if typed is None:
-        return False
-    return _holds(comparison.op, _order(typed, comparison.constant))
+        return holds(value, comparison.constant)
+    typed = None if value == default else _PARSERS[comparison.kind](value)
+    return typed is not None and holds(typed, comparison.constant)
 
 
-def _order(left: Literal, right: Literal) -> int:
-    """-1, 0 or 1; both sides are of one kind."""
-    return (left > right) - (left < right)  # type: ignore[operator]
+_HOLDS: dict[Op, Callable[[Any, Any], bool]] = {
+    Op.EQ: operator.eq,
+    Op.NE: operator.ne,
+    Op.LT: operator.lt,
+    Op.LE: operator.le,
+    Op.GT: operator.gt,
+    Op.GE: operator.ge,
+}
 
 
-def _holds(op: Op, order: int) -> bool:
-    match op:
-        case Op.EQ:
-            return order == 0
-        case Op.NE:
-            return order != 0
-        case Op.LT:
-            return order < 0
-        case Op.LE:
-            return order <= 0
-        case Op.GT:
-            return order > 0
-        case Op.GE:
-            return order >= 0
-        case Op.LIKE:
-            return False
-
-
-def parse_value(kind: Kind, value: str) -> Literal | None:
-    """A partition's value as the key's type; None if it is not one (the catalog does not check values)."""
-    match kind:
-        case Kind.TEXT:
-            return value
-        case Kind.INTEGER:
-            return int(value) if INTEGER.fullmatch(value) else None
-        case Kind.DATE:
-            return parse_date(value)
-        case Kind.TIMESTAMP:
-            return parse_timestamp(value)
+def parse_integer(text: str) -> int | None:
+    """A whole number in decimal digits; None for anything else."""
+    return int(text) if INTEGER.fullmatch(text) else None
 
 
 def parse_date(text: str) -> date | None:
@@ -181,6 +161,14 @@ def parse_timestamp(text: str) -> datetime | None:
         return datetime.combine(day, time(int(found[2] or 0), int(found[3] or 0), int(found[4] or 0), micros))
     except ValueError:
         return None
+
+
+# A partition's value as the key's type; None if it is not one (the catalog does not check values).
+_PARSERS: dict[Kind, Callable[[str], Literal | None]] = {
+    Kind.INTEGER: parse_integer,
+    Kind.DATE: parse_date,
+    Kind.TIMESTAMP: parse_timestamp,
+}
 
 
 @lru_cache(maxsize=256)

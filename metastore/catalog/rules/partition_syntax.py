@@ -78,14 +78,14 @@ def bind(syntax: Syntax, keys: Sequence[PartitionKey], default: str) -> Predicat
             return And(tuple(bind(part, keys, default) for part in parts))
         case AnyOf(parts):
             return Or(tuple(bind(part, keys, default) for part in parts))
-        case Unknown():
-            return syntax
         case Condition(name, op, constant):
             column = next((i for i, key in enumerate(keys) if key.name == name.lower()), None)
             if column is None:
                 raise InvalidRequestError(f"Specified key <{name}> is not a partitioning key for the table")
             kind, typed = _typed(keys[column], op, constant, default)
             return Comparison(column, kind, op, typed)
+        case _:  # Unknown
+            return syntax
 
 
 def all_of(parts: Iterable[Syntax]) -> Syntax:
@@ -111,7 +111,7 @@ def negation(syntax: Syntax) -> Syntax:
             return Condition(key, NEGATED[op], constant)
         case Condition(key, op, _):
             return Unknown(f"not {key} {op}")
-        case Unknown():
+        case _:  # Unknown
             return syntax
 
 

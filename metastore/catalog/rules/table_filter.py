@@ -5,6 +5,7 @@ Source: catalog.md §4.9; ``hive_filter_field_tableName__`` is how the 4.x clien
 
 import re
 from dataclasses import dataclass
+from typing import cast
 
 from metastore.catalog.model import Table
 from metastore.catalog.rules.partition_filter import parse
@@ -41,10 +42,9 @@ def _check(syntax: Syntax) -> None:
         case AllOf(parts) | AnyOf(parts):
             for part in parts:
                 _check(part)
-        case Condition(key, op, constant):
-            _check_condition(key, op, is_integer=isinstance(constant, int))
         case _:
-            raise InvalidRequestError(f"Error parsing table filter: {syntax.reason} is not supported")
+            condition = cast("Condition", syntax)  # no text is read as Unknown
+            _check_condition(condition.key, condition.op, is_integer=isinstance(condition.constant, int))
 
 
 def _check_condition(key: str, op: Op, *, is_integer: bool) -> None:
@@ -66,11 +66,10 @@ def _holds(syntax: Syntax, table: Table) -> bool:
             return all(_holds(part, table) for part in parts)
         case AnyOf(parts):
             return any(_holds(part, table) for part in parts)
-        case Condition(key, op, constant):
-            value = _value(key, table)
-            return value is not None and _compare(value, op, constant if isinstance(value, int) else str(constant))
         case _:
-            return False
+            condition = cast("Condition", syntax)
+            value = _value(condition.key, table)
+            return value is not None and _compare(value, condition.op, condition.constant)
 
 
 def _value(key: str, table: Table) -> str | int | None:

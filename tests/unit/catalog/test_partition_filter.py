@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from metastore.catalog.rules.partition_filter import parse_filter
-from metastore.catalog.rules.partition_predicate import keeps, like_pattern, like_prefix
+from metastore.catalog.rules.partition_predicate import And, Or, Unknown, keeps, like_pattern, like_prefix
 from metastore.catalog.rules.partition_syntax import PartitionKey
 from metastore.errors import InvalidRequestError
 
@@ -63,6 +63,7 @@ def test_the_year_month_day_table(text: str, names: str) -> None:
     ("and = 'a'", "Error parsing partition filter"), ("p3 = 1L", "Error parsing partition filter"),
     ("(struct(p1,p3)) in (struct('a'))", "Error parsing partition filter"), ("p3 = ٣", "Error parsing partition filter"),
     ("p3 = true", "Error parsing partition filter"), ("p1 in ()", "Error parsing partition filter"),
+    ("p1 between 'a' or 'b'", "unexpected \"or 'b'\" at character 14 of"), ("(p1) = 'a'", "unexpected \"= 'a'\" at character 4 of"),
 ])
 def test_what_is_refused_is_refused_with_hives_sentence(text: str, sentence: str) -> None:
     with pytest.raises(InvalidRequestError, match=sentence):
@@ -81,11 +82,31 @@ def test_what_is_refused_is_refused_with_hives_sentence(text: str, sentence: str
     ("s > 'a'", 0, "B", False), ("s < '\uffff'", 0, "\U0001f600", False), (r's = "a\b"', 0, r"a\b", True),
     (r's = "a\"b"', 0, 'a"b', True), ("s like 'a+b.*'", 0, "a+bc", True), (r"s like '100\%'", 0, "100x", False),
     ("s like 'a.*'", 0, "a\nb", True), ("s like '%a'", 0, "ba\n", False),
+    ("t != '2020-01-01'", 3, "2020-01-01 25:00:00", False), ("t = 2020-01-01", 3, "2020-01-01 00:00:00.0", True),
+    ("d != '2020-01-01'", 2, "soon", False), ("t != '2020-01-01'", 3, "soon", False),
+    ("n not in (1, 2)", 1, "3", True), ("n not in (1, 2)", 1, "2", False),
 ])
 def test_comparing_by_the_keys_type(text: str, column: int, value: str, *, answer: bool) -> None:
     values = ["0"] * len(MIXED)
     values[column] = value
     assert keeps(parse_filter(text, MIXED), values) is answer
+
+
+@pytest.mark.parametrize(("text", "sentence"), [
+    ("t = '2020-01-01 25:00:00'", "key t is of type timestamp, the filter has = '2020-01-01 25:00:00'"),
+    ("d = TIMESTAMP '2020-01-01 10:00:00'", "key d is of type date"), ("f = 1", "key f is of type double, the filter has = 1"),
+])
+def test_a_constant_of_another_type_is_refused(text: str, sentence: str) -> None:
+    with pytest.raises(InvalidRequestError, match=sentence):
+        parse_filter(text, MIXED)
+
+
+def test_an_unknown_part_decides_nothing_that_the_rest_decides() -> None:
+    unknown, row = Unknown("dec > 1.5"), F6[0]
+    true, false = (parse_filter(text, F6_KEYS) for text in ("p3 = 31", "p3 = 32"))
+    assert keeps(unknown, row) is None
+    assert [keeps(And((unknown, part)), row) for part in (true, false, unknown)] == [None, False, None]
+    assert [keeps(Or((unknown, part)), row) for part in (true, false, unknown)] == [True, None, None]
 
 
 def test_deep_nesting_and_long_chains_are_read() -> None:

@@ -74,6 +74,7 @@ def test_managed_location():
     database = replace(DB, managed_location="file:/managed")
     assert tables.default_location(table(), database) == "file:/managed/t"
     assert tables.default_location(table(type="EXTERNAL_TABLE"), database) == "file:/wh/d.db/t"
+    assert tables.default_location(table(type="VIRTUAL_VIEW"), database) is None
 
 
 def test_check_of_types_may_be_off():
