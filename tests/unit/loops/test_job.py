@@ -2,8 +2,8 @@
 
 import json
 import os
-import time
 import sys
+import time
 from dataclasses import replace
 from pathlib import Path
 
