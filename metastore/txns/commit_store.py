@@ -86,8 +86,8 @@ ended AS (
 _APPLY_DECIDED = f"WITH point AS (SELECT %(commit_id)s::bigint AS commit_id), {_APPLY} SELECT"
 
 # Nothing to decide: all are open, no other commit is a candidate for a conflict, nor are two members for each other
-# and, where that is asked for, everything written has its write id. If so all commit, else none does; and where nothing
-# was done there is nothing to wait for.
+# and, where that is asked for, everything written to a transactional table has its write id. If so all commit, else
+# none does; and where nothing was done there is nothing to wait for.
 _COMMIT_UNCONTENDED = f"""{_LOCK_COUNTER}
 WITH point AS (
     SELECT next_txn_id - 1 AS commit_id FROM txn_counter
@@ -102,7 +102,9 @@ WITH point AS (
           SELECT FROM txn_components AS c
           WHERE txn_id = ANY(%(ids)s::bigint[]) AND write_id IS NULL AND (
               SELECT 1 FROM txn_write_ids AS w WHERE w.txn_id = c.txn_id AND w.catalog = c.catalog AND w.db = c.db
-              AND w."table" = c."table") IS NULL))),
+              AND w."table" = c."table") IS NULL AND (
+              SELECT lower(t.parameters ->> 'transactional') FROM tables AS t
+              WHERE t.catalog = c.catalog AND t.db = c.db AND t.name = c."table") = 'true'))),
 {_APPLY}
 SELECT count(*) > 0, CASE WHEN count(*) = 0 THEN set_config('synchronous_commit', 'off', true) END FROM ended"""
 

@@ -65,10 +65,13 @@ class TxnHandlers:
                 else ttypes.HeartbeatTxnRangeResponse(aborted=set(one.aborted), nosuch=set(one.nosuch))
                 for one in answers]
 
-    def get_open_txns(self, call: Call) -> ttypes.GetOpenTxnsResponse:
-        """Open and aborted transactions; read-only ones count for the minimum only."""
-        del call
-        return _open_txns(self.txns.get_open_txns())
+    @coalesced("get_open_txns")
+    def get_open_txns(self, calls: list[Call]) -> list[ttypes.GetOpenTxnsResponse]:
+        """Open and aborted transactions; read-only ones count for the minimum only.
+
+        One snapshot, taken after all of the calls have arrived, answers every one of them.
+        """
+        return [_open_txns(self.txns.get_open_txns())] * len(calls)
 
     def get_open_txns_req(self, call: Call, request: ttypes.GetOpenTxnsRequest) -> ttypes.GetOpenTxnsResponse:
         """Open and aborted transactions except those of the given types."""

@@ -86,6 +86,14 @@ def with_a_compaction(t):
 
 
 def without_write_id(t):
+    t.db.once("""INSERT INTO catalogs (name, location) VALUES ('hive', '/w') ON CONFLICT DO NOTHING;
+                 INSERT INTO databases (catalog, name, location) VALUES ('hive', 'db', 'file:/db') ON CONFLICT DO NOTHING;
+                 INSERT INTO tables (catalog, db, name, type, sd, parameters)
+                 VALUES ('hive', 'db', 't', 'MANAGED_TABLE', '{}', '{"transactional": "TRUE"}')""")
+    return a_bare_insert(t)
+
+
+def a_bare_insert(t):
     txn_id = t.open()
     t.lock(txn_id, "db.t", I)
     return [txn_id]
@@ -104,6 +112,10 @@ def test_where_there_is_something_to_decide_nothing_happens(t, situation):
 
 def test_a_write_id_that_nobody_requires(t):
     assert tried(t, *without_write_id(t), require_write_ids=False) is True
+
+
+def test_a_table_that_is_not_transactional_needs_no_write_id(t):
+    assert tried(t, *a_bare_insert(t)) is True
 
 
 def test_members_that_only_insert_are_no_rivals(t):
