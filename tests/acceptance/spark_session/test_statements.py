@@ -43,6 +43,11 @@ def rows(session, name):
     return sorted((tuple(row) for row in session.table(name).collect()), key=repr)
 
 
+def open_txns(session):
+    """Ids of the open transactions, other tests' included."""
+    return {txn.id for txn in session.client.get_open_txns_info().open_txns if txn.state == 3}
+
+
 def hive_rows(oracle, session, name):
     """What Hive's reader shows of an unpartitioned table with the newest snapshot."""
     db, table = name.split(".")
@@ -185,8 +190,7 @@ def test_a_failure_in_the_middle_leaves_nothing_visible(acid_session, flat, lake
 def test_a_transaction_that_was_aborted_cannot_commit(acid_session, flat, spark):
     with pytest.raises((TxnAbortedError, LostError)), acid_session.transaction():
         acid_session.insert(flat, spark.sql("SELECT 5 id, 'e' name"))
-        [mine] = [txn.id for txn in acid_session.client.get_open_txns_info().open_txns if txn.state == 3]
-        acid_session.sql(f"ABORT TRANSACTIONS {mine}")
+        acid_session.sql(f"ABORT TRANSACTIONS {max(open_txns(acid_session))}")
     assert acid_session.table(flat).count() == 4
 
 
@@ -244,14 +248,14 @@ def test_other_statements_go_to_spark_unchanged(acid_session, db, spark):
 
 
 def test_reads_end_their_transactions(acid_session, flat):
+    before = open_txns(acid_session)
     frame = acid_session.table(flat)
     derived = frame.where("id = 1")
     del frame
-    open_reads = [txn for txn in acid_session.client.get_open_txns_info().open_txns if txn.state == 3]
-    assert len(open_reads) == 1
+    assert len(open_txns(acid_session) - before) == 1
     assert derived.count() == 1
     acid_session.close()
-    assert not [txn for txn in acid_session.client.get_open_txns_info().open_txns if txn.state == 3]
+    assert open_txns(acid_session) <= before
 
 
 def test_show_and_compact(acid_session, flat, parted):
@@ -262,8 +266,9 @@ def test_show_and_compact(acid_session, flat, parted):
     assert (shown["partitionname"], shown["type"]) == ("day=x%2Fy", "MAJOR")
     with acid_session.snapshot():
         acid_session.table(flat)
-        assert acid_session.sql("SHOW LOCKS").where("tablename = 'flat' AND type = 'SHARED_READ'").count() == 1
-        assert acid_session.sql("SHOW TRANSACTIONS").where("state = 'OPEN'").count() == 1
+        mine = f"txnid = {max(open_txns(acid_session))} AND tablename = 'flat' AND type = 'SHARED_READ'"
+        assert acid_session.sql("SHOW LOCKS").where(mine).count() == 1
+        assert acid_session.sql("SHOW TRANSACTIONS").where("state = 'OPEN'").count() == len(open_txns(acid_session))
 
 
 def _write_directory(session, name, directory, frame, file_format="orc"):
