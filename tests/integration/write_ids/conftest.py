@@ -1,27 +1,3 @@
 """One database for all tests here, emptied before each."""
 
-import pytest
-
-from tests.support.transactions import Transactions, emptied
-
-
-@pytest.fixture(scope="session")
-def shared_url(postgres):
-    with postgres.cloned() as url:
-        yield url
-
-
-@pytest.fixture
-def database_url(shared_url):
-    return shared_url
-
-
-@pytest.fixture
-def database(shared_url):
-    with emptied(shared_url) as opened:
-        yield opened
-
-
-@pytest.fixture
-def t(database):
-    return Transactions(database)
+from tests.support.shared_database import *  # noqa: F403
