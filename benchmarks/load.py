@@ -11,6 +11,9 @@ its answer. What is measured is the server, so nothing here decodes what a scena
             tally.done()
 
     print(measure(("127.0.0.1", 9083), heartbeats, connections=8, seconds=5))
+
+The generator measures itself too (``Measured.load``): processor seconds per second of its processes. A part of a core
+that it needs is one that the server does not get.
 """
 
 import multiprocessing
@@ -26,6 +29,7 @@ from thrift.protocol.TBinaryProtocol import TBinaryProtocolAccelerated
 from thrift.Thrift import TApplicationException, TMessageType
 from thrift.transport.TTransport import TMemoryBuffer
 
+from benchmarks.cpu import Meter, Spent
 from metastore.thrift_server.handler import METHODS
 
 Address = tuple[str, int]
@@ -59,9 +63,13 @@ def result(method: str, reply: bytes) -> Any:
 
 
 class Tally:
-    """What one connection did; latencies are those of whole units of work."""
+    """What one connection did; latencies are those of whole units of work.
+
+    A scenario whose replies are long sets ``whole``, which tells cheaply whether one has arrived completely.
+    """
 
     def __init__(self) -> None:
+        self.whole: Callable[[bytes], bool] = skipped_to_the_end
         self.calls = self.units = 0
         self.latencies: list[float] = []
         self._begun = 0.0
@@ -88,6 +96,10 @@ class Measured:
     calls: int
     units: int
     latencies: list[float]
+    load: float = 0.0
+    """Cores that the load generator kept busy."""
+    spent: Spent | None = None
+    """What the server spent meanwhile, where a meter was given."""
 
     @property
     def calls_per_second(self) -> float:
@@ -103,12 +115,8 @@ class Measured:
         return ordered[min(len(ordered) - 1, int(len(ordered) * percentile / 100))] * 1000
 
 
-def _complete(reply: bytes) -> bool:
-    """Whether a whole message has arrived."""
-    if reply[-1] != 0:
-        return False
-    if len(reply) <= WHOLE:
-        return True
+def skipped_to_the_end(reply: bytes) -> bool:
+    """Whether a long reply is whole, whatever it holds; slow for long lists."""
     reader = TBinaryProtocolAccelerated(TMemoryBuffer(reply))
     try:
         reader.readMessageBegin()
@@ -118,14 +126,14 @@ def _complete(reply: bytes) -> bool:
     return True
 
 
-def drive(
-    address: Address, scenario: Scenario, connections: int, seconds: float, warmup: float, first: int = 0
-) -> Measured:
+def drive(address: Address, scenario: Scenario, connections: int, seconds: float, warmup: float, first: int = 0,
+          meter: Meter | None = None) -> Measured:
     """Run a scenario on every connection in this process."""
     poll = select.epoll()
     clients: dict[int, tuple[socket.socket, Generator[bytes, bytes, None], Tally]] = {}
     partial: dict[int, bytes] = {}
     tallies = []
+    reader = meter.start() if meter else None
     for index in range(first, first + connections):
         sock = socket.create_connection(address)
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -139,9 +147,13 @@ def drive(
     begin = time.perf_counter()
     measuring, end = begin + warmup, begin + warmup + seconds
     started = begin
+    before = None
+    own = time.process_time()
     while (now := time.perf_counter()) < end and clients:
         if measuring and now >= measuring:
-            measuring, started = 0.0, now
+            before = reader.read() if reader else None
+            own = time.process_time()
+            measuring, started = 0.0, time.perf_counter()
             for tally in tallies:
                 tally.begin()
         for fd, _ in poll.poll(0.5):
@@ -151,7 +163,7 @@ def drive(
                 raise ConnectionError("the server closed the connection")
             if partial and fd in partial:
                 data = partial.pop(fd) + data
-            if not _complete(data):
+            if data[-1] or (len(data) > WHOLE and not tally.whole(data)):
                 partial[fd] = data
                 continue
             tally.calls += 1
@@ -161,23 +173,21 @@ def drive(
                 poll.unregister(fd)
                 del clients[fd]
     elapsed = time.perf_counter() - started
+    own = time.process_time() - own
+    spent = reader.read().since(before) if reader and before else None
     for sock, _, _ in clients.values():
         sock.close()
     return Measured(
-        elapsed,
-        sum(tally.calls for tally in tallies),
-        sum(tally.units for tally in tallies),
-        [latency for tally in tallies for latency in tally.latencies],
-    )
+        elapsed, sum(tally.calls for tally in tallies), sum(tally.units for tally in tallies),
+        [latency for tally in tallies for latency in tally.latencies], own / elapsed, spent)
 
 
 def _drive_in_child(pipe: Any, *arguments: Any) -> None:
     pipe.send(drive(*arguments))
 
 
-def measure(
-    address: Address, scenario: Scenario, *, connections: int, seconds: float = 5, warmup: float = 1, processes: int = 1
-) -> Measured:
+def measure(address: Address, scenario: Scenario, *, connections: int, seconds: float = 5, warmup: float = 1,
+            processes: int = 1, meter: Meter | None = None) -> Measured:
     """Run a scenario in processes of its own, the connections spread over them; scenarios see indexes 0, 1, ..."""
     context = multiprocessing.get_context("spawn")
     running = []
@@ -185,12 +195,13 @@ def measure(
     for i in range(min(processes, connections)):
         share = connections // processes + (i < connections % processes)
         here, there = context.Pipe(duplex=False)
-        child = context.Process(target=_drive_in_child, args=(there, address, scenario, share, seconds, warmup, first))
+        child = context.Process(target=_drive_in_child, args=(
+            there, address, scenario, share, seconds, warmup, first, None if i else meter))
         child.start()
         there.close()
         running.append((child, here))
         first += share
-    found = []
+    found: list[Measured] = []
     for child, pipe in running:
         found.append(pipe.recv())
         child.join()
@@ -199,4 +210,6 @@ def measure(
         sum(part.calls for part in found),
         sum(part.units for part in found),
         [latency for part in found for latency in part.latencies],
+        sum(part.load for part in found),
+        found[0].spent,
     )

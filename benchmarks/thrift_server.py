@@ -9,7 +9,6 @@ import os
 import statistics
 import sys
 from collections.abc import Generator
-from pathlib import Path
 from typing import Any
 
 from thrift.protocol.TBinaryProtocol import TBinaryProtocolAcceleratedFactory
@@ -17,6 +16,7 @@ from thrift.server.TServer import TThreadPoolServer
 from thrift.transport.TSocket import TServerSocket
 from thrift.transport.TTransport import TBufferedTransportFactory
 
+from benchmarks.cpu import cpu_seconds
 from benchmarks.load import Measured, Tally, measure, request
 from metastore.config import ServerSettings
 from metastore.telemetry.calls import CallStats
@@ -89,12 +89,6 @@ def serve_peer(pipe: Any) -> None:
     server.daemon = True
     listener.listen = lambda: None
     server.serve()
-
-
-def cpu_seconds(pid: int) -> float:
-    """Processor time of a process; tells what a call costs whatever else the machine does."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def measured(process: Any, address: Any, scenario: Any, clients: int, seconds: float) -> tuple[Measured, float]:

@@ -1,0 +1,126 @@
+"""What clients do, as sequences of calls for the load generator.
+
+Tables are the client's own, and in each run others: what an interrupted run left locked is in nobody's way.
+"""
+
+import os
+from collections.abc import Generator
+from typing import Any
+
+from benchmarks.load import Tally, request, result
+from benchmarks.messages import (
+    LOCK_ID,
+    SNAPSHOT,
+    TXN,
+    WRITE_ID,
+    allocated,
+    granted,
+    opened,
+    pieces,
+    snapshot_of,
+    text,
+    void,
+    whole_open_txns,
+)
+from metastore.thrift_gen.hive_metastore import ttypes
+
+Steps = Generator[bytes, bytes, None]
+
+DB, PARTITION = "bench", "day=2024-05-01"
+OPEN = request("open_txns", ttypes.OpenTxnRequest(1, "ann", "node1"))
+OPEN_TXNS = request("get_open_txns")
+COMMIT = pieces("commit_txn", ttypes.CommitTxnRequest(TXN))
+BEAT = pieces("heartbeat", ttypes.HeartbeatRequest(0, TXN))
+UNLOCK = pieces("unlock", ttypes.UnlockRequest(LOCK_ID))
+
+
+def table_of(index: int) -> str:
+    return f"t{os.getpid()}_{index}"
+
+
+def lock_request(table: str, kind: int, txn_id: int | None, *, dynamic: bool = False) -> tuple[Any, ...]:
+    component = ttypes.LockComponent(kind, ttypes.LockLevel.TABLE, DB, table)
+    if txn_id is not None:
+        component.operationType, component.isTransactional = ttypes.DataOperationType.INSERT, True
+        component.isDynamicPartitionWrite = dynamic
+    return (ttypes.LockRequest([component], txn_id, "ann", "node1", "bench"),)
+
+
+def open_commit(index: int, tally: Tally) -> Steps:
+    before, after = COMMIT
+    while True:
+        txn_id = opened((yield OPEN))
+        void("commit_txn", (yield before + txn_id + after))
+        tally.done()
+
+
+def write(index: int, tally: Tally) -> Steps:
+    """Open, lock, one heartbeat, commit."""
+    ask = pieces("lock", *lock_request(table_of(index), ttypes.LockType.SHARED_WRITE, TXN))
+    while True:
+        txn_id = opened((yield OPEN))
+        granted((yield txn_id.join(ask)))
+        void("heartbeat", (yield txn_id.join(BEAT)))
+        void("commit_txn", (yield txn_id.join(COMMIT)))
+        tally.done()
+
+
+def full_write(index: int, tally: Tally) -> Steps:
+    """Everything that Hive calls for an INSERT into a partitioned table."""
+    table = table_of(index)
+    ask = pieces("lock", *lock_request(table, ttypes.LockType.SHARED_WRITE, TXN, dynamic=True))
+    allocate = pieces("allocate_table_write_ids", ttypes.AllocateTableWriteIdsRequest(DB, table, [TXN]))
+    valid = pieces("get_valid_write_ids", ttypes.GetValidWriteIdsRequest([f"{DB}.{table}"], SNAPSHOT))
+    first, second, third = pieces("add_dynamic_partitions", ttypes.AddDynamicPartitions(
+        TXN, WRITE_ID, DB, table, [PARTITION], ttypes.DataOperationType.INSERT))
+    while True:
+        txn_id = opened((yield OPEN))
+        snapshot = snapshot_of((yield OPEN_TXNS), int.from_bytes(txn_id, "big"))
+        granted((yield txn_id.join(ask)))
+        write_id = allocated((yield txn_id.join(allocate)))
+        reply = yield text(snapshot).join(valid)
+        if len(reply) < 60:
+            result("get_valid_write_ids", reply)
+        void("add_dynamic_partitions", (yield first + txn_id + second + write_id + third))
+        void("heartbeat", (yield txn_id.join(BEAT)))
+        void("commit_txn", (yield txn_id.join(COMMIT)))
+        tally.done()
+
+
+def lock_unlock(index: int, tally: Tally) -> Steps:
+    """What Iceberg does around its commit: an exclusive lock without a transaction."""
+    ask = request("lock", *lock_request(table_of(index), ttypes.LockType.EXCLUSIVE, None))
+    while True:
+        lock_id = granted((yield ask))
+        void("unlock", (yield lock_id.join(UNLOCK)))
+        tally.done()
+
+
+def heartbeat(index: int, tally: Tally) -> Steps:
+    """Of one transaction, again and again."""
+    beat = opened((yield OPEN)).join(BEAT)
+    while True:
+        void("heartbeat", (yield beat))
+        tally.done()
+
+
+def get_open_txns(index: int, tally: Tally, least: int = 0) -> Steps:
+    tally.whole = whole_open_txns
+    while True:
+        reply = yield OPEN_TXNS
+        if len(reply) < 8 * least:
+            raise RuntimeError(f"too short an answer: {result('get_open_txns', reply)}")
+        tally.done()
+
+
+def get_valid_write_ids(index: int, tally: Tally, table: str = "none") -> Steps:
+    """Of one table, with the list of transactions as it is at the beginning."""
+    tally.whole = whole_open_txns
+    snapshot = snapshot_of((yield OPEN_TXNS))
+    tally.whole = Tally().whole
+    message = request("get_valid_write_ids", ttypes.GetValidWriteIdsRequest([f"{DB}.{table}"], snapshot))
+    while True:
+        reply = yield message
+        if len(reply) < 60:
+            raise RuntimeError(f"too short an answer: {result('get_valid_write_ids', reply)}")
+        tally.done()
