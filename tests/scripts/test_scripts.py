@@ -2,12 +2,8 @@
 
 import pytest
 
-from metastore.config import TxnSettings
-from metastore.loops.reaper import Reaper
-from metastore.txns.purge_service import PurgeService
-from tests.support.script_model import Model
-from tests.support.script_server import ThriftDriver
-from tests.support.scripts import SCRIPTS, all_scripts, play
+from tests.support.model import Model
+from tests.support.scripts import SCRIPTS, all_scripts, play, settings_of
 
 scripts = pytest.mark.parametrize("path", all_scripts(), ids=lambda path: str(path.relative_to(SCRIPTS)))
 
@@ -16,12 +12,11 @@ scripts = pytest.mark.parametrize("path", all_scripts(), ids=lambda path: str(pa
 def test_model(path):
     text = path.read_text(encoding="utf-8")
 
-    assert play(text, Model()) == text
+    assert play(text, Model(settings_of(text))) == text
 
 
 @scripts
-def test_server(path, client, database, test_clock):
+def test_server(path, worlds):
     text = path.read_text(encoding="utf-8")
-    driver = ThriftDriver(client, test_clock, Reaper(PurgeService(database, TxnSettings())))
 
-    assert play(text, driver) == text
+    assert play(text, worlds(settings_of(text))) == text

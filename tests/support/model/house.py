@@ -1,0 +1,83 @@
+"""Time, and what the house-keepers do (transactions.md §5); locks around rebuilds of views (§3.12)."""
+
+from thrift.protocol.TBase import TExceptionBase
+
+from metastore.thrift_gen.hive_metastore import ttypes
+from tests.support.model.state import place
+from tests.support.model.txns import REPL_CREATED, TIMED_OUT, internal
+
+TIMEOUT_MS = 300_000
+REPL_TIMEOUT_MS = 11 * 86_400_000
+RETENTION_MS = 3_600_000
+
+
+class House:
+    """The part of the model that cleans up."""
+
+    def advance(self, delta):
+        self.now += int(delta.total_seconds() * 1000)
+
+    def expire(self):
+        self.locks = [row for row in self.locks if row.txn_id or row.alive >= self.now - TIMEOUT_MS]
+        for txn in self.txns.values():
+            limit = REPL_TIMEOUT_MS if txn.kind == REPL_CREATED else TIMEOUT_MS
+            if txn.state == "open" and txn.alive < self.now - limit:
+                self._abort(txn, TIMED_OUT)
+
+    def purge(self):
+        oldest = self._oldest() or self.next_txn
+        self.write_set = [one for one in self.write_set if one.commit_id >= oldest]
+        self._forget_owners([txn for txn in self.txns.values() if txn.state == "committed" and txn.commit_id < oldest])
+        self._drop_duplicates(oldest)
+        self.rebuilds = {view: (txn_id, alive) for view, (txn_id, alive) in self.rebuilds.items()
+                         if alive >= self.now - TIMEOUT_MS or self._is_open(txn_id)}
+        emptied = [txn for txn in self.txns.values() if txn.state == "aborted" and not txn.components]
+        for txn in emptied:
+            txn.listed = False
+        self._forget_owners(emptied)
+        owners = {owner for ids in self.write_ids.values() for owner in ids.owners.values()}
+        self.txns = {txn.id: txn for txn in self.txns.values() if not (
+            (txn.state == "committed" or not txn.listed) and txn.ended < self.now - RETENTION_MS and txn.id not in owners)}
+
+    def get_lock_materialization_rebuild(self, db, table, txn_id):
+        try:
+            self._open(txn_id)
+        except TExceptionBase as error:
+            raise internal(error.message) from None
+        view = place(db, table)
+        free = self.rebuilds.get(view, (txn_id, 0))[0] == txn_id
+        if free:
+            self.rebuilds[view] = (txn_id, self.now)
+        return ttypes.LockResponse(
+            lockid=txn_id, state=ttypes.LockState.ACQUIRED if free else ttypes.LockState.NOT_ACQUIRED)
+
+    def heartbeat_lock_materialization_rebuild(self, db, table, txn_id):
+        view = place(db, table)
+        held = self.rebuilds.get(view, (None, 0))[0] == txn_id
+        if held:
+            self.rebuilds[view] = (txn_id, self.now)
+        return held
+
+    def _is_open(self, txn_id):
+        return txn_id in self.txns and self.txns[txn_id].state == "open"
+
+    def _forget_owners(self, txns):
+        """Their write ids count as valid from now on."""
+        gone = {txn.id for txn in txns}
+        for ids in self.write_ids.values():
+            purged = [write_id for write_id, owner in ids.owners.items() if owner in gone]
+            ids.purged = max([ids.purged, *purged])
+            ids.owners = {write_id: owner for write_id, owner in ids.owners.items() if owner not in gone}
+
+    def _drop_duplicates(self, oldest):
+        """Of what everybody sees only the newest write and the newest change of each place say anything."""
+        settled = [one for one in self.completed
+                   if one.txn_id not in self.txns or self.txns[one.txn_id].commit_id < oldest]
+
+        def stale(one):
+            rivals = [other for other in settled if other.place == one.place]
+            newest = max((other.write_id or 0 for other in rivals), default=0)
+            change = max((other.write_id or 0 for other in rivals if other.changed_rows), default=0)
+            return len(rivals) > 1 and one.write_id is not None and one.write_id < newest and (
+                not one.changed_rows or one.write_id < change)
+        self.completed = [one for one in self.completed if not stale(one)]

@@ -1,0 +1,223 @@
+"""Transactions (transactions.md §3.1 to §3.6, §3.10): opened, kept alive, ended, listed."""
+
+from thrift.Thrift import TApplicationException
+
+from metastore.thrift_gen.hive_metastore import ttypes
+from tests.support.model.state import Completed, Component, Txn, Write, bits, place, stored
+
+READ_ONLY, REPL_CREATED = ttypes.TxnType.READ_ONLY, ttypes.TxnType.REPL_CREATED
+COMPACTING = (ttypes.TxnType.COMPACTION, ttypes.TxnType.SOFT_DELETE)
+UNCOMPLETED = (*COMPACTING, ttypes.TxnType.REBALANCE_COMPACTION)
+LETTERS = {ttypes.DataOperationType.INSERT: "i", ttypes.DataOperationType.UPDATE: "u", ttypes.DataOperationType.DELETE: "d"}
+CODES = (*range(50000, 50009), *range(51000, 51003))
+NO_REASON, CONFLICT, TIMED_OUT, DRIVER, REPLAYED = 50000, 50003, 50004, 51000, 51001
+STATES = {"open": ttypes.TxnState.OPEN, "aborted": ttypes.TxnState.ABORTED}
+
+
+class Txns:
+    """The part of the model that knows transactions."""
+
+    def open_txns(self, request):
+        replays = request.txn_type == REPL_CREATED or (request.replPolicy and request.replSrcTxnIds)
+        if replays:
+            return ttypes.OpenTxnsResponse(txn_ids=self._open_replayed(request))
+        if request.num_txns <= 0:
+            raise internal(f"Invalid input for number of txns: {request.num_txns}")
+        limit = self.max_open_txns * 9 // 10 if self.refusing else self.max_open_txns
+        self.refusing = sum(txn.state == "open" for txn in self.txns.values()) >= limit
+        if self.refusing:
+            raise internal("Maximum allowed number of open transactions has been reached. See hive.max.open.txns.")
+        return ttypes.OpenTxnsResponse(
+            txn_ids=[self._begin(request).id for _ in range(min(request.num_txns, self.max_batch))])
+
+    def abort_txn(self, request):
+        replays = self._replays(request)
+        txn_id = self.replicated.get((request.replPolicy, request.txnid)) if replays else request.txnid
+        if txn_id is None:
+            return
+        txn = self.txns.get(txn_id)
+        if txn is None or txn.state == "committed":
+            known = txn is not None or any(one.txn_id == txn_id for one in self.completed)
+            raise committed_already(txn_id) if known else no_such_txn(txn_id)
+        code = request.errorCode if request.errorCode in CODES else NO_REASON
+        if request.replPolicy is not None:
+            code = REPLAYED if replays else DRIVER
+        self._abort(txn, code, replays=replays)
+
+    def abort_txns(self, request):
+        for txn_id in request.txn_ids:
+            if txn_id in self.txns:
+                self._abort(self.txns[txn_id], request.errorCode if request.errorCode in CODES else NO_REASON)
+
+    def commit_txn(self, request):
+        txn_id, replays = request.txnid, self._replays(request)
+        if replays:
+            txn_id = self.replicated.get((request.replPolicy, request.txnid))
+            if txn_id is None:
+                return
+        txn = self.txns.get(txn_id)
+        if txn is None and any(one.txn_id == txn_id for one in self.completed):
+            return
+        if txn is not None and txn.state == "committed":
+            return
+        txn = self._open(txn_id)
+        changes = self._parameters_to_change(request)
+        mark = self.next_txn - 1
+        changed = [one for one in txn.components if one.changes_rows and txn.kind not in (*COMPACTING, READ_ONLY)]
+        if not replays and not (request.exclWriteEnabled and all(self._shielded(txn, one) for one in changed)):
+            self._refuse_second_committer(txn, changed, mark)
+        for parameters, key, value in changes:
+            parameters[key] = value
+        if replays:
+            self.completed += [Completed(txn_id, place(one.database, one.table, one.partition), one.writeId, False)
+                               for one in request.writeEventInfos or ()]
+            del self.replicated[request.replPolicy, request.txnid]
+        else:
+            self.write_set += [Write(txn_id, mark, *one) for one in changed]
+            if txn.kind not in (*UNCOMPLETED, READ_ONLY):
+                written = {(one.place, self._write_id(txn, one)) for one in txn.components if one.letter != "c"}
+                self.completed += [Completed(txn_id, *one, bool(changed)) for one in sorted(written, key=str)]
+        txn.commit_id = mark
+        txn.components = {}
+        self._end(txn, "committed")
+
+    def heartbeat(self, request):
+        if request.txnid:
+            txn = self.txns.get(request.txnid)
+            if txn is not None and txn.state == "committed":
+                raise ttypes.NoSuchTxnException(f"No such txn: {request.txnid}")
+            txn = self._open(request.txnid)
+            txn.alive, txn.beats = self.now, txn.beats + 1
+        if request.lockid:
+            rows = self._rows(request.lockid)
+            if not rows:
+                raise ttypes.NoSuchLockException(f"No such lock: {request.lockid}")
+            for row in rows:
+                row.alive, row.beats = self.now, row.beats + 1
+
+    def heartbeat_txn_range(self, request):
+        aborted, unknown = set(), set()
+        for txn_id in range(request.min, request.max + 1):
+            txn = self.txns.get(txn_id)
+            if txn is not None and txn.state == "open":
+                txn.alive, txn.beats = self.now, txn.beats + 1
+            elif txn is not None and txn.state == "aborted":
+                aborted.add(txn_id)
+            else:
+                unknown.add(txn_id)
+        return ttypes.HeartbeatTxnRangeResponse(aborted=aborted, nosuch=unknown)
+
+    def get_open_txns(self):
+        return self.get_open_txns_req(ttypes.GetOpenTxnsRequest(excludeTxnTypes=[READ_ONLY]))
+
+    def get_open_txns_req(self, request):
+        listed = [txn for txn in self._listed() if txn.kind not in (request.excludeTxnTypes or ())]
+        return ttypes.GetOpenTxnsResponse(
+            txn_high_water_mark=self.next_txn - 1, open_txns=[txn.id for txn in listed], min_open_txn=self._oldest(),
+            abortedBits=bits([txn.state == "aborted" for txn in listed]))
+
+    def get_open_txns_info(self):
+        return ttypes.GetOpenTxnsInfoResponse(txn_high_water_mark=self.next_txn - 1, open_txns=[
+            ttypes.TxnInfo(id=txn.id, state=STATES[txn.state], user=txn.user, hostname=txn.host, agentInfo=txn.agent,
+                           heartbeatCount=txn.beats, startedTime=txn.started, lastHeartbeatTime=txn.alive)
+            for txn in self._listed()])
+
+    def add_dynamic_partitions(self, request):
+        txn = self._open(request.txnid)
+        table = place(request.dbname, request.tablename)
+        letter = LETTERS.get(request.operationType, "u")
+        for name in request.partitionnames:
+            txn.components.setdefault(Component(table._replace(partition=stored(name)), letter), request.writeid or None)
+        txn.components = {one: write_id for one, write_id in txn.components.items()
+                          if one.place != table or one.letter == "c"}
+
+    def get_latest_txnid_in_conflict(self, txn_id):
+        txn = self.txns.get(txn_id)
+        mine = [one.place for one in txn.components if one.changes_rows] if txn is not None else []
+        return max((theirs.txn_id for theirs in self.write_set for one in mine
+                    if theirs.letter != "i" and theirs.commit_id >= txn_id and theirs.place.whole_table == one.whole_table
+                    and one.partition in {"", theirs.place.partition}), default=0)
+
+    def seed_txn_id(self, request):
+        mark = self.next_txn - 1
+        if mark >= request.seedTxnId:
+            raise ttypes.MetaException(f"Invalid txnId seed {request.seedTxnId}, the highWaterMark is {mark}")
+        self.next_txn = request.seedTxnId
+
+    def _begin(self, request, kind=None):
+        txn = Txn(self.next_txn, request.txn_type if kind is None else kind, request.user, request.hostname,
+                  request.agentInfo or "Unknown", self.now, self.now)
+        self.txns[txn.id] = txn
+        self.next_txn += 1
+        return txn
+
+    def _open_replayed(self, request):
+        if not request.replPolicy or not request.replSrcTxnIds:
+            raise internal("A replicated transaction needs replPolicy and replSrcTxnIds")
+        known = [self.replicated[request.replPolicy, source] for source in request.replSrcTxnIds
+                 if (request.replPolicy, source) in self.replicated]
+        if known:
+            return sorted(known)
+        for source in request.replSrcTxnIds:
+            self.replicated[request.replPolicy, source] = self._begin(request, REPL_CREATED).id
+        return [self.replicated[request.replPolicy, source] for source in request.replSrcTxnIds]
+
+    def _refuse_second_committer(self, txn, changed, mark):
+        rivals = [(theirs.commit_id, theirs.txn_id, mine.place, mine.letter, theirs.letter)
+                  for theirs in self.write_set for mine in changed
+                  if theirs.place == mine.place and theirs.txn_id != txn.id and txn.id <= theirs.commit_id]
+        if rivals:
+            commit_id, winner, where, mine, theirs = min(rivals)
+            self._abort(txn, CONFLICT)
+            raise ttypes.TxnAbortedException(
+                f"Aborting [txnid:{txn.id},{mark}] due to a write conflict on {where} committed by "
+                f"[txnid:{winner},{commit_id}] {mine}/{theirs}")
+
+    def _abort(self, txn, code, *, replays=False):
+        if txn.state == "open":
+            txn.code = code
+            for (policy, source), target in list(self.replicated.items()):
+                if target == txn.id:
+                    del self.replicated[policy, source]
+                    if not replays:
+                        self._flag_incompatible(policy)
+            self._end(txn, "aborted")
+
+    def _end(self, txn, state):
+        txn.state, txn.ended = state, self.now
+        self.locks = [row for row in self.locks if row.txn_id != txn.id]
+        self.rebuilds = {view: held for view, held in self.rebuilds.items() if held[0] != txn.id}
+
+    def _open(self, txn_id):
+        """The transaction, which must be open."""
+        txn = self.txns.get(txn_id)
+        if txn is None:
+            raise no_such_txn(txn_id)
+        if txn.state == "committed":
+            raise committed_already(txn_id)
+        if txn.state == "aborted":
+            raise ttypes.TxnAbortedException(f"Transaction txnid:{txn_id} already aborted")
+        return txn
+
+    def _listed(self):
+        return [txn for txn in self.txns.values() if txn.state == "open" or (txn.state == "aborted" and txn.listed)]
+
+    def _oldest(self):
+        return min((txn.id for txn in self.txns.values() if txn.state == "open"), default=None)
+
+    @staticmethod
+    def _replays(request):
+        return request.replPolicy is not None and request.txn_type in (None, REPL_CREATED)
+
+
+def internal(text):
+    """What a call answers that declares nothing for it."""
+    return TApplicationException(TApplicationException.INTERNAL_ERROR, text)
+
+
+def no_such_txn(txn_id):
+    return ttypes.NoSuchTxnException(f"No such transaction txnid:{txn_id}")
+
+
+def committed_already(txn_id):
+    return ttypes.NoSuchTxnException(f"Transaction txnid:{txn_id} is already committed.")

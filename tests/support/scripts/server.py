@@ -1,0 +1,134 @@
+"""A server as the world of a script: its Thrift calls, its clock, its house-keeper, and what its tables hold."""
+
+from contextlib import contextmanager
+
+from metastore.config import TxnSettings
+from metastore.loops.reaper import EXPIRY, PURGES, TXN_RECORDS, Reaper
+from metastore.txns.purge_service import PurgeService
+from tests.support.model.state import EPOCH_MS
+from tests.support.transactions import EMPTY
+
+# Time stands still unless a script says otherwise, so that instants can be compared.
+FROZEN_CLOCK = f"""CREATE OR REPLACE FUNCTION metastore_now() RETURNS timestamptz LANGUAGE sql STABLE
+    AS 'SELECT to_timestamp({EPOCH_MS // 1000}) + (SELECT ahead FROM test_clock)'"""
+
+RESET = EMPTY.replace('DELETE FROM "catalogs"; ', "")
+_PLACE = "concat_ws('/', db, nullif(\"table\", ''), nullif(partition, ''))"
+
+
+class Server:
+    """What the model is, for real; unknown attributes are Thrift calls."""
+
+    beginning = EPOCH_MS
+
+    def __init__(self, client, database):
+        self.client, self.types, self.database = client, client.types, database
+        self.purges = PurgeService(database, TxnSettings())
+
+    def __getattr__(self, name):
+        return getattr(self.client, name)
+
+    def reset(self):
+        """A new world: as after the migrations."""
+        self.database.once(RESET)
+
+    def advance(self, delta):
+        self.database.once("UPDATE test_clock SET ahead = ahead + %s", [delta])
+
+    def expire(self):
+        self._tick(EXPIRY)
+
+    def purge(self):
+        self._tick(PURGES + TXN_RECORDS)
+
+    def components(self):
+        return self._rows(f"SELECT txn_id, {_PLACE}, operation, write_id FROM txn_components")
+
+    def completed_components(self):
+        return self._rows(f"SELECT txn_id, {_PLACE}, write_id, update_delete FROM completed_txn_components")
+
+    def writes(self):
+        return self._rows(f"SELECT txn_id, commit_id, {_PLACE}, operation FROM write_sets")
+
+    def abort_code(self, txn_id):
+        [(code,)] = self.database.once("SELECT abort_code FROM txns WHERE id = %s", [txn_id])
+        return code
+
+    def compactions(self):
+        return self.database.once(f"SELECT {_PLACE}, type, state FROM compaction_queue ORDER BY id")
+
+    def make(self, where, parameters=None):
+        """Create a database, a table or a partition."""
+        types = self.types
+        if not where.table:
+            self.client.create_database(types.Database(name=where.db, parameters=parameters or {}))
+        elif not where.partition:
+            self.client.create_table(types.Table(
+                dbName=where.db, tableName=where.table, owner="u", tableType="MANAGED_TABLE", sd=self._storage(),
+                partitionKeys=[types.FieldSchema("p", "string")], parameters=dict(parameters or {})))
+        else:
+            self.client.add_partition(types.Partition(
+                dbName=where.db, tableName=where.table, values=[where.partition.split("=")[1]], sd=self._storage(),
+                parameters=dict(parameters or {})))
+
+    def drop(self, where):
+        if where.partition:
+            self.client.drop_partition_by_name(where.db, where.table, where.partition, True)
+        elif where.table:
+            self.client.drop_table(where.db, where.table, True)
+        else:
+            self.client.drop_database(where.db, True, True)
+
+    def rename(self, where, name):
+        table = self.client.get_table(where.db, where.table)
+        table.tableName = name
+        self.client.alter_table(where.db, where.table, table)
+
+    def table_id(self, where):
+        return self.client.get_table(where.db, where.table).id
+
+    def parameter(self, where, key):
+        if where.partition:
+            found = self.client.get_partition_by_name(where.db, where.table, where.partition)
+        elif where.table:
+            found = self.client.get_table(where.db, where.table)
+        else:
+            found = self.client.get_database(where.db)
+        return (found.parameters or {}).get(key)
+
+    def _storage(self):
+        serde = self.types.SerDeInfo("orc", "org.apache.hadoop.hive.ql.io.orc.OrcSerde", {})
+        return self.types.StorageDescriptor(
+            cols=[self.types.FieldSchema("a", "int")], location=None, serdeInfo=serde,
+            inputFormat="org.apache.hadoop.hive.ql.io.orc.OrcInputFormat",
+            outputFormat="org.apache.hadoop.hive.ql.io.orc.OrcOutputFormat")
+
+    def _rows(self, query):
+        return set(self.database.once(query))
+
+    def _tick(self, steps):
+        report = Reaper(self.purges, steps).tick()
+        assert not report.failed
+
+
+@contextmanager
+def served(url, warehouse, settings=None):
+    """A server over the database, as a world."""
+    from metastore.app import App
+    from metastore.client import MetastoreClient
+    from metastore.config.settings import Source, build
+    from metastore.db.engine import Database
+
+    database = Database(url, pool_size=4)
+    database.once(FROZEN_CLOCK)
+    app = App(build([Source("test", {
+        "metastore.database.url": url, "hive.metastore.thrift.bind.host": "127.0.0.1", "hive.metastore.port": "0",
+        "metastore.http.port": "0", "hive.metastore.warehouse.dir": warehouse.as_uri(),
+        "metastore.lock.check.wait": "0ms", "metastore.database.pool.size": "8", **(settings or {})})]), loops=False)
+    app.start()
+    try:
+        with MetastoreClient(app.thrift_uri) as client:
+            yield Server(client, database)
+    finally:
+        app.stop()
+        database.close()
