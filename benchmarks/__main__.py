@@ -12,7 +12,7 @@ import sys
 BENCHMARKS = {
     "startup": ["--runs", "1", "--idle", "1"],
     "thrift_server": ["--runs", "1", "--seconds", "0.5"],
-    "transactions": ["--runs", "1", "--seconds", "2", "--clients", "8"],
+    "transactions": ["--runs", "1", "--seconds", "1", "--clients", "8", "--most-open", "1000"],
     "acid_tables": ["--runs", "1", "--rows", "50000"],
 }
 

@@ -26,7 +26,7 @@ from metastore.thrift_gen.hive_metastore import ttypes
 
 Steps = Generator[bytes, bytes, None]
 
-DB, PARTITION = "bench", "day=2024-05-01"
+DB, PARTITION, FINISHED_TABLE = "bench", "day=2024-05-01", "finished"
 OPEN = request("open_txns", ttypes.OpenTxnRequest(1, "ann", "node1"))
 OPEN_TXNS = request("get_open_txns")
 COMMIT = pieces("commit_txn", ttypes.CommitTxnRequest(TXN))
@@ -113,7 +113,7 @@ def get_open_txns(index: int, tally: Tally, least: int = 0) -> Steps:
         tally.done()
 
 
-def get_valid_write_ids(index: int, tally: Tally, table: str = "none") -> Steps:
+def get_valid_write_ids(index: int, tally: Tally, table: str = FINISHED_TABLE) -> Steps:
     """Of one table, with the list of transactions as it is at the beginning."""
     tally.whole = whole_open_txns
     snapshot = snapshot_of((yield OPEN_TXNS))

@@ -1,13 +1,11 @@
-"""Transaction and lock calls per second, beside Hive's metastore 2.3.10 (Java) and pgbench on the same PostgreSQL.
+"""Transaction and lock calls: rate, latency and cost, beside Hive's metastores 2.3.10 and 4.2.0 and pgbench.
 
-    python -m benchmarks.transactions [--seconds 4] [--runs 3] [--clients 1,8,32] [--only lock] [--no-peers]
-    python -m benchmarks.transactions --profile [--clients 1,8,32] [--only lock]
+    python -m benchmarks.transactions [--seconds 2] [--runs 3] [--clients 1,8,32] [--only lock] [--peers hive_4_2,equal]
+    python -m benchmarks.transactions --profile [--only lock]     a few seconds: what a call of ours costs, no peers
 
-Everything is durable as it would be in use: fsync and synchronous_commit are on. pgbench runs the least SQL that has
-the effect, one PostgreSQL transaction per call: what a design without group commit cannot surpass.
-
-``--profile`` measures our server alone and tells what a call costs: processor time of the server and of PostgreSQL, log
-written, writing transactions. These hold on a busy machine too.
+All of them work on one PostgreSQL, durable as it would be in use: fsync and synchronous_commit are on. Contestants take
+turns within each row, so that all of them meet the same disturbance. Processor time per call (of the server, and of all
+processes of PostgreSQL) hardly depends on what else the machine does; rates do.
 """
 
 import argparse
@@ -15,82 +13,69 @@ import os
 import statistics
 import sys
 import tempfile
+from collections import defaultdict
 from collections.abc import Callable
 from contextlib import ExitStack
-from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
 import psycopg2
 
-from benchmarks import peers, scenarios
-from benchmarks.contestants import Contestant
-from benchmarks.load import Measured, Scenario
+from benchmarks import hive, peers, scenarios
+from benchmarks.contestants import MANY_OPEN, Contestant, Hive23, Hive42
+from benchmarks.equal_sql import EqualSql, UnlikeError
+from benchmarks.load import Measured
+from benchmarks.pgbench import Least
+from benchmarks.rows import EQUAL, HIVE_2_3, HIVE_4_2, ROWS, Row, verdict
 from metastore.db.embedded import EmbeddedPostgres
 
-
-class Row(NamedTuple):
-    """A line of the table: what one client does, pgbench's script for it, transactions that are open meanwhile."""
-
-    title: str
-    scenario: Scenario
-    script: str = ""
-    held: int = 0
+LEAST = "least"
+PEERS = {HIVE_2_3: "Hive 2.3.10", HIVE_4_2: "Hive 4.2.0", EQUAL: "pgbench, equal SQL", LEAST: "pgbench, least SQL"}
+LARGE = 1000
+"""Open transactions above which pgbench is left out: the goal is set by the Java peers."""
 
 
-ROWS = [
-    Row("open + commit", scenarios.open_commit, "open_commit"),
-    Row("open + lock + heartbeat + commit", scenarios.write, "write"),
-    Row("full writer", scenarios.full_write),
-    Row("lock + unlock", scenarios.lock_unlock, "lock_unlock"),
-    Row("heartbeat", scenarios.heartbeat),
-    Row("get_open_txns", scenarios.get_open_txns, "get_open_txns"),
-    Row("get_valid_write_ids", scenarios.get_valid_write_ids),
-    Row("get_open_txns, 1000 open", partial(scenarios.get_open_txns, least=1000), "get_open_txns", 1000),
-    Row("get_valid_write_ids, 1000 open", scenarios.get_valid_write_ids, "", 1000),
-]
+class Costs(NamedTuple):
+    """Processor time and what else a call takes; microseconds and bytes."""
 
+    server: float
+    postgres: float
+    wal: float
+    writes: float
+    whole_sequence: float
+    """Of server, PostgreSQL and load generator, for one sequence: what the machine's cores are divided by."""
+    load: float
+    """Cores that the load generator keeps busy."""
 
-def counts(value: str) -> list[int]:
-    return [int(part) for part in value.split(",")]
+    @classmethod
+    def of(cls, runs: list[Measured]) -> "Costs":
+        spent = [run.spent for run in runs if run.spent]
+        calls, units = (sum(getattr(run, name) for run in runs) for name in ("calls", "units"))
+        server, postgres, wal, writes = (sum(one[field] for one in spent) for field in range(4))
+        load = sum(run.load * run.seconds for run in runs)
+        return cls(server / calls * 1e6, postgres / calls * 1e6, wal / calls, writes / calls,
+                   (server + postgres + load) / units * 1e6, load / sum(run.seconds for run in runs))
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seconds", type=float, default=4)
-    parser.add_argument("--warmup", type=float, default=1)
+    parser.add_argument("--seconds", type=float, default=2)
+    parser.add_argument("--warmup", type=float, default=0.5)
     parser.add_argument("--runs", type=int, default=3)
-    parser.add_argument("--clients", type=counts, default=[1, 8, 32], help="numbers separated by commas")
-    parser.add_argument("--only", default="", help="rows whose title contains this")
-    parser.add_argument("--no-peers", action="store_true", help="our server alone")
-    parser.add_argument("--profile", action="store_true", help="our server alone, what a call costs")
+    parser.add_argument("--clients", type=lambda text: [int(part) for part in text.split(",")], default=[1, 8, 32])
+    parser.add_argument("--only", default="", help="rows whose title contains this; several: separated by commas")
+    parser.add_argument("--peers", default=",".join(PEERS), help=f"which of {', '.join(PEERS)}")
+    parser.add_argument("--no-peers", dest="peers", action="store_const", const="", help="our server alone")
+    parser.add_argument("--most-open", type=int, default=100_000, help="leave out rows with more open transactions")
+    parser.add_argument("--profile", action="store_true", help="our server alone, what a call costs; small states")
     parser.add_argument("--database-url", help="a PostgreSQL to use instead of an own one; databases are made in it")
     options = parser.parse_args()
+    if options.profile:
+        options.peers, options.most_open = "", min(options.most_open, LARGE)
+    rows = [row for row in ROWS if any(part in row.title for part in options.only.split(","))
+            and row.held <= options.most_open and not (options.profile and row.finished)]
     with ExitStack() as running:
-        work = Path(running.enter_context(tempfile.TemporaryDirectory(prefix="bench-")))
-        url = options.database_url or own_postgres(work, running)
-        ours = peers.database(url, "bench_ours")
-        contestants = {"ours": Contestant(*running.enter_context(peers.ours(work / "ours", ours)), ours)}
-        rows = [row for row in ROWS if options.only in row.title]
-        if options.profile:
-            print(settings(url))
-            profile(rows, contestants["ours"], options)
-            return
-        if not options.no_peers:
-            try:
-                hive = peers.database(url, "bench_hive")
-                contestants["hive"] = Contestant(*running.enter_context(peers.hive(work / "hive", hive)), hive)
-            except peers.MissingError as missing:
-                print(f"without Hive's metastore: {missing}")
-        plain = peers.database(url, "bench_pgbench")
-        peers.run_sql(plain, (peers.PGBENCH / "schema.sql").read_text())
-        print(settings(url))
-        print(f"median of {options.runs} runs of {options.seconds:g} s\n"
-              "Sequences per second; p50 and p99 in ms and cpu in microseconds of our server per call.")
-        if "hive" in contestants:  # let the virtual machine compile
-            for scenario in (scenarios.open_commit, scenarios.write, scenarios.lock_unlock, scenarios.get_open_txns):
-                contestants["hive"].run(scenario, 8, 4 * options.warmup, 0)
-        compare(rows, contestants, plain, options)
+        Comparison(options, running).run(rows)
 
 
 def own_postgres(work: Path, running: ExitStack) -> str:
@@ -111,25 +96,134 @@ def settings(url: str) -> str:
             f"{version}, fsync={fsync}, synchronous_commit={synchronous}, shared_buffers={buffers}")
 
 
-def profile(rows: list[Row], ours: Contestant, options: argparse.Namespace) -> None:
-    """What a call costs."""
-    print("Per second: sequences. Latencies in ms: of a sequence. Per call: processor time of server and PostgreSQL in "
-          "microseconds, log in\nbytes, writing PostgreSQL transactions. all/seq: microseconds of both and of the load "
-          "generator per sequence. load: its cores.")
-    print(f"{'sequence':34}{'clients':>8}{'/s':>8}{'p50':>8}{'p99':>8}{'server':>8}{'pg':>8}{'wal':>7}{'pg txns':>9}"
-          f"{'all/seq':>9}{'load':>6}")
-    for row in rows:
-        ours.hold_open(row.held)
-        for clients in options.clients:
-            runs = [ours.run(row.scenario, clients, options.seconds, options.warmup) for _ in range(options.runs)]
-            spent = [run.spent for run in runs if run.spent]
-            calls, units = (sum(getattr(run, name) for run in runs) for name in ("calls", "units"))
-            server, postgres, wal, writes = (sum(one[field] for one in spent) for field in range(4))
-            load = sum(run.load * run.seconds for run in runs)
-            print(f"{row.title:34}{clients:8}{middle(runs, per_second):8.0f}{middle(runs, latency(50)):8.2f}"
-                  f"{middle(runs, latency(99)):8.2f}{server / calls * 1e6:8.0f}{postgres / calls * 1e6:8.0f}"
-                  f"{wal / calls:7.0f}{writes / calls:9.2f}{(server + postgres + load) / units * 1e6:9.0f}"
-                  f"{load / sum(run.seconds for run in runs):6.2f}", flush=True)
+class Comparison:
+    """The contestants and the table."""
+
+    def __init__(self, options: argparse.Namespace, running: ExitStack) -> None:
+        self.options = options
+        self.work = Path(running.enter_context(tempfile.TemporaryDirectory(prefix="bench-")))
+        self.work.chmod(0o711)   # PostgreSQL does not run as root
+        self.url = options.database_url or own_postgres(self.work, running)
+        self.servers: dict[str, Contestant] = {}
+        self.least: Least | None = None
+        self.equal: EqualSql | None = None
+        self.start(running, options.peers.split(","))
+
+    def start(self, running: ExitStack, names: list[str]) -> None:
+        many = [f"--set={key}={value}" for key, value in MANY_OPEN.items()]
+        url = peers.database(self.url, "bench_ours")
+        self.servers["ours"] = Contestant(*running.enter_context(peers.ours(self.work / "ours", url, *many)), url)
+        for name, kind, start in ((HIVE_2_3, Hive23, hive.hive_2_3), (HIVE_4_2, Hive42, hive.hive_4_2)):
+            if name in names:
+                url = peers.database(self.url, f"bench_{name}")
+                try:
+                    self.servers[name] = kind(*running.enter_context(start(self.work / name, url, MANY_OPEN)), url)
+                except hive.MissingError as missing:
+                    print(f"without {PEERS[name]}: {missing}")
+        if LEAST in names:
+            self.least = Least(self.url)
+        if EQUAL in names:
+            self.equal = running.enter_context(EqualSql(self.work / "equal", self.url))
+
+    def run(self, rows: list[Row]) -> None:
+        options = self.options
+        print(f"{settings(self.url)}; median of {options.runs} runs of {options.seconds:g} s\n"
+              "Per second: sequences. p50, p99: ms of a sequence. server, pg: processor time in microseconds per call. "
+              "load: cores that\nthe load generator keeps busy.", flush=True)
+        for name, server in self.servers.items():
+            if name != "ours":   # let the virtual machine compile
+                for scenario in (scenarios.open_commit, scenarios.write, scenarios.lock_unlock, scenarios.get_open_txns,
+                                 *((scenarios.full_write,) if name == HIVE_4_2 else ())):
+                    server.run(scenario, 8, 4 * options.warmup, 0)
+        others = [name for name in PEERS if name in {*self.servers, *([LEAST] if self.least else ()),
+                                                      *([EQUAL] if self.equal else ())}]
+        if options.profile:
+            print(f"{'sequence':34}{'clients':>8}{'/s':>8}{'p50':>8}{'p99':>8}{'server':>8}{'pg':>8}{'wal':>7}"
+                  f"{'pg txns':>9}{'all/seq':>9}{'load':>6}")
+        else:
+            print("| sequence | clients | ours /s | p50 | p99 | server | pg | load |"
+                  + "".join(f" {PEERS[name]} /s | x |" for name in others) + " goal met |")
+            print("|---|--:|--:|--:|--:|--:|--:|--:|" + "--:|--:|" * len(others) + "---|")
+        state = (0, 0)
+        behind = []
+        for row in rows:
+            state = self.bring(row, state)
+            script = self.script(row)
+            for clients in options.clients:
+                runs, rates = self.measure(row, clients, script)
+                if options.profile:
+                    self.print_profile(row, clients, runs)
+                else:
+                    behind += self.print_line(row, clients, runs, rates, others)
+        if behind:
+            sys.exit("Behind Hive's metastore: " + "; ".join(behind))
+
+    def bring(self, row: Row, state: tuple[int, int]) -> tuple[int, int]:
+        """Bring everyone into the state that a row asks for; the state."""
+        wanted = (row.held, row.finished)
+        for server in self.servers.values():
+            if row.held < state[0]:
+                server.hold_open(0)
+            server.hold_open(row.held)
+            if row.finished > state[1]:
+                server.finish(row.finished)
+        if row.held <= LARGE:
+            if self.least:
+                self.least.hold_open(row.held)
+            if self.equal:
+                self.equal.server.hold_open(row.held)
+        return wanted
+
+    def script(self, row: Row) -> Path | None:
+        if self.equal is None or row.held > LARGE or row.finished:
+            return None
+        try:
+            return self.equal.script(row.scenario)
+        except UnlikeError as error:
+            print(f"no equal SQL for {row.title}: {error}", file=sys.stderr)
+            return None
+
+    def measure(self, row: Row, clients: int, script: Path | None) -> tuple[list[Measured], dict[str, float]]:
+        """Our runs, and the rates of everybody else; contestants take turns."""
+        options = self.options
+        ours: list[Measured] = []
+        rates: defaultdict[str, list[float]] = defaultdict(list)
+        for _ in range(options.runs):
+            for name, server in self.servers.items():
+                if name == HIVE_2_3 and row.since_3_0:
+                    continue
+                run = server.run(row.scenario, clients, options.seconds, options.warmup)
+                rates[name].append(run.per_second)
+                ours += [run] if name == "ours" else []
+            if self.equal and script:
+                try:
+                    rates[EQUAL].append(self.equal.run(script, clients, options.seconds))
+                except RuntimeError as error:
+                    print(f"no equal SQL for {row.title}: {error}", file=sys.stderr)
+                    script = None
+            if self.least and row.least and row.held <= LARGE and not row.finished:
+                rates[LEAST].append(self.least.run(row.least, clients, options.seconds))
+        return ours, {name: statistics.median(found) for name, found in rates.items()}
+
+    @staticmethod
+    def print_profile(row: Row, clients: int, runs: list[Measured]) -> None:
+        costs = Costs.of(runs)
+        print(f"{row.title:34}{clients:8}{middle(runs, per_second):8.0f}{middle(runs, latency(50)):8.2f}"
+              f"{middle(runs, latency(99)):8.2f}{costs.server:8.0f}{costs.postgres:8.0f}{costs.wal:7.0f}"
+              f"{costs.writes:9.2f}{costs.whole_sequence:9.0f}{costs.load:6.2f}", flush=True)
+
+    @staticmethod
+    def print_line(row: Row, clients: int, runs: list[Measured], rates: dict[str, float],
+                   others: list[str]) -> list[str]:
+        """A line of the table; the row, if a Java metastore is faster."""
+        costs, ours = Costs.of(runs), rates.pop("ours")
+        beside = "".join(f" {rates[name]:.0f} | {ours / rates[name]:.2f} |" if rates.get(name) else " - | - |"
+                         for name in others)
+        print(f"| {row.title} | {clients} | {ours:.0f} | {middle(runs, latency(50)):.2f} | "
+              f"{middle(runs, latency(99)):.2f} | {costs.server:.0f} | {costs.postgres:.0f} | {costs.load:.2f} |"
+              f"{beside} {verdict(row, ours, rates) if clients == 8 else ''} |", flush=True)
+        slower = any(rates.get(name, 0) >= ours for name in (HIVE_2_3, HIVE_4_2))
+        return [f"{row.title}, {clients} clients"] if slower else []
 
 
 def middle(runs: list[Measured], figure: Callable[[Measured], float]) -> float:
@@ -142,38 +236,6 @@ def per_second(run: Measured) -> float:
 
 def latency(percentile: float) -> Callable[[Measured], float]:
     return lambda run: run.latency_ms(percentile)
-
-
-def compare(rows: list[Row], contestants: dict[str, Contestant], plain: str, options: argparse.Namespace) -> None:
-    behind = []
-    print("| sequence | clients | ours /s | p50 | p99 | cpu | Hive 2.3.10 /s | ratio | pgbench /s | ratio |")
-    print("|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|")
-    for title, scenario, script, held in rows:
-        for contestant in contestants.values():
-            contestant.hold_open(held)
-        peers.run_sql(plain, "TRUNCATE txns, locks, components, completed; INSERT INTO txns (state, started, "
-                             "heartbeat, owner, host, agent) SELECT 'open', now(), now(), 'ann', 'node1', 'bench' "
-                             f"FROM generate_series(1, {held}); ANALYZE")
-        for clients in options.clients:
-            found: dict[str, list[Measured]] = {name: [] for name in contestants}
-            tps = []
-            for _ in range(options.runs):
-                for name, contestant in contestants.items():
-                    found[name].append(contestant.run(scenario, clients, options.seconds, options.warmup))
-                tps.append(peers.pgbench(plain, script, clients, options.seconds) if script else 0)
-            rate = {name: middle(runs, per_second) for name, runs in found.items()}
-            p50, p99 = (middle(found["ours"], latency(p)) for p in (50, 99))
-            cpu = statistics.median(run.spent.server / run.calls * 1e6 for run in found["ours"] if run.spent)
-            peer = rate.get("hive")
-            beside = f"{peer:.0f} | {rate['ours'] / peer:.2f}" if peer else "- | -"
-            limit = statistics.median(tps)
-            beside += f" | {limit:.0f} | {rate['ours'] / limit:.2f}" if limit else " | - | -"
-            print(f"| {title} | {clients} | {rate['ours']:.0f} | {p50:.2f} | {p99:.2f} | {cpu:.0f} | {beside} |",
-                  flush=True)
-            if peer and rate["ours"] <= peer:
-                behind.append(f"{title}, {clients} clients")
-    if behind:
-        sys.exit("Behind Hive's metastore: " + "; ".join(behind))
 
 
 if __name__ == "__main__":

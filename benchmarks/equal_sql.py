@@ -1,0 +1,211 @@
+"""pgbench scripts with the SQL of our server, derived anew in each run from what it sends: they cannot go stale.
+
+A server of ours runs behind a ``Wiretap``. Two clients, one after the other, go through a scenario. What differs
+between two rounds of a client, or between the clients, is an id, and the script gets a variable in its place:
+
+- one that an earlier answer of PostgreSQL told in a column: pgbench reads it from there (``\\aset``);
+- one that the server took out of a longer answer or made itself: a counter of each pgbench client;
+- a part of a client's own names: pgbench's ``client_id``.
+
+Everything else is sent as our server sends it, except that no transaction may leave the disk behind
+(``synchronous_commit`` stays on): each call is one durable PostgreSQL transaction.
+"""
+
+import re
+import socket
+from collections.abc import Iterator
+from contextlib import ExitStack
+from itertools import chain
+from pathlib import Path
+from typing import NamedTuple, Self
+from urllib.parse import urlsplit
+
+from benchmarks import pgbench
+from benchmarks.contestants import Contestant
+from benchmarks.load import WHOLE, Scenario, Tally
+from benchmarks.peers import database, end, start_ours
+from benchmarks.scenarios import table_of
+from benchmarks.wiretap import Exchange, Wiretap
+from metastore.thrift_gen.hive_metastore import ttypes
+
+WARM_ROUNDS = 3
+"""Rounds before those that are compared: then every statement is prepared and every block of ids reserved."""
+FAR = 1_000_000_000
+"""Between the counters of two pgbench clients."""
+
+_NUMBER = re.compile(r"\d+")
+_INSTANT = re.compile(r"'\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d[^']*'")
+_PREPARE = re.compile(r"PREPARE (\w+)\b", re.IGNORECASE)
+_EXECUTE = re.compile(r"EXECUTE (\w+)", re.IGNORECASE)
+_RELAXED = re.compile(r"SET LOCAL synchronous_commit\b", re.IGNORECASE)
+_RELAXING = re.compile(r"set_config\('synchronous_commit', *'off', *true\)", re.IGNORECASE)
+_PARTS = re.compile(r"'(?:[^']|'')*'|\"[^\"]*\"|(\$\w*\$).*?\1|--[^\n]*|;|[^'\"$;-]+|.", re.DOTALL)
+
+Triple = tuple[str, str, str]
+"""A value in two rounds of one client and in one round of another."""
+
+
+class UnlikeError(Exception):
+    """Rounds of a scenario that do not have the same statements: no script can be made of them."""
+
+
+class Recorded(NamedTuple):
+    """What a client caused: before its first round was complete less a usual round, and in its last two rounds."""
+
+    before: list[Exchange]
+    rounds: tuple[list[Exchange], list[Exchange]]
+
+
+class EqualSql:
+    """Our server behind a wiretap, in a database that pgbench then works on; a context manager."""
+
+    def __init__(self, work: Path, server_url: str) -> None:
+        self.work, self.url = work, database(server_url, "bench_equal")
+        self._running = ExitStack()
+        self._prepared: dict[str, str] = {}
+        self._runs = 0
+
+    def __enter__(self) -> Self:
+        url = urlsplit(self.url)
+        self._tap = self._running.enter_context(Wiretap(url.hostname or "", url.port or 0))
+        tapped = url._replace(netloc=url.netloc.replace(f":{url.port}", f":{self._tap.port}")).geturl()
+        server, ready = start_ours(self.work, "--database-url", tapped, "--no-loops")
+        self._running.callback(end, server)
+        self.server = Contestant(("127.0.0.1", urlsplit(ready["thrift"]).port or 0), server.pid, self.url)
+        with self.server.client() as client:   # so that ids of different kinds are different numbers
+            client.seed_txn_id(ttypes.SeedTxnIdRequest(5_000_001))
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._running.close()
+
+    def script(self, scenario: Scenario) -> Path:
+        """pgbench's script for a scenario. Raises: UnlikeError."""
+        for last in (False, False, True):   # now and then a call also does something that is due
+            try:
+                script = Script(self._record(scenario, 0), self._record(scenario, 1))
+                break
+            except UnlikeError:
+                if last:
+                    raise
+        used = set(_EXECUTE.findall(script.text))
+        introduction = "".join(f"{text};\n" for name, text in self._prepared.items() if name in used)
+        place = self.work / "script.sql"
+        place.write_text("\\if :fresh\n" + _RELAXING.sub("set_config('synchronous_commit', 'on', true)", introduction)
+                         + "\\endif\n" + script.text)
+        return place
+
+    def run(self, script: Path, clients: int, seconds: float) -> float:
+        self._runs += 1   # counters begin behind those of earlier runs
+        return pgbench.run(self.url, script, clients, seconds, "-M", "simple", "-D", "fresh=1",
+                           "-D", f"n={self._runs * FAR // 1000}", "--max-tries=100", options=self._tap.options)
+
+    def _record(self, scenario: Scenario, index: int) -> Recorded:
+        """Go through rounds alone, with the scenario's own generator."""
+        tally = Tally()
+        steps = scenario(index, tally)
+        calls: list[tuple[int, list[Exchange]]] = []   # of which round, what it caused
+        with socket.create_connection(self.server.address) as sock:
+            message = next(steps)
+            while tally.units < WARM_ROUNDS + 2:
+                unit = tally.units
+                sock.sendall(message)
+                message = steps.send(_reply(sock, tally))
+                calls.append((unit, [self._stripped(one) for one in self._tap.taken()]))
+        rounds = [[found for unit, found in calls if unit == wanted] for wanted in range(WARM_ROUNDS + 2)]
+        before = rounds[0][:len(rounds[0]) - len(rounds[1])]
+        return Recorded(list(chain(*before)), (list(chain(*rounds[-2])), list(chain(*rounds[-1]))))
+
+    def _stripped(self, one: Exchange) -> Exchange:
+        """Without what prepares statements (which is noted) and what lets a commit return before the disk has it."""
+        kept = []
+        for statement in statements(one.sql):
+            if prepares := _PREPARE.match(statement):
+                self._prepared[prepares[1]] = statement
+            elif not _RELAXED.match(statement):
+                kept.append(statement)
+        return Exchange("; ".join(kept), one.columns, one.rows)
+
+
+def _reply(sock: socket.socket, tally: Tally) -> bytes:
+    data = b""
+    while True:
+        data += sock.recv(1 << 18)
+        if data[-1:] == b"\0" and (len(data) <= WHOLE or tally.whole(data)):
+            return data
+
+
+def statements(sql: str) -> Iterator[str]:
+    """The statements of a message; semicolons within texts and names do not count."""
+    statement = ""
+    for part in _PARTS.finditer(sql + ";"):
+        if part[0] != ";":
+            statement += part[0]
+        elif statement.strip():
+            yield statement.strip()
+            statement = ""
+
+
+class Script:
+    """The script that does what two clients did, in ``text``. Raises: UnlikeError."""
+
+    def __init__(self, first: Recorded, second: Recorded) -> None:
+        self.tables = table_of(0), table_of(1)
+        self.known: dict[Triple, str] = {}
+        self.counters: dict[Triple, str] = {}
+        self.constants: dict[Triple, str] = {}
+        self.answers = 0
+        before = self._messages(first.before, first.before, second.before)
+        messages = self._messages(*first.rounds, second.rounds[0])
+        needed = set(re.findall(r":(m\d+_)", "".join(message for _, message in before + messages)))
+        begin, again = ([f"{message} \\aset {name}" if name in needed else f"{message};" for name, message in part]
+                        for part in (before, messages))
+        own = [f"\\set {name} {value} + :client_id" for (value, _, _), name in self.constants.items()]
+        made = [f"\\set {name} {FAR} * (:client_id + 1) + {int(later) - int(value)} * :n + {value}"
+                for (value, later, _), name in self.counters.items()]
+        self.text = "\n".join(["\\if :fresh", *own, *begin, "\\set fresh 0", "\\endif", "\\set n :n + 1", *made, *again,
+                               ""])
+
+    def _messages(self, *rounds: list[Exchange]) -> list[tuple[str, str]]:
+        """The prefix of the variables that the answer to a message sets, and the message."""
+        if len({len(one) for one in rounds}) != 1:
+            raise UnlikeError(f"rounds of {' and '.join(str(len(one)) for one in rounds)} messages")
+        return [self._message(*same) for same in zip(*rounds, strict=True)]
+
+    def _message(self, *same: Exchange) -> tuple[str, str]:
+        """One message with variables in the places of ids; after it, what its answer tells is known."""
+        texts = [one.sql.replace(table, self.tables[0]) for one, table in zip(
+            same, (self.tables[0], *self.tables), strict=True)]
+        instants = _INSTANT.findall(texts[0])
+        for index, text in enumerate(texts):   # those of the first round will do
+            left = iter(instants)
+            texts[index] = _INSTANT.sub(lambda found, left=left: next(left, found[0]), text)
+        if len({_NUMBER.sub("0", text) for text in texts}) != 1:
+            raise UnlikeError(f"rounds with different statements: {' <> '.join(texts)}")
+        values = zip(*(_NUMBER.findall(text) for text in texts), strict=True)
+        message = _NUMBER.sub(lambda _: self._value(next(values)), texts[0])
+        message = message.replace(self.tables[0], re.sub(r"\d+$", ":client_id", self.tables[0]))
+        prefix = f"m{self.answers}_"
+        self.answers += 1
+        for triple, column in _told(*same):
+            self.known.setdefault(triple, prefix + column)
+        return prefix, " \\;\n".join(statements(message))
+
+    def _value(self, triple: Triple) -> str:
+        """The number that all rounds have, or a variable."""
+        if len(set(triple)) == 1:
+            return triple[0]
+        if triple in self.known:
+            return f":{self.known[triple]}"
+        if triple[0] != triple[1]:
+            return ":" + self.counters.setdefault(triple, f"made{len(self.counters)}")
+        return ":" + self.constants.setdefault(triple, f"own{len(self.constants)}")
+
+
+def _told(*same: Exchange) -> Iterator[tuple[Triple, str]]:
+    """Numbers that differ, in the last row of an answer: pgbench can read those."""
+    if all(one.rows for one in same) and all(re.fullmatch(r"[A-Za-z_]\w*", column) for column in same[0].columns):
+        for column, *values in zip(same[0].columns, *(one.rows[-1] for one in same), strict=True):
+            if len(set(values)) > 1 and all(value and value.isdigit() for value in values):
+                a, b, c = (str(value) for value in values)
+                yield (a, b, c), column
