@@ -9,7 +9,7 @@ WORKERS ?= 2
 ARGS ?=
 pytest := $(bin)/python -m pytest -n $(WORKERS) --dist worksteal $(ARGS)
 
-.PHONY: help setup run demo test test-fast test-cov lint fmt types layers idl idl-check docs docs-check bench lock clean
+.PHONY: help setup run demo test test-fast test-cov lint fmt types layers idl idl-check docs docs-check bench robustness lock clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -63,6 +63,11 @@ docs-check: setup
 
 bench: setup ## The benchmarks, beside their peers
 	@$(bin)/python -m benchmarks $(ARGS)
+
+# Without a seed: the first twenty, and servers with bugs planted in them, which must be found.
+robustness: setup ## Histories with killed servers and databases, judged by a checker (SEED=17 | SEEDS=1-200)
+	@$(bin)/python -m tests.robustness $(if $(SEED)$(SEEDS),--seeds $(or $(SEED),$(SEEDS)))
+	@$(if $(SEED)$(SEEDS),,$(bin)/python -m pytest -n 0 -m robustness tests/robustness $(ARGS))
 
 lock: ## Write constraints.txt anew with the newest versions that pyproject.toml allows
 	@bash tools/lock.sh

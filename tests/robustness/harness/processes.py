@@ -1,0 +1,209 @@
+"""The processes of a run: PostgreSQL, two servers that come back when they die, client processes."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from tempfile import mkdtemp
+from time import monotonic
+
+from metastore.db.embedded import EmbeddedPostgres, _free_port
+from metastore.db.failpoints import VARIABLE
+
+PATIENCE_S = 120.0
+TXN_TIMEOUT_S = 2.0
+# Everything that takes minutes takes seconds, so that expiry and purges happen in the middle of the work.
+SETTINGS = {
+    "hive.txn.timeout": "2s", "hive.timedout.txn.reaper.start": "1s", "hive.timedout.txn.reaper.interval": "1s",
+    "hive.metastore.acid.housekeeper.interval": "1s", "hive.metastore.acid.txn.cleaner.interval": "1s",
+    "hive.compactor.initiator.on": "false", "hive.compactor.worker.threads": "0",
+    "metastore.database.lock.timeout": "1s", "metastore.database.statement.timeout": "3s",
+    "metastore.database.pool.timeout": "2000ms", "metastore.server.drain.timeout": "1s"}
+# What commits without waiting for the disk stays in PostgreSQL's memory for long, so that a kill loses much of it.
+FORGETFUL = {"wal_writer_delay": "10s", "wal_writer_flush_after": "1GB", "fsync": "off"}
+
+
+class RunFailedError(Exception):
+    """The run itself could not go on; it says nothing about the product."""
+
+
+def wait_for(condition, what: str) -> None:
+    ends_at = monotonic() + PATIENCE_S
+    pause = threading.Event()
+    while not condition():
+        if monotonic() > ends_at:
+            raise RunFailedError(f"waited {PATIENCE_S:.0f} s for {what}")
+        pause.wait(0.02)
+
+
+def state_of(pid: int) -> str:
+    """The letter of /proc: R, S, T, Z ...; empty when there is no such process."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return ""
+
+
+class Postgres:
+    """A PostgreSQL with its own directory; its watcher starts it again when it is killed."""
+
+    def __init__(self, directory: Path) -> None:
+        self.embedded = EmbeddedPostgres(directory, settings=FORGETFUL, max_connections=80, ends_with_us=True)
+        self.embedded.start()
+        self.killed_at: list[float] = []
+
+    @property
+    def url(self) -> str:
+        return self.embedded.tcp_url
+
+    @property
+    def port(self) -> int:
+        return self.embedded._port
+
+    def children(self) -> list[int]:
+        found = []
+        for entry in Path("/proc").iterdir():
+            if entry.name.isdigit():
+                try:
+                    parent = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
+                except OSError:
+                    continue
+                if parent == self.embedded.pid:
+                    found.append(int(entry.name))
+        return found
+
+    def kill(self) -> None:
+        """SIGKILL to every process at once, so that none can write anything down."""
+        postmaster = self.embedded.pid
+        if postmaster is None:
+            return
+        self.killed_at.append(monotonic())
+        os.kill(postmaster, signal.SIGSTOP)
+        for pid in [*self.children(), postmaster]:
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                continue
+
+    def kill_backend(self, pid: int) -> None:
+        """SIGKILL to one session: the postmaster throws all memory away and recovers."""
+        self.killed_at.append(monotonic())
+        os.kill(pid, signal.SIGKILL)
+
+
+class Server:
+    """``metastore serve`` on a fixed port, started again whenever it ends; ``planted``: a bug to start it with."""
+
+    def __init__(self, name: str, directory: Path, database_url: str, planted: str = "") -> None:
+        self.name, self.directory, self.url, self.planted = name, directory, database_url, planted
+        self.port = _free_port()
+        self.starts = 0
+        self.next_failpoints = ""
+        self.failpoints = ""
+        self.paused = False
+        self._ready = directory / f"{name}.json"
+        self._stopping = threading.Event()
+        self.process: subprocess.Popen[bytes] | None = None
+        self._thread = threading.Thread(target=self._keep_up, name=f"supervisor of {name}", daemon=True)
+        self._thread.start()
+
+    @property
+    def uri(self) -> str:
+        return f"thrift://127.0.0.1:{self.port}"
+
+    @property
+    def ready(self) -> bool:
+        """Whether the present process serves."""
+        try:
+            return json.loads(self._ready.read_text())["pid"] == self.process.pid and self.process.poll() is None
+        except (OSError, AttributeError, ValueError):
+            return False
+
+    def signal(self, number: int) -> None:
+        if self.process is not None and self.process.poll() is None:
+            self.process.send_signal(number)
+
+    def stop(self) -> None:
+        self._stopping.set()
+        self._thread.join()
+        self.signal(signal.SIGCONT)
+        self.signal(signal.SIGKILL)
+        if self.process is not None:
+            self.process.wait()
+
+    def _keep_up(self) -> None:
+        """Start it when it is not there; let it go on when a failpoint has stopped it for a while."""
+        stopped = 0
+        while not self._stopping.is_set():
+            if self.process is None or self.process.poll() is not None:
+                self._start()
+            stopped = stopped + 1 if state_of(self.process.pid) == "T" and not self.paused else 0
+            if stopped > 25:
+                self.signal(signal.SIGCONT)
+            self._stopping.wait(0.1)
+
+    def _start(self) -> None:
+        self._ready.unlink(missing_ok=True)
+        self.failpoints, self.next_failpoints = self.next_failpoints, ""
+        module = ["tests.robustness.harness.broken_server", self.planted] if self.planted else ["metastore"]
+        command = [sys.executable, "-m", *module, "serve", "--host", "127.0.0.1", "--port", str(self.port),
+                   "--http-port", "0", "--data-dir", str(self.directory), "--ready-file", str(self._ready),
+                   "--database-url", self.url]
+        for key, value in SETTINGS.items():
+            command += ["--set", f"{key}={value}"]
+        with (self.directory / f"{self.name}.log").open("ab") as log:
+            self.process = subprocess.Popen(command, stdout=log, stderr=log, env={**os.environ, VARIABLE: self.failpoints})
+        self.starts += 1
+
+
+class ClientProcess:
+    """A process of client threads; a killed one is replaced when it is needed again."""
+
+    def __init__(self, number: int, directory: Path) -> None:
+        self.number, self._directory = number, directory
+        self.process: subprocess.Popen[str] | None = None
+
+    def begin(self, job: dict) -> None:
+        if self.process is None or self.process.poll() is not None:
+            with (self._directory / f"client{self.number}.log").open("ab") as log:
+                self.process = subprocess.Popen(
+                    [sys.executable, "-m", "tests.robustness.harness.client"], stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE, stderr=log, text=True)
+            self._expect("ready")
+        self.process.stdin.write(json.dumps({**job, "process": self.number}) + "\n")
+        self.process.stdin.flush()
+
+    def signal(self, number: int) -> None:
+        if self.process is not None and self.process.poll() is None:
+            self.process.send_signal(number)
+
+    def finish(self) -> None:
+        """Wait until its job is done, unless it was killed."""
+        if self.process.poll() is None:
+            self._expect("done")
+
+    def stop(self) -> None:
+        if self.process is not None:
+            self.signal(signal.SIGKILL)
+            self.process.wait()
+            self.process.stdin.close()
+            self.process.stdout.close()
+
+    def _expect(self, word: str) -> None:
+        answer = self.process.stdout.readline().strip()
+        if answer != word and self.process.wait(10) != -signal.SIGKILL:
+            raise RunFailedError(f"client {self.number} said {answer!r} instead of {word!r}; see {self._directory}")
+
+
+def scratch() -> Path:
+    directory = Path(mkdtemp(prefix="metastore-robustness-"))
+    directory.chmod(0o711)   # PostgreSQL may run as somebody else
+    return directory
+
+
+def remove(directory: Path) -> None:
+    shutil.rmtree(directory, ignore_errors=True)

@@ -1,0 +1,174 @@
+"""One history: a seed in, what happened out. Servers and PostgreSQL stay up from one history to the next.
+
+Each history has a Hive database of its own, so that histories do not see each other's keys, locks and write ids.
+"""
+
+import json
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from math import inf
+from pathlib import Path
+from random import Random
+from typing import Self
+
+import psycopg2
+
+from metastore.errors import MetastoreError
+from metastore.thrift_gen.hive_metastore import ttypes
+from tests.robustness.checker.check import check
+from tests.robustness.checker.history import Anomaly, Answer, Append, Call, History, Read, View
+from tests.robustness.harness.deltas import Deltas
+from tests.robustness.harness.faults import Faults, Planned
+from tests.robustness.harness.processes import (
+    TXN_TIMEOUT_S,
+    ClientProcess,
+    Postgres,
+    Server,
+    remove,
+    scratch,
+    wait_for,
+)
+from tests.robustness.harness.proxy import Proxy
+from tests.robustness.harness.recording import Log, RecordingClient
+from tests.robustness.harness.workload import KEYS, Worker
+
+PROCESSES, THREADS = 3, 4
+
+
+@dataclass
+class Outcome:
+    """A history and the verdict on it."""
+
+    seed: int
+    faults: list[Planned]
+    history: History
+    anomalies: list[Anomaly]
+    where: Path
+    counts: Counter = field(default_factory=Counter)
+
+    def __str__(self) -> str:
+        faults = ", ".join(f"{fault.name} at {fault.at}" for fault in self.faults) or "none"
+        counts = ", ".join(f"{count} {what}" for what, count in self.counts.items())
+        return f"seed {self.seed}: {counts}; faults: {faults}"
+
+
+class Cluster:
+    """PostgreSQL, two servers (one of them reaches PostgreSQL through a proxy), and client processes."""
+
+    def __init__(self, planted: str = "", *, keep: bool = True) -> None:
+        """``keep``: leave what a failed history wrote, for people."""
+        self.directory, self._keep = scratch(), keep
+        self.postgres = Postgres(self.directory / "pg")
+        self._rng = Random("proxies")
+        self.proxies = [Proxy(self.postgres.port, self._rng)]
+        direct = self.postgres.url
+        proxied = direct.replace(f":{self.postgres.port}/", f":{self.proxies[0].port}/")
+        self.servers = [Server("a", self.directory, direct, planted), Server("b", self.directory, proxied, planted)]
+        self.proxies += [Proxy(server.port, self._rng) for server in self.servers]
+        self.clients = [ClientProcess(number, self.directory) for number in range(PROCESSES)]
+        wait_for(lambda: all(server.ready for server in self.servers), "the servers to start")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for part in (*self.clients, *self.servers):
+            part.stop()
+        for proxy in self.proxies:
+            proxy.close()
+        self.postgres.embedded.stop()
+        if not (self._keep and any(self.directory.glob("failed-*"))):
+            remove(self.directory)
+
+    def run(self, seed: int, actions: int, *, faults: bool = True) -> Outcome:
+        """One history."""
+        where = self.directory / f"history-{seed}"
+        where.mkdir()
+        self._rng.seed(f"{seed}/proxies")
+        self.postgres.killed_at.clear()
+        db = f"h{seed}"
+        plan = Faults(self.postgres, self.servers, self.proxies, self.clients, seed)
+        if not faults:
+            plan.plan.clear()
+        direct, cut = [server.uri for server in self.servers], [f"thrift://127.0.0.1:{one.port}" for one in self.proxies[1:]]
+        ticks = where / "ticks"
+        job = {"seed": seed, "db": db, "deltas": str(where / "deltas"), "actions": actions, "threads": THREADS,
+               "ticks": str(ticks)}
+        for client in self.clients:
+            client.begin({**job, "uris": cut if client.number == 0 else direct, "log": str(where / f"{client.number}.log")})
+        workers = ThreadPoolExecutor(len(self.clients))
+        ends = [workers.submit(client.finish) for client in self.clients]
+
+        def progress() -> float:
+            if all(end.done() for end in ends):
+                return 1.0
+            return ticks.stat().st_size / (actions * THREADS * PROCESSES) if ticks.exists() else 0.0
+
+        plan.run(progress)
+        workers.shutdown()
+        plan.heal()
+        for end in ends:
+            end.result()
+        states = self._settle(db, where)
+        history = assembled(sorted(where.glob("*.log")), states)
+        history.crashes = list(self.postgres.killed_at)
+        outcome = Outcome(seed, plan.done, history, check(history), where)
+        outcome.counts.update(calls=len(history.calls), committed=len(history.committed & {one.txn for one in history.appends}),
+                              reads=len(history.reads), unknown=sum(one.answer is Answer.UNKNOWN for one in history.calls))
+        if outcome.anomalies:
+            where = outcome.where = where.rename(self.directory / f"failed-{seed}")
+            (where / "anomalies.txt").write_text("\n".join(map(str, [outcome, *outcome.anomalies])) + "\n")
+        else:
+            remove(where)
+        return outcome
+
+    def _settle(self, db: str, where: Path) -> dict[int, str]:
+        """End what is open, read every key once more, and ask the tables what became of each transaction."""
+        log = Log(where / "settling.log")
+        with RecordingClient(",".join(server.uri for server in self.servers), log, user="settling", timeout_s=30) as client:
+            def none_open() -> bool:
+                try:
+                    rows = client.get_open_txns_info().open_txns
+                    left = [row.id for row in rows if row.state == ttypes.TxnState.OPEN]
+                    if left:
+                        client.abort_txns(ttypes.AbortTxnsRequest(txn_ids=left))
+                except (MetastoreError, ttypes.MetaException):
+                    return False
+                return not left
+
+            wait_for(none_open, "every transaction to end")
+            worker = Worker(client, log, Deltas(where / "deltas"), db, "settling", Random(0))
+            txn = worker.manager.open()
+            worker._view(txn)
+            worker._read(txn, KEYS)
+            txn.commit()
+        log.close()
+        connection = psycopg2.connect(self.postgres.url)
+        try:
+            cursor = connection.cursor()
+            cursor.execute("SELECT id, state FROM txns")
+            return dict(cursor.fetchall())
+        finally:
+            connection.close()
+
+
+def assembled(logs: list[Path], states: dict[int, str]) -> History:
+    """The history that the lines of several processes tell."""
+    history = History(timeout=TXN_TIMEOUT_S, states=states)
+    calls: dict[str, Call] = {}
+    for path in logs:
+        for text in path.read_text().splitlines():
+            line = json.loads(text)
+            if "call" in line:
+                end = inf if line["t1"] is None else line["t1"]
+                calls[line["n"]] = Call(line["call"], line["t0"], end, Answer(line["answer"]), line["facts"])
+            elif "view" in line:
+                history.views.append(View(line["view"], line["t0"], line["t1"], line["mark"], frozenset(line["exceptions"])))
+            elif "read" in line:
+                history.reads.append(Read(line["read"], line["key"], tuple(line["elements"])))
+            else:
+                history.appends.append(
+                    Append(line["append"], line["key"], line["element"], line["write_id"], line["changes"]))
+    history.calls = list(calls.values())
+    return history
