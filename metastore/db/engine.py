@@ -5,45 +5,156 @@ process at once) is read once when a transaction begins. A failure before COMMIT
 connection lost during COMMIT is an unknown outcome and is never reported as done.
 """
 
-import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from contextvars import ContextVar
 from datetime import datetime
 from typing import Any
 
 import psycopg2
 from psycopg2 import errorcodes
-from psycopg2.extensions import cursor as Cursor  # noqa: N812 - a class, whatever its driver calls it
 
 from metastore.db import failpoints
 from metastore.db.pool import Link, Pool, first_line
-from metastore.errors import ConflictRetryError, MetastoreError, OutcomeUnknownError, UnavailableError
+from metastore.db.prepared import Prepared
+from metastore.errors import (
+    ConflictRetryError,
+    InvalidRequestError,
+    MetastoreError,
+    OutcomeUnknownError,
+    UnavailableError,
+)
 
 Row = tuple[Any, ...]
+Parameters = Sequence[Any] | Mapping[str, Any] | None
+
+SESSION = {
+    "jit": "off",                             # compiling a statement of a millisecond takes a hundred
+    "plan_cache_mode": "force_generic_plan",  # a prepared statement is planned once, not once and five times more
+    "enable_seqscan": "off",                  # a plan made while a table is empty is still right when it is large
+}
+"""How every session plans: each of our statements reaches its rows through an index (ADR 0012)."""
 
 _RETRY = {errorcodes.SERIALIZATION_FAILURE, errorcodes.DEADLOCK_DETECTED}
 _BUSY = {errorcodes.LOCK_NOT_AVAILABLE, errorcodes.READ_ONLY_SQL_TRANSACTION}
 _BUSY_CLASSES = (errorcodes.CLASS_INSUFFICIENT_RESOURCES, errorcodes.CLASS_OPERATOR_INTERVENTION)
+_BAD_CLASSES = (errorcodes.CLASS_DATA_EXCEPTION, errorcodes.CLASS_PROGRAM_LIMIT_EXCEEDED)
 _NOT_DURABLE = "SET LOCAL synchronous_commit = off; "
+_in_tx: ContextVar[tuple["Database", ...]] = ContextVar("in_tx", default=())
 
 
-@dataclass(frozen=True, slots=True)
 class PgTx:
-    """An open PostgreSQL transaction and the instant it works with."""
+    """An open PostgreSQL transaction. BEGIN travels with its first statement."""
 
-    cursor: Cursor
-    now: datetime
+    __slots__ = ("_begin", "_lease", "_now", "committing", "finished")
 
-    def sql(self, query: str, parameters: Sequence[Any] | dict[str, Any] | None = None) -> list[Row]:
-        """Run SQL text with psycopg2 placeholders in one round trip; rows of the last statement, [] if it has none."""
-        self.cursor.execute(query, parameters)
-        return self.cursor.fetchall() if self.cursor.description else []
+    def __init__(self, lease: "_Lease", begin: str) -> None:
+        """``begin``: what goes before the first statement."""
+        self._lease, self._begin = lease, begin
+        self._now: datetime | None = None
+        self.committing = self.finished = False
+
+    @property
+    def now(self) -> datetime:
+        """The instant with which this transaction works: what metastore_now() is in each of its statements."""
+        if self._now is None:
+            [(self._now,)] = self.sql("SELECT metastore_now()")
+        return self._now
 
     @property
     def rowcount(self) -> int:
         """Rows that the last ``sql`` statement touched."""
-        return self.cursor.rowcount
+        return self._lease.cursor.rowcount
+
+    def sql(self, query: str | Prepared, parameters: Parameters = None) -> list[Row]:
+        """Run SQL text with psycopg2 placeholders in one round trip; rows of the last statement, [] if it has none."""
+        if self._begin:
+            self._lease.run_first(self._begin, query, parameters)
+            self._begin = ""
+        else:
+            self._lease.run("", query, parameters)
+        return self._lease.rows()
+
+    def finish(self, query: str | Prepared, parameters: Parameters = None) -> None:
+        """Run the last SQL and COMMIT in one round trip. Nothing may be run after it; no rows are told."""
+        failpoints.hit("pg.before_commit")
+        self.committing = True
+        self._lease.run(self._begin, query, parameters, "; COMMIT")
+        self._begin, self.finished = "", True
+        failpoints.hit("pg.after_commit")
+
+    def commit(self) -> None:
+        """End the transaction, if anything was begun and nothing has ended it."""
+        if self.finished or self._begin:
+            return
+        failpoints.hit("pg.before_commit")
+        self.committing = True
+        self._lease.run("", "COMMIT", None)
+        self.finished = True
+        failpoints.hit("pg.after_commit")
+
+    def undo(self) -> None:
+        """Roll back; where that fails the pool closes the connection, which undoes the work as well."""
+        if not (self.finished or self._begin or self._lease.link.raw.closed):
+            try:
+                self._lease.run("", "ROLLBACK", None)
+            except psycopg2.Error:
+                self._lease.link.raw.close()
+
+
+class _Lease:
+    """A connection on loan from the pool, and its cursor."""
+
+    __slots__ = ("_pool", "cursor", "link")
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+        self._take()
+
+    def _take(self) -> None:
+        self.link = self._pool.take()
+        self.cursor = self.link.raw.cursor()
+
+    def run(self, before: str, query: str | Prepared, parameters: Parameters, after: str = "") -> None:
+        """Send SQL; statements that this connection does not know yet are prepared on the way."""
+        if isinstance(query, str):
+            self._send(before + query + after, parameters)
+            return
+        known = self.link.prepared
+        if query.names <= known:
+            self._send(before + query.execute + after, parameters)
+            return
+        self.link.spoiled = True  # if this fails: who knows what was prepared before it failed
+        self._send(before + query.introduction(known) + after, parameters)
+        self.link.spoiled = False
+        known |= query.names
+
+    def _send(self, text: str, parameters: Parameters) -> None:
+        try:
+            self.cursor.execute(text, parameters)
+        except ValueError as error:  # what psycopg2 says of a NUL, before anything is sent
+            raise InvalidRequestError(
+                "A text of the request contains a NUL character, which cannot be stored.") from error
+
+    def run_first(self, before: str, query: str | Prepared, parameters: Parameters) -> None:
+        """Send the first SQL of a transaction, on another connection if this one is dead: nothing was done yet."""
+        try:
+            self.run(before, query, parameters)
+        except psycopg2.Error:
+            if not self.link.raw.closed:
+                raise
+            self.give_back()
+            self._take()
+            self.run(before, query, parameters)
+
+    def rows(self) -> list[Row]:
+        """What the last statement answered."""
+        return self.cursor.fetchall() if self.cursor.description else []
+
+    def give_back(self) -> None:
+        """End the loan."""
+        self.cursor.close()
+        self._pool.give(self.link)
 
 
 class Database:
@@ -53,9 +164,7 @@ class Database:
                  lock_timeout_ms: int = 20_000, pool_timeout_s: float = 30.0) -> None:
         self.url = url
         self.pool = Pool(url, pool_size, pool_timeout_s, {
-            "statement_timeout": str(statement_timeout_ms), "lock_timeout": str(lock_timeout_ms),
-            "jit": "off"})  # compiling a statement of a millisecond takes a hundred
-        self._in_tx = threading.local()
+            "statement_timeout": str(statement_timeout_ms), "lock_timeout": str(lock_timeout_ms), **SESSION})
 
     @contextmanager
     def begin(self, *, durable: bool = True) -> Iterator[PgTx]:
@@ -65,44 +174,38 @@ class Database:
         Raises: UnavailableError, ConflictRetryError (nothing done), OutcomeUnknownError.
         """
         self._refuse_nesting()
-        link, cursor, now = self._open("" if durable else _NOT_DURABLE)
-        self._in_tx.active = True
-        committing = False
+        lease = _Lease(self.pool)
+        pg = PgTx(lease, "BEGIN; " if durable else "BEGIN; " + _NOT_DURABLE)
+        outside = _in_tx.set((*_in_tx.get(), self))
         try:
             try:
-                yield PgTx(cursor, now)
+                yield pg
             except BaseException:
-                _undo(link, cursor)
+                pg.undo()
                 raise
-            failpoints.hit("pg.before_commit")
-            committing = True
-            cursor.execute("COMMIT")
-            failpoints.hit("pg.after_commit")
+            pg.commit()
         except psycopg2.Error as error:
-            raise _translated(link, error, committing=committing) from error
+            raise _translated(lease.link, error, committing=pg.committing) from error
         finally:
-            self._in_tx.active = False
-            cursor.close()
-            self.pool.give(link)
+            _in_tx.reset(outside)
+            lease.give_back()
 
-    def once(self, query: str, parameters: Sequence[Any] | dict[str, Any] | None = None, *,
-             durable: bool = True) -> list[Row]:
+    def once(self, query: str | Prepared, parameters: Parameters = None, *, durable: bool = True) -> list[Row]:
         """Run SQL text (one or several statements) as one transaction in one round trip; rows of the last one.
 
         Raises: as ``begin``.
         """
         self._refuse_nesting()
-        link = self.pool.take()
+        lease = _Lease(self.pool)
         try:
-            with link.raw.cursor() as cursor:
-                failpoints.hit("pg.before_commit")
-                cursor.execute(query if durable else _NOT_DURABLE + query, parameters)
-                failpoints.hit("pg.after_commit")
-                return cursor.fetchall() if cursor.description else []
+            failpoints.hit("pg.before_commit")
+            lease.run("" if durable else _NOT_DURABLE, query, parameters)
+            failpoints.hit("pg.after_commit")
+            return lease.rows()
         except psycopg2.Error as error:
-            raise _translated(link, error, committing=True) from error
+            raise _translated(lease.link, error, committing=True) from error
         finally:
-            self.pool.give(link)
+            lease.give_back()
 
     def close(self) -> None:
         """Close every pooled connection."""
@@ -110,35 +213,8 @@ class Database:
 
     def _refuse_nesting(self) -> None:
         """A second connection while this thread holds one is how a pool deadlocks."""
-        if getattr(self._in_tx, "active", False):
+        if self in _in_tx.get():
             raise RuntimeError("a PostgreSQL transaction is open in this thread already: pass its PgTx down")
-
-    def _open(self, prefix: str) -> tuple[Link, Cursor, datetime]:
-        """Begin, on another connection if the first one turns out to be dead: nothing was done yet."""
-        for last in (False, True):
-            link = self.pool.take()
-            cursor = link.raw.cursor()
-            try:
-                cursor.execute(f"BEGIN; {prefix}SELECT metastore_now()")
-                [(now,)] = cursor.fetchall()
-            except BaseException as error:
-                self.pool.give(link)
-                if not isinstance(error, psycopg2.Error):
-                    raise
-                if last or not link.raw.closed:
-                    raise _translated(link, error, committing=False) from error
-            else:
-                return link, cursor, now
-        raise AssertionError("unreachable")
-
-
-def _undo(link: Link, cursor: Cursor) -> None:
-    """Roll back; where that fails the pool closes the connection, which undoes the work as well."""
-    if not link.raw.closed:
-        try:
-            cursor.execute("ROLLBACK")
-        except psycopg2.Error:
-            link.raw.close()
 
 
 def _translated(link: Link, error: psycopg2.Error, *, committing: bool) -> MetastoreError:
@@ -155,4 +231,6 @@ def _translated(link: Link, error: psycopg2.Error, *, committing: bool) -> Metas
         return ConflictRetryError(f"The database undid the call, nothing was changed, try again: {first_line(error)}")
     if code is not None and (code in _BUSY or code[:2] in _BUSY_CLASSES):
         return UnavailableError(f"The database is busy, nothing was changed, try again: {first_line(error)}")
+    if code is not None and code[:2] in _BAD_CLASSES:
+        return InvalidRequestError(f"The request holds a value that cannot be stored: {first_line(error)}.")
     raise error

@@ -8,7 +8,8 @@ an end of stream wait on its socket; so a restart costs a reconnection, not an e
 import select
 import threading
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
+from uuid import uuid4
 
 import psycopg2
 from psycopg2.extensions import TRANSACTION_STATUS_IDLE, connection
@@ -20,12 +21,15 @@ _KEEPALIVE = {"keepalives": 1, "keepalives_idle": 30, "keepalives_interval": 10,
 
 
 class Link:
-    """A connection and the means to look at its socket."""
+    """A connection, the names of what it has prepared, and the means to look at its socket."""
 
-    __slots__ = ("_poll", "raw")
+    __slots__ = ("_poll", "prepared", "raw", "spoiled")
 
     def __init__(self, raw: connection) -> None:
         self.raw = raw
+        self.prepared: set[str] = set()
+        self.spoiled = False
+        raw.notices = deque()
         self._poll = select.poll()
         self._poll.register(raw.fileno(), select.POLLIN | select.POLLERR | select.POLLHUP)
 
@@ -35,9 +39,19 @@ class Link:
         return not self.raw.closed and not self._poll.poll(0)
 
     @property
+    def told(self) -> list[str]:
+        """What PostgreSQL has said since this was last asked."""
+        notices = self.raw.notices
+        if not notices:
+            return []
+        told = list(notices)
+        notices.clear()
+        return told
+
+    @property
     def idle(self) -> bool:
-        """Open, and outside of any transaction."""
-        return not self.raw.closed and bool(self.raw.get_transaction_status() == TRANSACTION_STATUS_IDLE)
+        """Open, outside of any transaction, and known to hold what it is believed to hold."""
+        return not (self.raw.closed or self.spoiled) and bool(self.raw.get_transaction_status() == TRANSACTION_STATUS_IDLE)
 
 
 class Pool:
@@ -45,7 +59,12 @@ class Pool:
 
     def __init__(self, url: str, size: int, wait_s: float, session: Mapping[str, str]) -> None:
         self.url, self.size, self._wait_s = url, size, wait_s
-        self._options = " ".join(f"-c {name}={value}" for name, value in session.items())
+        self.process = uuid4().hex
+        """Who we are, for triggers: the setting ``metastore.process`` of each of our sessions."""
+        self.tell: Callable[[Iterable[str]], None] = lambda _told: None
+        """Called with what PostgreSQL said (RAISE INFO) in a transaction, after its end, committed or not."""
+        options = {**session, "metastore.process": self.process}
+        self._options = " ".join(f"-c {name}={value}" for name, value in options.items())
         self._places = threading.BoundedSemaphore(size)
         self._idle: deque[Link] = deque()
         self._lent = 0
@@ -74,11 +93,14 @@ class Pool:
 
     def give(self, link: Link) -> None:
         """Take a connection back, or close it if it is not fit to be lent again."""
+        told = link.told
         if link.idle:
             self._idle.append(link)
         else:
             _close(link)
         self._free_place()
+        if told:
+            self.tell(told)
 
     def close(self) -> None:
         """Close the idle connections; the lent ones are closed by whoever uses them."""

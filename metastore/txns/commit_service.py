@@ -1,8 +1,8 @@
 """commit_txn: first committer wins, many commits in one PostgreSQL transaction.
 
-Transactions that wrote nothing are committed first, in one round trip that does not wait for the disk. The others take
-the counter's row lock and wait for the disk once. Where none of them can conflict with anything that is one more round
-trip; else they are decided here in the order of the batch, those that lose being aborted, and are applied together.
+Where none of a batch can conflict with anything, it is committed in one round trip, which waits for the disk and for
+the counter's row lock only if something was written. Else the batch is decided here in its order, those that lose
+being aborted, and applied together.
 """
 
 from collections.abc import Mapping, Sequence
@@ -92,12 +92,10 @@ class CommitService:
         Answers: TxnAbortedError (also for the loser of a write conflict, which is then aborted), NoSuchTxnError.
         """
         plain = {one.txn_id: one for one in requests if one.is_plain}
-        done = commit_store.commit_empty(self.db, plain) if plain else set()
-        writers = {txn_id: one for txn_id, one in plain.items() if txn_id not in done}
-        answers = self._commit_writers(writers) if writers else {}
+        answers = self._commit_plain(plain) if plain else {}
         return [answers.get(one.txn_id) if one.is_plain else self._commit_special(one) for one in requests]
 
-    def _commit_writers(self, requests: Mapping[int, CommitRequest]) -> dict[int, MetastoreError]:
+    def _commit_plain(self, requests: Mapping[int, CommitRequest]) -> dict[int, MetastoreError]:
         if commit_store.commit_uncontended(self.db, requests, require_write_ids=self.settings.require_write_ids):
             return {}
         with self.db.begin() as pg:

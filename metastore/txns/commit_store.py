@@ -4,15 +4,16 @@ The order of locking makes the decision exact: first the transactions' rows (nob
 any more), then the counter row (nobody can open or commit a writer), each in a statement of its own, so that the next
 statement reads what is final. ``commit_id`` is the highest id given out at that moment.
 
-Three ways, the cheapest first; what one leaves untouched is for the next: ``commit_empty`` (one round trip, never the
-counter), ``commit_uncontended`` (one more), ``lock_for_commit`` with ``apply_commits`` (with a decision between).
+Two ways: ``commit_uncontended`` (one round trip, all of a batch or none), and where that finds something to decide
+``lock_for_commit`` and ``apply_commits``, with the decision between. What both do in PostgreSQL is in commit.sql.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from metastore.db.arrays import bigints
 from metastore.db.engine import Database, PgTx
+from metastore.db.prepared import Prepared
 from metastore.ids import TableName
 from metastore.txns.rules import (
     COMPONENTS_STAY_BEHIND,
@@ -25,30 +26,14 @@ from metastore.txns.rules import (
     TxnType,
     Written,
 )
-from metastore.txns.store import LOCK, RELEASE
+from metastore.txns.store import LOCK
 
-# Probing by subselect keeps PostgreSQL from ever scanning the component and write-id tables for a handful of ids.
-_COMMIT_EMPTY = f"""{LOCK}
-WITH ended AS (
-    UPDATE txns SET state = 'committed', ended_at = metastore_now()
-    WHERE id = ANY(%(ids)s::bigint[]) AND state = 'open' AND type = ANY(%(types)s::smallint[])
-      AND (SELECT 1 FROM txn_components AS c WHERE c.txn_id = txns.id LIMIT 1) IS NULL
-      AND (SELECT 1 FROM txn_write_ids AS w WHERE w.txn_id = txns.id LIMIT 1) IS NULL
-    RETURNING id),
-{RELEASE}
-SELECT id FROM ended"""
-
-_LOCK_COUNTER = f"""{LOCK}
+_LOCK_COUNTER = f"""
 SELECT FROM txn_counter
 WHERE EXISTS (SELECT FROM txns WHERE id = ANY(%(ids)s::bigint[]) AND state = 'open' AND type <> {TxnType.READ_ONLY:d})
-FOR UPDATE;"""
+FOR UPDATE"""
 
-# Write sets that may conflict with a member of the batch: a superset, rules.conflicts decides.
-_CANDIDATES = """
-     FROM txn_components AS c JOIN write_sets AS w USING (catalog, db, "table", partition)
-     WHERE c.txn_id = ANY(%(ids)s::bigint[]) AND c.operation IN ('u', 'd') AND w.commit_id >= c.txn_id"""
-
-_READ = f"""{_LOCK_COUNTER}
+_READ = Prepared(LOCK, _LOCK_COUNTER, f"""
 SELECT (SELECT next_txn_id - 1 FROM txn_counter),
     (SELECT json_agg(json_build_array(id, state, type)) FROM txns WHERE id = ANY(%(ids)s::bigint[])),
     (SELECT json_agg(json_build_array(txn_id, catalog, db, "table", partition, operation, coalesce(write_id, (
@@ -56,66 +41,30 @@ SELECT (SELECT next_txn_id - 1 FROM txn_counter),
          WHERE w.txn_id = c.txn_id AND w.catalog = c.catalog AND w.db = c.db AND w."table" = c."table"))))
      FROM txn_components AS c WHERE txn_id = ANY(%(ids)s::bigint[])),
     (SELECT json_agg(DISTINCT jsonb_build_array(
-         w.txn_id, w.commit_id, w.catalog, w.db, w."table", w.partition, w.operation)){_CANDIDATES}),
+         w.txn_id, w.commit_id, w.catalog, w.db, w."table", w.partition, w.operation))
+     FROM txn_components AS c JOIN write_sets AS w USING (catalog, db, "table", partition)
+     WHERE c.txn_id = ANY(%(ids)s::bigint[]) AND c.operation IN ('u', 'd') AND w.commit_id >= c.txn_id),
     (SELECT json_agg(json_build_array(txn_id, catalog, db, "table", partition)) FROM locks
      WHERE txn_id = ANY(%(shielded)s::bigint[]) AND txn_id <> 0 AND state = 'acquired'
-       AND type IN ('excl_write', 'exclusive'))"""
+       AND type IN ('excl_write', 'exclusive'))""")
 
-# Everything happens at the one row of "point", nothing if it has none.
-_APPLY = f"""
-moved AS (
-    DELETE FROM txn_components WHERE txn_id = ANY(%(committed)s::bigint[]) AND EXISTS (SELECT FROM point) RETURNING *),
-written AS (
-    INSERT INTO write_sets (txn_id, commit_id, catalog, db, "table", partition, operation)
-    SELECT txn_id, commit_id, catalog, db, "table", partition, operation
-    FROM moved, point WHERE operation IN ('u', 'd') AND txn_id = ANY(%(changing)s::bigint[])),
-completed AS (
-    INSERT INTO completed_txn_components (txn_id, catalog, db, "table", partition, write_id, update_delete, at)
-    SELECT DISTINCT m.txn_id, m.catalog, m.db, m."table", m.partition, coalesce(m.write_id, w.write_id),
-           m.txn_id = ANY(%(changing)s::bigint[])
-               AND m.txn_id IN (SELECT txn_id FROM moved WHERE operation IN ('u', 'd')), metastore_now()
-    FROM moved AS m LEFT JOIN txn_write_ids AS w ON w.txn_id = m.txn_id AND w.catalog = m.catalog AND w.db = m.db
-         AND w."table" = m."table"
-    WHERE m.operation <> 'c' AND m.txn_id = ANY(%(completing)s::bigint[])),
-ended AS (
-    UPDATE txns SET state = 'committed', ended_at = metastore_now(), commit_id = point.commit_id
-    FROM point WHERE id = ANY(%(committed)s::bigint[]) RETURNING id),
-{RELEASE}
-"""
-
-_APPLY_DECIDED = f"WITH point AS (SELECT %(commit_id)s::bigint AS commit_id), {_APPLY} SELECT"
-
-# Nothing to decide: all are open, no other commit is a candidate for a conflict, nor are two members for each other
-# and, where that is asked for, everything written to a transactional table has its write id. If so all commit, else
-# none does; and where nothing was done there is nothing to wait for.
-_COMMIT_UNCONTENDED = f"""{_LOCK_COUNTER}
-WITH point AS (
-    SELECT next_txn_id - 1 AS commit_id FROM txn_counter
-    WHERE cardinality(%(ids)s::bigint[]) = (
-              SELECT count(*) FROM txns
-              WHERE id = ANY(%(ids)s::bigint[]) AND state = 'open' AND type = ANY(%(types)s::smallint[]))
-      AND NOT EXISTS (SELECT {_CANDIDATES})
-      AND NOT EXISTS (
-          SELECT FROM txn_components WHERE txn_id = ANY(%(ids)s::bigint[]) AND operation IN ('u', 'd')
-          GROUP BY catalog, db, "table", partition HAVING min(txn_id) < max(txn_id))
-      AND NOT (%(require_write_ids)s AND EXISTS (
-          SELECT FROM txn_components AS c
-          WHERE txn_id = ANY(%(ids)s::bigint[]) AND write_id IS NULL AND (
-              SELECT 1 FROM txn_write_ids AS w WHERE w.txn_id = c.txn_id AND w.catalog = c.catalog AND w.db = c.db
-              AND w."table" = c."table") IS NULL AND (
-              SELECT lower(t.parameters ->> 'transactional') FROM tables AS t
-              WHERE t.catalog = c.catalog AND t.db = c.db AND t.name = c."table") = 'true'))),
-{_APPLY}
-SELECT count(*) > 0, CASE WHEN count(*) = 0 THEN set_config('synchronous_commit', 'off', true) END FROM ended"""
-
-_NOTE_COMMIT_POINT = """;
-UPDATE compaction_queue SET next_txn_id = %(commit_id)s, committed_at = metastore_now()
-WHERE txn_id = ANY(%(compacting)s)"""
-
-EMPTY_COMMITS = (TxnType.DEFAULT, TxnType.READ_ONLY, TxnType.MATER_VIEW_REBUILD)
-"""Types that have nothing to do at commit when they wrote nothing."""
+_APPLY = Prepared("""SELECT apply_commits(
+    %(committed)s::bigint[], %(changing)s::bigint[], %(completing)s::bigint[], %(commit_id)s::bigint, true)""")
 
 _ORDINARY = sorted(set(TxnType) - RECORDS_COMMIT_POINT - COMPONENTS_STAY_BEHIND)
+_LIGHT = [TxnType.DEFAULT, TxnType.READ_ONLY, TxnType.MATER_VIEW_REBUILD]
+
+
+def _types(types: Iterable[TxnType]) -> str:
+    return f"ARRAY[{', '.join(f'{one:d}' for one in types)}]::smallint[]"
+
+
+_COMMIT_UNCONTENDED = Prepared(f"""SELECT commit_uncontended(
+    %(ids)s::bigint[], {_types(_ORDINARY)}, {_types(_LIGHT)}, %(require_write_ids)s::boolean)""")
+
+_NOTE_COMMIT_POINT = """
+UPDATE compaction_queue SET next_txn_id = %(commit_id)s, committed_at = metastore_now()
+WHERE txn_id = ANY(%(compacting)s)"""
 
 
 class CommitFacts(NamedTuple):
@@ -139,26 +88,13 @@ class CommitPlan(NamedTuple):
     compacting: list[int]
 
 
-def commit_empty(db: Database, txn_ids: Collection[int]) -> set[int]:
-    """Commit those of the transactions that wrote nothing, in one round trip; the committed.
-
-    Not worth waiting for the disk: one that a crash brings back holds nothing, and expires.
-    """
-    parameters = {"ids": bigints(txn_ids), "types": [int(one) for one in EMPTY_COMMITS]}
-    rows = db.once(_COMMIT_EMPTY, parameters, durable=False)
-    return {row[0] for row in rows}
-
-
 def commit_uncontended(db: Database, txn_ids: Collection[int], *, require_write_ids: bool) -> bool:
     """Commit all of the transactions in one round trip if there is nothing to decide; whether it was done.
 
-    Serialises on: the counter row, only while PostgreSQL works. With ``require_write_ids`` a component without a write
-    id is something to decide.
+    Waits for the disk, and serialises on the counter row, only if any of them wrote something, and only while
+    PostgreSQL works. With ``require_write_ids`` a component without a write id is something to decide.
     """
-    ids = bigints(txn_ids)
-    [(done, _)] = db.once(_COMMIT_UNCONTENDED, {
-        "ids": ids, "committed": ids, "changing": ids, "completing": ids, "types": [int(one) for one in _ORDINARY],
-        "require_write_ids": require_write_ids})
+    [(done,)] = db.once(_COMMIT_UNCONTENDED, {"ids": bigints(txn_ids), "require_write_ids": require_write_ids})
     return bool(done)
 
 
@@ -182,8 +118,10 @@ def lock_for_commit(pg: PgTx, txn_ids: Collection[int], shielded: Collection[int
 
 def apply_commits(pg: PgTx, commit_id: int, plan: CommitPlan) -> None:
     """Carry out the decision: components move on, locks go, states change."""
-    note = _NOTE_COMMIT_POINT if plan.compacting else ""
-    pg.sql(_APPLY_DECIDED + note, {"commit_id": commit_id, **plan._asdict()})
+    parameters = {"commit_id": commit_id, **plan._asdict()}
+    pg.sql(_APPLY, parameters)
+    if plan.compacting:
+        pg.sql(_NOTE_COMMIT_POINT, parameters)
 
 
 def insert_completed(pg: PgTx, txn_id: int, writes: Sequence[tuple[TableName, str, int]]) -> None:

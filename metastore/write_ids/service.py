@@ -13,10 +13,16 @@ from metastore.errors import InvalidRequestError
 from metastore.ids import TableName, full_table_name
 from metastore.txns import repl_store
 from metastore.txns import store as txn_store
-from metastore.txns.rules import REASONS, AbortCode, Component, Operation, reader_snapshot
+from metastore.txns.rules import LARGEST_ID, REASONS, AbortCode, Component, Operation, reader_snapshot
 from metastore.txns.store import Opening
 from metastore.write_ids import store
-from metastore.write_ids.rules import Allocation, first_refusal, plan_allocations, valid_write_ids
+from metastore.write_ids.rules import (
+    Allocation,
+    check_replayed,
+    first_refusal,
+    plan_allocations,
+    valid_write_ids,
+)
 
 
 class ReplayedAllocation(NamedTuple):
@@ -54,24 +60,25 @@ class WriteIdService:
         with self.db.begin() as pg:
             facts = store.lock_for_allocation(pg, names, txn_ids)
             plan = plan_allocations(requests, facts.txns, facts.owned, facts.next_write_ids)
-            store.apply_allocations(pg, plan)
+            store.finish_allocations(pg, plan)
         return plan.answers
 
     def allocate_replayed(self, request: ReplayedAllocation) -> dict[int, int]:
         """Give the targets of replicated transactions exactly the source's write ids.
 
         Empty when the targets are closed already. Serialises on: the policy, the table. Retry: idempotent.
+        Raises: InvalidRequestError, TxnAbortedError, NoSuchTxnError.
         """
-        sources = [source for source, _ in request.owners]
+        check_replayed(request.owners)
         with self.db.begin() as pg:
-            targets = repl_store.lock_targets(pg, request.policy, sources)
-            if len(targets) != len(sources):
+            targets = repl_store.lock_targets(pg, request.policy, [source for source, _ in request.owners])
+            if len(targets) != len(request.owners):
                 return {}
-            facts = store.lock_for_allocation(pg, [request.name], targets)
-            refusal = first_refusal(targets, facts.txns)
+            facts = store.lock_for_allocation(pg, [request.name], targets.values())
+            refusal = first_refusal(targets.values(), facts.txns)
             if refusal is not None:
                 raise refusal
-            wanted = dict(zip(targets, (write_id for _, write_id in request.owners), strict=True))
+            wanted = {targets[source]: write_id for source, write_id in request.owners}
             owned = {txn_id: write_id for (txn_id, _), write_id in facts.owned.items()}
             if owned != wanted:
                 first = min(wanted.values())
@@ -100,7 +107,7 @@ class WriteIdService:
 
     def seed_write_id(self, name: TableName, write_id: int) -> None:
         """Let the ids of a table that has none begin behind this one. Raises: InvalidRequestError."""
-        if write_id < 0:
+        if not 0 <= write_id <= LARGEST_ID:
             raise InvalidRequestError(f"A table's write ids cannot begin behind {write_id}")
         with self.db.begin() as pg:
             if not store.insert_next_write_id(pg, name, write_id + 1):

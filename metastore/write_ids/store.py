@@ -10,6 +10,7 @@ from typing import NamedTuple
 from metastore.acid.snapshots import ValidTxnList
 from metastore.db.arrays import bigints
 from metastore.db.engine import Database, PgTx
+from metastore.db.prepared import Prepared
 from metastore.errors import ConflictRetryError
 from metastore.ids import TableName
 from metastore.txns.rules import Snapshot, TxnRecord, TxnState, TxnType
@@ -20,7 +21,7 @@ _SAME_TABLE = 'm.catalog = w.catalog AND m.db = w.db AND m."table" = w."table"'
 
 # Reads only what is not finished: the exceptions' own ids, and ids of transactions behind the mark. All owned ids are
 # counted only where the highest one is not valid.
-_TABLES = f"""
+_TABLES = Prepared(f"""
 WITH wanted AS (
     SELECT w.*, n.next_write_id, n.purged_write_id, m.write_id AS mapped
     FROM unnest(%(catalogs)s::text[], %(dbs)s::text[], %(tables)s::text[]) AS w(catalog, db, "table")
@@ -40,22 +41,21 @@ FROM wanted AS w
 LEFT JOIN LATERAL (SELECT array_agg(write_id ORDER BY write_id) AS write_ids,
                           array_agg(txn_id ORDER BY write_id) AS txn_ids
                    FROM hidden AS m WHERE {_SAME_TABLE}
-                     AND m.write_id <= greatest(w.mapped, w.purged_write_id, w.next_write_id - 1)) AS i ON true"""
+                     AND m.write_id <= greatest(w.mapped, w.purged_write_id, w.next_write_id - 1)) AS i ON true""")
 
-_LOCK_TABLES = """
-SELECT FROM txns WHERE id = ANY(%(txns)s::bigint[]) ORDER BY id FOR KEY SHARE;
+_LOCK_TABLES = Prepared("SELECT FROM txns WHERE id = ANY(%(txns)s::bigint[]) ORDER BY id FOR KEY SHARE", """
 INSERT INTO next_write_ids (catalog, db, "table", next_write_id)
-SELECT *, 1 FROM unnest(%(catalogs)s::text[], %(dbs)s::text[], %(tables)s::text[]) ON CONFLICT DO NOTHING;
+SELECT *, 1 FROM unnest(%(catalogs)s::text[], %(dbs)s::text[], %(tables)s::text[]) ON CONFLICT DO NOTHING""", """
 SELECT FROM next_write_ids WHERE (catalog, db, "table") IN (
     SELECT * FROM unnest(%(catalogs)s::text[], %(dbs)s::text[], %(tables)s::text[]))
-ORDER BY catalog, db, "table" FOR UPDATE;
+ORDER BY catalog, db, "table" FOR UPDATE""", """
 WITH wanted AS (
     SELECT * FROM unnest(%(catalogs)s::text[], %(dbs)s::text[], %(tables)s::text[]) AS w(catalog, db, "table"))
 SELECT (SELECT json_agg(json_build_array(id, state, type)) FROM txns WHERE id = ANY(%(txns)s::bigint[])),
        (SELECT json_agg(json_build_array(txn_id, catalog, db, "table", write_id))
         FROM txn_write_ids JOIN wanted USING (catalog, db, "table") WHERE txn_id = ANY(%(txns)s::bigint[])),
        (SELECT json_agg(json_build_array(catalog, db, "table", next_write_id))
-        FROM next_write_ids JOIN wanted USING (catalog, db, "table"))"""
+        FROM next_write_ids JOIN wanted USING (catalog, db, "table"))""")
 
 _DROP = """
 DELETE FROM txn_write_ids AS m USING unnest(%(d_txns)s::bigint[], %(d_catalogs)s::text[], %(d_dbs)s::text[],
@@ -63,16 +63,18 @@ DELETE FROM txn_write_ids AS m USING unnest(%(d_txns)s::bigint[], %(d_catalogs)s
 WHERE m.txn_id = d.txn_id AND m.catalog = d.catalog AND m.db = d.db AND m."table" = d."table";
 UPDATE txn_components AS c SET write_id = NULL FROM unnest(%(d_txns)s::bigint[], %(d_catalogs)s::text[],
     %(d_dbs)s::text[], %(d_tables)s::text[]) AS d(txn_id, catalog, db, "table")
-WHERE c.txn_id = d.txn_id AND c.catalog = d.catalog AND c.db = d.db AND c."table" = d."table";"""
+WHERE c.txn_id = d.txn_id AND c.catalog = d.catalog AND c.db = d.db AND c."table" = d."table"
+"""
 
-_ALLOCATE = """
+_ALLOCATE = Prepared("""
 INSERT INTO txn_write_ids (txn_id, catalog, db, "table", write_id)
-SELECT * FROM unnest(%(txns)s::bigint[], %(catalogs)s::text[], %(dbs)s::text[], %(tables)s::text[], %(ids)s::bigint[]);
+SELECT * FROM unnest(%(txns)s::bigint[], %(catalogs)s::text[], %(dbs)s::text[], %(tables)s::text[], %(ids)s::bigint[])
+""", """
 UPDATE next_write_ids AS n SET next_write_id = u.next
 FROM unnest(%(u_catalogs)s::text[], %(u_dbs)s::text[], %(u_tables)s::text[], %(u_next)s::bigint[])
      AS u(catalog, db, "table", next)
 WHERE n.catalog = u.catalog AND n.db = u.db AND n."table" = u."table"
-"""
+""")
 
 
 class AllocationFacts(NamedTuple):
@@ -123,22 +125,23 @@ def lock_for_allocation(pg: PgTx, names: Collection[TableName], txn_ids: Collect
         {TableName(*name): next_id for *name, next_id in next_ids})
 
 
-def apply_allocations(pg: PgTx, plan: AllocationPlan) -> None:
-    """Write what was decided; tables that got nothing are as if they had not been asked for."""
+def finish_allocations(pg: PgTx, plan: AllocationPlan) -> None:
+    """Write what was decided, and commit; tables that got nothing are as if they had not been asked for."""
     moved = {name for _, name in plan.allocated}
-    parameters: dict[str, list[object]] = {}
-    rows = [(txn_id, *name, write_id) for (txn_id, name), write_id in plan.allocated.items()]
-    parameters.update(zip(("txns", "catalogs", "dbs", "tables", "ids"), _columns(rows, 5), strict=True))
-    updates = [(*name, next_id) for name, next_id in plan.next_write_ids.items() if name in moved]
-    parameters.update(zip(("u_catalogs", "u_dbs", "u_tables", "u_next"), _columns(updates, 4), strict=True))
-    dropped = [(txn_id, *name) for txn_id, name in plan.dropped]
-    parameters.update(zip(("d_txns", "d_catalogs", "d_dbs", "d_tables"), _columns(dropped, 4), strict=True))
-    pg.sql((_DROP if dropped else "") + _ALLOCATE, parameters)
+    if plan.dropped:
+        columns = _columns([(txn_id, *name) for txn_id, name in plan.dropped], 4)
+        pg.sql(_DROP, dict(zip(("d_txns", "d_catalogs", "d_dbs", "d_tables"), columns, strict=True)))
     untouched = [name for name, next_id in plan.next_write_ids.items() if name not in moved and next_id == 1]
     if untouched:
         pg.sql("""
             DELETE FROM next_write_ids WHERE next_write_id = 1 AND (catalog, db, "table") IN (
                 SELECT * FROM unnest(%(catalogs)s::text[], %(dbs)s::text[], %(tables)s::text[]))""", _names(untouched))
+    if plan.allocated:
+        rows = [(txn_id, *name, write_id) for (txn_id, name), write_id in plan.allocated.items()]
+        updates = [(*name, next_id) for name, next_id in plan.next_write_ids.items() if name in moved]
+        pg.finish(_ALLOCATE, {
+            **dict(zip(("txns", "catalogs", "dbs", "tables", "ids"), _columns(rows, 5), strict=True)),
+            **dict(zip(("u_catalogs", "u_dbs", "u_tables", "u_next"), _columns(updates, 4), strict=True))})
 
 
 def select_next_write_id(db: Database, name: TableName) -> int:

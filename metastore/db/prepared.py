@@ -1,0 +1,49 @@
+"""Statements that PostgreSQL plans once for each connection instead of once for each call.
+
+Planning a statement of the hot calls takes longer than executing it. `Prepared` holds SQL text as stores write it, with
+psycopg2's ``%(name)s`` placeholders; a connection that meets it for the first time prepares it in the same message in
+which it executes it, so there is never a round trip for that. The plans are generic ones, made for any parameters (see
+`engine.SESSION`), so a parameter's type must show: by where it stands, or by a cast (``%(ids)s::bigint[]``).
+"""
+
+import re
+from itertools import count
+from typing import NamedTuple
+
+_PLACEHOLDER = re.compile(r"%\((\w+)\)s(::\w+(?:\[\])?)?")
+_numbers = count(1)
+
+
+class Statement(NamedTuple):
+    """One statement: its name within a connection, how it is prepared and how it is executed."""
+
+    name: str
+    prepare: str
+    execute: str
+
+
+class Prepared:
+    """SQL statements that run one after the other in one round trip."""
+
+    __slots__ = ("execute", "names", "statements")
+
+    def __init__(self, *texts: str) -> None:
+        """One SQL statement each, without a semicolon."""
+        self.statements = tuple(_statement(f"s{next(_numbers)}", text) for text in texts)
+        self.names = frozenset(one.name for one in self.statements)
+        self.execute = "; ".join(one.execute for one in self.statements)
+
+    def introduction(self, known: set[str]) -> str:
+        """``execute`` for a connection that has prepared no more than the ``known`` statements."""
+        return "; ".join(one.execute if one.name in known else f"{one.prepare}; {one.execute}"
+                         for one in self.statements)
+
+
+def _statement(name: str, text: str) -> Statement:
+    casts: dict[str, str] = {}
+    for parameter, cast in _PLACEHOLDER.findall(text):
+        casts[parameter] = casts.get(parameter) or cast
+    places = {parameter: place for place, parameter in enumerate(casts, 1)}
+    body = _PLACEHOLDER.sub(lambda found: f"${places[found[1]]}{found[2] or ''}", text)
+    arguments = ", ".join(f"%({parameter})s{cast}" for parameter, cast in casts.items())
+    return Statement(name, f"PREPARE {name} AS {body}", f"EXECUTE {name}({arguments})" if casts else f"EXECUTE {name}")
