@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from functools import partial
 
 from benchmarks.cpu import Meter
-from benchmarks.load import Address, Measured, Scenario, Tally, drive, measure
+from benchmarks.load import Address, Measured, Scenario, Steps, Tally, drive, measure
 from benchmarks.messages import void
 from benchmarks.peers import run_sql
-from benchmarks.scenarios import COMMIT, DB, FINISHED_TABLE, PARTITION, Steps
+from benchmarks.scenarios import COMMIT, DB, FINISHED_TABLE, PARTITION
 from metastore.client import MetastoreClient
 from metastore.thrift_gen.hive_metastore import ttypes
 

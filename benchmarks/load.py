@@ -29,11 +29,12 @@ from thrift.protocol.TBinaryProtocol import TBinaryProtocolAccelerated
 from thrift.Thrift import TApplicationException, TMessageType
 from thrift.transport.TTransport import TMemoryBuffer
 
-from benchmarks.cpu import Meter, Spent
+from benchmarks.cpu import Meter, Reader, Spent
 from metastore.thrift_server.handler import METHODS
 
 Address = tuple[str, int]
-Scenario = Callable[[int, "Tally"], Generator[bytes, bytes, None]]
+Steps = Generator[bytes, bytes, None]
+Scenario = Callable[[int, "Tally"], Steps]
 WHOLE = 1 << 14
 """A reply up to this size arrives in one piece on one machine."""
 
@@ -126,13 +127,54 @@ def skipped_to_the_end(reply: bytes) -> bool:
     return True
 
 
+class _Interval:
+    """What is measured from one moment on."""
+
+    def __init__(self, tallies: list[Tally], reader: Reader | None) -> None:
+        self.tallies, self.reader = tallies, reader
+        self.before = reader.read() if reader else None
+        self.own = time.process_time()
+        self.started = time.perf_counter()
+        for tally in tallies:
+            tally.begin()
+
+    def measured(self) -> Measured:
+        elapsed = time.perf_counter() - self.started
+        own = time.process_time() - self.own
+        spent = self.reader.read().since(self.before) if self.reader and self.before else None
+        return Measured(
+            elapsed, sum(tally.calls for tally in self.tallies), sum(tally.units for tally in self.tallies),
+            [latency for tally in self.tallies for latency in tally.latencies], own / elapsed, spent)
+
+
+def _advanced(sock: socket.socket, steps: Steps, tally: Tally, partial: dict[int, bytes]) -> bool:
+    """Take what has arrived and, if that is the whole answer, send the next message; False when there is none."""
+    data = sock.recv(1 << 18)
+    if not data:
+        raise ConnectionError("the server closed the connection")
+    if partial and sock.fileno() in partial:
+        data = partial.pop(sock.fileno()) + data
+    if data[-1] or (len(data) > WHOLE and not tally.whole(data)):
+        partial[sock.fileno()] = data
+        return True
+    tally.calls += 1
+    try:
+        sock.sendall(steps.send(data))
+    except StopIteration:
+        return False
+    return True
+
+
 def drive(address: Address, scenario: Scenario, connections: int, seconds: float, warmup: float, first: int = 0,
-          meter: Meter | None = None) -> Measured:
-    """Run a scenario on every connection in this process."""
+          meter: Meter | None = None, report: Callable[[Measured], None] | None = None, intervals: int = 1) -> Measured:
+    """Run a scenario on every connection in this process; what is measured begins after the warm-up.
+
+    With ``report`` there are several intervals of so many seconds, each of which is reported when it ends.
+    """
     poll = select.epoll()
-    clients: dict[int, tuple[socket.socket, Generator[bytes, bytes, None], Tally]] = {}
+    clients: dict[int, tuple[socket.socket, Steps, Tally]] = {}
     partial: dict[int, bytes] = {}
-    tallies = []
+    tallies: list[Tally] = []
     reader = meter.start() if meter else None
     for index in range(first, first + connections):
         sock = socket.create_connection(address)
@@ -140,46 +182,33 @@ def drive(address: Address, scenario: Scenario, connections: int, seconds: float
         tally = Tally()
         tallies.append(tally)
         steps = scenario(index, tally)
-        tally.begin()
         sock.sendall(next(steps))
         clients[sock.fileno()] = sock, steps, tally
         poll.register(sock.fileno(), select.EPOLLIN)
-    begin = time.perf_counter()
-    measuring, end = begin + warmup, begin + warmup + seconds
-    started = begin
-    before = None
-    own = time.process_time()
-    while (now := time.perf_counter()) < end and clients:
-        if measuring and now >= measuring:
-            before = reader.read() if reader else None
-            own = time.process_time()
-            measuring, started = 0.0, time.perf_counter()
-            for tally in tallies:
-                tally.begin()
+    interval = _Interval(tallies, reader)
+    end = interval.started + (warmup or seconds)
+    warm = not warmup
+    while clients:
+        if time.perf_counter() >= end:
+            if warm:
+                found = interval.measured()
+                intervals -= 1
+                if report:
+                    report(found)
+                if not intervals:
+                    break
+            warm = True
+            interval = _Interval(tallies, reader)
+            end = interval.started + seconds
         for fd, _ in poll.poll(0.5):
-            sock, steps, tally = clients[fd]
-            data = sock.recv(1 << 18)
-            if not data:
-                raise ConnectionError("the server closed the connection")
-            if partial and fd in partial:
-                data = partial.pop(fd) + data
-            if data[-1] or (len(data) > WHOLE and not tally.whole(data)):
-                partial[fd] = data
-                continue
-            tally.calls += 1
-            try:
-                sock.sendall(steps.send(data))
-            except StopIteration:
+            if not _advanced(*clients[fd], partial):
                 poll.unregister(fd)
                 del clients[fd]
-    elapsed = time.perf_counter() - started
-    own = time.process_time() - own
-    spent = reader.read().since(before) if reader and before else None
+    else:
+        found = interval.measured()
     for sock, _, _ in clients.values():
         sock.close()
-    return Measured(
-        elapsed, sum(tally.calls for tally in tallies), sum(tally.units for tally in tallies),
-        [latency for tally in tallies for latency in tally.latencies], own / elapsed, spent)
+    return found
 
 
 def _drive_in_child(pipe: Any, *arguments: Any) -> None:

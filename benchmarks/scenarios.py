@@ -4,10 +4,9 @@ Tables are the client's own, and in each run others: what an interrupted run lef
 """
 
 import os
-from collections.abc import Generator
 from typing import Any
 
-from benchmarks.load import Tally, request, result
+from benchmarks.load import Steps, Tally, request, result
 from benchmarks.messages import (
     LOCK_ID,
     SNAPSHOT,
@@ -23,8 +22,6 @@ from benchmarks.messages import (
     whole_open_txns,
 )
 from metastore.thrift_gen.hive_metastore import ttypes
-
-Steps = Generator[bytes, bytes, None]
 
 DB, PARTITION, FINISHED_TABLE = "bench", "day=2024-05-01", "finished"
 OPEN = request("open_txns", ttypes.OpenTxnRequest(1, "ann", "node1"))

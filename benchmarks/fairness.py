@@ -1,0 +1,204 @@
+"""Many writers of one Iceberg table: does everyone get the lock, in the order of asking, how soon after a release?
+
+    python -m benchmarks.fairness [--writers 32] [--seconds 20] [--peers hive_4_2]
+
+Each writer does what Iceberg's Hive catalog does for a commit, again and again: an exclusive lock without a
+transaction, get_table, alter_table with a parameter that counts, unlock. Who has to wait polls as Hive's clients do:
+after 100 ms, then each time twice as long. The server may hold the answer to such a poll back until the lock is granted
+(metastore.lock.check.wait); with that setting and without it are two contestants. At the end the table must have
+counted every commit. Failed: also those who are not served within PATIENCE_S after the last one could ask.
+
+Hand-over: from the moment when one writer sends unlock to the moment when the next one knows that it has the lock.
+"""
+
+import argparse
+import asyncio
+import statistics
+import tempfile
+import time
+import uuid
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from benchmarks import hive, peers
+from benchmarks.contestants import Contestant
+from benchmarks.load import Address, request, result, skipped_to_the_end
+from benchmarks.rows import HIVE_4_2
+from benchmarks.transactions import own_postgres, settings
+from metastore.thrift_gen.hive_metastore import ttypes
+
+DB, TABLE = "lake", "events"
+GOAL_MS = 20
+PATIENCE_S = 20
+"""How long writers may go on waiting once nobody asks anew."""
+
+
+@dataclass
+class Turn:
+    """One writer's commit."""
+
+    asked: float
+    lock_id: int
+    granted: float = 0.0
+    released: float = 0.0
+
+
+@dataclass
+class Found:
+    """What happened."""
+
+    turns: list[Turn] = field(default_factory=list)
+    failures: list[str] = field(default_factory=list)
+    counted: int = 0
+    seconds: float = 0.0
+
+
+class Caller:
+    """One connection."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.reader, self.writer = reader, writer
+
+    async def call(self, method: str, *arguments: Any) -> Any:
+        self.writer.write(request(method, *arguments))
+        reply = b""
+        while not reply or reply[-1] or not skipped_to_the_end(reply):
+            more = await self.reader.read(1 << 16)
+            if not more:
+                raise ConnectionError("the server closed the connection")
+            reply += more
+        return result(method, reply)
+
+
+def pauses() -> Iterator[float]:
+    """Between the polls of Hive's DbLockManager, in seconds."""
+    pause = 0.1
+    while True:
+        yield pause
+        pause = min(2 * pause, 60.0)
+
+
+async def commit(caller: Caller, found: Found, number: int) -> None:
+    """One Iceberg commit."""
+    component = ttypes.LockComponent(ttypes.LockType.EXCLUSIVE, ttypes.LockLevel.TABLE, DB, TABLE)
+    asked = time.perf_counter()
+    answer = await caller.call("lock", ttypes.LockRequest(
+        [component], None, f"writer{number}", "node1", f"Iceberg-{uuid.uuid4()}"))
+    turn = Turn(asked, answer.lockid)
+    for pause in pauses():
+        if answer.state != ttypes.LockState.WAITING:
+            break
+        await asyncio.sleep(pause)
+        answer = await caller.call("check_lock", ttypes.CheckLockRequest(turn.lock_id))
+    turn.granted = time.perf_counter()
+    table = await caller.call("get_table", DB, TABLE)
+    table.parameters["commits"] = str(int(table.parameters["commits"]) + 1)
+    await caller.call("alter_table", DB, TABLE, table)
+    turn.released = time.perf_counter()
+    await caller.call("unlock", ttypes.UnlockRequest(turn.lock_id))
+    found.turns.append(turn)
+
+
+async def writer(address: Address, found: Found, number: int, until: float) -> None:
+    caller = Caller(*await asyncio.open_connection(*address))
+    try:
+        while time.perf_counter() < until:
+            await asyncio.wait_for(commit(caller, found, number), until - time.perf_counter() + PATIENCE_S)
+    except Exception as error:  # noqa: BLE001 - whatever it is, this writer did not succeed
+        found.failures.append(f"{type(error).__name__}: {error}")
+    finally:
+        caller.writer.close()
+
+
+async def compete(address: Address, writers: int, seconds: float) -> Found:
+    found = Found()
+    begin = time.perf_counter()
+    await asyncio.gather(*(writer(address, found, number, begin + seconds) for number in range(writers)))
+    found.seconds = time.perf_counter() - begin
+    return found
+
+
+def make_table(server: Contestant, work: Path) -> None:
+    """As Iceberg makes it, with a schema of some size."""
+    with server.client() as client:
+        client.create_database(ttypes.Database(DB, "", f"file:{work}/{DB}.db", {}))
+        columns = [ttypes.FieldSchema(f"column{i}", "string", "") for i in range(20)]
+        client.create_table(ttypes.Table(
+            TABLE, DB, "ann", 0, 0, 0, ttypes.StorageDescriptor(
+                columns, f"file:{work}/{DB}.db/{TABLE}", "org.apache.hadoop.mapred.FileInputFormat",
+                "org.apache.hadoop.mapred.FileOutputFormat", numBuckets=0, bucketCols=[], sortCols=[], parameters={},
+                serdeInfo=ttypes.SerDeInfo("", "org.apache.hadoop.hive.serde2.lazy.LazySimpleSerDe", {})),
+            [], {"EXTERNAL": "TRUE", "table_type": "ICEBERG", "metadata_location": "file:/metadata/0.json",
+                 "commits": "0"}, tableType="EXTERNAL_TABLE"))
+
+
+def measure(server: Contestant, work: Path, writers: int, seconds: float) -> Found:
+    make_table(server, work)
+    found = asyncio.run(compete(server.address, writers, seconds))
+    with server.client() as client:
+        found.counted = int(client.get_table(DB, TABLE).parameters["commits"])
+    return found
+
+
+def percentile(values: list[float], percent: float) -> float:
+    ordered = sorted(values)
+    return ordered[min(len(ordered) - 1, int(len(ordered) * percent / 100))] if ordered else float("nan")
+
+
+def report(title: str, found: Found, *, goal: bool) -> None:
+    turns = sorted(found.turns, key=lambda turn: turn.granted)
+    pairs = list(pairwise(turns))
+    waited = [pair for pair in pairs if pair[1].asked < pair[0].released]   # else nobody was there to hand over to
+    gaps = [(later.granted - earlier.released) * 1000 for earlier, later in waited]
+    waits = [(turn.granted - turn.asked) * 1000 for turn in turns]
+    overtakings = sum(later.lock_id < earlier.lock_id for earlier, later in pairs)
+    together = sum(later.granted < earlier.released for earlier, later in pairs)
+    whole = not found.failures and found.counted == len(turns) and not together
+    met = whole and not overtakings and percentile(gaps, 99) <= GOAL_MS
+    print(f"| {title} | {len(turns)} | {len(found.failures)} | {len(turns) / found.seconds:.0f} | {overtakings} | "
+          f"{percentile(gaps, 50):.1f} | {percentile(gaps, 99):.1f} | {max(gaps, default=0):.1f} | "
+          f"{statistics.median(waits) if waits else 0:.0f} | {percentile(waits, 99):.0f} | "
+          f"{'' if not goal else 'yes' if met else 'no'} |", flush=True)
+    if found.counted != len(turns) or together:
+        print(f"  the table counted {found.counted} of {len(turns)} commits; lock held by two: {together}")
+    for failure in found.failures[:3]:
+        print(f"  {failure}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--writers", type=int, default=32)
+    parser.add_argument("--seconds", type=float, default=20)
+    parser.add_argument("--peers", default=HIVE_4_2, help=f"{HIVE_4_2} or nothing")
+    parser.add_argument("--wait", default="5s", help="metastore.lock.check.wait of the server that wakes")
+    options = parser.parse_args()
+    with ExitStack() as running:
+        work = Path(running.enter_context(tempfile.TemporaryDirectory(prefix="bench-")))
+        work.chmod(0o711)
+        url = own_postgres(work, running)
+        print(f"{settings(url)}\n{options.writers} writers of one table for {options.seconds:g} s; times in ms; goal: "
+              f"all succeed, nobody is overtaken, hand-over within {GOAL_MS} ms (p99)")
+        print("| server | commits | failed | commits /s | overtaken | hand-over p50 | p99 | longest | wait p50 | p99 | "
+              "goal met |\n|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|---|", flush=True)
+        for title, wait in (("ours, waking", options.wait), ("ours, polled", "0ms")):
+            name = title.replace(", ", "_")
+            database = peers.database(url, f"bench_{name}")
+            with peers.ours(work / name, database, f"--set=metastore.lock.check.wait={wait}") as (address, pid):
+                server = Contestant(address, pid, database)
+                report(title, measure(server, work, options.writers, options.seconds), goal=wait != "0ms")
+        if HIVE_4_2 in options.peers.split(","):
+            database = peers.database(url, "bench_hive_4_2")
+            try:
+                with hive.hive_4_2(work / HIVE_4_2, database, {}) as (address, pid):
+                    server = Contestant(address, pid, database)
+                    report("Hive 4.2.0", measure(server, work, options.writers, options.seconds), goal=False)
+            except hive.MissingError as missing:
+                print(f"without Hive 4.2.0: {missing}")
+
+
+if __name__ == "__main__":
+    main()
