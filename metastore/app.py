@@ -31,16 +31,20 @@ from metastore.db import migrate
 from metastore.db.embedded import EmbeddedPostgres
 from metastore.db.engine import Database
 from metastore.db.leader import Leadership
+from metastore.db.listener import Listener
 from metastore.errors import InvalidInputError, MetastoreError
 from metastore.files import Files
 from metastore.locks.service import LockService
+from metastore.locks.waiting import CHANNEL, Waiting
 from metastore.loops.compaction_loops import compaction_loops
 from metastore.loops.job import SubprocessRunner
 from metastore.loops.reaper import EXPIRY, PURGES, TXN_RECORDS, Reaper
 from metastore.loops.scheduler import Loop, Scheduler
 from metastore.telemetry.calls import CallStats
+from metastore.telemetry.locks import LockStats
 from metastore.telemetry.logs import get_logger
 from metastore.telemetry.metrics import Metrics
+from metastore.thrift_server.call import Call
 from metastore.thrift_server.handler import Handler, handlers_of
 from metastore.thrift_server.handlers.catalogs import CatalogHandlers
 from metastore.thrift_server.handlers.compaction import CompactionHandlers
@@ -48,7 +52,7 @@ from metastore.thrift_server.handlers.databases import DatabaseHandlers
 from metastore.thrift_server.handlers.fb303 import Fb303Handlers
 from metastore.thrift_server.handlers.functions import FunctionHandlers
 from metastore.thrift_server.handlers.indexes import IndexHandlers
-from metastore.thrift_server.handlers.locks import LockHandlers
+from metastore.thrift_server.handlers.locks import LockHandlers, overdue
 from metastore.thrift_server.handlers.partition_exchange import PartitionExchangeHandlers
 from metastore.thrift_server.handlers.partition_reads import PartitionReadHandlers
 from metastore.thrift_server.handlers.partitions import PartitionHandlers
@@ -82,6 +86,8 @@ class App:
         self._data_dir, self._with_loops = data_dir, loops
         self.health = Health("database", "schema", "thrift", "loops")
         self.metrics = Metrics(VERSION)
+        self.lock_stats = LockStats()
+        self.metrics.add(self.lock_stats)
         self._running = ExitStack()
         self.thrift_uri = self.http_uri = self.database_url = ""
 
@@ -180,9 +186,21 @@ class App:
         self._running.callback(scheduler.stop, settings.server.drain_timeout)
         self.health.report("loops", Part(ready=True))
 
+    def _start_waiting(self, db: Database) -> Waiting[Call] | None:
+        """Where calls wait for locks, if they may."""
+        patience = self.settings.locks.check_wait
+        if not patience:
+            return None
+        waiting: Waiting[Call] = Waiting(patience, Call.again, overdue, Listener(db.url, CHANNEL), self.lock_stats)
+        db.pool.tell = waiting.told
+        waiting.start()
+        self._running.callback(waiting.stop)
+        return waiting
+
     def _handlers(self, stats: CallStats) -> dict[str, Handler]:
         db, settings = self.database, self.settings
         files = Files()
+        self.waiting = self._start_waiting(db)
         directories, moves = Directories(files), DirectoryMoves(db, files)
         databases = DatabaseService(db, settings.catalog, directories)
         databases.ensure_default_objects()
@@ -203,7 +221,7 @@ class App:
             TxnHandlers(TxnService(db, settings.txns), CommitService(db, settings.txns)),
             WriteIdHandlers(WriteIdService(db)),
             RebuildHandlers(RebuildService(db)),
-            LockHandlers(LockService(db)),
+            LockHandlers(LockService(db, settings.locks, self.lock_stats), self.waiting),
             CompactionHandlers(CompactionService(db, settings.compaction)),
         )
 

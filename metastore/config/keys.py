@@ -92,9 +92,17 @@ class TxnSettings:
 class LockSettings:
     """Locks."""
 
-    poll_wait: timedelta = key(
-        _MS, "metastore.lock.check.wait", "0ms",
-        "How long check_lock may hold its answer while the lock is waiting. Hive: no such key.")
+    check_wait: timedelta = key(
+        duration("ms", timedelta(0), timedelta(seconds=5)), "metastore.lock.check.wait", "0ms",
+        "How long check_lock may hold back the answer that the lock is waiting, to answer the moment it is granted; 0: "
+        "not at all. Far below any client's socket time-out, of which the shortest is 10 s. Hive: no such key.")
+    detect_deadlocks: bool = key(
+        values.FLAG, "metastore.txn.deadlock.detector.enabled", "true",
+        "End a deadlock when a lock request closes it, by aborting its youngest transaction. Hive 4.2: no such "
+        "key.")
+    deadlock_interval: timedelta = key(
+        _S, "metastore.txn.deadlock.detector.interval", "60s",
+        "Pause between searches for deadlocks that were not found then, because a server died at that moment.")
     numretries: int = key(integer(0), "hive.lock.numretries", "100", "Tries for locks that the metastore takes itself.")
     sleep_between_retries: timedelta = key(
         _S, "hive.lock.sleep.between.retries", "60s", "Longest pause between those tries.")

@@ -34,8 +34,8 @@ class Kind:
     format: Callable[[Any], str] = str
 
 
-def duration(unit: str) -> Kind:
-    """A time span; a plain number counts in ``unit``, as Hive has it for this key."""
+def duration(unit: str, low: timedelta | None = None, high: timedelta | None = None) -> Kind:
+    """A time span between the bounds, both included; a plain number counts in ``unit``, as Hive has it for this key."""
     def parse(text: str) -> timedelta:
         match = _DURATION.fullmatch(text)
         if not match:
@@ -45,14 +45,19 @@ def duration(unit: str) -> Kind:
         if step is None:
             raise ValueError(text)
         try:
-            return int(match[1]) * step
+            value = int(match[1]) * step
         except OverflowError as error:
             raise ValueError(text) from error
+        if (low is not None and value < low) or (high is not None and value > high):
+            raise ValueError(text)
+        return value
 
     def write(value: timedelta) -> str:
         return f"{value // _UNITS[unit]}{unit}" if not value % _UNITS[unit] else f"{value // _UNITS['us']}us"
 
-    return Kind(f"a number with a unit us, ms, s, m, h or d (300s, 5m, 12h), or a plain number of {unit}", parse, write)
+    bounds = ([] if low is None else [f"at least {write(low)}"]) + ([] if high is None else [f"at most {write(high)}"])
+    expected = f"a number with a unit us, ms, s, m, h or d (300s, 5m, 12h), or a plain number of {unit}"
+    return Kind(f"{expected}, {' and '.join(bounds)}" if bounds else expected, parse, write)
 
 
 def integer(low: int | None = None, high: int | None = None) -> Kind:

@@ -21,7 +21,7 @@ from sqlalchemy import (
     UniqueConstraint,
     text,
 )
-from sqlalchemy.dialects.postgresql import JSONB
+from sqlalchemy.dialects.postgresql import ARRAY, JSONB
 
 metadata = MetaData(naming_convention={
     "ix": "%(table_name)s_%(column_0_N_name)s_idx", "uq": "%(table_name)s_%(column_0_N_name)s_key",
@@ -142,9 +142,23 @@ locks = Table(
     Column("user", Text, nullable=False), Column("host", Text, nullable=False),
     Column("agent_info", Text, nullable=False, server_default=text("'Unknown'")),
     Column("blocked_by_ext_id", BigInteger), Column("blocked_by_int_id", Integer),
+    # The process whose calls want to hear when the row goes, "*" for several; a trigger tells them (migration 0004).
+    Column("watched_by", Text),
+    # Since when the connection that asked is gone, of a request without a transaction.
+    _instant("orphaned_at", nullable=True),
     UniqueConstraint("ext_id", "int_id"),
     Index(None, "catalog", "db", "table", "type"), Index(None, "txn_id", postgresql_where=text("txn_id <> 0")),
+    Index("locks_waiting", "ext_id", postgresql_where=text("state = 'waiting'")),
+    Index("locks_orphaned", "orphaned_at", postgresql_where=text("orphaned_at IS NOT NULL")),
     postgresql_with={"fillfactor": "70"})
+
+# The latest deadlocks and how they were ended. cycle: each wait in it, for people.
+deadlocks = Table(
+    "deadlocks", metadata,
+    Column("id", BigInteger, primary_key=True), _instant("found_at"),
+    Column("victim_txn_id", BigInteger, nullable=False),
+    Column("victim_lock_ids", ARRAY(BigInteger), nullable=False),
+    Column("cycle", JSONB, nullable=False), Column("message", Text, nullable=False))
 
 
 compaction_id = Sequence("compaction_id", metadata=metadata)

@@ -5,11 +5,14 @@ that one was granted or still waits itself: first come, first served. A request 
 Requests of one transaction never wait for each other.
 """
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from enum import StrEnum
 from typing import NamedTuple
 
 NO_TXN = 0
+
+_ONE_LOCK = re.compile("Iceberg-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 
 
 class LockType(StrEnum):
@@ -102,6 +105,21 @@ class LockRequest(NamedTuple):
     zero_wait_read: bool = False
     exclusive_ctas: bool = False
 
+    @property
+    def is_recognisable(self) -> bool:
+        """Whether the same request again can only be a repetition of this one (ADR 0014).
+
+        Inside a transaction it does not matter whether it is one. Without a transaction only Iceberg gives each lock
+        a name of its own; what others send may be the same for two threads of a client, both of which would believe
+        that they hold the lock.
+        """
+        return self.txn_id != NO_TXN or _ONE_LOCK.fullmatch(self.agent_info) is not None
+
+    def is_stored_as(self, locks: Sequence[Lock], agent_info: str) -> bool:
+        """Whether the rows of a stored request are what this one would become."""
+        return bool(locks) and self.agent_info == agent_info and [
+            lock._replace(state=LockState.WAITING) for lock in sorted(locks)] == self.locks(locks[0].ext_id)
+
     def locks(self, ext_id: int) -> list[Lock]:
         """The rows that this request becomes."""
         return [Lock(ext_id, int_id, self.txn_id, wanted.object, wanted.type, LockState.WAITING, self.user, self.host)
@@ -109,10 +127,11 @@ class LockRequest(NamedTuple):
 
 
 class Blocked(NamedTuple):
-    """A wanted lock and the earliest request that it waits for."""
+    """A wanted lock, the earliest lock that it waits for, and the latest."""
 
     wanted: Lock
     blocker: Lock
+    last: Lock
 
 
 class Component(NamedTuple):
@@ -165,9 +184,9 @@ class LockQueue:
         return sorted(found, key=lambda lock: (lock.ext_id, lock.int_id))
 
     def blocked(self, request: Iterable[Lock]) -> list[Blocked]:
-        """The locks of a request that must wait, each with the earliest one that it waits for."""
+        """The locks of a request that must wait, each with the earliest and the latest one that it waits for."""
         found = ((wanted, self.blockers(wanted)) for wanted in request)
-        return [Blocked(wanted, blockers[0]) for wanted, blockers in found if blockers]
+        return [Blocked(wanted, blockers[0], blockers[-1]) for wanted, blockers in found if blockers]
 
     def _near(self, wanted: LockObject) -> Iterator[Lock]:
         """Every lock that can overlap the object, and some that do not."""
@@ -183,7 +202,7 @@ def refusal(request: LockRequest, blocked: Sequence[Blocked]) -> str | None:
     if not blocked or request.txn_id == NO_TXN:
         return None
     if request.zero_wait_read:
-        for wanted, blocker in blocked:
+        for wanted, blocker, _ in blocked:
             if wanted.type is LockType.SHARED_READ:
                 return f"Unable to acquire read lock due to an existing exclusive lock {blocker}"
     if request.exclusive_ctas:

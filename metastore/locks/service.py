@@ -5,29 +5,38 @@ the answer holds the exception.
 """
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from metastore.db.engine import Database
+from metastore.config import LockSettings
+from metastore.db.engine import Database, PgTx
 from metastore.errors import (
     InvalidRequestError,
     MetastoreError,
     NoSuchLockError,
+    TxnAbortedError,
     TxnOpenError,
 )
 from metastore.ids import DatabaseName
-from metastore.locks import rules, store
+from metastore.locks import deadlocks, rules, store, wait_store
 from metastore.locks.rules import NO_TXN, Lock, LockQueue, LockRequest, LockState
 from metastore.locks.store import Enqueued, LockRow
-from metastore.txns.rules import TxnState, required_open
+from metastore.locks.wait_store import DeadlockRow
+from metastore.telemetry.locks import LockStats
+from metastore.telemetry.logs import get_logger
+from metastore.txns import store as txn_store
+from metastore.txns.rules import AbortCode, TxnState, required_open
+
+_log = get_logger(__name__)
 
 
 class LockResult(NamedTuple):
-    """The state of a request; ``message`` says why it was not acquired."""
+    """The state of a request; ``message`` says why it was not acquired, ``waits_for`` is the latest lock in its way."""
 
     lock_id: int
     state: LockState
     message: str | None = None
+    waits_for: Lock | None = None
 
 
 class LockFilter(NamedTuple):
@@ -44,6 +53,8 @@ class LockService:
     """The lock manager."""
 
     db: Database
+    settings: LockSettings = field(default_factory=LockSettings)
+    stats: LockStats = field(default_factory=LockStats)
 
     def lock(self, requests: Sequence[LockRequest]) -> list[LockResult | MetastoreError]:
         """Queue each request, and grant it at once unless an earlier one is in its way.
@@ -51,14 +62,23 @@ class LockService:
         Queueing and granting are one transaction: a crash leaves a request whole, or nothing of it.
 
         Serialises on: the tail of each database's queue, and the rows of the transactions.
-        Gives for a member: NoSuchTxnError, TxnAbortedError, InvalidRequestError.
+        Gives for a member: NoSuchTxnError, TxnAbortedError (also for the victim of a deadlock), InvalidRequestError.
         """
+        answers = self._enqueue(requests)
+        waiting = {request.txn_id for request, answer in zip(requests, answers, strict=True)
+                   if isinstance(answer, LockResult) and answer.state is LockState.WAITING} - {NO_TXN}
+        victims = self._end_deadlocks(waiting) if waiting and self.settings.detect_deadlocks else {}
+        return [TxnAbortedError(victims[request.txn_id]) if request.txn_id in victims else answer
+                for request, answer in zip(requests, answers, strict=True)]
+
+    def _enqueue(self, requests: Sequence[LockRequest]) -> list[LockResult | MetastoreError]:
         with self.db.begin() as pg:
             tail = store.lock_tails(pg, requests)
             queue = LockQueue(tail.ahead)
             answers: list[LockResult | MetastoreError] = []
             enqueued: list[Enqueued] = []
             components = []
+            known = self._known(pg, requests, tail)
             for request, ext_id in zip(requests, tail.ext_ids, strict=True):
                 error = _not_lockable(request, tail.txn_states)
                 if error is not None:
@@ -67,25 +87,78 @@ class LockService:
                 components += [(request.txn_id, component) for component in rules.components(request)]
                 locks = request.locks(ext_id)
                 blocked = queue.blocked(locks)
+                if blocked and request in known:
+                    answers.append(known[request])
+                    self.stats.repeated.inc()
+                    continue
                 refusal = rules.refusal(request, blocked)
                 if refusal is not None:
                     answers.append(LockResult(ext_id, LockState.NOT_ACQUIRED, refusal))
                     continue
                 state = LockState.WAITING if blocked else LockState.ACQUIRED
-                blocker = {wanted.int_id: (by.ext_id, by.int_id) for wanted, by in blocked[:1]}
+                blocker = {wanted.int_id: (by.ext_id, by.int_id) for wanted, by, _ in blocked[:1]}
                 for lock in (wanted._replace(state=state) for wanted in locks):
                     queue.add(lock)
                     enqueued.append(Enqueued(lock, request, blocker.get(lock.int_id)))
                 answers.append(LockResult(ext_id, state))
+                if request.is_recognisable:
+                    known[request] = LockResult(ext_id, state)
             if enqueued or components:
-                store.insert_requests(pg, enqueued, components)
+                store.finish_requests(pg, enqueued, components)
             return answers
+
+    @staticmethod
+    def _known(pg: PgTx, requests: Sequence[LockRequest], tail: store.QueueTail) -> dict[LockRequest, LockResult]:
+        """Requests that are in the queue already, asked again by a client that lost the answer, as they stand now.
+
+        Only those that would have to wait are looked for: an exclusive lock waits for its own first request.
+        """
+        queue = LockQueue(tail.ahead)
+        waiting = [request for request, ext_id in zip(requests, tail.ext_ids, strict=True)
+                   if request.is_recognisable and tail.ahead and queue.blocked(request.locks(ext_id))]
+        if not waiting:
+            return {}
+        stored = wait_store.heartbeat_same(
+            pg, {request.txn_id for request in waiting}, {request.agent_info for request in waiting},
+            {lock.ext_id for lock in tail.ahead if lock.txn_id == NO_TXN})
+        return {request: LockResult(locks[0].ext_id, locks[0].state) for request in waiting
+                for agent_info, locks in stored if request.is_stored_as(locks, agent_info)}
+
+    def _end_deadlocks(self, txn_ids: Collection[int]) -> dict[int, str]:
+        """As ``end_deadlocks``; a failure changes nothing for requests that are in the queue already."""
+        try:
+            return self.end_deadlocks(txn_ids)
+        except MetastoreError as error:
+            _log.warning("deadlocks_not_searched", txn_ids=sorted(txn_ids), reason=str(error))
+            return {}
+
+    def end_deadlocks(self, txn_ids: Collection[int] | None = None) -> dict[int, str]:
+        """Abort the victims of the deadlocks in which these transactions are (None: all that wait); why, by victim.
+
+        To be called after the requests have been committed: of two that close a circle together, in two databases or
+        replicas, the one that looks last sees both. If both see it they choose the same victim, and one of them finds
+        it aborted already. Serialises on: the victims' rows.
+        """
+        victims: dict[int, str] = {}
+        for txn_id in wait_store.select_asked_twice(self.db, txn_ids):
+            with self.db.begin() as pg:
+                while True:
+                    found = deadlocks.find(txn_id, wait_store.select_wait_graph(pg))
+                    if found is None or found.victim in victims:
+                        break
+                    victims[found.victim] = found.message
+                    ended = txn_store.abort(pg, [(found.victim, AbortCode.NONE, found.message)])
+                    if ended and ended[0].state is TxnState.OPEN:
+                        wait_store.insert_deadlock(pg, found)
+                        self.stats.deadlocks.inc()
+                        _log.warning("deadlock_ended", victim=found.victim, reason=found.message)
+        return victims
 
     def check_lock(self, lock_ids: Sequence[int]) -> list[LockResult | MetastoreError]:
         """Grant each request that nothing is in the way of any more; a heartbeat for its owner at the same time.
 
         Serialises on: the owners' rows, and the rows of requests that are granted. Nothing of this needs to survive a
-        crash of the database except a grant.
+        crash of the database except a grant. Those whose transaction died in a deadlock are told so.
         Gives for a member: NoSuchLockError, NoSuchTxnError, TxnAbortedError.
         """
         with self.db.begin(durable=False) as pg:
@@ -102,7 +175,8 @@ class LockService:
                 if error is not None:
                     answers[lock_id] = error
                 elif blocked:
-                    answers[lock_id] = LockResult(lock_id, LockState.WAITING)
+                    last = max((one.last for one in blocked), key=lambda lock: (lock.ext_id, lock.int_id))
+                    answers[lock_id] = LockResult(lock_id, LockState.WAITING, waits_for=last)
                     notes += _news(blocked[0], stored)
                 else:
                     answers[lock_id] = LockResult(lock_id, LockState.ACQUIRED)
@@ -110,7 +184,31 @@ class LockService:
             if grants or notes:
                 for lost in grants - store.update_acquired(pg, grants, notes):
                     del answers[lost]  # its transaction ended after the rows had been read
-            return [answers.get(lock_id) or NoSuchLockError(f"No such lock lockid:{lock_id}") for lock_id in lock_ids]
+        missing = set(lock_ids) - answers.keys()
+        victims = wait_store.select_victims(self.db, missing) if missing else {}
+        answers |= {lock_id: TxnAbortedError(victims[lock_id]) if lock_id in victims
+                    else NoSuchLockError(f"No such lock lockid:{lock_id}") for lock_id in missing}
+        return [answers[lock_id] for lock_id in lock_ids]
+
+    def select_deadlocks(self, limit: int = 100) -> list[DeadlockRow]:
+        """The latest deadlocks, latest first."""
+        return wait_store.select_deadlocks(self.db, limit)
+
+    def withdraw(self, lock_ids: Collection[int]) -> None:
+        """Give up requests whose answer could not be delivered, so that nobody knows of them.
+
+        Serialises on: the rows.
+        """
+        self.unlock(list(lock_ids))
+        self.stats.withdrawn.inc(len(lock_ids))
+        _log.info("locks_withdrawn", lock_ids=sorted(lock_ids), reason="the client was gone before it was answered")
+
+    def watch(self, locks: Collection[Lock]) -> set[int]:
+        """Have this process told when one of these locks goes; the ids of the requests that are still there.
+
+        Serialises on: the locks' rows.
+        """
+        return wait_store.update_watched(self.db, {(lock.ext_id, lock.int_id) for lock in locks}, self.db.pool.process)
 
     def unlock(self, lock_ids: Sequence[int]) -> list[MetastoreError | None]:
         """Give up requests that wait or have no transaction. One that is not there (any more) is given up already.
@@ -118,8 +216,7 @@ class LockService:
         Serialises on: the rows. A release that a crash of the database undoes times out instead.
         Gives for a member: TxnOpenError.
         """
-        with self.db.begin(durable=False) as pg:
-            held = store.delete_released(pg, set(lock_ids))
+        held = store.delete_released(self.db, set(lock_ids))
         return [TxnOpenError(f"Unlocking locks associated with transaction not permitted.  {held[lock_id]}")
                 if lock_id in held else None for lock_id in lock_ids]
 
@@ -145,6 +242,6 @@ def _not_open(txn_id: int, txn_states: Mapping[int, TxnState]) -> MetastoreError
 
 def _news(blocked: rules.Blocked, stored: Collection[store.StoredLock]) -> list[tuple[Lock, Lock]]:
     """The blocker to note down, unless it stands there already."""
-    wanted, blocker = blocked
+    wanted, blocker, _ = blocked
     noted = {row.lock.int_id: row.blocker for row in stored}[wanted.int_id]
     return [] if noted == (blocker.ext_id, blocker.int_id) else [(wanted, blocker)]

@@ -11,7 +11,9 @@ from datetime import datetime
 from typing import Any, NamedTuple
 from zlib import crc32
 
-from metastore.db.engine import PgTx
+from metastore.db.arrays import bigints
+from metastore.db.engine import Database, PgTx
+from metastore.db.prepared import Prepared
 from metastore.ids import DatabaseName
 from metastore.locks.rules import (
     NO_TXN,
@@ -28,7 +30,8 @@ from metastore.txns.rules import TxnState
 _ADVISORY_CLASS = 0x10C5  # one number space for "the tail of a database's lock queue"
 _ID, _TXN, _MINE, _AHEAD = range(4)  # kinds of rows in the combined answers below
 
-_COMPATIBILITY = [(wanted.value, blocking.value) for wanted, types in WAITS_FOR.items() for blocking in sorted(types)]
+_COMPATIBILITY = ", ".join(f"('{wanted.value}', '{blocking.value}')"
+                           for wanted, types in WAITS_FOR.items() for blocking in sorted(types))
 
 # Locks that may block the requests in "wanted" (grouped per table, so that a request for thousands of partitions probes
 # once): the matrix and the hierarchy without their exceptions. LATERAL makes it one index probe for each wanted table,
@@ -37,7 +40,7 @@ _AHEAD_OF_WANTED = f"""
   SELECT DISTINCT {_AHEAD} AS kind, l.ext_id, l.int_id, l.txn_id, l.catalog, l.db, l."table", l.partition, l.type,
          l.state, l."user", l.host, NULL::bigint AS blocker_ext_id, NULL::int AS blocker_int_id
     FROM (SELECT ext_id, txn_id, catalog, db, "table", CASE WHEN count(*) = 1 THEN min(partition) ELSE '' END,
-                 ARRAY(SELECT m.blocking FROM unnest(%(wanting)s::text[], %(blocking)s::text[]) AS m (wanting, blocking)
+                 ARRAY(SELECT m.blocking FROM (VALUES {_COMPATIBILITY}) AS m (wanting, blocking)
                         WHERE m.wanting = wanted.type)
             FROM wanted GROUP BY ext_id, txn_id, catalog, db, "table", type)
            AS w (ext_id, txn_id, catalog, db, "table", partition, blocking)
@@ -50,8 +53,69 @@ _AHEAD_OF_WANTED = f"""
    WHERE (w.partition = '' OR l.partition = ANY (ARRAY['', w.partition]))
      AND (w.ext_id IS NULL OR l.ext_id < w.ext_id)
      AND (w.txn_id = {NO_TXN} OR l.txn_id <> w.txn_id)"""
-_MATRIX_PARAMETERS = {"wanting": [wanting for wanting, _ in _COMPATIBILITY],
-                      "blocking": [blocking for _, blocking in _COMPATIBILITY]}
+
+_LOCK_TAILS = Prepared(
+    "SELECT FROM txns WHERE id = ANY (%(txns)s::bigint[]) ORDER BY id FOR KEY SHARE",
+    f"SELECT pg_advisory_xact_lock({_ADVISORY_CLASS}, key) FROM unnest(%(keys)s::int[]) AS key", f"""
+        WITH wanted AS (
+          SELECT NULL::bigint AS ext_id, *
+            FROM unnest(%(w0)s::bigint[], %(w1)s::text[], %(w2)s::text[], %(w3)s::text[], %(w4)s::text[],
+                        %(w5)s::text[]) AS w (txn_id, catalog, db, "table", partition, type))
+        {_AHEAD_OF_WANTED}
+        UNION ALL
+        SELECT {_ID}, nextval('lock_ext_id'), NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL
+          FROM generate_series(1, %(count)s::int)
+        UNION ALL
+        SELECT {_TXN}, id, NULL, NULL, NULL, NULL, NULL, NULL, NULL, state, NULL, NULL, NULL, NULL
+          FROM txns WHERE id = ANY (%(txns)s::bigint[])""")
+
+_LOCKS = f"""
+        INSERT INTO locks (
+          ext_id, int_id, txn_id, catalog, db, "table", partition, type, state, "user", host, agent_info,
+          blocked_by_ext_id, blocked_by_int_id, requested_at, acquired_at, last_heartbeat_at)
+        SELECT l.*, metastore_now(), CASE WHEN l.state = '{LockState.ACQUIRED}' THEN metastore_now() END,
+               CASE WHEN l.txn_id = {NO_TXN} THEN metastore_now() END
+          FROM unnest(%(l0)s::bigint[], %(l1)s::int[], %(l2)s::bigint[], %(l3)s::text[], %(l4)s::text[], %(l5)s::text[],
+                      %(l6)s::text[], %(l7)s::text[], %(l8)s::text[], %(l9)s::text[], %(l10)s::text[], %(l11)s::text[],
+                      %(l12)s::bigint[], %(l13)s::int[])
+            AS l (ext_id, int_id, txn_id, catalog, db, "table", partition, type, state, "user", host, agent_info,
+                  blocked_by_ext_id, blocked_by_int_id)"""
+_COMPONENTS = """
+        INSERT INTO txn_components (txn_id, catalog, db, "table", partition, operation, write_id)
+        SELECT DISTINCT c.*, w.write_id
+          FROM unnest(%(c0)s::bigint[], %(c1)s::text[], %(c2)s::text[], %(c3)s::text[], %(c4)s::text[], %(c5)s::text[])
+                 AS c (txn_id, catalog, db, "table", partition, operation)
+          LEFT JOIN txn_write_ids w USING (txn_id, catalog, db, "table")
+        ON CONFLICT DO NOTHING"""
+_INSERT_LOCKS = Prepared(_LOCKS)
+_INSERT_LOCKS_AND_COMPONENTS = Prepared(_LOCKS, _COMPONENTS)
+
+_HEARTBEAT_AND_SELECT = Prepared(f"""
+        UPDATE txns SET last_heartbeat_at = metastore_now(), heartbeat_count = heartbeat_count + 1,
+                        longest_gap = greatest(longest_gap, metastore_now() - last_heartbeat_at)
+          FROM (SELECT id FROM txns WHERE state = 'open' AND id IN (
+                  SELECT txn_id FROM locks WHERE ext_id = ANY (%(ids)s::bigint[]) AND txn_id <> {NO_TXN})
+                 ORDER BY id FOR NO KEY UPDATE) AS owner
+         WHERE txns.id = owner.id""", f"""
+        UPDATE locks SET last_heartbeat_at = metastore_now(), heartbeat_count = heartbeat_count + 1
+          FROM (SELECT ext_id, int_id FROM locks WHERE ext_id = ANY (%(ids)s::bigint[]) AND txn_id = {NO_TXN}
+                 ORDER BY ext_id, int_id FOR NO KEY UPDATE) AS mine
+         WHERE locks.ext_id = mine.ext_id AND locks.int_id = mine.int_id""", f"""
+        WITH mine AS MATERIALIZED (SELECT * FROM locks WHERE ext_id = ANY (%(ids)s::bigint[])),
+             wanted AS (SELECT * FROM mine WHERE state = '{LockState.WAITING}')
+        {_AHEAD_OF_WANTED}
+        UNION ALL
+        SELECT {_MINE}, ext_id, int_id, txn_id, catalog, db, "table", partition, type, state, "user", host,
+               blocked_by_ext_id, blocked_by_int_id FROM mine
+        UNION ALL
+        SELECT {_TXN}, id, NULL, NULL, NULL, NULL, NULL, NULL, NULL, state, NULL, NULL, NULL, NULL
+          FROM txns WHERE id IN (SELECT txn_id FROM mine)""")
+
+_RELEASE = Prepared(f"""
+        DELETE FROM locks
+         WHERE ext_id = ANY (%(ids)s::bigint[]) AND (txn_id = {NO_TXN} OR state = '{LockState.WAITING}')""", f"""
+        SELECT {_MINE}, ext_id, int_id, txn_id, catalog, db, "table", partition, type, state, "user", host
+          FROM locks WHERE ext_id = ANY (%(ids)s::bigint[]) ORDER BY ext_id, int_id DESC""")
 
 
 class QueueTail(NamedTuple):
@@ -107,52 +171,21 @@ def lock_tails(pg: PgTx, requests: Sequence[LockRequest]) -> QueueTail:
     keys = sorted({_advisory_key(wanted.object) for request in requests for wanted in request.components})
     wanted = list(dict.fromkeys((request.txn_id, *lock.object, lock.type.value)
                                 for request in requests for lock in request.components))
-    rows = pg.sql(f"""
-        SELECT FROM txns WHERE id = ANY (%(txns)s) ORDER BY id FOR KEY SHARE;
-        SELECT pg_advisory_xact_lock({_ADVISORY_CLASS}, key) FROM unnest(%(keys)s::int[]) AS key;
-        WITH wanted AS (
-          SELECT NULL::bigint AS ext_id, *
-            FROM unnest(%(w0)s::bigint[], %(w1)s::text[], %(w2)s::text[], %(w3)s::text[], %(w4)s::text[],
-                        %(w5)s::text[]) AS w (txn_id, catalog, db, "table", partition, type))
-        {_AHEAD_OF_WANTED}
-        UNION ALL
-        SELECT {_ID}, nextval('lock_ext_id'), NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL
-          FROM generate_series(1, %(count)s)
-        UNION ALL
-        SELECT {_TXN}, id, NULL, NULL, NULL, NULL, NULL, NULL, NULL, state, NULL, NULL, NULL, NULL
-          FROM txns WHERE id = ANY (%(txns)s)""",
-        {"txns": txn_ids, "keys": keys, "count": len(requests), **_columns("w", wanted, 6), **_MATRIX_PARAMETERS})
+    rows = pg.sql(_LOCK_TAILS, {"txns": bigints(txn_ids), "keys": bigints(keys), "count": len(requests),
+                                **_columns("w", wanted, 6)})
     return QueueTail(
         ext_ids=sorted(row[1] for row in rows if row[0] == _ID),
         txn_states=_states(rows),
         ahead=[_lock(row) for row in rows if row[0] == _AHEAD])
 
 
-def insert_requests(pg: PgTx, locks: Sequence[Enqueued], components: Iterable[tuple[int, Component]]) -> None:
-    """Add rows to the queue and components to their transactions, with the write id if one is allocated already."""
+def finish_requests(pg: PgTx, locks: Sequence[Enqueued], components: Iterable[tuple[int, Component]]) -> None:
+    """Add rows to the queue, and components with their write id, if they have one, to transactions; and commit."""
     rows = [(lock.ext_id, lock.int_id, lock.txn_id, *lock.object, lock.type.value, lock.state.value, request.user,
              request.host, request.agent_info, *(blocker or (None, None))) for lock, request, blocker in locks]
     written = [(txn_id, *component.object, component.operation) for txn_id, component in components]
-    statement = f"""
-        INSERT INTO locks (
-          ext_id, int_id, txn_id, catalog, db, "table", partition, type, state, "user", host, agent_info,
-          blocked_by_ext_id, blocked_by_int_id, requested_at, acquired_at, last_heartbeat_at)
-        SELECT l.*, %(now)s, CASE WHEN l.state = '{LockState.ACQUIRED}' THEN %(now)s END,
-               CASE WHEN l.txn_id = {NO_TXN} THEN %(now)s END
-          FROM unnest(%(l0)s::bigint[], %(l1)s::int[], %(l2)s::bigint[], %(l3)s::text[], %(l4)s::text[], %(l5)s::text[],
-                      %(l6)s::text[], %(l7)s::text[], %(l8)s::text[], %(l9)s::text[], %(l10)s::text[], %(l11)s::text[],
-                      %(l12)s::bigint[], %(l13)s::int[])
-            AS l (ext_id, int_id, txn_id, catalog, db, "table", partition, type, state, "user", host, agent_info,
-                  blocked_by_ext_id, blocked_by_int_id)"""
-    if written:
-        statement += """;
-        INSERT INTO txn_components (txn_id, catalog, db, "table", partition, operation, write_id)
-        SELECT DISTINCT c.*, w.write_id
-          FROM unnest(%(c0)s::bigint[], %(c1)s::text[], %(c2)s::text[], %(c3)s::text[], %(c4)s::text[], %(c5)s::text[])
-                 AS c (txn_id, catalog, db, "table", partition, operation)
-          LEFT JOIN txn_write_ids w USING (txn_id, catalog, db, "table")
-        ON CONFLICT DO NOTHING"""
-    pg.sql(statement, {"now": pg.now, **_columns("l", rows, 14), **_columns("c", written, 6)})
+    pg.finish(_INSERT_LOCKS_AND_COMPONENTS if written else _INSERT_LOCKS,
+              {**_columns("l", rows, 14), **_columns("c", written, 6)})
 
 
 def heartbeat_and_select(pg: PgTx, ext_ids: Collection[int]) -> Requests:
@@ -160,26 +193,7 @@ def heartbeat_and_select(pg: PgTx, ext_ids: Collection[int]) -> Requests:
 
     The heartbeats lock rows in id order, as every batch that heartbeats does. Index: locks (ext_id, int_id).
     """
-    rows = pg.sql(f"""
-        UPDATE txns SET last_heartbeat_at = %(now)s, heartbeat_count = heartbeat_count + 1
-          FROM (SELECT id FROM txns WHERE state = 'open' AND id IN (
-                  SELECT txn_id FROM locks WHERE ext_id = ANY (%(ids)s) AND txn_id <> {NO_TXN})
-                 ORDER BY id FOR NO KEY UPDATE) AS owner
-         WHERE txns.id = owner.id;
-        UPDATE locks SET last_heartbeat_at = %(now)s, heartbeat_count = heartbeat_count + 1
-          FROM (SELECT ext_id, int_id FROM locks WHERE ext_id = ANY (%(ids)s) AND txn_id = {NO_TXN}
-                 ORDER BY ext_id, int_id FOR NO KEY UPDATE) AS mine
-         WHERE locks.ext_id = mine.ext_id AND locks.int_id = mine.int_id;
-        WITH mine AS MATERIALIZED (SELECT * FROM locks WHERE ext_id = ANY (%(ids)s)),
-             wanted AS (SELECT * FROM mine WHERE state = '{LockState.WAITING}')
-        {_AHEAD_OF_WANTED}
-        UNION ALL
-        SELECT {_MINE}, ext_id, int_id, txn_id, catalog, db, "table", partition, type, state, "user", host,
-               blocked_by_ext_id, blocked_by_int_id FROM mine
-        UNION ALL
-        SELECT {_TXN}, id, NULL, NULL, NULL, NULL, NULL, NULL, NULL, state, NULL, NULL, NULL, NULL
-          FROM txns WHERE id IN (SELECT txn_id FROM mine)""",
-        {"ids": sorted(ext_ids), "now": pg.now, **_MATRIX_PARAMETERS})
+    rows = pg.sql(_HEARTBEAT_AND_SELECT, {"ids": bigints(sorted(ext_ids))})
     by_id: dict[int, list[StoredLock]] = {}
     for row in sorted(row for row in rows if row[0] == _MINE):
         by_id.setdefault(row[1], []).append(StoredLock(_lock(row), _pair(row[12], row[13])))
@@ -208,12 +222,12 @@ def update_acquired(pg: PgTx, ext_ids: Collection[int], blocked: Sequence[tuple[
     return {ext_id for (ext_id,) in rows}
 
 
-def delete_released(pg: PgTx, ext_ids: Collection[int]) -> dict[int, Lock]:
-    """Delete requests that may be released alone; return of the others, which a transaction holds, the first lock."""
-    rows = pg.sql(f"""
-        DELETE FROM locks WHERE ext_id = ANY (%(ids)s) AND (txn_id = {NO_TXN} OR state = '{LockState.WAITING}');
-        SELECT {_MINE}, ext_id, int_id, txn_id, catalog, db, "table", partition, type, state, "user", host
-          FROM locks WHERE ext_id = ANY (%(ids)s) ORDER BY ext_id, int_id DESC""", {"ids": sorted(ext_ids)})
+def delete_released(db: Database, ext_ids: Collection[int]) -> dict[int, Lock]:
+    """Delete requests that may be released alone; of the others, which a transaction holds, return the first lock.
+
+    Does not wait for the disk.
+    """
+    rows = db.once(_RELEASE, {"ids": bigints(sorted(ext_ids))}, durable=False)
     return {row[1]: _lock(row) for row in rows}
 
 

@@ -6,10 +6,14 @@ Rule: a handler touches the connection only through `Call`. Three ways to run:
 - `@immediate`: on the event loop itself; must not block, read a file or take a lock;
 - `@coalesced(lane)`: many calls in one go (group commit). While one batch of a lane is in PostgreSQL, later calls of
   the lane gather; each caller is answered after its own effect is durable.
+
+A coalesced call that cannot be decided yet is parked: the handler answers `LATER` for it, keeps it, and sends it
+through its lane again (`Call.again`) as soon as there is news. A parked call holds no thread.
 """
 
+import time
 from collections.abc import Callable
-from typing import Any, Protocol, TypeVar
+from typing import Any, Final, Protocol, TypeVar
 
 Handler = TypeVar("Handler", bound=Callable[..., Any])
 
@@ -26,12 +30,23 @@ class Connection(Protocol):
     """What setMetaConf changed."""
     closed: bool
     """True once the client is gone: an answer would not arrive."""
+    hurry: Callable[[], None] | None
+    """Called by the event loop when a parked call had better be answered: the client left, or the server stops."""
+
+
+class Later:
+    """The type of `LATER`."""
+
+
+LATER: Final = Later()
+"""In the place of an answer: the call is parked."""
 
 
 class Call:
     """A method with its decoded arguments."""
 
-    __slots__ = ("args", "connection", "context", "expected", "method", "outcome", "reply", "seqid", "started")
+    __slots__ = ("_parked_at", "args", "connection", "context", "effect", "expected", "lane", "lost", "method",
+                 "outcome", "parked", "patient", "reply", "seqid", "started")
 
     def __init__(
         self, method: str, args: tuple[Any, ...], connection: Connection, seqid: bytes = b"", started: float = 0.0
@@ -46,6 +61,15 @@ class Call:
         self.outcome = ""
         self.reply = b""
         self.context: dict[str, object] | None = None
+        self.patient = True  # False: whatever the answer is, it is wanted now
+        self.effect: int | None = None
+        """Id of what a coalesced handler made that must not stay if the answer cannot be sent. It gets the call again
+        then, with ``lost`` set, to undo it; what it answers then is dropped."""
+        self.lost = False
+        self.lane: Callable[[Call], None] | None = None
+        """Where the server put it."""
+        self.parked = 0.0  # seconds
+        self._parked_at = 0.0
 
     def log(self, **fields: object) -> None:
         """Add fields (ids, names) to this call's log line, which is written when the call is slow or fails."""
@@ -53,6 +77,19 @@ class Call:
             self.context = fields
         else:
             self.context.update(fields)
+
+    def park(self, hurry: Callable[[], None]) -> None:
+        """Answer later: the handler answers `LATER` for this call. ``hurry`` must bring it to an end, once or twice."""
+        self._parked_at = time.perf_counter()
+        self.connection.hurry = hurry
+
+    def again(self) -> None:
+        """Hand the call to its lane once more."""
+        if self._parked_at:
+            self.parked += time.perf_counter() - self._parked_at
+            self._parked_at = 0.0
+        if self.lane is not None:
+            self.lane(self)
 
     def __repr__(self) -> str:
         """For failing tests."""

@@ -8,6 +8,8 @@ import socket
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from metastore.thrift_server.protocol import Header
     from metastore.thrift_server.scanner import Scanner
 
@@ -24,6 +26,7 @@ class ClientConnection:
         "fd",
         "groups",
         "header",
+        "hurry",
         "interest",
         "metaconf",
         "peer",
@@ -42,6 +45,7 @@ class ClientConnection:
         self.groups: tuple[str, ...] = ()
         self.metaconf: dict[str, str] | None = None
         self.closed = False
+        self.hurry: Callable[[], None] | None = None  # of a parked call
         self.busy = False  # a call is being worked on
         self.active = now  # when a message was last completed or answered
         self.interest = 0  # epoll events asked for

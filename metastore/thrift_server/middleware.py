@@ -14,7 +14,7 @@ from thrift.Thrift import TApplicationException
 
 from metastore.errors import ConflictRetryError, MetastoreError, OutcomeUnknownError, UnavailableError
 from metastore.telemetry.calls import CallStats
-from metastore.thrift_server.call import Call
+from metastore.thrift_server.call import LATER, Call
 from metastore.thrift_server.codec import CODECS
 from metastore.thrift_server.errors import wire_exception
 from metastore.thrift_server.handler import Handler
@@ -69,7 +69,9 @@ class Middleware:
         return [result for call in batch for result in self._batch_results(handler, [call])]
 
     def _finish(self, call: Call, result: Any) -> None:
-        """Encode the answer, count and log."""
+        """Encode the answer, count and log. Time that a call was parked is not time that it took."""
+        if result is LATER:
+            return
         codec = CODECS[call.method]
         error: Exception | None = result if isinstance(result, Exception) else None
         if error is None:
@@ -82,7 +84,7 @@ class Middleware:
                 error = encoding_error
         if error is not None:
             self._refuse(call, error)
-        seconds = time.perf_counter() - call.started
+        seconds = time.perf_counter() - call.started - call.parked
         self._stats.record(call.method, call.outcome, seconds)
         if error is not None or seconds >= self._slow:
             self._log(call, error, seconds)

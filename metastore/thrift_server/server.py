@@ -174,6 +174,8 @@ class Server:
             self._epoll.unregister(self._listener.fileno())
             self._listener.close()
             return False  # one more round for requests that have arrived already
+        for connection in list(self._busy):
+            _hurry(connection)
         for connection in [c for c in self._connections.values() if not c.busy and not c.sending]:
             self._close(connection)
         return not (self._connections or self._busy) or self._now >= self._draining
@@ -244,6 +246,7 @@ class Server:
             connection.closed = True
             del self._connections[connection.fd]
             connection.received, connection.scanner, connection.sending = b"", None, None
+            _hurry(connection)
             with suppress(OSError):  # the thread of its call may just have closed it
                 self._epoll.unregister(connection.fd)
             if not connection.busy:
@@ -311,6 +314,7 @@ class Server:
         if put is not None:
             connection.busy = True
             self._busy.add(connection)
+            call.lane = put
             put(call)
             return
         self._middleware.run(call)
@@ -334,11 +338,17 @@ class Server:
         """Called by the handlers' threads. A single answer is sent from there; of a batch the loop sends the answers.
 
         Sending at once spares two changes of thread; the lane of a batch has better things to do, the next batch.
+        Parked calls have no answer yet.
         """
+        calls = [call for call in calls if call.reply]
+        if not calls:
+            return
         if len(calls) > 1:
             self._finished.append(calls)
         else:
             connection = self._settle(calls[0])
+            if connection is None:
+                return
             if not (connection.sending or connection.received) and connection.interest & _READ:
                 return
             self._resumed.append(connection)
@@ -346,25 +356,33 @@ class Server:
             self._waking = True
             os.eventfd_write(self._wake, 1)
 
-    def _settle(self, call: Call) -> ClientConnection:
+    def _settle(self, call: Call) -> ClientConnection | None:
         """Send the answer of a call and let go of its connection, on any thread.
 
+        None if the call is not over yet, because its handler is to undo what the client will never learn.
         While a connection is busy the loop does not close its socket, so that the answer cannot reach somebody else
         whose socket got the same number. Whoever of the two comes last closes it: this sets ``busy`` and then looks at
         ``closed``, `_close` the other way round. In the same way nothing received meanwhile is forgotten.
         """
         connection: ClientConnection = call.connection  # type: ignore[assignment]
-        if call.expected and not connection.closed:
-            self._send(connection, call.reply)
+        sent = call.expected and not connection.closed and self._send(connection, call.reply)
+        if call.expected and not sent and call.effect is not None and not call.lost:
+            call.lost, call.reply = True, b""
+            call.again()
+            return None
         connection.active = time.monotonic()
+        connection.hurry = None
         self._busy.discard(connection)
         connection.busy = False
         if connection.closed:
             connection.sock.close()
         return connection
 
-    def _send(self, connection: ClientConnection, reply: bytes) -> None:
-        """Send an answer, or as much as the client takes now; a broken connection is left for the loop to see."""
+    def _send(self, connection: ClientConnection, reply: bytes) -> bool:
+        """Send an answer, or as much as the client takes now; a broken connection is left for the loop to see.
+
+        False if nothing of it can arrive.
+        """
         if self._settings.framed:
             reply = len(reply).to_bytes(4) + reply
         try:
@@ -372,9 +390,10 @@ class Server:
         except BlockingIOError:
             sent = 0
         except OSError:
-            return
+            return False
         if sent < len(reply):
             connection.sending = memoryview(reply)[sent:]
+        return True
 
     def _answer_finished(self) -> None:
         """The loop was woken: send the answers of batches, go on with connections that have more to do."""
@@ -383,7 +402,9 @@ class Server:
         self._waking = False  # before looking: whoever finishes from now on wakes the loop again
         while self._finished:
             for call in self._finished.popleft():
-                self._resume(self._settle(call))
+                connection = self._settle(call)
+                if connection is not None:
+                    self._resume(connection)
         while self._resumed:
             self._resume(self._resumed.popleft())
 
@@ -420,3 +441,9 @@ class Server:
         if not connection.sending:
             connection.sending = None
             self._resume(connection)
+
+
+def _hurry(connection: ClientConnection) -> None:
+    """Bring a parked call of this connection to an end."""
+    if connection.hurry is not None:
+        connection.hurry()

@@ -1,19 +1,24 @@
-"""The lock calls: decode, ask the service, encode."""
+"""The lock calls: decode, ask the service, encode; and hold back the answer that a lock is still waiting."""
 
+from collections.abc import Mapping
 from datetime import datetime
+from functools import partial
 from typing import TypeAlias
 
 from metastore.catalog.partition_names import canonical
 from metastore.errors import InvalidRequestError
 from metastore.ids import database_name
-from metastore.locks.rules import LockObject, LockRequest, LockState, LockType, Operation, WantedLock
+from metastore.locks.rules import Lock, LockObject, LockRequest, LockState, LockType, Operation, WantedLock
 from metastore.locks.service import LockFilter, LockResult, LockService
 from metastore.locks.store import LockRow
+from metastore.locks.waiting import Waiting
+from metastore.telemetry.logs import get_logger
 from metastore.thrift_gen.hive_metastore import ttypes
-from metastore.thrift_server.call import Call, coalesced
+from metastore.thrift_server.call import LATER, Call, Later, coalesced
 
 _STATES = {LockState.ACQUIRED: ttypes.LockState.ACQUIRED, LockState.WAITING: ttypes.LockState.WAITING,
            LockState.NOT_ACQUIRED: ttypes.LockState.NOT_ACQUIRED}
+_CLIENT_IS_GONE = ttypes.LockResponse(lockid=0, state=ttypes.LockState.NOT_ACQUIRED)  # nobody gets to see it
 _TYPES = {LockType.SHARED_READ: ttypes.LockType.SHARED_READ, LockType.SHARED_WRITE: ttypes.LockType.SHARED_WRITE,
           LockType.EXCL_WRITE: ttypes.LockType.EXCL_WRITE, LockType.EXCLUSIVE: ttypes.LockType.EXCLUSIVE}
 _TYPES_READ = {number: kind for kind, number in _TYPES.items()}
@@ -25,27 +30,45 @@ _OPERATIONS_READ = {
 
 Answer: TypeAlias = ttypes.LockResponse | Exception
 
+_log = get_logger(__name__)
+
 
 class LockHandlers:
     """lock, check_lock, unlock, show_locks."""
 
-    def __init__(self, locks: LockService) -> None:
-        """``locks``: does the work."""
+    def __init__(self, locks: LockService, waiting: Waiting[Call] | None = None) -> None:
+        """``locks``: does the work. ``waiting``: where calls wait; without it check_lock answers at once."""
         self.locks = locks
+        self.waiting = waiting
 
     @coalesced("lock")
     def lock(self, calls: list[Call]) -> list[Answer]:
-        """Queue a request; the answer never waits for the lock."""
-        read = [_request(call.args[0]) for call in calls]
-        answers = iter(self.locks.lock([request for request in read if isinstance(request, LockRequest)]))
-        return [_answer(call, next(answers)) if isinstance(request, LockRequest) else request
-                for call, request in zip(calls, read, strict=True)]
+        """Queue a request; the answer never waits for the lock.
+
+        A request whose client is gone already is not queued; one whose answer does not arrive comes here again and is
+        withdrawn, unless the client would be recognised when it asks again.
+        """
+        lost = {call.effect for call in calls if call.lost and call.effect is not None}
+        if lost:
+            self.locks.withdraw(lost)
+        read = {call: _request(call.args[0]) for call in calls if not (call.lost or call.connection.closed)}
+        asked = {call: request for call, request in read.items() if isinstance(request, LockRequest)}
+        answers = dict(zip(asked, self.locks.lock(list(asked.values())), strict=True)) if asked else {}
+        for call, answer in answers.items():
+            if isinstance(answer, LockResult) and not asked[call].is_recognisable:
+                call.effect = answer.lock_id
+        return [_answer(call, answers[call]) if call in answers else read.get(call, _CLIENT_IS_GONE) for call in calls]
 
     @coalesced("check_lock")
-    def check_lock(self, calls: list[Call]) -> list[Answer]:
-        """Whether the request is granted by now."""
-        answers = self.locks.check_lock([call.args[0].lockid for call in calls])
-        return [_answer(call, answer) for call, answer in zip(calls, answers, strict=True)]
+    def check_lock(self, calls: list[Call]) -> list[Answer | Later]:
+        """Whether the request is granted by now. While it is not, the call may be parked until there is news."""
+        here = [call for call in calls if not call.connection.closed]
+        answers = self.locks.check_lock([call.args[0].lockid for call in here]) if here else []
+        found = dict(zip(here, answers, strict=True))
+        parked = self._park({call: answer.waits_for for call, answer in found.items()
+                             if isinstance(answer, LockResult) and answer.waits_for is not None})
+        return [LATER if call in parked else _answer(call, found[call]) if call in found else _CLIENT_IS_GONE
+                for call in calls]
 
     @coalesced("unlock")
     def unlock(self, calls: list[Call]) -> list[Exception | None]:
@@ -53,6 +76,37 @@ class LockHandlers:
         for call in calls:
             call.log(lock_id=call.args[0].lockid)
         return list(self.locks.unlock([call.args[0].lockid for call in calls]))
+
+    def _park(self, waits: Mapping[Call, Lock]) -> set[Call]:
+        """Let calls wait for the lock in their way; those that do."""
+        parked: dict[Call, Lock] = {}
+        if self.waiting is None:
+            return set()
+        for call, blocker in waits.items():
+            if call.patient and call.expected:
+                call.park(partial(self._hurry, call))
+                if self.waiting.add(call, blocker.ext_id, call.started):
+                    parked[call] = blocker
+        if not parked:
+            return set()
+        there: set[int] = set()
+        try:
+            there = self.locks.watch(parked.values())
+        except Exception as error:  # noqa: BLE001 - whatever happened: what is parked must come to an end
+            _log.warning("locks_not_watched", reason=str(error))
+            for call in parked:
+                call.patient = False
+        self.waiting.released({blocker.ext_id for blocker in parked.values()} - there)
+        for call in parked:
+            if call.connection.closed:  # perhaps since before anybody could tell us
+                self._hurry(call)
+        return set(parked)
+
+    def _hurry(self, call: Call) -> None:
+        """Answer a parked call now."""
+        call.patient = False
+        if self.waiting is not None and self.waiting.remove(call):
+            call.again()
 
     def show_locks(self, call: Call, rqst: ttypes.ShowLocksRequest) -> ttypes.ShowLocksResponse:
         """Locks that equal every filter that is set."""
@@ -62,6 +116,12 @@ class LockHandlers:
             table=rqst.tablename.lower() if rqst.tablename else None,
             partition=canonical(rqst.partname) if rqst.partname else None, txn_id=rqst.txnid)
         return ttypes.ShowLocksResponse(locks=[_element(row) for row in self.locks.show_locks(wanted)])
+
+
+def overdue(call: Call) -> None:
+    """The patience of a parked call is at its end: look once more and answer."""
+    call.patient = False
+    call.again()
 
 
 def _request(sent: ttypes.LockRequest) -> LockRequest | InvalidRequestError:

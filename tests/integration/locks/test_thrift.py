@@ -7,7 +7,9 @@ import pytest
 from thrift.Thrift import TApplicationException
 
 from metastore.client import MetastoreClient
+from metastore.locks.service import LockResult
 from metastore.thrift_gen.hive_metastore import ttypes
+from metastore.thrift_server.call import Call
 from metastore.thrift_server.handlers import locks as handlers
 
 TYPES = {"S": ttypes.LockType.SHARED_READ, "W": ttypes.LockType.SHARED_WRITE, "E": ttypes.LockType.EXCL_WRITE,
@@ -166,8 +168,8 @@ def test_user_and_host_may_be_empty(client):  # iceberg-go
 def test_bad_calls_of_a_batch_are_answered_in_their_place():
     numbers = itertools.count(1)
     service = SimpleNamespace(lock=lambda requests: [
-        SimpleNamespace(lock_id=next(numbers), state=handlers.LockState.ACQUIRED, message=None) for _ in requests])
-    calls = [SimpleNamespace(args=(ttypes.LockRequest(components, None, "u", "h"),), log=lambda **_: None)
+        LockResult(next(numbers), handlers.LockState.ACQUIRED) for _ in requests])
+    calls = [Call("lock", (ttypes.LockRequest(components, None, "u", "h"),), SimpleNamespace(closed=False))
              for components in ([component("X", "db")], [component("X", "")], [component("X", "db")])]
 
     first, bad, last = handlers.LockHandlers(service).lock(calls)

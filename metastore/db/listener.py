@@ -1,0 +1,67 @@
+"""What other processes say through PostgreSQL: LISTEN on one channel.
+
+Rule: what was said while the connection was away is lost, so whoever listens must not rely on it while it is not
+connected. The connection is never pooled; it costs PostgreSQL nothing while nobody speaks.
+"""
+
+from contextlib import suppress
+
+import psycopg2
+from psycopg2.extensions import connection
+
+from metastore.errors import UnavailableError
+
+
+class Listener:
+    """One process's ear on a channel. Used by one thread."""
+
+    def __init__(self, url: str, channel: str) -> None:
+        """``channel``: a plain identifier."""
+        self._url, self._channel = url, channel
+        self._session: connection | None = None
+
+    @property
+    def connected(self) -> bool:
+        """Whether what is said now will be heard, as far as one can tell."""
+        return self._session is not None
+
+    def connect(self) -> None:
+        """Begin to listen; what is said after this returned is heard. Raises: UnavailableError."""
+        self.close()
+        try:
+            session = psycopg2.connect(self._url, connect_timeout=5, application_name="metastore listener",
+                                       keepalives_idle=30)
+        except psycopg2.Error as error:
+            raise UnavailableError(f"cannot listen on {self._channel}: {error}") from error
+        try:
+            session.autocommit = True
+            with session.cursor() as cursor:
+                cursor.execute(f"LISTEN {self._channel}")
+        except psycopg2.Error as error:
+            session.close()
+            raise UnavailableError(f"cannot listen on {self._channel}: {error}") from error
+        self._session = session
+
+    def fileno(self) -> int:
+        """What becomes readable when something was said, or the connection is lost."""
+        return -1 if self._session is None else int(self._session.fileno())
+
+    def heard(self) -> list[str]:
+        """The payloads that have arrived. Raises: UnavailableError when the connection is lost."""
+        if self._session is None:
+            return []
+        try:
+            self._session.poll()
+        except psycopg2.Error as error:
+            self.close()
+            raise UnavailableError(f"the connection that listens on {self._channel} was lost: {error}") from error
+        told = [notify.payload for notify in self._session.notifies]
+        self._session.notifies.clear()
+        return told
+
+    def close(self) -> None:
+        """Stop listening."""
+        session, self._session = self._session, None
+        if session is not None:
+            with suppress(psycopg2.Error):
+                session.close()

@@ -1,0 +1,127 @@
+"""Rows about waiting: who wants to hear of a release, the wait graph, deadlocks that were ended, repeated requests.
+
+None of this is on the way of a request that nobody contends.
+"""
+
+import json
+from collections.abc import Collection, Sequence
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from metastore.db.arrays import bigints
+from metastore.db.engine import Database, PgTx
+from metastore.locks.deadlocks import Deadlock
+from metastore.locks.rules import NO_TXN, Lock, LockObject, LockState, LockType
+
+KEPT_DEADLOCKS = 1000
+
+_COLUMNS = """ext_id, int_id, txn_id, catalog, db, "table", partition, type, state, "user", host"""
+
+# Rows are locked in the order in which every batch that heartbeats locks them.
+_WATCH = """
+UPDATE locks SET watched_by = CASE WHEN locks.watched_by IS NULL THEN %(process)s ELSE '*' END
+  FROM (SELECT ext_id, int_id FROM locks
+         WHERE (ext_id, int_id) IN (SELECT * FROM unnest(%(ext_ids)s::bigint[], %(int_ids)s::int[]))
+           AND coalesce(watched_by, '') NOT IN (%(process)s, '*')
+         ORDER BY ext_id, int_id FOR NO KEY UPDATE) AS w
+ WHERE locks.ext_id = w.ext_id AND locks.int_id = w.int_id;
+SELECT DISTINCT ext_id FROM locks WHERE ext_id = ANY (%(ext_ids)s::bigint[])"""
+
+
+class DeadlockRow(NamedTuple):
+    """A deadlock that was ended. ``cycle``: a dict for each wait in it."""
+
+    found_at: datetime
+    victim_txn_id: int
+    cycle: list[dict[str, Any]]
+    message: str
+
+
+def update_watched(db: Database, locks: Collection[tuple[int, int]], process: str) -> set[int]:
+    """Mark locks (ext_id, int_id) so that the process is told when they go; the ext_ids that are there at all.
+
+    The mark and a removal of the row exclude each other: whoever comes second sees what the first did.
+    """
+    wanted = sorted(locks)
+    rows = db.once(_WATCH, {"ext_ids": bigints([ext_id for ext_id, _ in wanted]), "process": process,
+                            "int_ids": [int_id for _, int_id in wanted]}, durable=False)
+    return {ext_id for (ext_id,) in rows}
+
+
+def heartbeat_same(pg: PgTx, txn_ids: Collection[int], agents: Collection[str], ext_ids: Collection[int],
+                   ) -> list[tuple[str, list[Lock]]]:
+    """The stored requests of these transactions, and of the ``ext_ids`` those without one that have these agent infos.
+
+    Each with its agent info. The latter are kept alive. Index: locks (ext_id, int_id), locks (txn_id).
+    """
+    rows = pg.sql(f"""
+        WITH alive AS (
+            UPDATE locks SET last_heartbeat_at = metastore_now()
+             WHERE ext_id = ANY (%(ext_ids)s::bigint[]) AND txn_id = {NO_TXN} AND agent_info = ANY (%(agents)s::text[])
+            RETURNING agent_info, {_COLUMNS})
+        SELECT * FROM alive
+        UNION ALL
+        SELECT agent_info, {_COLUMNS} FROM locks WHERE txn_id = ANY (%(txns)s::bigint[]) AND txn_id <> {NO_TXN}""",
+        {"txns": bigints(txn_ids), "agents": list(agents), "ext_ids": bigints(ext_ids)})
+    found: dict[tuple[str, int], list[Lock]] = {}
+    for agent_info, *row in rows:
+        found.setdefault((agent_info, row[0]), []).append(_lock(row))
+    return [(agent_info, sorted(locks)) for (agent_info, _), locks in found.items()]
+
+
+def select_asked_twice(db: Database, txn_ids: Collection[int] | None) -> list[int]:
+    """Those of the transactions (None: all that wait) that made more than one request; no other closes a circle."""
+    wanted = f"ARRAY(SELECT txn_id FROM locks WHERE state = '{LockState.WAITING}')"
+    rows = db.once(f"""
+        SELECT txn_id FROM locks
+         WHERE txn_id <> {NO_TXN} AND txn_id = ANY ({wanted if txn_ids is None else "%(txns)s::bigint[]"})
+         GROUP BY txn_id HAVING min(ext_id) < max(ext_id) ORDER BY txn_id""", {"txns": bigints(txn_ids or ())})
+    return [txn_id for (txn_id,) in rows]
+
+
+def select_wait_graph(pg: PgTx) -> list[Lock]:
+    """Every lock of every party that waits."""
+    rows = pg.sql(f"""
+        WITH waiting AS (SELECT {_COLUMNS} FROM locks WHERE state = '{LockState.WAITING}')
+        SELECT * FROM waiting
+        UNION
+        SELECT {_COLUMNS} FROM locks WHERE txn_id <> {NO_TXN} AND txn_id IN (SELECT txn_id FROM waiting)""")
+    return [_lock(row) for row in rows]
+
+
+def insert_deadlock(pg: PgTx, found: Deadlock) -> None:
+    """Keep a deadlock, and only the latest ones."""
+    cycle = [{"wanted": _told(wait.wanted), "blocker": _told(wait.blocker)} for wait in found.waits]
+    pg.sql(f"""
+        WITH added AS (
+            INSERT INTO deadlocks (found_at, victim_txn_id, victim_lock_ids, cycle, message)
+            VALUES (metastore_now(), %(victim)s, %(locks)s::bigint[], %(cycle)s::jsonb, %(message)s) RETURNING id)
+        DELETE FROM deadlocks WHERE id <= (SELECT id FROM added) - {KEPT_DEADLOCKS}""",
+        {"victim": found.victim, "locks": bigints(found.victim_lock_ids), "cycle": json.dumps(cycle),
+         "message": found.message})
+
+
+def select_deadlocks(db: Database, limit: int) -> list[DeadlockRow]:
+    """The latest deadlocks, latest first."""
+    rows = db.once("SELECT found_at, victim_txn_id, cycle, message FROM deadlocks ORDER BY id DESC LIMIT %(limit)s",
+                   {"limit": limit})
+    return [DeadlockRow(*row) for row in rows]
+
+
+def select_victims(db: Database, ext_ids: Collection[int]) -> dict[int, str]:
+    """Those of the requests whose transaction died in a deadlock, with the words for it."""
+    rows = db.once("""
+        SELECT lock_id, message FROM deadlocks, unnest(victim_lock_ids) AS lock_id
+         WHERE victim_lock_ids && %(ids)s::bigint[] AND lock_id = ANY (%(ids)s::bigint[])""", {"ids": bigints(ext_ids)})
+    return dict(rows)
+
+
+def _lock(row: Sequence[Any]) -> Lock:
+    ext_id, int_id, txn_id, catalog, db, table, partition, kind, state, user, host = row
+    return Lock(ext_id, int_id, txn_id, LockObject(catalog, db, table, partition), LockType(kind), LockState(state),
+                user, host)
+
+
+def _told(lock: Lock) -> dict[str, Any]:
+    return {"lock_id": lock.ext_id, "txn_id": lock.txn_id, "object": str(lock.object), "type": lock.type.value,
+            "state": lock.state.value, "user": lock.user, "host": lock.host}

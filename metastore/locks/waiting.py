@@ -1,0 +1,161 @@
+"""Calls that wait for a lock, and what wakes them: wake instead of poll.
+
+Rules. A waiter waits for one lock request to go, the latest of those in its way: as long as that is there it cannot be
+granted anything, and when it goes the waiter looks for itself and perhaps waits for another. So of a queue of writers
+the release of one wakes one. Nothing here grants or decides.
+
+No wake is lost: a waiter is put here first, then marks the row it waits for (``LockService.watch``), and looks again if
+that is not there any more. From then on a trigger tells this process when the row goes, whichever statement of
+whichever replica removes it. While that cannot be heard nobody waits here. One thread serves all waiters.
+"""
+
+import os
+import select
+import threading
+import time
+from collections.abc import Callable, Iterable
+from datetime import timedelta
+from typing import Generic, TypeVar
+
+from metastore.db.listener import Listener
+from metastore.errors import UnavailableError
+from metastore.telemetry.locks import LockStats
+from metastore.telemetry.logs import get_logger
+
+CHANNEL = "metastore_lock_released"
+_RECONNECT_SECONDS = 1.0
+_LOOK_SECONDS = 3600.0
+_log = get_logger(__name__)
+
+Waiter = TypeVar("Waiter")
+
+
+class Waiting(Generic[Waiter]):
+    """Who waits for which lock request, until when."""
+
+    def __init__(self, patience: timedelta, wake: Callable[[Waiter], None], overdue: Callable[[Waiter], None],
+                 listener: Listener, stats: LockStats) -> None:
+        """``wake``: there is news for the waiter. ``overdue``: its ``patience`` is at an end.
+
+        One of them is called, once, for each time that the waiter was put here and not removed.
+        """
+        stats.watch_waiters(self.__len__)
+        self._stats = stats
+        self.patience = patience.total_seconds()
+        self._wake, self._overdue, self._listener = wake, overdue, listener
+        self._lock = threading.Lock()
+        self._waiters: dict[Waiter, tuple[int, float]] = {}
+        self._by_lock: dict[int, set[Waiter]] = {}
+        self._hears = False  # other replicas can wake us: without that nobody waits here
+        self._bell = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+        self._looks_at = 0.0  # when the thread looks up by itself
+        self._stopping = False
+        self._thread = threading.Thread(target=self._run, name="lock-waits", daemon=True)
+
+    def __len__(self) -> int:
+        """How many wait."""
+        return len(self._waiters)
+
+    def start(self) -> None:
+        """Listen to the other replicas, and begin to look after patience."""
+        self._connect()
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Wake whoever still waits, and accept nobody."""
+        self._stopping = True
+        os.eventfd_write(self._bell, 1)
+        self._thread.join()
+        self._deaf()
+        self._listener.close()
+        os.close(self._bell)
+
+    def add(self, waiter: Waiter, lock_id: int, since: float) -> bool:
+        """Let somebody wait, whose patience began ``since`` (a perf_counter); False if nobody can wait here now."""
+        deadline = since + self.patience
+        with self._lock:
+            if not self._hears:
+                return False
+            self._waiters[waiter] = lock_id, deadline
+            self._by_lock.setdefault(lock_id, set()).add(waiter)
+            if deadline < self._looks_at:
+                self._looks_at = deadline
+                os.eventfd_write(self._bell, 1)
+        return True
+
+    def remove(self, waiter: Waiter) -> bool:
+        """Let somebody wait no longer; False if it has been woken already."""
+        with self._lock:
+            return self._remove(waiter)
+
+    def released(self, lock_ids: Iterable[int]) -> None:
+        """Wake those who wait for one of these."""
+        with self._lock:
+            woken = [waiter for lock_id in lock_ids for waiter in list(self._by_lock.get(lock_id, ()))
+                     if self._remove(waiter)]
+        self._wake_all(woken)
+
+    def told(self, news: Iterable[str]) -> None:
+        """Take in what PostgreSQL said to the sessions of this process; lines that are not about locks are skipped."""
+        self.released([int(words[-1]) for line in news if CHANNEL in line and (words := line.split())])
+
+    def _remove(self, waiter: Waiter) -> bool:
+        place = self._waiters.pop(waiter, None)
+        if place is None:
+            return False
+        others = self._by_lock[place[0]]
+        others.discard(waiter)
+        if not others:
+            del self._by_lock[place[0]]
+        return True
+
+    def _wake_all(self, waiters: Iterable[Waiter]) -> None:
+        for waiter in waiters:
+            self._stats.wakes.inc()
+            self._wake(waiter)
+
+    def _run(self) -> None:
+        """The thread."""
+        while not self._stopping:
+            self._end_patience()
+            ears: list[int | Listener] = [self._bell, self._listener] if self._hears else [self._bell]
+            readable, _, _ = select.select(ears, [], [], max(0.0, self._looks_at - time.perf_counter()))
+            if self._bell in readable:
+                os.eventfd_read(self._bell)
+            if not self._hears:
+                self._connect()
+            elif self._listener in readable:
+                self._hear()
+
+    def _end_patience(self) -> None:
+        now = time.perf_counter()
+        with self._lock:
+            late = [waiter for waiter, (_, deadline) in self._waiters.items() if deadline <= now]
+            for waiter in late:
+                self._remove(waiter)
+            self._looks_at = min((deadline for _, deadline in self._waiters.values()),
+                                 default=now + (_LOOK_SECONDS if self._hears else _RECONNECT_SECONDS))
+        for waiter in late:
+            self._overdue(waiter)
+
+    def _hear(self) -> None:
+        try:
+            self.released([int(payload) for payload in self._listener.heard()])
+        except UnavailableError as error:
+            _log.warning("lock_listener_lost", reason=str(error))
+            self._deaf()
+
+    def _deaf(self) -> None:
+        """Accept nobody, and wake everybody: what happens from now on is not heard."""
+        with self._lock:
+            self._hears = False
+            everybody = [waiter for waiter in list(self._waiters) if self._remove(waiter)]
+        self._wake_all(everybody)
+
+    def _connect(self) -> None:
+        try:
+            self._listener.connect()
+        except UnavailableError as error:
+            _log.warning("lock_listener_not_connected", reason=str(error))
+        else:
+            self._hears = True

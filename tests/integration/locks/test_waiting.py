@@ -1,0 +1,233 @@
+"""check_lock that waits for the lock: what wakes it, what it costs, what ends it."""
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, closing, contextmanager
+from datetime import timedelta
+
+import psycopg2
+import pytest
+from psycopg2.extensions import ISOLATION_LEVEL_AUTOCOMMIT
+
+from metastore.app import App
+from metastore.client import MetastoreClient
+from metastore.config.settings import Source, build
+from metastore.errors import InvalidInputError
+from metastore.locks.waiting import CHANNEL
+from metastore.loops.reaper import Reaper
+from metastore.thrift_gen.hive_metastore import ttypes
+from metastore.txns.purge_service import PurgeService
+from tests.support.thrift_server import Peer, message, until
+
+ACQUIRED, WAITING = ttypes.LockState.ACQUIRED, ttypes.LockState.WAITING
+ENOUGH = 60
+
+
+@pytest.fixture
+def server_settings():
+    return {"metastore.lock.check.wait": "5s"}
+
+
+@pytest.fixture
+def replica(database_url, tmp_path, server_settings):
+    """A function that starts another server on the same database."""
+    started = []
+
+    def start(**settings):
+        app = App(build([Source("test", {
+            "metastore.database.url": database_url, "hive.metastore.thrift.bind.host": "127.0.0.1",
+            "hive.metastore.port": "0", "metastore.http.port": "0",
+            "hive.metastore.warehouse.dir": (tmp_path / "warehouse").as_uri(), **server_settings, **settings})]),
+            loops=False)
+        started.append(app)
+        app.start()
+        return app
+    yield start
+    for app in started:
+        app.stop()
+
+
+@pytest.fixture
+def background():
+    with ThreadPoolExecutor(40) as pool:
+        yield pool
+
+
+@pytest.fixture
+def heard(database_url):
+    """What NOTIFY has said until now."""
+    with closing(psycopg2.connect(database_url)) as session:
+        session.set_isolation_level(ISOLATION_LEVEL_AUTOCOMMIT)
+        session.cursor().execute(f"LISTEN {CHANNEL}")
+
+        def told():
+            session.cursor().execute("SELECT 1")
+            return [notify.payload for notify in session.notifies]
+        yield told
+
+
+def request(name="t", kind=ttypes.LockType.EXCLUSIVE, txnid=None, agent="query"):
+    component = ttypes.LockComponent(kind, ttypes.LockLevel.TABLE, "db", name)
+    return ttypes.LockRequest([component], txnid, "ann", "h1", agent)
+
+
+def asked(client, *args, **more):
+    return client.lock(request(*args, **more)).lockid
+
+
+def checks(app, lock_id):
+    """Check over a connection of its own, as long as it takes until the lock is granted."""
+    with MetastoreClient(app.thrift_uri) as client:
+        answers = [client.check_lock(ttypes.CheckLockRequest(lock_id)).state]
+        while answers[-1] == WAITING:
+            answers.append(client.check_lock(ttypes.CheckLockRequest(lock_id)).state)
+        return answers
+
+
+def waiting(app):
+    return len(app.waiting)
+
+
+def test_a_release_wakes_the_waiter(server, client, background, heard):
+    first, second = asked(client), asked(client)
+    checked = background.submit(checks, server, second)
+    until(lambda: waiting(server) == 1)
+
+    client.unlock(ttypes.UnlockRequest(first))
+
+    assert checked.result(ENOUGH) == [ACQUIRED]
+    assert heard() == []
+
+
+@pytest.mark.parametrize("ending", ["commit", "abort", "abort_txns", "expiry"])
+def test_the_end_of_a_transaction_wakes_the_waiter(server, client, background, database, test_clock, ending):
+    [txn_id] = client.open_txns(ttypes.OpenTxnRequest(1, "ann", "h1")).txn_ids
+    client.lock(request(txnid=txn_id))
+    second = asked(client)
+    checked = background.submit(checks, server, second)
+    until(lambda: waiting(server) == 1)
+
+    if ending == "commit":
+        client.commit_txn(ttypes.CommitTxnRequest(txn_id))
+    elif ending == "abort":
+        client.abort_txn(ttypes.AbortTxnRequest(txn_id))
+    elif ending == "abort_txns":
+        client.abort_txns(ttypes.AbortTxnsRequest([txn_id]))
+    else:
+        test_clock.advance(timedelta(seconds=301))
+        client.heartbeat(ttypes.HeartbeatRequest(lockid=second))
+        Reaper(PurgeService(server.database, server.settings.txns)).tick()
+
+    assert checked.result(ENOUGH) == [ACQUIRED]
+
+
+def test_a_release_on_another_replica_wakes_the_waiter_with_one_notify(server, client, replica, background, heard):
+    first, second = asked(client), asked(client)
+    other = replica()
+    checked = background.submit(checks, other, second)
+    until(lambda: waiting(other) == 1)
+    until(lambda: watchers(server) == [other.database.pool.process])
+
+    client.unlock(ttypes.UnlockRequest(first))
+
+    assert checked.result(ENOUGH) == [ACQUIRED]
+    assert heard() == [str(first)]
+
+
+def test_waiters_of_several_replicas_are_all_told(server, client, replica, background, heard):
+    shared = ttypes.LockType.SHARED_READ
+    first, *readers = asked(client), asked(client, kind=shared), asked(client, kind=shared)
+    other = replica()
+    checked = [background.submit(checks, app, lock_id) for app, lock_id in zip((server, other), readers, strict=True)]
+    until(lambda: watchers(server) == ["*"])
+
+    client.unlock(ttypes.UnlockRequest(first))
+
+    assert [one.result(ENOUGH) for one in checked] == [[ACQUIRED], [ACQUIRED]]
+    assert heard() == [str(first)]
+
+
+def watchers(app):
+    return [who for (who,) in app.database.once("SELECT watched_by FROM locks WHERE watched_by IS NOT NULL")]
+
+
+def test_nobody_is_told_of_a_release_that_nobody_waits_for(client, heard):
+    for _ in range(3):
+        client.unlock(ttypes.UnlockRequest(asked(client)))
+
+    assert heard() == []
+
+
+def test_patience_ends_with_the_answer_that_it_waits(client, replica, background):
+    other = replica(**{"metastore.lock.check.wait": "100ms"})
+    asked(client)
+    second = asked(client)
+
+    with MetastoreClient(other.thrift_uri) as impatient:
+        assert impatient.check_lock(ttypes.CheckLockRequest(second)).state == WAITING
+
+    assert waiting(other) == 0
+
+
+@pytest.mark.parametrize("text", ["6s", "-1s", "10s"])
+def test_patience_is_bounded(text):
+    with pytest.raises(InvalidInputError, match=r"metastore.lock.check.wait.*at least 0ms and at most 5000ms"):
+        build([Source("test", {"metastore.lock.check.wait": text})])
+
+
+def test_without_the_setting_nobody_waits(client, replica):
+    plain = replica(**{"metastore.lock.check.wait": "0"})
+    asked(client)
+
+    with MetastoreClient(plain.thrift_uri) as one:
+        assert one.check_lock(ttypes.CheckLockRequest(asked(one))).state == WAITING
+    assert plain.waiting is None
+
+
+def test_waiting_costs_no_thread_and_no_connection(server, client):
+    before = threading.active_count()
+    holder, *waiters = [asked(client) for _ in range(31)]
+    with ExitStack() as open_peers:
+        for lock_id in waiters:
+            open_peers.enter_context(sent(server, lock_id))
+        until(lambda: waiting(server) == 30)
+
+        assert threading.active_count() == before
+        assert until(lambda: server.database.pool.lent == 0)
+        client.unlock(ttypes.UnlockRequest(holder))
+        until(lambda: waiting(server) == 29)
+
+
+@contextmanager
+def sent(app, lock_id):
+    """A connection on which a check_lock was sent; nobody reads the answer."""
+    with Peer((app.settings.server.host, int(app.thrift_uri.rpartition(":")[2]))) as peer:
+        peer.send(message("check_lock", b"\x0c\0\1\x0a\0\1" + lock_id.to_bytes(8) + b"\0\0"))
+        yield peer
+
+
+def test_a_client_that_leaves_does_not_wait_on(server, client):
+    holder, waiter = asked(client), asked(client)
+    with sent(server, waiter):
+        until(lambda: waiting(server) == 1)
+
+    until(lambda: waiting(server) == 0)
+    client.unlock(ttypes.UnlockRequest(holder))
+    until(lambda: states(client) == {waiter: WAITING})
+
+
+def test_a_server_that_stops_answers_at_once(client, replica, background):
+    other = replica()
+    asked(client)
+    second = asked(client)
+    with MetastoreClient(other.thrift_uri) as one:
+        checked = background.submit(one.check_lock, ttypes.CheckLockRequest(second))
+        until(lambda: waiting(other) == 1)
+
+        other.stop()
+
+        assert checked.result(ENOUGH).state == WAITING
+
+
+def states(client):
+    return {row.lockid: row.state for row in client.show_locks(ttypes.ShowLocksRequest()).locks}
