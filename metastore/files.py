@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from os import scandir
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 from urllib.parse import urlsplit
 
 import fsspec
@@ -80,6 +80,15 @@ class Files:
             return path.read_bytes()
         store, key = self._remote(uri)
         return bytes(store.fs.cat_file(key))
+
+    def open(self, uri: str) -> BinaryIO:
+        """A file to read from any position; the caller closes it."""
+        path = local_path(uri)
+        if path is not None:
+            return path.open("rb")
+        store, key = self._remote(uri)
+        opened: BinaryIO = store.fs.open(key, "rb")
+        return opened
 
     def write(self, uri: str, content: bytes) -> None:
         """Make a small file with its parents; what was there is replaced."""

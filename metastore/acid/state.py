@@ -74,6 +74,9 @@ class _Directory:
     side_files: tuple[Listed, ...]
     """The ``..._flush_length`` files of a streaming writer that has not closed its batch."""
 
+    is_marked: bool
+    """Whether it says that it is of ACID version 2: what is not marked may hold update events of Hive before 3."""
+
     @property
     def bucket_files(self) -> tuple[Listed, ...]:
         """The files named ``bucket_...``: all that a full-ACID delta is read from unless it is raw."""
@@ -170,10 +173,12 @@ def acid_state(
             case BaseName() as name:
                 marked = path in children.with_metadata and not name.visibility_txn_id
                 compacted = name.visibility_txn_id > 0 or (marked and _is_compacted(path, read_metadata))
-                selection.consider_base(BaseDirectory(path, *_split(entries), name, compacted))
+                is_marked = path in children.with_version
+                selection.consider_base(BaseDirectory(path, *_split(entries), is_marked, name, compacted))
             case DeltaName() as name:
                 visible = write_ids.range_state(name.min_write_id, name.max_write_id)
-                selection.consider_delta(DeltaDirectory(path, *_split(entries), name, visible))
+                is_marked = path in children.with_version
+                selection.consider_delta(DeltaDirectory(path, *_split(entries), is_marked, name, visible))
             case _:
                 original_directories.append(path)
 
@@ -201,6 +206,7 @@ class _Children:
     directories: dict[str, list[Listed]] = field(default_factory=dict)
     files: list[Listed] = field(default_factory=list)
     with_metadata: set[str] = field(default_factory=set)
+    with_version: set[str] = field(default_factory=set)
 
 
 @dataclass
@@ -298,7 +304,9 @@ def _grouped(listing: Iterable[Listed]) -> _Children:
             inside = children.directories.setdefault(parents[0], [])
             if last == METADATA_FILE:
                 children.with_metadata.add(parents[0])
-            elif last != VERSION_FILE:
+            elif last == VERSION_FILE:
+                children.with_version.add(parents[0])
+            else:
                 inside.append(entry)
         elif entry.is_dir:
             children.directories.setdefault(last, [])

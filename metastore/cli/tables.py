@@ -4,6 +4,7 @@ from typing import Any
 
 import click
 
+from metastore.cli.check import check
 from metastore.cli.compactions import table_argument
 from metastore.cli.connected import connected, uri_option
 from metastore.cli.output import form_option, show_fields
@@ -13,6 +14,9 @@ from metastore.client import MetastoreClient
 @click.group()
 def table() -> None:
     """Tables as the transactions see them."""
+
+
+table.add_command(check)
 
 
 @table.command(short_help="What it is, and what keeps it busy.")

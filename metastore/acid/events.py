@@ -1,0 +1,8 @@
+"""The columns of full ACID files, and the numbers of the operations in them. Source: Hive's OrcRecordUpdater."""
+
+EVENT_COLUMNS = ("operation", "originalTransaction", "bucket", "rowId", "currentTransaction", "row")
+INSERT_EVENT = 0
+UPDATE_EVENT = 1
+"""Written by Hive before 3 only: a new version of a row under the row's old id."""
+
+DELETE_EVENT = 2

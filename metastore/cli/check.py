@@ -1,0 +1,48 @@
+"""``metastore table check``: what is wrong with a table's files."""
+
+import sys
+
+import click
+
+from metastore.cli.compactions import table_argument
+from metastore.cli.connected import connected, uri_option
+from metastore.cli.output import form_option, show_rows
+from metastore.errors import MetaError
+
+_COLUMNS = ("partition", "path", "violation", "detail", "moved_to")
+
+
+@click.command(short_help="What is wrong with its files.")
+@click.argument("name", metavar="DB.TABLE", type=table_argument)
+@click.option("--quarantine", "move", is_flag=True, help="Move what no reader needs (leftovers of writers that aborted "
+              "or died, empty directories) to .quarantine/ beside it. Nothing is ever removed.")
+@click.option("--listing-only", is_flag=True, help="Look at names only, not into files.")
+@uri_option
+@form_option
+def check(*, name: tuple[str, str], move: bool, listing_only: bool, uri: str | None,
+          form: str) -> None:
+    """Walk a transactional table and name every violation of the ACID format.
+
+    Nested or overlapping directories, files in the wrong bucket or order, footers without what Hive needs, side files,
+    leftovers of aborted writers. The exit code is 1 when something was found.
+    """
+    try:
+        from metastore.spark import table_check
+    except ImportError as error:
+        raise MetaError(f"Looking into tables needs more packages ({error.name} is missing): "
+                        "pip install 'transaction-metastore[spark]'") from error
+    from metastore.files import Files
+    from metastore.ids import table_name
+
+    files = Files()
+    with connected(uri) as client:
+        found = table_check.check_table(client, files, table_name(*name), with_files=not listing_only)
+    if move:
+        found = table_check.quarantine(files, found)
+    if found or form != "table":
+        rows = [(one.place.partition or None, one.finding.path, one.finding.rule.value, one.finding.text, one.moved_to)
+                for one in found]
+        show_rows(_COLUMNS if move else _COLUMNS[:-1], rows if move else [row[:-1] for row in rows], form)
+    else:
+        click.echo("Nothing is wrong.")
+    sys.exit(1 if found else 0)

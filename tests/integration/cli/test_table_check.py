@@ -1,0 +1,116 @@
+"""``metastore table check`` against a real server: answer, exit code, and what is moved."""
+
+import json
+from pathlib import Path
+
+import pyorc
+import pytest
+import yaml
+
+from metastore.acid.bucket import encode
+from metastore.cli.main import main
+from metastore.client import TxnManager
+
+_EVENT = ("struct<operation:int,originalTransaction:bigint,bucket:int,rowId:bigint,currentTransaction:bigint,"
+          "row:struct<a:int>>")
+
+
+@pytest.fixture
+def run(server, monkeypatch, capsys):
+    """Run a command line in this process; (exit code, stdout, stderr)."""
+    monkeypatch.setenv("METASTORE_URI", server.thrift_uri)
+
+    def ran(*arguments):
+        with pytest.raises(SystemExit) as end:
+            main(list(arguments))
+            raise SystemExit(0)
+        printed = capsys.readouterr()
+        return end.value.code or 0, printed.out, printed.err
+    return ran
+
+
+@pytest.fixture
+def table(client, tmp_path):
+    """The place of a table ``db.t`` that is partitioned by ``p`` and has the partition ``p=1``."""
+    types = client.types
+    client.create_database(types.Database("db", locationUri=(tmp_path / "db").as_uri()))
+    for name, parameters in (("t", {"transactional": "true"}), ("plain", {})):
+        client.create_table(types.Table(
+            tableName=name, dbName="db", owner="ann", tableType="MANAGED_TABLE", parameters=parameters,
+            partitionKeys=[types.FieldSchema("p", "string")],
+            sd=types.StorageDescriptor(
+                cols=[types.FieldSchema("a", "int")], inputFormat="org.apache.hadoop.hive.ql.io.orc.OrcInputFormat",
+                outputFormat="org.apache.hadoop.hive.ql.io.orc.OrcOutputFormat", numBuckets=-1,
+                serdeInfo=types.SerDeInfo(serializationLib="org.apache.hadoop.hive.ql.io.orc.OrcSerde"))))
+    place = Path(client.get_table("db", "t").sd.location.removeprefix("file:").replace("///", "/")) / "p=1"
+    sd = client.get_table("db", "t").sd
+    sd.location = f"file://{place}"
+    client.add_partition(types.Partition(values=["1"], dbName="db", tableName="t", sd=sd, parameters={}))
+    return place
+
+
+def _delta(client, place, *, commit, rows=((0, 0), (1, 1))):
+    """A transaction that wrote a delta with rows of these (row id, value)."""
+    txn = TxnManager(client).open()
+    write_id = txn.write_id("db", "t")
+    path = place / f"delta_{write_id:07d}_{write_id:07d}_0000"
+    path.mkdir(parents=True)
+    with (path / "bucket_00000").open("wb") as out, pyorc.Writer(out, _EVENT) as writer:
+        writer.writerows((0, write_id, encode(0), row_id, write_id, (value,)) for row_id, value in rows)
+        writer.set_user_metadata(**{"hive.acid.key.index": f"{write_id},{encode(0)},{rows[-1][0]};".encode(),
+                                    "hive.acid.stats": f"{len(rows)},0,0".encode(), "hive.acid.version": b"2"})
+    (path / "_orc_acid_version").write_text("2")
+    txn.commit() if commit else txn.abort()
+    return path
+
+
+def test_nothing_is_wrong(run, client, table):
+    _delta(client, table, commit=True)
+
+    assert run("table", "check", "db.t") == (0, "Nothing is wrong.\n", "")
+    assert run("table", "check", "db.t", "-o", "json")[:2] == (0, "[]\n")
+
+
+def test_findings_in_every_form(run, client, table):
+    _delta(client, table, commit=True, rows=((1, 1), (0, 0)))
+    orphan = _delta(client, table, commit=False)
+    (table / ".acid_stage_1_0_i").mkdir()
+
+    code, text, _ = run("table", "check", "db.t")
+    _, as_json, _ = run("table", "check", "db.t", "-o", "json")
+    _, as_yaml, _ = run("table", "check", "db.t", "-o", "yaml")
+    _, quick, _ = run("table", "check", "db.t", "-o", "json", "--listing-only")
+
+    assert code == 1
+    assert "unsorted file" in text
+    assert [(one["partition"], one["path"], one["violation"]) for one in json.loads(as_json)] == [
+        ("p=1", ".acid_stage_1_0_i", "orphan of a dead writer"),
+        ("p=1", orphan.name, "orphan of an aborted writer"),
+        ("p=1", "delta_0000001_0000001_0000/bucket_00000", "unsorted file")]
+    assert yaml.safe_load(as_yaml) == json.loads(as_json)
+    assert json.loads(quick) == json.loads(as_json)[:2]
+
+
+def test_quarantine_moves_what_nobody_needs_and_removes_nothing(run, client, table):
+    kept = _delta(client, table, commit=True, rows=((1, 1), (0, 0)))
+    orphan = _delta(client, table, commit=False)
+    before = (orphan / "bucket_00000").read_bytes()
+
+    code, out, _ = run("table", "check", "db.t", "--quarantine", "-o", "json")
+    again = json.loads(run("table", "check", "db.t", "-o", "json")[1])
+
+    assert code == 1
+    [moved] = [one for one in json.loads(out) if one["moved_to"]]
+    assert moved["moved_to"] .endswith(f"{table}/.quarantine/{orphan.name}")
+    assert (table / ".quarantine" / orphan.name / "bucket_00000").read_bytes() == before
+    assert kept.is_dir()
+    assert [one["violation"] for one in again] == ["unsorted file"]
+    orphan.mkdir()
+    run("table", "check", "db.t", "--quarantine")
+    assert sorted(path.name for path in (table / ".quarantine").iterdir()) == [orphan.name, f"{orphan.name}.2"]
+
+
+def test_tables_that_cannot_be_checked(run, table):
+    code, _, error = run("table", "check", "db.plain")
+    assert (code, "not transactional" in error) == (2, True)
+    assert run("table", "check", "db.nothing")[0] == 1

@@ -1,0 +1,96 @@
+"""What the inside of an ACID file tells: files made by a writer that is not ours, each with one thing wrong."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pyorc
+import pytest
+
+from metastore.acid.bucket import encode
+from metastore.acid.snapshots import RangeState, ValidTxnList, ValidWriteIdList
+from metastore.acid.state import BaseDirectory, DeltaDirectory, acid_state
+from metastore.acid.violations import Rule
+from metastore.files import Files
+from metastore.spark.file_check import check_file
+
+_EVENT = ("struct<operation:int,originalTransaction:bigint,bucket:int,rowId:bigint,currentTransaction:bigint,"
+          "row:struct<v:string>>")
+B0, B1 = encode(0), encode(1)
+ROWS = [(0, 3, B0, row, 3, (f"v{row}",)) for row in range(4)]
+DELETES = [(2, 1, B0, 0, 3, None), (2, 1, B0, 0, 2, None), (2, 1, B1, 0, 3, None)]
+
+
+def _notes(rows: Sequence[tuple[Any, ...]], index: str | None = None, stats: str | None = None, version: str = "2") -> dict[str, bytes]:
+    last = ",".join(map(str, rows[-1][1:4])) if rows else ""
+    deleted = sum(row[0] == 2 for row in rows)
+    return {"hive.acid.key.index": (f"{last};" if index is None else index).encode(),
+            "hive.acid.stats": (stats or f"{len(rows) - deleted},0,{deleted}").encode(), "hive.acid.version": version.encode()}
+
+
+def _check(tmp_path: Path, rows: Sequence[tuple[Any, ...]], notes: dict[str, bytes] | None = None, *, name: str = "bucket_00000",
+           directory: str = "delta_0000003_0000003_0000", schema: str = _EVENT) -> list[Rule]:
+    path = tmp_path / directory / name
+    path.parent.mkdir(parents=True)
+    with path.open("wb") as out, pyorc.Writer(out, schema) as writer:
+        writer.writerows(rows)
+        writer.set_user_metadata(**(_notes(rows) if notes is None else notes))
+    (path.parent / "_orc_acid_version").write_text("2")
+    return _rules(tmp_path, f"{directory}/{name}")
+
+
+def _rules(location: Path, path: str) -> list[Rule]:
+    files = Files()
+    state = acid_state(files.listing(str(location)), ValidWriteIdList("db.t", 9), ValidTxnList.everything(), lambda _: "{}")
+    directory: BaseDirectory | DeltaDirectory = state.base or state.deltas[0]
+    if isinstance(directory, DeltaDirectory):
+        assert directory.visible is RangeState.ALL
+    return [finding.rule for finding in check_file(files, str(location), path, directory)]
+
+
+def test_sound_files(tmp_path: Path) -> None:
+    assert _check(tmp_path / "i", ROWS) == []
+    assert _check(tmp_path / "n", [], _notes([], index="")) == []
+    assert _check(tmp_path / "b", [(0, 1, 0, 5, 2, ("old codec",)), *ROWS], directory="base_0000003") == []
+    assert _check(tmp_path / "d", DELETES[:2], directory="delete_delta_0000002_0000003") == []
+    assert _check(tmp_path / "r", [("v",)], {}, name="000000_0", schema="struct<v:string>") == []
+
+
+def _swapped(first: int, second: int) -> list[tuple[Any, ...]]:
+    rows = list(ROWS)
+    rows[first], rows[second] = rows[second], rows[first]
+    return rows
+
+
+@pytest.mark.parametrize(("rows", "notes", "expected"), [
+    (_swapped(0, 1), None, [Rule.UNSORTED]),
+    ([ROWS[0], ROWS[0]], None, [Rule.UNSORTED]),
+    ([*ROWS, (0, 3, B1, 9, 3, ("x",))], None, [Rule.WRONG_BUCKET]),
+    ([(0, 3, 5, 0, 3, ("x",))], None, [Rule.WRONG_BUCKET]),
+    ([(0, 3, 2 << 29, 0, 3, ("x",))], None, [Rule.WRONG_BUCKET]),
+    ([(1, 3, B0, 0, 3, ("x",))], {**_notes(ROWS[:1]), "hive.acid.stats": b"0,1,0"}, [Rule.WRONG_OPERATION]),
+    ([(0, 4, B0, 0, 4, ("x",))], None, [Rule.WRONG_WRITE_ID]),
+    (ROWS, {key: value for key, value in _notes(ROWS).items() if "index" not in key}, [Rule.NO_KEY_INDEX]),
+    (ROWS, _notes(ROWS, index=""), [Rule.SHORT_KEY_INDEX]),
+    (ROWS, _notes(ROWS, index=f"3,{B0},2;"), [Rule.WRONG_KEY_INDEX]),
+    (ROWS, _notes(ROWS, stats="3,0,0"), [Rule.WRONG_STATISTICS]),
+    (ROWS, {key: value for key, value in _notes(ROWS).items() if "stats" not in key}, [Rule.WRONG_STATISTICS]),
+    (ROWS, _notes(ROWS, version="1"), [Rule.OLD_VERSION]),
+])
+def test_each_violation_is_named(tmp_path: Path, rows: list[tuple[Any, ...]], notes: dict[str, bytes] | None,
+                                 expected: list[Rule]) -> None:
+    assert _check(tmp_path / "t", rows, notes) == expected
+
+
+def test_delete_files(tmp_path: Path) -> None:
+    assert _check(tmp_path / "b", DELETES, directory="delete_delta_0000002_0000003") == [Rule.WRONG_BUCKET]
+    assert _check(tmp_path / "o", [DELETES[1], DELETES[0]], directory="delete_delta_0000002_0000003") == [Rule.UNSORTED]
+    assert _check(tmp_path / "i", ROWS, directory="delete_delta_0000002_0000003") == [Rule.WRONG_OPERATION]
+
+
+def test_files_of_another_shape(tmp_path: Path) -> None:
+    assert _check(tmp_path / "c", [("v",)], {}, schema="struct<v:string>") == [Rule.WRONG_COLUMNS]
+    broken = tmp_path / "u" / "delta_0000003_0000003_0000" / "bucket_00000"
+    broken.parent.mkdir(parents=True)
+    broken.write_text("not ORC at all")
+    assert _rules(tmp_path / "u", "delta_0000003_0000003_0000/bucket_00000") == [Rule.UNREADABLE_FILE]
