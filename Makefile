@@ -9,10 +9,10 @@ WORKERS ?= 2
 ARGS ?=
 pytest := $(bin)/python -m pytest -n $(WORKERS) --dist worksteal $(ARGS)
 
-.PHONY: help setup run demo test test-fast test-cov lint fmt types layers idl idl-check docs docs-check bench robustness lock clean
+.PHONY: help setup run demo test test-fast test-cov lint fmt types layers idl idl-check docs docs-check bench bench-sustained robustness lock clean
 
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: ## Prepare .venv (and Java 17 where allowed); does nothing when nothing changed
 	@bash tools/setup.sh
@@ -63,6 +63,9 @@ docs-check: setup
 
 bench: setup ## The benchmarks, beside their peers
 	@$(bin)/python -m benchmarks $(ARGS)
+
+bench-sustained: setup ## Ten minutes of mixed work at full speed: does anything grow?
+	@$(bin)/python -m benchmarks.sustained $(ARGS)
 
 # Without a seed: the first twenty, and servers with bugs planted in them, which must be found.
 robustness: setup ## Histories with killed servers and databases, judged by a checker (SEED=17 | SEEDS=1-200)

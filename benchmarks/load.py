@@ -88,6 +88,10 @@ class Tally:
         self.latencies.append(now - self._begun)
         self._begun = now
 
+    def other(self) -> None:
+        """Something was done that is not a unit of the work that is measured."""
+        self._begun = time.perf_counter()
+
 
 @dataclass(frozen=True)
 class Measured:

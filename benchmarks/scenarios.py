@@ -35,10 +35,11 @@ def table_of(index: int) -> str:
     return f"t{os.getpid()}_{index}"
 
 
-def lock_request(table: str, kind: int, txn_id: int | None, *, dynamic: bool = False) -> tuple[Any, ...]:
+def lock_request(table: str, kind: int, txn_id: int | None, *, dynamic: bool = False,
+                 operation: int = ttypes.DataOperationType.INSERT) -> tuple[Any, ...]:
     component = ttypes.LockComponent(kind, ttypes.LockLevel.TABLE, DB, table)
     if txn_id is not None:
-        component.operationType, component.isTransactional = ttypes.DataOperationType.INSERT, True
+        component.operationType, component.isTransactional = operation, True
         component.isDynamicPartitionWrite = dynamic
     return (ttypes.LockRequest([component], txn_id, "ann", "node1", "bench"),)
 
@@ -64,24 +65,34 @@ def write(index: int, tally: Tally) -> Steps:
 
 def full_write(index: int, tally: Tally) -> Steps:
     """Everything that Hive calls for an INSERT into a partitioned table."""
-    table = table_of(index)
-    ask = pieces("lock", *lock_request(table, ttypes.LockType.SHARED_WRITE, TXN, dynamic=True))
-    allocate = pieces("allocate_table_write_ids", ttypes.AllocateTableWriteIdsRequest(DB, table, [TXN]))
-    valid = pieces("get_valid_write_ids", ttypes.GetValidWriteIdsRequest([f"{DB}.{table}"], SNAPSHOT))
-    first, second, third = pieces("add_dynamic_partitions", ttypes.AddDynamicPartitions(
-        TXN, WRITE_ID, DB, table, [PARTITION], ttypes.DataOperationType.INSERT))
+    writer = FullWriter(table_of(index))
     while True:
+        yield from writer.steps()
+        tally.done()
+
+
+class FullWriter:
+    """The messages for one table, encoded once."""
+
+    def __init__(self, table: str) -> None:
+        self.lock = pieces("lock", *lock_request(table, ttypes.LockType.SHARED_WRITE, TXN, dynamic=True))
+        self.allocate = pieces("allocate_table_write_ids", ttypes.AllocateTableWriteIdsRequest(DB, table, [TXN]))
+        self.valid = pieces("get_valid_write_ids", ttypes.GetValidWriteIdsRequest([f"{DB}.{table}"], SNAPSHOT))
+        self.add = pieces("add_dynamic_partitions", ttypes.AddDynamicPartitions(
+            TXN, WRITE_ID, DB, table, [PARTITION], ttypes.DataOperationType.INSERT))
+
+    def steps(self) -> Steps:
         txn_id = opened((yield OPEN))
         snapshot = snapshot_of((yield OPEN_TXNS), int.from_bytes(txn_id, "big"))
-        granted((yield txn_id.join(ask)))
-        write_id = allocated((yield txn_id.join(allocate)))
-        reply = yield text(snapshot).join(valid)
+        granted((yield txn_id.join(self.lock)))
+        write_id = allocated((yield txn_id.join(self.allocate)))
+        reply = yield text(snapshot).join(self.valid)
         if len(reply) < 60:
             result("get_valid_write_ids", reply)
+        first, second, third = self.add
         void("add_dynamic_partitions", (yield first + txn_id + second + write_id + third))
         void("heartbeat", (yield txn_id.join(BEAT)))
         void("commit_txn", (yield txn_id.join(COMMIT)))
-        tally.done()
 
 
 def lock_unlock(index: int, tally: Tally) -> Steps:

@@ -66,14 +66,14 @@ def main() -> None:
     parser.add_argument("--only", default="", help="rows whose title contains this; several: separated by commas")
     parser.add_argument("--peers", default=",".join(PEERS), help=f"which of {', '.join(PEERS)}")
     parser.add_argument("--no-peers", dest="peers", action="store_const", const="", help="our server alone")
-    parser.add_argument("--most-open", type=int, default=100_000, help="leave out rows with more open transactions")
-    parser.add_argument("--profile", action="store_true", help="our server alone, what a call costs; small states")
+    parser.add_argument("--small", action="store_true", help=f"leave out states of more than {LARGE} transactions")
+    parser.add_argument("--profile", action="store_true", help="our server alone: what a call costs; small states")
     parser.add_argument("--database-url", help="a PostgreSQL to use instead of an own one; databases are made in it")
     options = parser.parse_args()
     if options.profile:
-        options.peers, options.most_open = "", min(options.most_open, LARGE)
+        options.peers = ""
     rows = [row for row in ROWS if any(part in row.title for part in options.only.split(","))
-            and row.held <= options.most_open and not (options.profile and row.finished)]
+            and (max(row.held, row.finished) <= LARGE or not (options.small or options.profile))]
     with ExitStack() as running:
         Comparison(options, running).run(rows)
 
