@@ -36,6 +36,7 @@ from metastore.errors import InvalidInputError, MetastoreError
 from metastore.files import Files
 from metastore.locks.service import LockService
 from metastore.locks.waiting import CHANNEL, Waiting
+from metastore.locks.why_service import WhyService
 from metastore.loops.compaction_loops import compaction_loops
 from metastore.loops.job import SubprocessRunner
 from metastore.loops.reaper import EXPIRY, PURGES, TXN_RECORDS, Reaper
@@ -45,6 +46,7 @@ from metastore.telemetry.locks import LockStats
 from metastore.telemetry.logs import get_logger
 from metastore.telemetry.metrics import Metrics
 from metastore.thrift_server.call import Call
+from metastore.thrift_server.endings import telling
 from metastore.thrift_server.handler import Handler, handlers_of
 from metastore.thrift_server.handlers.catalogs import CatalogHandlers
 from metastore.thrift_server.handlers.compaction import CompactionHandlers
@@ -53,6 +55,7 @@ from metastore.thrift_server.handlers.fb303 import Fb303Handlers
 from metastore.thrift_server.handlers.functions import FunctionHandlers
 from metastore.thrift_server.handlers.indexes import IndexHandlers
 from metastore.thrift_server.handlers.locks import LockHandlers, overdue
+from metastore.thrift_server.handlers.operators import OperatorHandlers
 from metastore.thrift_server.handlers.partition_exchange import PartitionExchangeHandlers
 from metastore.thrift_server.handlers.partition_reads import PartitionReadHandlers
 from metastore.thrift_server.handlers.partitions import PartitionHandlers
@@ -65,6 +68,7 @@ from metastore.thrift_server.handlers.txns import TxnHandlers
 from metastore.thrift_server.handlers.write_ids import WriteIdHandlers
 from metastore.thrift_server.server import Server
 from metastore.txns.commit_service import CommitService
+from metastore.txns.history_service import HistoryService
 from metastore.txns.purge_service import PurgeService
 from metastore.txns.rebuild_service import RebuildService
 from metastore.txns.service import TxnService
@@ -205,7 +209,8 @@ class App:
         databases = DatabaseService(db, settings.catalog, directories)
         databases.ensure_default_objects()
         moves.settle_moves()
-        return handlers_of(
+        history = HistoryService(db, settings.txns)
+        handlers = handlers_of(
             Fb303Handlers(stats, int(time.time())),  # noqa: TID251 - when this process started, for people
             SessionHandlers(settings),
             CatalogHandlers(databases),
@@ -223,7 +228,9 @@ class App:
             RebuildHandlers(RebuildService(db)),
             LockHandlers(LockService(db, settings.locks, self.lock_stats), self.waiting),
             CompactionHandlers(CompactionService(db, settings.compaction)),
+            OperatorHandlers(history, WhyService(db, settings.txns)),
         )
+        return telling(handlers, history.tell)
 
 
 def _with_warehouse(settings: Settings, data_dir: Path | None) -> Settings:

@@ -70,11 +70,19 @@ class ConfigValueSecurityError(MetastoreError):
     """A configuration value that clients may not read."""
 
 
-class NoSuchTxnError(MetastoreError):
+class TxnEndedError(MetastoreError):
+    """A transaction is not open where an open one is needed. ``txn_id``: which, if it shall be told what became of it."""
+
+    def __init__(self, text: str = "", txn_id: int | None = None) -> None:
+        super().__init__(text)
+        self.txn_id = txn_id
+
+
+class NoSuchTxnError(TxnEndedError):
     """The transaction is unknown, or it is committed where an open one is needed."""
 
 
-class TxnAbortedError(MetastoreError):
+class TxnAbortedError(TxnEndedError):
     """The transaction was aborted; the message says by whom and why."""
 
 

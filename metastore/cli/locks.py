@@ -1,14 +1,26 @@
 """``metastore lock``: what an operator does with locks."""
 
 import sys
+from collections.abc import Iterator
+from typing import Any, NamedTuple
 
 import click
 
-from metastore.cli.connected import connected, uri_option
-from metastore.cli.output import form_option, show_rows
+from metastore.cli.connected import connected, instant, uri_option
+from metastore.cli.output import form_option, show_rows, show_value, table
 from metastore.client import MetastoreClient
 from metastore.client.answers import domain_errors
 from metastore.errors import TxnOpenError
+
+_MOST_CLAIMS = 3
+
+
+class Asked(NamedTuple):
+    """What ``lock why`` is asked about; one of the three."""
+
+    lock_id: int | None = None
+    txn_id: int | None = None
+    table: tuple[str | None, str, str] | None = None
 
 
 def lock_number(text: str) -> int:
@@ -19,9 +31,25 @@ def lock_number(text: str) -> int:
     return int(number)
 
 
+def asked_about(text: str) -> Asked:
+    """Read ``7`` or ``7.1`` or ``lockid:7``; ``txn:5`` or ``txnid:5``; ``DB.TABLE`` or ``CATALOG.DB.TABLE``."""
+    prefix, colon, rest = text.partition(":")
+    if colon and prefix in {"txn", "txnid"} and rest.isdecimal():
+        return Asked(txn_id=int(rest))
+    if colon and prefix in {"lock", "lockid"}:
+        return Asked(lock_id=lock_number(rest))
+    if text[:1].isdecimal() and text.replace(".", "").isdecimal():
+        return Asked(lock_id=lock_number(text))
+    parts = text.split(".")
+    if colon or not all(parts) or len(parts) not in {2, 3}:
+        raise click.BadParameter(f"{text!r} is neither a lock (7 or 7.1), nor a transaction (txn:5), nor a table "
+                                 "(DB.TABLE)")
+    return Asked(table=(parts[0] if len(parts) == 3 else None, parts[-2], parts[-1]))  # noqa: PLR2004
+
+
 @click.group()
 def lock() -> None:
-    """Locks: release them."""
+    """Locks: why they wait, release them."""
 
 
 @lock.command(short_help="Release locks, withdraw requests.")
@@ -51,3 +79,86 @@ def _released(client: MetastoreClient, lock_id: int, owners: dict[int, int]) -> 
         return False, (f"Lock {lock_id} is held by transaction {owners[lock_id]} and goes with it: "
                        f"`metastore txn abort {owners[lock_id]}` ends both.")
     return True, "released"
+
+
+@lock.command(short_help="Why something waits, and what ends that.")
+@click.argument("asked", metavar="LOCK|txn:ID|DB.TABLE", type=asked_about)
+@uri_option
+@form_option
+def why(asked: Asked, uri: str | None, form: str) -> None:
+    """Walk from a lock request (7 or 7.1), a transaction (txn:5) or a table to those who have to end first.
+
+    Tells of each who it is, what it holds or wants, how old it is, when it was last heard of, how long until the
+    reaper may end it, and the command that ends it now. Of a table: everybody who holds a lock on it or waits for one.
+
+    Exit code 1 if there is nothing to explain: it does not wait, nobody holds or wants a lock there, or there is no
+    such lock.
+    """
+    with connected(uri) as client:
+        catalog, db, name = asked.table or (None, None, None)
+        answer = client.metastore_lock_why(client.operators_types.LockWhyRequest(
+            lockid=asked.lock_id, txnid=asked.txn_id, catName=catalog, dbname=db, tablename=name))
+    owners = [_owner(place, one, answer.owners) for place, one in enumerate(answer.owners)]
+    if form == "table":
+        click.echo(answer.explanation)
+        if owners:
+            click.echo("\n" + _tree(owners))
+    else:
+        show_value({"found": answer.found, "blocked": answer.blocked, "explanation": answer.explanation,
+                    "owners": owners}, form)
+    sys.exit(0 if answer.blocked or (answer.found and asked.table) else 1)
+
+
+def _owner(place: int, one: Any, all_of_them: list[Any]) -> dict[str, Any]:
+    return {
+        "place": place, "owner": _name(one), "txn_id": one.txnid or None, "lock_id": None if one.txnid else one.lockid,
+        "user": one.user, "host": one.hostname, "agent_info": one.agentInfo, "asked": one.asked, "root": one.root,
+        "in_deadlock": one.inCycle, "age_s": one.ageMs / 1000, "last_heartbeat_at": instant(one.lastHeartbeatAt),
+        "silent_s": one.silentMs / 1000, "expires_in_s": one.expiresInMs / 1000, "ends_with": one.endsWith,
+        "waits_for": [_name(all_of_them[other]) for other in one.waitsFor], "waits_for_places": one.waitsFor,
+        "claims": [{
+            "lock_id": claim.lockid, "state": claim.state, "type": claim.type, "catalog": claim.catName,
+            "db": claim.dbname, "table": claim.tablename, "partition": claim.partitionname,
+            "requested_at": instant(claim.requestedAt), "acquired_at": instant(claim.acquiredAt)}
+            for claim in one.claims]}
+
+
+def _name(one: Any) -> str:
+    return f"txn {one.txnid}" if one.txnid else f"lock {one.lockid}"
+
+
+def _tree(owners: list[dict[str, Any]]) -> str:
+    """One line for each owner, below somebody who waits for it."""
+    rows = []
+    for depth, one in _below(owners, [one["place"] for one in owners if one["asked"]], 0, set()):
+        who = f"{one['owner']} {one['user']}@{one['host']} ({one['agent_info']})"
+        expiry = f"in {one['expires_in_s']:.0f} s" if one["expires_in_s"] >= 0 else "next reaper pass"
+        rows.append([
+            "  " * depth + who, _claims(one["claims"]),
+            ("DEADLOCK: " if one["in_deadlock"] else "") + (", ".join(one["waits_for"]) or "nobody"),
+            f"{one['age_s']:.0f} s", f"{one['silent_s']:.0f} s ago", expiry, one["ends_with"]])
+    return table(["who", "locks", "waits for", "age", "heartbeat", "expires", "ends with"], rows)
+
+
+def _below(owners: list[dict[str, Any]], places: list[int], depth: int, seen: set[int],
+           ) -> Iterator[tuple[int, dict[str, Any]]]:
+    for place in places:
+        if place not in seen:
+            seen.add(place)
+            yield depth, owners[place]
+            yield from _below(owners, owners[place]["waits_for_places"], depth + 1, seen)
+
+
+def _claims(claims: list[dict[str, Any]]) -> str:
+    told = [f"{'wants' if one['state'] == 'waiting' else 'holds'} {one['type'].upper()} on {place(one)}"
+            for one in claims[:_MOST_CLAIMS]]
+    more = [f"{len(claims) - _MOST_CLAIMS} more"] if len(claims) > _MOST_CLAIMS else []
+    return ", ".join(told + more)
+
+
+def place(one: dict[str, Any]) -> str:
+    """``db.table/partition``, with the catalog where it is not Hive's."""
+    catalog = "" if one["catalog"] == "hive" else f"{one['catalog']}."
+    table_part = f".{one['table']}" if one["table"] else ""
+    partition_part = f"/{one['partition']}" if one["partition"] else ""
+    return f"{catalog}{one['db']}{table_part}{partition_part}"

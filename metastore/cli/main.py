@@ -26,8 +26,8 @@ _SUMMARIES = {
     "config": "Settings: what is in force, and why.",
     "db": "The database's schema: which version it has, bring it up to date.",
     "show": "What is going on: transactions, locks, compactions.",
-    "txn": "Transactions: end them.",
-    "lock": "Locks: release them.",
+    "txn": "Transactions: what became of them, end them.",
+    "lock": "Locks: why they wait, release them.",
     "compaction": "Compactions: ask for them, take them back.",
     "table": "Tables as the transactions see them.",
 }

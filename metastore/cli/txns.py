@@ -1,19 +1,24 @@
-"""``metastore txn``: what an operator does with transactions."""
+"""``metastore txn``: what an operator does with transactions, and what became of them."""
 
 import sys
+from typing import Any
 
 import click
 
-from metastore.cli.connected import connected, uri_option
-from metastore.cli.output import form_option, show_rows
+from metastore.cli.connected import connected, instant, uri_option
+from metastore.cli.locks import place
+from metastore.cli.output import form_option, show_fields, show_rows, show_value, table
 from metastore.client.answers import domain_errors
 from metastore.errors import NoSuchTxnError
 from metastore.txns.rules import AbortCode
 
+COMMITTED = "committed"
+NOTHING_KNOWN = frozenset({"never_opened", "unknown"})
+
 
 @click.group()
 def txn() -> None:
-    """Transactions: end them."""
+    """Transactions: what became of them, end them."""
 
 
 @txn.command(short_help="Abort transactions.")
@@ -37,3 +42,89 @@ def abort(txn_ids: tuple[int, ...], uri: str | None, form: str) -> None:
                 answers.append((txn_id, True, "aborted"))
     show_rows(["txn_id", "aborted", "answer"], answers, form)
     sys.exit(0 if all(aborted for _, aborted, _ in answers) else 1)
+
+
+@txn.command(short_help="Whether it was committed.")
+@click.argument("txn_id", metavar="ID", type=click.IntRange(min=1))
+@uri_option
+@form_option
+def outcome(txn_id: int, uri: str | None, form: str) -> None:
+    """Tell what became of a transaction, for a client that lost its answer.
+
+    One of committed, aborted, open, never_opened and unknown, and how that is known; also long after the transaction's
+    record is gone. Exit code 0 if it was committed, 1 otherwise. An open one may still be committed, by a commit that
+    is under way.
+    """
+    with connected(uri) as client:
+        answer = client.metastore_txn_outcome(txn_id)
+    show_fields(_outcome(answer), form)
+    sys.exit(0 if answer.outcome == COMMITTED else 1)
+
+
+@txn.command(short_help="A transaction's life.")
+@click.argument("txn_id", metavar="ID", type=click.IntRange(min=1))
+@uri_option
+@form_option
+def explain(txn_id: int, uri: str | None, form: str) -> None:
+    """Tell a transaction's life: who opened it, its heartbeats, what it wrote and locked, how it ended and why.
+
+    Of one that was aborted, locks are those of that moment; those of a committed one are not kept. Exit code 1 if
+    nothing is known of it.
+    """
+    with connected(uri) as client:
+        life = client.metastore_txn_explain(txn_id)
+    fields, writes, locks = _fields(life), [_write(one) for one in life.writes], [_lock(one) for one in life.locks]
+    if form == "table":
+        show_fields({name: value for name, value in fields.items() if value is not None}, form)
+        if writes:
+            click.echo("\n" + table(["wrote", "operation", "write id"],
+                                    [(place(one), one["operation"], one["write_id"]) for one in writes]))
+        if locks:
+            click.echo("\n" + table(["lock", "on", "type", "state", "requested", "acquired"], [
+                (one["lock_id"], place(one), one["type"].upper(), one["state"].upper(), one["requested_at"],
+                 one["acquired_at"]) for one in locks]))
+        for name, listed, count in (("writes", writes, life.writeCount), ("locks", locks, life.lockCount)):
+            if len(listed) < count:
+                click.echo(f"\n{count - len(listed)} more {name} are not listed.")
+    else:
+        show_value({**fields, "writes": writes, "write_count": life.writeCount, "locks": locks,
+                    "lock_count": life.lockCount}, form)
+    sys.exit(1 if life.outcome.outcome in NOTHING_KNOWN else 0)
+
+
+def _outcome(answer: Any) -> dict[str, Any]:
+    return {"txn_id": answer.txnid, "outcome": answer.outcome, "reason": answer.reason,
+            "ended_at": instant(answer.endedAt)}
+
+
+def _fields(life: Any) -> dict[str, Any]:
+    lost = life.conflict
+    conflict = None
+    if lost is not None:
+        owner = f" of {lost.user}@{lost.hostname} ({lost.agentInfo})" if lost.user is not None else ""
+        conflict = (f"{lost.operation} of {lost.object} after the {lost.winnerOperation} of transaction {lost.winner}"
+                    f"{owner}, which committed at {lost.winnerCommitId}")
+    waiting = any(one.state == "waiting" for one in life.locks) and life.outcome.outcome == "open"
+    return {
+        **_outcome(life.outcome), "type": life.type, "user": life.user, "host": life.hostname,
+        "agent_info": life.agentInfo, "started_at": instant(life.startedAt),
+        "last_heartbeat_at": instant(life.lastHeartbeatAt), "heartbeats": life.heartbeatCount,
+        "longest_silence_s": _seconds(life.longestGapMs), "expires_in_s": _seconds(life.expiresInMs),
+        "commit_id": life.commitId, "abort_code": life.abortCode, "conflict": conflict,
+        "waits": f"`metastore lock why txn:{life.outcome.txnid}` tells for whom" if waiting else None,
+        "record": "removed, this is what was kept of it" if life.fromHistory else None}
+
+
+def _seconds(millis: int | None) -> float | None:
+    return None if millis is None else millis / 1000
+
+
+def _write(one: Any) -> dict[str, Any]:
+    return {"catalog": one.catName, "db": one.dbname, "table": one.tablename, "partition": one.partitionname,
+            "operation": one.operation, "write_id": one.writeId}
+
+
+def _lock(one: Any) -> dict[str, Any]:
+    return {"lock_id": one.lockid, "catalog": one.catName, "db": one.dbname, "table": one.tablename,
+            "partition": one.partitionname, "type": one.type, "state": one.state,
+            "requested_at": instant(one.requestedAt), "acquired_at": instant(one.acquiredAt)}

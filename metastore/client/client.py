@@ -22,19 +22,21 @@ from thrift.transport.TTransport import TBufferedTransport, TTransportException
 from metastore.client.answers import ANSWERS
 from metastore.errors import MetastoreError
 from metastore.thrift_gen.hive_metastore import ThriftHiveMetastore, ttypes
+from metastore.thrift_gen.operators import MetastoreOperators
+from metastore.thrift_gen.operators import ttypes as operators_ttypes
 
 DEFAULT_URI = "thrift://localhost:9083"
 DEFAULT_PORT = 9083
 URI_VARIABLE = "METASTORE_URI"
 
 # Doing these twice equals doing them once (transactions.md §3, the "Retry" rows). Everything named get_* or show_* is
-# repeatable as well, unless _NOT_READS has it.
+# repeatable as well, unless _NOT_READS has it; so are our own calls for operators (metastore_*), which only read. A
+# commit is not here although the metastore forgives a second one: metastore.client.outcome asks first.
 _REPEATABLE = frozenset((
     "abort_txn", "abort_txns", "add_dynamic_partitions", "add_write_ids_to_min_history", "aliveSince", "check_lock",
-    "commit_txn", "flushCache", "getCounter", "getCounters", "getMetaConf", "getName", "getOption", "getOptions",
-    "getStatus", "getStatusDetails", "getVersion", "heartbeat", "heartbeat_lock_materialization_rebuild",
-    "heartbeat_txn_range", "partition_name_has_valid_characters", "partition_name_to_spec", "partition_name_to_vals",
-    "set_ugi", "unlock"))
+    "flushCache", "getCounter", "getCounters", "getMetaConf", "getName", "getOption", "getOptions", "getStatus",
+    "getStatusDetails", "getVersion", "heartbeat", "heartbeat_lock_materialization_rebuild", "heartbeat_txn_range",
+    "partition_name_has_valid_characters", "partition_name_to_spec", "partition_name_to_vals", "set_ugi", "unlock"))
 _NOT_READS = frozenset(("get_delegation_token", "get_lock_materialization_rebuild"))
 _BROKEN = (TTransportException, TProtocolException, OSError, EOFError)
 
@@ -86,6 +88,7 @@ class MetastoreClient:
     """
 
     types: ModuleType = ttypes
+    operators_types: ModuleType = operators_ttypes
 
     def __init__(self, uri: str | None = None, *, user: str | None = None, timeout_s: float = 600.0,
                  connect_timeout_s: float = 10.0) -> None:
@@ -102,7 +105,7 @@ class MetastoreClient:
 
     def __getattr__(self, name: str) -> Any:
         """The Thrift method of that name, ready to be called."""
-        if name.startswith("_") or not hasattr(ThriftHiveMetastore.Iface, name):
+        if name.startswith("_") or not hasattr(_Thrift, name):
             raise AttributeError(f"the metastore's Thrift interface has no method {name!r}")
 
         def method(*args: Any, **kwargs: Any) -> Any:
@@ -186,7 +189,7 @@ class MetastoreClient:
         handle.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         self._socket = TSocket(address.host, address.port)
         self._socket.setHandle(handle)
-        self._thrift = ThriftHiveMetastore.Client(TBinaryProtocolAccelerated(TBufferedTransport(self._socket, 65536)))
+        self._thrift = _Thrift(TBinaryProtocolAccelerated(TBufferedTransport(self._socket, 65536)))
         self._server = address
         with contextlib.suppress(*ANSWERS):  # a server that does not want to know the user is within its rights
             self._thrift.set_ugi(self.user, [])  # under the connect time-out: one that hangs here is no server
@@ -196,6 +199,10 @@ class MetastoreClient:
         if self._socket is not None:
             self._socket.close()
         self._socket = self._thrift = None
+
+
+class _Thrift(ThriftHiveMetastore.Client, MetastoreOperators.Client):
+    """Hive's interface and our own calls for operators, on one connection."""
 
 
 class _BrokenError(Exception):
@@ -209,7 +216,7 @@ class _BrokenError(Exception):
 def _is_repeatable(name: str, args: tuple[Any, ...]) -> bool:
     if name == "allocate_table_write_ids":
         return not any(request.reallocate for request in args)  # a reallocation burns an id each time
-    return name in _REPEATABLE or (name.startswith(("get_", "show_")) and name not in _NOT_READS)
+    return name in _REPEATABLE or (name.startswith(("get_", "show_", "metastore_")) and name not in _NOT_READS)
 
 
 def _is_timeout(error: BaseException) -> bool:

@@ -21,6 +21,7 @@ from datetime import timedelta
 from functools import cached_property
 
 from metastore.acid.snapshots import ValidTxnList, ValidWriteIdList, decode_aborted_bits
+from metastore.client import outcome
 from metastore.client.answers import domain_errors, is_unknown_method
 from metastore.client.client import MetastoreClient
 from metastore.client.heartbeat import Heartbeater, txn_timeout
@@ -29,6 +30,7 @@ from metastore.client.lock_plan import LockPlan, StatementLocks
 from metastore.errors import MetaError, MetastoreError, TxnAbortedError
 from metastore.locks.rules import LockType, Operation
 from metastore.thrift_gen.hive_metastore import ttypes
+from metastore.txns.history_rules import Answer
 from metastore.txns.rules import AbortCode, Snapshot, TxnType, reader_snapshot
 
 _EXCLUDING = frozenset({LockType.EXCL_WRITE, LockType.EXCLUSIVE})
@@ -47,6 +49,13 @@ class TxnManager:
     def timeout(self) -> timedelta:
         """After how long without a heartbeat the server ends a transaction."""
         return txn_timeout(self.client)
+
+    def outcome(self, txn_id: int) -> Answer:
+        """What became of a transaction: committed, aborted, open, never opened; or unknown, after a long time.
+
+        Raises: MetastoreUnreachableError.
+        """
+        return outcome.outcome_of(self.client, txn_id)
 
     def open(self, *, user: str | None = None, agent: str | None = None,
              kind: TxnType = TxnType.DEFAULT) -> "Transaction":
@@ -169,15 +178,14 @@ class Transaction:
         self._heartbeater.check()
 
     def commit(self) -> None:
-        """Commit.
+        """Commit. Where the answer gets lost, the metastore is asked what became of the transaction.
 
         Raises: TxnAbortedError (a concurrent transaction changed the same and committed first, or the transaction
-        timed out), NoSuchTxnError, MetastoreUnreachableError.
+        timed out), NoSuchTxnError, MetastoreUnreachableError, AnswerLostError (it may have been done).
         """
         self._heartbeater.stop()
-        with domain_errors():
-            self._client.commit_txn(ttypes.CommitTxnRequest(
-                txnid=self.id, exclWriteEnabled=self._vouched, txn_type=int(self._kind)))
+        outcome.commit(self._client, ttypes.CommitTxnRequest(
+            txnid=self.id, exclWriteEnabled=self._vouched, txn_type=int(self._kind)))
 
     def abort(self, code: AbortCode = AbortCode.ROLLBACK) -> None:
         """Abort; one that is aborted already stays so.

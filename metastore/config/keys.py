@@ -83,6 +83,12 @@ class TxnSettings:
     committed_retention: timedelta = key(
         _S, "metastore.txn.committed.retention", "1h",
         "How long a commit that is repeated for a lost answer is recognised. Hive: no such key.")
+    history_retention: timedelta = key(
+        _D, "metastore.txn.history.retention", "7d",
+        "How long it is remembered what became of a transaction, after its own record is gone. Hive: no such key.")
+    history_count: int = key(
+        _POSITIVE, "metastore.txn.history.count", "100000",
+        "Most aborted transactions, and most commits, that are remembered at all. Hive: no such key.")
     require_write_ids: bool = key(
         values.FLAG, "metastore.txn.require.write.ids", "true",
         "Refuse commits of clients before 3.0 that wrote to a transactional table without a write id. Hive: accepts.")

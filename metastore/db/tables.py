@@ -13,6 +13,7 @@ from sqlalchemy import (
     DateTime,
     Index,
     Integer,
+    Interval,
     MetaData,
     Sequence,
     SmallInteger,
@@ -74,10 +75,43 @@ txns = Table(
     Column("commit_id", BigInteger),
     # Aborted, and nothing that it wrote is left: snapshots need not name it any more.
     Column("emptied", Boolean, nullable=False, server_default=text("false")),
+    # The longest silence between two signs of life.
+    Column("longest_gap", Interval, nullable=False, server_default=text("'0'")),
     Index(None, "id", postgresql_where=text("state <> 'committed' AND NOT emptied")),
     # An hour's finished transactions stay: a fifth of them as dead rows would be too many for who reads the index.
     postgresql_with={"fillfactor": "70", "autovacuum_vacuum_scale_factor": "0.01",
                      "autovacuum_vacuum_threshold": "5000"})
+
+# What became of a transaction, longer than its own record is kept. Every abort is here from the moment it happens, a
+# commit that wrote something from the next round of house-keeping on. Both lists are cut; the counts are not.
+txn_history = Table(
+    "txn_history", metadata,
+    Column("txn_id", BigInteger, primary_key=True, autoincrement=False),
+    Column("state", Text, CheckConstraint("state IN ('aborted', 'committed')", name="state"), nullable=False),
+    Column("type", SmallInteger, nullable=False),
+    Column("user", Text, nullable=False), Column("host", Text, nullable=False),
+    Column("agent_info", Text, nullable=False),
+    _instant("started_at"), _instant("last_heartbeat_at"),
+    Column("heartbeat_count", Integer, nullable=False), Column("longest_gap", Interval, nullable=False),
+    _instant("ended_at"),
+    Column("abort_code", Integer), Column("abort_reason", Text), Column("commit_id", BigInteger),
+    Column("writes", JSONB, nullable=False, server_default=text("'[]'")),
+    Column("write_count", Integer, nullable=False, server_default=text("0")),
+    Column("locks", JSONB, nullable=False, server_default=text("'[]'")),
+    Column("lock_count", Integer, nullable=False, server_default=text("0")),
+    Index(None, "state", "ended_at"))
+
+# One row, none at first: every transaction above complete_above that was aborted is in txn_history or in txns.
+txn_history_floor = Table(
+    "txn_history_floor", metadata,
+    Column("id", SmallInteger, CheckConstraint("id = 1", name="one_row"), primary_key=True, autoincrement=False),
+    Column("complete_above", BigInteger, nullable=False))
+
+# Ids that no transaction has: jumped over after a crash of PostgreSQL (ADR 0005), or by seed_txn_id.
+skipped_txn_ids = Table(
+    "skipped_txn_ids", metadata,
+    Column("first_id", BigInteger, primary_key=True, autoincrement=False),
+    Column("last_id", BigInteger, nullable=False), _instant("at"))
 
 txn_components = Table(
     "txn_components", metadata,

@@ -25,11 +25,12 @@ class ReaperReport:
     emptied_txns: int = 0
     ended_txns: int = 0
     materialization_locks: int = 0
+    forgotten_txns: int = 0
     failed: dict[str, str] = field(default_factory=dict)
 
 
 EXPIRY = ("expired_locks", "expired_txns")
-PURGES = ("write_sets", "write_ids", "duplicates", "materialization_locks")
+PURGES = ("forgotten_txns", "write_sets", "write_ids", "duplicates", "materialization_locks")
 TXN_RECORDS = ("emptied_txns", "ended_txns")
 
 
@@ -46,7 +47,8 @@ class Reaper:
             "expired_locks": self.purges.expire_locks, "expired_txns": self.purges.expire_txns,
             "write_sets": self.purges.purge_write_sets, "write_ids": self.purges.purge_write_ids,
             "duplicates": self.purges.purge_duplicates, "emptied_txns": self.purges.empty_aborted,
-            "ended_txns": self.purges.purge_ended, "materialization_locks": self.purges.purge_materialization_locks}
+            "ended_txns": self.purges.purge_ended, "materialization_locks": self.purges.purge_materialization_locks,
+            "forgotten_txns": self.purges.purge_history}
         done: dict[str, int] = {}
         failed: dict[str, str] = {}
         for name in self.steps:

@@ -186,4 +186,11 @@ REQUIRED = {
     'ScheduledQueryPollRequest': ('clusterNamespace',),
     'ScheduledQueryProgressInfo': ('scheduledExecutionId', 'state', 'executorQueryId',),
     'StoredProcedureRequest': ('catName', 'dbName', 'procName',),
+    'TxnOutcome': ('txnid', 'outcome', 'reason',),
+    'TxnWrite': ('catName', 'dbname', 'operation',),
+    'LockClaim': ('lockid', 'catName', 'dbname', 'type', 'state',),
+    'TxnConflict': ('winner', 'winnerCommitId', 'object', 'operation', 'winnerOperation',),
+    'TxnLife': ('outcome', 'writes', 'writeCount', 'locks', 'lockCount',),
+    'LockOwner': ('txnid', 'lockid', 'user', 'hostname', 'agentInfo', 'ageMs', 'lastHeartbeatAt', 'silentMs', 'expiresInMs', 'endsWith', 'claims', 'waitsFor', 'root', 'inCycle', 'asked',),
+    'LockWhyResponse': ('found', 'blocked', 'owners', 'explanation',),
 }

@@ -33,6 +33,7 @@ EXCEPTIONS: Mapping[type[errors.MetastoreError], type[TException]] = {
     errors.TxnAbortedError: ttypes.TxnAbortedException,
     errors.TxnOpenError: ttypes.TxnOpenException,
     errors.NoSuchLockError: ttypes.NoSuchLockException,
+    errors.TxnEndedError: ttypes.MetaException,
     errors.NoSuchCompactionError: ttypes.NoSuchCompactionException,
     errors.CompactionAbortedError: ttypes.CompactionAbortedException,
     errors.ClaimLostError: ttypes.MetaException,

@@ -11,14 +11,15 @@ from typing import Any
 
 from metastore.thrift_gen.fb303 import FacebookService
 from metastore.thrift_gen.hive_metastore import ThriftHiveMetastore
+from metastore.thrift_gen.operators import MetastoreOperators
 
 METHODS: Mapping[str, Any] = {
     name: module
-    for module in (FacebookService, ThriftHiveMetastore)
+    for module in (FacebookService, ThriftHiveMetastore, MetastoreOperators)
     for name, value in vars(module.Iface).items()
     if callable(value) and not name.startswith("_")
 }
-"""Generated module by method name."""
+"""Generated module by method name: Hive's interface and, on the same port, our own calls for operators."""
 
 
 @dataclass(frozen=True, slots=True)

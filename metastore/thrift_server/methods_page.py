@@ -48,9 +48,9 @@ class Entry(NamedTuple):
     versions: str
 
 
-def entries() -> Iterator[Entry]:
-    """All methods in the order of the interface."""
-    for file in ("fb303.thrift", "hive_metastore.thrift"):
+def entries(*files: str) -> Iterator[Entry]:
+    """All methods of Hive's interface, or of the given files, in their order."""
+    for file in files or ("fb303.thrift", "hive_metastore.thrift"):
         service = (_IDL / file).read_text().split("\nservice ", 1)[1]
         section, versions = "fb303", ""
         for line in service.splitlines():
@@ -103,6 +103,17 @@ def page() -> str:
             section = entry.section
             lines += ["", f"## {section}", "", "| Method | Versions | Tier | State |", "|---|---|---|---|"]
         lines.append(f"| `{entry.name}` | {entry.versions} | {tier(entry)} | {known.get(entry.name, 'not built')} |")
+    lines += [
+        "",
+        "## Our own",
+        "",
+        "Not Hive's: `thrift_idl/operators.thrift` declares them, on the same port. The `metastore` command uses them;",
+        "a metastore without them answers UNKNOWN_METHOD.",
+        "",
+        "| Method | State |",
+        "|---|---|",
+        *(f"| `{entry.name}` | {known.get(entry.name, 'not built')} |" for entry in entries("operators.thrift")),
+    ]
     return "\n".join([*lines, ""])
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from metastore.config import TxnSettings
 from metastore.db.engine import Database
 from metastore.locks import store as lock_store
-from metastore.txns import purge_store, repl_store
+from metastore.txns import history_store, purge_store, repl_store
 from metastore.txns.rules import expiry_cutoffs
 
 
@@ -48,6 +48,21 @@ class PurgeService:
             count += removed
         return count
 
+    def purge_history(self) -> int:
+        """Remember what commits wrote, before other steps remove that; forget what is old, and tell how much."""
+        keep = self.settings.history_count
+        position, found = 0, history_store.BATCH
+        while found == history_store.BATCH:
+            with self.db.begin(durable=False) as pg:
+                last_id, found = history_store.insert_committed(pg, keep, position)
+            position = last_id or position
+        count, removed = 0, history_store.BATCH
+        while removed == history_store.BATCH:
+            with self.db.begin(durable=False) as pg:
+                removed = history_store.delete_history(pg, pg.now - self.settings.history_retention, keep)
+            count += removed
+        return count
+
     def purge_duplicates(self) -> int:
         """Remove completed components that say nothing new."""
         with self.db.begin(durable=False) as pg:
@@ -68,7 +83,7 @@ class PurgeService:
         while more:
             with self.db.begin(durable=False) as pg:
                 removed, last_id, more = purge_store.delete_ended(
-                    pg, pg.now - self.settings.committed_retention, position)
+                    pg, pg.now - self.settings.committed_retention, position, self.settings.history_count)
             count += removed
             position = last_id or position
         return count

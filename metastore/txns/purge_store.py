@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from metastore.db.engine import PgTx
+from metastore.txns.history_store import INTO_HISTORY, LATEST
 from metastore.txns.rules import AbortCode, ExpiryCutoffs, TxnType
 from metastore.txns.store import LISTED, abort
 
@@ -110,23 +111,27 @@ def empty_aborted(pg: PgTx, limit: int = BATCH) -> int:
     return int(count)
 
 
-def delete_ended(pg: PgTx, before: datetime, after_id: int, limit: int = BATCH) -> Purged:
+def delete_ended(pg: PgTx, before: datetime, after_id: int, keep: int, limit: int = BATCH) -> Purged:
     """Remove records of transactions that ended before an instant, among the next ``limit`` records.
 
+    Those that were aborted, and the latest ``keep`` of all, are in the history then.
     Ids follow time closely: the walk may stop at a window whose last committed record is still to be kept.
     """
-    [(count, last_id, more)] = pg.sql("""
+    [(count, last_id, more)] = pg.sql(f"""
         WITH visited AS MATERIALIZED (
             SELECT id, state = 'committed' OR emptied AS ended, ended_at FROM txns WHERE id > %(after)s
             ORDER BY id LIMIT %(limit)s),
         gone AS (
             DELETE FROM txns USING visited AS v WHERE txns.id = v.id AND v.ended AND v.ended_at < %(before)s
               AND (SELECT 1 FROM txn_write_ids AS w WHERE w.txn_id = v.id LIMIT 1) IS NULL
-            RETURNING txns.id)
+            RETURNING txns.*, txns.id AS txn_id),
+        remembered AS (
+            {INTO_HISTORY}, '[]', 0, '[]', 0 FROM gone
+            WHERE state = 'aborted' OR {LATEST} ON CONFLICT (txn_id) DO NOTHING)
         SELECT (SELECT count(*) FROM gone), max(id),
                count(*) = %(limit)s
                AND coalesce((SELECT ended_at < %(before)s FROM visited WHERE ended ORDER BY id DESC LIMIT 1), true)
-        FROM visited""", {"after": after_id, "limit": limit, "before": before})
+        FROM visited""", {"after": after_id, "limit": limit, "before": before, "keep": keep})
     return Purged(count, last_id, bool(more))
 
 

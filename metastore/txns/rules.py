@@ -235,17 +235,17 @@ def expiry_cutoffs(now: datetime, timeout: timedelta, repl_timeout: timedelta) -
 
 def no_such_txn(txn_id: int) -> NoSuchTxnError:
     """Hive's text for a transaction without a record."""
-    return NoSuchTxnError(f"No such transaction txnid:{txn_id}")
+    return NoSuchTxnError(f"No such transaction txnid:{txn_id}", txn_id)
 
 
 def already_committed(txn_id: int) -> NoSuchTxnError:
     """Hive's text for a transaction that is needed open and is committed."""
-    return NoSuchTxnError(f"Transaction txnid:{txn_id} is already committed.")
+    return NoSuchTxnError(f"Transaction txnid:{txn_id} is already committed.", txn_id)
 
 
 def already_aborted(txn_id: int) -> TxnAbortedError:
     """Hive's text for a transaction that is needed open and is aborted."""
-    return TxnAbortedError(f"Transaction txnid:{txn_id} already aborted")
+    return TxnAbortedError(f"Transaction txnid:{txn_id} already aborted", txn_id)
 
 
 def required_open(txn_id: int, state: TxnState | None) -> NoSuchTxnError | TxnAbortedError | None:

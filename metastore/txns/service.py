@@ -203,8 +203,7 @@ class TxnService:
                       for partition in dict.fromkeys(written.partitions)]
         with self.db.begin() as pg:
             require_open(pg, [written.txn_id])
-            store.insert_components(pg, components)
-            store.delete_placeholders(pg, written.txn_id, written.name)
+            store.finish_partitions(pg, written.txn_id, written.name, components)
 
     def get_latest_txnid_in_conflict(self, txn_id: int) -> int:
         """The largest transaction whose committed update this one's snapshot may miss; 0 if none.
@@ -282,7 +281,7 @@ class TxnService:
             state = lost.get(one.txn_id)
             if state is TxnState.ABORTED:
                 return already_aborted(one.txn_id)
-            return NoSuchTxnError(f"No such txn: {one.txn_id}") if state else no_such_txn(one.txn_id)
+            return NoSuchTxnError(f"No such txn: {one.txn_id}", one.txn_id) if state else no_such_txn(one.txn_id)
         if one.lock_id and one.lock_id not in held:
             return NoSuchLockError(f"No such lock: {one.lock_id}")
         return None

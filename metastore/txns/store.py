@@ -16,12 +16,15 @@ statement of the ending side sees everything that was added. Everyone locks tran
 from array import array
 from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime
+from itertools import repeat
 from sys import byteorder
 from typing import NamedTuple
 
 from metastore.db.arrays import bigints
 from metastore.db.engine import Database, PgTx
+from metastore.db.prepared import Prepared
 from metastore.ids import TableName
+from metastore.txns.history_store import REMEMBERED
 from metastore.txns.rules import AbortCode, Component, Snapshot, TxnRecord, TxnState, TxnType, encode_bits
 
 ID_BLOCK = 10_000
@@ -29,7 +32,7 @@ ID_BLOCK = 10_000
 LISTED = "state <> 'committed' AND NOT emptied"
 """The transactions that snapshots name, in the words of their partial index."""
 
-_OPEN = """
+_OPEN = Prepared("""
 WITH counter AS (
     UPDATE txn_counter SET next_txn_id = next_txn_id + %(total)s
     WHERE next_txn_id + %(total)s <= reserved_until AND EXISTS (SELECT FROM txn_id_block)
@@ -40,23 +43,26 @@ opened AS (
     FROM counter, unnest(%(starts)s::bigint[], %(sizes)s::bigint[], %(types)s::smallint[], %(users)s::text[],
                          %(hosts)s::text[], %(agents)s::text[]) AS wanted(start, size, type, "user", host, agent_info),
          generate_series(0, size - 1) AS place)
-SELECT first_id, metastore_now() FROM counter"""
+SELECT first_id, metastore_now() FROM counter""")
 
 _RESERVE = """
 SELECT FROM txn_counter FOR UPDATE;
 WITH position AS (
     SELECT CASE WHEN EXISTS (SELECT FROM txn_id_block) THEN next_txn_id
                 ELSE greatest(next_txn_id, reserved_until) END AS next FROM txn_counter),
-marked AS (INSERT INTO txn_id_block VALUES (1) ON CONFLICT DO NOTHING)
+marked AS (INSERT INTO txn_id_block VALUES (1) ON CONFLICT DO NOTHING),
+skipped AS (INSERT INTO skipped_txn_ids SELECT next_txn_id, position.next - 1, metastore_now()
+            FROM txn_counter, position WHERE next_txn_id < position.next)
 UPDATE txn_counter SET next_txn_id = position.next, reserved_until = greatest(reserved_until, position.next + %(ids)s)
 FROM position"""
 
 # Rows are locked in id order, transactions before lock requests (hence the count): no two batches wait in a circle.
-_HEARTBEAT = """
+_HEARTBEAT = Prepared("""
 WITH alive AS (
     SELECT id FROM txns WHERE id = ANY(%(txns)s::bigint[]) AND state = 'open' ORDER BY id FOR NO KEY UPDATE),
 beaten AS (
-    UPDATE txns SET last_heartbeat_at = metastore_now(), heartbeat_count = heartbeat_count + 1
+    UPDATE txns SET last_heartbeat_at = metastore_now(), heartbeat_count = heartbeat_count + 1,
+                    longest_gap = greatest(longest_gap, metastore_now() - last_heartbeat_at)
     FROM alive WHERE txns.id = alive.id RETURNING txns.id),
 mine AS (
     SELECT ext_id, int_id FROM locks WHERE ext_id = ANY(%(locks)s::bigint[]) AND (SELECT count(*) FROM beaten) >= 0
@@ -64,25 +70,26 @@ mine AS (
 held AS (
     UPDATE locks SET last_heartbeat_at = metastore_now(), heartbeat_count = heartbeat_count + 1
     FROM mine WHERE locks.ext_id = mine.ext_id AND locks.int_id = mine.int_id RETURNING locks.ext_id)
-SELECT (SELECT array_agg(id) FROM beaten), (SELECT array_agg(DISTINCT ext_id) FROM held)"""
+SELECT (SELECT array_agg(id) FROM beaten), (SELECT array_agg(DISTINCT ext_id) FROM held)""")
 
-# The effects of an end, whichever: locks, reader floors and rebuild locks go with the transaction.
-RELEASE = """
-unlocked AS (DELETE FROM locks USING ended WHERE locks.txn_id = ended.id AND locks.txn_id <> 0),
-unread AS (DELETE FROM min_history USING ended WHERE min_history.txn_id = ended.id),
-rebuilt AS (DELETE FROM materialization_locks AS r USING ended WHERE r.txn_id = ended.id)"""
+# The effects of an abort besides (of a commit: commit.sql): locks, reader floors and rebuild locks go with the transaction.
+_RELEASE = """
+unlocked AS (DELETE FROM locks WHERE txn_id = ANY(ARRAY(SELECT id FROM ended)) AND txn_id <> 0),
+unread AS (DELETE FROM min_history WHERE txn_id = ANY(ARRAY(SELECT id FROM ended))),
+rebuilt AS (DELETE FROM materialization_locks WHERE txn_id = ANY(ARRAY(SELECT id FROM ended)))"""
 
-LOCK = "SELECT FROM txns WHERE id = ANY(%(ids)s::bigint[]) ORDER BY id FOR UPDATE;"
+LOCK = "SELECT FROM txns WHERE id = ANY(%(ids)s::bigint[]) ORDER BY id FOR UPDATE"
 
-_ABORT = f"""{LOCK}
+_ABORT = Prepared(LOCK, f"""
 WITH ended AS (
     UPDATE txns SET state = 'aborted', ended_at = metastore_now(), abort_code = a.code, abort_reason = a.reason
     FROM unnest(%(ids)s::bigint[], %(codes)s::int[], %(reasons)s::text[]) AS a(id, code, reason)
-    WHERE txns.id = a.id AND state = 'open' RETURNING txns.id),
+    WHERE txns.id = a.id AND state = 'open' RETURNING txns.*),
+{REMEMBERED},
 unmapped AS (DELETE FROM repl_txn_map USING ended WHERE target_txn_id = ended.id RETURNING target_txn_id, policy),
-{RELEASE}
+{_RELEASE}
 SELECT t.id, t.state, t.type, m.policy
-FROM txns AS t LEFT JOIN unmapped AS m ON m.target_txn_id = t.id WHERE t.id = ANY(%(ids)s::bigint[])"""
+FROM txns AS t LEFT JOIN unmapped AS m ON m.target_txn_id = t.id WHERE t.id = ANY(%(ids)s::bigint[])""")
 
 SNAPSHOT = f"""
 SELECT (SELECT next_txn_id - 1 FROM txn_counter),
@@ -91,6 +98,21 @@ SELECT (SELECT next_txn_id - 1 FROM txn_counter),
            FILTER (WHERE type <> ALL(%(hidden)s::smallint[])),
        min(id) FILTER (WHERE state = 'open')
 FROM (SELECT id, state, type FROM txns WHERE {LISTED} ORDER BY id) AS listed"""
+_SNAPSHOT = Prepared(SNAPSHOT)
+
+_STATES = Prepared("SELECT id, state FROM txns WHERE id = ANY(%(ids)s::bigint[])")
+
+_COMPONENTS = """
+INSERT INTO txn_components (txn_id, catalog, db, "table", partition, operation, write_id)
+SELECT * FROM unnest(%(c0)s::bigint[], %(c1)s::text[], %(c2)s::text[], %(c3)s::text[], %(c4)s::text[], %(c5)s::text[],
+                     %(c6)s::bigint[])
+ON CONFLICT DO NOTHING"""
+_INSERT_COMPONENTS = Prepared(_COMPONENTS)
+_NAME_PARTITIONS = Prepared(_COMPONENTS, """
+DELETE FROM txn_components WHERE txn_id = %(txn)s AND catalog = %(catalog)s AND db = %(db)s AND "table" = %(table)s
+AND partition = '' AND operation <> 'c'""")
+
+_KEEP_OPEN = Prepared("SELECT id, state, type FROM txns WHERE id = ANY(%(ids)s::bigint[]) ORDER BY id FOR KEY SHARE")
 
 
 class Opening(NamedTuple):
@@ -171,8 +193,11 @@ def update_counter(pg: PgTx, next_txn_id: int) -> int | None:
     if mark >= next_txn_id:
         return int(mark)
     pg.sql("""INSERT INTO txn_id_block VALUES (1) ON CONFLICT DO NOTHING;
-              UPDATE txn_counter SET next_txn_id = %s, reserved_until = greatest(reserved_until, %s)""",
-           (next_txn_id, next_txn_id + ID_BLOCK))
+              INSERT INTO skipped_txn_ids SELECT next_txn_id, %(next)s - 1, metastore_now()
+              FROM txn_counter WHERE next_txn_id < %(next)s;
+              UPDATE txn_counter SET next_txn_id = %(next)s,
+                                     reserved_until = greatest(reserved_until, %(next)s + %(block)s)""",
+           {"next": next_txn_id, "block": ID_BLOCK})
     return None
 
 
@@ -190,14 +215,13 @@ def update_heartbeats(db: Database, txn_ids: Collection[int], lock_ids: Collecti
 
 def select_states(db: Database, txn_ids: Collection[int]) -> dict[int, TxnState]:
     """The recorded states of these transactions; unknown ids are absent."""
-    rows = db.once("SELECT id, state FROM txns WHERE id = ANY(%s::bigint[])", (bigints(txn_ids),))
+    rows = db.once(_STATES, {"ids": bigints(txn_ids)})
     return {txn_id: TxnState(state) for txn_id, state in rows}
 
 
 def lock_for_adding(pg: PgTx, txn_ids: Collection[int]) -> dict[int, TxnRecord]:
     """The transactions' records, kept from ending until this PostgreSQL transaction does."""
-    rows = pg.sql("SELECT id, state, type FROM txns WHERE id = ANY(%s::bigint[]) ORDER BY id FOR KEY SHARE",
-                  (bigints(txn_ids),))
+    rows = pg.sql(_KEEP_OPEN, {"ids": bigints(txn_ids)})
     return {txn_id: TxnRecord(txn_id, TxnState(state), TxnType(kind)) for txn_id, state, kind in rows}
 
 
@@ -223,7 +247,7 @@ def abort(pg: PgTx, aborts: Collection[tuple[int, AbortCode, str]]) -> list[Abor
 
 def select_snapshot(db: Database, hidden: Collection[TxnType] = ()) -> Snapshot:
     """Mark, open and aborted transactions in one statement, hence as of one instant."""
-    [row] = db.once(SNAPSHOT, {"hidden": [int(one) for one in hidden]})
+    [row] = db.once(_SNAPSHOT, {"hidden": [int(one) for one in hidden]})
     return unpacked(*row)
 
 
@@ -254,21 +278,19 @@ def has_completed_components(db: Database, txn_ids: Collection[int]) -> set[int]
 
 def insert_components(pg: PgTx, components: Iterable[Component]) -> None:
     """Record what a transaction declares to write; what is recorded already stays as it is."""
+    pg.sql(_INSERT_COMPONENTS, _component_columns(components))
+
+
+def finish_partitions(pg: PgTx, txn_id: int, name: TableName, components: Iterable[Component]) -> None:
+    """Record the partitions that a transaction writes instead of "anywhere in the table", and commit."""
+    pg.finish(_NAME_PARTITIONS, {"txn": txn_id, "catalog": name.catalog, "db": name.db, "table": name.table,
+                                 **_component_columns(components)})
+
+
+def _component_columns(components: Iterable[Component]) -> dict[str, list[object]]:
     rows = [(one.txn_id, *one.name, one.partition, str(one.operation), one.write_id) for one in components]
-    if not rows:
-        return
-    txn_ids, catalogs, dbs, tables, partitions, operations, write_ids = (list(column) for column in
-                                                                        zip(*rows, strict=True))
-    pg.sql("""
-        INSERT INTO txn_components (txn_id, catalog, db, "table", partition, operation, write_id)
-        SELECT * FROM unnest(%s::bigint[], %s::text[], %s::text[], %s::text[], %s::text[], %s::text[], %s::bigint[])
-        ON CONFLICT DO NOTHING""", (txn_ids, catalogs, dbs, tables, partitions, operations, write_ids))
-
-
-def delete_placeholders(pg: PgTx, txn_id: int, name: TableName) -> None:
-    """Forget that the transaction might write anywhere in the table, now that it has named the partitions."""
-    pg.sql("""DELETE FROM txn_components WHERE txn_id = %s AND catalog = %s AND db = %s AND "table" = %s
-              AND partition = '' AND operation <> 'c'""", (txn_id, *name))
+    columns = zip(*rows, strict=True) if rows else repeat((), 7)
+    return {f"c{place}": list(column) for place, column in enumerate(columns)}
 
 
 def select_latest_conflict(db: Database, txn_id: int) -> int:

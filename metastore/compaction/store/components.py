@@ -103,8 +103,9 @@ def select_open_txns(pg: PgTx, up_to: int, table: TableName) -> list[OpenTxn]:
 
 def update_txn_heartbeat(pg: PgTx, txn_id: int) -> bool:
     """Keep an open transaction alive; False when it is not open."""
-    pg.sql("UPDATE txns SET last_heartbeat_at = %s, heartbeat_count = heartbeat_count + 1"
-           " WHERE id = %s AND state = 'open'", (pg.now, txn_id))
+    pg.sql("UPDATE txns SET last_heartbeat_at = %(now)s, heartbeat_count = heartbeat_count + 1,"
+           " longest_gap = greatest(longest_gap, %(now)s - last_heartbeat_at)"
+           " WHERE id = %(txn)s AND state = 'open'", {"now": pg.now, "txn": txn_id})
     return pg.rowcount == 1
 
 

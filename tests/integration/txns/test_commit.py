@@ -384,7 +384,7 @@ def test_many_ended_records_go_in_windows(t, test_clock):
     position, removed, more = 0, 0, True
     while more:
         with t.db.begin() as pg:
-            count, last_id, more = purge_store.delete_ended(pg, pg.now - seconds(3600), position, limit=64)
+            count, last_id, more = purge_store.delete_ended(pg, pg.now - seconds(3600), position, 100, limit=64)
         removed += count
         position = last_id
 

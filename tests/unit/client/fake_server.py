@@ -9,6 +9,7 @@ from thrift.transport.TSocket import TSocket
 from thrift.transport.TTransport import TBufferedTransport, TTransportException
 
 from metastore.thrift_gen.hive_metastore import ThriftHiveMetastore
+from metastore.thrift_gen.operators import MetastoreOperators
 
 
 class Hangup(TTransportException):
@@ -73,6 +74,7 @@ class FakeServer:
     def _serve(self, transport):
         protocol = TBinaryProtocolAccelerated(TBufferedTransport(transport))
         processor = ThriftHiveMetastore.Processor(self)
+        processor._processMap.update(MetastoreOperators.Processor(self)._processMap)
         try:
             while True:
                 processor.process(protocol, protocol)

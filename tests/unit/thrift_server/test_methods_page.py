@@ -6,8 +6,16 @@ VERSIONS = {"2.3.10": "2.3", "3.1.3": "3.1", "4.0.1": "4.0", "4.1.0": "4.1", "4.
 
 
 def test_every_method_is_listed_once():
-    listed = [entry.name for entry in methods_page.entries()]
+    listed = [entry.name for entry in (*methods_page.entries(), *methods_page.entries("operators.thrift"))]
     assert sorted(listed) == sorted(CODECS)
+
+
+def test_our_own_methods_are_told_apart():
+    own = [entry.name for entry in methods_page.entries("operators.thrift")]
+    assert own
+    assert not {entry.name for entry in methods_page.entries()} & set(own)
+    listed = methods_page.page().partition("## Our own")[2]
+    assert all(f"| `{name}` | built |" in listed for name in own)
 
 
 def test_versions_are_those_of_the_facts():

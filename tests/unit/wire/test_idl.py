@@ -1,11 +1,14 @@
 """The generated package against the facts read from Hive's own classes."""
 
+import inspect
 import re
 
 import pytest
 
 from metastore.thrift_gen.fb303 import ttypes as fb303_types
 from metastore.thrift_gen.hive_metastore import constants, ttypes
+from metastore.thrift_gen.operators import MetastoreOperators
+from metastore.thrift_gen.operators import ttypes as operators_types
 from metastore.thrift_gen.required import REQUIRED
 from metastore.thrift_server.handler import METHODS
 from tests.support.thrift_server import facts
@@ -68,7 +71,19 @@ def test_every_method_has_its_arguments_result_and_exceptions(name):
 
 
 def test_nothing_is_declared_that_no_version_has():
-    assert set(METHODS) == set(FACTS["methods"])
+    own = {name for name in vars(MetastoreOperators.Iface) if not name.startswith("_")}
+    assert set(METHODS) - own == set(FACTS["methods"])
+
+
+def test_our_own_calls_can_never_be_taken_for_one_of_hive():
+    own = {name for name in vars(MetastoreOperators.Iface) if not name.startswith("_")}
+    assert own
+    assert all(name.startswith("metastore_") for name in own)
+    assert {name for name, _ in inspect.getmembers(operators_types, inspect.isclass)} & set(FACTS["structs"]) == set()
+
+
+def test_required_fields_of_our_own_structs_are_known():
+    assert REQUIRED["TxnOutcome"] == ("txnid", "outcome", "reason")
 
 
 def test_every_enum_and_constant_has_its_value():

@@ -1,0 +1,80 @@
+"""Who is behind a wait: the wait graph, walked from those who are asked about to those who wait for nobody.
+
+Rule: what waits is an owner: a transaction with all of its lock requests, or a request without a transaction. An owner
+waits for another one when one of its waiting locks waits for one of the other's. The walk visits an owner once, so a
+cycle ends it; every owner of a cycle is told to be in one.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+from metastore.locks.rules import NO_TXN, Lock, LockQueue, LockState
+
+
+class Owner(NamedTuple):
+    """A transaction, or a lock request that has none."""
+
+    txn_id: int
+    ext_id: int
+    """0 where there is a transaction."""
+
+
+class Step(NamedTuple):
+    """One owner of the walk. ``wanted``: its locks that wait; ``held``: those that somebody here waits for, else those
+    that were asked about."""
+
+    owner: Owner
+    waits_for: list[Owner]
+    wanted: list[Lock]
+    held: list[Lock]
+    in_cycle: bool
+
+    @property
+    def is_root(self) -> bool:
+        """Whether it waits for nobody: it has to end before anybody behind it gets on."""
+        return not self.waits_for
+
+
+def owner_of(lock: Lock) -> Owner:
+    """Whose lock it is."""
+    return Owner(lock.txn_id, 0 if lock.txn_id != NO_TXN else lock.ext_id)
+
+
+def walk(locks: Iterable[Lock], asked: Callable[[Lock], bool]) -> list[Step]:
+    """The owners of the locks asked about, then those whom they wait for, then those whom these wait for, and so on.
+
+    ``locks``: all that wait, and at least those that they may wait for.
+    """
+    known = list(locks)
+    queue = LockQueue(known)
+    waiting: dict[Owner, list[Lock]] = {}
+    for lock in known:
+        if lock.state is LockState.WAITING:
+            waiting.setdefault(owner_of(lock), []).append(lock)
+    edges: dict[Owner, list[Owner]] = {}
+    in_the_way: dict[Owner, dict[Lock, None]] = {}
+    ahead = list(dict.fromkeys(owner_of(lock) for lock in known if asked(lock)))
+    for owner in ahead:  # grows while it is walked
+        blockers = [blocker for lock in waiting.get(owner, ()) for blocker in queue.blockers(lock)]
+        for blocker in blockers:
+            in_the_way.setdefault(owner_of(blocker), {})[blocker] = None
+        edges[owner] = list(dict.fromkeys(owner_of(blocker) for blocker in blockers))
+        ahead += [one for one in edges[owner] if one not in edges and one not in ahead]
+    cyclic = {owner for owner in edges if owner in _reachable(edges, owner)}
+    mine = {owner: [lock for lock in known if owner_of(lock) == owner and asked(lock)] for owner in edges}
+    return [Step(owner, edges[owner], waiting.get(owner, []),
+                 list(in_the_way.get(owner, ())) or [lock for lock in mine[owner] if lock.state is LockState.ACQUIRED],
+                 owner in cyclic)
+            for owner in ahead]
+
+
+def _reachable(edges: dict[Owner, list[Owner]], start: Owner) -> set[Owner]:
+    """Everybody whom an owner waits for, directly or behind others; itself only through a cycle."""
+    found: set[Owner] = set()
+    ahead = list(edges[start])
+    while ahead:
+        owner = ahead.pop()
+        if owner not in found:
+            found.add(owner)
+            ahead += edges[owner]
+    return found

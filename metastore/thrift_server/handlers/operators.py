@@ -1,0 +1,123 @@
+"""Our own calls for operators: decode, ask the service, encode."""
+
+from datetime import datetime, timedelta
+
+from metastore.errors import InvalidRequestError
+from metastore.ids import TableName, table_name
+from metastore.locks.rules import Lock
+from metastore.locks.why_service import Asked, Claim, Explained, WhyService
+from metastore.thrift_gen.operators import ttypes
+from metastore.thrift_server.call import Call
+from metastore.txns.history_rules import Answer
+from metastore.txns.history_service import HeldLock, HistoryService, Life, Write
+
+
+class OperatorHandlers:
+    """What became of transactions, and why something waits."""
+
+    def __init__(self, history: HistoryService, waits: WhyService) -> None:
+        """``history`` and ``waits`` know."""
+        self._history = history
+        self._waits = waits
+
+    def metastore_txn_outcome(self, call: Call, txnid: int) -> ttypes.TxnOutcome:
+        """What became of a transaction."""
+        call.log(txn_id=txnid)
+        return _outcome(_wanted(txnid, "txnid"), self._history.outcome(txnid))
+
+    def metastore_txn_explain(self, call: Call, txnid: int) -> ttypes.TxnLife:
+        """A transaction's life."""
+        call.log(txn_id=txnid)
+        return _life(_wanted(txnid, "txnid"), self._history.explain(txnid))
+
+    def metastore_lock_why(self, call: Call, request: ttypes.LockWhyRequest) -> ttypes.LockWhyResponse:
+        """Who is behind a wait."""
+        asked = _asked(request)
+        call.log(asked=str(asked))
+        found = self._waits.explain(asked)
+        return ttypes.LockWhyResponse(found=found.found, blocked=found.blocked, explanation=found.text,
+                                      owners=[_owner(one) for one in found.owners])
+
+
+def _wanted(number: int | None, name: str) -> int:
+    if number is None:
+        raise InvalidRequestError(f"{name} is not set")
+    return number
+
+
+def _asked(request: ttypes.LockWhyRequest | None) -> Asked:
+    if request is None:
+        raise InvalidRequestError("The question is missing")
+    given = [request.lockid is not None, request.txnid is not None, request.tablename is not None]
+    if sum(given) != 1:
+        raise InvalidRequestError("Ask about a lockid, or a txnid, or a dbname with a tablename")
+    if request.tablename is None:
+        return Asked(request.lockid or 0, request.txnid or 0)
+    return Asked(table=table_name(request.dbname or "default", request.tablename, request.catName))
+
+
+def _outcome(txn_id: int, answer: Answer) -> ttypes.TxnOutcome:
+    return ttypes.TxnOutcome(txnid=txn_id, outcome=str(answer.outcome), reason=answer.reason,
+                             endedAt=_millis(answer.ended_at))
+
+
+def _life(txn_id: int, life: Life) -> ttypes.TxnLife:
+    told = ttypes.TxnLife(
+        outcome=_outcome(txn_id, life.answer), writes=[_write(one) for one in life.writes], writeCount=life.write_count,
+        locks=[_held(one) for one in life.locks], lockCount=life.lock_count, fromHistory=life.from_history,
+        expiresInMs=_duration(life.expires_in))
+    if life.record is not None:
+        one = life.record
+        told.type, told.user, told.hostname, told.agentInfo = one.type.name.lower(), one.user, one.host, one.agent_info
+        told.startedAt, told.lastHeartbeatAt = _millis(one.started_at), _millis(one.last_heartbeat_at)
+        told.heartbeatCount, told.longestGapMs = one.heartbeat_count, _duration(one.longest_gap)
+        told.commitId, told.abortCode, told.abortReason = one.commit_id, one.abort_code, one.abort_reason
+    if life.conflict is not None:
+        lost = life.conflict
+        told.conflict = ttypes.TxnConflict(
+            winner=lost.winner, winnerCommitId=lost.winner_commit_id, object=lost.object, operation=lost.operation,
+            winnerOperation=lost.winner_operation)
+        if life.winner is not None:
+            told.conflict.user, told.conflict.hostname = life.winner.user, life.winner.host
+            told.conflict.agentInfo = life.winner.agent_info
+    return told
+
+
+def _write(one: Write) -> ttypes.TxnWrite:
+    return ttypes.TxnWrite(catName=one.name.catalog, dbname=one.name.db, tablename=one.name.table or None,
+                           partitionname=one.partition or None, operation=one.operation, writeId=one.write_id)
+
+
+def _held(one: HeldLock) -> ttypes.LockClaim:
+    return _claim(one.ext_id, one.name, one.partition, one.type, one.state, one.requested_at, one.acquired_at)
+
+
+def _owner(one: Explained) -> ttypes.LockOwner:
+    return ttypes.LockOwner(
+        txnid=one.owner.txn_id, lockid=min((claim.lock.ext_id for claim in one.claims), default=one.owner.ext_id),
+        user=one.info.user, hostname=one.info.host, agentInfo=one.info.agent_info, ageMs=_duration(one.age),
+        lastHeartbeatAt=_millis(one.info.last_heartbeat_at), silentMs=_duration(one.silence),
+        expiresInMs=_duration(one.expires_in), endsWith=one.ends_with, claims=[_wish(claim) for claim in one.claims],
+        waitsFor=one.waits_for, root=one.is_root, inCycle=one.in_cycle, asked=one.asked)
+
+
+def _wish(claim: Claim) -> ttypes.LockClaim:
+    lock: Lock = claim.lock
+    return _claim(lock.ext_id, TableName(*lock.object[:3]), lock.object.partition, lock.type, lock.state,
+                  claim.times.requested_at, claim.times.acquired_at)
+
+
+def _claim(lock_id: int, name: TableName, partition: str, kind: str, state: str, requested_at: datetime,
+           acquired_at: datetime | None) -> ttypes.LockClaim:
+    return ttypes.LockClaim(
+        lockid=lock_id, catName=name.catalog, dbname=name.db, tablename=name.table or None,
+        partitionname=partition or None, type=str(kind), state=str(state), requestedAt=_millis(requested_at),
+        acquiredAt=_millis(acquired_at))
+
+
+def _millis(at: datetime | None) -> int | None:
+    return None if at is None else int(at.timestamp() * 1000)
+
+
+def _duration(length: timedelta | None) -> int | None:
+    return None if length is None else int(length.total_seconds() * 1000)

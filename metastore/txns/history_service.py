@@ -1,0 +1,109 @@
+"""What became of transactions: for a client that lost its answer, for an operator who asks, for the texts of errors.
+
+Reads only; what they read is written where transactions end, and by house-keeping.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, NamedTuple
+
+from metastore.config import TxnSettings
+from metastore.db.engine import Database
+from metastore.errors import MetastoreError, TxnEndedError
+from metastore.ids import TableName
+from metastore.txns import history_rules, history_store
+from metastore.txns.history_rules import Answer, Conflict, Record
+from metastore.txns.rules import TxnState, TxnType
+
+
+class Write(NamedTuple):
+    """Something that a transaction wrote or declared; ``operation`` as ``history_rules.operation_name`` says it."""
+
+    name: TableName
+    partition: str
+    operation: str
+    write_id: int | None
+
+
+class HeldLock(NamedTuple):
+    """A lock of a transaction, as it is or as it was when the transaction was aborted."""
+
+    ext_id: int
+    name: TableName
+    partition: str
+    type: str
+    state: str
+    requested_at: datetime
+    acquired_at: datetime | None
+
+
+class Life(NamedTuple):
+    """A transaction's life as far as it is recorded. ``expires_in``: of an open one, how long it may stay silent."""
+
+    answer: Answer
+    record: Record | None
+    from_history: bool
+    expires_in: timedelta | None
+    writes: list[Write]
+    write_count: int
+    locks: list[HeldLock]
+    lock_count: int
+    conflict: Conflict | None
+    winner: Record | None
+
+
+@dataclass(frozen=True)
+class HistoryService:
+    """What became of transactions."""
+
+    db: Database
+    settings: TxnSettings
+
+    def outcome(self, txn_id: int) -> Answer:
+        """Whether the transaction was committed, aborted, is open, was never opened; or that it is not known."""
+        return history_rules.outcome(history_store.select_evidence(self.db, [txn_id])[txn_id])
+
+    def explain(self, txn_id: int) -> Life:
+        """Everything that is known of the transaction."""
+        left = history_store.select_life(self.db, txn_id)
+        record = left.evidence.record
+        conflict = history_rules.conflict(record.abort_reason) if record else None
+        winner = history_store.select_evidence(self.db, [conflict.winner])[conflict.winner].record if conflict else None
+        return Life(
+            history_rules.outcome(left.evidence), record, left.evidence.from_history, self._expires_in(record, left.at),
+            [_write(row) for row in left.writes], left.write_count, [_lock(row) for row in left.locks], left.lock_count,
+            conflict, winner)
+
+    def tell(self, errors: Sequence[object]) -> None:
+        """Add what became of their transactions to the texts of those errors that name one.
+
+        An error that cannot be explained, because the database is not there, stays as it is.
+        """
+        ended = [error for error in errors if isinstance(error, TxnEndedError) and error.txn_id is not None]
+        if not ended:
+            return
+        try:
+            found = history_store.select_evidence(self.db, history_rules.named(error.txn_id for error in ended))
+        except MetastoreError:
+            return
+        for error in ended:
+            if error.txn_id in found:
+                error.args = (history_rules.appended(str(error), history_rules.outcome(found[error.txn_id])),)
+
+    def _expires_in(self, record: Record | None, now: datetime) -> timedelta | None:
+        if record is None or record.state is not TxnState.OPEN:
+            return None
+        timeout = self.settings.repl_timeout if record.type is TxnType.REPL_CREATED else self.settings.timeout
+        return record.last_heartbeat_at + timeout - now
+
+
+def _write(row: list[Any]) -> Write:
+    catalog, db, table, partition, letter, write_id = row
+    return Write(TableName(catalog, db, table), partition, history_rules.operation_name(letter), write_id)
+
+
+def _lock(row: list[Any]) -> HeldLock:
+    ext_id, catalog, db, table, partition, kind, state, requested_at, acquired_at = row
+    return HeldLock(ext_id, TableName(catalog, db, table), partition, kind, state, datetime.fromisoformat(requested_at),
+                    datetime.fromisoformat(acquired_at) if acquired_at else None)

@@ -1,0 +1,117 @@
+// Calls for operators that Hive's interface does not have: why something waits, what became of a transaction.
+// Served on the same port as Hive's. Names begin with metastore_, so that no version of Hive can ever mean something
+// else by them; a server without them answers UNKNOWN_METHOD. Instants are milliseconds since 1970, durations
+// milliseconds by the database's clock. Words (states, types, operations) are text, so that a new word breaks no client.
+
+namespace py metastore.thrift_gen.operators
+
+include "hive_metastore.thrift"
+
+// What became of a transaction.
+struct TxnOutcome {
+  1: required i64 txnid,
+  2: required string outcome,  // open, committed, aborted, never_opened, unknown
+  3: required string reason,  // a sentence: how that is known, or why it is not
+  4: optional i64 endedAt,
+}
+
+// Something that a transaction wrote, or said that it would.
+struct TxnWrite {
+  1: required string catName,
+  2: required string dbname,
+  3: optional string tablename,
+  4: optional string partitionname,
+  5: required string operation,  // insert, update, delete, change (an update or delete of some of what it wrote), compact
+  6: optional i64 writeId,
+}
+
+// A lock as it is, or as it was when its transaction was aborted.
+struct LockClaim {
+  1: required i64 lockid,
+  2: required string catName,
+  3: required string dbname,
+  4: optional string tablename,
+  5: optional string partitionname,
+  6: required string type,  // shared_read, shared_write, excl_write, exclusive
+  7: required string state,  // acquired, waiting
+  8: optional i64 requestedAt,
+  9: optional i64 acquiredAt,
+}
+
+// The write conflict that a transaction lost. The winner's owner is set while the winner's record is kept.
+struct TxnConflict {
+  1: required i64 winner,
+  2: required i64 winnerCommitId,
+  3: required string object,
+  4: required string operation,
+  5: required string winnerOperation,
+  6: optional string user,
+  7: optional string hostname,
+  8: optional string agentInfo,
+}
+
+// A transaction's life as far as it is recorded. Where nothing is, only the outcome is set.
+struct TxnLife {
+  1: required TxnOutcome outcome,
+  2: optional string type,
+  3: optional string user,
+  4: optional string hostname,
+  5: optional string agentInfo,
+  6: optional i64 startedAt,
+  7: optional i64 lastHeartbeatAt,
+  8: optional i32 heartbeatCount,
+  9: optional i64 longestGapMs,
+  10: optional i64 expiresInMs,  // only of an open one; negative: the next pass of the reaper ends it
+  11: optional i64 commitId,
+  12: optional i32 abortCode,
+  13: optional string abortReason,
+  14: required list<TxnWrite> writes,
+  15: required i32 writeCount,  // more than there are in the list: it is cut
+  16: required list<LockClaim> locks,
+  17: required i32 lockCount,
+  18: optional TxnConflict conflict,
+  19: optional bool fromHistory,  // the transaction's own record is gone, this is what was kept
+}
+
+// Exactly one of: a lock request, a transaction, a table.
+struct LockWhyRequest {
+  1: optional i64 lockid,
+  2: optional i64 txnid,
+  3: optional string catName,
+  4: optional string dbname,
+  5: optional string tablename,
+}
+
+// A transaction, or a lock request without one, that holds locks or waits for them.
+struct LockOwner {
+  1: required i64 txnid,  // 0: none, the lock request stands for itself
+  2: required i64 lockid,  // the first request of the owner
+  3: required string user,
+  4: required string hostname,
+  5: required string agentInfo,
+  6: required i64 ageMs,  // since the transaction was opened, or the lock asked for
+  7: required i64 lastHeartbeatAt,
+  8: required i64 silentMs,
+  9: required i64 expiresInMs,  // until the reaper may end it if it stays silent; negative: its next pass does
+  10: required string endsWith,  // the command that ends it
+  11: required list<LockClaim> claims,  // what it waits for itself, and what it holds that the others here want
+  12: required list<i32> waitsFor,  // places in the list of owners
+  13: required bool root,  // waits for nobody
+  14: required bool inCycle,
+  15: required bool asked,  // the question was about this one
+}
+
+// Owners in the order of the walk: who was asked about first, then those whom these wait for, and so on.
+struct LockWhyResponse {
+  1: required bool found,
+  2: required bool blocked,
+  3: required list<LockOwner> owners,
+  4: required string explanation,
+}
+
+service MetastoreOperators {
+  // Operators
+  TxnOutcome metastore_txn_outcome(1: i64 txnid) throws (1: hive_metastore.MetaException o1)
+  TxnLife metastore_txn_explain(1: i64 txnid) throws (1: hive_metastore.MetaException o1)
+  LockWhyResponse metastore_lock_why(1: LockWhyRequest request) throws (1: hive_metastore.MetaException o1)
+}
