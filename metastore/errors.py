@@ -30,6 +30,10 @@ class ConflictRetryError(UnavailableError):
     """PostgreSQL undid the work because of a deadlock or a serialization failure; the dispatcher runs it again."""
 
 
+class NoAnswerError(MetastoreError):
+    """There is no result, and Hive declares no exception for saying so: its server returns null."""
+
+
 class NoSuchObjectError(MetastoreError):
     """A named database, table, partition, function, ... does not exist."""
 

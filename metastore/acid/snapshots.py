@@ -239,4 +239,4 @@ def _format_ids(mark: int, smallest: int | None, exceptions: Sequence[int], abor
 
 
 def _unreadable(what: str, text: str, form: str) -> InvalidInputError:
-    return InvalidInputError(f"Cannot read the {what} {text!r}: the form is {form}")
+    return InvalidInputError(f"Cannot read the {what} {text[:200]!r}: the form is {form}")

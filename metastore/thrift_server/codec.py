@@ -126,6 +126,7 @@ class MethodCodec:
         "older",
         "oneway",
         "read_arguments",
+        "requests",
         "required",
         "success",
     )
@@ -139,6 +140,7 @@ class MethodCodec:
         entries = [entry for entry in self.arguments_class.thrift_spec if entry]
         self.read_arguments = _tuple_of([entry[2] for entry in entries])
         self.required = _required_in(entries)
+        self.requests = tuple(entry[2] for entry in entries if _is_request(entry))
         self.older = None
         if name in OLDER_ARGUMENTS:
             suspected, older, sensible = OLDER_ARGUMENTS[name]
@@ -158,11 +160,21 @@ class MethodCodec:
 
     def unset(self, arguments: Any) -> Unset | None:
         """The first required field that is missing in the arguments, as a sentence."""
+        for name in self.requests:
+            if getattr(arguments, name) is None:
+                return f"Required argument '{name}' of {self.name} is unset!"
         for name, walk in self.required:
             value = getattr(arguments, name)
             if value is not None and (unset := walk(value)):
                 return unset
         return None
+
+
+def _is_request(entry: tuple[Any, ...]) -> bool:
+    """Whether an argument is a whole request: without it there is nothing to do. Other structs may be absent."""
+    struct = entry[3][0] if entry[1] == TType.STRUCT else None
+    return struct is not None and (
+        struct.__name__.endswith("Request") or struct in {ttypes.AddDynamicPartitions, ttypes.CreationMetadata})
 
 
 def _as_value(entry: tuple[Any, ...]) -> tuple[Any, ...]:

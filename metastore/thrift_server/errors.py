@@ -12,6 +12,9 @@ from thrift.Thrift import TApplicationException, TException
 from metastore import errors
 from metastore.thrift_gen.hive_metastore import ttypes
 
+LONGEST_TEXT = 1500
+"""Names may be as long as a message: a text that quotes one need not be."""
+
 EXCEPTIONS: Mapping[type[errors.MetastoreError], type[TException]] = {
     errors.MetastoreError: ttypes.MetaException,
     errors.MetaError: ttypes.MetaException,
@@ -19,6 +22,7 @@ EXCEPTIONS: Mapping[type[errors.MetastoreError], type[TException]] = {
     errors.UnavailableError: ttypes.MetaException,
     errors.OutcomeUnknownError: ttypes.MetaException,
     errors.ConflictRetryError: ttypes.MetaException,
+    errors.NoAnswerError: ttypes.MetaException,
     errors.NoSuchObjectError: ttypes.NoSuchObjectException,
     errors.AlreadyExistsError: ttypes.AlreadyExistsException,
     errors.InvalidObjectError: ttypes.InvalidObjectException,
@@ -29,11 +33,11 @@ EXCEPTIONS: Mapping[type[errors.MetastoreError], type[TException]] = {
     errors.InvalidPartitionError: ttypes.InvalidPartitionException,
     errors.InvalidInputError: ttypes.InvalidInputException,
     errors.ConfigValueSecurityError: ttypes.ConfigValSecurityException,
+    errors.TxnEndedError: ttypes.MetaException,
     errors.NoSuchTxnError: ttypes.NoSuchTxnException,
     errors.TxnAbortedError: ttypes.TxnAbortedException,
     errors.TxnOpenError: ttypes.TxnOpenException,
     errors.NoSuchLockError: ttypes.NoSuchLockException,
-    errors.TxnEndedError: ttypes.MetaException,
     errors.NoSuchCompactionError: ttypes.NoSuchCompactionException,
     errors.CompactionAbortedError: ttypes.CompactionAbortedException,
     errors.ClaimLostError: ttypes.MetaException,
@@ -53,6 +57,10 @@ def wire_exception(error: BaseException, method: str, declared: Container[type])
     if type(error) in declared or isinstance(error, TApplicationException):
         return error
     text = str(error) or type(error).__name__
+    if len(text) > LONGEST_TEXT:
+        text = f"{text[:LONGEST_TEXT]}..."
+    if isinstance(error, errors.NoAnswerError):
+        return TApplicationException(TApplicationException.MISSING_RESULT, text)
     if isinstance(error, errors.MetastoreError):
         for candidate in (exception_class(error), ttypes.MetaException):
             if candidate in declared:

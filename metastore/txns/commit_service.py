@@ -11,7 +11,14 @@ from typing import NamedTuple
 
 from metastore.config import TxnSettings
 from metastore.db.engine import Database, PgTx
-from metastore.errors import InvalidRequestError, MetaError, MetastoreError, NoSuchTxnError, TxnAbortedError
+from metastore.errors import (
+    ConflictRetryError,
+    InvalidRequestError,
+    MetaError,
+    MetastoreError,
+    NoSuchTxnError,
+    TxnAbortedError,
+)
 from metastore.ids import DatabaseName, TableName
 from metastore.txns import commit_store, repl_store, store
 from metastore.txns.commit_store import CommitFacts, CommitPlan
@@ -99,10 +106,10 @@ class CommitService:
         if commit_store.commit_uncontended(self.db, requests, require_write_ids=self.settings.require_write_ids):
             return {}
         with self.db.begin() as pg:
-            answers = self._decide_and_apply(pg, requests)
-        return self._recognised(answers)
+            verdict = self._decide_and_apply(pg, requests)
+        return self._recognised(verdict.answers)
 
-    def _decide_and_apply(self, pg: PgTx, requests: Mapping[int, CommitRequest]) -> dict[int, MetastoreError]:
+    def _decide_and_apply(self, pg: PgTx, requests: Mapping[int, CommitRequest]) -> Verdict:
         claims = [one.txn_id for one in requests.values() if one.excl_write_enabled]
         facts = commit_store.lock_for_commit(pg, list(requests), claims)
         verdict = decide(requests, facts)
@@ -112,7 +119,7 @@ class CommitService:
         if verdict.losers:
             store.abort(pg, [(lost.component.txn_id, AbortCode.WRITE_CONFLICT, lost.message(facts.commit_id))
                              for lost in verdict.losers])
-        return verdict.answers
+        return verdict
 
     def _refuse_without_write_id(self, pg: PgTx, plan: CommitPlan, facts: CommitFacts) -> None:
         """A 2.3 client names directories by transaction id: readers of write ids would misread its rows (X3)."""
@@ -135,7 +142,10 @@ class CommitService:
         return answers
 
     def _commit_special(self, request: CommitRequest) -> MetastoreError | None:
-        """A commit with something else in the same PostgreSQL transaction: all of it or nothing."""
+        """A commit with something else in the same PostgreSQL transaction: all of it or nothing.
+
+        Repeated for a lost answer it changes nothing: others may have gone on from there.
+        """
         txn_id = request.txn_id
         if request.replays:
             target = repl_store.select_targets(self.db, [request]).get((request.repl_policy, txn_id))
@@ -144,26 +154,29 @@ class CommitService:
             txn_id = target
         try:
             with self.db.begin() as pg:
-                self._note_replication(pg, request)
-                answers = self._commit_replayed(pg, request, txn_id) if request.replays else self._decide_and_apply(
-                    pg, {txn_id: request._replace(txn_id=txn_id)})
-                if txn_id not in answers:
+                verdict = self._commit_replayed(pg, request, txn_id) if request.replays else self._decide_and_apply(
+                    pg, {txn_id: request})
+                if verdict.plan.committed:
+                    self._note_replication(pg, request)
                     self._change_parameter(pg, request)
+        except ConflictRetryError:
+            raise
         except MetastoreError as error:
             return error
-        return self._recognised(answers).get(txn_id)
+        return self._recognised(verdict.answers).get(txn_id)
 
     @staticmethod
-    def _commit_replayed(pg: PgTx, request: CommitRequest, txn_id: int) -> dict[int, MetastoreError]:
+    def _commit_replayed(pg: PgTx, request: CommitRequest, txn_id: int) -> Verdict:
         """The source warehouse has decided: no conflict check; what was written is as it reports."""
         facts = commit_store.lock_for_commit(pg, [txn_id], ())
         refusal = refused(txn_id, facts)
         if refusal is not None or txn_id not in open_ones(facts):
-            return {txn_id: refusal} if refusal else {}
-        commit_store.apply_commits(pg, facts.commit_id, CommitPlan([txn_id], [], [], []))
+            return Verdict(CommitPlan([], [], [], []), [], {txn_id: refusal} if refusal else {})
+        plan = CommitPlan([txn_id], [], [], [])
+        commit_store.apply_commits(pg, facts.commit_id, plan)
         commit_store.insert_completed(pg, txn_id, request.writes)
         repl_store.delete_target(pg, txn_id)
-        return {}
+        return Verdict(plan, [], {})
 
     @staticmethod
     def _note_replication(pg: PgTx, request: CommitRequest) -> None:
@@ -199,7 +212,7 @@ def decide(requests: Mapping[int, CommitRequest], facts: CommitFacts) -> Verdict
         components = facts.components.get(txn_id, []) if kind not in RECORDS_COMMIT_POINT else []
         changes = [one for one in components if one.changes_rows and kind is not TxnType.READ_ONLY]
         excused = bool(request.excl_write_enabled) and shielded(changes, facts.held)
-        conflict = None if excused else first_conflict(changes, written)
+        conflict = first_conflict(changes, [one for one in written if not (excused and one.guarded)])
         if conflict is not None:
             verdict.losers.append(conflict)
             verdict.answers[txn_id] = TxnAbortedError(conflict.message(facts.commit_id))

@@ -81,6 +81,9 @@ RECORDS_COMMIT_POINT = frozenset({TxnType.COMPACTION, TxnType.SOFT_DELETE})
 COMPONENTS_STAY_BEHIND = frozenset({TxnType.COMPACTION, TxnType.REBALANCE_COMPACTION, TxnType.READ_ONLY})
 """Types whose components are dropped at commit instead of becoming completed components."""
 
+LARGEST_ID = 2**62
+"""Ids beyond this are not seeded: there must be room for all that follow."""
+
 HEARTBEAT_RANGE_LIMIT = 100_000
 KEY_VALUE_PREFIX = "_meta"
 
@@ -118,13 +121,17 @@ class Component(NamedTuple):
 
 
 class Written(NamedTuple):
-    """One row of a committed transaction's write set."""
+    """One row of a committed transaction's write set.
+
+    ``guarded``: until it had committed, it held a lock on the object that keeps EXCL_WRITE and EXCLUSIVE ones waiting.
+    """
 
     txn_id: int
     commit_id: int
     name: TableName
     partition: str
     operation: Operation
+    guarded: bool = False
 
 
 class Conflict(NamedTuple):
@@ -170,7 +177,8 @@ class HeldLock(NamedTuple):
 def shielded(components: Iterable[Component], held: Sequence[HeldLock]) -> bool:
     """Whether every row-changing component lies below an exclusive lock of its own transaction.
 
-    Only such a client may switch the conflict check off (exclWriteEnabled): it re-read its snapshot under the lock.
+    Only such a client may switch the conflict check off (exclWriteEnabled): it re-read its snapshot under the lock. Even
+    that covers only writes that the lock had to wait for, the guarded ones; Trino updates under shared locks.
     """
     return all(any(_covers(lock, one) for lock in held) for one in components if one.changes_rows)
 

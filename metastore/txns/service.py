@@ -17,6 +17,7 @@ from metastore.ids import TableName
 from metastore.txns import repl_store, store
 from metastore.txns.rules import (
     HEARTBEAT_RANGE_LIMIT,
+    LARGEST_ID,
     REASONS,
     AbortCode,
     Component,
@@ -226,6 +227,8 @@ class TxnService:
 
         Serialises on: the transaction counter. Raises: InvalidRequestError when the id was given out already.
         """
+        if txn_id > LARGEST_ID:
+            raise InvalidRequestError(f"Invalid txnId seed {txn_id}, the largest is {LARGEST_ID}")
         with self.db.begin() as pg:
             mark = store.update_counter(pg, txn_id)
         if mark is not None:
@@ -233,10 +236,11 @@ class TxnService:
 
     def _refusal(self, request: OpenRequest) -> MetaError | None:
         if request.replays:
-            if request.repl_policy and request.sources:
-                return None
-            return InvalidRequestError("A replicated transaction needs replPolicy and replSrcTxnIds")
-        if request.num_txns <= 0:
+            if not request.repl_policy or not request.sources:
+                return InvalidRequestError("A replicated transaction needs replPolicy and replSrcTxnIds")
+            if len(set(request.sources)) < len(request.sources):
+                return InvalidRequestError("A transaction of the source warehouse is named twice in replSrcTxnIds")
+        elif request.num_txns <= 0:
             return InvalidRequestError(f"Invalid input for number of txns: {request.num_txns}")
         if self.gauge.refusing:
             self.gauge.count = store.count_open(self.db)

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from metastore.acid.snapshots import ValidTxnList, ValidWriteIdList
 from metastore.errors import InvalidRequestError, NoSuchTxnError, TxnAbortedError
 from metastore.ids import TableName
-from metastore.txns.rules import TxnRecord, TxnType, required_open
+from metastore.txns.rules import LARGEST_ID, TxnRecord, TxnType, required_open
 
 
 class TableWriteIds(NamedTuple):
@@ -104,3 +104,16 @@ def first_refusal(txn_ids: Iterable[int], txns: Mapping[int, TxnRecord],
         if record is not None and record.txn_type is TxnType.READ_ONLY:
             return InvalidRequestError(f"Transaction txnid:{txn_id} is read-only: it cannot get a write id")
     return None
+
+
+def check_replayed(owners: Sequence[tuple[int, int]]) -> None:
+    """See that (source transaction, write id) can be what one allocation of a source warehouse gave out.
+
+    Raises: InvalidRequestError.
+    """
+    write_ids = [write_id for _, write_id in owners]
+    if not owners or not 0 < write_ids[0] <= LARGEST_ID or write_ids != list(
+            range(write_ids[0], write_ids[0] + len(owners))):
+        raise InvalidRequestError("srcTxnToWriteIdList must hold consecutive write ids from 1 on, ascending")
+    if len({source for source, _ in owners}) < len(owners):
+        raise InvalidRequestError("srcTxnToWriteIdList names a transaction twice")

@@ -74,11 +74,11 @@ class WriteIdService:
             targets = repl_store.lock_targets(pg, request.policy, [source for source, _ in request.owners])
             if len(targets) != len(request.owners):
                 return {}
-            facts = store.lock_for_allocation(pg, [request.name], targets.values())
-            refusal = first_refusal(targets.values(), facts.txns)
+            facts = store.lock_for_allocation(pg, [request.name], targets)
+            refusal = first_refusal(targets, facts.txns)
             if refusal is not None:
                 raise refusal
-            wanted = {targets[source]: write_id for source, write_id in request.owners}
+            wanted = dict(zip(targets, (write_id for _, write_id in request.owners), strict=True))
             owned = {txn_id: write_id for (txn_id, _), write_id in facts.owned.items()}
             if owned != wanted:
                 first = min(wanted.values())

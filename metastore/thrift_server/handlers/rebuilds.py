@@ -1,13 +1,13 @@
 """The calls around the rebuild of materialized views: decode, ask the service, encode."""
 
-from metastore.ids import table_name
 from metastore.thrift_gen.hive_metastore import ttypes
 from metastore.thrift_server.call import Call
+from metastore.thrift_server.handlers.txns import named_table
 from metastore.txns.rebuild_service import RebuildService
 
 
 class RebuildHandlers:
-    """get_lock_materialization_rebuild and its heartbeat."""
+    """get_lock_materialization_rebuild with its heartbeat, and get_materialization_invalidation_info."""
 
     def __init__(self, rebuilds: RebuildService) -> None:
         """``rebuilds`` does the work."""
@@ -16,11 +16,20 @@ class RebuildHandlers:
     def get_lock_materialization_rebuild(self, call: Call, db: str, table: str, txn_id: int) -> ttypes.LockResponse:
         """Try to become the one who rebuilds."""
         call.log(txn_id=txn_id)
-        held = self.rebuilds.get_lock_materialization_rebuild(table_name(db, table), txn_id)
+        held = self.rebuilds.get_lock_materialization_rebuild(named_table(db, table), txn_id)
         return ttypes.LockResponse(
             lockid=txn_id, state=ttypes.LockState.ACQUIRED if held else ttypes.LockState.NOT_ACQUIRED)
 
     def heartbeat_lock_materialization_rebuild(self, call: Call, db: str, table: str, txn_id: int) -> bool:
         """Stay the one who rebuilds."""
         call.log(txn_id=txn_id)
-        return self.rebuilds.heartbeat_lock_materialization_rebuild(table_name(db, table), txn_id)
+        return self.rebuilds.heartbeat_lock_materialization_rebuild(named_table(db, table), txn_id)
+
+    def get_materialization_invalidation_info(self, call: Call, creation_metadata: ttypes.CreationMetadata,
+                                              valid_txns: str | None) -> ttypes.Materialization:
+        """Whether a rebuild must be a full one; no result where that cannot be told, as Hive has it."""
+        call.log(view=f"{creation_metadata.dbName}.{creation_metadata.tblName}")
+        found = self.rebuilds.get_materialization_invalidation_info(
+            creation_metadata.tablesUsed, creation_metadata.validTxnList, valid_txns or "")
+        return ttypes.Materialization(sourceTablesUpdateDeleteModified=found.updated_or_deleted,
+                                      sourceTablesCompacted=found.compacted)

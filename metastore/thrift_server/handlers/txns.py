@@ -4,8 +4,9 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import TypeVar
 
+from metastore.catalog.partition_names import canonical
 from metastore.errors import InvalidRequestError, MetastoreError
-from metastore.ids import database_name, full_table_name, table_name
+from metastore.ids import TableName, database_name, full_table_name, table_name
 from metastore.thrift_gen.hive_metastore import ttypes
 from metastore.thrift_server.call import Call, coalesced
 from metastore.txns.commit_service import CommitRequest, CommitService, KeyValue, LastReplId
@@ -17,7 +18,10 @@ _STATES = {TxnState.OPEN: ttypes.TxnState.OPEN, TxnState.ABORTED: ttypes.TxnStat
            TxnState.COMMITTED: ttypes.TxnState.COMMITTED}
 _OPERATIONS = {
     ttypes.DataOperationType.INSERT: Operation.INSERT, ttypes.DataOperationType.UPDATE: Operation.UPDATE,
-    ttypes.DataOperationType.DELETE: Operation.DELETE}
+    ttypes.DataOperationType.DELETE: Operation.DELETE, ttypes.DataOperationType.UNSET: Operation.UPDATE,
+    None: Operation.UPDATE}
+
+LONGEST_OWNER_TEXT = 4096
 
 Read = TypeVar("Read")
 Answer = TypeVar("Answer")
@@ -88,11 +92,12 @@ class TxnHandlers:
     def add_dynamic_partitions(self, call: Call, rqst: ttypes.AddDynamicPartitions) -> None:
         """Record which partitions a statement wrote."""
         call.log(txn_id=rqst.txnid)
-        if not rqst.dbname or not rqst.tablename:
-            raise InvalidRequestError("add_dynamic_partitions needs a database and a table name")
+        operation = _OPERATIONS.get(rqst.operationType)
+        if operation is None:
+            raise InvalidRequestError(f"Partitions are written by INSERT, UPDATE or DELETE, not {rqst.operationType}")
         self.txns.add_dynamic_partitions(DynamicPartitions(
-            rqst.txnid, table_name(rqst.dbname, rqst.tablename), tuple(rqst.partitionnames or ()),
-            _OPERATIONS.get(rqst.operationType, Operation.UPDATE), rqst.writeid or None))
+            rqst.txnid, named_table(rqst.dbname, rqst.tablename), tuple(rqst.partitionnames or ()), operation,
+            rqst.writeid or None))
 
     def get_latest_txnid_in_conflict(self, call: Call, txn_id: int) -> int:
         """The largest transaction whose committed update the caller may have missed."""
@@ -125,6 +130,20 @@ def served(calls: list[Call], read: Callable[[Call], Read], serve: Callable[[lis
     return [one if isinstance(one, MetastoreError) else next(answers) for one in requests]
 
 
+def owner_text(what: str, sent: str | None) -> str:
+    """A text that says whose a transaction or a lock is. Raises: InvalidRequestError when it is a novel."""
+    if sent and len(sent) > LONGEST_OWNER_TEXT:
+        raise InvalidRequestError(f"The {what} is {len(sent)} characters long; at most {LONGEST_OWNER_TEXT} are kept")
+    return sent or ""
+
+
+def named_table(db: str | None, table: str | None) -> TableName:
+    """The table that a request is about. Raises: InvalidRequestError when it names none."""
+    if not db or not table:
+        raise InvalidRequestError("The request needs the name of a database and of a table")
+    return table_name(db, table)
+
+
 def txn_type(number: int | None) -> TxnType:
     """The type for a number of the wire; absent means DEFAULT."""
     try:
@@ -135,21 +154,22 @@ def txn_type(number: int | None) -> TxnType:
 
 def _open_request(call: Call) -> OpenRequest:
     sent: ttypes.OpenTxnRequest = call.args[0]
-    return OpenRequest(sent.num_txns, sent.user, sent.hostname, sent.agentInfo or "Unknown", txn_type(sent.txn_type),
+    return OpenRequest(sent.num_txns, owner_text("user", sent.user), owner_text("hostname", sent.hostname),
+                       owner_text("agentInfo", sent.agentInfo) or "Unknown", txn_type(sent.txn_type),
                        sent.replPolicy, tuple(sent.replSrcTxnIds or ()))
 
 
 def _commit_request(call: Call) -> CommitRequest:
     sent: ttypes.CommitTxnRequest = call.args[0]
     call.log(txn_id=sent.txnid)
-    if sent.replPolicy is None and sent.keyValue is None and sent.replLastIdInfo is None:
+    if sent.replPolicy is None and sent.keyValue is None and sent.replLastIdInfo is None and not sent.txn_type:
         return CommitRequest(sent.txnid, sent.exclWriteEnabled)
     pair, last = sent.keyValue, sent.replLastIdInfo
     return CommitRequest(
         sent.txnid, sent.exclWriteEnabled, sent.replPolicy, _replays(sent.replPolicy, sent.txn_type),
         KeyValue(pair.tableId, pair.key, pair.value) if pair else None,
         _last_repl_id(last) if last else None,
-        tuple((table_name(one.database, one.table), one.partition or "", one.writeId)
+        tuple((table_name(one.database, one.table), canonical(one.partition or ""), one.writeId)
               for one in sent.writeEventInfos or ()))
 
 
@@ -161,7 +181,10 @@ def _last_repl_id(sent: ttypes.ReplLastIdInfo) -> LastReplId:
 
 def _replays(policy: str | None, number: int | None) -> bool:
     """Whether the call repeats one of the source warehouse: 4.x says so by the type, 3.1 by the policy alone."""
-    return policy is not None and (number is None or txn_type(number) is TxnType.REPL_CREATED)
+    replayed = txn_type(number) is TxnType.REPL_CREATED
+    if replayed and not policy:
+        raise InvalidRequestError("A replicated transaction is named by replPolicy and the id that its source gave it")
+    return policy is not None and (number is None or replayed)
 
 
 def _abort_request(call: Call) -> AbortRequest:

@@ -1,9 +1,10 @@
 """The write-id calls: decode, ask the service, encode."""
 
 from metastore.acid.snapshots import ValidWriteIdList
-from metastore.ids import table_name
+from metastore.errors import ConflictRetryError, MetastoreError
 from metastore.thrift_gen.hive_metastore import ttypes
 from metastore.thrift_server.call import Call, coalesced
+from metastore.thrift_server.handlers.txns import named_table, owner_text, served
 from metastore.txns.rules import encode_bits
 from metastore.write_ids.rules import Allocation
 from metastore.write_ids.service import ReplayedAllocation, ReplicatedState, WriteIdService
@@ -19,9 +20,10 @@ class WriteIdHandlers:
     @coalesced("allocate_table_write_ids")
     def allocate_table_write_ids(self, calls: list[Call]) -> list[ttypes.AllocateTableWriteIdsResponse | Exception]:
         """Give transactions their write ids for a table."""
-        plain = [call for call in calls if not call.args[0].replPolicy]
-        answers = iter(self.write_ids.allocate_table_write_ids([_allocation(call) for call in plain]) if plain else ())
-        return [self._replayed(call) if call.args[0].replPolicy else _allocated(next(answers)) for call in calls]
+        plain = [call for call in calls if call.args[0].replPolicy is None]
+        answers = iter(served(plain, _allocation, self.write_ids.allocate_table_write_ids))
+        return [_allocated(next(answers)) if call.args[0].replPolicy is None else self._replayed(call)
+                for call in calls]
 
     def get_valid_write_ids(self, call: Call, rqst: ttypes.GetValidWriteIdsRequest) -> ttypes.GetValidWriteIdsResponse:
         """What a reader may see of each table."""
@@ -33,32 +35,38 @@ class WriteIdHandlers:
                                          ) -> ttypes.MaxAllocatedTableWriteIdResponse:
         """The highest write id given out for a table."""
         del call
-        name = table_name(rqst.dbName, rqst.tableName)
+        name = named_table(rqst.dbName, rqst.tableName)
         return ttypes.MaxAllocatedTableWriteIdResponse(self.write_ids.get_max_allocated_table_write_id(name))
 
     def seed_write_id(self, call: Call, rqst: ttypes.SeedTableWriteIdsRequest) -> None:
         """Let the write ids of a table without any begin behind a given one."""
         del call
-        self.write_ids.seed_write_id(table_name(rqst.dbName, rqst.tableName), rqst.seedWriteId)
+        self.write_ids.seed_write_id(named_table(rqst.dbName, rqst.tableName), rqst.seedWriteId)
 
     def repl_tbl_writeid_state(self, call: Call, rqst: ttypes.ReplTblWriteIdStateRequest) -> None:
         """Take over the aborted write ids of a replicated table."""
         call.log(table=f"{rqst.dbName}.{rqst.tableName}")
         self.write_ids.repl_tbl_writeid_state(ReplicatedState(
-            table_name(rqst.dbName, rqst.tableName), rqst.validWriteIdlist, rqst.user, rqst.hostName,
+            named_table(rqst.dbName, rqst.tableName), rqst.validWriteIdlist, owner_text("user", rqst.user),
+            owner_text("hostName", rqst.hostName),
             tuple(rqst.partNames or ())))
 
     def _replayed(self, call: Call) -> ttypes.AllocateTableWriteIdsResponse | Exception:
         sent: ttypes.AllocateTableWriteIdsRequest = call.args[0]
         owners = tuple((one.txnId, one.writeId) for one in sent.srcTxnToWriteIdList or ())
-        return _allocated(self.write_ids.allocate_replayed(
-            ReplayedAllocation(table_name(sent.dbName, sent.tableName), sent.replPolicy, owners)))
+        try:
+            return _allocated(self.write_ids.allocate_replayed(
+                ReplayedAllocation(named_table(sent.dbName, sent.tableName), sent.replPolicy, owners)))
+        except ConflictRetryError:
+            raise
+        except MetastoreError as error:
+            return error
 
 
 def _allocation(call: Call) -> Allocation:
     sent: ttypes.AllocateTableWriteIdsRequest = call.args[0]
     call.log(table=f"{sent.dbName}.{sent.tableName}", txn_ids=sent.txnIds)
-    return Allocation(table_name(sent.dbName, sent.tableName), tuple(sent.txnIds or ()), bool(sent.reallocate))
+    return Allocation(named_table(sent.dbName, sent.tableName), tuple(sent.txnIds or ()), bool(sent.reallocate))
 
 
 def _allocated(answer: dict[int, int] | Exception) -> ttypes.AllocateTableWriteIdsResponse | Exception:

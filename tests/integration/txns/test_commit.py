@@ -177,6 +177,30 @@ def test_c20_an_exclusive_lock_and_the_flag_switch_the_check_off(t):
     t.commit(resnapshotted(t, E), excl=True)
 
 
+@pytest.mark.parametrize("order", ["older", "younger"])
+def test_an_exclusive_lock_does_not_excuse_what_was_written_past_it(t, order):
+    """Trino updates under a shared lock, which does not wait for EXCL_WRITE: only the check can find the conflict."""
+    trino, hive = t.open(2) if order == "older" else reversed(t.open(2))
+    t.write(P1, U, hive, kind=E)
+    assert t.txns.get_latest_txnid_in_conflict(hive) == 0
+    t.commit(t.write(P1, U, trino, kind=S))
+
+    assert "write conflict" in refused(t, hive, excl=True)
+
+
+def test_an_exclusive_lock_excuses_what_it_had_to_wait_for(t):
+    first, second = t.open(2)
+    t.write(P1, U, first, kind=W)
+    t.allocate("db.t", second)
+    waiting = t.lock(second, P1, U, E)
+    t.commit(first)
+    [granted] = t.locks.check_lock([-waiting])
+
+    assert (waiting < 0, granted.state) == (True, "acquired")
+    assert t.txns.get_latest_txnid_in_conflict(second) == first
+    t.commit(second, excl=True)
+
+
 @pytest.mark.parametrize(("kind", "excl"), [(W, None), (S, None), (E, None), (S, True), (W, True), (E, False)])
 def test_c21_c22_c23_otherwise_the_check_runs(t, kind, excl):
     assert "write conflict" in refused(t, resnapshotted(t, kind), excl)
@@ -319,6 +343,19 @@ def test_t24_or_neither_does(t, key):
 
     assert parameters_of(t, "tables", "t") == {"_meta.x": "1", "x": "1"}
     assert t.state(txn_id) == "open"
+
+
+def test_a_commit_repeated_for_its_answer_does_not_set_the_parameter_again(t):
+    """Somebody may have gone on from there."""
+    table_id = create_table(t, {"_meta.x": "1"})
+    txn_id = t.open()
+    request = CommitRequest(txn_id, key_value=KeyValue(table_id, "_meta.x", "2"))
+    raised(t.commits.commit_txn([request]))
+    raised(t.commits.commit_txn([CommitRequest(t.open(), key_value=KeyValue(table_id, "_meta.x", "3"))]))
+
+    raised(t.commits.commit_txn([request]))
+
+    assert t.rows("SELECT parameters ->> '_meta.x' FROM tables") == [("3",)]
 
 
 def test_t25_the_last_replication_id(t):

@@ -1,0 +1,63 @@
+"""Is a materialized view stale: what its snapshot must hold for that to be told (transactions.md §3.12). Pure."""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from metastore.acid.snapshots import NO_OPEN, TxnWriteIds, ValidWriteIdList
+from metastore.errors import InvalidInputError, NoAnswerError
+from metastore.ids import TableName, full_table_name
+
+
+class Since(NamedTuple):
+    """Which write ids of a table a view does not have: those above the mark, and the invalid ones below it."""
+
+    name: TableName
+    high_watermark: int
+    invalid: Sequence[int]
+
+
+class Staleness(NamedTuple):
+    """What happened to the tables that a view was made of."""
+
+    updated_or_deleted: bool
+    compacted: bool
+
+
+def stored_snapshot(text: str | None) -> TxnWriteIds:
+    """The snapshot in a view's creation metadata: the lists as text, bare or inside of the JSON that 4.x writes.
+
+    Raises: NoAnswerError when it is one of Iceberg, or none at all; InvalidInputError.
+    """
+    bare = (text or "").strip()
+    if bare.startswith("{"):
+        document = _document(bare)
+        if document.get("tableSnapshots"):
+            raise NoAnswerError("the materialized view was made from snapshots of other table formats")
+        bare = str(document.get("validTxnList") or "")
+    if not bare:
+        raise NoAnswerError("the materialized view has no snapshot")
+    return TxnWriteIds.parse(bare)
+
+
+def _document(text: str) -> dict[str, Any]:
+    try:
+        document = json.loads(text)
+    except ValueError:
+        raise InvalidInputError(f"Cannot read the snapshot {text[:200]!r} of a materialized view: no JSON") from None
+    return dict(document)
+
+
+def changes_since(stored: TxnWriteIds, current: Mapping[TableName, ValidWriteIdList]) -> list[Since]:
+    """Where to look for changes. Raises: NoAnswerError when a table is unknown to the view, or its writers changed."""
+    by_name = {full_table_name(one.table): one for one in stored.tables}
+    unknown = sorted(current.keys() - by_name)
+    if unknown:
+        raise NoAnswerError(f"the materialized view has no snapshot of {unknown[0]}")
+    found = []
+    for name, now in current.items():
+        then = by_name[name]
+        if (then.min_open_write_id or NO_OPEN) != (now.min_open_write_id or NO_OPEN):
+            raise NoAnswerError(f"a write to {name} that was open has ended, or another one has begun")
+        found.append(Since(name, then.high_watermark, then.invalid))
+    return found
