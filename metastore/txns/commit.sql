@@ -13,8 +13,12 @@ BEGIN
         WITH moved AS (
             DELETE FROM txn_components WHERE txn_id = ANY(committed) RETURNING *),
         written AS (
-            INSERT INTO write_sets (txn_id, commit_id, catalog, db, "table", partition, operation)
-            SELECT txn_id, at_id, catalog, db, "table", partition, operation
+            INSERT INTO write_sets (txn_id, commit_id, catalog, db, "table", partition, operation, guarded)
+            SELECT txn_id, at_id, catalog, db, "table", partition, operation, EXISTS (
+                SELECT FROM locks AS l
+                WHERE l.txn_id = moved.txn_id AND l.txn_id <> 0 AND l.state = 'acquired' AND l.type <> 'shared_read'
+                  AND l.catalog = moved.catalog AND l.db = moved.db AND l."table" IN ('', moved."table")
+                  AND l.partition IN ('', moved.partition))
             FROM moved WHERE operation IN ('u', 'd') AND txn_id = ANY(changing))
         INSERT INTO completed_txn_components (txn_id, catalog, db, "table", partition, write_id, update_delete, at)
         SELECT m.txn_id, m.catalog, m.db, m."table", m.partition, coalesce(m.write_id, (

@@ -41,7 +41,7 @@ SELECT (SELECT next_txn_id - 1 FROM txn_counter),
          WHERE w.txn_id = c.txn_id AND w.catalog = c.catalog AND w.db = c.db AND w."table" = c."table"))))
      FROM txn_components AS c WHERE txn_id = ANY(%(ids)s::bigint[])),
     (SELECT json_agg(DISTINCT jsonb_build_array(
-         w.txn_id, w.commit_id, w.catalog, w.db, w."table", w.partition, w.operation))
+         w.txn_id, w.commit_id, w.catalog, w.db, w."table", w.partition, w.operation, w.guarded))
      FROM txn_components AS c JOIN write_sets AS w USING (catalog, db, "table", partition)
      WHERE c.txn_id = ANY(%(ids)s::bigint[]) AND c.operation IN ('u', 'd') AND w.commit_id >= c.txn_id),
     (SELECT json_agg(json_build_array(txn_id, catalog, db, "table", partition)) FROM locks
@@ -111,8 +111,8 @@ def lock_for_commit(pg: PgTx, txn_ids: Collection[int], shielded: Collection[int
             Component(txn_id, TableName(catalog, db, table), partition, Operation(operation), write_id))
     return CommitFacts(
         commit_id, {row[0]: TxnRecord(row[0], TxnState(row[1]), TxnType(row[2])) for row in txns or ()}, by_txn,
-        [Written(txn_id, at, TableName(catalog, db, table), partition, Operation(operation))
-         for txn_id, at, catalog, db, table, partition, operation in written or ()],
+        [Written(txn_id, at, TableName(catalog, db, table), partition, Operation(operation), guarded)
+         for txn_id, at, catalog, db, table, partition, operation, guarded in written or ()],
         [HeldLock(*row) for row in held or ()])
 
 

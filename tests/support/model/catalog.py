@@ -1,6 +1,5 @@
 """The little that transactions need of the catalog: parameters, drops and renames (transactions.md §3.14)."""
 
-from tests.support.model.locks import EXCL_WRITE, EXCLUSIVE
 from tests.support.model.state import Place, place
 from tests.support.model.txns import internal
 
@@ -69,9 +68,9 @@ class Catalog:
         if database in self.parameters_of:
             self.parameters_of[database]["repl.incompatible"] = "true"
 
-    def _shielded(self, txn, component):
-        """Whether an acquired exclusive lock of the transaction covers the component (§3.5 rule 7)."""
-        return any(row.txn_id == txn.id and row.acquired_at is not None and row.kind in {EXCL_WRITE, EXCLUSIVE}
+    def _locked(self, txn, component, kinds):
+        """Whether an acquired lock of one of these kinds of the transaction covers the component (§3.5 rule 7)."""
+        return any(row.txn_id == txn.id and row.acquired_at is not None and row.kind in kinds
                    and _named(row.place) == component.place[:len(_named(row.place))] for row in self.locks)
 
 

@@ -45,6 +45,7 @@ class Write(NamedTuple):
     commit_id: int
     place: Place
     letter: str
+    guarded: bool = False
 
 
 class Completed(NamedTuple):

@@ -8,6 +8,8 @@ from tests.support.model.state import Completed, Component, Txn, Write, bits, pl
 READ_ONLY, REPL_CREATED = ttypes.TxnType.READ_ONLY, ttypes.TxnType.REPL_CREATED
 COMPACTING = (ttypes.TxnType.COMPACTION, ttypes.TxnType.SOFT_DELETE)
 UNCOMPLETED = (*COMPACTING, ttypes.TxnType.REBALANCE_COMPACTION)
+EXCLUDING = {ttypes.LockType.EXCL_WRITE, ttypes.LockType.EXCLUSIVE}
+GUARDING = EXCLUDING | {ttypes.LockType.SHARED_WRITE}
 LETTERS = {ttypes.DataOperationType.INSERT: "i", ttypes.DataOperationType.UPDATE: "u", ttypes.DataOperationType.DELETE: "d"}
 CODES = (*range(50000, 50009), *range(51000, 51003))
 NO_REASON, CONFLICT, TIMED_OUT, DRIVER, REPLAYED = 50000, 50003, 50004, 51000, 51001
@@ -64,8 +66,9 @@ class Txns:
         changes = self._parameters_to_change(request)
         mark = self.next_txn - 1
         changed = [one for one in txn.components if one.changes_rows and txn.kind not in (*COMPACTING, READ_ONLY)]
-        if not replays and not (request.exclWriteEnabled and all(self._shielded(txn, one) for one in changed)):
-            self._refuse_second_committer(txn, changed, mark)
+        if not replays:
+            excused = request.exclWriteEnabled and all(self._locked(txn, one, EXCLUDING) for one in changed)
+            self._refuse_second_committer(txn, changed, mark, excused=excused)
         for parameters, key, value in changes:
             parameters[key] = value
         if replays:
@@ -73,7 +76,7 @@ class Txns:
                                for one in request.writeEventInfos or ()]
             del self.replicated[request.replPolicy, request.txnid]
         else:
-            self.write_set += [Write(txn_id, mark, *one) for one in changed]
+            self.write_set += [Write(txn_id, mark, *one, guarded=self._locked(txn, one, GUARDING)) for one in changed]
             if txn.kind not in (*UNCOMPLETED, READ_ONLY):
                 written = {(one.place, self._write_id(txn, one)) for one in txn.components if one.letter != "c"}
                 self.completed += [Completed(txn_id, *one, bool(changed)) for one in sorted(written, key=str)]
@@ -162,10 +165,12 @@ class Txns:
             self.replicated[request.replPolicy, source] = self._begin(request, REPL_CREATED).id
         return [self.replicated[request.replPolicy, source] for source in request.replSrcTxnIds]
 
-    def _refuse_second_committer(self, txn, changed, mark):
+    def _refuse_second_committer(self, txn, changed, mark, *, excused):
+        """Excused from what its exclusive locks had to wait for; somebody who updates under shared ones goes past them."""
         rivals = [(theirs.commit_id, theirs.txn_id, mine.place, mine.letter, theirs.letter)
                   for theirs in self.write_set for mine in changed
-                  if theirs.place == mine.place and theirs.txn_id != txn.id and txn.id <= theirs.commit_id]
+                  if theirs.place == mine.place and theirs.txn_id != txn.id and txn.id <= theirs.commit_id
+                  and not (excused and theirs.guarded)]
         if rivals:
             commit_id, winner, where, mine, theirs = min(rivals)
             self._abort(txn, CONFLICT)
