@@ -24,10 +24,11 @@ from metastore.locks.rules import (
     LockRequest,
     LockState,
     LockType,
+    components,
 )
 from metastore.txns.rules import TxnState
 
-_ADVISORY_CLASS = 0x10C5  # one number space for "the tail of a database's lock queue"
+_ADVISORY_CLASS = 4293  # one number space for "the tail of a database's lock queue"; grant.sql has it too
 _ID, _TXN, _MINE, _AHEAD = range(4)  # kinds of rows in the combined answers below
 
 _COMPATIBILITY = ", ".join(f"('{wanted.value}', '{blocking.value}')"
@@ -53,6 +54,14 @@ _AHEAD_OF_WANTED = f"""
    WHERE (w.partition = '' OR l.partition = ANY (ARRAY['', w.partition]))
      AND (w.ext_id IS NULL OR l.ext_id < w.ext_id)
      AND (w.txn_id = {NO_TXN} OR l.txn_id <> w.txn_id)"""
+
+_TYPES_WAITED_FOR = {wanted: ",".join(sorted(types)) for wanted, types in WAITS_FOR.items()}
+
+_LOCK_UNCONTENDED = Prepared("""SELECT lock_uncontended(
+    %(txns)s::bigint[], %(keys)s::int[], %(count)s::int, %(l0)s::int[], %(l1)s::int[], %(l2)s::bigint[], %(l3)s::text[],
+    %(l4)s::text[], %(l5)s::text[], %(l6)s::text[], %(l7)s::text[], %(l8)s::text[], %(l9)s::text[], %(l10)s::text[],
+    %(l11)s::text[],
+    %(c0)s::bigint[], %(c1)s::text[], %(c2)s::text[], %(c3)s::text[], %(c4)s::text[], %(c5)s::text[])""")
 
 _LOCK_TAILS = Prepared(
     "SELECT FROM txns WHERE id = ANY (%(txns)s::bigint[]) ORDER BY id FOR KEY SHARE",
@@ -160,6 +169,21 @@ class LockRow(NamedTuple):
     blocker: tuple[int, int] | None
 
 
+def lock_uncontended(db: Database, requests: Sequence[LockRequest]) -> list[int] | None:
+    """Queue and grant requests that are ``rules.apart``, in one round trip, if nobody can be in their way.
+
+    Their ext_ids; None, and nothing done, if there is something to decide. Serialises on: as ``lock_tails``.
+    """
+    rows = [(place, int_id, request.txn_id, *wanted.object, wanted.type.value, _TYPES_WAITED_FOR[wanted.type],
+             request.user, request.host, request.agent_info)
+            for place, request in enumerate(requests, 1) for int_id, wanted in enumerate(request.components, 1)]
+    written = [(request.txn_id, *component.object, component.operation)
+               for request in requests for component in components(request)]
+    [(ext_ids,)] = db.once(_LOCK_UNCONTENDED, {
+        **_owners_and_tails(requests), **_columns("l", rows, 12), **_columns("c", written, 6)})
+    return None if ext_ids is None else list(ext_ids)
+
+
 def lock_tails(pg: PgTx, requests: Sequence[LockRequest]) -> QueueTail:
     """Lock the transactions' rows and the tails of the databases' queues; draw ext_ids; read what is ahead.
 
@@ -167,23 +191,20 @@ def lock_tails(pg: PgTx, requests: Sequence[LockRequest]) -> QueueTail:
     Transactions come first: whoever ends one must not be waited for while holding a database's tail. KEY SHARE keeps a
     transaction from ending (txns/store.py) and lets heartbeats through.
     """
-    txn_ids = sorted({request.txn_id for request in requests} - {NO_TXN})
-    keys = sorted({_advisory_key(wanted.object) for request in requests for wanted in request.components})
     wanted = list(dict.fromkeys((request.txn_id, *lock.object, lock.type.value)
                                 for request in requests for lock in request.components))
-    rows = pg.sql(_LOCK_TAILS, {"txns": bigints(txn_ids), "keys": bigints(keys), "count": len(requests),
-                                **_columns("w", wanted, 6)})
+    rows = pg.sql(_LOCK_TAILS, {**_owners_and_tails(requests), **_columns("w", wanted, 6)})
     return QueueTail(
         ext_ids=sorted(row[1] for row in rows if row[0] == _ID),
         txn_states=_states(rows),
         ahead=[_lock(row) for row in rows if row[0] == _AHEAD])
 
 
-def finish_requests(pg: PgTx, locks: Sequence[Enqueued], components: Iterable[tuple[int, Component]]) -> None:
+def finish_requests(pg: PgTx, locks: Sequence[Enqueued], writes: Iterable[tuple[int, Component]]) -> None:
     """Add rows to the queue, and components with their write id, if they have one, to transactions; and commit."""
     rows = [(lock.ext_id, lock.int_id, lock.txn_id, *lock.object, lock.type.value, lock.state.value, request.user,
              request.host, request.agent_info, *(blocker or (None, None))) for lock, request, blocker in locks]
-    written = [(txn_id, *component.object, component.operation) for txn_id, component in components]
+    written = [(txn_id, *component.object, component.operation) for txn_id, component in writes]
     pg.finish(_INSERT_LOCKS_AND_COMPONENTS if written else _INSERT_LOCKS,
               {**_columns("l", rows, 14), **_columns("c", written, 6)})
 
@@ -259,6 +280,12 @@ def delete_expired(pg: PgTx, before: datetime) -> list[Lock]:
         RETURNING {_MINE}, ext_id, int_id, txn_id, catalog, db, "table", partition, type, state, "user", host""",
         {"before": before})
     return sorted(_lock(row) for row in rows)
+
+
+def _owners_and_tails(requests: Sequence[LockRequest]) -> dict[str, Any]:
+    txn_ids = sorted({request.txn_id for request in requests} - {NO_TXN})
+    keys = sorted({_advisory_key(wanted.object) for request in requests for wanted in request.components})
+    return {"txns": bigints(txn_ids), "keys": bigints(keys), "count": len(requests)}
 
 
 def _advisory_key(wanted: LockObject) -> int:

@@ -1,6 +1,6 @@
 -- Committing, as functions: every statement below keeps its plan in the session, and those that have nothing to do in
--- this commit are not even started. commit_store.py says what calls them; rules.py has the rules, of which only supersets
--- stand here. A change of meaning gets a new name: servers of two releases may run side by side.
+-- this commit are not even started. commit_store.py says what calls them; rules.py has the rules, of which only
+-- supersets stand here. A change of meaning gets a new name: servers of two releases may run side by side.
 
 -- What a decided commit does: components move on, locks go, states change.
 -- changing: those that updated or deleted; later committers are checked against it.

@@ -1,0 +1,96 @@
+"""Requests that are granted without a look at the queue: what they get is exactly what the queue would have given."""
+
+import random
+
+import pytest
+
+from metastore.locks import rules, store
+from metastore.locks.rules import LockObject, LockRequest, LockState, LockType, Operation, WantedLock
+from metastore.locks.service import LockFilter, LockResult
+from tests.support.transactions import EMPTY, Transactions
+
+OUTCOME = """SELECT ext_id, int_id, txn_id, db, "table", partition, type, state, "user", agent_info, blocked_by_ext_id,
+             acquired_at IS NULL, last_heartbeat_at IS NULL FROM locks ORDER BY 1, 2"""
+COMPONENTS = 'SELECT txn_id, db, "table", partition, operation, write_id FROM txn_components ORDER BY 1, 2, 3, 4, 5'
+
+
+def request(chance, txn_id):
+    def lock():
+        table = chance.choice(["t", "t", "u", "v", "w", ""])
+        partition = chance.choice(["", "p=1", "p=2"]) if table else ""
+        operation = chance.choice([Operation.INSERT, Operation.UPDATE, Operation.SELECT, Operation.UNSET])
+        return WantedLock(chance.choice(list(LockType)), LockObject("hive", chance.choice(["db", "db", "other"]), table, partition),
+                          operation, is_transactional=chance.random() < 0.8,
+                          is_dynamic_partition_write=chance.random() < 0.2)
+
+    return LockRequest(tuple(lock() for _ in range(chance.randint(1, 2))), txn_id, "ann", "h1", "agent")
+
+
+def story(t, seed):
+    """A few batches of requests, with releases and ends between; what was told and what is stored afterwards."""
+    t.db.once(EMPTY)
+    chance = random.Random(seed)
+    txn_ids = t.open(4)
+    t.allocate("db.t", *txn_ids[:2])
+    t.abort(txn_ids[3])
+    told = []
+    for _ in range(4):
+        batch = [request(chance, chance.choice([0, 0, 0, *txn_ids])) for _ in range(chance.randint(1, 3))]
+        answers = t.locks.lock(batch)
+        told += [(answer.state, answer.lock_id) if isinstance(answer, LockResult) else str(answer) for answer in answers]
+        granted = [answer.lock_id for one, answer in zip(batch, answers, strict=True)
+                   if isinstance(answer, LockResult) and answer.state is LockState.ACQUIRED and not one.txn_id]
+        t.locks.unlock(chance.sample(granted, len(granted) // 2))
+    return told, t.rows(OUTCOME), t.rows(COMPONENTS)
+
+
+def without_ids(result):
+    """Ids are numbers of a sequence that goes on when a request is looked at twice: only their order counts."""
+    told, locks, components = result
+    ids = sorted({one[1] for one in told if isinstance(one, tuple)} | {row[0] for row in locks})
+    place = {one: ids.index(one) for one in ids}
+    return ([(one[0], place[one[1]]) if isinstance(one, tuple) else one for one in told],
+            [(place[row[0]], *row[1:10], place.get(row[10]), *row[11:]) for row in locks], components)
+
+
+def test_the_queue_would_have_granted_the_same(database, monkeypatch):
+    t, original, ways = Transactions(database), store.lock_uncontended, set()
+    for seed in range(60):
+        monkeypatch.setattr(store, "lock_uncontended", lambda *args: (
+            done := original(*args), ways.add(done is not None))[0])
+        quick = story(t, seed)
+        monkeypatch.setattr(store, "lock_uncontended", lambda *_: None)
+
+        assert without_ids(quick) == without_ids(story(t, seed)), seed
+    assert ways == {True, False}
+
+
+def one(table, txn_id=0, partition="", db="db"):
+    return LockRequest((WantedLock(LockType.SHARED_READ, LockObject("hive", db, table, partition)),), txn_id)
+
+
+@pytest.mark.parametrize(("batch", "apart"), [
+    ([one("t")], True),
+    ([one("t"), one("u")], True),
+    ([one("t"), one("t", db="other")], True),
+    ([one("t", partition="p=1"), one("t", partition="p=2")], False),
+    ([one("t"), one("")], False),
+    ([one("")], False),
+    ([LockRequest(())], False),
+    ([one("t"), LockRequest(())], False),
+    ([LockRequest(one("t").components * 1000)], True),
+    ([LockRequest(one("t").components * 1001)], False),
+])
+def test_apart(batch, apart):
+    assert rules.apart(batch) is apart
+
+
+def test_nothing_is_left_of_an_attempt(database, locks):
+    t = Transactions(database)
+    t.locks.lock([one("t")._replace(components=(WantedLock(LockType.EXCLUSIVE, LockObject("hive", "db", "t")),))])
+    before = t.rows(OUTCOME)
+
+    assert store.lock_uncontended(database, [one("t")]) is None
+    assert store.lock_uncontended(database, [one("u", txn_id=99)]) is None
+    assert t.rows(OUTCOME) == before
+    assert len(locks.show_locks(LockFilter())) == 1
