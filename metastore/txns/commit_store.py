@@ -33,7 +33,7 @@ SELECT FROM txn_counter
 WHERE EXISTS (SELECT FROM txns WHERE id = ANY(%(ids)s::bigint[]) AND state = 'open' AND type <> {TxnType.READ_ONLY:d})
 FOR UPDATE"""
 
-_READ = Prepared(LOCK, _LOCK_COUNTER, f"""
+_READ = Prepared(LOCK, _LOCK_COUNTER, """
 SELECT (SELECT next_txn_id - 1 FROM txn_counter),
     (SELECT json_agg(json_build_array(id, state, type)) FROM txns WHERE id = ANY(%(ids)s::bigint[])),
     (SELECT json_agg(json_build_array(txn_id, catalog, db, "table", partition, operation, coalesce(write_id, (

@@ -177,8 +177,8 @@ class HeldLock(NamedTuple):
 def shielded(components: Iterable[Component], held: Sequence[HeldLock]) -> bool:
     """Whether every row-changing component lies below an exclusive lock of its own transaction.
 
-    Only such a client may switch the conflict check off (exclWriteEnabled): it re-read its snapshot under the lock. Even
-    that covers only writes that the lock had to wait for, the guarded ones; Trino updates under shared locks.
+    Only such a client may switch the conflict check off (exclWriteEnabled): it re-read its snapshot under the lock.
+    Even that covers only writes that the lock had to wait for, the guarded ones; Trino updates under shared locks.
     """
     return all(any(_covers(lock, one) for lock in held) for one in components if one.changes_rows)
 

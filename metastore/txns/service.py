@@ -160,7 +160,8 @@ class TxnService:
     def abort_txns(self, requests: Sequence[Sequence[AbortRequest]]) -> list[None]:
         """Abort those that are open and leave the others alone, without an error. Retry: idempotent."""
         wanted = {one.txn_id: (one.txn_id, one.code, reason(one)) for request in requests for one in request}
-        self._abort(list(wanted.values()), replayed=set())
+        # The owners may know nothing of it: what a crash gave back to them, they would commit.
+        self._abort(list(wanted.values()), replayed=set(), durable=True)
         return [None] * len(requests)
 
     def heartbeat(self, requests: Sequence[Heartbeat]) -> list[HeartbeatAnswer]:
@@ -172,7 +173,10 @@ class TxnService:
         locks = {one.lock_id for one in requests} - {0}
         if not txns and not locks:
             return [None] * len(requests)
-        beaten, held = store.update_heartbeats(self.db, txns, locks)
+        # A transaction that a crash robs of its heartbeat expires and cannot commit. The holder of a lock without one
+        # goes on for a whole time-out, so what it was told must be on disk.
+        durable = any(one.lock_id and not one.txn_id for one in requests)
+        beaten, held = store.update_heartbeats(self.db, txns, locks, durable=durable)
         lost = self._states(txns - beaten)
         return [self._heartbeat_answer(one, beaten, held, lost) for one in requests]
 
@@ -266,9 +270,10 @@ class TxnService:
             repl_store.insert_targets(pg, request.repl_policy or "", request.sources, first_id)
         return range(first_id, first_id + len(request.sources))
 
-    def _abort(self, aborts: list[tuple[int, AbortCode, str]], replayed: set[int]) -> dict[int, TxnState]:
+    def _abort(self, aborts: list[tuple[int, AbortCode, str]], replayed: set[int], *,
+               durable: bool = False) -> dict[int, TxnState]:
         """Abort, flag the databases whose replication is broken by it; the states found."""
-        rows = store.abort_at_once(self.db, aborts) if aborts else []
+        rows = store.abort_at_once(self.db, aborts, durable=durable) if aborts else []
         broken = {row.policy for row in rows if row.policy is not None and row.txn_id not in replayed}
         if broken:
             with self.db.begin() as pg:

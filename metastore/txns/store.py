@@ -207,9 +207,10 @@ def count_open(db: Database) -> int:
     return int(count)
 
 
-def update_heartbeats(db: Database, txn_ids: Collection[int], lock_ids: Collection[int]) -> tuple[set[int], set[int]]:
-    """Refresh open transactions and lock requests; those that were there to refresh. Not worth waiting for the disk."""
-    [(beaten, held)] = db.once(_HEARTBEAT, {"txns": bigints(txn_ids), "locks": bigints(lock_ids)}, durable=False)
+def update_heartbeats(db: Database, txn_ids: Collection[int], lock_ids: Collection[int], *,
+                      durable: bool = False) -> tuple[set[int], set[int]]:
+    """Refresh open transactions and lock requests; those that were there to refresh."""
+    [(beaten, held)] = db.once(_HEARTBEAT, {"txns": bigints(txn_ids), "locks": bigints(lock_ids)}, durable=durable)
     return set(beaten or ()), set(held or ())
 
 
@@ -230,12 +231,13 @@ def _abort_parameters(aborts: Iterable[tuple[int, AbortCode, str]]) -> dict[str,
     return {"ids": bigints(ids), "codes": [int(code) for code in codes], "reasons": list(reasons)}
 
 
-def abort_at_once(db: Database, aborts: Collection[tuple[int, AbortCode, str]]) -> list[AbortedTxn]:
-    """Abort those of the (id, code, reason) that are open, in one round trip and without waiting for the disk.
+def abort_at_once(db: Database, aborts: Collection[tuple[int, AbortCode, str]], *,
+                  durable: bool) -> list[AbortedTxn]:
+    """Abort those of the (id, code, reason) that are open, in one round trip.
 
-    What a crash undoes had no effect yet: the transaction is open again and expires.
+    What is not durable may be undone by a crash: the transaction is open again, and expires if nobody works with it.
     """
-    rows = db.once(_ABORT, _abort_parameters(aborts), durable=False)
+    rows = db.once(_ABORT, _abort_parameters(aborts), durable=durable)
     return [AbortedTxn(txn_id, TxnState(state), TxnType(kind), policy) for txn_id, state, kind, policy in rows]
 
 

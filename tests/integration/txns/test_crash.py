@@ -13,6 +13,9 @@ from metastore.db import migrate
 from metastore.db.embedded import EmbeddedPostgres
 from metastore.db.engine import Database
 from metastore.errors import MetaError
+from metastore.locks.rules import LockType
+from metastore.txns.rules import Operation
+from metastore.txns.service import AbortRequest
 from metastore.txns.store import ID_BLOCK
 from tests.support.transactions import Transactions
 
@@ -94,6 +97,25 @@ def test_a_writer_that_was_told_so_stays_committed_and_its_snapshot_holds(t, pos
     assert t.txns.get_open_txns().high_watermark == reader
     for txn_id in (writer, reader):
         t.commit(txn_id)
+
+
+def test_a_transaction_that_somebody_else_aborted_stays_aborted(t, postgres):
+    t.open()   # reserves ids durably
+    txn_id = t.open()
+    t.txns.abort_txns([[AbortRequest(txn_id)]])
+    crash(postgres)
+
+    assert again(t.state, txn_id) == "aborted"
+
+
+def test_a_lock_without_a_transaction_keeps_the_heartbeat_that_its_holder_relies_on(t, postgres):
+    lock_id = t.lock(0, "db.t", Operation.UPDATE, LockType.EXCLUSIVE)
+    granted_at = t.rows("SELECT last_heartbeat_at FROM locks")
+    t.heartbeat(lock_id=lock_id)
+    alive_at = t.rows("SELECT last_heartbeat_at FROM locks")
+    crash(postgres)
+
+    assert granted_at < alive_at == again(t.rows, "SELECT last_heartbeat_at FROM locks")
 
 
 def test_a_clean_stop_skips_nothing(t, postgres):
