@@ -20,9 +20,11 @@ def config() -> None:
 def show(files: tuple[Path, ...], assignments: tuple[str, ...], form: str, changed: bool) -> None:
     """List every key with its value and the source that it comes from; secrets are masked.
 
+    Keys of Hive that change nothing here say so, with the reason.
+
     Later sources win: defaults, --config files in their order, the environment (METASTORE_CONF_HIVE_TXN_TIMEOUT=300s
     stands for hive.txn.timeout), --set.
     """
     settings = settings_of(files, assignments)
-    show_rows(["key", "value", "source"], [row for row in settings.shown() if not changed or row.source != "default"],
-              form)
+    rows = [row for row in settings.shown() if not changed or row.source != "default"]
+    show_rows(["key", "value", "source", "effect"], rows, form)

@@ -2,8 +2,10 @@
 
 from metastore.config.keys import (
     CatalogSettings,
+    ClientSettings,
     CompactionSettings,
     DatabaseSettings,
+    InertSettings,
     LockSettings,
     LogSettings,
     ServerSettings,
@@ -11,5 +13,5 @@ from metastore.config.keys import (
 )
 from metastore.config.settings import Settings, build
 
-__all__ = ["CatalogSettings", "CompactionSettings", "DatabaseSettings", "LockSettings", "LogSettings", "ServerSettings",
-           "Settings", "TxnSettings", "build"]
+__all__ = ["CatalogSettings", "ClientSettings", "CompactionSettings", "DatabaseSettings", "InertSettings",
+           "LockSettings", "LogSettings", "ServerSettings", "Settings", "TxnSettings", "build"]

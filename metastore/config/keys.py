@@ -26,6 +26,8 @@ class Key:
     help: str
     aliases: tuple[str, ...] = ()
     secret: bool = False
+    without_effect: str = ""
+    """Why it is accepted and changes nothing; "" if it has an effect."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -46,6 +48,12 @@ def key(kind: Kind, name: str, default: str, text: str, *aliases: str, secret: b
     """A dataclass field that is one row of the table of keys."""
     return dataclasses.field(default=kind.parse(default),
                              metadata={"key": Key(name, kind, default, text, aliases, secret)})
+
+
+def inert(kind: Kind, name: str, default: str, reason: str, *aliases: str) -> Any:
+    """A field for a key of Hive that is read, checked and told to clients, and changes nothing here."""
+    return dataclasses.field(default=kind.parse(default),
+                             metadata={"key": Key(name, kind, default, "", aliases, without_effect=reason)})
 
 
 def keys_of(settings: type) -> Iterator[tuple[str, Key]]:
@@ -109,9 +117,10 @@ class LockSettings:
     deadlock_interval: timedelta = key(
         _S, "metastore.txn.deadlock.detector.interval", "60s",
         "Pause between searches for deadlocks that were not found then, because a server died at that moment.")
-    numretries: int = key(integer(0), "hive.lock.numretries", "100", "Tries for locks that the metastore takes itself.")
-    sleep_between_retries: timedelta = key(
-        _S, "hive.lock.sleep.between.retries", "60s", "Longest pause between those tries.")
+    orphan_timeout: timedelta = key(
+        duration("s", timedelta(0)), "metastore.lock.orphan.timeout", "0s",
+        "Silence after which a lock without a transaction expires if its client's connection is gone and never sent a "
+        "heartbeat for it; 0: as all others. Hive: no such key.")
 
 
 @dataclass(frozen=True)
@@ -140,8 +149,9 @@ class CompactionSettings:
         values.FLAG, "hive.compactor.clean.aborts.using.cleaner", "true",
         "The Cleaner removes what aborted transactions wrote; false: the Initiator has it compacted away.")
     use_min_history: bool = key(
-        values.FLAG, "hive.txn.use.minhistory.write.id", "false",
-        "A transaction that says which write ids it needs holds up the cleaning of those tables only.")
+        values.FLAG, "hive.txn.use.minhistorywriteid", "false",
+        "A transaction that says which write ids it needs holds up the cleaning of those tables only.",
+        "hive.txn.use.minhistory.write.id")
     fetch_size: int = key(
         integer(100, 5000), "hive.compactor.fetch.size", "1000",
         "Tables or partitions read from the database at a time.")
@@ -153,8 +163,8 @@ class CompactionSettings:
     compact_insert_only: bool = key(
         values.FLAG, "hive.compactor.compact.insert.only", "false",
         "Queue insert-only tables too; only Hive's Workers compact them. Hive: true.")
-    max_num_delta: int = key(
-        _POSITIVE, "hive.compactor.max.num.delta", "500", "Most deltas that one compaction reads at a time.")
+    max_num_delta: int = inert(
+        _POSITIVE, "hive.compactor.max.num.delta", "500", "Spark reads all deltas of a compaction in one job.")
     worker_timeout: timedelta = key(
         _S, "hive.compactor.worker.timeout", "86400s", "A compaction that runs longer is taken from its Worker.")
     worker_lease: timedelta = key(
@@ -164,9 +174,9 @@ class CompactionSettings:
         duration("h"), "hive.compactor.worker.pool.timeout", "12h",
         "A request for a pool that nobody serves falls back to the default pool after this.")
     worker_sleep_time: timedelta = key(
-        _MS, "hive.compactor.worker.sleep.time", "10800ms", "Pause of an idle Worker, doubling up to the next key.")
-    worker_max_sleep_time: timedelta = key(
-        _MS, "hive.compactor.worker.max.sleep.time", "320000ms", "Longest pause of an idle Worker.")
+        _MS, "hive.compactor.worker.sleep.time", "10800ms", "Pause of an idle Worker.")
+    worker_max_sleep_time: timedelta = inert(
+        _MS, "hive.compactor.worker.max.sleep.time", "320000ms", "The pause of an idle Worker does not grow.")
     worker_pools: tuple[str, ...] = key(
         values.WORDS, "metastore.compactor.worker.pools", "",
         "Pools that the Workers of this process serve; empty: the default pool. Hive: one key per pool.")
@@ -183,7 +193,8 @@ class CompactionSettings:
         "More Spark settings for compaction jobs, name=value separated by commas. Hive: no such key.")
     cleaner_interval: timedelta = key(
         _MS, "hive.compactor.cleaner.run.interval", "5000ms", "Pause between the Cleaner's rounds.")
-    cleaner_threads: int = key(_POSITIVE, "hive.compactor.cleaner.threads.num", "1", "Cleanings at a time.")
+    cleaner_threads: int = inert(
+        _POSITIVE, "hive.compactor.cleaner.threads.num", "1", "The Cleaner works on one table at a time.")
     delayed_cleanup: bool = key(
         values.FLAG, "hive.compactor.delayed.cleanup.enabled", "false", "Keep obsolete files for the next key's time.")
     cleaner_retention: timedelta = key(
@@ -320,3 +331,96 @@ class LogSettings:
     format: str = key(
         choice("auto", "json", "console"), "metastore.log.format", "auto",
         "auto: console on a terminal, json elsewhere.")
+
+
+@dataclass(frozen=True)
+class ClientSettings:
+    """The clients' keys: what get_config_value tells clients; programs with metastore.client lock and wait by it."""
+
+    strict_locking: bool = key(
+        values.FLAG, "hive.txn.strict.locking.mode", "true",
+        "INSERT into a table that is not transactional locks it exclusively; false: shared.")
+    read_locks: bool = key(values.FLAG, "hive.txn.read.locks", "true", "Lock what is read.")
+    nonacid_read_locks: bool = key(
+        values.FLAG, "hive.txn.nonacid.read.locks", "true", "Lock what is read of tables that are not transactional.")
+    xlock_write: bool = key(
+        values.FLAG, "hive.txn.xlock.write", "true", "UPDATE and DELETE exclude each other; false: the commit decides.")
+    xlock_iow: bool = key(
+        values.FLAG, "hive.txn.xlock.iow", "true", "INSERT OVERWRITE waits for readers; false: readers go on.")
+    xlock_mergeinsert: bool = key(
+        values.FLAG, "hive.txn.xlock.mergeinsert", "false", "The INSERT of a MERGE excludes other writers.")
+    xlock_ctas: bool = key(
+        values.FLAG, "hive.txn.xlock.ctas", "true", "Of two CREATE TABLE AS with one name the second is refused.")
+    lockless_reads: bool = key(
+        values.FLAG, "hive.acid.lockless.reads.enabled", "false", "Transactional tables are read without locks.")
+    lock_external: bool = key(
+        values.FLAG, "hive.txn.ext.locking.enabled", "false", "Lock external tables, too.")
+    max_lock_partitions: int = key(
+        integer(-1), "hive.locks.max.partitions", "-1",
+        "From so many partitions on that are read, the table is locked instead; -1 and 0: never.")
+    lock_retries: int = key(
+        integer(0), "hive.lock.numretries", "100", "How often a client asks for a lock that it waits for.")
+    lock_sleep: timedelta = key(
+        _S, "hive.lock.sleep.between.retries", "60s",
+        "Longest pause between those questions; it begins with 100 ms and doubles, and never stays below 15 s.")
+    support_concurrency: bool = inert(
+        values.FLAG, "hive.support.concurrency", "false", "Transactions and locks are always there.")
+    txn_manager: str = inert(
+        values.TEXT, "hive.txn.manager", "org.apache.hadoop.hive.ql.lockmgr.DummyTxnManager",
+        "A Java class of the client; metastore.client has one TxnManager.")
+    readonly_txns: bool = inert(
+        values.FLAG, "hive.txn.readonly.enabled", "false", "Who opens a transaction says whether it only reads.")
+    heartbeat_threads: int = inert(
+        _POSITIVE, "hive.txn.heartbeat.threadpool.size", "5", "metastore.client has a thread for each transaction.")
+    unlock_retries: int = inert(
+        integer(0), "hive.unlock.numretries", "10", "An unlock is repeated once; then its lock expires.")
+    dump_locks: bool = inert(
+        values.FLAG, "hive.txn.manager.dump.lock.state.on.acquire.timeout", "false",
+        "Who gives up waiting is always told who is in the way.")
+    dynamic_partition_mode: str = inert(
+        choice("strict", "nonstrict"), "hive.exec.dynamic.partition.mode", "strict",
+        "A matter of Hive's SQL; ours takes dynamic partitions as nonstrict does.")
+    iceberg_lock_timeout: timedelta = inert(
+        _MS, "iceberg.hive.lock-timeout-ms", "180000", "Iceberg reads it from its own configuration.")
+    iceberg_min_wait: timedelta = inert(
+        _MS, "iceberg.hive.lock-check-min-wait-ms", "50", "Iceberg reads it from its own configuration.")
+    iceberg_max_wait: timedelta = inert(
+        _MS, "iceberg.hive.lock-check-max-wait-ms", "5000", "Iceberg reads it from its own configuration.")
+    iceberg_heartbeat_interval: timedelta = inert(
+        _MS, "iceberg.hive.lock-heartbeat-interval-ms", "60000", "Iceberg reads it from its own configuration.")
+
+
+@dataclass(frozen=True)
+class InertSettings:
+    """Accepted without effect: keys of Hive's server that have nothing to change here; its files can be used."""
+
+    open_txn_window: timedelta = inert(
+        _MS, "hive.txn.opentxn.timeout", "1000ms",
+        "Transaction ids become visible in order: no snapshot waits for openers that are late.")
+    use_min_history_level: bool = inert(
+        values.FLAG, "hive.txn.use.minhistorylevel", "true",
+        "The open transactions themselves say what is still read; no table of floors is kept.")
+    retryable_errors: str = inert(
+        values.TEXT, "hive.txn.retryable.sqlex.regex", "", "PostgreSQL's error codes say what may be repeated.")
+    txn_store: str = inert(
+        values.TEXT, "hive.metastore.txn.store.impl", "org.apache.hadoop.hive.metastore.txn.CompactionTxnHandler",
+        "There is one store.")
+    event_listeners: str = inert(
+        values.TEXT, "hive.metastore.transactional.event.listeners", "", "Listeners are Java classes.")
+    write_set_interval: timedelta = inert(
+        _S, "hive.writeset.reaper.interval", "60s", "hive.metastore.acid.housekeeper.interval says when.")
+    history_reaper_interval: timedelta = inert(
+        duration("m"), "hive.compactor.history.reaper.interval", "2m",
+        "hive.metastore.compaction.housekeeper.interval says when.")
+    handler_retries: int = inert(
+        integer(0), "hive.hmshandler.retry.attempts", "10",
+        "A call that PostgreSQL undid is run again at once, three times in all.",
+        "hive.metastore.hmshandler.retry.attempts")
+    handler_retry_interval: timedelta = inert(
+        _MS, "hive.hmshandler.retry.interval", "2000ms", "As for hive.hmshandler.retry.attempts.",
+        "hive.metastore.hmshandler.retry.interval")
+    batch_size: int = inert(
+        _POSITIVE, "metastore.jdbc.max.batch.size", "1000", "A list goes to PostgreSQL as one array.")
+    multiple_leaders: bool = inert(
+        values.FLAG, "hive.metastore.have.multiple.leaders", "false",
+        "Every house-keeping step is safe on all replicas.")

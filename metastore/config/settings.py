@@ -13,8 +13,10 @@ from typing import Any, NamedTuple
 
 from metastore.config.keys import (
     CatalogSettings,
+    ClientSettings,
     CompactionSettings,
     DatabaseSettings,
+    InertSettings,
     Key,
     LockSettings,
     LogSettings,
@@ -42,6 +44,7 @@ class Shown(NamedTuple):
     key: str
     value: str
     source: str
+    effect: str
 
 
 @dataclass(frozen=True)
@@ -55,6 +58,8 @@ class Settings:
     server: ServerSettings = ServerSettings()
     database: DatabaseSettings = DatabaseSettings()
     log: LogSettings = LogSettings()
+    clients: ClientSettings = ClientSettings()
+    inert: InertSettings = InertSettings()
     foreign: Mapping[str, str] = field(default_factory=dict)
     origins: Mapping[str, str] = field(default_factory=dict)
 
@@ -77,7 +82,8 @@ class Settings:
         for row in sorted(set(ROWS.values()), key=lambda row: row.key.name):
             text = row.text(self)
             yield Shown(row.key.name, MASK if row.key.secret and text else text,
-                        self.origins.get(row.key.name, "default"))
+                        self.origins.get(row.key.name, "default"),
+                        f"none: {row.key.without_effect}" if row.key.without_effect else "")
 
 
 class Row(NamedTuple):

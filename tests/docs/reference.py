@@ -11,7 +11,7 @@ from pathlib import Path
 import click
 
 from metastore.cli.main import cli
-from metastore.config.keys import keys_of
+from metastore.config.keys import Key, keys_of
 from metastore.config.settings import Settings
 from metastore.config.sources import PREFIX
 from metastore.thrift_server import methods_page
@@ -47,11 +47,11 @@ A value that cannot be read stops the start, and so does an unknown key, with th
         yield f"\n## {title.strip().rstrip('.')}\n\n"
         if rest:
             yield f"{rest.strip().capitalize()}\n\n"
-        yield "| Key | Default | Value | Meaning |\n|---|---|---|---|\n"
+        yield "| Key | Default | Value | Effect |\n|---|---|---|---|\n"
         for _, key in keys_of(settings):
             name = "<br>".join(f"`{name}`" for name in (key.name, *key.aliases))
             default = f"`{key.default}`" if key.default else ""
-            yield f"| {name} | {default} | {_cell(key.kind.expected)} | {_cell(key.help)} |\n"
+            yield f"| {name} | {default} | {_cell(key.kind.expected)} | {_effect(key)} |\n"
 
 
 def command_line() -> Iterator[str]:
@@ -72,6 +72,10 @@ def _help(command: click.Command, context: click.Context) -> Iterator[str]:
             child = command.get_command(context, name)
             assert child is not None
             yield from _help(child, click.Context(child, info_name=name, parent=context, terminal_width=110))
+
+
+def _effect(key: Key) -> str:
+    return _cell(f"**None**, accepted only: {key.without_effect}" if key.without_effect else key.help)
 
 
 def _cell(text: str) -> str:

@@ -1,10 +1,13 @@
 """Keys in every spelling, from every source, and what is said about wrong ones."""
 
 import dataclasses
+import re
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 
+import metastore
 from metastore.config import DatabaseSettings, Settings, build, sources
 from metastore.config.settings import MASK, ROWS, Source
 from metastore.errors import ConfigValueSecurityError, InvalidInputError
@@ -157,3 +160,52 @@ def test_files_that_are_refused(tmp_path, name, content, sentence):
 def test_a_file_that_is_not_there(tmp_path):
     with pytest.raises(InvalidInputError, match=r"nothing.xml cannot be read: No such file"):
         sources.file(tmp_path / "nothing.xml")
+
+
+# ../shared/hive/transactions.md §8.1 and §8.2, without those of the list above
+ALSO_HIVES = [
+    ("hive.txn.opentxn.timeout", "1000ms"), ("hive.txn.use.minhistorylevel", "true"),
+    ("hive.txn.use.minhistorywriteid", "false"), ("metastore.txn.use.minhistorywriteid", "false"),
+    ("hive.txn.retryable.sqlex.regex", ""), ("metastore.acid.txn.cleaner.interval", "10s"),
+    ("metastore.txn.store.impl", "org.apache.hadoop.hive.metastore.txn.CompactionTxnHandler"),
+    ("metastore.transactional.event.listeners", ""), ("hive.create.as.acid", "false"), ("hive.writeset.reaper.interval", "60s"),
+    ("hive.compactor.history.reaper.interval", "2m"), ("metastore.hmshandler.retry.attempts", "10"),
+    ("metastore.hmshandler.retry.interval", "2000ms"), ("hive.hmshandler.retry.attempts", "10"),
+    ("metastore.jdbc.max.batch.size", "1000"), ("hive.metastore.have.multiple.leaders", "false"),
+    ("metastore.lock.numretries", "100"), ("hive.lock.numretries", "100"), ("metastore.lock.sleep.between.retries", "60s"),
+    ("hive.compactor.max.num.delta", "500"), ("hive.metastore.compaction.housekeeper.interval", "300s"),
+    ("hive.support.concurrency", "false"), ("hive.txn.manager", "org.apache.hadoop.hive.ql.lockmgr.DummyTxnManager"),
+    ("hive.txn.strict.locking.mode", "true"), ("hive.txn.read.locks", "true"), ("hive.txn.nonacid.read.locks", "true"),
+    ("hive.txn.xlock.iow", "true"), ("hive.txn.xlock.write", "true"), ("hive.txn.xlock.mergeinsert", "false"),
+    ("hive.txn.xlock.ctas", "true"), ("hive.txn.readonly.enabled", "false"), ("hive.acid.lockless.reads.enabled", "false"),
+    ("hive.txn.ext.locking.enabled", "false"), ("hive.txn.heartbeat.threadpool.size", "5"),
+    ("hive.unlock.numretries", "10"), ("hive.txn.manager.dump.lock.state.on.acquire.timeout", "false"),
+    ("hive.exec.dynamic.partition.mode", "strict"), ("iceberg.hive.lock-timeout-ms", "180000ms"),
+    ("iceberg.hive.lock-check-min-wait-ms", "50ms"), ("iceberg.hive.lock-check-max-wait-ms", "5000ms"),
+    ("iceberg.hive.lock-heartbeat-interval-ms", "60000ms")]
+
+
+@pytest.mark.parametrize(("name", "default"), ALSO_HIVES, ids=[row[0] for row in ALSO_HIVES])
+def test_every_key_of_hives_transactions_is_known(name, default):
+    assert Settings().lookup(name) == default
+
+
+def test_a_key_without_effect_says_why_and_every_other_has_a_reader():
+    """Looks for the field's name in the program: a key that nobody reads must not promise anything."""
+    program = "\n".join(path.read_text() for path in Path(metastore.__file__).parent.rglob("*.py")
+                        if "thrift_gen" not in path.parts and "config" not in path.parts)
+    for row in set(ROWS.values()):
+        told_to_clients = row.concept in {"clients", "database"}  # read by key, and within the settings themselves
+        used = told_to_clients or re.search(rf"\.{row.attribute}\b", program) is not None
+        assert used or row.key.without_effect, row.key.name
+        assert bool(row.key.help) != bool(row.key.without_effect), row.key.name
+
+
+def test_a_key_without_effect_is_still_read_and_shown():
+    settings = build([Source("--set", {"hive.txn.opentxn.timeout": "2s"})])
+    [line] = [line for line in settings.shown() if line.key == "hive.txn.opentxn.timeout"]
+
+    assert (line.value, line.source) == ("2000ms", "--set")
+    assert line.effect.startswith("none: Transaction ids become visible in order")
+    with pytest.raises(InvalidInputError, match="is not valid"):
+        build([Source("--set", {"hive.txn.opentxn.timeout": "soon"})])
