@@ -9,7 +9,7 @@ WORKERS ?= 2
 ARGS ?=
 pytest := $(bin)/python -m pytest -n $(WORKERS) --dist worksteal $(ARGS)
 
-.PHONY: help setup run demo test test-fast test-cov lint fmt types layers idl idl-check docs docs-check bench bench-sustained robustness lock clean
+.PHONY: interop help setup run demo test test-fast test-cov lint fmt types layers idl idl-check docs docs-check bench bench-sustained robustness lock clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -71,6 +71,9 @@ bench-sustained: setup ## Ten minutes of mixed work at full speed: does anything
 robustness: setup ## Histories with killed servers and databases, judged by a checker (SEED=17 | SEEDS=1-200)
 	@$(bin)/python -m tests.robustness $(if $(SEED)$(SEEDS),--seeds $(or $(SEED),$(SEEDS)))
 	@$(if $(SEED)$(SEEDS),,$(bin)/python -m pytest -n 0 -m robustness tests/robustness $(ARGS))
+
+interop: setup ## Hive's own Java clients 2.3.10, 3.1.3 and 4.x against the server (fetches them with Maven)
+	@$(bin)/python -m pytest -n0 tests/interop/clients/sessions.py $(ARGS)
 
 lock: ## Write constraints.txt anew with the newest versions that pyproject.toml allows
 	@bash tools/lock.sh
