@@ -8,6 +8,8 @@ import struct
 from itertools import pairwise
 from typing import Any
 
+from thrift.Thrift import TType
+
 from benchmarks.load import request, result
 from metastore.thrift_gen.hive_metastore import ttypes
 
@@ -83,14 +85,21 @@ _IDS_AT = _COUNT_AT + 4
 
 
 def whole_open_txns(reply: bytes) -> bool:
-    """Whether an answer to get_open_txns has arrived completely."""
-    if len(reply) < _IDS_AT:
-        return False
-    at = _IDS_AT + 8 * int.from_bytes(reply[_COUNT_AT:_IDS_AT], "big")
+    """Whether an answer to get_open_txns has arrived completely: ids, numbers, bytes and the ends of two structs.
+
+    Ours tells the ids twice, since some clients expect a list and others a set.
+    """
+    at = _MARK_AT - 3
     while at < len(reply):
-        if reply[at] == 0:
+        kind = reply[at]
+        if kind == TType.STOP:
             return at + 2 == len(reply)
-        at += 11 if reply[at] == 10 else 7 + int.from_bytes(reply[at + 3:at + 7], "big")
+        if kind == TType.I64:
+            at += 3 + 8
+        elif kind in {TType.LIST, TType.SET}:
+            at += 3 + 5 + 8 * int.from_bytes(reply[at + 4:at + 8], "big")
+        else:
+            at += 3 + 4 + int.from_bytes(reply[at + 3:at + 7], "big")
     return False
 
 
