@@ -34,11 +34,13 @@ from metastore.db.leader import Leadership
 from metastore.db.listener import Listener
 from metastore.errors import InvalidInputError, MetastoreError
 from metastore.files import Files
+from metastore.locks.holders import Holders
 from metastore.locks.service import LockService
 from metastore.locks.waiting import CHANNEL, Waiting
 from metastore.locks.why_service import WhyService
 from metastore.loops.compaction_loops import compaction_loops
 from metastore.loops.job import SubprocessRunner
+from metastore.loops.lock_keeper import DeadlockSearch, Orphans
 from metastore.loops.reaper import EXPIRY, PURGES, TXN_RECORDS, Reaper
 from metastore.loops.scheduler import Loop, Scheduler
 from metastore.telemetry.calls import CallStats
@@ -180,6 +182,7 @@ class App:
                       start_after=settings.txns.reaper_start),
                  Loop("house_keeper", Reaper(purges, PURGES).tick, settings.txns.housekeeper_interval),
                  Loop("txn_cleaner", Reaper(purges, TXN_RECORDS).tick, settings.txns.cleaner_interval),
+                 *self._lock_loops(),
                  *compaction_loops(self.database, settings.compaction, LockService(self.database), files, runner,
                                    host=socket.gethostname(), process=os.getpid(), version=VERSION,
                                    txn_timeout=settings.txns.timeout, stopping=stopping)]
@@ -189,6 +192,17 @@ class App:
         self._running.callback(leader.release)
         self._running.callback(scheduler.stop, settings.server.drain_timeout)
         self.health.report("loops", Part(ready=True))
+
+    def _lock_loops(self) -> list[Loop]:
+        settings = self.settings.locks
+        locks = LockService(self.database, settings, self.lock_stats)
+        loops = []
+        if settings.detect_deadlocks:
+            loops.append(Loop("deadlocks", DeadlockSearch(locks).tick, settings.deadlock_interval))
+        if self.holders is not None:
+            loops.append(Loop("orphaned_locks", Orphans(locks, self.holders).tick, settings.orphan_timeout / 4,
+                              everywhere=True))
+        return loops
 
     def _start_waiting(self, db: Database) -> Waiting[Call] | None:
         """Where calls wait for locks, if they may."""
@@ -205,6 +219,7 @@ class App:
         db, settings = self.database, self.settings
         files = Files()
         self.waiting = self._start_waiting(db)
+        self.holders = Holders() if settings.locks.orphan_timeout else None
         directories, moves = Directories(files), DirectoryMoves(db, files)
         databases = DatabaseService(db, settings.catalog, directories)
         databases.ensure_default_objects()
@@ -226,9 +241,10 @@ class App:
             TxnHandlers(TxnService(db, settings.txns), CommitService(db, settings.txns)),
             WriteIdHandlers(WriteIdService(db)),
             RebuildHandlers(RebuildService(db)),
-            LockHandlers(LockService(db, settings.locks, self.lock_stats), self.waiting),
+            LockHandlers(LockService(db, settings.locks, self.lock_stats), self.waiting, self.holders),
             CompactionHandlers(CompactionService(db, settings.compaction)),
-            OperatorHandlers(history, WhyService(db, settings.txns)),
+            OperatorHandlers(history, WhyService(db, settings.txns),
+                             LockService(db, settings.locks, self.lock_stats)),
         )
         return telling(handlers, history.tell)
 

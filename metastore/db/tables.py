@@ -182,6 +182,8 @@ locks = Table(
     Column("watched_by", Text),
     # Since when the connection that asked is gone, of a request without a transaction.
     _instant("orphaned_at", nullable=True),
+    # How many of the heartbeats were looks at the lock (check_lock).
+    Column("check_count", Integer, nullable=False, server_default=text("0")),
     UniqueConstraint("ext_id", "int_id"),
     Index(None, "catalog", "db", "table", "type"), Index(None, "txn_id", postgresql_where=text("txn_id <> 0")),
     Index("locks_waiting", "ext_id", postgresql_where=text("state = 'waiting'")),

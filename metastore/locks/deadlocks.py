@@ -48,7 +48,7 @@ def find(txn_id: int, locks: Iterable[Lock]) -> Deadlock | None:
     ``locks``: at least every lock of every party that waits.
     """
     by_party: dict[Party, list[Lock]] = {}
-    for lock in locks:
+    for lock in sorted(locks):  # the same circle whoever looks
         by_party.setdefault(party(lock), []).append(lock)
     queue = LockQueue(lock for party_locks in by_party.values() for lock in party_locks)
     reached_by: dict[Party, Wait] = {}

@@ -206,6 +206,23 @@ class LockService:
         self.stats.withdrawn.inc(len(lock_ids))
         _log.info("locks_withdrawn", lock_ids=sorted(lock_ids), reason="the client was gone before it was answered")
 
+    def orphan(self, gone: Collection[int], here: Collection[int]) -> set[int]:
+        """Note that the connections of some requests are gone; of the others, those that are still in the queue.
+
+        Serialises on: the rows.
+        """
+        return wait_store.update_orphaned(self.db, gone, here)
+
+    def expire_orphans(self) -> int:
+        """Remove requests without a transaction whose client is gone, and never sent a heartbeat; how many."""
+        if not self.settings.orphan_timeout:
+            return 0
+        removed = wait_store.delete_orphans(self.db, self.settings.orphan_timeout)
+        if removed:
+            self.stats.orphans.inc(len(removed))
+            _log.info("orphaned_locks_expired", lock_ids=sorted(removed))
+        return len(removed)
+
     def watch(self, locks: Collection[Lock]) -> set[int]:
         """Have this process told when one of these locks goes; the ids of the requests that are still there.
 

@@ -106,7 +106,8 @@ _HEARTBEAT_AND_SELECT = Prepared(f"""
                   SELECT txn_id FROM locks WHERE ext_id = ANY (%(ids)s::bigint[]) AND txn_id <> {NO_TXN})
                  ORDER BY id FOR NO KEY UPDATE) AS owner
          WHERE txns.id = owner.id""", f"""
-        UPDATE locks SET last_heartbeat_at = metastore_now(), heartbeat_count = heartbeat_count + 1
+        UPDATE locks SET last_heartbeat_at = metastore_now(), heartbeat_count = heartbeat_count + 1,
+                         check_count = check_count + 1, orphaned_at = NULL
           FROM (SELECT ext_id, int_id FROM locks WHERE ext_id = ANY (%(ids)s::bigint[]) AND txn_id = {NO_TXN}
                  ORDER BY ext_id, int_id FOR NO KEY UPDATE) AS mine
          WHERE locks.ext_id = mine.ext_id AND locks.int_id = mine.int_id""", f"""

@@ -5,7 +5,8 @@ None of this is on the way of a request that nobody contends.
 
 import json
 from collections.abc import Collection, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 from metastore.db.arrays import bigints
@@ -52,11 +53,11 @@ def heartbeat_same(pg: PgTx, txn_ids: Collection[int], agents: Collection[str], 
                    ) -> list[tuple[str, list[Lock]]]:
     """The stored requests of these transactions, and of the ``ext_ids`` those without one that have these agent infos.
 
-    Each with its agent info. The latter are kept alive. Index: locks (ext_id, int_id), locks (txn_id).
+    Each with its agent info, earliest first. The latter are kept alive. Index: locks (ext_id, int_id), locks (txn_id).
     """
     rows = pg.sql(f"""
         WITH alive AS (
-            UPDATE locks SET last_heartbeat_at = metastore_now()
+            UPDATE locks SET last_heartbeat_at = metastore_now(), orphaned_at = NULL
              WHERE ext_id = ANY (%(ext_ids)s::bigint[]) AND txn_id = {NO_TXN} AND agent_info = ANY (%(agents)s::text[])
             RETURNING agent_info, {_COLUMNS})
         SELECT * FROM alive
@@ -66,7 +67,28 @@ def heartbeat_same(pg: PgTx, txn_ids: Collection[int], agents: Collection[str], 
     found: dict[tuple[str, int], list[Lock]] = {}
     for agent_info, *row in rows:
         found.setdefault((agent_info, row[0]), []).append(_lock(row))
-    return [(agent_info, sorted(locks)) for (agent_info, _), locks in found.items()]
+    return [(agent_info, sorted(found[agent_info, ext_id])) for agent_info, ext_id in sorted(found, key=itemgetter(1))]
+
+
+def update_orphaned(db: Database, gone: Collection[int], here: Collection[int]) -> set[int]:
+    """Note since when the connections of requests without a transaction are ``gone``; those still there of ``here``."""
+    rows = db.once(f"""
+        UPDATE locks SET orphaned_at = metastore_now()
+          FROM (SELECT ext_id, int_id FROM locks WHERE ext_id = ANY (%(gone)s::bigint[]) AND txn_id = {NO_TXN}
+                 ORDER BY ext_id, int_id FOR NO KEY UPDATE) AS left_alone
+         WHERE locks.ext_id = left_alone.ext_id AND locks.int_id = left_alone.int_id;
+        SELECT DISTINCT ext_id FROM locks WHERE ext_id = ANY (%(here)s::bigint[])""",
+        {"gone": bigints(gone), "here": bigints(here)}, durable=False)
+    return {ext_id for (ext_id,) in rows}
+
+
+def delete_orphans(db: Database, silence: timedelta) -> set[int]:
+    """Delete requests whose connection is gone, and that nobody sent a heartbeat for or checked for so long."""
+    rows = db.once("""
+        DELETE FROM locks WHERE orphaned_at < metastore_now() - %(silence)s
+           AND last_heartbeat_at < metastore_now() - %(silence)s AND heartbeat_count = check_count
+        RETURNING ext_id""", {"silence": silence}, durable=False)
+    return {ext_id for (ext_id,) in rows}
 
 
 def select_asked_twice(db: Database, txn_ids: Collection[int] | None) -> list[int]:

@@ -8,6 +8,7 @@ from typing import TypeAlias
 from metastore.catalog.partition_names import canonical
 from metastore.errors import InvalidRequestError
 from metastore.ids import database_name
+from metastore.locks.holders import Holders
 from metastore.locks.rules import Lock, LockObject, LockRequest, LockState, LockType, Operation, WantedLock
 from metastore.locks.service import LockFilter, LockResult, LockService
 from metastore.locks.store import LockRow
@@ -36,10 +37,15 @@ _log = get_logger(__name__)
 class LockHandlers:
     """lock, check_lock, unlock, show_locks."""
 
-    def __init__(self, locks: LockService, waiting: Waiting[Call] | None = None) -> None:
-        """``locks``: does the work. ``waiting``: where calls wait; without it check_lock answers at once."""
+    def __init__(self, locks: LockService, waiting: Waiting[Call] | None = None,
+                 holders: Holders | None = None) -> None:
+        """``locks``: does the work. ``waiting``: where calls wait; without it check_lock answers at once.
+
+        ``holders``: where it is noted who has locks over which connection.
+        """
         self.locks = locks
         self.waiting = waiting
+        self.holders = holders
 
     @coalesced("lock")
     def lock(self, calls: list[Call]) -> list[Answer]:
@@ -57,6 +63,8 @@ class LockHandlers:
         for call, answer in answers.items():
             if isinstance(answer, LockResult) and not asked[call].is_recognisable:
                 call.effect = answer.lock_id
+            if isinstance(answer, LockResult) and not asked[call].txn_id and self.holders is not None:
+                self.holders.took(answer.lock_id, call.connection)
         return [_answer(call, answers[call]) if call in answers else read.get(call, _CLIENT_IS_GONE) for call in calls]
 
     @coalesced("check_lock")
@@ -65,6 +73,9 @@ class LockHandlers:
         here = [call for call in calls if not call.connection.closed]
         answers = self.locks.check_lock([call.args[0].lockid for call in here]) if here else []
         found = dict(zip(here, answers, strict=True))
+        if self.holders is not None:
+            for call in here:
+                self.holders.took(call.args[0].lockid, call.connection)
         parked = self._park({call: answer.waits_for for call, answer in found.items()
                              if isinstance(answer, LockResult) and answer.waits_for is not None})
         return [LATER if call in parked else _answer(call, found[call]) if call in found else _CLIENT_IS_GONE
@@ -75,7 +86,10 @@ class LockHandlers:
         """Give a request up."""
         for call in calls:
             call.log(lock_id=call.args[0].lockid)
-        return list(self.locks.unlock([call.args[0].lockid for call in calls]))
+        lock_ids = [call.args[0].lockid for call in calls]
+        if self.holders is not None:
+            self.holders.gave(lock_ids)
+        return list(self.locks.unlock(lock_ids))
 
     def _park(self, waits: Mapping[Call, Lock]) -> set[Call]:
         """Let calls wait for the lock in their way; those that do."""

@@ -23,6 +23,7 @@ class Model(Txns, Tables, Locks, Catalog, House):
         settings = settings or {}
         self.max_open_txns = int(settings.get("hive.max.open.txns", 100_000))
         self.max_batch = int(settings.get("hive.txn.max.open.batch", 1000))
+        self.ends_deadlocks = settings.get("metastore.txn.deadlock.detector.enabled", "true") == "true"
         self.now = EPOCH_MS
         self.next_txn = self.next_lock = 1
         self.refusing = False
@@ -30,6 +31,7 @@ class Model(Txns, Tables, Locks, Catalog, House):
         self.write_set, self.completed, self.queue = [], [], []
         self.write_ids, self.rebuilds, self.parameters_of = {}, {}, {}
         self.locks = []
+        self.victims = {}
 
     def components(self):
         """(transaction, place, letter, write id)."""

@@ -1,8 +1,10 @@
 """Locks (transactions.md §3.11, §4): who waits for whom, in the order of asking."""
 
+import re
+
 from metastore.thrift_gen.hive_metastore import ttypes
 from tests.support.model.state import Component, Lock, place
-from tests.support.model.txns import LETTERS, internal
+from tests.support.model.txns import LETTERS, NO_REASON, internal
 
 READ, WRITE = ttypes.LockType.SHARED_READ, ttypes.LockType.SHARED_WRITE
 EXCL_WRITE, EXCLUSIVE = ttypes.LockType.EXCL_WRITE, ttypes.LockType.EXCLUSIVE
@@ -32,17 +34,79 @@ class Locks:
             self._declare(self._open(txn_id), request)
         ext_id = self.next_lock
         self.next_lock += 1
-        rows = [Lock(ext_id, int_id, txn_id, place(one.dbname, one.tablename, one.partitionname), one.type, request, self.now)
+        rows = [Lock(ext_id, int_id, txn_id, place(one.dbname, one.tablename, one.partitionname), one.type, request,
+                     0 if txn_id else self.now)
                 for int_id, one in enumerate(request.component, 1)]
         blocked = [(row, blockers) for row in rows if (blockers := self._blockers(row))]
+        if blocked and (before := self._asked_before(rows)):
+            return self._after_deadlocks(txn_id, ttypes.LockResponse(
+                lockid=before[0].ext_id, state=WAITING if before[0].acquired_at is None else ACQUIRED))
         refusal = self._refusal(request, blocked) if txn_id else None
         if refusal:
             return ttypes.LockResponse(lockid=ext_id, state=NOT_ACQUIRED, errorMessage=refusal)
         self.locks += rows
-        return self._answer(ext_id)
+        return self._after_deadlocks(txn_id, self._answer(ext_id))
+
+    def _asked_before(self, rows):
+        """The stored request that a repetition of would look like this one: of a transaction, or of an Iceberg client."""
+        asked = self._looks(rows)
+        if not rows[0].txn_id and not re.fullmatch(r"Iceberg-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", asked[0]):
+            return None
+        stored = (self._rows(ext_id) for ext_id in sorted({row.ext_id for row in self.locks}))
+        before = next((found for found in stored if self._looks(found) == asked), None)
+        for row in before or ():
+            row.alive = self.now if not row.txn_id else row.alive
+        return before
+
+    @staticmethod
+    def _looks(rows):
+        request = rows[0].request
+        return (request.agentInfo or "Unknown", request.user, request.hostname, rows[0].txn_id,
+                [(row.place, row.kind) for row in rows])
+
+    def _after_deadlocks(self, txn_id, answer):
+        """The answer, or the death of who asked in a deadlock that the request has closed (§5.5)."""
+        doomed = set()
+        while self.ends_deadlocks and txn_id and answer.state == WAITING:
+            circle = self._circle(txn_id)
+            if circle is None:
+                break
+            requests = {party: {row.ext_id for row in self.locks if self._party(row) == party} for party in circle}
+            victim = max(party for party in circle if len(requests[party]) > 1)
+            doomed.add(victim)
+            self.victims |= dict.fromkeys(requests[victim], victim)
+            self._abort(self.txns[victim], NO_REASON)
+        if txn_id in doomed:
+            raise self._died(txn_id)
+        return answer
+
+    def _circle(self, start):
+        """The parties of the shortest circle of waits through one, None without one."""
+        paths, seen = [[start]], set()
+        for path in paths:
+            for row in sorted(self.locks, key=lambda row: (row.ext_id, row.int_id)):
+                if self._party(row) == path[-1] and row.acquired_at is None:
+                    for ext_id, _ in self._blockers(row):
+                        party = self._party(self._rows(ext_id)[0])
+                        if party == start:
+                            return path
+                        if party not in seen:
+                            seen.add(party)
+                            paths.append([*path, party])
+        return None
+
+    @staticmethod
+    def _party(row):
+        return row.txn_id or -row.ext_id
+
+    @staticmethod
+    def _died(txn_id):
+        return ttypes.TxnAbortedException(f"Transaction txnid:{txn_id} was aborted to end a deadlock")
 
     def check_lock(self, request):
         rows = self._rows(request.lockid)
+        if not rows and request.lockid in self.victims:
+            raise self._died(self.victims[request.lockid])
         if not rows:
             raise ttypes.NoSuchLockException(f"No such lock lockid:{request.lockid}")
         if rows[0].txn_id:
@@ -142,6 +206,6 @@ class Locks:
         return ttypes.ShowLocksResponseElement(
             lockid=row.ext_id, lockIdInternal=row.int_id, dbname=row.place.db, tablename=row.place.table or None,
             partname=row.place.partition or None, state=WAITING if row.acquired_at is None else ACQUIRED, type=row.kind,
-            txnid=row.txn_id, lastheartbeat=0 if row.txn_id else row.alive, acquiredat=row.acquired_at,
+            txnid=row.txn_id, lastheartbeat=row.alive, acquiredat=row.acquired_at,
             user=row.request.user, hostname=row.request.hostname, heartbeatCount=row.beats,
             agentInfo=row.request.agentInfo or "Unknown", blockedByExtId=blocker[0], blockedByIntId=blocker[1])

@@ -12,6 +12,7 @@ UNKNOWN = 10**12
 # Server texts may go on after these, to say more; the first that fits is what the script shows.
 PHRASES = (
     (r"Transaction txnid:(\d+) already aborted", "TxnAbortedException", "aborted already"),
+    (r"Transaction txnid:(\d+) was aborted to end a deadlock", "TxnAbortedException", "aborted to end a deadlock"),
     (r"Transaction txnid:(\d+) is already committed\.", "NoSuchTxnException", "committed already"),
     (r"No such transaction txnid:(\d+)", "NoSuchTxnException", "no such transaction"),
     (r"No such txn: (\d+)", "NoSuchTxnException", "no such transaction, it is committed"),
