@@ -32,6 +32,7 @@ SESSION = {
     "jit": "off",                             # compiling a statement of a millisecond takes a hundred
     "plan_cache_mode": "force_generic_plan",  # a prepared statement is planned once, not once and five times more
     "enable_seqscan": "off",                  # a plan made while a table is empty is still right when it is large
+    "enable_bitmapscan": "off",               # an index in order spares the sort behind it
 }
 """How every session plans: each of our statements reaches its rows through an index (ADR 0012)."""
 

@@ -238,6 +238,11 @@ class TxnService:
         if mark is not None:
             raise InvalidRequestError(f"Invalid txnId seed {txn_id}, the highWaterMark is {mark}")
 
+    def count_open_txns(self) -> int:
+        """Count the open transactions anew, for the limit that open_txns keeps."""
+        self.gauge.count, self.gauge.counted_at = store.count_open(self.db)
+        return self.gauge.count
+
     def _refusal(self, request: OpenRequest) -> MetaError | None:
         if request.replays:
             if not request.repl_policy or not request.sources:
@@ -247,7 +252,7 @@ class TxnService:
         elif request.num_txns <= 0:
             return InvalidRequestError(f"Invalid input for number of txns: {request.num_txns}")
         if self.gauge.refusing:
-            self.gauge.count = store.count_open(self.db)
+            self.count_open_txns()
         self.gauge.refusing = not accepts_more(self.gauge.count, self.settings.max_open_txns,
                                                refusing=self.gauge.refusing)
         if self.gauge.refusing:
@@ -255,10 +260,10 @@ class TxnService:
         return None
 
     def _recount(self, now: datetime) -> None:
+        """Count where no loop of this process does."""
         counted_at = self.gauge.counted_at
-        if counted_at is None or now - counted_at >= self.settings.count_open_txns_interval:
-            self.gauge.count = store.count_open(self.db)
-            self.gauge.counted_at = now
+        if counted_at is None or now - counted_at >= 3 * self.settings.count_open_txns_interval:
+            self.count_open_txns()
 
     def _open_replayed(self, request: OpenRequest) -> Sequence[int]:
         with self.db.begin() as pg:

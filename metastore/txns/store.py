@@ -94,8 +94,7 @@ FROM txns AS t LEFT JOIN unmapped AS m ON m.target_txn_id = t.id WHERE t.id = AN
 SNAPSHOT = f"""
 SELECT (SELECT next_txn_id - 1 FROM txn_counter),
        string_agg(int8send(id), ''::bytea) FILTER (WHERE type <> ALL(%(hidden)s::smallint[])),
-       string_agg(CASE state WHEN 'aborted' THEN '\\x01'::bytea ELSE '\\x00'::bytea END, ''::bytea)
-           FILTER (WHERE type <> ALL(%(hidden)s::smallint[])),
+       string_agg(int8send(id), ''::bytea) FILTER (WHERE state = 'aborted' AND type <> ALL(%(hidden)s::smallint[])),
        min(id) FILTER (WHERE state = 'open')
 FROM (SELECT id, state, type FROM txns WHERE {LISTED} ORDER BY id) AS listed"""
 _SNAPSHOT = Prepared(SNAPSHOT)
@@ -201,10 +200,10 @@ def update_counter(pg: PgTx, next_txn_id: int) -> int | None:
     return None
 
 
-def count_open(db: Database) -> int:
-    """How many transactions are open."""
-    [(count,)] = db.once(f"SELECT count(*) FROM txns WHERE {LISTED} AND state = 'open'")
-    return int(count)
+def count_open(db: Database) -> tuple[int, datetime]:
+    """How many transactions are open, and the instant."""
+    [(count, at)] = db.once(f"SELECT count(*), metastore_now() FROM txns WHERE {LISTED} AND state = 'open'")
+    return int(count), at
 
 
 def update_heartbeats(db: Database, txn_ids: Collection[int], lock_ids: Collection[int], *,
@@ -253,12 +252,18 @@ def select_snapshot(db: Database, hidden: Collection[TxnType] = ()) -> Snapshot:
     return unpacked(*row)
 
 
-def unpacked(mark: int, packed: bytes | None, aborted: bytes | None, min_open: int | None) -> Snapshot:
+def unpacked(mark: int, packed: bytes | None, packed_aborted: bytes | None, min_open: int | None) -> Snapshot:
     """A row of ``SNAPSHOT``. Ids travel as packed integers: a list of 10,000 costs Python next to nothing."""
-    ids = array("q", bytes(packed or b""))
+    ids, aborted = _integers(packed), frozenset(_integers(packed_aborted))
+    bits = encode_bits(bytes(txn_id in aborted for txn_id in ids)) if aborted else b""
+    return Snapshot(mark, ids, bits, min_open)
+
+
+def _integers(packed: bytes | None) -> list[int]:
+    numbers = array("q", bytes(packed or b""))
     if byteorder == "little":
-        ids.byteswap()
-    return Snapshot(mark, ids.tolist(), encode_bits(bytes(aborted or b"")), min_open)
+        numbers.byteswap()
+    return numbers.tolist()
 
 
 def select_infos(db: Database) -> tuple[int, list[TxnInfo]]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import NamedTuple
 
 from metastore.acid.snapshots import ValidTxnList, ValidWriteIdList
@@ -23,6 +24,10 @@ from metastore.write_ids.rules import (
     plan_allocations,
     valid_write_ids,
 )
+
+
+LONGEST_REMEMBERED = 100_000
+"""Characters of a transaction list that is kept parsed."""
 
 
 class ReplayedAllocation(NamedTuple):
@@ -140,10 +145,20 @@ class WriteIdService:
 
     def _reader(self, first_name: str, first: TableName, valid_txns: str | None, write_id: int | None) -> ValidTxnList:
         if valid_txns is not None:
-            return ValidTxnList.parse(valid_txns) if valid_txns else ValidTxnList.everything()
+            return _parsed(valid_txns) if valid_txns else ValidTxnList.everything()
         if write_id is None:
             return reader_snapshot(txn_store.select_snapshot(self.db))
         owner, snapshot = store.select_owner_and_snapshot(self.db, first, write_id)
         if owner is None:
             raise InvalidRequestError(f"invalid write id {write_id} for table {first_name}")
         return reader_snapshot(snapshot, owner)
+
+
+@lru_cache(maxsize=64)
+def _remembered(valid_txns: str) -> ValidTxnList:
+    return ValidTxnList.parse(valid_txns)
+
+
+def _parsed(valid_txns: str) -> ValidTxnList:
+    """A reader's list. It comes again with each table that the reader opens: those of a usual length are kept."""
+    return _remembered(valid_txns) if len(valid_txns) <= LONGEST_REMEMBERED else ValidTxnList.parse(valid_txns)

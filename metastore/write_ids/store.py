@@ -19,8 +19,9 @@ from metastore.write_ids.rules import AllocationPlan, TableWriteIds
 
 _SAME_TABLE = 'm.catalog = w.catalog AND m.db = w.db AND m."table" = w."table"'
 
-# Reads only what is not finished: the exceptions' own ids, and ids of transactions behind the mark. All owned ids are
-# counted only where the highest one is not valid.
+# Reads only what is not finished: ids that exceptions own, and ids of transactions behind the mark. OFFSET 0 keeps
+# PostgreSQL from going through all ids of a table instead. All owned ids are counted only where the highest one is not
+# valid.
 _TABLES = Prepared(f"""
 WITH wanted AS (
     SELECT w.*, n.next_write_id, n.purged_write_id, m.write_id AS mapped
@@ -28,12 +29,12 @@ WITH wanted AS (
     LEFT JOIN next_write_ids AS n USING (catalog, db, "table")
     LEFT JOIN LATERAL (SELECT write_id FROM txn_write_ids AS m WHERE {_SAME_TABLE} AND txn_id <= %(mark)s
                        ORDER BY write_id DESC LIMIT 1) AS m ON true),
-hidden AS (
-    SELECT m.catalog, m.db, m."table", m.write_id, m.txn_id
-    FROM unnest(%(exceptions)s::bigint[]) AS e(txn_id) JOIN txn_write_ids AS m USING (txn_id)
-    JOIN wanted USING (catalog, db, "table")
+hidden AS MATERIALIZED (
+    SELECT catalog, db, "table", write_id, txn_id
+    FROM (SELECT * FROM txn_write_ids WHERE txn_id = ANY(%(exceptions)s::bigint[]) OFFSET 0) AS excepted
     UNION ALL
-    SELECT catalog, db, "table", write_id, txn_id FROM txn_write_ids WHERE txn_id > %(mark)s)
+    SELECT catalog, db, "table", write_id, txn_id
+    FROM (SELECT * FROM txn_write_ids WHERE txn_id > %(mark)s OFFSET 0) AS later)
 SELECT w.catalog, w.db, w."table", w.next_write_id, w.purged_write_id, w.mapped, i.write_ids, i.txn_ids,
        CASE WHEN w.mapped = ANY(i.write_ids)
             THEN (SELECT count(*) FROM txn_write_ids AS m WHERE {_SAME_TABLE} AND m.write_id <= w.mapped) END
