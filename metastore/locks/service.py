@@ -122,7 +122,8 @@ class LockService:
         if not waiting:
             return {}
         stored = wait_store.heartbeat_same(
-            pg, {request.txn_id for request in waiting}, {request.agent_info for request in waiting},
+            pg, {request.txn_id for request in waiting},
+            {request.agent_info for request in waiting if request.txn_id == NO_TXN},
             {lock.ext_id for lock in tail.ahead if lock.txn_id == NO_TXN})
         return {request: LockResult(locks[0].ext_id, locks[0].state) for request in waiting
                 for agent_info, locks in reversed(stored) if request.is_stored_as(locks, agent_info)}
