@@ -22,7 +22,7 @@ SETTINGS = {
     "hive.metastore.acid.housekeeper.interval": "1s", "hive.metastore.acid.txn.cleaner.interval": "1s",
     "hive.compactor.initiator.on": "false", "hive.compactor.worker.threads": "0",
     "metastore.database.lock.timeout": "1s", "metastore.database.statement.timeout": "3s",
-    "metastore.database.pool.timeout": "2000ms", "metastore.server.drain.timeout": "1s"}
+    "metastore.database.pool.timeout": "2000ms", "metastore.lock.check.wait": "300ms", "metastore.server.drain.timeout": "1s"}
 # What commits without waiting for the disk stays in PostgreSQL's memory for long, so that a kill loses much of it.
 FORGETFUL = {"wal_writer_delay": "10s", "wal_writer_flush_after": "1GB", "fsync": "off"}
 

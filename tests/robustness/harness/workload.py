@@ -8,8 +8,9 @@ from collections.abc import Callable
 from itertools import count
 from random import Random
 from time import monotonic
+from uuid import UUID
 
-from metastore.client import MetastoreUnreachableError, Transaction, TxnManager
+from metastore.client import AnswerLostError, MetastoreUnreachableError, Transaction, TxnManager
 from metastore.client.answers import ANSWERS
 from metastore.client.heartbeat import Heartbeater
 from metastore.client.lock_manager import LockWait
@@ -54,13 +55,22 @@ class Worker:
             (60, self.write), (15, self.look), (6, self.snapshot), (16, self.section), (3, self.vanish)]
         with self.client:
             for action in self.rng.choices([one for _, one in actions], [weight for weight, _ in actions], k=number):
-                try:
-                    action()
-                except (MetastoreError, *ANSWERS):
-                    self._pause.wait(0.1)   # refused, or out of reach: written down already
+                while monotonic() < until and not self._done(action):
+                    self._pause.wait(0.2)
                 done()
-                if monotonic() > until:
-                    return
+
+    @staticmethod
+    def _done(action: Callable[[], None]) -> bool:
+        """Whether there was anybody to do it with. What became of each call is written down elsewhere."""
+        try:
+            action()
+        except AnswerLostError:
+            return True
+        except MetastoreUnreachableError:
+            return False
+        except (MetastoreError, *ANSWERS):
+            return True
+        return True
 
     # ------------------------------------------------------------------------------------------- transactions
     def write(self) -> None:
@@ -188,9 +198,9 @@ class Worker:
         kind = self.rng.choice((LockType.EXCLUSIVE,) * 4 + (LockType.SHARED_READ,))
         plan = LockPlan(kind, Operation.UNSET, self.db, self.rng.choice(LOCKS), is_transactional=False)
         wanted = StatementLocks((plan,))
-        # PyIceberg's requests all look the same; Iceberg's carry a number of their own.
-        alike = self.rng.random() < 0.4
-        who = {"user": "everybody" if alike else self.name, "agent_info": "Unknown" if alike else f"{self.name}.{next(self._numbers)}"}
+        # PyIceberg's requests all look the same; each of Iceberg's carries a name of its own.
+        alike, name = self.rng.random() < 0.4, UUID(int=self.rng.getrandbits(128), version=4)
+        who = {"user": "everybody", "agent_info": "Unknown" if alike else f"Iceberg-{name}"}
         if self.rng.random() < 0.05:
             self._acquire(wanted, who)
             return
