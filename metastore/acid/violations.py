@@ -10,7 +10,6 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from itertools import pairwise
 
 from metastore.acid.names import (
     NO_BUCKET,
@@ -174,13 +173,16 @@ def _bucket_files(directory: BaseDirectory | DeltaDirectory, bucket_count: int) 
 def _overlaps(state: AcidState) -> Iterator[Finding]:
     for kind in (state.insert_deltas, state.delete_deltas):
         widest: DeltaDirectory | None = None
-        ordered = sorted(kind, key=lambda delta: (delta.name.min_write_id, -delta.name.max_write_id))
-        for before, after in pairwise(ordered):
-            if widest is None or before.name.max_write_id >= widest.name.max_write_id:
-                widest = before
-            if after.name.min_write_id <= widest.name.max_write_id and not _are_statements(widest.name, after.name):
-                yield Finding(Rule.OVERLAPPING_RANGES, after.path, f"It is read beside {widest.path}, and both may "
+        same: dict[tuple[int, int, int | None], DeltaDirectory] = {}
+        for delta in sorted(kind, key=lambda one: (one.name.min_write_id, -one.name.max_write_id)):
+            twin = same.setdefault(delta.name[:3], delta)
+            reaches = widest is not None and delta.name.min_write_id <= widest.name.max_write_id
+            clash = widest if widest and reaches and not _are_statements(widest.name, delta.name) else twin
+            if clash is not delta:
+                yield Finding(Rule.OVERLAPPING_RANGES, delta.path, f"It is read beside {clash.path}, and both may "
                               "hold the same events")
+            if widest is None or delta.name.max_write_id > widest.name.max_write_id:
+                widest = delta
     for delta in state.deltas:
         if state.base and delta.name.min_write_id <= state.base.name.write_id < delta.name.max_write_id:
             yield Finding(Rule.OVERLAPPING_RANGES, delta.path, f"It begins within {state.base.path} and ends behind "

@@ -38,6 +38,7 @@ def test_a_sound_directory() -> None:
      (Rule.NESTED_DIRECTORY, "delta_0000001_0000001_0000/delta_0000002_0000002_0000", False)),
     (["delta_0000001_0000001_0000/sub/"], (Rule.NESTED_DIRECTORY, "delta_0000001_0000001_0000/sub", False)),
     (_delta("delta_1_1_0"), (Rule.OVERLAPPING_RANGES, "delta_1_1_0", False)),
+    (_delta("delta_2_2_1"), (Rule.OVERLAPPING_RANGES, "delta_2_2_1", False)),
     (_delta("delta_0000003_0000005") + _delta("delta_0000005_0000006"),
      (Rule.OVERLAPPING_RANGES, "delta_0000005_0000006", False)),
     (_delta("delta_0000003_0000004") + _delta("delta_0000003_0000004_v0000020"),

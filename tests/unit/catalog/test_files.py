@@ -53,6 +53,13 @@ def test_write_read_delete(root):
     assert not FILES.exists(f"{root}/p=a%3Ab/f")
 
 
+def test_open_reads_from_any_position(root):
+    FILES.write(f"{root}/f", b"abcdef")
+    with FILES.open(f"{root}/f") as file:
+        assert file.seek(-2, 2) == 4
+        assert file.read() == b"ef"
+
+
 def test_delete_of_a_full_directory_is_asked_for(root):
     FILES.write(f"{root}/d/f", b"x")
     with pytest.raises(OSError):
