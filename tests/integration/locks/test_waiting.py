@@ -20,12 +20,19 @@ from metastore.txns.purge_service import PurgeService
 from tests.support.thrift_server import Peer, message, until
 
 ACQUIRED, WAITING = ttypes.LockState.ACQUIRED, ttypes.LockState.WAITING
-ENOUGH = 60
+ENOUGH, FOR_EVER = 120, 3600.0
 
 
 @pytest.fixture
 def server_settings():
     return {"metastore.lock.check.wait": "5s"}
+
+
+@pytest.fixture
+def server(server):
+    """With more patience than a server may be given, so that nothing here depends on the speed of the machine."""
+    server.waiting.patience = FOR_EVER
+    return server
 
 
 @pytest.fixture
@@ -41,6 +48,8 @@ def replica(database_url, tmp_path, server_settings):
             loops=False)
         started.append(app)
         app.start()
+        if not settings:
+            app.waiting.patience = FOR_EVER
         return app
     yield start
     for app in started:
@@ -231,3 +240,71 @@ def test_a_server_that_stops_answers_at_once(client, replica, background):
 
 def states(client):
     return {row.lockid: row.state for row in client.show_locks(ttypes.ShowLocksRequest()).locks}
+
+
+def test_a_lost_connection_of_the_listener_is_noticed_and_made_again(server, client, background, database):
+    holder, waiter = asked(client), asked(client)
+    checked = background.submit(checks, server, waiter)
+    until(lambda: waiting(server) == 1)
+
+    database.once("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'metastore listener'"
+                  " AND datname = current_database()")
+
+    until(lambda: listening(database))
+    until(lambda: waiting(server) == 1)
+    client.unlock(ttypes.UnlockRequest(holder))
+    assert set(checked.result(ENOUGH)[:-1]) <= {WAITING}
+
+
+def listening(database):
+    return database.once("SELECT pid FROM pg_stat_activity WHERE application_name = 'metastore listener' "
+                         "AND datname = current_database() AND state = 'idle'")
+
+
+def test_32_writers_of_one_table_in_the_order_of_asking(server, client, replica, background):
+    """Each holds an exclusive lock for a moment, as an Iceberg commit does; half of them through another replica."""
+    apps = [server, replica()]
+    order, holding = [], threading.Semaphore(1)
+    first = asked(client)
+    writers = []
+    for number in range(32):
+        one = MetastoreClient(apps[number % 2].thrift_uri)
+        writers.append((one, one.lock(request(agent=f"writer {number}")).lockid))
+    assert sorted(lock_id for _, lock_id in writers) == [lock_id for _, lock_id in writers]
+
+    def write(one, lock_id):
+        with one:
+            while one.check_lock(ttypes.CheckLockRequest(lock_id)).state == WAITING:
+                pass
+            assert holding.acquire(blocking=False), "two hold the lock"
+            order.append(lock_id)
+            holding.release()
+            one.unlock(ttypes.UnlockRequest(lock_id))
+
+    written = [background.submit(write, *writer) for writer in writers]
+    until(lambda: sum(map(waiting, apps)) == 32)
+    client.unlock(ttypes.UnlockRequest(first))
+
+    assert [one.result(ENOUGH) for one in written] == [None] * 32
+    assert order == [lock_id for _, lock_id in writers]
+    assert states(client) == {}
+
+
+def test_the_release_of_one_wakes_one(server, client, background):
+    """Of a queue of writers only the next one looks again."""
+    ids = [asked(client) for _ in range(9)]
+    checked = [background.submit(checks, server, lock_id) for lock_id in ids[1:]]
+    until(lambda: waiting(server) == 8)
+    before = wakes(server)
+
+    client.unlock(ttypes.UnlockRequest(ids[0]))
+    assert checked[0].result(ENOUGH) == [ACQUIRED]
+
+    assert wakes(server) - before == 1
+    for lock_id, following in zip(ids[1:-1], checked[1:], strict=True):
+        client.unlock(ttypes.UnlockRequest(lock_id))
+        assert following.result(ENOUGH) == [ACQUIRED]
+
+
+def wakes(app):
+    return next(metric.samples[0].value for metric in app.lock_stats.collect() if metric.name == "metastore_lock_wakes")
