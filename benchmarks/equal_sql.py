@@ -8,7 +8,8 @@ between two rounds of a client, or between the clients, is an id, and the script
 - a part of a client's own names: pgbench's ``client_id``.
 
 Everything else is sent as our server sends it, except that no transaction may leave the disk behind
-(``synchronous_commit`` stays on): each call is one durable PostgreSQL transaction.
+(``synchronous_commit`` stays on, in functions too): each call is one durable PostgreSQL transaction. A script that
+leaves transactions open or locks behind does not do what the calls do, and is refused.
 """
 
 import re
@@ -23,7 +24,7 @@ from urllib.parse import urlsplit
 from benchmarks import pgbench
 from benchmarks.contestants import Contestant
 from benchmarks.load import WHOLE, Scenario, Tally
-from benchmarks.peers import database, end, start_ours
+from benchmarks.peers import database, end, run_sql, start_ours
 from benchmarks.scenarios import table_of
 from benchmarks.wiretap import Exchange, Wiretap
 from metastore.thrift_gen.hive_metastore import ttypes
@@ -34,11 +35,12 @@ FAR = 1_000_000_000
 """Between the counters of two pgbench clients."""
 
 _NUMBER = re.compile(r"\d+")
+_VALUE = re.compile(r"\{\d+\}|\d+")   # an array of one is a value too
 _INSTANT = re.compile(r"'\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d[^']*'")
 _PREPARE = re.compile(r"PREPARE (\w+)\b", re.IGNORECASE)
 _EXECUTE = re.compile(r"EXECUTE (\w+)", re.IGNORECASE)
 _RELAXED = re.compile(r"SET LOCAL synchronous_commit\b", re.IGNORECASE)
-_RELAXING = re.compile(r"set_config\('synchronous_commit', *'off', *true\)", re.IGNORECASE)
+_RELAXING = re.compile(r"(set_config\('synchronous_commit', *)'off'", re.IGNORECASE)
 _PARTS = re.compile(r"'(?:[^']|'')*'|\"[^\"]*\"|(\$\w*\$).*?\1|--[^\n]*|;|[^'\"$;-]+|.", re.DOTALL)
 
 Triple = tuple[str, str, str]
@@ -46,7 +48,7 @@ Triple = tuple[str, str, str]
 
 
 class UnlikeError(Exception):
-    """Rounds of a scenario that do not have the same statements: no script can be made of them."""
+    """No script does the same: rounds of a scenario had different statements, or something is left behind."""
 
 
 class Recorded(NamedTuple):
@@ -72,6 +74,7 @@ class EqualSql:
         server, ready = start_ours(self.work, "--database-url", tapped, "--no-loops")
         self._running.callback(end, server)
         self.server = Contestant(("127.0.0.1", urlsplit(ready["thrift"]).port or 0), server.pid, self.url)
+        self._make_functions_durable()
         with self.server.client() as client:   # so that ids of different kinds are different numbers
             client.seed_txn_id(ttypes.SeedTxnIdRequest(5_000_001))
         return self
@@ -91,14 +94,28 @@ class EqualSql:
         used = set(_EXECUTE.findall(script.text))
         introduction = "".join(f"{text};\n" for name, text in self._prepared.items() if name in used)
         place = self.work / "script.sql"
-        place.write_text("\\if :fresh\n" + _RELAXING.sub("set_config('synchronous_commit', 'on', true)", introduction)
-                         + "\\endif\n" + script.text)
+        place.write_text("\\if :fresh\n" + _RELAXING.sub(r"\1'on'", introduction) + "\\endif\n" + script.text)
         return place
 
     def run(self, script: Path, clients: int, seconds: float) -> float:
+        """Runs of the script per second. Raises: UnlikeError."""
         self._runs += 1   # counters begin behind those of earlier runs
-        return pgbench.run(self.url, script, clients, seconds, "-M", "simple", "-D", "fresh=1",
+        before = self._held()
+        rate = pgbench.run(self.url, script, clients, seconds, "-M", "simple", "-D", "fresh=1",
                            "-D", f"n={self._runs * FAR // 1000}", "--max-tries=100", options=self._tap.options)
+        if self._held() > before + 2 * clients:   # the last round of each may have been cut short
+            raise UnlikeError("the script leaves transactions or locks behind")
+        return rate
+
+    def _held(self) -> int:
+        [(count,)] = run_sql(self.url, "SELECT (SELECT count(*) FROM txns WHERE state = 'open') + "
+                                       "(SELECT count(DISTINCT ext_id) FROM locks)")
+        return int(count)
+
+    def _make_functions_durable(self) -> None:
+        for (definition,) in run_sql(self.url, "SELECT pg_get_functiondef(oid) FROM pg_proc WHERE pronamespace = "
+                                               "'public'::regnamespace AND prosrc LIKE '%synchronous_commit%'"):
+            run_sql(self.url, _RELAXING.sub(r"\1'on'", definition))
 
     def _record(self, scenario: Scenario, index: int) -> Recorded:
         """Go through rounds alone, with the scenario's own generator."""
@@ -182,8 +199,8 @@ class Script:
             texts[index] = _INSTANT.sub(lambda found, left=left: next(left, found[0]), text)
         if len({_NUMBER.sub("0", text) for text in texts}) != 1:
             raise UnlikeError(f"rounds with different statements: {' <> '.join(texts)}")
-        values = zip(*(_NUMBER.findall(text) for text in texts), strict=True)
-        message = _NUMBER.sub(lambda _: self._value(next(values)), texts[0])
+        values = zip(*(_VALUE.findall(text) for text in texts), strict=True)
+        message = _VALUE.sub(lambda _: self._value(next(values)), texts[0])
         message = message.replace(self.tables[0], re.sub(r"\d+$", ":client_id", self.tables[0]))
         prefix = f"m{self.answers}_"
         self.answers += 1
@@ -197,6 +214,9 @@ class Script:
             return triple[0]
         if triple in self.known:
             return f":{self.known[triple]}"
+        if triple[0].startswith("{"):
+            a, b, c = (one[1:-1] for one in triple)
+            return "{" + self._value((a, b, c)) + "}"
         if triple[0] != triple[1]:
             return ":" + self.counters.setdefault(triple, f"made{len(self.counters)}")
         return ":" + self.constants.setdefault(triple, f"own{len(self.constants)}")
@@ -204,8 +224,10 @@ class Script:
 
 def _told(*same: Exchange) -> Iterator[tuple[Triple, str]]:
     """Numbers that differ, in the last row of an answer: pgbench can read those."""
-    if all(one.rows for one in same) and all(re.fullmatch(r"[A-Za-z_]\w*", column) for column in same[0].columns):
-        for column, *values in zip(same[0].columns, *(one.rows[-1] for one in same), strict=True):
-            if len(set(values)) > 1 and all(value and value.isdigit() for value in values):
+    columns = same[0].columns
+    if all(one.rows for one in same) and all(re.fullmatch(r"[A-Za-z_]\w*", column) for column in columns):
+        for column, *values in zip(columns, *(one.rows[-1] for one in same), strict=True):
+            differ = columns.count(column) == 1 and len(set(values)) > 1
+            if differ and all(value and _VALUE.fullmatch(value) for value in values):
                 a, b, c = (str(value) for value in values)
                 yield (a, b, c), column

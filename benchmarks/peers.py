@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 import psycopg2
@@ -28,11 +29,15 @@ def database(server_url: str, name: str) -> str:
     return urlsplit(server_url)._replace(path=f"/{name}").geturl()
 
 
-def run_sql(url: str, text: str) -> None:
+def run_sql(url: str, text: str) -> list[tuple[Any, ...]]:
+    """Rows of the last statement, if it has any."""
     connection = psycopg2.connect(url)
     connection.autocommit = True
-    connection.cursor().execute(text)
+    cursor = connection.cursor()
+    cursor.execute(text)
+    rows = cursor.fetchall() if cursor.description else []
     connection.close()
+    return rows
 
 
 def free_port() -> int:

@@ -6,6 +6,7 @@
 """
 
 import os
+import re
 import subprocess
 from pathlib import Path
 
@@ -15,14 +16,17 @@ SCRIPTS = Path(__file__).parent / "least_sql"
 
 
 def run(url: str, script: Path, clients: int, seconds: float, *arguments: str, options: str = "") -> float:
-    """Runs of a script per second; ``options`` are PostgreSQL's for the session."""
+    """Runs of a script per second, after a second that does not count, in which clients connect and prepare.
+
+    ``options`` are PostgreSQL's for the session.
+    """
     done = subprocess.run(
-        [program("pgbench"), "-n", "-c", str(clients), "-j", str(min(clients, 2)), "-T", str(max(1, round(seconds))),
-         "-f", str(script), *arguments, url],
+        [program("pgbench"), "-n", "-c", str(clients), "-j", str(min(clients, 2)), "-P", "1", "-T",
+         str(1 + max(1, round(seconds))), "-f", str(script), *arguments, url],
         capture_output=True, text=True, check=False, env={**os.environ, "PGOPTIONS": options})
-    for line in done.stdout.split("\n"):
-        if line.startswith("tps = ") and not done.returncode:
-            return float(line.split()[2])
+    rates = [float(rate) for rate in re.findall(r"^progress: \S+ s, (\S+) tps", done.stderr, re.MULTILINE)]
+    if rates[1:] and not done.returncode:
+        return sum(rates[1:]) / len(rates[1:])
     raise RuntimeError(f"pgbench: {done.stdout}{done.stderr}"[-1500:])
 
 

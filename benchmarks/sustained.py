@@ -19,8 +19,6 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import psycopg2
-
 from benchmarks import peers
 from benchmarks.contestants import Contestant
 from benchmarks.cpu import Meter
@@ -116,12 +114,8 @@ class Sizes(NamedTuple):
 
 
 def sizes(url: str) -> Sizes:
-    connection = psycopg2.connect(url)
-    cursor = connection.cursor()
-    cursor.execute("SELECT relname, pg_table_size(relid), pg_indexes_size(relid), n_live_tup, n_dead_tup "
-                   "FROM pg_stat_user_tables")
-    found = cursor.fetchall()
-    connection.close()
+    found = peers.run_sql(url, "SELECT relname, pg_table_size(relid), pg_indexes_size(relid), n_live_tup, n_dead_tup "
+                               "FROM pg_stat_user_tables")
     table, index, live, dead = (sum(row[column] for row in found) for column in range(1, 5))
     return Sizes(float(table) / 1e6, float(index) / 1e6, int(live), int(dead),
                  {row[0]: (row[1] + row[2]) / 1e6 for row in found})

@@ -19,8 +19,6 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import NamedTuple
 
-import psycopg2
-
 from benchmarks import hive, peers, scenarios
 from benchmarks.contestants import MANY_OPEN, Contestant, Hive23, Hive42
 from benchmarks.equal_sql import EqualSql, UnlikeError
@@ -86,12 +84,9 @@ def own_postgres(work: Path, running: ExitStack) -> str:
 
 
 def settings(url: str) -> str:
-    connection = psycopg2.connect(url)
-    cursor = connection.cursor()
-    cursor.execute("SELECT current_setting('server_version'), current_setting('fsync'), "
-                   "current_setting('synchronous_commit'), current_setting('shared_buffers')")
-    [(version, fsync, synchronous, buffers)] = cursor.fetchall()
-    connection.close()
+    [(version, fsync, synchronous, buffers)] = peers.run_sql(
+        url, "SELECT current_setting('server_version'), current_setting('fsync'), "
+             "current_setting('synchronous_commit'), current_setting('shared_buffers')")
     return (f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}, Python {sys.version.split()[0]}; PostgreSQL "
             f"{version}, fsync={fsync}, synchronous_commit={synchronous}, shared_buffers={buffers}")
 
@@ -198,7 +193,7 @@ class Comparison:
             if self.equal and script:
                 try:
                     rates[EQUAL].append(self.equal.run(script, clients, options.seconds))
-                except RuntimeError as error:
+                except (RuntimeError, UnlikeError) as error:
                     print(f"no equal SQL for {row.title}: {error}", file=sys.stderr)
                     script = None
             if self.least and row.least and row.held <= LARGE and not row.finished:
@@ -217,7 +212,7 @@ class Comparison:
                    others: list[str]) -> list[str]:
         """A line of the table; the row, if a Java metastore is faster."""
         costs, ours = Costs.of(runs), rates.pop("ours")
-        beside = "".join(f" {rates[name]:.0f} | {ours / rates[name]:.2f} |" if rates.get(name) else " - | - |"
+        beside = "".join(f" {rates[name]:.0f} | {ours / max(rates[name], 1e-9):.2f} |" if name in rates else " - | - |"
                          for name in others)
         print(f"| {row.title} | {clients} | {ours:.0f} | {middle(runs, latency(50)):.2f} | "
               f"{middle(runs, latency(99)):.2f} | {costs.server:.0f} | {costs.postgres:.0f} | {costs.load:.2f} |"
