@@ -9,7 +9,7 @@ WORKERS ?= 2
 ARGS ?=
 pytest := $(bin)/python -m pytest -n $(WORKERS) --dist worksteal $(ARGS)
 
-.PHONY: interop help setup run demo test test-fast test-cov lint fmt types layers idl idl-check docs docs-check bench bench-sustained robustness lock clean
+.PHONY: interop help setup run demo test test-fast test-cov model lint fmt types layers idl idl-check docs docs-check bench bench-sustained robustness lock clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -27,6 +27,9 @@ test: setup lint types layers idl-check docs-check test-cov ## Everything that C
 
 test-fast: setup ## Unit tests and scripts on the model: seconds, no database, no Java
 	@$(pytest) tests/unit tests/model tests/scripts -m "not spark"
+
+model: setup ## Random stories about transactions, told to a model and to a server; many (STORIES=2000)
+	@MODEL_EXAMPLES=$${STORIES:-2000} $(bin)/python -m pytest -n0 $(ARGS) tests/model
 
 # One pytest run, so that its closing line counts every test; then the decisions must be covered to the last branch.
 test-cov: setup

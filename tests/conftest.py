@@ -79,3 +79,23 @@ def client(server):
 
     with MetastoreClient(server.thrift_uri) as connected:
         yield connected
+
+
+@pytest.fixture(scope="session")
+def worlds(postgres, tmp_path_factory):
+    """``worlds(settings)``: the one server with these settings, emptied."""
+    from contextlib import ExitStack
+
+    from tests.support.scripts.server import served
+
+    with ExitStack() as running:
+        known = {}
+
+        def world(settings):
+            key = tuple(sorted(settings.items()))
+            if key not in known:
+                url = running.enter_context(postgres.cloned())
+                known[key] = running.enter_context(served(url, tmp_path_factory.mktemp("warehouse"), settings))
+            known[key].reset()
+            return known[key]
+        yield world

@@ -50,12 +50,13 @@ def select_targets(db: Database, requests: Sequence[Replayable]) -> dict[tuple[s
 
 
 def lock_targets(pg: PgTx, policy: str, sources: Sequence[int]) -> list[int]:
-    """The targets of these sources, ascending; one replay of a policy at a time until this PostgreSQL transaction ends.
+    """The targets in the order of their sources.
 
-    Serialises on: the policy (advisory lock).
+    One replay of a policy at a time until this PostgreSQL transaction ends. Serialises on: the policy (advisory lock).
     """
     pg.sql("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", (f"repl_txn_map {policy}",))
-    return sorted(row[2] for row in pg.sql(_TARGETS, ([policy] * len(sources), list(sources))))
+    targets = {source: target for _, source, target in pg.sql(_TARGETS, ([policy] * len(sources), list(sources)))}
+    return [targets[source] for source in sources if source in targets]
 
 
 def insert_targets(pg: PgTx, policy: str, sources: Sequence[int], first_target: int) -> None:

@@ -43,8 +43,8 @@ class Model(Txns, Tables, Locks, Catalog, House):
         return {(one.txn_id, str(one.place), one.write_id, one.changed_rows) for one in self.completed}
 
     def writes(self):
-        """(transaction, point of its commit, place, letter) that later commits are checked against."""
-        return {(one.txn_id, one.commit_id, str(one.place), one.letter) for one in self.write_set}
+        """(transaction, place, point of its commit, letter) that later commits are checked against."""
+        return {(one.txn_id, str(one.place), one.commit_id, one.letter) for one in self.write_set}
 
     def abort_code(self, txn_id):
         return self.txns[txn_id].code

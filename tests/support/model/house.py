@@ -6,7 +6,6 @@ from metastore.thrift_gen.hive_metastore import ttypes
 from tests.support.model.state import place
 from tests.support.model.txns import REPL_CREATED, TIMED_OUT, internal
 
-TIMEOUT_MS = 300_000
 REPL_TIMEOUT_MS = 11 * 86_400_000
 RETENTION_MS = 3_600_000
 
@@ -14,13 +13,15 @@ RETENTION_MS = 3_600_000
 class House:
     """The part of the model that cleans up."""
 
+    timeout_ms = 300_000
+
     def advance(self, delta):
         self.now += int(delta.total_seconds() * 1000)
 
     def expire(self):
-        self.locks = [row for row in self.locks if row.txn_id or row.alive >= self.now - TIMEOUT_MS]
+        self.locks = [row for row in self.locks if row.txn_id or row.alive >= self.now - self.timeout_ms]
         for txn in self.txns.values():
-            limit = REPL_TIMEOUT_MS if txn.kind == REPL_CREATED else TIMEOUT_MS
+            limit = REPL_TIMEOUT_MS if txn.kind == REPL_CREATED else self.timeout_ms
             if txn.state == "open" and txn.alive < self.now - limit:
                 self._abort(txn, TIMED_OUT)
 
@@ -30,7 +31,7 @@ class House:
         self._forget_owners([txn for txn in self.txns.values() if txn.state == "committed" and txn.commit_id < oldest])
         self._drop_duplicates(oldest)
         self.rebuilds = {view: (txn_id, alive) for view, (txn_id, alive) in self.rebuilds.items()
-                         if alive >= self.now - TIMEOUT_MS or self._is_open(txn_id)}
+                         if alive >= self.now - self.timeout_ms or self._is_open(txn_id)}
         emptied = [txn for txn in self.txns.values() if txn.state == "aborted" and not txn.components]
         for txn in emptied:
             txn.listed = False

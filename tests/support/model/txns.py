@@ -160,7 +160,7 @@ class Txns:
         known = [self.replicated[request.replPolicy, source] for source in request.replSrcTxnIds
                  if (request.replPolicy, source) in self.replicated]
         if known:
-            return sorted(known)
+            return known
         for source in request.replSrcTxnIds:
             self.replicated[request.replPolicy, source] = self._begin(request, REPL_CREATED).id
         return [self.replicated[request.replPolicy, source] for source in request.replSrcTxnIds]

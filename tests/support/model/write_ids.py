@@ -74,6 +74,10 @@ class Tables:
             self.queue += [(table._replace(partition=stored(partition)), "major", "initiated")
                            for partition in request.partNames or [""]]
 
+    def owned(self, db, table):
+        """The write ids of a table whose owners are known."""
+        return set(self.write_ids.get(place(db, table), WriteIds()).owners)
+
     def _allocate_replayed(self, table, request):
         pairs = [(self.replicated.get((request.replPolicy, one.txnId)), one.writeId) for one in request.srcTxnToWriteIdList]
         if any(txn_id is None for txn_id, _ in pairs):

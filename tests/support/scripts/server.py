@@ -15,6 +15,12 @@ FROZEN_CLOCK = f"""CREATE OR REPLACE FUNCTION metastore_now() RETURNS timestampt
 RESET = EMPTY.replace('DELETE FROM "catalogs"; ', "")
 _PLACE = "concat_ws('/', db, nullif(\"table\", ''), nullif(partition, ''))"
 
+# What nobody is told over the wire, in one statement.
+STORED = f"""
+SELECT 'components', txn_id, {_PLACE}, to_jsonb(operation), to_jsonb(write_id) FROM txn_components
+UNION ALL SELECT 'completed', txn_id, {_PLACE}, to_jsonb(write_id), to_jsonb(update_delete) FROM completed_txn_components
+UNION ALL SELECT 'writes', txn_id, {_PLACE}, to_jsonb(commit_id), to_jsonb(operation) FROM write_sets"""
+
 
 class Server:
     """What the model is, for real; unknown attributes are Thrift calls."""
@@ -24,12 +30,15 @@ class Server:
     def __init__(self, client, database):
         self.client, self.types, self.database = client, client.types, database
         self.purges = PurgeService(database, TxnSettings())
+        self.stored = {}
 
     def __getattr__(self, name):
+        self.stored = {}
         return getattr(self.client, name)
 
     def reset(self):
         """A new world: as after the migrations."""
+        self.stored = {}
         self.database.once(RESET)
 
     def advance(self, delta):
@@ -42,13 +51,13 @@ class Server:
         self._tick(PURGES + TXN_RECORDS)
 
     def components(self):
-        return self._rows(f"SELECT txn_id, {_PLACE}, operation, write_id FROM txn_components")
+        return self._rows("components")
 
     def completed_components(self):
-        return self._rows(f"SELECT txn_id, {_PLACE}, write_id, update_delete FROM completed_txn_components")
+        return self._rows("completed")
 
     def writes(self):
-        return self._rows(f"SELECT txn_id, commit_id, {_PLACE}, operation FROM write_sets")
+        return self._rows("writes")
 
     def abort_code(self, txn_id):
         [(code,)] = self.database.once("SELECT abort_code FROM txns WHERE id = %s", [txn_id])
@@ -103,10 +112,15 @@ class Server:
             inputFormat="org.apache.hadoop.hive.ql.io.orc.OrcInputFormat",
             outputFormat="org.apache.hadoop.hive.ql.io.orc.OrcOutputFormat")
 
-    def _rows(self, query):
-        return set(self.database.once(query))
+    def _rows(self, table):
+        if not self.stored:
+            self.stored = {"components": set(), "completed": set(), "writes": set()}
+            for name, *row in self.database.once(STORED):
+                self.stored[name].add(tuple(row))
+        return self.stored[table]
 
     def _tick(self, steps):
+        self.stored = {}
         report = Reaper(self.purges, steps).tick()
         assert not report.failed
 

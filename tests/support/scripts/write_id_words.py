@@ -152,7 +152,7 @@ class WriteIdWords:
 
     def _write_set(self, _):
         return [f"{self.txn_name(txn_id)} changed {place} ({letter}), committed at {self.txn_name(commit_id)}"
-                for txn_id, commit_id, place, letter in sorted(self.world.writes(), key=_by_text)] or ["no write set"]
+                for txn_id, place, commit_id, letter in sorted(self.world.writes(), key=_by_text)] or ["no write set"]
 
     def _latest_conflict(self, names):
         return [f"{name}: {self.txn_name(self.world.get_latest_txnid_in_conflict(self.id(name)))}" for name in names]
