@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from threading import Event, Thread
+from time import perf_counter
 from typing import Protocol
 
 from apscheduler.executors.pool import ThreadPoolExecutor
@@ -27,6 +28,13 @@ class Leader(Protocol):
         """Whether this process does, as far as it can tell now; never raises."""
 
 
+class Observer(Protocol):
+    """Who wants to know what the loops do."""
+
+    def ticked(self, loop: str, seconds: float, report: object, *, failed: bool) -> None:
+        """A tick has ended; ``report``: what it returned."""
+
+
 @dataclass(frozen=True)
 class Loop:
     """A tick and how often. ``everywhere``: needs no leader. ``busy``: whether to go on at once after such a report."""
@@ -42,9 +50,11 @@ class Loop:
 class Scheduler:
     """Runs loops until it is stopped."""
 
-    def __init__(self, loops: Sequence[Loop], leader: Leader, stopping: Event) -> None:
-        """``stopping``: the event that ticks look at; ``stop`` sets it."""
+    def __init__(self, loops: Sequence[Loop], leader: Leader, stopping: Event,
+                 observer: Observer | None = None) -> None:
+        """``stopping``: the event that ticks look at; ``stop`` sets it. ``observer`` is told of every tick."""
         self._loops = loops
+        self._observer = observer
         self._leader = leader
         self._stopping = stopping
         self._scheduler = BackgroundScheduler(
@@ -65,11 +75,20 @@ class Scheduler:
         """Run one loop now: while it has more to do, and unless another process leads."""
         try:
             while not self._stopping.is_set() and (loop.everywhere or self._leader.is_leader()):
-                if not loop.busy(loop.tick()):
+                if not loop.busy(self._tick(loop)):
                     break
         except Exception:  # noqa: BLE001 - a loop must outlive whatever one tick meets
             # The loop's next tick starts from what the database says; nothing is lost but time.
             _log.exception("loop.failed", loop=loop.name)
+
+    def _tick(self, loop: Loop) -> object:
+        began, report, failed = perf_counter(), None, True
+        try:
+            report, failed = loop.tick(), False
+            return report
+        finally:
+            if self._observer is not None:
+                self._observer.ticked(loop.name, perf_counter() - began, report, failed=failed)
 
     def stop(self, patience: timedelta) -> bool:
         """Let running ticks end, for so long; False when some did not."""

@@ -4,7 +4,8 @@ Rule: names begin with ``metastore_`` and labels have few values: never a table,
 ``telemetry.calls``, which costs the hot path no lock.
 """
 
-from collections.abc import Callable
+import dataclasses
+from collections.abc import Callable, Iterator, Mapping
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.exposition import choose_encoder
@@ -25,11 +26,9 @@ class Metrics:
         build = Gauge("metastore_build_info", "Always 1; the release is in the label.", ["version"],
                       registry=self.registry)
         build.labels(version).set(1)
-        self.loop_ticks = Counter("metastore_loop_ticks", "Passes of the background loops.", ["loop", "outcome"],
-                                  registry=self.registry)
-        self.loop_seconds = Histogram("metastore_loop_tick_seconds", "Duration of one pass of a background loop.",
-                                      ["loop"],
-                                      buckets=_TICK_BUCKETS, registry=self.registry)
+        self.loops = LoopMetrics(self.registry)
+        self._open_txns = Gauge("metastore_open_txns", "Open transactions, as counted for hive.max.open.txns.",
+                                registry=self.registry)
         self._connections_in_use = Gauge("metastore_database_connections_in_use", "Lent database connections.",
                                          registry=self.registry)
         self._connections_limit = Gauge("metastore_database_connections_limit",
@@ -41,6 +40,10 @@ class Metrics:
         self._connections_in_use.set_function(lent)
         self._connections_limit.set(size)
 
+    def watch_open_txns(self, count: Callable[[], int]) -> None:
+        """Show how many transactions are open."""
+        self._open_txns.set_function(count)
+
     def add(self, collector: Collector) -> None:
         """Print the metrics of a collector too."""
         self.registry.register(collector)
@@ -49,3 +52,49 @@ class Metrics:
         """Content type and body in the format that the reader asks for."""
         encoder, content_type = choose_encoder(accept)
         return content_type, encoder(self.registry)
+
+
+class LoopMetrics:
+    """What the background loops did.
+
+    A report is a dataclass: its numbers are counts of what was done, lists count by their length, and ``failed`` names
+    the steps that could not finish.
+    """
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self._ticks = Counter("metastore_loop_ticks", "Passes of the background loops: done, partly, failed.",
+                              ["loop", "outcome"], registry=registry)
+        self._seconds = Histogram("metastore_loop_tick_seconds", "Duration of one pass of a background loop.", ["loop"],
+                                  buckets=_TICK_BUCKETS, registry=registry)
+        self._last = Gauge("metastore_loop_last_tick_timestamp_seconds", "When the last pass of a loop ended.",
+                           ["loop"], registry=registry)
+        self._done = Counter("metastore_loop_done", "What the passes of a background loop did, by kind.",
+                             ["loop", "what"], registry=registry)
+        self._failures = Counter("metastore_loop_step_failures", "Steps of a background loop that could not finish.",
+                                 ["loop", "step"], registry=registry)
+
+    def ticked(self, loop: str, seconds: float, report: object, *, failed: bool) -> None:
+        """Note one pass."""
+        counts = dict(_counts(report))
+        steps = getattr(report, "failed", None)
+        outcome = "failed" if failed else "partly" if isinstance(steps, Mapping) and steps else "done"
+        self._ticks.labels(loop, outcome).inc()
+        self._seconds.labels(loop).observe(seconds)
+        self._last.labels(loop).set_to_current_time()
+        for what, count in counts.items():
+            self._done.labels(loop, what).inc(count)
+        for step in steps if isinstance(steps, Mapping) else ():
+            self._failures.labels(loop, step).inc()
+
+
+def _counts(report: object) -> Iterator[tuple[str, int]]:
+    if not dataclasses.is_dataclass(report):
+        return
+    for field in dataclasses.fields(report):
+        value = getattr(report, field.name)
+        if field.metadata.get("gauge"):
+            continue  # how things are, not what was done
+        if isinstance(value, int):
+            yield field.name, int(value)
+        elif isinstance(value, list | tuple | set | frozenset):
+            yield field.name, len(value)

@@ -199,16 +199,22 @@ class TxnService:
         """The mark and every open and aborted transaction with its owner."""
         return store.select_infos(self.db)
 
-    def add_dynamic_partitions(self, written: DynamicPartitions) -> None:
-        """Record the partitions that a statement wrote, in the place of "somewhere in the table".
+    def add_dynamic_partitions(self, requests: Sequence[DynamicPartitions],
+                               ) -> list[NoSuchTxnError | TxnAbortedError | None]:
+        """Record the partitions that statements wrote, in the place of "somewhere in the table".
 
-        Raises: TxnAbortedError, NoSuchTxnError. Retry: idempotent.
+        Answers: TxnAbortedError, NoSuchTxnError. Retry: idempotent.
         """
-        components = [Component(written.txn_id, written.name, canonical(partition), written.operation, written.write_id)
-                      for partition in dict.fromkeys(written.partitions)]
         with self.db.begin() as pg:
-            require_open(pg, [written.txn_id])
-            store.finish_partitions(pg, written.txn_id, written.name, components)
+            records = store.lock_for_adding(pg, sorted({one.txn_id for one in requests}))
+            answers = [required_open(one.txn_id, records[one.txn_id].state if one.txn_id in records else None)
+                       for one in requests]
+            written = [one for one, refusal in zip(requests, answers, strict=True) if refusal is None]
+            if written:
+                store.finish_partitions(pg, {(one.txn_id, one.name) for one in written}, [
+                    Component(one.txn_id, one.name, canonical(partition), one.operation, one.write_id)
+                    for one in written for partition in dict.fromkeys(one.partitions)])
+        return answers
 
     def get_latest_txnid_in_conflict(self, txn_id: int) -> int:
         """The largest transaction whose committed update this one's snapshot may miss; 0 if none.

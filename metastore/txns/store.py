@@ -108,8 +108,10 @@ SELECT * FROM unnest(%(c0)s::bigint[], %(c1)s::text[], %(c2)s::text[], %(c3)s::t
 ON CONFLICT DO NOTHING"""
 _INSERT_COMPONENTS = Prepared(_COMPONENTS)
 _NAME_PARTITIONS = Prepared(_COMPONENTS, """
-DELETE FROM txn_components WHERE txn_id = %(txn)s AND catalog = %(catalog)s AND db = %(db)s AND "table" = %(table)s
-AND partition = '' AND operation <> 'c'""")
+DELETE FROM txn_components AS c
+USING unnest(%(w0)s::bigint[], %(w1)s::text[], %(w2)s::text[], %(w3)s::text[]) AS w(txn_id, catalog, db, "table")
+WHERE c.txn_id = w.txn_id AND c.catalog = w.catalog AND c.db = w.db AND c."table" = w."table" AND c.partition = ''
+  AND c.operation <> 'c'""")
 
 _KEEP_OPEN = Prepared("SELECT id, state, type FROM txns WHERE id = ANY(%(ids)s::bigint[]) ORDER BY id FOR KEY SHARE")
 
@@ -288,10 +290,14 @@ def insert_components(pg: PgTx, components: Iterable[Component]) -> None:
     pg.sql(_INSERT_COMPONENTS, _component_columns(components))
 
 
-def finish_partitions(pg: PgTx, txn_id: int, name: TableName, components: Iterable[Component]) -> None:
-    """Record the partitions that a transaction writes instead of "anywhere in the table", and commit."""
-    pg.finish(_NAME_PARTITIONS, {"txn": txn_id, "catalog": name.catalog, "db": name.db, "table": name.table,
-                                 **_component_columns(components)})
+def finish_partitions(pg: PgTx, written: Collection[tuple[int, TableName]], components: Iterable[Component]) -> None:
+    """Record the partitions that transactions write instead of "anywhere in the table", and commit.
+
+    ``written``: (transaction, table), each with all of its ``components``.
+    """
+    rows = [(txn_id, *name) for txn_id, name in sorted(written)]
+    pg.finish(_NAME_PARTITIONS, {**_component_columns(components),
+                                 **{f"w{place}": list(column) for place, column in enumerate(zip(*rows, strict=True))}})
 
 
 def _component_columns(components: Iterable[Component]) -> dict[str, list[object]]:

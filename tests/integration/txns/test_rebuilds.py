@@ -59,7 +59,7 @@ def test_m04_stale_ones_are_swept(t, rebuilds, test_clock):
 
 def stored(t, *tables):
     """A view's snapshot, as Hive writes it: of a reader who starts now."""
-    lists = t.write_ids.get_valid_write_ids(list(tables))
+    lists = t.lists(list(tables))
     return "$".join(["9", *(one.format() for one in lists)])
 
 
@@ -101,20 +101,20 @@ def test_m05_a_write_that_was_aborted_then_and_is_committed_now(t, rebuilds):
     assert rebuilds.get_materialization_invalidation_info(["db.a"], before, now(t)) == (True, False)
 
 
+QUEUED = """INSERT INTO compaction_queue (catalog, db, "table", state, type, enqueued_at)
+            VALUES ('hive', 'db', 'a', 'initiated', 'major', metastore_now()) RETURNING 1"""
+DONE = """INSERT INTO completed_compactions (id, catalog, db, "table", state, type, enqueued_at, highest_write_id)
+          VALUES (1, 'hive', 'db', 'a', '{}', 'major', metastore_now(), {}) RETURNING 1"""
+
+
 @pytest.mark.parametrize(("statement", "compacted"), [
-    ("INSERT INTO compaction_queue (catalog, db, \"table\", state, type, enqueued_at) "
-     "VALUES ('hive', 'db', 'a', 'initiated', 'major', metastore_now())", True),
-    ("INSERT INTO completed_compactions (id, catalog, db, \"table\", state, type, enqueued_at, highest_write_id) "
-     "VALUES (1, 'hive', 'db', 'a', 'succeeded', 'major', metastore_now(), 2)", True),
-    ("INSERT INTO completed_compactions (id, catalog, db, \"table\", state, type, enqueued_at, highest_write_id) "
-     "VALUES (1, 'hive', 'db', 'a', 'succeeded', 'major', metastore_now(), 1)", False),
-    ("INSERT INTO completed_compactions (id, catalog, db, \"table\", state, type, enqueued_at, highest_write_id) "
-     "VALUES (1, 'hive', 'db', 'a', 'failed', 'major', metastore_now(), 2)", False)])
+    (QUEUED, True), (DONE.format("succeeded", 2), True), (DONE.format("succeeded", 1), False),
+    (DONE.format("failed", 2), False)])
 def test_compactions_that_the_view_does_not_have(t, rebuilds, statement, compacted):
     write(t, "db.a", Operation.INSERT)
     before = stored(t, "db.a")
     write(t, "db.a", Operation.INSERT)
-    t.rows(statement + " RETURNING 1")
+    t.rows(statement)
 
     assert rebuilds.get_materialization_invalidation_info(["db.a"], before, now(t)) == (False, compacted)
 

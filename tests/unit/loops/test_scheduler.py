@@ -98,3 +98,20 @@ def test_stopping_before_anything_ran(stopping):
     thread.join(6)
 
     assert done == [True]
+
+
+def test_every_tick_is_told_of_also_one_that_fails(stopping):
+    told = []
+
+    class Told:
+        def ticked(self, loop, seconds, report, *, failed):
+            told.append((loop, seconds >= 0, report, failed))
+
+    def broken():
+        raise RuntimeError("no database")
+
+    scheduler = Scheduler([], Leading(), stopping, Told())
+    scheduler.run(Loop("w", lambda: 5, LONG))
+    scheduler.run(Loop("b", broken, LONG))
+
+    assert told == [("w", True, 5, False), ("b", True, None, True)]

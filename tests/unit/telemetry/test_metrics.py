@@ -1,3 +1,5 @@
+from dataclasses import dataclass, field
+
 from prometheus_client.parser import text_string_to_metric_families
 
 from metastore.telemetry.metrics import Metrics
@@ -5,7 +7,7 @@ from metastore.telemetry.metrics import Metrics
 
 def test_every_metric_is_printed_with_help():
     metrics = Metrics("1.2.3")
-    metrics.loop_ticks.labels("reaper", "done").inc()
+    metrics.loops.ticked("reaper", 0.5, None, failed=False)
     metrics.watch_pool(lambda: 3, 20)
 
     content_type, body = metrics.text("text/plain")
@@ -17,6 +19,34 @@ def test_every_metric_is_printed_with_help():
     assert families["metastore_loop_ticks"].samples[0].value == 1
     assert families["metastore_database_connections_in_use"].samples[0].value == 3
     assert "process_resident_memory_bytes" in families
+
+
+@dataclass
+class Report:
+    removed: int = 0
+    victims: tuple[int, ...] = ()
+    failed: dict[str, str] = field(default_factory=dict)
+    open: int = field(default=0, metadata={"gauge": True})
+
+
+def test_what_a_loop_did_and_when():
+    metrics = Metrics("1")
+    metrics.watch_open_txns(lambda: 7)
+    metrics.loops.ticked("reaper", 0.5, Report(3, (8, 9)), failed=False)
+    metrics.loops.ticked("reaper", 0.5, Report(2, failed={"expired_locks": "no database"}, open=5), failed=False)
+    metrics.loops.ticked("reaper", 0.5, None, failed=True)
+    body = metrics.text("text/plain")[1].decode()
+    found = {(one.name, *sorted(one.labels.values())): one.value for family in text_string_to_metric_families(body)
+             for one in family.samples}
+
+    assert [found["metastore_loop_ticks_total", *sorted(("reaper", how))] for how in ("done", "partly", "failed")] == [1] * 3
+    assert found["metastore_loop_tick_seconds_sum", "reaper"] == 1.5
+    assert (found["metastore_loop_done_total", "reaper", "removed"], found["metastore_loop_done_total", "reaper", "victims"]) == (
+        5, 2)
+    assert found["metastore_loop_step_failures_total", "expired_locks", "reaper"] == 1
+    assert found["metastore_loop_last_tick_timestamp_seconds", "reaper"] > 1_600_000_000
+    assert found["metastore_open_txns",] == 7
+    assert ("metastore_loop_done_total", "open", "reaper") not in found
 
 
 def test_two_processes_parts_do_not_share_a_registry():
