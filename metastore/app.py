@@ -41,7 +41,7 @@ from metastore.locks.why_service import WhyService
 from metastore.loops.compaction_loops import compaction_loops
 from metastore.loops.job import SubprocessRunner
 from metastore.loops.lock_keeper import DeadlockSearch, Orphans
-from metastore.loops.reaper import EXPIRY, PURGES, TXN_RECORDS, Reaper
+from metastore.loops.reaper import EXPIRY, PURGES, TXN_RECORDS, OpenTxnsCounter, Reaper
 from metastore.loops.scheduler import Loop, Scheduler
 from metastore.telemetry.calls import CallStats
 from metastore.telemetry.locks import LockStats
@@ -182,12 +182,14 @@ class App:
                       start_after=settings.txns.reaper_start),
                  Loop("house_keeper", Reaper(purges, PURGES).tick, settings.txns.housekeeper_interval),
                  Loop("txn_cleaner", Reaper(purges, TXN_RECORDS).tick, settings.txns.cleaner_interval),
+                 Loop("open_txns_counter", OpenTxnsCounter(self.txns).tick, settings.txns.count_open_txns_interval,
+                      everywhere=True),
                  *self._lock_loops(),
                  *compaction_loops(self.database, settings.compaction, LockService(self.database), files, runner,
                                    host=socket.gethostname(), process=os.getpid(), version=VERSION,
                                    txn_timeout=settings.txns.timeout, stopping=stopping)]
         leader = Leadership(url, "loops")
-        scheduler = Scheduler(loops, leader, stopping)
+        scheduler = Scheduler(loops, leader, stopping, self.metrics.loops)
         scheduler.start()
         self._running.callback(leader.release)
         self._running.callback(scheduler.stop, settings.server.drain_timeout)
@@ -218,6 +220,8 @@ class App:
     def _handlers(self, stats: CallStats) -> dict[str, Handler]:
         db, settings = self.database, self.settings
         files = Files()
+        self.txns = TxnService(db, settings.txns)
+        self.metrics.watch_open_txns(lambda: self.txns.gauge.count)
         self.waiting = self._start_waiting(db)
         self.holders = Holders() if settings.locks.orphan_timeout else None
         directories, moves = Directories(files), DirectoryMoves(db, files)
@@ -238,7 +242,7 @@ class App:
             FunctionHandlers(FunctionService(db)),
             IndexHandlers(),
             StatisticsHandlers(StatisticsService(db)),
-            TxnHandlers(TxnService(db, settings.txns), CommitService(db, settings.txns)),
+            TxnHandlers(self.txns, CommitService(db, settings.txns)),
             WriteIdHandlers(WriteIdService(db)),
             RebuildHandlers(RebuildService(db)),
             LockHandlers(LockService(db, settings.locks, self.lock_stats), self.waiting, self.holders),
@@ -246,7 +250,7 @@ class App:
             OperatorHandlers(history, WhyService(db, settings.txns),
                              LockService(db, settings.locks, self.lock_stats)),
         )
-        return telling(handlers, history.tell)
+        return telling(handlers, history)
 
 
 def _with_warehouse(settings: Settings, data_dir: Path | None) -> Settings:
