@@ -19,7 +19,11 @@ BENCHMARKS = {
     "acid_tables": ["--runs", "1", "--rows", "50000"],
 }
 # And how to run it beside the others where its own default takes long (`make bench-sustained`).
-SHORTER = {"sustained": ["--minutes", "2", "--interval", "20"]}
+SHORTER = {
+    "thrift_server": ["--runs", "1", "--seconds", "2"],
+    "transactions": ["--runs", "2"],
+    "sustained": ["--minutes", "2", "--interval", "20"],
+}
 
 
 def main() -> int:

@@ -24,7 +24,7 @@ from benchmarks.contestants import MANY_OPEN, Contestant, Hive23, Hive42
 from benchmarks.equal_sql import EqualSql, UnlikeError
 from benchmarks.load import Measured
 from benchmarks.pgbench import Least
-from benchmarks.rows import EQUAL, HIVE_2_3, HIVE_4_2, ROWS, Row, verdict
+from benchmarks.rows import EQUAL, HIVE_2_3, HIVE_4_2, ROWS, Row, times, verdict
 from metastore.db.embedded import EmbeddedPostgres
 
 LEAST = "least"
@@ -122,7 +122,7 @@ class Comparison:
 
     def run(self, rows: list[Row]) -> None:
         options = self.options
-        print(f"{settings(self.url)}; median of {options.runs} runs of {options.seconds:g} s\n"
+        print(f"{settings(self.url)}; median of {options.runs} runs of {options.seconds:g} s, for snapshots one run\n"
               "Per second: sequences. p50, p99: ms of a sequence. server, pg: processor time in microseconds per call. "
               "load: cores that\nthe load generator keeps busy.", flush=True)
         for name, server in self.servers.items():
@@ -180,24 +180,24 @@ class Comparison:
 
     def measure(self, row: Row, clients: int, script: Path | None) -> tuple[list[Measured], dict[str, float]]:
         """Our runs, and the rates of everybody else; contestants take turns."""
-        options = self.options
+        seconds, warmup = (row.patience * time for time in (self.options.seconds, self.options.warmup))
         ours: list[Measured] = []
         rates: defaultdict[str, list[float]] = defaultdict(list)
-        for _ in range(options.runs):
+        for _ in range(row.runs or self.options.runs):
             for name, server in self.servers.items():
                 if name == HIVE_2_3 and row.since_3_0:
                     continue
-                run = server.run(row.scenario, clients, options.seconds, options.warmup)
+                run = server.run(row.scenario, clients, seconds, warmup)
                 rates[name].append(run.per_second)
                 ours += [run] if name == "ours" else []
             if self.equal and script:
                 try:
-                    rates[EQUAL].append(self.equal.run(script, clients, options.seconds))
+                    rates[EQUAL].append(self.equal.run(script, clients, seconds))
                 except (RuntimeError, UnlikeError) as error:
                     print(f"no equal SQL for {row.title}: {error}", file=sys.stderr)
                     script = None
             if self.least and row.least and row.held <= LARGE and not row.finished:
-                rates[LEAST].append(self.least.run(row.least, clients, options.seconds))
+                rates[LEAST].append(self.least.run(row.least, clients, seconds))
         return ours, {name: statistics.median(found) for name, found in rates.items()}
 
     @staticmethod
@@ -212,7 +212,7 @@ class Comparison:
                    others: list[str]) -> list[str]:
         """A line of the table; the row, if a Java metastore is faster."""
         costs, ours = Costs.of(runs), rates.pop("ours")
-        beside = "".join(f" {rates[name]:.0f} | {ours / max(rates[name], 1e-9):.2f} |" if name in rates else " - | - |"
+        beside = "".join(f" {rates[name]:.0f} | {times(ours, rates[name]):.2f} |" if name in rates else " - | - |"
                          for name in others)
         print(f"| {row.title} | {clients} | {ours:.0f} | {middle(runs, latency(50)):.2f} | "
               f"{middle(runs, latency(99)):.2f} | {costs.server:.0f} | {costs.postgres:.0f} | {costs.load:.2f} |"
