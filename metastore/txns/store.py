@@ -72,7 +72,7 @@ held AS (
     FROM mine WHERE locks.ext_id = mine.ext_id AND locks.int_id = mine.int_id RETURNING locks.ext_id)
 SELECT (SELECT array_agg(id) FROM beaten), (SELECT array_agg(DISTINCT ext_id) FROM held)""")
 
-# The effects of an abort besides (of a commit: commit.sql): locks, reader floors and rebuild locks go with the transaction.
+# The other effects of an abort (of a commit: commit.sql): locks, reader floors and rebuild locks go as well.
 _RELEASE = """
 unlocked AS (DELETE FROM locks WHERE txn_id = ANY(ARRAY(SELECT id FROM ended)) AND txn_id <> 0),
 unread AS (DELETE FROM min_history WHERE txn_id = ANY(ARRAY(SELECT id FROM ended))),

@@ -10,7 +10,7 @@ from metastore.catalog.partition_names import canonical
 from metastore.compaction.rules.requests import CompactionType, Entity
 from metastore.compaction.store import queue as compaction_queue
 from metastore.db.engine import Database
-from metastore.errors import InvalidRequestError
+from metastore.errors import InvalidRequestError, MetastoreError
 from metastore.ids import TableName, full_table_name
 from metastore.txns import repl_store
 from metastore.txns import store as txn_store
@@ -25,9 +25,25 @@ from metastore.write_ids.rules import (
     valid_write_ids,
 )
 
-
 LONGEST_REMEMBERED = 100_000
 """Characters of a transaction list that is kept parsed."""
+
+
+class Reading(NamedTuple):
+    """Tables, and who reads them.
+
+    The reader is given by its transaction list, or by a write id of the first table that it owns; else it is someone
+    who starts now.
+    """
+
+    names: tuple[str, ...]
+    valid_txns: str | None = None
+    write_id: int | None = None
+
+    @property
+    def starts_now(self) -> bool:
+        """Whether it has no snapshot of its own."""
+        return bool(self.names) and self.valid_txns is None and self.write_id is None
 
 
 class ReplayedAllocation(NamedTuple):
@@ -92,19 +108,20 @@ class WriteIdService:
                 store.update_next_write_id(pg, request.name, first + len(wanted), first - 1)
         return wanted
 
-    def get_valid_write_ids(self, names: Sequence[str], valid_txns: str | None = None,
-                            write_id: int | None = None) -> list[ValidWriteIdList]:
-        """The tables' write-id lists for a reader, in the order and spelling of ``names``.
+    def get_valid_write_ids(self, requests: Sequence[Reading]) -> list[list[ValidWriteIdList] | MetastoreError]:
+        """The tables' write-id lists for each reader, in the order and spelling of its ``names``.
 
-        The reader is given by its transaction list, or by a write id of the first table that it owns; else it is
-        someone who starts now. Raises: InvalidRequestError for a write id that nobody owns, InvalidInputError.
+        Gives for a member: InvalidRequestError for a write id that nobody owns, InvalidInputError.
         """
-        if not names:
-            return []
-        tables = [full_table_name(name) for name in names]
-        txns = self._reader(names[0], tables[0], valid_txns, write_id)
-        known = store.select_tables(self.db, tables, txns)
-        return [valid_write_ids(name, known[table], txns) for name, table in zip(names, tables, strict=True)]
+        readers = self._readers(requests)
+        tables = [[full_table_name(name) for name in request.names] for request in requests]
+        wanted = [(table, txns) for names, txns in zip(tables, readers, strict=True)
+                  if isinstance(txns, ValidTxnList) for table in names]
+        known = store.select_tables_of_readers(self.db, wanted) if wanted else {}
+        return [txns if isinstance(txns, MetastoreError) else
+                [valid_write_ids(name, known[txns.high_watermark, table], txns)
+                 for name, table in zip(request.names, names, strict=True)]
+                for request, names, txns in zip(requests, tables, readers, strict=True)]
 
     def get_max_allocated_table_write_id(self, name: TableName) -> int:
         """The highest write id given out for the table, 0 if none."""
@@ -143,14 +160,27 @@ class WriteIdService:
                 compaction_queue.insert_request(
                     pg, compaction_queue.NewRequest(Entity(state.name, partition), CompactionType.MAJOR))
 
-    def _reader(self, first_name: str, first: TableName, valid_txns: str | None, write_id: int | None) -> ValidTxnList:
-        if valid_txns is not None:
-            return _parsed(valid_txns) if valid_txns else ValidTxnList.everything()
-        if write_id is None:
-            return reader_snapshot(txn_store.select_snapshot(self.db))
-        owner, snapshot = store.select_owner_and_snapshot(self.db, first, write_id)
+    def _readers(self, requests: Sequence[Reading]) -> list[ValidTxnList | MetastoreError]:
+        """By what each reader reads; those who start now share a snapshot that is taken now."""
+        now: ValidTxnList | None = None
+        readers: list[ValidTxnList | MetastoreError] = []
+        for request in requests:
+            if request.starts_now and now is None:
+                now = reader_snapshot(txn_store.select_snapshot(self.db))
+            try:
+                readers.append(now if request.starts_now and now is not None else self._reader(request))
+            except MetastoreError as error:
+                readers.append(error)
+        return readers
+
+    def _reader(self, request: Reading) -> ValidTxnList:
+        if request.valid_txns is not None:
+            return _parsed(request.valid_txns) if request.valid_txns else ValidTxnList.everything()
+        if request.write_id is None or not request.names:
+            return ValidTxnList.everything()
+        owner, snapshot = store.select_owner_and_snapshot(self.db, full_table_name(request.names[0]), request.write_id)
         if owner is None:
-            raise InvalidRequestError(f"invalid write id {write_id} for table {first_name}")
+            raise InvalidRequestError(f"invalid write id {request.write_id} for table {request.names[0]}")
         return reader_snapshot(snapshot, owner)
 
 

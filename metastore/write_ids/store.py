@@ -4,7 +4,7 @@ An owner is forgotten once every live snapshot would call it valid, or once it i
 ``next_write_ids.purged_write_id`` remembers the highest id that lost its owner that way (transactions.md §5.3).
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import NamedTuple
 
 from metastore.acid.snapshots import ValidTxnList
@@ -25,17 +25,19 @@ _SAME_TABLE = 'm.catalog = w.catalog AND m.db = w.db AND m."table" = w."table"'
 _TABLES = Prepared(f"""
 WITH wanted AS (
     SELECT w.*, n.next_write_id, n.purged_write_id, m.write_id AS mapped
-    FROM unnest(%(catalogs)s::text[], %(dbs)s::text[], %(tables)s::text[]) AS w(catalog, db, "table")
+    FROM unnest(%(marks)s::bigint[], %(catalogs)s::text[], %(dbs)s::text[], %(tables)s::text[])
+         AS w(mark, catalog, db, "table")
     LEFT JOIN next_write_ids AS n USING (catalog, db, "table")
-    LEFT JOIN LATERAL (SELECT write_id FROM txn_write_ids AS m WHERE {_SAME_TABLE} AND txn_id <= %(mark)s
+    LEFT JOIN LATERAL (SELECT write_id FROM txn_write_ids AS m WHERE {_SAME_TABLE} AND txn_id <= w.mark
                        ORDER BY write_id DESC LIMIT 1) AS m ON true),
 hidden AS MATERIALIZED (
     SELECT catalog, db, "table", write_id, txn_id
     FROM (SELECT * FROM txn_write_ids WHERE txn_id = ANY(%(exceptions)s::bigint[]) OFFSET 0) AS excepted
     UNION ALL
     SELECT catalog, db, "table", write_id, txn_id
-    FROM (SELECT * FROM txn_write_ids WHERE txn_id > %(mark)s OFFSET 0) AS later)
-SELECT w.catalog, w.db, w."table", w.next_write_id, w.purged_write_id, w.mapped, i.write_ids, i.txn_ids,
+    FROM (SELECT * FROM txn_write_ids WHERE txn_id > %(mark)s OFFSET 0) AS later
+    WHERE txn_id <> ALL(%(exceptions)s::bigint[]))
+SELECT w.mark, w.catalog, w.db, w."table", w.next_write_id, w.purged_write_id, w.mapped, i.write_ids, i.txn_ids,
        CASE WHEN w.mapped = ANY(i.write_ids)
             THEN (SELECT count(*) FROM txn_write_ids AS m WHERE {_SAME_TABLE} AND m.write_id <= w.mapped) END
 FROM wanted AS w
@@ -95,12 +97,28 @@ def _names(names: Collection[TableName]) -> dict[str, list[object]]:
 
 
 def select_tables(db: Database, names: Collection[TableName], txns: ValidTxnList) -> dict[TableName, TableWriteIds]:
-    """What a reader with this snapshot must know of each table, in one statement whatever their number."""
-    rows = db.once(_TABLES, {**_names(sorted(set(names))), "mark": txns.high_watermark,
-                             "exceptions": bigints(txns.exceptions)})
-    return {TableName(catalog, db_name, table): TableWriteIds(
+    """What a reader with this snapshot must know of each table."""
+    found = select_tables_of_readers(db, [(name, txns) for name in names])
+    return {name: known for (_, name), known in found.items()}
+
+
+def select_tables_of_readers(db: Database, wanted: Iterable[tuple[TableName, ValidTxnList]],
+                             ) -> dict[tuple[int, TableName], TableWriteIds]:
+    """What readers must know of tables, by the reader's mark and the table; in one statement whatever their number.
+
+    What is hidden from one reader is told to all: ``rules.valid_write_ids`` picks what its reader may not see.
+    """
+    pairs = list(wanted)
+    readers = list({id(txns): txns for _, txns in pairs}.values())
+    exceptions = readers[0].exceptions if len(readers) == 1 else sorted({one for txns in readers
+                                                                          for one in txns.exceptions})
+    rows = db.once(_TABLES, {
+        **dict(zip(("marks", "catalogs", "dbs", "tables"),
+                   _columns(sorted({(txns.high_watermark, *name) for name, txns in pairs}), 4), strict=True)),
+        "mark": min(txns.high_watermark for txns in readers), "exceptions": bigints(exceptions)})
+    return {(mark, TableName(catalog, db_name, table)): TableWriteIds(
                 next_id or 0, purged or 0, mapped or 0, list(zip(write_ids or (), txn_ids or (), strict=True)), owned)
-            for catalog, db_name, table, next_id, purged, mapped, write_ids, txn_ids, owned in rows}
+            for mark, catalog, db_name, table, next_id, purged, mapped, write_ids, txn_ids, owned in rows}
 
 
 def select_owner_and_snapshot(db: Database, name: TableName, write_id: int) -> tuple[int | None, Snapshot]:

@@ -16,7 +16,7 @@ from metastore.txns.purge_service import PurgeService
 from metastore.txns.rules import AbortCode, Operation, TxnType
 from metastore.txns.service import AbortRequest, DynamicPartitions, Heartbeat, OpenRequest, TxnService
 from metastore.write_ids.rules import Allocation
-from metastore.write_ids.service import WriteIdService
+from metastore.write_ids.service import Reading, WriteIdService
 
 LOCK_OPERATIONS = {Operation.INSERT: LockOperation.INSERT, Operation.UPDATE: LockOperation.UPDATE,
                    Operation.DELETE: LockOperation.DELETE}
@@ -83,8 +83,8 @@ class Transactions:
         return result.lock_id if result.state is LockState.ACQUIRED else -result.lock_id
 
     def partitions(self, txn_id, table, *partitions, operation=Operation.UPDATE, write_id=None):
-        self.txns.add_dynamic_partitions(
-            DynamicPartitions(txn_id, named(table), partitions, operation, write_id))
+        raised(self.txns.add_dynamic_partitions(
+            [DynamicPartitions(txn_id, named(table), partitions, operation, write_id)]))
 
     def write(self, table, operation=Operation.UPDATE, txn_id=None, **lock):
         """A transaction with a write id and a lock that declares a write; the transaction."""
@@ -95,8 +95,12 @@ class Transactions:
 
     def reads(self, table, txns=None, write_id=None):
         """The one table's write-id list."""
-        [known] = self.write_ids.get_valid_write_ids([table], txns, write_id)
+        [known] = self.lists([table], txns, write_id)
         return known
+
+    def lists(self, tables, txns=None, write_id=None):
+        """The tables' write-id lists."""
+        return raised(self.write_ids.get_valid_write_ids([Reading(tuple(tables), txns, write_id)]))
 
     def rows(self, query, *parameters):
         return self.db.once(query, parameters)

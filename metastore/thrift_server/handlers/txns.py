@@ -89,15 +89,10 @@ class TxnHandlers:
         mark, infos = self.txns.get_open_txns_info()
         return ttypes.GetOpenTxnsInfoResponse(txn_high_water_mark=mark, open_txns=[_info(one) for one in infos])
 
-    def add_dynamic_partitions(self, call: Call, rqst: ttypes.AddDynamicPartitions) -> None:
+    @coalesced("add_dynamic_partitions")
+    def add_dynamic_partitions(self, calls: list[Call]) -> list[Exception | None]:
         """Record which partitions a statement wrote."""
-        call.log(txn_id=rqst.txnid)
-        operation = _OPERATIONS.get(rqst.operationType)
-        if operation is None:
-            raise InvalidRequestError(f"Partitions are written by INSERT, UPDATE or DELETE, not {rqst.operationType}")
-        self.txns.add_dynamic_partitions(DynamicPartitions(
-            rqst.txnid, named_table(rqst.dbname, rqst.tablename), tuple(rqst.partitionnames or ()), operation,
-            rqst.writeid or None))
+        return list(served(calls, _partitions, self.txns.add_dynamic_partitions))
 
     def get_latest_txnid_in_conflict(self, call: Call, txn_id: int) -> int:
         """The largest transaction whose committed update the caller may have missed."""
@@ -185,6 +180,16 @@ def _replays(policy: str | None, number: int | None) -> bool:
     if replayed and not policy:
         raise InvalidRequestError("A replicated transaction is named by replPolicy and the id that its source gave it")
     return policy is not None and (number is None or replayed)
+
+
+def _partitions(call: Call) -> DynamicPartitions:
+    sent: ttypes.AddDynamicPartitions = call.args[0]
+    call.log(txn_id=sent.txnid)
+    operation = _OPERATIONS.get(sent.operationType)
+    if operation is None:
+        raise InvalidRequestError(f"Partitions are written by INSERT, UPDATE or DELETE, not {sent.operationType}")
+    return DynamicPartitions(sent.txnid, named_table(sent.dbname, sent.tablename), tuple(sent.partitionnames or ()),
+                             operation, sent.writeid or None)
 
 
 def _abort_request(call: Call) -> AbortRequest:

@@ -7,7 +7,7 @@ from metastore.thrift_server.call import Call, coalesced
 from metastore.thrift_server.handlers.txns import named_table, owner_text, served
 from metastore.txns.rules import encode_bits
 from metastore.write_ids.rules import Allocation
-from metastore.write_ids.service import ReplayedAllocation, ReplicatedState, WriteIdService
+from metastore.write_ids.service import Reading, ReplayedAllocation, ReplicatedState, WriteIdService
 
 
 class WriteIdHandlers:
@@ -25,11 +25,13 @@ class WriteIdHandlers:
         return [_allocated(next(answers)) if call.args[0].replPolicy is None else self._replayed(call)
                 for call in calls]
 
-    def get_valid_write_ids(self, call: Call, rqst: ttypes.GetValidWriteIdsRequest) -> ttypes.GetValidWriteIdsResponse:
+    @coalesced("get_valid_write_ids")
+    def get_valid_write_ids(self, calls: list[Call]) -> list[ttypes.GetValidWriteIdsResponse | Exception]:
         """What a reader may see of each table."""
-        del call
-        lists = self.write_ids.get_valid_write_ids(rqst.fullTableNames or [], rqst.validTxnList, rqst.writeId)
-        return ttypes.GetValidWriteIdsResponse(tblValidWriteIds=[_valid(one) for one in lists])
+        answers = served(calls, _reading, self.write_ids.get_valid_write_ids)
+        return [one if isinstance(one, Exception)
+                else ttypes.GetValidWriteIdsResponse(tblValidWriteIds=[_valid(known) for known in one])
+                for one in answers]
 
     def get_max_allocated_table_write_id(self, call: Call, rqst: ttypes.MaxAllocatedTableWriteIdRequest,
                                          ) -> ttypes.MaxAllocatedTableWriteIdResponse:
@@ -61,6 +63,11 @@ class WriteIdHandlers:
             raise
         except MetastoreError as error:
             return error
+
+
+def _reading(call: Call) -> Reading:
+    sent: ttypes.GetValidWriteIdsRequest = call.args[0]
+    return Reading(tuple(sent.fullTableNames or ()), sent.validTxnList, sent.writeId)
 
 
 def _allocation(call: Call) -> Allocation:

@@ -179,7 +179,7 @@ def test_w20_three_tables_in_order_and_spelling(t):
     t.allocate("db.a", t.open())
     names = ["DB.none", "db.A", "hive.db.a"]
 
-    lists = t.write_ids.get_valid_write_ids(names)
+    lists = t.lists(names)
 
     assert [(one.table, one.high_watermark, one.invalid) for one in lists] == [
         ("DB.none", 0, ()), ("db.A", 1, (1,)), ("hive.db.a", 1, (1,))]
@@ -262,14 +262,14 @@ def test_a_thousand_tables_are_one_statement(t, monkeypatch):
     once = t.db.once
     monkeypatch.setattr(type(t.db), "once", lambda self, *args, **kw: statements.append(args[0]) or once(*args, **kw))
 
-    lists = t.write_ids.get_valid_write_ids(names, seen)
+    lists = t.lists(names, seen)
 
     assert len(statements) == 1
     assert [one.invalid for one in lists] == [(1,)] * 1000
 
 
 def test_a_list_for_nobody(t):
-    assert t.write_ids.get_valid_write_ids([]) == []
+    assert t.lists([]) == []
 
 
 def test_an_unknown_txn_list_text(t):
