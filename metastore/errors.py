@@ -74,19 +74,19 @@ class ConfigValueSecurityError(MetastoreError):
     """A configuration value that clients may not read."""
 
 
-class TxnEndedError(MetastoreError):
-    """A transaction is not open where an open one is needed. ``txn_id``: which, if it shall be told what became of it."""
+class EndedError(MetastoreError):
+    """Something has ended. ``txn_id``: the transaction of which it shall be told what became of it."""
 
     def __init__(self, text: str = "", txn_id: int | None = None) -> None:
         super().__init__(text)
         self.txn_id = txn_id
 
 
-class NoSuchTxnError(TxnEndedError):
+class NoSuchTxnError(EndedError):
     """The transaction is unknown, or it is committed where an open one is needed."""
 
 
-class TxnAbortedError(TxnEndedError):
+class TxnAbortedError(EndedError):
     """The transaction was aborted; the message says by whom and why."""
 
 
@@ -94,7 +94,7 @@ class TxnOpenError(MetastoreError):
     """An acquired lock that belongs to an open transaction cannot be released alone."""
 
 
-class NoSuchLockError(MetastoreError):
+class NoSuchLockError(EndedError):
     """No lock request with this id is recorded."""
 
 

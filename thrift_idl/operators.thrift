@@ -109,9 +109,18 @@ struct LockWhyResponse {
   4: required string explanation,
 }
 
+// A deadlock that was ended by aborting one of its transactions.
+struct EndedDeadlock {
+  1: required i64 foundAt,
+  2: required i64 victim,
+  3: required string explanation,  // the whole circle, the victim first
+}
+
 service MetastoreOperators {
   // Operators
   TxnOutcome metastore_txn_outcome(1: i64 txnid) throws (1: hive_metastore.MetaException o1)
   TxnLife metastore_txn_explain(1: i64 txnid) throws (1: hive_metastore.MetaException o1)
   LockWhyResponse metastore_lock_why(1: LockWhyRequest request) throws (1: hive_metastore.MetaException o1)
+  // The latest first
+  list<EndedDeadlock> metastore_show_deadlocks(1: i32 limit) throws (1: hive_metastore.MetaException o1)
 }

@@ -25,7 +25,7 @@ _SUMMARIES = {
     "serve": "Run the metastore.",
     "config": "Settings: what is in force, and why.",
     "db": "The database's schema: which version it has, bring it up to date.",
-    "show": "What is going on: transactions, locks, compactions.",
+    "show": "What is going on: transactions, locks, compactions, deadlocks.",
     "txn": "Transactions: what became of them, end them.",
     "lock": "Locks: why they wait, release them.",
     "compaction": "Compactions: ask for them, take them back.",

@@ -1,4 +1,4 @@
-"""``metastore show transactions | locks | compactions``: what is going on, with Hive's columns.
+"""``metastore show transactions | locks | compactions | deadlocks``: what is going on, with Hive's columns.
 
 People see Hive's headings; programs (``-o json``, ``-o yaml``) get one field per fact, named in lower snake case.
 """
@@ -30,7 +30,7 @@ COMPACTION_COLUMNS = {
 
 @click.group()
 def show() -> None:
-    """Show what is going on: transactions, locks, compactions."""
+    """Show what is going on: transactions, locks, compactions, deadlocks."""
 
 
 @show.command(short_help="Open and aborted transactions.")
@@ -93,6 +93,21 @@ def compactions(uri: str | None, form: str, compaction_id: int | None, db: str |
 
         def once() -> None:
             _print(COMPACTION_COLUMNS, compaction_rows(client, request), form)
+        repeated(once, watch=watch, every=every)
+
+
+@show.command(short_help="Deadlocks that were ended.")
+@click.option("--limit", type=click.IntRange(min=1), default=20, show_default=True, help="At most so many.")
+@uri_option
+@form_option
+@watch_option
+def deadlocks(uri: str | None, form: str, limit: int, every: float, *, watch: bool) -> None:
+    """Circles of waits that were ended by aborting one of their transactions, latest first."""
+    with connected(uri) as client:
+        def once() -> None:
+            show_rows(["found_at", "victim_txn_id", "explanation"], [
+                (instant(one.foundAt), one.victim, one.explanation) for one in client.metastore_show_deadlocks(limit)],
+                form)
         repeated(once, watch=watch, every=every)
 
 

@@ -4,17 +4,19 @@ Rule: a request that was not granted is given up before the caller is told, so n
 """
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
 from metastore.backoff import doubling
-from metastore.client.answers import domain_errors
+from metastore.client.answers import domain_errors, is_unknown_method
 from metastore.client.client import MetastoreClient
+from metastore.client.heartbeat import parse_duration
 from metastore.client.lock_plan import LockPlan, StatementLocks
-from metastore.errors import MetastoreError
+from metastore.errors import MetaError, MetastoreError
 from metastore.locks.rules import LockType, Operation
 from metastore.thrift_gen.hive_metastore import ttypes
+from metastore.thrift_gen.operators.ttypes import LockWhyRequest
 
 FIRST_WAIT = timedelta(milliseconds=100)
 LEAST_CEILING = timedelta(seconds=15)
@@ -38,6 +40,15 @@ class LockWait:
     def delays(self) -> Iterator[timedelta]:
         """Pauses before each check: 100 ms, doubling up to the ceiling, which is never below 15 s (as Hive has it)."""
         return doubling(FIRST_WAIT, max(LEAST_CEILING, self.ceiling), self.retries)
+
+
+def told_wait(ask: Callable[[str, str], str]) -> LockWait:
+    """How long to wait by the metastore's settings; ``ask``: get_config_value, with the key and the default."""
+    patience = LockWait()
+    retries = ask("hive.lock.numretries", str(patience.retries)).strip()
+    ceiling = ask("hive.lock.sleep.between.retries", f"{patience.ceiling.total_seconds():.0f}s")
+    return LockWait(int(retries) if retries.isdecimal() else patience.retries,
+                    parse_duration(ceiling, patience.ceiling))
 
 
 @dataclass(frozen=True)
@@ -83,7 +94,18 @@ class LockManager:
             self.client.unlock(ttypes.UnlockRequest(lockid=lock_id))
 
     def explain(self, lock_id: int, plans: tuple[LockPlan, ...]) -> str:
-        """A sentence on what a request waits for: who holds it, since when, and what ends it."""
+        """A sentence on what a request waits for: who has to end first, and what ends it.
+
+        Another product's metastore only knows the next one in the way.
+        """
+        try:
+            with domain_errors():
+                answer = self.client.metastore_lock_why(LockWhyRequest(lockid=lock_id))
+        except MetaError as error:
+            if not is_unknown_method(error):
+                raise
+        else:
+            return str(answer.explanation) if answer.blocked else f"lock {lock_id} is not waiting any more; try again"
         with domain_errors():
             rows = [row for db in sorted({plan.db for plan in plans})
                     for row in self.client.show_locks(ttypes.ShowLocksRequest(dbname=db)).locks]

@@ -20,8 +20,10 @@ class Owner(NamedTuple):
 
 
 class Step(NamedTuple):
-    """One owner of the walk. ``wanted``: its locks that wait; ``held``: those that somebody here waits for, else those
-    that were asked about."""
+    """One owner of the walk.
+
+    ``wanted``: its locks that wait; ``held``: those that somebody here waits for, else those that were asked about.
+    """
 
     owner: Owner
     waits_for: list[Owner]

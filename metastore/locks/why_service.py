@@ -94,8 +94,8 @@ class WhyService:
         return Explained(
             owner, info, now - info.since, now - info.last_heartbeat_at, info.last_heartbeat_at + timeout - now,
             f"metastore txn abort {owner.txn_id}" if owner.txn_id else f"metastore lock release {owner.ext_id}",
-            [Claim(lock, times[lock]) for lock in (*step.wanted, *step.held)], [places[one] for one in step.waits_for],
-            step.is_root, step.in_cycle, asked)
+            [Claim(lock, times[lock]) for lock in dict.fromkeys((*step.wanted, *step.held))],
+            [places[one] for one in step.waits_for], step.is_root, step.in_cycle, asked)
 
 
 def _nothing(asked: Asked) -> str:

@@ -193,4 +193,5 @@ REQUIRED = {
     'TxnLife': ('outcome', 'writes', 'writeCount', 'locks', 'lockCount',),
     'LockOwner': ('txnid', 'lockid', 'user', 'hostname', 'agentInfo', 'ageMs', 'lastHeartbeatAt', 'silentMs', 'expiresInMs', 'endsWith', 'claims', 'waitsFor', 'root', 'inCycle', 'asked',),
     'LockWhyResponse': ('found', 'blocked', 'owners', 'explanation',),
+    'EndedDeadlock': ('foundAt', 'victim', 'explanation',),
 }

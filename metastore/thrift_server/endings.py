@@ -1,40 +1,60 @@
 """Errors about transactions that ended tell what became of them: who ended it, when and why.
 
 Rule: that costs a look into the database only where a call failed, one for all failures of a batch, and never changes
-the beginning of a text or the type of an error.
+the beginning of a text or the type of an error. A lock that went with its transaction tells about that transaction.
 """
 
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, Protocol
 
-from metastore.errors import TxnEndedError
+from metastore.errors import EndedError, NoSuchLockError
 from metastore.thrift_gen.hive_metastore import ttypes
+from metastore.thrift_server.call import Call
 from metastore.thrift_server.codec import CODECS
 from metastore.thrift_server.handler import Handler
 
-Tell = Callable[[Sequence[object]], None]
+_MOST_LOCKS = 20
+"""Locks of a batch whose transactions are looked for; that is a search, unlike a look at a transaction."""
 
 
-def telling(handlers: Mapping[str, Handler], tell: Tell) -> dict[str, Handler]:
-    """The handlers, those of methods that can say "no such transaction" with ``tell`` looking at their errors."""
-    return {name: _telling(handler, tell) if ttypes.NoSuchTxnException in CODECS[name].exceptions else handler
+class History(Protocol):
+    """Who knows what became of transactions."""
+
+    def tell(self, errors: Sequence[object]) -> None:
+        """Add to the errors' texts what became of their transactions."""
+
+    def owners(self, lock_ids: Collection[int]) -> dict[int, int]:
+        """The transactions that were aborted lately with these locks, by lock."""
+
+
+def telling(handlers: Mapping[str, Handler], history: History) -> dict[str, Handler]:
+    """The handlers, with those of methods that can say "no such transaction" telling more in their errors."""
+    return {name: _telling(handler, history) if ttypes.NoSuchTxnException in CODECS[name].exceptions else handler
             for name, handler in handlers.items()}
 
 
-def _telling(handler: Handler, tell: Tell) -> Handler:
+def _telling(handler: Handler, history: History) -> Handler:
     def run_one(*arguments: Any) -> Any:
         try:
             return handler.run(*arguments)
-        except TxnEndedError as error:
-            tell([error])
+        except EndedError as error:
+            history.tell([error])
             raise
 
-    def run_batch(calls: list[Any]) -> Any:
+    def run_batch(calls: list[Call]) -> Any:
         results = handler.run(calls)
-        ended = [one for one in results if isinstance(one, TxnEndedError)]
-        if ended:
-            tell(ended)
+        if any(isinstance(one, EndedError) for one in results):
+            _find_owners(calls, results, history)
+            history.tell([one for one in results if isinstance(one, EndedError)])
         return results
 
     return dataclasses.replace(handler, run=run_batch if handler.lane is not None else run_one)
+
+
+def _find_owners(calls: list[Call], results: Sequence[object], history: History) -> None:
+    gone = [(call.args[0].lockid, error) for call, error in zip(calls, results, strict=False)
+            if isinstance(error, NoSuchLockError)][:_MOST_LOCKS]
+    owners = history.owners({lock_id for lock_id, _ in gone}) if gone else {}
+    for lock_id, error in gone:
+        error.txn_id = owners.get(lock_id)

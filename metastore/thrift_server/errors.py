@@ -33,7 +33,7 @@ EXCEPTIONS: Mapping[type[errors.MetastoreError], type[TException]] = {
     errors.InvalidPartitionError: ttypes.InvalidPartitionException,
     errors.InvalidInputError: ttypes.InvalidInputException,
     errors.ConfigValueSecurityError: ttypes.ConfigValSecurityException,
-    errors.TxnEndedError: ttypes.MetaException,
+    errors.EndedError: ttypes.MetaException,
     errors.NoSuchTxnError: ttypes.NoSuchTxnException,
     errors.TxnAbortedError: ttypes.TxnAbortedException,
     errors.TxnOpenError: ttypes.TxnOpenException,

@@ -3,14 +3,14 @@
 Reads only; what they read is written where transactions end, and by house-keeping.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
 from metastore.config import TxnSettings
 from metastore.db.engine import Database
-from metastore.errors import MetastoreError, TxnEndedError
+from metastore.errors import EndedError, MetastoreError
 from metastore.ids import TableName
 from metastore.txns import history_rules, history_store
 from metastore.txns.history_rules import Answer, Conflict, Record
@@ -39,12 +39,16 @@ class HeldLock(NamedTuple):
 
 
 class Life(NamedTuple):
-    """A transaction's life as far as it is recorded. ``expires_in``: of an open one, how long it may stay silent."""
+    """A transaction's life as far as it is recorded.
+
+    ``expires_in``: of an open one, how long it may stay silent. ``longest_silence``: the last one included.
+    """
 
     answer: Answer
     record: Record | None
     from_history: bool
     expires_in: timedelta | None
+    longest_silence: timedelta | None
     writes: list[Write]
     write_count: int
     locks: list[HeldLock]
@@ -72,15 +76,16 @@ class HistoryService:
         winner = history_store.select_evidence(self.db, [conflict.winner])[conflict.winner].record if conflict else None
         return Life(
             history_rules.outcome(left.evidence), record, left.evidence.from_history, self._expires_in(record, left.at),
-            [_write(row) for row in left.writes], left.write_count, [_lock(row) for row in left.locks], left.lock_count,
-            conflict, winner)
+            record and max(record.longest_gap, (record.ended_at or left.at) - record.last_heartbeat_at),
+            sorted((_write(row) for row in left.writes), key=lambda one: one[:3]), left.write_count,
+            sorted((_lock(row) for row in left.locks), key=lambda one: one[:5]), left.lock_count, conflict, winner)
 
     def tell(self, errors: Sequence[object]) -> None:
         """Add what became of their transactions to the texts of those errors that name one.
 
         An error that cannot be explained, because the database is not there, stays as it is.
         """
-        ended = [error for error in errors if isinstance(error, TxnEndedError) and error.txn_id is not None]
+        ended = [error for error in errors if isinstance(error, EndedError) and error.txn_id is not None]
         if not ended:
             return
         try:
@@ -90,6 +95,13 @@ class HistoryService:
         for error in ended:
             if error.txn_id in found:
                 error.args = (history_rules.appended(str(error), history_rules.outcome(found[error.txn_id])),)
+
+    def owners(self, lock_ids: Collection[int]) -> dict[int, int]:
+        """The transactions that were aborted lately with these locks, by lock; nothing if the database is not there."""
+        try:
+            return history_store.select_lock_owners(self.db, lock_ids)
+        except MetastoreError:
+            return {}
 
     def _expires_in(self, record: Record | None, now: datetime) -> timedelta | None:
         if record is None or record.state is not TxnState.OPEN:

@@ -112,6 +112,13 @@ lists AS (
 SELECT metastore_now(), writes, write_count, locks, lock_count, evidence.*
 FROM lists CROSS JOIN ({_EVIDENCE}) AS evidence"""
 
+# The latest aborts are looked through: a client asks for its lock every minute, or it is gone itself.
+_OWNERS = f"""
+SELECT lock_id, owner.txn_id FROM unnest(%(ids)s::bigint[]) AS lock_id CROSS JOIN LATERAL (
+    SELECT txn_id FROM (
+        SELECT txn_id, locks FROM txn_history WHERE state = 'aborted' ORDER BY ended_at DESC LIMIT {BATCH}) AS late
+    WHERE locks @> jsonb_build_array(jsonb_build_array(lock_id)) LIMIT 1) AS owner"""
+
 _FORGET = f"""
 WITH removed AS (
     DELETE FROM txn_history WHERE txn_id = ANY(ARRAY(
@@ -164,6 +171,11 @@ def select_life(db: Database, txn_id: int) -> Life:
     [(now, writes, write_count, locks, lock_count, *evidence)] = db.once(
         _LIFE, {"txn": txn_id, "ids": bigints([txn_id])})
     return Life(_evidence(evidence), now, writes, write_count, locks, lock_count)
+
+
+def select_lock_owners(db: Database, lock_ids: Collection[int]) -> dict[int, int]:
+    """The transactions that had these locks when they were aborted, by lock, among the latest aborts."""
+    return dict(db.once(_OWNERS, {"ids": bigints(lock_ids)}))
 
 
 def _evidence(row: Any) -> Evidence:

@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from metastore.db.engine import PgTx
+from metastore.txns.history_rules import when
 from metastore.txns.history_store import INTO_HISTORY, LATEST
 from metastore.txns.rules import AbortCode, ExpiryCutoffs, TxnType
 from metastore.txns.store import LISTED, abort
@@ -54,7 +55,8 @@ def abort_expired(pg: PgTx, cutoffs: ExpiryCutoffs, limit: int = BATCH) -> tuple
 
 def _expiry_reason(now: datetime, user: str, host: str, heartbeat_at: datetime) -> str:
     silence = (now - heartbeat_at).total_seconds()
-    return f"aborted because no heartbeat of {user}@{host} arrived for {silence:.0f} s, the last one at {heartbeat_at}"
+    return (f"aborted because no heartbeat of {user}@{host} arrived for {silence:.0f} s, the last one at "
+            f"{when(heartbeat_at)}")
 
 
 def delete_write_sets(pg: PgTx) -> int:

@@ -44,6 +44,14 @@ class Iface(object):
         """
         pass
 
+    def metastore_show_deadlocks(self, limit):
+        """
+        Parameters:
+         - limit
+
+        """
+        pass
+
 
 class Client(Iface):
     def __init__(self, iprot, oprot=None):
@@ -154,6 +162,40 @@ class Client(Iface):
             raise result.o1
         raise TApplicationException(TApplicationException.MISSING_RESULT, "metastore_lock_why failed: unknown result")
 
+    def metastore_show_deadlocks(self, limit):
+        """
+        Parameters:
+         - limit
+
+        """
+        self.send_metastore_show_deadlocks(limit)
+        return self.recv_metastore_show_deadlocks()
+
+    def send_metastore_show_deadlocks(self, limit):
+        self._oprot.writeMessageBegin('metastore_show_deadlocks', TMessageType.CALL, self._seqid)
+        args = metastore_show_deadlocks_args()
+        args.limit = limit
+        args.write(self._oprot)
+        self._oprot.writeMessageEnd()
+        self._oprot.trans.flush()
+
+    def recv_metastore_show_deadlocks(self):
+        iprot = self._iprot
+        (fname, mtype, rseqid) = iprot.readMessageBegin()
+        if mtype == TMessageType.EXCEPTION:
+            x = TApplicationException()
+            x.read(iprot)
+            iprot.readMessageEnd()
+            raise x
+        result = metastore_show_deadlocks_result()
+        result.read(iprot)
+        iprot.readMessageEnd()
+        if result.success is not None:
+            return result.success
+        if result.o1 is not None:
+            raise result.o1
+        raise TApplicationException(TApplicationException.MISSING_RESULT, "metastore_show_deadlocks failed: unknown result")
+
 
 class Processor(Iface, TProcessor):
     def __init__(self, handler):
@@ -162,6 +204,7 @@ class Processor(Iface, TProcessor):
         self._processMap["metastore_txn_outcome"] = Processor.process_metastore_txn_outcome
         self._processMap["metastore_txn_explain"] = Processor.process_metastore_txn_explain
         self._processMap["metastore_lock_why"] = Processor.process_metastore_lock_why
+        self._processMap["metastore_show_deadlocks"] = Processor.process_metastore_show_deadlocks
         self._on_message_begin = None
 
     def on_message_begin(self, func):
@@ -258,6 +301,32 @@ class Processor(Iface, TProcessor):
             msg_type = TMessageType.EXCEPTION
             result = TApplicationException(TApplicationException.INTERNAL_ERROR, 'Internal error')
         oprot.writeMessageBegin("metastore_lock_why", msg_type, seqid)
+        result.write(oprot)
+        oprot.writeMessageEnd()
+        oprot.trans.flush()
+
+    def process_metastore_show_deadlocks(self, seqid, iprot, oprot):
+        args = metastore_show_deadlocks_args()
+        args.read(iprot)
+        iprot.readMessageEnd()
+        result = metastore_show_deadlocks_result()
+        try:
+            result.success = self._handler.metastore_show_deadlocks(args.limit)
+            msg_type = TMessageType.REPLY
+        except TTransport.TTransportException:
+            raise
+        except metastore.thrift_gen.hive_metastore.ttypes.MetaException as o1:
+            msg_type = TMessageType.REPLY
+            result.o1 = o1
+        except TApplicationException as ex:
+            logging.exception('TApplication exception in handler')
+            msg_type = TMessageType.EXCEPTION
+            result = ex
+        except Exception:
+            logging.exception('Unexpected exception in handler')
+            msg_type = TMessageType.EXCEPTION
+            result = TApplicationException(TApplicationException.INTERNAL_ERROR, 'Internal error')
+        oprot.writeMessageBegin("metastore_show_deadlocks", msg_type, seqid)
         result.write(oprot)
         oprot.writeMessageEnd()
         oprot.trans.flush()
@@ -396,6 +465,51 @@ class metastore_lock_why_result(TBase):
 all_structs.append(metastore_lock_why_result)
 metastore_lock_why_result.thrift_spec = (
     (0, TType.STRUCT, 'success', [LockWhyResponse, None], None, ),  # 0
+    (1, TType.STRUCT, 'o1', [metastore.thrift_gen.hive_metastore.ttypes.MetaException, None], None, ),  # 1
+)
+
+
+class metastore_show_deadlocks_args(TBase):
+    """
+    Attributes:
+     - limit
+
+    """
+
+    __slots__ = (
+        'limit',
+    )
+
+
+    def __init__(self, limit=None,):
+        self.limit = limit
+all_structs.append(metastore_show_deadlocks_args)
+metastore_show_deadlocks_args.thrift_spec = (
+    None,  # 0
+    (1, TType.I32, 'limit', None, None, ),  # 1
+)
+
+
+class metastore_show_deadlocks_result(TBase):
+    """
+    Attributes:
+     - success
+     - o1
+
+    """
+
+    __slots__ = (
+        'success',
+        'o1',
+    )
+
+
+    def __init__(self, success=None, o1=None,):
+        self.success = success
+        self.o1 = o1
+all_structs.append(metastore_show_deadlocks_result)
+metastore_show_deadlocks_result.thrift_spec = (
+    (0, TType.LIST, 'success', (TType.STRUCT, [EndedDeadlock, None], False), None, ),  # 0
     (1, TType.STRUCT, 'o1', [metastore.thrift_gen.hive_metastore.ttypes.MetaException, None], None, ),  # 1
 )
 fix_spec(all_structs)

@@ -330,6 +330,28 @@ class LockWhyResponse(TBase):
         self.blocked = blocked
         self.owners = owners
         self.explanation = explanation
+
+
+class EndedDeadlock(TBase):
+    """
+    Attributes:
+     - foundAt
+     - victim
+     - explanation
+
+    """
+
+    __slots__ = (
+        'foundAt',
+        'victim',
+        'explanation',
+    )
+
+
+    def __init__(self, foundAt=None, victim=None, explanation=None,):
+        self.foundAt = foundAt
+        self.victim = victim
+        self.explanation = explanation
 all_structs.append(TxnOutcome)
 TxnOutcome.thrift_spec = (
     None,  # 0
@@ -431,6 +453,13 @@ LockWhyResponse.thrift_spec = (
     (2, TType.BOOL, 'blocked', None, None, ),  # 2
     (3, TType.LIST, 'owners', (TType.STRUCT, [LockOwner, None], False), None, ),  # 3
     (4, TType.STRING, 'explanation', 'UTF8', None, ),  # 4
+)
+all_structs.append(EndedDeadlock)
+EndedDeadlock.thrift_spec = (
+    None,  # 0
+    (1, TType.I64, 'foundAt', None, None, ),  # 1
+    (2, TType.I64, 'victim', None, None, ),  # 2
+    (3, TType.STRING, 'explanation', 'UTF8', None, ),  # 3
 )
 fix_spec(all_structs)
 del all_structs

@@ -5,6 +5,7 @@ from datetime import datetime, timedelta
 from metastore.errors import InvalidRequestError
 from metastore.ids import TableName, table_name
 from metastore.locks.rules import Lock
+from metastore.locks.service import LockService
 from metastore.locks.why_service import Asked, Claim, Explained, WhyService
 from metastore.thrift_gen.operators import ttypes
 from metastore.thrift_server.call import Call
@@ -15,10 +16,11 @@ from metastore.txns.history_service import HeldLock, HistoryService, Life, Write
 class OperatorHandlers:
     """What became of transactions, and why something waits."""
 
-    def __init__(self, history: HistoryService, waits: WhyService) -> None:
-        """``history`` and ``waits`` know."""
+    def __init__(self, history: HistoryService, waits: WhyService, locks: LockService) -> None:
+        """``history``, ``waits`` and ``locks`` know."""
         self._history = history
         self._waits = waits
+        self._locks = locks
 
     def metastore_txn_outcome(self, call: Call, txnid: int) -> ttypes.TxnOutcome:
         """What became of a transaction."""
@@ -37,6 +39,12 @@ class OperatorHandlers:
         found = self._waits.explain(asked)
         return ttypes.LockWhyResponse(found=found.found, blocked=found.blocked, explanation=found.text,
                                       owners=[_owner(one) for one in found.owners])
+
+    def metastore_show_deadlocks(self, call: Call, limit: int) -> list[ttypes.EndedDeadlock]:
+        """The latest deadlocks that were ended, latest first."""
+        del call
+        return [ttypes.EndedDeadlock(foundAt=_millis(one.found_at), victim=one.victim_txn_id, explanation=one.message)
+                for one in self._locks.select_deadlocks(max(0, _wanted(limit, "limit")))]
 
 
 def _wanted(number: int | None, name: str) -> int:
@@ -70,7 +78,7 @@ def _life(txn_id: int, life: Life) -> ttypes.TxnLife:
         one = life.record
         told.type, told.user, told.hostname, told.agentInfo = one.type.name.lower(), one.user, one.host, one.agent_info
         told.startedAt, told.lastHeartbeatAt = _millis(one.started_at), _millis(one.last_heartbeat_at)
-        told.heartbeatCount, told.longestGapMs = one.heartbeat_count, _duration(one.longest_gap)
+        told.heartbeatCount, told.longestGapMs = one.heartbeat_count, _duration(life.longest_silence)
         told.commitId, told.abortCode, told.abortReason = one.commit_id, one.abort_code, one.abort_reason
     if life.conflict is not None:
         lost = life.conflict

@@ -91,7 +91,7 @@ def test_an_abort_keeps_what_was_locked_and_written_at_that_moment(t, history, t
     assert after.answer.reason.startswith("aborted by an ABORT TRANSACTIONS command (ann at h1), at 20")
     assert after.answer.ended_at is not None
     assert [(str(one.name), one.partition, one.operation, one.write_id) for one in after.writes] == [
-        ("db.t", "p=1", "update", 1), ("db.t", "", "delete", 1)]
+        ("db.t", "", "delete", 1), ("db.t", "p=1", "update", 1)]
     assert [one.state for one in after.locks] == ["acquired", "acquired"]
 
 

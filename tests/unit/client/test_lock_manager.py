@@ -5,12 +5,14 @@ from datetime import timedelta
 from types import SimpleNamespace
 
 import pytest
+from thrift.Thrift import TApplicationException
 
-from metastore.client.lock_manager import LockManager, LockNotAcquiredError, LockWait
+from metastore.client.lock_manager import LockManager, LockNotAcquiredError, LockWait, told_wait
 from metastore.client.lock_plan import LockPlan, StatementLocks
 from metastore.errors import TxnAbortedError
 from metastore.locks.rules import LockType, Operation
 from metastore.thrift_gen.hive_metastore import ttypes
+from metastore.thrift_gen.operators.ttypes import LockWhyResponse
 
 ACQUIRED, WAITING, REFUSED = ttypes.LockState.ACQUIRED, ttypes.LockState.WAITING, ttypes.LockState.NOT_ACQUIRED
 WANTED = StatementLocks((LockPlan(LockType.EXCL_WRITE, Operation.UPDATE, "db", "t"),))
@@ -29,9 +31,17 @@ class Pauses(threading.Event):
         return self.is_set()
 
 
-def scripted(first, *then, shown=()):
-    """A client whose lock() answers ``first`` and whose check_lock() answers the others in turn."""
+def scripted(first, *then, shown=(), why=None):
+    """A client whose lock() answers ``first`` and whose check_lock() answers the others in turn.
+
+    ``why``: what it says of a wait; None: it cannot be asked that.
+    """
     sent = []
+
+    def metastore_lock_why(request):
+        if why is None:
+            raise TApplicationException(TApplicationException.UNKNOWN_METHOD, "Invalid method name")
+        return why
     answers = list(then)
 
     def check_lock(request):
@@ -42,7 +52,7 @@ def scripted(first, *then, shown=()):
 
     return SimpleNamespace(
         sent=sent, lock=lambda request: sent.append(request) or ttypes.LockResponse(7, first, errorMessage="because"),
-        check_lock=check_lock, unlock=sent.append, show_locks=lambda _: ttypes.ShowLocksResponse(list(shown)))
+        check_lock=check_lock, unlock=sent.append, metastore_lock_why=metastore_lock_why, show_locks=lambda _: ttypes.ShowLocksResponse(list(shown)))
 
 
 def test_the_default_patience_is_hives():
@@ -99,6 +109,16 @@ def test_given_up_and_withdrawn_naming_the_holder():
     assert client.sent[-1] == ttypes.UnlockRequest(7)
 
 
+def test_given_up_telling_who_has_to_end_first():
+    why = LockWhyResponse(True, True, [], "Lock 7 waits for transaction 2 of eve@h3 (shell), `metastore txn abort 2` ends it now.")
+    for answer, expected in ((why, why.explanation),
+                             (LockWhyResponse(False, False, [], "?"), "lock 7 is not waiting any more; try again")):
+        with pytest.raises(LockNotAcquiredError) as caught:
+            LockManager(scripted(WAITING, WAITING, why=answer), LockWait(retries=3)).acquire(WANTED, stop=Pauses(), **OWNER)
+
+        assert str(caught.value) == f"The locks could not be had within 0:00:00.700000: {expected}"
+
+
 def test_the_transaction_is_aborted_meanwhile():
     client = scripted(WAITING, ttypes.TxnAbortedException("Transaction txnid:5 already aborted"))
 
@@ -115,3 +135,11 @@ def test_told_to_stop():
     with pytest.raises(LockNotAcquiredError, match="Stopped waiting for lock 7"):
         LockManager(client).acquire(WANTED, txn_id=5, stop=stop, **OWNER)
     assert client.sent[-1] == ttypes.UnlockRequest(7)
+
+
+def test_patience_as_the_metastore_tells_it():
+    told = {"hive.lock.numretries": "7", "hive.lock.sleep.between.retries": "20s"}
+
+    assert told_wait(told.get) == LockWait(7, timedelta(seconds=20))
+    assert told_wait(lambda _key, default: default) == LockWait()
+    assert told_wait(lambda _key, _default: "much") == LockWait()
