@@ -10,17 +10,17 @@ from dataclasses import dataclass, field, replace
 from functools import reduce
 from urllib.parse import unquote
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, DataFrameWriter
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 
 from metastore.acid.bucket import MAX_WRITER_ID, decode
+from metastore.acid.events import EVENT_COLUMNS
 from metastore.acid.names import VERSION_FILE, VERSION_TEXT, BaseName, DeltaName, bucket_file
 from metastore.errors import InvalidOperationError, MetaError
 from metastore.spark.hadoop import Hadoop, OrcSummary
 from metastore.spark.orc_footer import acid_entries
 
-EVENT_COLUMNS = ("operation", "originalTransaction", "bucket", "rowId", "currentTransaction", "row")
 _KEY = ("originalTransaction", "bucket", "rowId")
 
 WRITER_COLUMN = "_writer"
@@ -141,17 +141,16 @@ class _Writing:
             routing.append(WRITER_COLUMN)
         events = self.events
         if not is_routed:
-            events = _spread(events, routing)
+            events = spread(events, routing)
         if routing:
             order = [F.col(column) for column in (*routing, *_KEY)]
             events = events.sortWithinPartitions(*order, F.col("currentTransaction").desc())
         writer = events.select(*EVENT_COLUMNS, *routing).write.option("compression", compression)
-        writer = writer.option("maxRecordsPerFile", 0)
-        (writer.partitionBy(*routing) if routing else writer).orc(f"{self.staging}/tasks")
+        save_tasks(writer.format("orc"), routing, self.staging)
 
     def collect_files(self) -> None:
         """Find what the tasks wrote; give every file its place and its footer."""
-        for key, path in self._task_files(f"{self.staging}/tasks", None):
+        for key, path in task_files(self.hadoop, f"{self.staging}/tasks"):
             summary = self.hadoop.summary(path)
             if not summary.rows:
                 continue
@@ -185,36 +184,10 @@ class _Writing:
             self.targets[location] = [WrittenFile(bucket_file(0), 0, self.hadoop.size(path), 0)]
 
     def publish(self) -> list[WrittenDirectory]:
-        """Rename everything to its final name; what was renamed before a failure is removed again."""
+        """Mark everything as ours and rename it to its final name."""
         for location in self.targets:
-            if self.hadoop.exists(f"{location}/{self.name}"):
-                raise FileExistsError(f"{location}/{self.name} exists already: nothing was published")
-        published: list[WrittenDirectory] = []
-        try:
-            for location, files in sorted(self.targets.items()):
-                self.hadoop.write(f"{self._out(location)}/{VERSION_FILE}", VERSION_TEXT)
-                self.hadoop.mkdirs(location)
-                path = f"{location}/{self.name}"
-                self.hadoop.rename(self._out(location), path)
-                final = [replace(file, path=f"{path}/{file.path}") for file in files]
-                final.sort(key=lambda file: file.bucket)
-                published.append(WrittenDirectory(location, path, tuple(final)))
-        except BaseException:
-            for directory in published:
-                self.hadoop.delete(directory.path)
-            raise
-        return published
-
-    def _task_files(self, directory: str, key: str | None) -> Iterator[tuple[str | None, str]]:
-        """(partition key, path) of every file that Spark committed."""
-        for child, is_directory in self.hadoop.children(directory):
-            path = f"{directory}/{child}"
-            if is_directory and child.startswith(f"{PARTITION_COLUMN}="):
-                yield from self._task_files(path, unquote(child.partition("=")[2]))
-            elif is_directory and child.startswith(f"{WRITER_COLUMN}="):
-                yield from self._task_files(path, key)
-            elif child.startswith("part-"):
-                yield key, path
+            self.hadoop.write(f"{self._out(location)}/{VERSION_FILE}", VERSION_TEXT)
+        return publish_all(self.hadoop, self.name, {self._out(one): one for one in self.targets}, self.targets)
 
     def _location_of(self, key: str | None) -> str:
         if isinstance(self.location, str):
@@ -228,7 +201,50 @@ class _Writing:
         return f"{self.staging}/out/{self.numbers.setdefault(location, len(self.numbers))}"
 
 
-def _spread(events: DataFrame, routing: Sequence[str]) -> DataFrame:
+def save_tasks(writer: DataFrameWriter, routing: Sequence[str], staging: str) -> None:
+    """Let Spark's own committer put one file for each task and value of the routing columns below ``staging/tasks``."""
+    writer = writer.option("maxRecordsPerFile", 0)
+    (writer.partitionBy(*routing) if routing else writer).save(f"{staging}/tasks")
+
+
+def task_files(hadoop: Hadoop, directory: str, key: str | None = None) -> Iterator[tuple[str | None, str]]:
+    """(partition key, path) of every file that Spark committed below ``directory``."""
+    for child, is_directory in hadoop.children(directory):
+        path = f"{directory}/{child}"
+        if is_directory and child.startswith(f"{PARTITION_COLUMN}="):
+            yield from task_files(hadoop, path, unquote(child.partition("=")[2]))
+        elif is_directory and child.startswith(f"{WRITER_COLUMN}="):
+            yield from task_files(hadoop, path, key)
+        elif child.startswith("part-"):
+            yield key, path
+
+
+def publish_all(hadoop: Hadoop, name: BaseName | DeltaName, outs: Mapping[str, str],
+                targets: Mapping[str, list[WrittenFile]]) -> list[WrittenDirectory]:
+    """Rename finished directories (``outs``: path → location) to their final name.
+
+    What was renamed before a failure is removed again. Raises: FileExistsError.
+    """
+    for location in outs.values():
+        if hadoop.exists(f"{location}/{name}"):
+            raise FileExistsError(f"{location}/{name} exists already: nothing was published")
+    published: list[WrittenDirectory] = []
+    try:
+        for out, location in sorted(outs.items(), key=lambda pair: pair[1]):
+            hadoop.mkdirs(location)
+            path = f"{location}/{name}"
+            hadoop.rename(out, path)
+            final = [replace(file, path=f"{path}/{file.path}") for file in targets[location]]
+            final.sort(key=lambda file: (file.bucket, file.path))
+            published.append(WrittenDirectory(location, path, tuple(final)))
+    except BaseException:
+        for directory in published:
+            hadoop.delete(directory.path)
+        raise
+    return published
+
+
+def spread(events: DataFrame, routing: Sequence[str]) -> DataFrame:
     """Bring the events of each (partition, writer) together, neighbouring writers in different tasks.
 
     Writers are few and numbered from 0: hashed they would meet in one task while others idle. A number of tasks that is

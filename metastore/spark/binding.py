@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 from sqlglot import exp
 
+from metastore.spark.reader import ROW_ID_COLUMN
 from metastore.spark.statements import DIALECT, TableRef
 
 Resolve = Callable[[TableRef], str | None]
@@ -18,6 +19,7 @@ def bound_sql(tree: exp.Expression, resolve: Resolve) -> str:
     tree = tree.copy()
     local = {cte.alias.lower() for cte in tree.find_all(exp.CTE)}
     touched = False
+    resolved = []
     for table in list(tree.find_all(exp.Table)):
         if not table.name or table.catalog or (not table.db and table.name.lower() in local):
             continue
@@ -25,11 +27,36 @@ def bound_sql(tree: exp.Expression, resolve: Resolve) -> str:
         if view is None:
             continue
         touched = True
+        resolved.append(table)
         if not table.alias:
             table.set("alias", exp.TableAlias(this=exp.to_identifier(table.name)))
         table.set("this", exp.to_identifier(view))
         table.set("db", None)
     if touched:
         for column in tree.find_all(exp.Column):
-            column.set("db", None)
+            if column.table.upper() != ROW_ID_COLUMN:  # t.ROW__ID.rowid has no database in front
+                column.set("db", None)
+    if names_row_id(tree):
+        _hide_row_ids(resolved)
     return tree.sql(DIALECT)
+
+
+def names_row_id(tree: exp.Expression) -> bool:
+    """Whether a query asks for Hive's ROW__ID, so that its tables' views must have it."""
+    return any(part.name.upper() == ROW_ID_COLUMN for column in tree.find_all(exp.Column) for part in column.parts)
+
+
+def _hide_row_ids(tables: list[exp.Table]) -> None:
+    """Let ``*`` mean what it means without ROW__ID, which a query gets only by its name."""
+    hidden: dict[int, tuple[exp.Select, list[str]]] = {}
+    for table in tables:
+        select = table.find_ancestor(exp.Select)
+        if select is not None:
+            hidden.setdefault(id(select), (select, []))[1].append(table.alias)
+    for select, aliases in hidden.values():
+        for shown in select.expressions:
+            star = shown.this if isinstance(shown, exp.Column) else shown
+            if isinstance(star, exp.Star):
+                of = shown.table if isinstance(shown, exp.Column) else ""
+                names = [exp.column(ROW_ID_COLUMN, table=alias) for alias in aliases if not of or of == alias]
+                star.set("except_", [*(star.args.get("except_") or []), *names])

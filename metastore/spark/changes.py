@@ -62,6 +62,14 @@ def merge_select(statement: Merge, table: AcidTable, view: str, source_columns: 
     return exp.select("*").from_(joined.subquery("__changes")).where(exp.column(ACTION).is_(exp.null()).not_())
 
 
+def kept_columns(statement: Merge, table: AcidTable, source_columns: Sequence[str]) -> set[str]:
+    """The columns that some UPDATE branch leaves as they are."""
+    names = {column.name for column in table.columns}
+    offered = {name.lower() for name in source_columns} - set(table.bucket_columns)
+    return {name for branch in statement.branches if branch.action == UPDATE
+            for name in names - (set(branch.values) or offered)}
+
+
 def require_assignable(assigned: Mapping[str, object], table: AcidTable) -> None:
     """Raise InvalidOperationError for a column that does not exist or must not be assigned."""
     columns = {column.name for column in table.columns}

@@ -20,6 +20,7 @@ from pyspark.sql import DataFrame, DataFrameReader, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 from pyspark.sql.types import StructField, StructType
 
+from metastore.acid.events import DELETE_EVENT, EVENT_COLUMNS, INSERT_EVENT
 from metastore.acid.names import BaseName, DeltaName
 from metastore.acid.originals import SyntheticIds, synthetic_ids
 from metastore.acid.snapshots import CompactorWriteIdList, RangeState, ValidTxnList, ValidWriteIdList
@@ -29,10 +30,11 @@ from metastore.compaction.job import CompactionJobResult, CompactionJobSpec
 from metastore.errors import InvalidOperationError
 from metastore.files import Files
 from metastore.ids import DEFAULT_CATALOG, TableName
-from metastore.spark.acid_writer import EVENT_COLUMNS, WRITER_COLUMN, WrittenDirectory, write_acid, writer_id
+from metastore.spark.acid_writer import WRITER_COLUMN, WrittenDirectory, write_acid, writer_id
 from metastore.spark.hadoop import Hadoop
+from metastore.spark.listing import BROADCAST_LIMIT, require_new_events
 from metastore.spark.precision import require_exact
-from metastore.spark.reader import BROADCAST_LIMIT, DELETE_EVENT, INSERT_EVENT, event_type
+from metastore.spark.reader import event_type
 from metastore.spark.tables import AcidTable, HiveColumn, TableKind
 
 _KEY = ("originalTransaction", "bucket", "rowId")
@@ -75,7 +77,7 @@ def run(
         _without(ValidTxnList.parse(spec.txns) if spec.txns else ValidTxnList.everything(), spec.txn_id),
         lambda path: files.read(f"{spec.location}/{path}"),
     )
-    inputs = job.inputs(state, write_ids)
+    inputs = job.inputs(state, write_ids, files)
     if inputs.synthetic:
         job.spark.conf.set("spark.sql.files.maxPartitionBytes", _WHOLE_FILES)
         job.spark.conf.set("spark.sql.files.openCostInBytes", _WHOLE_FILES)
@@ -94,7 +96,7 @@ class _Job:
     spec: CompactionJobSpec
     row_type: StructType
 
-    def inputs(self, state: AcidState, write_ids: CompactorWriteIdList) -> _Inputs:
+    def inputs(self, state: AcidState, write_ids: CompactorWriteIdList, files: Files) -> _Inputs:
         """Sort the files of a state by how they are read. A minor compaction leaves base and original files alone."""
         hadoop, location = Hadoop(self.spark), self.spec.location
         is_major = self.spec.kind == "major"
@@ -109,6 +111,7 @@ class _Job:
             if directory.may_be_raw and hadoop.orc_fields(paths[0]) != EVENT_COLUMNS:
                 synthetic += _raw_ids(directory, [(path, hadoop.rows(path)) for path in paths])
             else:
+                require_new_events(files, location, directory, directory.bucket_files)
                 inserts += paths
         if is_major:
             originals = [f"{location}/{file.path}" for file in state.originals if file.size]
@@ -129,6 +132,7 @@ class _Job:
             deleted = deleted.hint("broadcast" if inputs.delete_events <= BROADCAST_LIMIT else "merge")
             rows = rows.join(deleted, list(_KEY), "left_anti")
         rows = rows.withColumn("currentTransaction", F.col("originalTransaction"))
+        rows = rows.withColumn("operation", F.lit(INSERT_EVENT))  # old bases may say "update"
         name = BaseName(self.spec.highest_write_id, self.spec.txn_id)
         return self._write(rows, name, empty=[self.spec.location])
 
@@ -181,7 +185,7 @@ class _Job:
             return self.spark.createDataFrame([], schema)
         current, row = F.col("currentTransaction"), F.col("row")
         counts = (
-            (F.col("operation") == (DELETE_EVENT if is_delete else INSERT_EVENT))
+            (F.col("operation") == DELETE_EVENT if is_delete else F.col("operation") < DELETE_EVENT)
             & (F.col("originalTransaction") >= 0)
             & (F.col("bucket") >= 0)
             & (F.col("rowId") >= 0)

@@ -7,7 +7,13 @@ from metastore.errors import InvalidOperationError
 from metastore.ids import TableName
 from metastore.spark.statements import CreateTable
 
-_ORC = "org.apache.hadoop.hive.ql.io.orc"
+_CLASSES = {
+    "orc": ("org.apache.hadoop.hive.ql.io.orc.OrcInputFormat", "org.apache.hadoop.hive.ql.io.orc.OrcOutputFormat",
+            "org.apache.hadoop.hive.ql.io.orc.OrcSerde"),
+    "parquet": ("org.apache.hadoop.hive.ql.io.parquet.MapredParquetInputFormat",
+                "org.apache.hadoop.hive.ql.io.parquet.MapredParquetOutputFormat",
+                "org.apache.hadoop.hive.ql.io.parquet.serde.ParquetHiveSerDe")}
+"""Hive's input format, output format and SerDe of the formats that tables are written in here."""
 
 
 def create_table(client: MetastoreClient, name: TableName, statement: CreateTable, owner: str) -> bool:
@@ -23,11 +29,15 @@ def create_table(client: MetastoreClient, name: TableName, statement: CreateTabl
                       for column in statement.partition_columns]
     if not columns:
         raise InvalidOperationError(f"CREATE TABLE {name} declares no columns.")
+    if statement.file_format not in _CLASSES:
+        raise InvalidOperationError(f"Insert-only tables are STORED AS {' or '.join(_CLASSES).upper()} here, not "
+                                    f"{statement.file_format.upper()}.")
+    input_format, output_format, serde = _CLASSES[statement.file_format]
     sd = types.StorageDescriptor(
-        cols=columns, location=statement.location, inputFormat=f"{_ORC}.OrcInputFormat",
-        outputFormat=f"{_ORC}.OrcOutputFormat", compressed=False, numBuckets=statement.bucket_count or -1,
+        cols=columns, location=statement.location, inputFormat=input_format,
+        outputFormat=output_format, compressed=False, numBuckets=statement.bucket_count or -1,
         bucketCols=list(statement.bucket_columns), sortCols=[], parameters={}, storedAsSubDirectories=False,
-        serdeInfo=types.SerDeInfo(name=None, serializationLib=f"{_ORC}.OrcSerde", parameters={}))
+        serdeInfo=types.SerDeInfo(name=None, serializationLib=serde, parameters={}))
     parameters = {"bucketing_version": "2", **statement.properties}
     if statement.comment is not None:
         parameters["comment"] = statement.comment

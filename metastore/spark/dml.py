@@ -1,6 +1,6 @@
 """INSERT, INSERT OVERWRITE, UPDATE, DELETE, MERGE, TRUNCATE inside one transaction: rows in, published events out."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from uuid import uuid4
 
@@ -9,14 +9,16 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.storagelevel import StorageLevel
 from sqlglot import exp
 
+from metastore.acid.names import BaseName, DeltaName
 from metastore.errors import InvalidOperationError
 from metastore.spark import changes
 from metastore.spark.binding import Resolve, bound_sql
-from metastore.spark.events import delete_events, insert_events, moved_events, partition_key
-from metastore.spark.reader import ROW_ID
+from metastore.spark.events import delete_events, insert_events, moved_events, partition_key, routed_rows
+from metastore.spark.plain_reads import checked_sql
+from metastore.spark.reader import ROW_ID, row_id_column
 from metastore.spark.statements import Delete, Insert, Merge, Truncate, Update
 from metastore.spark.tables import AcidTable, TableKind
-from metastore.spark.work import Work
+from metastore.spark.work import View, Work
 
 
 def by_name(rows: DataFrame, table: AcidTable) -> DataFrame:
@@ -62,33 +64,42 @@ def with_constants(rows: DataFrame, table: AcidTable, fixed: Mapping[str, object
 
 def insert(work: Work, table: AcidTable, rows: DataFrame) -> int:
     """Append rows that are already in the table's shape."""
-    table.require(TableKind.FULL_ACID, action="INSERT")
+    table.require(TableKind.FULL_ACID, TableKind.INSERT_ONLY, action="INSERT")
     statement = work.next_statement(table)
+    if table.kind is TableKind.INSERT_ONLY:
+        name = DeltaName(statement.write_id, statement.write_id, statement.statement)
+        return work.publish_rows(table, name, routed_rows(rows, table), statement=statement)
     events, is_routed = insert_events(rows, table, statement)
     return work.publish(table, statement, inserts=events, is_routed=is_routed)
 
 
 def overwrite(work: Work, table: AcidTable, rows: DataFrame, fixed: Mapping[str, object]) -> int:
     """Replace the table (unpartitioned), the partition that ``fixed`` names whole, or those that get rows."""
-    table.require(TableKind.FULL_ACID, action="INSERT OVERWRITE")
-    statement = work.next_statement(table)
-    events, is_routed = insert_events(rows, table, statement)
+    table.require(TableKind.FULL_ACID, TableKind.INSERT_ONLY, action="INSERT OVERWRITE")
     keep: list[str] = []
     if not table.partition_keys:
         keep = [table.location]
     elif set(fixed) == set(table.partition_names):
         keep = [_key(work, table, fixed)]
-    return work.publish_base(table, statement, events, keep_empty=keep, is_routed=is_routed)
+    return _replace(work, table, rows, keep)
+
+
+def _replace(work: Work, table: AcidTable, rows: DataFrame, keep_empty: Sequence[str]) -> int:
+    """Publish a base where there are rows, and one without any at the keys (or the location) of ``keep_empty``."""
+    statement = work.next_statement(table)
+    if table.kind is TableKind.INSERT_ONLY:
+        return work.publish_rows(table, BaseName(statement.write_id), routed_rows(rows, table), statement=statement,
+                                 keep_empty=keep_empty)
+    events, is_routed = insert_events(rows, table, statement)
+    return work.publish_base(table, statement, events, keep_empty=keep_empty, is_routed=is_routed)
 
 
 def _truncate(work: Work, table: AcidTable) -> int:
     """Empty a table: an empty base in every directory that it has."""
-    table.require(TableKind.FULL_ACID, action="TRUNCATE")
+    table.require(TableKind.FULL_ACID, TableKind.INSERT_ONLY, action="TRUNCATE")
     before = work.frame(table).count()
-    number = work.next_statement(table)
-    events, _ = insert_events(work.spark.createDataFrame([], table.schema), table, number)
     keep = [partition_key(place.values) for place in work.places(table)] if table.partition_keys else [table.location]
-    work.publish_base(table, number, events, keep_empty=keep)
+    _replace(work, table, work.spark.createDataFrame([], table.schema), keep)
     return before
 
 
@@ -109,7 +120,7 @@ def run(work: Work, table: AcidTable, statement: Insert | Update | Delete | Merg
 
 def _insert(work: Work, table: AcidTable, statement: Insert, resolve: Resolve) -> int:
     """INSERT INTO or OVERWRITE with a query."""
-    rows = by_position(work.spark.sql(bound_sql(statement.query, resolve)), table, statement)
+    rows = by_position(_query(work, statement.query, resolve), table, statement)
     if not statement.overwrite:
         return insert(work, table, rows)
     static = {key: value for key, value in statement.partition.items() if value is not None}
@@ -120,9 +131,11 @@ def _insert(work: Work, table: AcidTable, statement: Insert, resolve: Resolve) -
 def _update(work: Work, table: AcidTable, statement: Update, resolve: Resolve) -> int:
     """UPDATE: a delete event and a new version for each row that the condition holds for."""
     table.require(TableKind.FULL_ACID, action="UPDATE")
-    with _target_view(work, table) as view:
-        rows = work.spark.sql(bound_sql(changes.update_select(statement, table, view), resolve))
+    with _target_view(work, table) as (view, seen):
+        rows = _query(work, changes.update_select(statement, table, view), resolve)
+    kept = {column.name for column in table.columns} - set(statement.assignments)
     with _evaluated_once(rows):
+        seen.require_exact_moves(work, rows, kept)
         number = work.next_statement(table)
         return work.publish(table, number, deletes=delete_events(rows, table, number),
                             inserts=moved_events(rows, table, number)) // 2
@@ -131,8 +144,8 @@ def _update(work: Work, table: AcidTable, statement: Update, resolve: Resolve) -
 def _delete(work: Work, table: AcidTable, statement: Delete, resolve: Resolve) -> int:
     """DELETE: a delete event for each row that the condition holds for."""
     table.require(TableKind.FULL_ACID, action="DELETE")
-    with _target_view(work, table) as view:
-        rows = work.spark.sql(bound_sql(changes.delete_select(statement, table, view), resolve))
+    with _target_view(work, table) as (view, _):
+        rows = _query(work, changes.delete_select(statement, table, view), resolve)
     number = work.next_statement(table)
     return work.publish(table, number, deletes=delete_events(rows, table, number))
 
@@ -142,12 +155,14 @@ def _merge(work: Work, table: AcidTable, statement: Merge, resolve: Resolve) -> 
     table.require(TableKind.FULL_ACID, action="MERGE")
     source = exp.select("*").from_(statement.source.copy())
     columns = work.spark.sql(bound_sql(source, resolve)).columns
-    with _target_view(work, table) as view:
-        rows = work.spark.sql(bound_sql(changes.merge_select(statement, table, view, columns), resolve))
+    with _target_view(work, table) as (view, seen):
+        rows = _query(work, changes.merge_select(statement, table, view, columns), resolve)
     with _evaluated_once(rows):
         _require_one_source_row(rows, table)
         number = work.next_statement(table)
         action = F.col(changes.ACTION)
+        kept = changes.kept_columns(statement, table, columns)
+        seen.require_exact_moves(work, rows.where(action == changes.UPDATE), kept)
         old = rows.where(action.isin(changes.UPDATE, changes.DELETE))
         moved = moved_events(rows.where(action == changes.UPDATE), table, number)
         fresh, _ = insert_events(rows.where(action == changes.INSERT), table, number)
@@ -172,13 +187,21 @@ def _require_one_source_row(rows: DataFrame, table: AcidTable) -> None:
             f"{[twice[0][name] for name in ROW_ID]}). Make the source unique on the ON condition.")
 
 
+def _query(work: Work, tree: exp.Expression, resolve: Resolve) -> DataFrame:
+    """A query over snapshots. Raises: InvalidOperationError if it reads a transactional table past them."""
+    return checked_sql(work.spark, bound_sql(tree, resolve))
+
+
 @contextmanager
-def _target_view(work: Work, table: AcidTable) -> Iterator[str]:
-    """A temporary view over the target's rows with their ROW__IDs, for one statement to be analysed."""
+def _target_view(work: Work, table: AcidTable) -> Iterator[tuple[str, View]]:
+    """A temporary view over the target's rows with their ROW__IDs, for one statement to be analysed; and its files."""
     view = f"__target_{uuid4().hex}"
-    work.frame(table, row_ids=True).createOrReplaceTempView(view)
+    seen = work.view(table)
+    seen.require_named_rows()
+    rows = seen.frame(work.spark, row_ids=True)
+    rows.select("*", row_id_column()).createOrReplaceTempView(view)
     try:
-        yield view
+        yield view, seen
     finally:
         work.spark.catalog.dropTempView(view)
 

@@ -13,11 +13,12 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import IntegerType
 
+from metastore.acid.events import DELETE_EVENT, INSERT_EVENT
 from metastore.acid.hashes import bucket_of
 from metastore.acid.types import parse_type
 from metastore.catalog.partition_names import make_name
 from metastore.spark.acid_writer import PARTITION_COLUMN, WRITER_COLUMN, writer_id
-from metastore.spark.reader import DELETE_EVENT, INSERT_EVENT, ROW_ID
+from metastore.spark.reader import ROW_ID
 from metastore.spark.tables import AcidTable
 
 MAX_WRITERS = 4096
@@ -43,6 +44,13 @@ def insert_events(rows: DataFrame, table: AcidTable, statement: StatementId) -> 
     numbered = rows.coalesce(MAX_WRITERS).withColumn(WRITER_COLUMN, F.spark_partition_id()).withColumn(
         ROW_ID[2], F.monotonically_increasing_id().bitwiseAND(_ROW_ID_BITS))
     return _as_events(numbered, table, statement), True
+
+
+def routed_rows(rows: DataFrame, table: AcidTable) -> DataFrame:
+    """Rows for an insert-only table: its columns, and where each row goes."""
+    columns = [F.col(field.name).cast(field.dataType).alias(field.name) for field in table.row_type.fields]
+    writer = [_bucket(table).cast("int").alias(WRITER_COLUMN)] if table.bucket_count else []
+    return rows.select(*columns, *writer, *_partition_column(table))
 
 
 def moved_events(rows: DataFrame, table: AcidTable, statement: StatementId) -> DataFrame:
@@ -84,6 +92,12 @@ def partition_name(table: AcidTable, values: Sequence[str | None]) -> str:
 
 
 def _bucketed(rows: DataFrame, table: AcidTable, statement: StatementId) -> DataFrame:
+    numbered = rows.withColumn(ROW_ID[2], F.monotonically_increasing_id()).withColumn(WRITER_COLUMN, _bucket(table))
+    return _as_events(numbered, table, statement)
+
+
+def _bucket(table: AcidTable) -> Column:
+    """The bucket of a row by Hive's hash."""
     types = {column.name: column.type for column in table.columns}
     hive_types = [parse_type(types[name]) for name in table.bucket_columns]
     count, version = table.bucket_count, table.bucketing_version
@@ -91,9 +105,7 @@ def _bucketed(rows: DataFrame, table: AcidTable, statement: StatementId) -> Data
     def bucket(*values: object) -> int:
         return bucket_of(values, hive_types, count, version)
 
-    writer = F.udf(bucket, IntegerType())(*(F.col(name) for name in table.bucket_columns))
-    numbered = rows.withColumn(ROW_ID[2], F.monotonically_increasing_id()).withColumn(WRITER_COLUMN, writer)
-    return _as_events(numbered, table, statement)
+    return F.udf(bucket, IntegerType())(*(F.col(name) for name in table.bucket_columns))
 
 
 def _as_events(numbered: DataFrame, table: AcidTable, statement: StatementId) -> DataFrame:

@@ -1,19 +1,45 @@
-"""Which ACID directories a table has, and what a snapshot of each is made of: one recursive listing per table."""
+"""Which ACID directories a table has, and what a snapshot of each is read from: one recursive listing per table.
+
+Rule: every file of the snapshot is in exactly one of the groups of ``Sources``, or it is refused with its reason. What
+has an ordinary form (bucket files below a base or delta) is known from the listing alone; only the rest is opened.
+"""
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
 
-from pyarrow import orc
-
-from metastore.acid.snapshots import ValidTxnList, ValidWriteIdList
-from metastore.acid.state import AcidState, ListedFile, acid_state
+from metastore.acid.events import EVENT_COLUMNS
+from metastore.acid.names import (
+    NO_BUCKET,
+    SIDE_FILE_SUFFIX,
+    BaseName,
+    is_hidden,
+    parse_directory,
+    parse_file,
+    side_file,
+)
+from metastore.acid.originals import SyntheticIds, synthetic_ids
+from metastore.acid.side_files import flushed_length
+from metastore.acid.snapshots import RangeState, ValidTxnList, ValidWriteIdList
+from metastore.acid.state import (
+    AcidState,
+    BaseDirectory,
+    DeltaDirectory,
+    Listed,
+    ListedFile,
+    NotEnoughHistoryError,
+    acid_state,
+)
+from metastore.errors import InvalidOperationError
 from metastore.files import FileEntry, Files, local_path
-from metastore.spark.reader import BROADCAST_LIMIT, Directory
+from metastore.spark.footers import has_old_events, orc_tail, orc_tails
+from metastore.spark.tables import AcidTable, TableKind
 
-_FOOTER_READERS = 8
+BROADCAST_LIMIT = 1_000_000
+"""Delete events up to which the anti-join broadcasts them; above it both sides are sorted and merged."""
+
 _MANY_FILES = 2_000
 
 
@@ -25,36 +51,227 @@ class PartitionPlace(NamedTuple):
     location: str
 
 
-def acid_directories(files: Files, root: str, places: Sequence[PartitionPlace], write_ids: ValidWriteIdList,
-                     txns: ValidTxnList) -> list[Directory]:
-    """The directories of a table below ``root`` as the snapshot sees them; an unpartitioned table is one place.
+class Scan(NamedTuple):
+    """Something that Spark's ORC reader can be given: a directory with ``names`` in it, or (no names) one file."""
 
-    Raises: NotEnoughHistoryError when the snapshot's files are gone.
+    path: str
+    names: tuple[str, ...] = ()
+
+    @property
+    def files(self) -> list[str]:
+        """The paths of the files that are read."""
+        return [f"{self.path}/{name}" for name in self.names] or [self.path]
+
+
+class CutFile(NamedTuple):
+    """A file of a streaming writer of which only the first ``length`` bytes count."""
+
+    path: str
+    length: int
+
+
+@dataclass(frozen=True)
+class Sources:
+    """The files of a snapshot of one ACID directory, by how they are read.
+
+    ``events`` and ``deletes``: with the event columns. ``cut``: insert events in files that are still being written.
+    ``plain``: without event columns, each with the ids of its rows. ``unnamed``: those of them whose name tells no
+    bucket, so that their rows have no ids.
     """
-    listings = _by_place(files, root, places)
+
+    events: tuple[Scan, ...] = ()
+    deletes: tuple[Scan, ...] = ()
+    cut: tuple[CutFile, ...] = ()
+    plain: tuple[SyntheticIds, ...] = ()
+    unnamed: tuple[str, ...] = ()
+
+    @property
+    def without_events(self) -> list[str]:
+        """Paths of all files without event columns."""
+        return [*(one.path for one in self.plain), *self.unnamed]
+
+
+@dataclass(frozen=True)
+class Directory:
+    """An ACID directory: a partition's location, or an unpartitioned table's; ``values`` are None for the default."""
+
+    partition: str
+    values: tuple[str | None, ...]
+    location: str
+    state: AcidState
+    sources: Sources
+    delete_events: int
+
+    def hidden_write_ids(self, write_ids: ValidWriteIdList) -> set[int]:
+        """Write ids inside the deltas whose rows must be filtered out one by one."""
+        some = [delta.name for delta in self.state.deltas if delta.visible is RangeState.SOME]
+        return {write_id for name in some for write_id in write_ids.invalid
+                if name.min_write_id <= write_id <= name.max_write_id}
+
+
+def acid_directories(files: Files, table: AcidTable, places: Sequence[PartitionPlace], write_ids: ValidWriteIdList,
+                     txns: ValidTxnList, *, is_past: bool = False) -> list[Directory]:
+    """The directories of a table as the snapshot sees them; an unpartitioned table is one place.
+
+    ``is_past``: the snapshot is an old one, whose files nobody has kept from the Cleaner.
+    Raises: NotEnoughHistoryError when the snapshot's files are gone, InvalidOperationError for files that nobody here
+        can read.
+    """
+    listings = _by_place(files, table.location, places)
     result = []
     for place in places:
         state = acid_state(listings[place.location], write_ids, txns, partial(_read, files, place.location))
-        events = count_delete_events(place.location, state)
-        result.append(Directory(place.name, place.values, place.location, state, events))
+        if is_past:
+            _require_past(place.location, listings[place.location], state, write_ids)
+        if table.kind is TableKind.INSERT_ONLY:
+            sources, events = _insert_only_sources(table, place.location, state), 0
+        else:
+            sources = acid_sources(files, place.location, state)
+            events = _count_delete_events(files, sources)
+        result.append(Directory(place.name, place.values, place.location, state, sources, events))
     return result
 
 
-def count_delete_events(location: str, state: AcidState) -> int:
+def _require_past(location: str, listing: Iterable[ListedFile], state: AcidState, write_ids: ValidWriteIdList) -> None:
+    """An INSERT OVERWRITE lets the Cleaner remove what was before; then a past snapshot would just be empty.
+
+    (A compaction does so too, but the directory selection itself knows that one.)
+    """
+    if state.base or state.deltas or state.originals:
+        return
+    parsed = (parse_directory(name) for name in {entry.path.partition("/")[0] for entry in listing if "/" in entry.path}
+              if not is_hidden(name))
+    later = min((one for one in parsed if isinstance(one, BaseName) and one.write_id > write_ids.high_watermark),
+                default=None)
+    if later is not None:
+        raise NotEnoughHistoryError(
+            f"What {location} held as of write id {write_ids.high_watermark} was overwritten by {later}, and its files "
+            "are gone")
+
+
+def acid_sources(files: Files, location: str, state: AcidState) -> Sources:
+    """Sort the files of a full ACID directory by how they are read.
+
+    Raises: InvalidOperationError for update events of Hive before 3, MalformedSideFileError.
+    """
+    events: list[Scan] = []
+    cut: list[CutFile] = []
+    plain: list[SyntheticIds] = []
+    unnamed: list[str] = []
+    chosen: list[BaseDirectory | DeltaDirectory] = [*([state.base] if state.base else []), *state.insert_deltas]
+    for one in chosen:
+        if _is_raw(files, location, one):
+            more, bare = _raw_sources(files, location, one)
+            plain += more
+            unnamed += bare
+            continue
+        whole, half = _event_files(files, location, one)
+        require_new_events(files, location, one, whole)
+        events += _scans(location, one, whole)
+        cut += half
+    originals, bare = _numbered(files, [f"{location}/{file.path}" for file in _filled(state.originals)])
+    deletes = [scan for one in state.delete_deltas for scan in _scans(location, one, _filled(one.bucket_files))]
+    return Sources(tuple(events), tuple(deletes), tuple(cut), (*plain, *originals), (*unnamed, *bare))
+
+
+def _insert_only_sources(table: AcidTable, location: str, state: AcidState) -> Sources:
+    """The files of an insert-only table, nested ones included (Hive writes those for UNION ALL)."""
+    if originals := _filled(state.originals):
+        raise InvalidOperationError(
+            f"{location} holds files outside of bases and deltas, which Hive does not show in insert-only tables: "
+            f"move them out of the way, or load them with LOAD DATA in Hive. First of them: {originals[0].path}")
+    if not table.file_format:
+        raise InvalidOperationError(f"{table.name} is stored in a format that Spark has no exact reader for.")
+    chosen: list[BaseDirectory | DeltaDirectory] = [*([state.base] if state.base else []), *state.insert_deltas]
+    return Sources(tuple(Scan(f"{location}/{file.path}") for one in chosen for file in _filled(one.files)))
+
+
+def _is_raw(files: Files, location: str, directory: BaseDirectory | DeltaDirectory) -> bool:
+    """Whether LOAD DATA made it: one file tells, a directory never mixes."""
+    filled = _filled(directory.files)
+    if not directory.may_be_raw or not filled:
+        return False
+    return orc_tail(files, f"{location}/{filled[0].path}").fields != EVENT_COLUMNS
+
+
+def _raw_sources(files: Files, location: str, directory: BaseDirectory | DeltaDirectory,
+                 ) -> tuple[list[SyntheticIds], list[str]]:
+    name = directory.name
+    paths = [f"{location}/{file.path}" for file in _filled(directory.files)]
+    if isinstance(name, BaseName):
+        return _numbered(files, paths, name.write_id)
+    return _numbered(files, paths, name.min_write_id, name.statement_id)
+
+
+def _numbered(files: Files, paths: Iterable[str], write_id: int = 0, statement_id: int | None = None,
+              ) -> tuple[list[SyntheticIds], list[str]]:
+    """The ids of the rows of files without event columns, and the files whose rows can have none."""
+    named: list[str] = []
+    unnamed: list[str] = []
+    for path in paths:
+        (unnamed if parse_file(path.rpartition("/")[2]).bucket == NO_BUCKET else named).append(path)
+    tails = orc_tails(files, named)
+    return synthetic_ids(((tail.path, tail.rows) for tail in tails), write_id, statement_id), unnamed
+
+
+def _event_files(files: Files, location: str, directory: BaseDirectory | DeltaDirectory,
+                 ) -> tuple[list[Listed], list[CutFile]]:
+    """Files to read whole, and those of which a streaming writer has flushed only a part."""
+    with_side_file = {file.path.removesuffix(SIDE_FILE_SUFFIX) for file in directory.side_files}
+    whole, cut = [], []
+    for one in _filled(directory.bucket_files or directory.files):
+        length, path = one.size, f"{location}/{side_file(one.path)}"
+        if one.path in with_side_file:
+            length = flushed_length(files.read(path), path)
+        if length > one.size:
+            raise InvalidOperationError(f"{location}/{one.path} has {one.size} bytes, and its side file says that "
+                                        f"{length} are committed: the file is damaged, or its listing out of date.")
+        if length == one.size:
+            whole.append(one)
+        elif length:
+            cut.append(CutFile(f"{location}/{one.path}", length))
+    return whole, cut
+
+
+def require_new_events(files: Files, location: str, directory: BaseDirectory | DeltaDirectory,
+                        whole: Iterable[Listed]) -> None:
+    """Refuse deltas of ACID version 1 that change rows: an event there hides earlier ones of its row.
+
+    Bases of that version are read like any other: each row is in them once, whatever its operation number says.
+    """
+    if directory.is_marked or isinstance(directory, BaseDirectory):
+        return
+    for tail in orc_tails(files, (f"{location}/{file.path}" for file in _filled(whole))):
+        if has_old_events(files, tail):
+            raise InvalidOperationError(
+                f"{tail.path} holds update or delete events of ACID version 1 (Hive before 3). "
+                "Run ALTER TABLE ... COMPACT 'major' in the Hive that wrote it, as an upgrade to Hive 3 asks for.")
+
+
+def _filled(entries: Iterable[Listed]) -> list[Listed]:
+    """Without empty files, which hold no rows and are no ORC files."""
+    return [entry for entry in entries if entry.size]
+
+
+def _scans(location: str, directory: BaseDirectory | DeltaDirectory, wanted: Iterable[Listed]) -> list[Scan]:
+    """One scan of the directory if Spark would read just the wanted files there, else one of each file."""
+    paths = [file.path for file in wanted]
+    seen_by_spark = {file.path for file in directory.files if "/" not in file.path.removeprefix(f"{directory.path}/")}
+    if paths and set(paths) == seen_by_spark and not directory.side_files:
+        return [Scan(f"{location}/{directory.path}", tuple(path.rpartition("/")[2] for path in paths))]
+    return [Scan(f"{location}/{path}") for path in paths]
+
+
+def _count_delete_events(files: Files, sources: Sources) -> int:
     """Rows in the delete deltas, from the ORC footers; too many to broadcast where counting them would take long."""
-    paths = [f"{location}/{file.path}" for delta in state.delete_deltas for file in delta.bucket_files]
+    paths = [path for scan in sources.deletes for path in scan.files]
     if len(paths) > _MANY_FILES or any(local_path(path) is None for path in paths):
         return BROADCAST_LIMIT + 1
-    with ThreadPoolExecutor(_FOOTER_READERS) as pool:
-        return sum(pool.map(_rows, paths))
+    return sum(tail.rows for tail in orc_tails(files, paths))
 
 
 def _read(files: Files, location: str, path: str) -> bytes:
     return files.read(f"{location}/{path}")
-
-
-def _rows(path: str) -> int:
-    return int(orc.ORCFile(str(local_path(path))).nrows)
 
 
 def _by_place(files: Files, root: str, places: Iterable[PartitionPlace]) -> dict[str, list[ListedFile]]:

@@ -8,21 +8,26 @@ from typing import Self
 from uuid import uuid4
 
 from pyspark.sql import DataFrame, SparkSession
-from sqlglot import exp
+from sqlglot import exp, parse_one
 
 from metastore.client import MetastoreClient, TxnManager
-from metastore.client.lock_plan import Kind, Output, Target, statement_locks
+from metastore.client.lock_plan import Kind, Output, statement_locks
 from metastore.errors import InvalidOperationError, NoSuchObjectError
 from metastore.files import Files
 from metastore.ids import TableName, table_name
 from metastore.spark import admin, dml
-from metastore.spark.binding import Resolve, bound_sql
+from metastore.spark.binding import Resolve, bound_sql, names_row_id
+from metastore.spark.convert import convert
 from metastore.spark.create import create_table
+from metastore.spark.effects import kinds_of, queries_of, target_of
 from metastore.spark.leases import ReadLeases
+from metastore.spark.plain_reads import checked_sql, require_no_plain_read, watch
+from metastore.spark.reader import with_row_id
 from metastore.spark.statements import (
     DIALECT,
     AbortTransactions,
     Compact,
+    Convert,
     CreateTable,
     Delete,
     Insert,
@@ -37,7 +42,7 @@ from metastore.spark.statements import (
     parse,
 )
 from metastore.spark.tables import AcidTable, TableKind
-from metastore.spark.work import Work
+from metastore.spark.work import Work, partition_places
 from metastore.txns.rules import TxnType
 
 
@@ -51,6 +56,7 @@ class AcidSession:
         self._manager = TxnManager(self.client)
         self._leases = ReadLeases()
         self._block: Work | None = None
+        watch(spark)
 
     def __enter__(self) -> Self:
         """Nothing to do."""
@@ -69,14 +75,24 @@ class AcidSession:
     # -- reading ---------------------------------------------------------------------------------------------------
 
     def table(self, name: str, *, as_of_write_id: int | None = None, row_id: bool = False) -> DataFrame:
-        """The table's rows in one snapshot; ``row_id`` adds ``__write_id``, ``__bucket``, ``__row_id``.
+        """The table's rows in one snapshot; ``row_id`` adds Hive's ``ROW__ID`` (writeid, bucketid, rowid).
 
         The snapshot's files are kept from the Cleaner for as long as the frame or one derived from it is in use.
         Raises: NoSuchObjectError, InvalidOperationError, NotEnoughHistoryError.
         """
         table = self._lookup(_ref(name))
         table.require(TableKind.FULL_ACID, *([] if row_id else [TableKind.INSERT_ONLY]), action="Reading a snapshot")
-        return self._reading([table], lambda work: work.frame(table, row_ids=row_id, as_of_write_id=as_of_write_id))
+        return self._reading([table], lambda work: _shown(work, table, row_id=row_id, as_of_write_id=as_of_write_id))
+
+    def changes(self, name: str, after: int, up_to: int | None = None) -> DataFrame:
+        """What write ids above ``after`` (up to ``up_to``, or now) did to the table's rows.
+
+        A row for each insert and delete, the columns as the row had them, with ``_operation``, ``_write_id`` and
+        ``ROW__ID``; an update is a delete and an insert.
+        Raises: as ``table``; NotEnoughHistoryError too when the changes have been compacted into a base.
+        """
+        table = self._lookup(_ref(name))
+        return self._reading([table], lambda work: work.changes(table, after, up_to))
 
     def sql(self, text: str) -> DataFrame:
         """Run one statement: ours in a transaction (module ``statements``), any other by Spark, unchanged.
@@ -92,12 +108,14 @@ class AcidSession:
     def insert(self, name: str, rows: DataFrame) -> int:
         """Append ``rows``, matched to the table's columns by name; returns how many."""
         table = self._lookup(_ref(name))
+        require_no_plain_read(rows)
         return self._writing(table, [Kind.INSERT], [], lambda work: dml.insert(work, table, dml.by_name(rows, table)))
 
     def overwrite(self, name: str, rows: DataFrame, partition: Mapping[str, object] | None = None) -> int:
         """Replace the table, or one partition, or the partitions that ``rows`` has rows for; returns how many."""
         fixed = {key.lower(): value for key, value in (partition or {}).items()}
         table = self._lookup(_ref(name))
+        require_no_plain_read(rows)
         return self._writing(table, [Kind.INSERT_OVERWRITE], [], lambda work: dml.overwrite(
             work, table, dml.by_name(dml.with_constants(rows, table, fixed), table), fixed))
 
@@ -150,28 +168,63 @@ class AcidSession:
         match statement:
             case Query(tree=tree):
                 return self._query(tree, text)
+            case Insert() if self._lookup(statement.table).kind is TableKind.PLAIN:
+                return self._run_over(statement.query, statement.over, text)
             case Insert() | Update() | Delete() | Merge() | Truncate():
-                return admin.one_row(self.spark, "rows", self._change(statement))
-            case CreateTable():
-                return admin.one_row(self.spark, "rows", self._create(statement))
+                return self._rows(self._change(statement))
+            case CreateTable() | Convert():
+                return self._rows(self._define(statement))
             case Compact():
                 return admin.compact(self.spark, self.client, self._lookup(statement.table), statement)
             case Show(what=what):
                 return admin.show(self.spark, self.client, what)
             case AbortTransactions(txn_ids=ids):
                 return admin.abort(self.spark, self.client, ids)
-            case PassThrough():
-                return self.spark.sql(text)
+            case PassThrough(tree=tree):
+                return self._pass_through(tree, text)
+
+    def _rows(self, count: int) -> DataFrame:
+        return admin.one_row(self.spark, "rows", count)
+
+    def _define(self, statement: CreateTable | Convert) -> int:
+        if isinstance(statement, CreateTable):
+            return self._create(statement)
+        self._convert(self._lookup(statement.table), statement.properties)
+        return 0
 
     def _query(self, tree: exp.Expression, text: str) -> DataFrame:
         acid_tables = self._acid_tables(tree)
         if not acid_tables:
-            return self.spark.sql(text)
+            return checked_sql(self.spark, text)
         return self._reading(acid_tables, lambda work: self._select(work, tree))
 
     def _select(self, work: Work, tree: exp.Expression) -> DataFrame:
-        with self._views(work) as resolve:
-            return self.spark.sql(bound_sql(tree, resolve))
+        with self._views(work, row_id=names_row_id(tree)) as resolve:
+            return checked_sql(self.spark, bound_sql(tree, resolve))
+
+    def _pass_through(self, tree: exp.Expression | None, text: str) -> DataFrame:
+        """What is Spark's own: a CREATE TABLE ... AS of a plain table may read ours, a view may not."""
+        if not isinstance(tree, exp.Create) or tree.expression is None:
+            return self.spark.sql(text)
+        if tree.kind != "TABLE" and self._acid_tables(tree.expression):
+            raise InvalidOperationError("A view over a transactional table would be read by Spark itself, which does "
+                                        "not know of deleted rows. session.sql(...).createOrReplaceTempView(...) makes "
+                                        "one over a snapshot.")
+        return self._run_over(tree.expression, lambda query: _with_query(tree, query), text)
+
+    def _run_over(self, query: exp.Expression, statement: Callable[[str], str], text: str) -> DataFrame:
+        """Let Spark run a statement that is its own over the snapshots of the tables of ours that its query reads.
+
+        ``statement``: its text with another query in it.
+        """
+        def run(work: Work) -> DataFrame:
+            with self._views(work, row_id=names_row_id(query)) as resolve:
+                bound = bound_sql(query, resolve)
+                checked_sql(self.spark, bound)
+                return self.spark.sql(statement(bound))
+
+        tables = self._acid_tables(query)
+        return self._reading(tables, run) if tables else self.spark.sql(text)
 
     def _changed(self, text: str) -> int:
         statement = parse(text)
@@ -180,13 +233,13 @@ class AcidSession:
         return self._change(statement)
 
     def _change(self, statement: Insert | Update | Delete | Merge | Truncate) -> int:
-        target, sources = self._lookup(statement.table), self._acid_tables(*_queries(statement))
+        target, sources = self._lookup(statement.table), self._acid_tables(*queries_of(statement))
 
         def run(work: Work) -> int:
             with self._views(work) as resolve:
                 return dml.run(work, target, statement, resolve)
 
-        return self._writing(target, _kinds(statement), sources, run)
+        return self._writing(target, kinds_of(statement), sources, run)
 
     def _create(self, statement: CreateTable) -> int:
         name = table_name(statement.table.db or self.spark.catalog.currentDatabase(), statement.table.table)
@@ -199,9 +252,18 @@ class AcidSession:
             return self.insert(f"{name.db}.{name.table}", rows)
         return 0
 
+    def _convert(self, table: AcidTable, properties: Mapping[str, str]) -> None:
+        if self._block is not None:
+            raise InvalidOperationError("A table is converted at once: not inside a transaction or snapshot block.")
+        locks = statement_locks(outputs=[Output(target_of(table), Kind.EXCLUSIVE_DDL)])
+        with self._manager.locked(locks, agent=f"spark-{self.spark.sparkContext.applicationId}"):
+            locations = [place.location for place in partition_places(self.client, table)]
+            convert(self.client, self.files, table, locations, properties)
+        self.spark.catalog.refreshTable(f"{table.name.db}.{table.name.table}")
+
     def _reading(self, tables: Sequence[AcidTable], read: Callable[[Work], DataFrame]) -> DataFrame:
         """Run a read in the block's transaction, or in one of its own that lives as long as the frame."""
-        locks = statement_locks(inputs=[_target(table) for table in tables])
+        locks = statement_locks(inputs=[target_of(table) for table in tables])
         if self._block is not None:
             self._block.txn.lock(locks)
             return read(self._block)
@@ -217,8 +279,8 @@ class AcidSession:
     def _writing(self, target: AcidTable, kinds: Sequence[Kind], sources: Sequence[AcidTable],
                  write: Callable[[Work], int]) -> int:
         """Run a write in the block's transaction, or in one of its own that commits at once."""
-        outputs = [Output(_target(target, is_written=True), kind) for kind in kinds]
-        locks = statement_locks([_target(table) for table in sources], outputs)
+        outputs = [Output(target_of(target, is_written=True), kind) for kind in kinds]
+        locks = statement_locks([target_of(table) for table in sources], outputs)
         if self._block is not None:
             self._block.txn.lock(locks)
             return write(self._block)
@@ -251,7 +313,7 @@ class AcidSession:
             self._block = None
 
     @contextmanager
-    def _views(self, work: Work) -> Iterator[Resolve]:
+    def _views(self, work: Work, *, row_id: bool = False) -> Iterator[Resolve]:
         """Temporary views over the snapshots of the tables that a statement reads, gone once it is analysed."""
         views: dict[TableName, str] = {}
 
@@ -261,7 +323,8 @@ class AcidSession:
                 return None
             if table.name not in views:
                 views[table.name] = f"__snapshot_{uuid4().hex}"
-                work.frame(table).createOrReplaceTempView(views[table.name])
+                has_ids = row_id and table.kind is TableKind.FULL_ACID
+                _shown(work, table, row_id=has_ids).createOrReplaceTempView(views[table.name])
             return views[table.name]
 
         try:
@@ -308,41 +371,17 @@ class AcidSession:
         return bool(catalog.getTempView(name).isDefined())
 
 
-def _target(table: AcidTable, *, is_written: bool = False) -> Target:
-    return Target(table.name.db, table.name.table, is_acid=table.kind is not TableKind.PLAIN,
-                  is_dynamic=is_written and bool(table.partition_keys))
+def _with_query(tree: exp.Expression, query: str) -> str:
+    """The text of a CREATE TABLE ... AS with another query."""
+    changed = tree.copy()
+    changed.set("expression", parse_one(query, dialect=DIALECT))
+    return str(changed.sql(DIALECT))
 
 
-def _kinds(statement: Insert | Update | Delete | Merge | Truncate) -> list[Kind]:
-    """How a statement uses its target, for the lock plan."""
-    match statement:
-        case Insert(overwrite=True) | Truncate():
-            return [Kind.INSERT_OVERWRITE]
-        case Insert():
-            return [Kind.INSERT]
-        case Update():
-            return [Kind.UPDATE]
-        case Delete():
-            return [Kind.DELETE]
-        case Merge(branches=branches):
-            by_action = {"update": Kind.UPDATE, "delete": Kind.DELETE, "insert": Kind.MERGE_INSERT}
-            return list(dict.fromkeys(by_action[branch.action] for branch in branches))
-
-
-def _queries(statement: Insert | Update | Delete | Merge | Truncate) -> list[exp.Expression]:
-    """The parts of a statement that may read other tables."""
-    match statement:
-        case Insert(query=query):
-            return [query]
-        case Update(assignments=assignments, where=where):
-            return [*assignments.values(), *([where] if where is not None else [])]
-        case Delete(where=where):
-            return [where] if where is not None else []
-        case Merge(source=source, on=on, branches=branches):
-            conditions = [branch.condition for branch in branches if branch.condition is not None]
-            return [exp.select("*").from_(source.copy()), on, *conditions]
-        case Truncate():
-            return []
+def _shown(work: Work, table: AcidTable, *, row_id: bool = False, as_of_write_id: int | None = None) -> DataFrame:
+    """A table's rows as users see them."""
+    rows = work.frame(table, row_ids=row_id, as_of_write_id=as_of_write_id)
+    return with_row_id(rows) if row_id else rows
 
 
 def _ref(name: str) -> TableRef:

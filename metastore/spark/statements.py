@@ -16,12 +16,18 @@ from sqlglot.errors import SqlglotError
 from metastore.errors import InvalidOperationError
 
 DIALECT = "spark"
+_CREATE = re.compile(r"\s*create\s+(or\s+replace\s+)?(external\s+|(global\s+)?temp(orary)?\s+)?(table|view)\b",
+                     re.IGNORECASE)
 _DATA_STATEMENT = re.compile(r"\s*(select|with|from|insert|update|delete|merge|truncate)\b", re.IGNORECASE)
 _SHOW = re.compile(r"\s*show\s+(transactions|locks|compactions)\s*;?\s*$", re.IGNORECASE)
 _ABORT = re.compile(r"\s*abort\s+transactions((?:[\s,]+\d+)+)\s*;?\s*$", re.IGNORECASE)
 _COMPACT = re.compile(
     r"\s*alter\s+table\s+(?P<table>[\w.`]+)(?:\s+partition\s*\((?P<partition>.*?)\))?\s+"
     r"compact\s+'(?P<kind>\w+)'(?P<wait>\s+and\s+wait)?\s*;?\s*$", re.IGNORECASE | re.DOTALL)
+_SET_PROPERTIES = re.compile(
+    r"\s*alter\s+table\s+(?P<table>[\w.`]+)\s+set\s+tblproperties\s*\((?P<pairs>.*)\)\s*;?\s*$",
+    re.IGNORECASE | re.DOTALL)
+_PROPERTY_PAIR = re.compile(r"""(['"])(?P<key>.*?)\1\s*=\s*(['"])(?P<value>.*?)\3""", re.DOTALL)
 _PARTITION_PAIR = re.compile(r"\s*`?(\w+)`?\s*=\s*(?:'([^']*)'|\"([^\"]*)\"|([^,'\"\s]+))\s*(?:,|$)")
 
 
@@ -52,6 +58,16 @@ class Insert:
     columns: tuple[str, ...] = ()
     partition: dict[str, str | None] = field(default_factory=dict)
     overwrite: bool = False
+
+    def over(self, query: str) -> str:
+        """The statement's text with ``query`` in the place of its own."""
+        text = f"INSERT {'OVERWRITE' if self.overwrite else 'INTO'} TABLE {self.table}"
+        if self.partition:
+            keys = (f"`{key}`" if value is None else f"`{key}` = {value}" for key, value in self.partition.items())
+            text += f" PARTITION ({', '.join(keys)})"
+        if self.columns:
+            text += f" ({', '.join(f'`{name}`' for name in self.columns)})"
+        return f"{text} {query}"
 
 
 @dataclass(frozen=True)
@@ -117,6 +133,15 @@ class CreateTable:
     comment: str | None
     if_not_exists: bool
     query: exp.Expression | None
+    file_format: str = "orc"
+
+
+@dataclass(frozen=True)
+class Convert:
+    """ALTER TABLE ... SET TBLPROPERTIES with ``transactional`` among the properties."""
+
+    table: TableRef
+    properties: dict[str, str]
 
 
 @dataclass(frozen=True)
@@ -145,10 +170,12 @@ class AbortTransactions:
 
 @dataclass(frozen=True)
 class PassThrough:
-    """Nothing of ours."""
+    """Nothing of ours. ``tree``: of a CREATE TABLE or VIEW, which may read tables of ours."""
+
+    tree: exp.Expression | None = field(default=None, compare=False)
 
 
-Statement: TypeAlias = (Query | Insert | Update | Delete | Merge | Truncate | CreateTable | Compact | Show
+Statement: TypeAlias = (Query | Insert | Update | Delete | Merge | Truncate | CreateTable | Convert | Compact | Show
                         | AbortTransactions | PassThrough)
 
 
@@ -164,8 +191,12 @@ def parse(text: str) -> Statement:
     if match := _COMPACT.match(text):
         return Compact(_dotted(match["table"]), _partition_literals(match["partition"] or ""), match["kind"].lower(),
                        wait=bool(match["wait"]))
+    if match := _SET_PROPERTIES.match(text):
+        properties = {pair["key"]: pair["value"] for pair in _PROPERTY_PAIR.finditer(match["pairs"])}
+        if "transactional" in {key.lower() for key in properties}:
+            return Convert(_dotted(match["table"]), properties)
     is_data = _DATA_STATEMENT.match(text) is not None
-    if not is_data and not re.match(r"\s*create\s+(external\s+)?table\b", text, re.IGNORECASE):
+    if not is_data and not _CREATE.match(text):
         return PassThrough()
     try:
         trees = [tree for tree in sqlglot.parse(text, dialect=DIALECT) if tree is not None]
@@ -308,8 +339,10 @@ def _create(tree: exp.Create) -> CreateTable | PassThrough:
     nodes = properties.expressions if properties else []
     named = {node.this.name.lower(): node.args["value"].name for node in nodes if type(node) is exp.Property}
     if tree.kind != "TABLE" or named.get("transactional", "").lower() != "true":
-        return PassThrough()
+        return PassThrough(tree)
+    insert_only = named.get("transactional_properties", "").lower() == "insert_only"
     location = comment = None
+    file_format = "orc"
     partition: tuple[tuple[str, str, str | None], ...] = ()
     buckets: tuple[tuple[str, ...], int] = ((), 0)
     for node in nodes:
@@ -323,11 +356,13 @@ def _create(tree: exp.Create) -> CreateTable | PassThrough:
             case exp.ClusteredByProperty():
                 names = tuple(column.name.lower() for column in node.expressions)
                 buckets = (names, int(node.args["buckets"].name))
-            case exp.FileFormatProperty() if node.name.upper() != "ORC":
-                raise InvalidOperationError(f"Full ACID tables are STORED AS ORC, not {node.name}.")
+            case exp.FileFormatProperty():
+                file_format = node.name.lower()
+    if file_format != "orc" and not insert_only:
+        raise InvalidOperationError(f"Full ACID tables are STORED AS ORC, not {file_format.upper()}.")
     columns = _columns(tree.this.expressions) if isinstance(tree.this, exp.Schema) else ()
     return CreateTable(table_ref(tree.this), columns, partition, *buckets, named, location, comment,
-                       if_not_exists=bool(tree.args.get("exists")), query=tree.expression)
+                       if_not_exists=bool(tree.args.get("exists")), query=tree.expression, file_format=file_format)
 
 
 def _columns(nodes: list[exp.Expression]) -> tuple[tuple[str, str, str | None], ...]:

@@ -99,13 +99,14 @@ class AcidTable:
         """Raise InvalidOperationError unless the table is of one of ``kinds``."""
         if self.kind not in kinds:
             allowed = " or ".join(kinds)
-            raise InvalidOperationError(
-                f"{action} needs a {allowed} table, and {self.name} is {self.kind}. "
-                "Create it with TBLPROPERTIES ('transactional'='true') STORED AS ORC.")
+            advice = {
+                TableKind.PLAIN: "Create it with TBLPROPERTIES ('transactional'='true') STORED AS ORC.",
+                TableKind.INSERT_ONLY: "Its rows have no ids."}
+            raise InvalidOperationError(f"{action} needs a {allowed} table, and {self.name} is {self.kind}. "
+                                        f"{advice.get(self.kind, '')}".rstrip())
 
 
 def _file_format(input_format: str) -> str:
     """Spark's name of the format behind a Hive input format class; "" if Spark has none."""
-    known = {"OrcInputFormat": "orc", "MapredParquetInputFormat": "parquet", "AvroContainerInputFormat": "avro",
-             "TextInputFormat": "text"}
+    known = {"OrcInputFormat": "orc", "MapredParquetInputFormat": "parquet", "AvroContainerInputFormat": "avro"}
     return known.get(input_format.rsplit(".", 1)[-1], "")

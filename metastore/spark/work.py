@@ -14,6 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from metastore.acid.names import BaseName, DeltaName
 from metastore.acid.snapshots import ValidWriteIdList
+from metastore.acid.state import NotEnoughHistoryError
 from metastore.catalog.partition_names import DEFAULT_PARTITION
 from metastore.client import MetastoreClient, Transaction
 from metastore.errors import InvalidOperationError, MetastoreError, NoSuchTxnError, TxnAbortedError
@@ -22,8 +23,10 @@ from metastore.ids import TableName
 from metastore.locks.rules import Operation
 from metastore.spark.acid_writer import WrittenDirectory, write_acid
 from metastore.spark.events import StatementId, partition_name, partition_values
-from metastore.spark.listing import PartitionPlace, acid_directories
-from metastore.spark.reader import read_snapshot
+from metastore.spark.listing import Directory, PartitionPlace, acid_directories
+from metastore.spark.plain_writer import write_plain
+from metastore.spark.precision import require_exact_moves
+from metastore.spark.reader import read_changes, read_snapshot
 from metastore.spark.tables import AcidTable, TableKind
 
 
@@ -42,6 +45,30 @@ class Locations(dict[str, str]):
         return self[key]
 
 
+@dataclass(frozen=True)
+class View:
+    """A table in one snapshot."""
+
+    table: AcidTable
+    write_ids: ValidWriteIdList
+    directories: tuple[Directory, ...]
+
+    def frame(self, spark: SparkSession, *, row_ids: bool = False) -> DataFrame:
+        """Its rows."""
+        return read_snapshot(spark, self.table, self.directories, self.write_ids, row_ids=row_ids)
+
+    def require_exact_moves(self, work: "Work", moved: DataFrame, kept: Collection[str]) -> None:
+        """Raise InvalidOperationError when writing rows anew would cut a timestamp in one of the columns ``kept``."""
+        require_exact_moves(work.files, work.spark, self.table, self.directories, self.write_ids, moved, kept)
+
+    def require_named_rows(self) -> None:
+        """Raise InvalidOperationError when there are rows that no delete event could name."""
+        for directory in self.directories:
+            if unnamed := directory.sources.unnamed:
+                raise InvalidOperationError(f"{unnamed[0]} has no bucket number in its name, so its rows have no ids "
+                                            "and cannot be changed: rename it like 000000_0.")
+
+
 @dataclass
 class Work:
     """A transaction in progress. Not shared between threads."""
@@ -57,13 +84,35 @@ class Work:
 
     def frame(self, table: AcidTable, *, row_ids: bool = False, as_of_write_id: int | None = None) -> DataFrame:
         """The table's rows as this transaction sees them, its own earlier statements included."""
+        return self.view(table, as_of_write_id=as_of_write_id).frame(self.spark, row_ids=row_ids)
+
+    def view(self, table: AcidTable, *, as_of_write_id: int | None = None) -> "View":
+        """What this transaction sees of the table, as files."""
         table.require(TableKind.FULL_ACID, TableKind.INSERT_ONLY, action="Reading a snapshot")
         write_ids = self._snapshot(table)
         if as_of_write_id is not None:
             write_ids = _as_of(write_ids, as_of_write_id)
-        places = self.places(table)
-        directories = acid_directories(self.files, table.location, places, write_ids, self.txn.valid_txns())
-        return read_snapshot(self.spark, table, directories, write_ids, row_ids=row_ids)
+        directories = acid_directories(self.files, table, self.places(table), write_ids, self.txn.valid_txns(),
+                                       is_past=as_of_write_id is not None)
+        return View(table, write_ids, tuple(directories))
+
+    def changes(self, table: AcidTable, after: int, up_to: int | None) -> DataFrame:
+        """What write ids above ``after``, up to ``up_to``, inserted and deleted.
+
+        Raises: NotEnoughHistoryError when single changes are no longer told apart.
+        """
+        table.require(TableKind.FULL_ACID, action="Reading changes")
+        if after < 0 or (up_to is not None and up_to < after):
+            raise InvalidOperationError(f"Changes are read after one write id up to another, not {after} to {up_to}.")
+        seen = self.view(table, as_of_write_id=up_to)
+        for directory in seen.directories:
+            base = directory.state.base
+            if base is not None and base.name.write_id > after:
+                how = "compacted" if base.compacted else "overwritten"
+                raise NotEnoughHistoryError(
+                    f"{directory.location} was {how} up to write id {base.name.write_id} ({base.path}): changes can be "
+                    "read after that one only")
+        return read_changes(self.spark, table, seen.directories, seen.write_ids, after)
 
     def next_statement(self, table: AcidTable) -> StatementId:
         """A number for a statement that writes ``table``; allocates the table's write id at the first."""
@@ -76,13 +125,7 @@ class Work:
 
     def places(self, table: AcidTable) -> list[PartitionPlace]:
         """The table's partitions as registered now; an unpartitioned table is one place."""
-        if not table.partition_keys:
-            return [PartitionPlace("", (), table.location)]
-        found = self.client.get_partitions(table.name.db, table.name.table, -1)
-        return [PartitionPlace(partition_name(table, list(one.values)),
-                               tuple(None if value in ("", DEFAULT_PARTITION) else value for value in one.values),
-                               one.sd.location)
-                for one in found]
+        return partition_places(self.client, table)
 
     def publish(self, table: AcidTable, statement: StatementId, *, inserts: DataFrame | None = None,
                 deletes: DataFrame | None = None, is_routed: bool = False) -> int:
@@ -113,6 +156,18 @@ class Work:
                              empty=keep_empty, is_routed=is_routed)
         self.published += written
         return self._announce(table, locations, written, Operation.UPDATE)
+
+    def publish_rows(self, table: AcidTable, name: BaseName | DeltaName, rows: DataFrame, *, statement: StatementId,
+                     keep_empty: Sequence[str] = ()) -> int:
+        """Write the rows of an insert-only table's statement as a base or a delta; returns how many."""
+        locations = Locations(table, self.places(table)) if table.partition_keys else None
+        self.txn.check()
+        written = write_plain(rows, table.row_type, name, table.location if locations is None else locations,
+                              staging=f"{table.location}/.acid_stage_{self.txn.id}_{statement.statement}_p",
+                              file_format=table.file_format, files=self.files, empty=keep_empty)
+        self.published += written
+        is_base = isinstance(name, BaseName)
+        return self._announce(table, locations, written, Operation.UPDATE if is_base else Operation.INSERT)
 
     def commit(self) -> None:
         """Commit; only this makes anything visible.
@@ -173,6 +228,17 @@ class Work:
         own = self.write_ids.get(table.name)
         snapshot = self.snapshots[table.name]
         return snapshot if own is None else snapshot.with_own(own)
+
+
+def partition_places(client: MetastoreClient, table: AcidTable) -> list[PartitionPlace]:
+    """Where the partitions of a table lie; an unpartitioned table is one place."""
+    if not table.partition_keys:
+        return [PartitionPlace("", (), table.location)]
+    found = client.get_partitions(table.name.db, table.name.table, -1)
+    return [PartitionPlace(partition_name(table, list(one.values)),
+                           tuple(None if value in ("", DEFAULT_PARTITION) else value for value in one.values),
+                           one.sd.location)
+            for one in found]
 
 
 def _as_of(write_ids: ValidWriteIdList, write_id: int) -> ValidWriteIdList:

@@ -1,4 +1,4 @@
-"""The merge vectors of the format's specification: we write, Hive's OrcInputFormat reads."""
+"""The merge vectors of the format's specification: we write, Hive's OrcInputFormat reads, and so do we."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -9,6 +9,7 @@ from pyspark.sql import SparkSession
 
 from metastore.acid.names import BaseName, DeltaName
 from metastore.acid.snapshots import ValidWriteIdList
+from tests.support.acid.reading import described, ids_and_rows
 from tests.support.acid.tables import B0, B1, AcidTable
 from tests.support.hive_oracle.oracle import HiveOracle
 
@@ -106,7 +107,7 @@ VECTORS = {
 
 
 @pytest.mark.parametrize("name", VECTORS)
-def test_hive_reads_what_the_specification_says(
+def test_hive_and_we_read_what_the_specification_says(
     name: str, spark: SparkSession, oracle: HiveOracle, tmp_path: Path
 ) -> None:
     write, mark, exceptions, expected = VECTORS[name]
@@ -118,3 +119,5 @@ def test_hive_reads_what_the_specification_says(
     rows = oracle.rows(table.directory, snapshot, table.columns)
 
     assert sorted(row.values[0] for row in rows) == expected.split()
+    ours = ids_and_rows(spark, described(table.directory, table.columns), snapshot)
+    assert ours == sorted(((row.row_id, tuple(row.values)) for row in rows), key=repr)

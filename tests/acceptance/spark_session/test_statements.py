@@ -79,8 +79,7 @@ def test_update_delete_and_merge_say_the_same_as_hive(acid_session, flat, oracle
     seen_by_hive = hive_rows(oracle, acid_session, flat)
     assert sorted(tuple(row.values) for row in seen_by_hive) == [(1, "a!"), (2, "two"), (9, "nine")]
     assert len({row.row_id for row in seen_by_hive}) == 3
-    ours = {(row["__write_id"], row["__bucket"], row["__row_id"])
-            for row in acid_session.table(flat, row_id=True).collect()}
+    ours = {tuple(row["ROW__ID"]) for row in acid_session.table(flat, row_id=True).collect()}
     assert ours == {row.row_id for row in seen_by_hive}
 
 
@@ -136,7 +135,7 @@ def test_bucketed_rows_go_where_hives_hash_sends_them(acid_session, db):
     from metastore.acid.hashes import bucket_of
     from metastore.acid.types import parse_type
     for row in acid_session.table(name, row_id=True).collect():
-        assert (row["__bucket"] >> 16) & 0xFFF == bucket_of([row["k"]], [parse_type("string")], 3, 2)
+        assert (row["ROW__ID"]["bucketid"] >> 16) & 0xFFF == bucket_of([row["k"]], [parse_type("string")], 3, 2)
     with pytest.raises(InvalidOperationError, match="Bucketing column k"):
         acid_session.update(name, {"k": "'z'"})
 
@@ -298,12 +297,13 @@ def test_insert_only_tables_are_read_by_directory(acid_session, db, spark):
         acid_session.delete(name)
 
 
-def test_files_without_row_ids_are_refused_and_not_misread(acid_session, flat, spark):
+def test_rows_that_can_have_no_ids_are_read_and_not_changed(acid_session, flat, spark):
     original = spark.createDataFrame([(7, "raw")], "id INT, name STRING")
     acid_session.client.commit_txn(acid_session.client.types.CommitTxnRequest(txnid=_write_directory(
         acid_session, flat, "old_part", original)))
-    with pytest.raises(InvalidOperationError, match="before the table became transactional"):
-        acid_session.table(flat)
+    assert rows(acid_session, flat)[-1] == (7, "raw")
+    with pytest.raises(InvalidOperationError, match="no bucket number in its name"):
+        acid_session.delete(flat, "id = 7")
 
 
 def test_create_table_as_select_and_its_refusals(acid_session, db):

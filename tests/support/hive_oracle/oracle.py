@@ -114,6 +114,15 @@ class HiveOracle:
         self.ask("write", directory=str(directory), columns=",".join(columns), types=":".join(columns.values()),
                  write_id=write_id, bucket=bucket, statement_id=statement, inserts=inserts or [], deletes=deletes or [])
 
+    def stream(self, directory: Path, columns: dict[str, str], first: int, transactions: list[list[list[Any]]], *,
+               last: int, bucket: int = 0, close: bool = False) -> None:
+        """Write a batch delta of write ids ``first`` to ``last`` as a streaming client does, a flush after each one.
+
+        Without ``close`` it is left as it is while the client goes on: with a side file.
+        """
+        self.ask("stream", directory=str(directory), columns=",".join(columns), types=":".join(columns.values()),
+                 min=first, max=last, bucket=bucket, transactions=transactions, close=close)
+
     def _drain(self) -> None:
         java = self._java
         assert java

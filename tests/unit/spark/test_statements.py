@@ -112,3 +112,14 @@ def test_create_table():
 def test_refused_with_the_reason(text, reason):
     with pytest.raises(InvalidOperationError, match=reason):
         parse(text)
+
+
+@pytest.mark.parametrize("text", [
+    "INSERT INTO TABLE d.t PARTITION (`p` = 'x', `q`) (`a`, `b`) SELECT 1", "INSERT OVERWRITE TABLE t SELECT 1",
+    "INSERT INTO TABLE d.t SELECT 1"])
+def test_an_insert_is_written_out_as_it_was(text):
+    statement = parse(text)
+
+    assert isinstance(statement, Insert)
+    assert statement.over("SELECT 1") == text
+    assert parse(statement.over("SELECT 1")) == statement

@@ -1,0 +1,82 @@
+"""Transactional tables that Spark reads by itself: without their delete events, and so wrongly.
+
+Rule: what the session runs never reads so, it refuses instead (a view over such a table is the usual way into it). What
+others run with the same SparkSession object is warned of: its ``sql`` and ``table`` look at the plan that they return.
+"""
+
+import warnings
+from collections.abc import Callable, Iterator
+from functools import wraps
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+
+from metastore.errors import InvalidOperationError
+
+_WATCHED = "_acid_watched"
+
+
+class PlainReadWarning(UserWarning):
+    """Spark reads a transactional table behind the session's back."""
+
+
+def plainly_read(frame: DataFrame) -> list[str]:
+    """Names of the transactional tables that ``frame`` reads as if they were plain ones."""
+    plan = frame._jdf.queryExecution().analyzed()  # noqa: SLF001 - PySpark does not show plans as values
+    names = set()
+    for one in (plan, *_items(plan.subqueriesAll())):
+        for leaf in _items(one.collectLeaves()):
+            table = _catalog_table(leaf, str(leaf.nodeName()))
+            if table is not None and "true" in str(table.properties().get("transactional")).lower():
+                names.add(str(table.identifier().unquotedString()).removeprefix("spark_catalog."))
+    return sorted(names)
+
+
+def _items(sequence: Any) -> Iterator[Any]:
+    """The members of a Scala sequence."""
+    for position in range(sequence.size()):
+        yield sequence.apply(position)
+
+
+def require_no_plain_read(frame: DataFrame) -> DataFrame:
+    """The same frame. Raises: InvalidOperationError if it reads a transactional table plainly."""
+    if names := plainly_read(frame):
+        raise InvalidOperationError(
+            f"{', '.join(names)}: transactional, and read here by Spark itself, through a view or with spark.table. "
+            "Spark does not know of deleted rows. Read the table with session.table or session.sql, by its own name.")
+    return frame
+
+
+def checked_sql(spark: SparkSession, text: str) -> DataFrame:
+    """Run a query by Spark. Raises: InvalidOperationError if it reads a transactional table plainly."""
+    return require_no_plain_read(SparkSession.sql(spark, text))  # not spark.sql, which may be watched
+
+
+def watch(spark: SparkSession) -> None:
+    """Let ``spark.sql`` and ``spark.table`` of this object warn of plain reads."""
+    if not getattr(spark, _WATCHED, False):
+        for name in ("sql", "table"):
+            setattr(spark, name, _warning(getattr(spark, name)))
+        setattr(spark, _WATCHED, True)
+
+
+def _warning(read: Callable[..., DataFrame]) -> Callable[..., DataFrame]:
+    @wraps(read)
+    def watched(*arguments: Any, **options: Any) -> DataFrame:
+        frame = read(*arguments, **options)
+        if names := plainly_read(frame):
+            warnings.warn(f"{', '.join(names)}: transactional, and read by Spark itself, which does not know of "
+                          "deleted rows. Use the session's table() or sql().", PlainReadWarning, stacklevel=2)
+        return frame
+
+    return watched
+
+
+def _catalog_table(leaf: Any, kind: str) -> Any:
+    """The metastore's table behind a leaf of a plan; None if there is none."""
+    if kind.startswith("HiveTableRelation"):
+        return leaf.tableMeta()
+    if kind.startswith(("LogicalRelation", "Relation")) and "LogicalRelation" in str(leaf.getClass().getName()):
+        found = leaf.catalogTable()
+        return found.get() if found.isDefined() else None
+    return None

@@ -1,0 +1,125 @@
+"""Publishing files of insert-only tables: rows in, finished ``base_…`` and ``delta_…`` directories of plain files out.
+
+Rule: as for ACID files (``acid_writer``), nothing exists under a final name before it is complete. Files have the
+table's own format, no event columns and no marker, and are named as Hive names them (``000000_0``).
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from pyarrow import parquet
+from pyspark.sql import DataFrame
+from pyspark.sql.types import StructType
+
+from metastore.acid.names import BaseName, DeltaName, original_file
+from metastore.errors import InvalidOperationError
+from metastore.files import Files
+from metastore.spark.acid_writer import (
+    PARTITION_COLUMN,
+    WRITER_COLUMN,
+    RoutingError,
+    WrittenDirectory,
+    WrittenFile,
+    publish_all,
+    save_tasks,
+    spread,
+    task_files,
+)
+from metastore.spark.footers import orc_tail
+from metastore.spark.hadoop import Hadoop
+
+WRITABLE = ("orc", "parquet")
+
+
+def write_plain(rows: DataFrame, row_type: StructType, name: BaseName | DeltaName, location: str | Mapping[str, str], *,
+                staging: str, file_format: str, files: Files, empty: Sequence[str] = ()) -> list[WrittenDirectory]:
+    """Write rows into one directory called ``name`` in each partition that gets some.
+
+    ``rows``: the columns of ``row_type``, ``_partition`` when ``location`` is a mapping, ``_writer`` when the table is
+    bucketed; otherwise as ``acid_writer.write_acid``.
+    """
+    if file_format not in WRITABLE:
+        raise InvalidOperationError(f"Insert-only tables are written as {' or '.join(WRITABLE)}, and this one is "
+                                    f"{file_format or 'of another format'}: write it with Hive.")
+    hadoop = Hadoop(rows.sparkSession)
+    if hadoop.exists(staging):
+        raise FileExistsError(f"{staging} exists already: another attempt of the same statement may be running")
+    writing = _Writing(hadoop, files, rows, row_type, location, staging, file_format)
+    try:
+        writing.run_tasks()
+        writing.collect_files()
+        writing.add_empty(empty)
+        outs = {out: one for one, out in writing.outs.items()}
+        return publish_all(hadoop, name, outs, writing.targets)
+    finally:
+        hadoop.delete(staging)
+
+
+@dataclass
+class _Writing:
+    hadoop: Hadoop
+    files: Files
+    rows: DataFrame
+    row_type: StructType
+    location: str | Mapping[str, str]
+    staging: str
+    file_format: str
+    targets: dict[str, list[WrittenFile]] = field(default_factory=dict)
+    outs: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def is_bucketed(self) -> bool:
+        return WRITER_COLUMN in self.rows.columns
+
+    def run_tasks(self) -> None:
+        """Let Spark write the files: one for each bucket, or one for each task."""
+        routing = [] if isinstance(self.location, str) else [PARTITION_COLUMN]
+        rows = self.rows
+        if self.is_bucketed:
+            routing.append(WRITER_COLUMN)
+            rows = spread(rows, routing)
+        if routing:
+            rows = rows.sortWithinPartitions(*routing)
+        save_tasks(rows.select(*self.row_type.names, *routing).write.format(self.file_format), routing, self.staging)
+
+    def collect_files(self) -> None:
+        """Give every file that has rows its name and its place."""
+        for key, path in task_files(self.hadoop, f"{self.staging}/tasks"):
+            if count := self._count(path):
+                self._place(self._location_of(key), path, count)
+
+    def add_empty(self, keys: Sequence[str]) -> None:
+        """Give each of these that got no rows a directory with one file without rows."""
+        for key in keys:
+            location = key if isinstance(self.location, str) else self._location_of(key)
+            if location in self.targets:
+                continue
+            place = f"{self.staging}/empty/{len(self.outs)}"
+            none = self.rows.sparkSession.createDataFrame([], self.row_type)
+            none.coalesce(1).write.format(self.file_format).save(place)
+            [(_, path)] = task_files(self.hadoop, place)
+            self._place(location, path, 0)
+
+    def _place(self, location: str, path: str, rows: int) -> None:
+        placed = self.targets.setdefault(location, [])
+        if not placed:
+            self.outs[location] = f"{self.staging}/out/{len(self.outs)}"
+            self.hadoop.mkdirs(self.outs[location])
+        bucket = len(placed)
+        if self.is_bucketed and rows:
+            bucket = int(path.rpartition(f"{WRITER_COLUMN}=")[2].partition("/")[0])
+        name = original_file(bucket)
+        if any(file.path == name for file in placed):
+            raise RoutingError(f"Two tasks wrote bucket {bucket} of {location}: one must write all rows of a bucket")
+        size = self.hadoop.size(path)
+        self.hadoop.rename(path, f"{self.outs[location]}/{name}")
+        placed.append(WrittenFile(name, rows, size, bucket))
+
+    def _count(self, path: str) -> int:
+        if self.file_format == "orc":
+            return orc_tail(self.files, path).rows
+        with self.files.open(path) as source:
+            return int(parquet.ParquetFile(source).metadata.num_rows)
+
+    def _location_of(self, key: str | None) -> str:
+        return self.location if isinstance(self.location, str) else self.location[key or ""]

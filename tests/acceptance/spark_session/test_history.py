@@ -1,0 +1,166 @@
+"""What was, and who changed it: ROW__ID, past snapshots, changes between two write ids, columns that came later."""
+
+from pathlib import Path
+
+import pyorc
+import pytest
+from pyspark.sql import functions as F
+
+from metastore.acid.bucket import encode
+from metastore.acid.state import NotEnoughHistoryError
+from metastore.errors import InvalidOperationError
+from metastore.ids import table_name
+from metastore.spark.plain_reads import PlainReadWarning
+from metastore.spark.table_check import check_table
+
+pytestmark = pytest.mark.spark
+
+_ACID = "STORED AS ORC TBLPROPERTIES ('transactional'='true')"
+
+
+def rows(frame):
+    return sorted((tuple(row) for row in frame.collect()), key=repr)
+
+
+def location(session, name):
+    return Path(session.client.get_table(*name.split(".")).sd.location.removeprefix("file:").replace("///", "/"))
+
+
+@pytest.fixture
+def flat(acid_session, db):
+    """A table to which write id 1 inserted 1 and 2, 2 changed 2 and inserted 3, 3 deleted 1."""
+    name = f"{db}.flat"
+    acid_session.sql(f"CREATE TABLE {name} (id INT, name STRING) {_ACID}")
+    acid_session.sql(f"INSERT INTO {name} VALUES (1, 'a'), (2, 'b')")
+    acid_session.sql(f"MERGE INTO {name} t USING (SELECT 2 AS id UNION ALL SELECT 3) s ON t.id = s.id "
+                     "WHEN MATCHED THEN UPDATE SET name = 'B' WHEN NOT MATCHED THEN INSERT (id, name) VALUES (s.id, 'c')")
+    acid_session.delete(name, "id = 1")
+    return name
+
+
+def test_row_ids_and_changes(acid_session, flat, db):
+    first = acid_session.sql(f"SELECT ROW__ID.writeid, * FROM {flat} ORDER BY id").collect()
+    assert [tuple(row) for row in first] == [(2, 2, "B"), (2, 3, "c")]
+    [one] = acid_session.table(flat, row_id=True).where("id = 3").select("ROW__ID").collect()
+    assert acid_session.table(flat).columns == ["id", "name"]
+    assert rows(acid_session.changes(flat, 0).drop("ROW__ID")) == [
+        ("delete", 2, 2, "b"), ("delete", 3, 1, "a"),
+        ("insert", 1, 1, "a"), ("insert", 1, 2, "b"), ("insert", 2, 2, "B"), ("insert", 2, 3, "c")]
+    assert rows(acid_session.changes(flat, 1, 2).drop("ROW__ID")) == [
+        ("delete", 2, 2, "b"), ("insert", 2, 2, "B"), ("insert", 2, 3, "c")]
+    assert acid_session.changes(flat, 3).count() == 0
+    ids = acid_session.changes(flat, 0).where("id = 1").select("ROW__ID").distinct().collect()
+    assert len(ids) == 1, "what is deleted is named as it was inserted"
+    assert acid_session.sql(f"DELETE FROM {flat} WHERE ROW__ID.rowid = {one[0]['rowid']} AND ROW__ID.writeid = 2").first()[0] == 1
+    assert check_table(acid_session.client, acid_session.files, table_name(*flat.split("."))) == []
+    with pytest.raises(InvalidOperationError, match="one write id up to another"):
+        acid_session.changes(flat, 3, 2)
+    with pytest.raises(InvalidOperationError, match="write ids up to 4"):
+        acid_session.changes(flat, 3, 5)
+
+
+def test_the_past_is_read_while_its_files_are_there(acid_session, flat, lakehouse):
+    overwritten = rows(acid_session.table(flat, as_of_write_id=2))
+    acid_session.sql(f"INSERT OVERWRITE TABLE {flat} VALUES (9, 'z')")
+    assert overwritten == [(1, "a"), (2, "B"), (3, "c")]
+    assert rows(acid_session.table(flat, as_of_write_id=2)) == overwritten
+    for path in location(acid_session, flat).glob("del*"):
+        path.rename(path.with_name(f".{path.name}"))
+    with pytest.raises(NotEnoughHistoryError, match="overwritten by base_0000004, and its files are gone"):
+        acid_session.table(flat, as_of_write_id=2)
+    with pytest.raises(NotEnoughHistoryError, match="overwritten up to write id 4"):
+        acid_session.changes(flat, 2)
+    assert rows(acid_session.table(flat, as_of_write_id=4)) == [(9, "z")]
+    assert acid_session.changes(flat, 4).count() == 0
+
+
+def test_columns_that_were_added_widened_moved_and_renamed(acid_session, db, spark):
+    name = f"{db}.grown"
+    acid_session.sql(f"CREATE TABLE {name} (id INT, name STRING, old INT) PARTITIONED BY (p INT) {_ACID}")
+    acid_session.sql(f"INSERT INTO {name} VALUES (1, 'a', 7, 1), (2, 'b', 7, 2)")
+    found = acid_session.client.get_table(*name.split("."))
+    fields = acid_session.client.types.FieldSchema
+    found.sd.cols = [fields("old", "bigint"), fields("label", "string"), fields("id", "bigint"), fields("more", "array<int>")]
+    acid_session.client.alter_table(*name.split("."), found)
+
+    acid_session.sql(f"INSERT INTO {name} VALUES ({9 * 10**12}, 'c', 3, array(1), 1)")
+
+    assert rows(acid_session.table(name)) == [(7, None, 1, None, 1), (7, None, 2, None, 2), (9 * 10**12, "c", 3, [1], 1)]
+    assert acid_session.update(name, {"old": "old + 1", "label": "'new'"}, "id < 3") == 2
+    assert rows(acid_session.table(name).select("old", "label", "p")) == [(8, "new", 1), (8, "new", 2), (9 * 10**12, "c", 1)]
+    assert acid_session.table(name).where("label IS NULL").count() == 0
+
+
+def test_nanoseconds_are_not_cut_by_an_update(acid_session, db):
+    name = f"{db}.fine"
+    acid_session.sql(f"CREATE TABLE {name} (id INT, at TIMESTAMP, note STRING) {_ACID}")
+    acid_session.sql(f"INSERT INTO {name} VALUES (1, TIMESTAMP'2020-01-01 00:00:00.123456', 'x')")
+    types = acid_session.client.types
+    [txn_id] = acid_session.client.open_txns(types.OpenTxnRequest(num_txns=1, user="other", hostname="engine")).txn_ids
+    acid_session.client.allocate_table_write_ids(
+        types.AllocateTableWriteIdsRequest(dbName=db, tableName="fine", txnIds=[txn_id]))
+    delta = location(acid_session, name) / "delta_0000002_0000002_0000"
+    delta.mkdir()
+    schema = ("struct<operation:int,originalTransaction:bigint,bucket:int,rowId:bigint,currentTransaction:bigint,"
+              "row:struct<id:int,at:timestamp,note:string>>")
+    nanos = [(1577836800, 123456789), (1577836800, 123456000)]
+    with (delta / "bucket_00000").open("wb") as out, pyorc.Writer(
+            out, schema, converters={pyorc.TypeKind.TIMESTAMP: _Nanoseconds}) as writer:
+        writer.writerows((0, 2, encode(0), row, 2, (row + 2, at, "y")) for row, at in enumerate(nanos))
+        writer.set_user_metadata(**{"hive.acid.stats": b"2,0,0"})
+    acid_session.client.commit_txn(types.CommitTxnRequest(txnid=txn_id))
+
+    assert acid_session.table(name).select(F.max("at").cast("string")).first()[0] == "2020-01-01 00:00:00.123456"
+    with pytest.raises(InvalidOperationError, match=r"row \[2, 536870912, 0\] of .*fine holds a timestamp with nanoseconds"):
+        acid_session.update(name, {"note": "'z'"})
+    with pytest.raises(InvalidOperationError, match="nanoseconds"):
+        acid_session.sql(f"MERGE INTO {name} t USING (SELECT 2 AS id) s ON t.id = s.id WHEN MATCHED THEN UPDATE SET note = 'z'")
+    assert acid_session.update(name, {"note": "'z'"}, "id <> 2") == 2
+    assert acid_session.update(name, {"at": "NULL"}, "id = 2") == 1
+    assert acid_session.update(name, {"note": "'z'"}, "id = 2") == 1
+    assert acid_session.delete(name, "id = 2") == 1
+
+
+class _Nanoseconds(pyorc.converters.ORCConverter):
+    """Timestamps as pairs of seconds and nanoseconds."""
+
+    @staticmethod
+    def from_orc(seconds, nanoseconds, timezone):
+        return seconds, nanoseconds
+
+    @staticmethod
+    def to_orc(obj, timezone):
+        return obj
+
+
+def test_spark_reading_behind_the_sessions_back_is_noticed(acid_session, flat, db, spark):
+    with pytest.warns(PlainReadWarning, match=f"{flat}: transactional, and read by Spark itself"):
+        raw = spark.table(flat)
+    with pytest.warns(PlainReadWarning, match="does not know of deleted rows"):
+        spark.sql(f"SELECT count(*) FROM {flat}")
+    with pytest.raises(InvalidOperationError, match="read here by Spark itself"):
+        acid_session.insert(flat, raw)
+    spark.sql(f"CREATE TEMPORARY VIEW behind AS SELECT * FROM {flat}")
+    with pytest.warns(PlainReadWarning, match=flat):
+        spark.table("behind")
+    try:
+        for statement in ("SELECT * FROM behind", f"INSERT INTO {flat} SELECT * FROM behind",
+                          f"DELETE FROM {flat} WHERE id IN (SELECT id FROM behind)",
+                          f"SELECT * FROM {flat} JOIN behind USING (id)"):
+            with pytest.raises(InvalidOperationError, match="through a view"):
+                acid_session.sql(statement)
+    finally:
+        spark.catalog.dropTempView("behind")
+    assert acid_session.table(flat).count() == 2
+
+
+def test_plain_tables_made_from_transactional_ones(acid_session, flat, db, spark):
+    acid_session.sql(f"CREATE TABLE {db}.copy USING parquet AS SELECT name FROM {flat} WHERE id > 1")
+    acid_session.sql(f"INSERT INTO {db}.copy SELECT concat(name, '!') FROM {flat}")
+    acid_session.sql(f"INSERT INTO {db}.copy VALUES ('plain')")
+    assert sorted(row[0] for row in spark.table(f"{db}.copy").collect()) == ["B", "B!", "c", "c!", "plain"]
+    with pytest.raises(InvalidOperationError, match="A view over a transactional table"):
+        acid_session.sql(f"CREATE OR REPLACE TEMPORARY VIEW behind AS SELECT * FROM {flat}")
+    acid_session.sql("CREATE OR REPLACE TEMPORARY VIEW one AS SELECT 1 AS a")
+    assert rows(acid_session.sql("SELECT * FROM one")) == [(1,)]
+    spark.catalog.dropTempView("one")

@@ -1,0 +1,27 @@
+"""How a query's tables become views: aliases, databases in front of columns, ROW__ID."""
+
+import pytest
+import sqlglot
+
+from metastore.spark.binding import bound_sql
+from metastore.spark.statements import DIALECT
+
+
+@pytest.mark.parametrize(("query", "expected"), [
+    ("SELECT * FROM db.t", "SELECT * FROM v_t AS t"),
+    ("SELECT db.t.a FROM db.t WHERE t.b = 1", "SELECT t.a FROM v_t AS t WHERE t.b = 1"),
+    ("WITH t AS (SELECT 1 AS a) SELECT a FROM t", "WITH t AS (SELECT 1 AS a) SELECT a FROM t"),
+    ("SELECT a FROM other.x", "SELECT a FROM other.x"),
+    ("SELECT *, ROW__ID FROM db.t", "SELECT * EXCEPT (t.ROW__ID), ROW__ID FROM v_t AS t"),
+    ("SELECT a.*, b.k, b.ROW__ID.rowid FROM db.t a JOIN db.u b ON a.k = b.k",
+     "SELECT a.* EXCEPT (a.ROW__ID), b.k, b.ROW__ID.rowid FROM v_t AS a JOIN v_u AS b ON a.k = b.k"),
+    ("SELECT * FROM db.t JOIN db.u USING (k) WHERE t.row__id.writeid = 3",
+     "SELECT * EXCEPT (t.ROW__ID, u.ROW__ID) FROM v_t AS t JOIN v_u AS u USING (k) WHERE t.row__id.writeid = 3"),
+    ("SELECT COUNT(*) FROM db.t WHERE ROW__ID.rowid = 3", "SELECT COUNT(*) FROM v_t AS t WHERE ROW__ID.rowid = 3"),
+    ("SELECT * FROM (SELECT ROW__ID AS r FROM db.t) AS x", "SELECT * FROM (SELECT ROW__ID AS r FROM v_t AS t) AS x"),
+])
+def test_tables_become_views(query: str, expected: str) -> None:
+    tree = sqlglot.parse_one(query, dialect=DIALECT)
+
+    assert bound_sql(tree, lambda ref: None if ref.db == "other" else f"v_{ref.table}") == expected
+    assert tree == sqlglot.parse_one(query, dialect=DIALECT), "the tree is left as it was"

@@ -1,0 +1,117 @@
+"""How the files of a snapshot are sorted by the way they are read: hand-made directories, no Spark."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pyorc
+import pytest
+
+from metastore.acid.bucket import encode
+from metastore.acid.snapshots import ValidTxnList, ValidWriteIdList
+from metastore.acid.state import NotEnoughHistoryError
+from metastore.errors import InvalidOperationError
+from metastore.files import Files
+from metastore.ids import table_name
+from metastore.spark.listing import Directory, PartitionPlace, Scan, Sources, acid_directories
+from metastore.spark.tables import AcidTable, TableKind
+
+_EVENT = ("struct<operation:int,originalTransaction:bigint,bucket:int,rowId:bigint,currentTransaction:bigint,"
+          "row:struct<v:int>>")
+
+
+def _orc(path: Path, rows: int = 1, schema: str = _EVENT, **notes: bytes) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    event: tuple[Any, ...] = (0, 1, encode(0), 0, 1, (1,)) if schema == _EVENT else (1,)
+    with path.open("wb") as out, pyorc.Writer(out, schema) as writer:
+        writer.writerows([event] * rows)
+        writer.set_user_metadata(**notes)
+
+
+def _directories(root: Path, mark: int = 9, kind: TableKind = TableKind.FULL_ACID, places: Sequence[PartitionPlace] = (),
+                 *, is_past: bool = False) -> list[Directory]:
+    table = AcidTable(name=table_name("db", "t"), kind=kind, location=str(root), columns=(), partition_keys=(), bucket_columns=(),
+                      bucket_count=0, bucketing_version=2, file_format="orc", parameters={})
+    return acid_directories(Files(), table, places or [PartitionPlace("", (), str(root))], ValidWriteIdList("db.t", mark),
+                            ValidTxnList.everything(), is_past=is_past)
+
+
+def _sources(root: Path, **options: Any) -> Sources:
+    [found] = _directories(root, **options)
+    return found.sources
+
+
+def test_ordinary_directories_are_one_scan_each_and_are_not_opened(tmp_path: Path) -> None:
+    for name in ("base_0000001", "delta_0000002_0000002_0000"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "bucket_00000").write_text("never looked at")
+        (tmp_path / name / "_orc_acid_version").write_text("2")
+    _orc(tmp_path / "delete_delta_0000002_0000002_0000" / "bucket_00000", rows=3)
+
+    [found] = _directories(tmp_path)
+
+    assert found.sources.events == (Scan(f"{tmp_path}/base_0000001", ("bucket_00000",)),
+                                    Scan(f"{tmp_path}/delta_0000002_0000002_0000", ("bucket_00000",)))
+    assert found.sources.deletes == (Scan(f"{tmp_path}/delete_delta_0000002_0000002_0000", ("bucket_00000",)),)
+    assert found.delete_events == 3
+
+
+@pytest.mark.parametrize("stray", ["random", "sub/bucket_00007"])
+def test_a_delta_with_other_files_in_it_is_read_file_by_file(tmp_path: Path, stray: str) -> None:
+    delta = tmp_path / "delta_0000002_0000002"
+    _orc(delta / "bucket_00000")
+    _orc(delta / stray)
+    (delta / "_orc_acid_version").write_text("2")
+
+    wanted = [Scan(f"{delta}/bucket_00000")] + [Scan(f"{delta}/{stray}")] * ("bucket" in stray)
+
+    assert list(_sources(tmp_path).events) == wanted
+
+
+def test_files_without_rows_are_left_out(tmp_path: Path) -> None:
+    for name in ("000000_0", "delta_0000001_0000001_0000/bucket_00000", "delete_delta_0000001_0000001_0000/bucket_00000"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).touch()
+
+    assert _sources(tmp_path) == Sources()
+    assert _sources(tmp_path, kind=TableKind.INSERT_ONLY) == Sources()
+
+
+def test_insert_only_directories(tmp_path: Path) -> None:
+    _orc(tmp_path / "delta_0000001_0000001_0000" / "000000_0", schema="struct<v:int>")
+    _orc(tmp_path / "delta_0000002_0000002_0000" / "HIVE_UNION_SUBDIR_1" / "000000_0", schema="struct<v:int>")
+
+    assert _sources(tmp_path, kind=TableKind.INSERT_ONLY).events == (
+        Scan(f"{tmp_path}/delta_0000001_0000001_0000/000000_0"),
+        Scan(f"{tmp_path}/delta_0000002_0000002_0000/HIVE_UNION_SUBDIR_1/000000_0"))
+    _orc(tmp_path / "000000_0", schema="struct<v:int>")
+    with pytest.raises(InvalidOperationError, match="outside of bases and deltas.*000000_0"):
+        _directories(tmp_path, kind=TableKind.INSERT_ONLY)
+
+
+def test_each_partition_gets_what_lies_below_it(tmp_path: Path) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    root = tmp_path / "t"
+    _orc(root / "p=1" / "000000_0", schema="struct<v:int>")
+    _orc(root / "p=1" / "000001_0", rows=2, schema="struct<v:int>")
+    _orc(root / "p=3" / "000000_0", schema="struct<v:int>")
+    _orc(elsewhere / "000000_0", schema="struct<v:int>")
+    places = [PartitionPlace("p=1", ("1",), f"{root}/p=1"), PartitionPlace("p=2", ("2",), str(elsewhere))]
+
+    one, two = _directories(root, places=places)
+
+    assert [(ids.path, ids.bucket) for ids in one.sources.plain] == [
+        (f"{root}/p=1/000000_0", encode(0)), (f"{root}/p=1/000001_0", encode(1))]
+    assert two.sources.without_events == [f"{elsewhere}/000000_0"]
+
+
+def test_a_past_that_was_overwritten_and_removed_is_an_error(tmp_path: Path) -> None:
+    _orc(tmp_path / "base_0000005" / "bucket_00000")
+    _orc(tmp_path / ".hidden" / "base_0000003" / "bucket_00000")
+
+    assert _sources(tmp_path, mark=4) == Sources(), "a reader that held its snapshot would know better"
+    with pytest.raises(NotEnoughHistoryError, match="as of write id 4 was overwritten by base_0000005"):
+        _directories(tmp_path, mark=4, is_past=True)
+    _orc(tmp_path / "delta_0000004_0000004_0000" / "bucket_00000")
+    assert _sources(tmp_path, mark=4, is_past=True).events
+    assert _sources(tmp_path, mark=5, is_past=True).events
