@@ -2,11 +2,13 @@
 
 Rule: heartbeats travel on a connection of their own, at half of the server's hive.txn.timeout, so that a slow call of
 the work never delays them. A heartbeat that does not get through is repeated sooner; when none got through for a whole
-time-out, the subject counts as lost, because the server may have given it to others by then.
+time-out, the subject counts as lost, because the server may have given it to others by then. How much later than
+planned heartbeats leave is measured (``drift``): there it shows that a process is starved, or was suspended.
 """
 
 import re
 import threading
+from collections.abc import Callable
 from datetime import timedelta
 from time import monotonic
 from types import TracebackType
@@ -15,7 +17,10 @@ from typing import Self
 from metastore.client.answers import domain_errors
 from metastore.client.client import MetastoreClient
 from metastore.errors import MetastoreError, NoSuchLockError, NoSuchTxnError, TxnAbortedError
+from metastore.telemetry.logs import get_logger
 from metastore.thrift_gen.hive_metastore import ttypes
+
+_log = get_logger(__name__)
 
 DEFAULT_TIMEOUT = timedelta(seconds=300)
 _UNITS = {"ms": "milliseconds", "s": "seconds", "": "seconds", "m": "minutes", "h": "hours", "d": "days"}
@@ -28,18 +33,29 @@ class LostError(MetastoreError):
 def txn_timeout(client: MetastoreClient) -> timedelta:
     """What the server says about hive.txn.timeout; Hive's default if it does not say."""
     with domain_errors():
-        text = client.get_config_value("hive.txn.timeout", "300s")
-    found = re.fullmatch(r"\s*(\d+)\s*(ms|s|m|h|d|)[a-z]*\s*", str(text))
-    return timedelta(**{_UNITS[found[2]]: int(found[1])}) if found else DEFAULT_TIMEOUT
+        return parse_duration(str(client.get_config_value("hive.txn.timeout", "300s")), DEFAULT_TIMEOUT)
+
+
+def parse_duration(text: str, default: timedelta) -> timedelta:
+    """A time span as Hive writes it, a plain number being seconds; the default if it is none."""
+    found = re.fullmatch(r"\s*(\d+)\s*(ms|s|m|h|d|)[a-z]*\s*", text)
+    return timedelta(**{_UNITS[found[2]]: int(found[1])}) if found else default
 
 
 class Heartbeater:
     """A thread that heartbeats one transaction or one lock until it is stopped or the subject is lost."""
 
-    def __init__(self, client: MetastoreClient, timeout: timedelta, *, txn_id: int = 0, lock_id: int = 0) -> None:
-        """``client`` is cloned; ``timeout``: after how long without heartbeats the server gives up."""
+    def __init__(self, client: MetastoreClient, timeout: timedelta, *, txn_id: int = 0, lock_id: int = 0,
+                 cancel: Callable[[str], object] | None = None) -> None:
+        """``client`` is cloned; ``timeout``: after how long without heartbeats the server gives up.
+
+        ``cancel``: called with the reason when the subject is lost, from the heartbeats' own thread.
+        """
         self.lost = threading.Event()
         self.reason: str | None = None
+        self.drift = timedelta(0)
+        """How much later than planned a heartbeat left, at most."""
+        self._cancel = cancel
         self._interval_s = timeout.total_seconds() / 2
         self._timeout_s = timeout.total_seconds()
         self._client = client.clone(timeout_s=max(1.0, self._interval_s / 2))
@@ -72,11 +88,12 @@ class Heartbeater:
             raise LostError(self.reason or f"{self._subject} is lost.")
 
     def _run(self) -> None:
-        alive_at = monotonic()
+        alive_at = planned_from = monotonic()
         pause = self._interval_s
         with self._client:
             while not self._stop.wait(pause):
                 sent_at = monotonic()
+                self._measure(sent_at - planned_from - pause)
                 try:
                     with domain_errors():
                         self._client.heartbeat(self._request)
@@ -92,8 +109,19 @@ class Heartbeater:
                     pause = min(self._interval_s, max(0.05, self._timeout_s / 20))
                 else:
                     alive_at = sent_at
-                    pause = self._interval_s
+                    pause = max(0.0, sent_at + self._interval_s - monotonic())  # a slow call delays the next one not
+                planned_from = monotonic()
+
+    def _measure(self, late_s: float) -> None:
+        if late_s > self.drift.total_seconds():
+            self.drift = timedelta(seconds=late_s)
+            if late_s > self._interval_s / 2:
+                _log.warning("heartbeat.late", subject=self._subject, late_s=round(late_s, 3),
+                             timeout_s=self._timeout_s)
 
     def _lose(self, reason: str) -> None:
         self.reason = reason
         self.lost.set()
+        _log.warning("heartbeat.lost", subject=self._subject, reason=reason)
+        if self._cancel is not None:
+            self._cancel(reason)

@@ -1,14 +1,25 @@
-"""Which locks a statement takes: the table of Hive 4's DbTxnManager (transactions.md §7.1), as a pure function.
+"""Which locks a statement takes: the table of Hive's DbTxnManager (transactions.md §7.1), as a pure function.
 
 Rule: readers never block writers that only add; whoever changes or replaces rows excludes others that do. What is not a
 managed table is not locked unless ``lock_external`` says so.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from enum import StrEnum
 from typing import NamedTuple
 
 from metastore.locks.rules import LockType, Operation
+
+GLOBAL_LOCKS = "__GLOBAL_LOCKS"
+"""The pseudo database of mutexes that have no table."""
+
+
+class Generation(StrEnum):
+    """Whose table it is: the generations of Hive's client differ."""
+
+    HIVE_2_3 = "2.3"
+    HIVE_3_1 = "3.1"
+    HIVE_4 = "4"
 
 
 class Kind(StrEnum):
@@ -25,7 +36,9 @@ class Kind(StrEnum):
     EXCLUSIVE_DDL = "exclusive_ddl"
     """DROP, RENAME, TRUNCATE, most of ALTER TABLE."""
     SOFT_DELETE = "soft_delete"
-    """The forms of the above that leave the files to the cleaner, so that readers may go on."""
+    """The forms of the above that leave the files to the cleaner, so that readers may go on; since Hive 4."""
+    ANALYZE = "analyze"
+    """ANALYZE TABLE of a transactional table; since Hive 4 its statistics are transactional and need no lock."""
 
 
 class Target(NamedTuple):
@@ -38,6 +51,10 @@ class Target(NamedTuple):
     is_managed: bool = True
     is_dynamic: bool = False
     """Written, with partitions that only the data tells."""
+    is_temporary: bool = False
+    """A temporary table, a file or a directory: nobody else can see it."""
+    handler_type: LockType | None = None
+    """What the table's storage handler asks for where it is written; Hive 2.3 does not ask it."""
 
 
 class Output(NamedTuple):
@@ -68,7 +85,7 @@ class StatementLocks(NamedTuple):
 
 
 class LockModes(NamedTuple):
-    """Hive's switches with Hive's defaults."""
+    """Hive's switches with Hive's defaults; 2.3 has only the first one, 3.1 few others (``in_force``)."""
 
     strict: bool = True
     """hive.txn.strict.locking.mode"""
@@ -90,23 +107,63 @@ class LockModes(NamedTuple):
     """hive.txn.ext.locking.enabled"""
     max_partitions: int = 0
     """hive.locks.max.partitions: from so many read partitions on, the table is locked instead; 0: never"""
+    generation: Generation = Generation.HIVE_4
+
+    @property
+    def in_force(self) -> "LockModes":
+        """Without the switches that the generation does not have."""
+        match self.generation:
+            case Generation.HIVE_2_3:
+                return LockModes(strict=self.strict, lock_external=True, exclusive_ctas=False,
+                                 generation=self.generation)
+            case Generation.HIVE_3_1:
+                return LockModes(strict=self.strict, exclusive_overwrite=self.exclusive_overwrite, exclusive_ctas=False,
+                                 lock_external=self.lock_external, generation=self.generation)
+            case Generation.HIVE_4:
+                return self
 
 
 HIVE_DEFAULTS = LockModes()
 
 
+def told_modes(ask: Callable[[str, str], str]) -> LockModes:
+    """The switches as the metastore tells them; ``ask``: get_config_value, with the key and what to tell by default."""
+    def flag(key: str, *, default: bool) -> bool:
+        return ask(key, str(default).lower()).strip().lower() == "true"
+
+    partitions = ask("hive.locks.max.partitions", "-1").strip()
+    return LockModes(
+        strict=flag("hive.txn.strict.locking.mode", default=True),
+        read_locks=flag("hive.txn.read.locks", default=True),
+        nonacid_read_locks=flag("hive.txn.nonacid.read.locks", default=True),
+        exclusive_write=flag("hive.txn.xlock.write", default=True),
+        exclusive_overwrite=flag("hive.txn.xlock.iow", default=True),
+        exclusive_merge_insert=flag("hive.txn.xlock.mergeinsert", default=False),
+        exclusive_ctas=flag("hive.txn.xlock.ctas", default=True),
+        lockless_reads=flag("hive.acid.lockless.reads.enabled", default=False),
+        lock_external=flag("hive.txn.ext.locking.enabled", default=False),
+        max_partitions=int(partitions) if partitions.isdecimal() else 0)
+
+
+def global_mutex(name: str) -> Output:
+    """A mutex for something that has no table, held as long as the statement."""
+    return Output(Target(GLOBAL_LOCKS, name, is_acid=False), Kind.EXCLUSIVE_DDL)
+
+
 def statement_locks(inputs: Iterable[Target] = (), outputs: Sequence[Output] = (),
                     modes: LockModes = HIVE_DEFAULTS) -> StatementLocks:
     """The locks of one statement."""
+    modes = modes.in_force
     changed = {(output.target.db, output.target.table) for output in outputs
                if output.kind in {Kind.UPDATE, Kind.DELETE}}
     locks = [_read_lock(target) for target in _merged(inputs, modes)
              if _is_read_locked(target, modes) and (target.db, target.table) not in changed]
-    locks += [_write_lock(output, modes) for output in outputs
-              if output.target.is_managed or modes.lock_external or not output.target.table]
+    locks += [lock for output in outputs if _is_write_locked(output.target, modes)
+              and (lock := _write_lock(output, modes)) is not None]
     return StatementLocks(
         tuple(dict.fromkeys(locks)),
-        zero_wait_read=not (modes.exclusive_overwrite and modes.exclusive_write),
+        zero_wait_read=not (modes.exclusive_overwrite and modes.exclusive_write)
+        and modes.generation is Generation.HIVE_4,
         exclusive_ctas=modes.exclusive_ctas and any(output.kind is Kind.CREATE_TABLE_AS for output in outputs))
 
 
@@ -123,19 +180,54 @@ def _merged(inputs: Iterable[Target], modes: LockModes) -> list[Target]:
 
 
 def _is_read_locked(target: Target, modes: LockModes) -> bool:
-    if not modes.read_locks or not (target.is_managed or modes.lock_external):
+    if not modes.read_locks or not _is_write_locked(target, modes):
         return False
     return not modes.lockless_reads if target.is_acid else modes.nonacid_read_locks
+
+
+def _is_write_locked(target: Target, modes: LockModes) -> bool:
+    return not target.is_temporary and (
+        target.is_managed or modes.lock_external or not target.table or target.handler_type is not None)
 
 
 def _read_lock(target: Target) -> LockPlan:
     return LockPlan(LockType.SHARED_READ, Operation.SELECT, target.db, target.table, target.partition, target.is_acid)
 
 
-def _write_lock(output: Output, modes: LockModes) -> LockPlan:
-    target = output.target
-    kind, operation = (_acid_write if target.is_acid else _plain_write)(output.kind, modes)
-    return LockPlan(kind, operation, target.db, target.table, target.partition, target.is_acid, target.is_dynamic)
+def _write_lock(output: Output, modes: LockModes) -> LockPlan | None:
+    target, kind = output
+    older = modes.generation is not Generation.HIVE_4
+    if kind is Kind.CREATE_TABLE_AS and older:  # its table is not there yet
+        target, kind = Target(target.db, is_acid=target.is_acid), Kind.SHARED_DDL
+    if kind is Kind.ANALYZE and not older:
+        return None
+    if target.handler_type is not None and modes.generation is not Generation.HIVE_2_3:
+        operation = Operation.INSERT if kind in {Kind.INSERT, Kind.MERGE_INSERT} else Operation.NO_TXN
+        return _lock(target, target.handler_type, operation)
+    lock_type, operation = (_older_acid_write if older and target.is_acid else _acid_write if target.is_acid
+                            else _plain_write)(kind, modes)
+    return _lock(target, lock_type, operation)
+
+
+def _lock(target: Target, lock_type: LockType, operation: Operation) -> LockPlan:
+    return LockPlan(lock_type, operation, target.db, target.table, target.partition, target.is_acid, target.is_dynamic)
+
+
+def _older_acid_write(kind: Kind, modes: LockModes) -> tuple[LockType, Operation]:
+    """Before Hive 4: no exclusive writes, updates are shared and each waits for the other."""
+    match kind:
+        case Kind.INSERT | Kind.MERGE_INSERT:
+            return LockType.SHARED_READ, Operation.INSERT
+        case Kind.INSERT_OVERWRITE if modes.generation is Generation.HIVE_2_3:
+            return LockType.EXCLUSIVE, Operation.NO_TXN
+        case Kind.INSERT_OVERWRITE:
+            return (LockType.EXCLUSIVE if modes.exclusive_overwrite else LockType.SHARED_WRITE), Operation.UPDATE
+        case Kind.UPDATE | Kind.DELETE:
+            return LockType.SHARED_WRITE, Operation(kind.value)
+        case Kind.SOFT_DELETE:
+            return LockType.EXCLUSIVE, Operation.NO_TXN
+        case _:
+            return _ddl(kind)
 
 
 def _acid_write(kind: Kind, modes: LockModes) -> tuple[LockType, Operation]:
@@ -160,6 +252,8 @@ def _plain_write(kind: Kind, modes: LockModes) -> tuple[LockType, Operation]:
     match kind:
         case Kind.INSERT | Kind.MERGE_INSERT:
             return (LockType.EXCLUSIVE if modes.strict else LockType.SHARED_READ), Operation.INSERT
+        case Kind.SOFT_DELETE if modes.generation is not Generation.HIVE_4:
+            return LockType.EXCLUSIVE, Operation.NO_TXN
         case Kind.SHARED_DDL | Kind.SOFT_DELETE:
             return _ddl(kind)
         case _:
@@ -167,5 +261,6 @@ def _plain_write(kind: Kind, modes: LockModes) -> tuple[LockType, Operation]:
 
 
 def _ddl(kind: Kind) -> tuple[LockType, Operation]:
-    types = {Kind.SHARED_DDL: LockType.SHARED_READ, Kind.SOFT_DELETE: LockType.EXCL_WRITE}
+    types = {Kind.SHARED_DDL: LockType.SHARED_READ, Kind.ANALYZE: LockType.SHARED_READ,
+             Kind.SOFT_DELETE: LockType.EXCL_WRITE}
     return types.get(kind, LockType.EXCLUSIVE), Operation.NO_TXN

@@ -15,7 +15,7 @@ the server's conflict check at commit (first committer wins).
 import getpass
 import socket
 import uuid
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import timedelta
 from functools import cached_property
@@ -25,8 +25,8 @@ from metastore.client import outcome
 from metastore.client.answers import domain_errors, is_unknown_method
 from metastore.client.client import MetastoreClient
 from metastore.client.heartbeat import Heartbeater, txn_timeout
-from metastore.client.lock_manager import LockManager, LockWait
-from metastore.client.lock_plan import LockPlan, StatementLocks
+from metastore.client.lock_manager import LockManager, LockWait, told_wait
+from metastore.client.lock_plan import LockModes, LockPlan, StatementLocks, told_modes
 from metastore.errors import MetaError, MetastoreError, TxnAbortedError
 from metastore.locks.rules import LockType, Operation
 from metastore.thrift_gen.hive_metastore import ttypes
@@ -42,8 +42,22 @@ class TxnManager:
 
     def __init__(self, client: MetastoreClient, *, wait: LockWait | None = None, host: str | None = None) -> None:
         self.client = client
-        self.locks = LockManager(client, wait or LockWait())
         self.host = host or socket.gethostname()
+        self._wait = wait
+
+    @cached_property
+    def locks(self) -> LockManager:
+        """Asks for locks, and waits as long as the metastore's settings say, unless something else was wished for."""
+        return LockManager(self.client, self._wait or told_wait(self._told))
+
+    @cached_property
+    def modes(self) -> LockModes:
+        """The switches of the lock plan as the metastore's settings have them."""
+        return told_modes(self._told)
+
+    def _told(self, key: str, default: str) -> str:
+        with domain_errors():
+            return str(self.client.get_config_value(key, default))
 
     @cached_property
     def timeout(self) -> timedelta:
@@ -57,16 +71,20 @@ class TxnManager:
         """
         return outcome.outcome_of(self.client, txn_id)
 
-    def open(self, *, user: str | None = None, agent: str | None = None,
-             kind: TxnType = TxnType.DEFAULT) -> "Transaction":
-        """Open a transaction and start its heartbeats; the caller commits or aborts it."""
-        return Transaction(self, user or self.client.user or getpass.getuser(), agent or f"py-{uuid.uuid4()}", kind)
+    def open(self, *, user: str | None = None, agent: str | None = None, kind: TxnType = TxnType.DEFAULT,
+             cancel: Callable[[str], object] | None = None) -> "Transaction":
+        """Open a transaction and start its heartbeats; the caller commits or aborts it.
+
+        ``cancel``: called with the reason, from another thread, when the transaction is lost: stops the work.
+        """
+        return Transaction(self, user or self.client.user or getpass.getuser(), agent or f"py-{uuid.uuid4()}", kind,
+                           cancel)
 
     @contextmanager
-    def transaction(self, *, user: str | None = None, agent: str | None = None,
-                    kind: TxnType = TxnType.DEFAULT) -> Iterator["Transaction"]:
-        """Run the block in a transaction: committed at its end, aborted when it raises."""
-        txn = self.open(user=user, agent=agent, kind=kind)
+    def transaction(self, *, user: str | None = None, agent: str | None = None, kind: TxnType = TxnType.DEFAULT,
+                    cancel: Callable[[str], object] | None = None) -> Iterator["Transaction"]:
+        """Run the block in a transaction: committed at its end, aborted when it raises. ``cancel``: see ``open``."""
+        txn = self.open(user=user, agent=agent, kind=kind, cancel=cancel)
         try:
             yield txn
         except BaseException:
@@ -94,12 +112,14 @@ class TxnManager:
 class Transaction:
     """One open transaction. Its id can change while it waits for its first locks; see ``lock``."""
 
-    def __init__(self, manager: TxnManager, user: str, agent: str, kind: TxnType) -> None:
+    def __init__(self, manager: TxnManager, user: str, agent: str, kind: TxnType,
+                 cancel: Callable[[str], object] | None = None) -> None:
         self._manager = manager
         self._client = manager.client
         self._user = user
         self._agent = agent
         self._kind = kind
+        self._cancel = cancel
         self._lock_requests: list[StatementLocks] = []
         self._write_ids: dict[tuple[str, str], int] = {}
         self._snapshot: ValidTxnList | None = None
@@ -207,7 +227,7 @@ class Transaction:
         with domain_errors():
             [self.id] = self._client.open_txns(request).txn_ids
         self._vouched = True
-        self._heartbeater = Heartbeater(self._client, self._manager.timeout, txn_id=self.id)
+        self._heartbeater = Heartbeater(self._client, self._manager.timeout, txn_id=self.id, cancel=self._cancel)
         self._heartbeater.start()
 
     def _acquire(self, request: StatementLocks) -> None:

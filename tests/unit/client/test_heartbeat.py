@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from metastore.client import MetastoreClient
+from metastore.client import heartbeat as module
 from metastore.client.heartbeat import DEFAULT_TIMEOUT, Heartbeater, LostError, txn_timeout
 from metastore.thrift_gen.hive_metastore import ttypes
 from tests.unit.client.fake_server import FakeServer, Hangup
@@ -88,3 +89,45 @@ def test_silence_for_a_whole_timeout_counts_as_loss():
         assert heartbeater.lost.wait(5)
         with pytest.raises(LostError, match=r"no heartbeat got through .*the metastore may have ended it"):
             heartbeater.check()
+
+
+def test_one_slow_call_is_no_loss_and_delays_nothing():
+    """Its connection is given up, the next heartbeat goes out on another one."""
+    stuck, beats = threading.Event(), threading.Semaphore(0)
+    calls = []
+
+    def heartbeat(_):
+        calls.append(1)
+        if len(calls) == 1:
+            stuck.wait(30)
+        else:
+            beats.release()
+
+    with FakeServer(SimpleNamespace(heartbeat=heartbeat)) as server, MetastoreClient(server.uri) as client, \
+            Heartbeater(client, timedelta(seconds=4), txn_id=5) as heartbeater:
+        assert beats.acquire(timeout=30)
+        assert not heartbeater.lost.is_set()
+        stuck.set()
+
+
+def test_the_work_is_cancelled_when_the_transaction_is_lost():
+    cancelled, reasons = threading.Event(), []
+
+    def heartbeat(_):
+        raise ttypes.TxnAbortedException("Transaction txnid:5 already aborted")
+
+    with FakeServer(SimpleNamespace(heartbeat=heartbeat)) as server, MetastoreClient(server.uri) as client, \
+            Heartbeater(client, QUICK, txn_id=5, cancel=lambda reason: reasons.append(reason) or cancelled.set()):
+        assert cancelled.wait(30)
+    assert reasons == ["Transaction 5 is lost: Transaction txnid:5 already aborted"]
+
+
+def test_drift_is_how_late_a_heartbeat_left(monkeypatch):
+    """A process that was suspended: the clock jumps while it waits for its turn."""
+    clock = iter([0.0, 0.05, 0.06, 0.06, 7.1])  # the start; then of each heartbeat: sent, answered, planned anew
+    monkeypatch.setattr(module, "monotonic", lambda: next(clock, 8.0))
+    beats = threading.Semaphore(0)
+    with FakeServer(SimpleNamespace(heartbeat=lambda _: beats.release())) as server, MetastoreClient(server.uri) as client, \
+            Heartbeater(client, QUICK, txn_id=5) as heartbeater:
+        assert all(beats.acquire(timeout=30) for _ in range(3))
+    assert heartbeater.drift.total_seconds() > 6.5
