@@ -12,4 +12,4 @@ from tests.model.machine import tell_stories
 
 @pytest.mark.timeout(7200)
 def test_a_server_answers_as_the_model_does(worlds):
-    tell_stories(lambda: worlds({}), max_examples=int(os.environ.get("MODEL_EXAMPLES", "40")))
+    tell_stories(lambda: worlds({}), max_examples=int(os.environ.get("MODEL_EXAMPLES", "60")))

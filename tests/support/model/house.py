@@ -1,10 +1,14 @@
-"""Time, and what the house-keepers do (transactions.md §5); locks around rebuilds of views (§3.12)."""
+"""Time, and what the house-keepers do (transactions.md §5); materialized views (§3.12)."""
+
+import json
 
 from thrift.protocol.TBase import TExceptionBase
+from thrift.Thrift import TApplicationException
 
 from metastore.thrift_gen.hive_metastore import ttypes
-from tests.support.model.state import place
+from tests.support.model.state import place, table_of
 from tests.support.model.txns import REPL_CREATED, TIMED_OUT, internal
+from tests.support.model.write_ids import EVERYTHING, parsed
 
 REPL_TIMEOUT_MS = 11 * 86_400_000
 RETENTION_MS = 3_600_000
@@ -58,6 +62,26 @@ class House:
         if held:
             self.rebuilds[view] = (txn_id, self.now)
         return held
+
+    def get_materialization_invalidation_info(self, metadata, valid_txns):
+        stored, used = metadata.validTxnList, sorted(metadata.tablesUsed)
+        if stored.startswith("{"):
+            stored = json.loads(stored)["validTxnList"]
+        then = {text.split(":")[0]: text.split(":") for text in stored.split("$")[1:]}
+        reader = parsed(valid_txns)
+        now = [self._valid(name, reader) for name in used]
+        if not used or any(one.fullTableName not in then or (one.minOpenWriteId or EVERYTHING) != int(
+                then[one.fullTableName][2]) for one in now):
+            raise TApplicationException(TApplicationException.MISSING_RESULT, "")
+
+        def is_new(name, write_id):
+            _, mark, _, opened, aborted = then[name]
+            return write_id > int(mark) or str(write_id) in [*opened.split(","), *aborted.split(",")]
+        changed = any(one.changed_rows and one.place.whole_table == table_of(name) and reader.sees(one.txn_id)
+                      and is_new(name, one.write_id) for one in self.completed for name in used)
+        return ttypes.Materialization(
+            sourceTablesUpdateDeleteModified=changed,
+            sourceTablesCompacted=any(where.whole_table == table_of(name) for where, *_ in self.queue for name in used))
 
     def _is_open(self, txn_id):
         return txn_id in self.txns and self.txns[txn_id].state == "open"

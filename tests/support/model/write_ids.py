@@ -99,7 +99,7 @@ class Tables:
 
     def _reader(self, request):
         if request.validTxnList is not None:
-            return _parsed(request.validTxnList)
+            return parsed(request.validTxnList)
         current = 0
         if request.writeId is not None:
             ids = self.write_ids.get(table_of(request.fullTableNames[0]), WriteIds())
@@ -138,7 +138,7 @@ class Tables:
                           for one, write_id in txn.components.items()}
 
 
-def _parsed(text):
+def parsed(text):
     """``mark:oldest:open,open:aborted,aborted``; no text: everything is visible."""
     if not text:
         return Reader(EVERYTHING)

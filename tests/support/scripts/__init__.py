@@ -25,6 +25,7 @@ than the default. Places are ``db``, ``db.table`` or ``db.table/key=value``; ``u
     check l1, unlock l1, locks [db=D] [table=T] [partition=P] [txn=t1], who [...]     who: as show_locks orders and tells it
     components, completed, write_set, latest_conflict t1        what is stored about writes
     rebuild t1 db.view, rebuild_heartbeat t1 db.view
+    view v [as_json] db.table ..., stale v [as_of=t1] [used=db.table,...]       a materialized view; what happened since
     make PLACE [KEY=VALUE ...], drop PLACE, rename db.t NAME, parameter PLACE KEY, compactions
     advance 301s, reap, purge                                   time; the house-keeper, whole or without expiry
 """

@@ -79,6 +79,8 @@ class Names:
 
     def refused(self, error):
         """What an exception says."""
+        if isinstance(error, TApplicationException) and error.type == TApplicationException.MISSING_RESULT:
+            return "cannot be told"
         text = error.message or ""
         kind = "internal error" if isinstance(error, TApplicationException) else type(error).__name__
         conflict = CONFLICT.match(text)

@@ -13,7 +13,7 @@ class Story(Names, TxnWords, WriteIdWords, LockWords, CatalogWords):
     def __init__(self, world):
         super().__init__()
         self.world, self.types = world, world.types
-        self.snapshots, self.highest = {}, {}
+        self.snapshots, self.highest, self.views = {}, {}, {}
 
     def tell(self, line):
         """What a command answers, line by line."""

@@ -1,8 +1,9 @@
 """Commands about write ids, what is written and who sees it."""
 
+import json
 from typing import NamedTuple
 
-from tests.support.scripts.names import options, split
+from tests.support.scripts.names import flags, options, split
 
 NOBODY = 2**63 - 1
 
@@ -131,6 +132,35 @@ class WriteIdWords:
         opened = [write_id for write_id in one.invalidWriteIds if write_id not in aborted]
         return (f"{one.fullTableName} up to {one.writeIdHighWaterMark}: open {_numbers(opened)}, "
                 f"aborted {_numbers(aborted)}, oldest open {one.minOpenWriteId or 'none'}")
+
+    def _view(self, words):
+        """Remember what a materialized view that is made now is made of."""
+        (name, *tables), wanted = flags(words, "as_json")
+        lists = self._lists({}, tables) if tables else []
+        text = "$".join(["0", *(self._as_text(one) for one in lists)])
+        self.views[name] = tables, json.dumps({"validTxnList": text}) if wanted else text
+        return [f"{name}: made of {', '.join(tables) or 'nothing'}"]
+
+    def _stale(self, words):
+        (name, *more), given = options(words, "as_of", "used")
+        reader = str(self.snapshots[given["as_of"]] if "as_of" in given else self.take(0))
+        tables, text = self.views[name]
+        used = given["used"].split(",") if "used" in given else tables
+
+        def told():
+            answer = self.world.get_materialization_invalidation_info(
+                self.types.CreationMetadata("hive", "db", name, set(used), text), reader)
+            changed = "rows were changed" if answer.sourceTablesUpdateDeleteModified else "nothing but inserts"
+            return changed + (", compacted" if answer.sourceTablesCompacted else "")
+        return self.said(name, told) + [f"unknown: {word}" for word in more]
+
+    @staticmethod
+    def _as_text(one):
+        bits = int.from_bytes(one.abortedBits, "little")
+        opened, aborted = ([str(write_id) for position, write_id in enumerate(one.invalidWriteIds)
+                            if bool(bits >> position & 1) is flag] for flag in (False, True))
+        return (f"{one.fullTableName}:{one.writeIdHighWaterMark}:{one.minOpenWriteId or NOBODY}:"
+                f"{','.join(opened)}:{','.join(aborted)}")
 
     def _partitions(self, words):
         (name, table, *names), given = options(words, "op", "write_id")
