@@ -91,15 +91,13 @@ def outcome(left: Evidence) -> Answer:
 
 
 def _recorded(record: Record) -> Answer:
-    match record.state:
-        case TxnState.OPEN:
-            return Answer(Outcome.OPEN, f"open since {when(record.started_at)} for {record.owner}, last heartbeat at "
-                                        f"{when(record.last_heartbeat_at)}")
-        case TxnState.ABORTED:
-            return Answer(Outcome.ABORTED, f"{record.abort_reason or 'aborted, no reason was recorded'}, at "
-                                           f"{when(record.ended_at)}", record.ended_at)
-        case TxnState.COMMITTED:
-            return Answer(Outcome.COMMITTED, f"committed at {when(record.ended_at)} by {record.owner}", record.ended_at)
+    if record.state is TxnState.OPEN:
+        return Answer(Outcome.OPEN, f"open since {when(record.started_at)} for {record.owner}, last heartbeat at "
+                                    f"{when(record.last_heartbeat_at)}")
+    if record.state is TxnState.ABORTED:
+        return Answer(Outcome.ABORTED, f"{record.abort_reason or 'aborted, no reason was recorded'}, at "
+                                       f"{when(record.ended_at)}", record.ended_at)
+    return Answer(Outcome.COMMITTED, f"committed at {when(record.ended_at)} by {record.owner}", record.ended_at)
 
 
 class Conflict(NamedTuple):
