@@ -155,13 +155,15 @@ def conflicts(component: Component, written: Written) -> bool:
 
 
 def first_conflict(components: Iterable[Component], written: Sequence[Written]) -> Conflict | None:
-    """The conflict with the earliest winner, None when the transaction may commit."""
+    """The conflict with the earliest winner, and there the first by name; None when the transaction may commit."""
     by_object: dict[tuple[TableName, str], list[Written]] = {}
     for theirs in written:
         by_object.setdefault((theirs.name, theirs.partition), []).append(theirs)
     found = (Conflict(mine, theirs) for mine in components
              for theirs in by_object.get((mine.name, mine.partition), ()) if conflicts(mine, theirs))
-    return min(found, key=lambda one: (one.winner.commit_id, one.winner.txn_id), default=None)
+    return min(found, key=lambda one: (one.winner.commit_id, one.winner.txn_id, one.component.name,
+                                       one.component.partition, one.component.operation, one.winner.operation),
+               default=None)
 
 
 class HeldLock(NamedTuple):
