@@ -1,6 +1,7 @@
 """A server as the world of a script: its Thrift calls, its clock, its house-keeper, and what its tables hold."""
 
 from contextlib import contextmanager
+from itertools import cycle
 
 from metastore.config import TxnSettings
 from metastore.loops.reaper import EXPIRY, PURGES, TXN_RECORDS, Reaper
@@ -23,18 +24,19 @@ UNION ALL SELECT 'writes', txn_id, {_PLACE}, to_jsonb(commit_id), to_jsonb(opera
 
 
 class Server:
-    """What the model is, for real; unknown attributes are Thrift calls."""
+    """What the model is, for real; unknown attributes are Thrift calls, made by one client after the other."""
 
     beginning = EPOCH_MS
 
-    def __init__(self, client, database):
-        self.client, self.types, self.database = client, client.types, database
+    def __init__(self, clients, database):
+        self.client, self.types, self.database = clients[0], clients[0].types, database
+        self.clients = cycle(clients)
         self.purges = PurgeService(database, TxnSettings())
         self.stored = {}
 
     def __getattr__(self, name):
         self.stored = {}
-        return getattr(self.client, name)
+        return getattr(next(self.clients), name)
 
     def reset(self):
         """A new world: as after the migrations."""
@@ -141,8 +143,8 @@ def served(url, warehouse, settings=None):
         "metastore.lock.check.wait": "0ms", "metastore.database.pool.size": "8", **(settings or {})})]), loops=False)
     app.start()
     try:
-        with MetastoreClient(app.thrift_uri) as client:
-            yield Server(client, database)
+        with MetastoreClient(app.thrift_uri) as one, MetastoreClient(app.thrift_uri) as other:
+            yield Server([one, other], database)
     finally:
         app.stop()
         database.close()
