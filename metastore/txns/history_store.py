@@ -17,6 +17,8 @@ from metastore.txns.rules import TxnState, TxnType
 LONGEST = 1000
 """Most components, and most locks, that are remembered of one transaction."""
 BATCH = 10_000
+LATE = 1000
+"""Aborts that are looked through for the former owner of a lock."""
 
 _RECORD = """state, type, "user", host, agent_info, started_at, last_heartbeat_at, heartbeat_count, longest_gap,
     ended_at, abort_code, abort_reason, commit_id"""
@@ -112,11 +114,11 @@ lists AS (
 SELECT metastore_now(), writes, write_count, locks, lock_count, evidence.*
 FROM lists CROSS JOIN ({_EVIDENCE}) AS evidence"""
 
-# The latest aborts are looked through: a client asks for its lock every minute, or it is gone itself.
+# A client asks for its lock every minute, or it is gone itself.
 _OWNERS = f"""
 SELECT lock_id, owner.txn_id FROM unnest(%(ids)s::bigint[]) AS lock_id CROSS JOIN LATERAL (
     SELECT txn_id FROM (
-        SELECT txn_id, locks FROM txn_history WHERE state = 'aborted' ORDER BY ended_at DESC LIMIT {BATCH}) AS late
+        SELECT txn_id, locks FROM txn_history WHERE state = 'aborted' ORDER BY ended_at DESC LIMIT {LATE}) AS late
     WHERE locks @> jsonb_build_array(jsonb_build_array(lock_id)) LIMIT 1) AS owner"""
 
 _FORGET = f"""

@@ -36,8 +36,12 @@ class PurgeService:
 
     def purge_write_sets(self) -> int:
         """Remove writes that nobody can conflict with."""
-        with self.db.begin(durable=False) as pg:
-            return purge_store.delete_write_sets(pg)
+        count, removed = 0, purge_store.BATCH
+        while removed == purge_store.BATCH:
+            with self.db.begin(durable=False) as pg:
+                removed = purge_store.delete_write_sets(pg)
+            count += removed
+        return count
 
     def purge_write_ids(self) -> int:
         """Forget the owners of write ids that everybody sees as committed."""
@@ -49,12 +53,16 @@ class PurgeService:
         return count
 
     def purge_history(self) -> int:
-        """Remember what commits wrote, before other steps remove that; forget what is old, and tell how much."""
+        """Remember what commits wrote, before other steps remove that; forget what is old, and tell how much.
+
+        One round remembers a tenth of what is kept: under a load that would push everything out within a minute, the
+        latest of every round are worth more, and cost less.
+        """
         keep = self.settings.history_count
         position, found = 0, history_store.BATCH
         while found == history_store.BATCH:
             with self.db.begin(durable=False) as pg:
-                last_id, found = history_store.insert_committed(pg, keep, position)
+                last_id, found = history_store.insert_committed(pg, keep // 10, position)
             position = last_id or position
         count, removed = 0, history_store.BATCH
         while removed == history_store.BATCH:

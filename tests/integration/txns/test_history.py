@@ -218,15 +218,24 @@ def test_no_more_is_remembered_than_asked_for(t, history):
     for txn_id in aborted:
         t.abort(txn_id)
     committed = []
-    for _ in range(70):
-        committed.append(t.write("db.t", Operation.INSERT))
-        t.commit(committed[-1])
-    reap(t)
-    reap(t)
+    for _ in range(14):
+        for _ in range(5):
+            committed.append(t.write("db.t", Operation.INSERT))
+            t.commit(committed[-1])
+        reap(t)
 
     assert t.rows("SELECT state, count(*), min(txn_id) FROM txn_history GROUP BY state ORDER BY state") == [
         ("aborted", 50, aborted[20]), ("committed", 50, committed[20])]
     assert t.rows("SELECT complete_above FROM txn_history_floor") == [(aborted[19],)]
+
+
+def test_one_round_remembers_the_latest_commits(t):
+    """Under a load that would push everything out at once."""
+    committed = [t.write("db.t", Operation.INSERT) for _ in range(8)]
+    t.commit(*committed)
+    reap(t)
+
+    assert t.rows("SELECT min(txn_id), count(*) FROM txn_history") == [(committed[3], 5)]
 
 
 def test_long_lists_are_cut_and_counted(t, history):
