@@ -59,9 +59,12 @@ def _expiry_reason(now: datetime, user: str, host: str, heartbeat_at: datetime) 
             f"{when(heartbeat_at)}")
 
 
-def delete_write_sets(pg: PgTx) -> int:
+def delete_write_sets(pg: PgTx, limit: int = BATCH) -> int:
     """Remove committed writes that no present or future transaction can conflict with."""
-    pg.sql(f"DELETE FROM write_sets WHERE commit_id < {_OLDEST_READER}")
+    pg.sql(f"""
+        DELETE FROM write_sets WHERE ctid = ANY(ARRAY(
+            SELECT ctid FROM write_sets WHERE commit_id < {_OLDEST_READER}
+            ORDER BY commit_id LIMIT %s FOR UPDATE SKIP LOCKED))""", (limit,))
     return pg.rowcount
 
 
