@@ -53,20 +53,28 @@ def lock() -> None:
 
 
 @lock.command(short_help="Release locks, withdraw requests.")
-@click.argument("lock_ids", metavar="ID...", nargs=-1, required=True, type=lock_number)
+@click.argument("lock_ids", metavar="[ID...]", nargs=-1, type=lock_number)
+@click.option("--agent", metavar="TEXT", help="All locks of a client by the agent info that `show locks` tells, "
+              "for example Iceberg-0a1b....")
 @uri_option
 @form_option
-def release(lock_ids: tuple[int, ...], uri: str | None, form: str) -> None:
+def release(lock_ids: tuple[int, ...], agent: str | None, uri: str | None, form: str) -> None:
     """Release locks that have no transaction, and withdraw requests that wait.
 
     Their owners are not asked. Exit code 1 if one of them could not be released: it belongs to a transaction, or is
-    unknown.
+    unknown; or if nobody has locks with this agent info.
     """
+    if not lock_ids and not agent:
+        raise click.UsageError("Say which locks: by id, or by --agent.")
     with connected(uri) as client:
-        owners = {row.lockid: row.txnid for row in client.show_locks(client.types.ShowLocksRequest()).locks}
-        answers = [(lock_id, *_released(client, lock_id, owners)) for lock_id in dict.fromkeys(lock_ids)]
+        rows = client.show_locks(client.types.ShowLocksRequest()).locks
+        owners = {row.lockid: row.txnid for row in rows}
+        wanted = [*lock_ids, *(row.lockid for row in rows if agent and row.agentInfo == agent)]
+        if not wanted:
+            click.echo(f"Nobody has a lock with the agent info {agent}.", err=True)
+        answers = [(lock_id, *_released(client, lock_id, owners)) for lock_id in dict.fromkeys(wanted)]
     show_rows(["lock_id", "released", "answer"], answers, form)
-    sys.exit(0 if all(released for _, released, _ in answers) else 1)
+    sys.exit(0 if answers and all(released for _, released, _ in answers) else 1)
 
 
 def _released(client: MetastoreClient, lock_id: int, owners: dict[int, int]) -> tuple[bool, str]:

@@ -125,6 +125,21 @@ def test_release(run, txns, client):
         assert [row.txnid for row in client.show_locks(types.ShowLocksRequest()).locks] == [txn.id]
 
 
+def test_release_by_agent(run, client):
+    types = client.types
+    ids = [client.lock(types.LockRequest([types.LockComponent(types.LockType.EXCLUSIVE, types.LockLevel.TABLE, "db", name)],
+                                         user="ann", hostname="h1", agentInfo=agent)).lockid
+           for name, agent in (("a", "Iceberg-1"), ("a", "Iceberg-1"), ("b", "Iceberg-2"))]
+
+    code, out, _ = run("lock", "release", "--agent", "Iceberg-1")
+
+    assert code == 0
+    assert [line.split()[:2] for line in out.splitlines()[1:]] == [[str(lock_id), "yes"] for lock_id in ids[:2]]
+    assert [row.lockid for row in client.show_locks(types.ShowLocksRequest()).locks] == ids[2:]
+    code, _, complaint = run("lock", "release", "--agent", "Iceberg-1")
+    assert (code, complaint) == (1, "Nobody has a lock with the agent info Iceberg-1.\n")
+
+
 def test_compactions(run, acid_table, client):
     code, out, _ = run("compaction", "request", "db.t", "--type", "major", "-o", "json")
     assert code == 0
@@ -170,6 +185,7 @@ def test_describe_of_a_table_that_is_not_there(run):
 
 @pytest.mark.parametrize("arguments", [
     ["txn", "abort"], ["txn", "abort", "x"], ["txn", "abort", "0"], ["lock", "release", "1.x"],
+    ["lock", "release"],
     ["compaction", "request", "a.b.c", "--type", "major"], ["compaction", "request", "db.t"],
     ["compaction", "request", "db.t", "--type", "tiny"],
     ["compaction", "request", "db.t", "--type", "minor", "--property", "x"],
