@@ -6,11 +6,12 @@ from typing import NamedTuple
 
 from metastore.config import TxnSettings
 from metastore.db.engine import Database
-from metastore.ids import TableName
+from metastore.ids import DatabaseName, TableName
 from metastore.locks import why, why_store
 from metastore.locks.rules import Lock, LockObject, overlaps
 from metastore.locks.why import Owner
 from metastore.locks.why_store import OwnerInfo, Times
+from metastore.txns.history_rules import when
 from metastore.txns.rules import TxnType
 
 
@@ -116,15 +117,22 @@ def _sentence(asked: Asked, owners: list[Explained], *, blocked: bool) -> str:
         holders = ", ".join(f"{_name(one)}" for one in owners)
         return f"{_capital(asked)} is held by {holders}." if asked.table else f"{_capital(asked)} waits for nobody."
     roots = [one for one in owners if one.is_root and not (one.asked and asked.table is None)]
-    told = "; ".join(f"{_name(one)}, {_expiry(one.expires_in)}, `{one.ends_with}` ends it now" for one in roots)
-    return f"{_capital(asked)} waits for {told}."
+    return f"{_capital(asked)} waits for {', '.join(map(_told, roots))}."
 
 
-def _expiry(left: timedelta) -> str:
-    seconds = left.total_seconds()
-    if seconds < 0:
-        return "whose time is up: the next pass of the reaper ends it"
-    return f"which the reaper ends in {seconds:.0f} s unless it is heard of"
+def _told(one: Explained) -> str:
+    """Somebody who has to end first: with what, until when, and what ends it."""
+    claims = [f"{'holds' if times.acquired_at else 'wants'} {lock.type.upper()} on {place(lock.object)} since "
+              f"{when(times.acquired_at or times.requested_at)}" for lock, times in one.claims[:1]]
+    seconds = one.expires_in.total_seconds()
+    expiry = "has been silent for too long" if seconds < 0 else f"expires in {seconds:.0f} s unless it is heard of"
+    return f"{_name(one)}, which {' and '.join([*claims, expiry])} (`{one.ends_with}` ends it now)"
+
+
+def place(one: LockObject) -> str:
+    """``db.table/partition``, with the catalog where it is not Hive's."""
+    name = str(TableName(one.catalog, one.db, one.table)) if one.table else str(DatabaseName(one.catalog, one.db))
+    return f"{name}/{one.partition}" if one.partition else name
 
 
 def _name(one: Explained) -> str:

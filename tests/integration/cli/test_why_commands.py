@@ -97,8 +97,9 @@ def test_a_pile_of_waiting_locks_leads_to_its_holder(c, run, asking, test_clock)
     assert root["ends_with"] == f"metastore txn abort {holder}"
     assert [(one["state"], one["type"], one["table"]) for one in root["claims"]] == [("acquired", "shared_read", "orders")]
     assert re.fullmatch(
-        rf"Lock {waiting} waits for transaction {holder} of eve@h1 \(forgotten shell\), which the reaper ends in 1\d\d s unless "
-        rf"it is heard of, `metastore txn abort {holder}` ends it now\.", answer["explanation"])
+        rf"Lock {waiting} waits for transaction {holder} of eve@h1 \(forgotten shell\), which holds SHARED_READ on db.orders "
+        rf"since .* UTC and expires in 1\d\d s unless it is heard of \(`metastore txn abort {holder}` ends it now\)\.",
+        answer["explanation"])
     assert asking("lock", "why", f"txn:{reader}")[1]["owners"][-1]["owner"] == f"txn {holder}"
     assert yaml.safe_load(run("lock", "why", f"{waiting}.1", "-o", "yaml")[1])["blocked"] is True
 
