@@ -18,16 +18,6 @@ KEPT_DEADLOCKS = 1000
 
 _COLUMNS = """ext_id, int_id, txn_id, catalog, db, "table", partition, type, state, "user", host"""
 
-# Rows are locked in the order in which every batch that heartbeats locks them.
-_WATCH = """
-UPDATE locks SET watched_by = CASE WHEN locks.watched_by IS NULL THEN %(process)s ELSE '*' END
-  FROM (SELECT ext_id, int_id FROM locks
-         WHERE (ext_id, int_id) IN (SELECT * FROM unnest(%(ext_ids)s::bigint[], %(int_ids)s::int[]))
-           AND coalesce(watched_by, '') NOT IN (%(process)s, '*')
-         ORDER BY ext_id, int_id FOR NO KEY UPDATE) AS w
- WHERE locks.ext_id = w.ext_id AND locks.int_id = w.int_id;
-SELECT DISTINCT ext_id FROM locks WHERE ext_id = ANY (%(ext_ids)s::bigint[])"""
-
 
 class DeadlockRow(NamedTuple):
     """A deadlock that was ended. ``cycle``: a dict for each wait in it."""
@@ -41,12 +31,20 @@ class DeadlockRow(NamedTuple):
 def update_watched(db: Database, locks: Collection[tuple[int, int]], process: str) -> set[int]:
     """Mark locks (ext_id, int_id) so that the process is told when they go; the ext_ids that are there at all.
 
-    The mark and a removal of the row exclude each other: whoever comes second sees what the first did.
+    The mark and a removal of the row exclude each other: whoever comes second sees what the first did. One row at a
+    time, so that this never waits in a circle with somebody who removes many.
     """
-    wanted = sorted(locks)
-    rows = db.once(_WATCH, {"ext_ids": bigints([ext_id for ext_id, _ in wanted]), "process": process,
-                            "int_ids": [int_id for _, int_id in wanted]}, durable=False)
-    return {ext_id for (ext_id,) in rows}
+    rows = db.once("""
+        SELECT ext_id, int_id, coalesce(watched_by IN (%(process)s, '*'), false) FROM locks
+         WHERE (ext_id, int_id) IN (SELECT * FROM unnest(%(ext_ids)s::bigint[], %(int_ids)s::int[]))""",
+        {"ext_ids": [ext_id for ext_id, _ in locks], "int_ids": [int_id for _, int_id in locks], "process": process})
+    there = {ext_id for ext_id, _, marked in rows if marked}
+    for ext_id, int_id in [(ext_id, int_id) for ext_id, int_id, marked in rows if not marked]:
+        there |= {found for (found,) in db.once("""
+            UPDATE locks SET watched_by = CASE WHEN watched_by IS NULL THEN %(process)s ELSE '*' END
+             WHERE ext_id = %(ext_id)s AND int_id = %(int_id)s RETURNING ext_id""",
+            {"process": process, "ext_id": ext_id, "int_id": int_id}, durable=False)}
+    return there
 
 
 def heartbeat_same(pg: PgTx, txn_ids: Collection[int], agents: Collection[str], ext_ids: Collection[int],
