@@ -123,6 +123,12 @@ class Server:
         except (OSError, AttributeError, ValueError):
             return False
 
+    def has_started(self) -> bool:
+        """Whether it is up for the first time. Raises: RunFailedError when it only ends again and again."""
+        if self.starts > 3:
+            raise RunFailedError(f"server {self.name} does not start: {(self.directory / f'{self.name}.log').read_text()[-2000:]}")
+        return self.ready
+
     def signal(self, number: int) -> None:
         if self.process is not None and self.process.poll() is None:
             self.process.send_signal(number)

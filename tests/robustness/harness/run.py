@@ -24,6 +24,7 @@ from tests.robustness.harness.processes import (
     TXN_TIMEOUT_S,
     ClientProcess,
     Postgres,
+    RunFailedError,
     Server,
     remove,
     scratch,
@@ -67,7 +68,11 @@ class Cluster:
         self.servers = [Server("a", self.directory, direct, planted), Server("b", self.directory, proxied, planted)]
         self.proxies += [Proxy(server.port, self._rng) for server in self.servers]
         self.clients = [ClientProcess(number, self.directory) for number in range(PROCESSES)]
-        wait_for(lambda: all(server.ready for server in self.servers), "the servers to start")
+        try:
+            wait_for(lambda: all(server.has_started() for server in self.servers), "the servers to start")
+        except RunFailedError:
+            self.__exit__()
+            raise
 
     def __enter__(self) -> Self:
         return self
