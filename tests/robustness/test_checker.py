@@ -152,6 +152,15 @@ def test_an_acknowledged_abort_that_is_committed():
     assert kinds(added(1, "t/a", "x", 1), abort) == {"acknowledged abort missing"}
 
 
+@pytest.mark.parametrize(("told", "state", "wrong"), [
+    ("committed", "committed", False), ("aborted", "aborted", False), ("open", "committed", False), ("open", "aborted", False),
+    ("unknown", "committed", False),
+    ("committed", "aborted", True), ("aborted", "committed", True), ("never_opened", "committed", True)])
+def test_an_outcome_that_is_not_so(told, state, wrong):
+    asked = Call("metastore_txn_outcome", 1, 1.1, Answer.OK, {"txn": 1, "outcome": told})
+    assert (kinds(added(1, "t/a", "x", 1), asked, states={1: state}) == {"wrong outcome told"}) is wrong
+
+
 def test_an_id_that_is_opened_below_an_earlier_mark():
     assert kinds(*GOOD, snapshot(2, 5), opened(4, 3)) >= {"id below the mark"}
 

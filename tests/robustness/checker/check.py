@@ -38,6 +38,10 @@ def outcomes(history: History) -> Iterator[Anomaly]:
         txn = call.facts["txn"]
         if txn in history.committed and txn in writers:
             yield Anomaly("acknowledged abort missing", f"T{txn} was aborted at {call.end:.3f}; in the end: committed")
+    for call in history.called("metastore_txn_outcome", answer=Answer.OK):
+        txn, told, state = call.facts["txn"], call.facts["outcome"], history.states.get(call.facts["txn"])
+        if txn in writers and told not in {"open", "unknown"} and (told == "committed") != (state == "committed"):
+            yield Anomaly("wrong outcome told", f"T{txn} was said to be {told!r} at {call.end:.3f}; in the end: {state}")
 
 
 def aborted_reads(history: History) -> Iterator[Anomaly]:

@@ -90,6 +90,8 @@ def asked(name: str, args: tuple[Any, ...]) -> dict[str, Any]:  # noqa: PLR0911 
             return {"txn": request.txnid, "vouched": request.exclWriteEnabled}
         case "abort_txn":
             return {"txn": request.txnid}
+        case "metastore_txn_outcome":
+            return {"txn": request}
         case "abort_txns":
             return {"txns": list(request.txn_ids)}
         case "lock":
@@ -123,6 +125,8 @@ def answered(name: str, result: Any) -> dict[str, Any]:
                     "aborted": by_state[ttypes.TxnState.ABORTED]}
         case "lock":
             return {"lock": result.lockid, "state": ttypes.LockState._VALUES_TO_NAMES[result.state].lower()}
+        case "metastore_txn_outcome":
+            return {"outcome": result.outcome}
         case "check_lock":
             return {"state": ttypes.LockState._VALUES_TO_NAMES[result.state].lower()}
         case "allocate_table_write_ids":

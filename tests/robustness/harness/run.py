@@ -148,6 +148,9 @@ class Cluster:
             worker._view(txn)
             worker._read(txn, KEYS)
             txn.commit()
+            for unknown in {call.facts["txn"] for call in assembled(sorted(where.glob("*.log")), {}).called(
+                    "commit_txn", answer=Answer.UNKNOWN)}:
+                client.metastore_txn_outcome(unknown)
         log.close()
         connection = psycopg2.connect(self.postgres.url)
         try:
