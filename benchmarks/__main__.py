@@ -16,6 +16,7 @@ BENCHMARKS = {
                      "open + commit,full writer,lock + unlock"],
     "fairness": ["--seconds", "5", "--peers", ""],
     "sustained": ["--minutes", "0.2", "--interval", "4"],
+    "retention": ["--finished", "50000", "--calls", "50"],
     "acid_tables": ["--runs", "1", "--rows", "50000"],
 }
 # And how to run it beside the others where its own default takes long (`make bench-sustained`).

@@ -31,7 +31,7 @@ class Row(NamedTuple):
     @property
     def patience(self) -> float:
         """How much longer than others to measure: in large states a call can take a second."""
-        return 3 if self.held > 10_000 else 1
+        return 3 if max(self.held, self.finished) > 10_000 else 1
 
 
 def snapshots(state: str, held: int, finished: int = 0) -> list[Row]:
@@ -57,7 +57,7 @@ ROWS = [
 
 
 def times(ours: float, theirs: float) -> float:
-    """How many times as fast; a peer that answered nothing counts as one that answered once in ten seconds."""
+    """How many times as fast; a peer that answered nothing counts as if it answered once in ten seconds."""
     return ours / max(theirs, 0.1)
 
 

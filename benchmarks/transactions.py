@@ -129,7 +129,7 @@ class Comparison:
             if name != "ours":   # let the virtual machine compile
                 for scenario in (scenarios.open_commit, scenarios.write, scenarios.lock_unlock, scenarios.get_open_txns,
                                  *((scenarios.full_write,) if name == HIVE_4_2 else ())):
-                    server.run(scenario, 8, 4 * options.warmup, 0)
+                    server.run(scenario, 8, 8 * options.warmup, 0)
         others = [name for name in PEERS if name in {*self.servers, *([LEAST] if self.least else ()),
                                                       *([EQUAL] if self.equal else ())}]
         if options.profile:
