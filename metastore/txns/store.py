@@ -312,9 +312,13 @@ def select_latest_conflict(db: Database, txn_id: int) -> int:
     Unlike the check at commit, a component without partition covers the whole table.
     """
     [(latest,)] = db.once("""
-        SELECT coalesce(max(w.txn_id), 0) FROM txn_components AS c JOIN write_sets AS w USING (catalog, db, "table")
-        WHERE c.txn_id = %(txn)s AND c.operation IN ('u', 'd') AND w.operation <> 'i' AND w.commit_id >= %(txn)s
-          AND (c.partition = '' OR c.partition = w.partition)""", {"txn": txn_id})
+        WITH mine AS (SELECT * FROM txn_components WHERE txn_id = %(txn)s AND operation IN ('u', 'd'))
+        SELECT coalesce(max(txn_id), 0) FROM (
+            SELECT w.txn_id FROM mine JOIN write_sets AS w USING (catalog, db, "table", partition)
+            WHERE w.operation <> 'i' AND w.commit_id >= %(txn)s
+            UNION ALL
+            SELECT w.txn_id FROM mine JOIN write_sets AS w USING (catalog, db, "table")
+            WHERE mine.partition = '' AND w.operation <> 'i' AND w.commit_id >= %(txn)s) AS theirs""", {"txn": txn_id})
     return int(latest)
 
 

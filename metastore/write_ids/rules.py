@@ -19,7 +19,7 @@ class TableWriteIds(NamedTuple):
     ``next_write_id`` is 0 for a table that never had one. ``mapped`` is the highest id that a transaction up to the
     reader's mark owns (0: none), ``purged`` the highest whose owner is forgotten. ``invalid``: (write id, transaction),
     ascending, of at least every owned id up to the high-water mark whose owner is not valid. ``owned`` counts the owned
-    ids up to ``mapped``, None if ``mapped`` itself is valid.
+    ids up to ``mapped`` (no further than one more than ``invalid`` has), None if ``mapped`` itself is valid.
     """
 
     next_write_id: int = 0

@@ -20,8 +20,8 @@ from metastore.write_ids.rules import AllocationPlan, TableWriteIds
 _SAME_TABLE = 'm.catalog = w.catalog AND m.db = w.db AND m."table" = w."table"'
 
 # Reads only what is not finished: ids that exceptions own, and ids of transactions behind the mark. OFFSET 0 keeps
-# PostgreSQL from going through all ids of a table instead. All owned ids are counted only where the highest one is not
-# valid.
+# PostgreSQL from going through all ids of a table instead. Owned ids are counted only where the highest one is not
+# valid, and only until there are more than could be invalid.
 _TABLES = Prepared(f"""
 WITH wanted AS (
     SELECT w.*, n.next_write_id, n.purged_write_id, m.write_id AS mapped
@@ -39,7 +39,8 @@ hidden AS MATERIALIZED (
     WHERE txn_id <> ALL(%(exceptions)s::bigint[]))
 SELECT w.mark, w.catalog, w.db, w."table", w.next_write_id, w.purged_write_id, w.mapped, i.write_ids, i.txn_ids,
        CASE WHEN w.mapped = ANY(i.write_ids)
-            THEN (SELECT count(*) FROM txn_write_ids AS m WHERE {_SAME_TABLE} AND m.write_id <= w.mapped) END
+            THEN (SELECT count(*) FROM (SELECT FROM txn_write_ids AS m WHERE {_SAME_TABLE} AND m.write_id <= w.mapped
+                                        LIMIT cardinality(i.write_ids) + 1) AS counted) END
 FROM wanted AS w
 LEFT JOIN LATERAL (SELECT array_agg(write_id ORDER BY write_id) AS write_ids,
                           array_agg(txn_id ORDER BY write_id) AS txn_ids
