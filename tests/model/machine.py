@@ -16,7 +16,7 @@ from tests.support.model import Model
 FOUND = Path(".hypothesis") / "found" / "story"
 
 tables = st.sampled_from(["db.a", "DB.b"])
-places = st.sampled_from(["db", "db.a", "db.b", "db.a/p=1", "db.a/P=2", "db.b/p=1", "other.a"])
+places = st.sampled_from(["db", "db", "db.a", "db.a", "db.b", "db.a/p=1", "db.a/P=2", "db.b/p=1", "other.a"])
 kinds = st.sampled_from(["default", "default", "default", "default", "read_only", "compaction", "soft_delete",
                          "mater_view_rebuild", "rebalance_compaction"])
 operations = st.sampled_from(["insert", "update", "update", "delete", "select", "no_txn", "unset"])
@@ -129,6 +129,12 @@ def machine(world, ideal):
             name = self.named("l")
             owner = f"txn={txn} " if txn else ""
             self.tell(f"lock {name} {owner}{agent}{' '.join([*sorted(flags), ''])}{', '.join(wanted)}")
+            return name
+
+        @rule(target=locks, txn=txns | st.none(), kind=lock_types, place=places)
+        def locks_one_thing(self, txn, kind, place):
+            name = self.named("l")
+            self.tell(f"lock {name} {f'txn={txn} ' if txn else ''}{kind} {place}")
             return name
 
         @rule(lock=locks, what=st.sampled_from(["check", "check", "unlock", "heartbeat"]))

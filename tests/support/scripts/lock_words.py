@@ -67,13 +67,10 @@ class LockWords:
                 + (f", waits for {self.lock_name(row.blockedByExtId)}.{row.blockedByIntId}" if row.blockedByExtId else ""))
 
     def _life(self, row):
-        """Owner, when it was acquired and when it was last heard of, in seconds since the story's beginning."""
+        """Owner, when it was acquired and when it was last heard of."""
         return (f"{row.user}@{row.hostname} with {row.agentInfo}, part {row.lockIdInternal}, "
                 f"acquired at {self._at(row.acquiredat)}, heard of at {self._at(row.lastheartbeat)}, "
                 f"{row.heartbeatCount} heartbeats")
-
-    def _at(self, instant):
-        return f"{(instant - self.world.beginning) // 1000} s" if instant else "no time"
 
     def _state(self, answer):
         if answer.state != self.types.LockState.WAITING:

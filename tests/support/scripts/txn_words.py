@@ -144,7 +144,8 @@ class TxnWords:
         states = self.types.TxnState._VALUES_TO_NAMES
         return [f"up to {self.txn_name(answer.txn_high_water_mark)}",
                 *(f"{self.txn_name(one.id)}: {states[one.state].lower()}, {one.user}@{one.hostname} with {one.agentInfo}, "
-                  f"{one.heartbeatCount} heartbeats" for one in answer.open_txns)]
+                  f"since {self._at(one.startedTime)}, {one.heartbeatCount} heartbeats, "
+                  f"the last at {self._at(one.lastHeartbeatTime)}" for one in answer.open_txns)]
 
     def _seed_txns(self, words):
         [number] = words
@@ -179,6 +180,10 @@ class TxnWords:
     def _alive(self):
         open_ones = {one.id for one in self.world.get_open_txns_info().open_txns if one.state == self.types.TxnState.OPEN}
         return open_ones, {row.lockid for row in self.world.show_locks(self.types.ShowLocksRequest()).locks}
+
+    def _at(self, instant):
+        """Seconds since the story's beginning."""
+        return f"{(instant - self.world.beginning) // 1000} s" if instant else "no time"
 
     def each(self, names, done, command):
         """One answer for each name."""
