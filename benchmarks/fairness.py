@@ -3,10 +3,10 @@
     python -m benchmarks.fairness [--writers 32] [--seconds 20] [--peers hive_4_2]
 
 Each writer does what Iceberg's Hive catalog does for a commit, again and again: an exclusive lock without a
-transaction, get_table, alter_table with a parameter that counts, unlock. Who has to wait polls as Hive's clients do:
-after 100 ms, then each time twice as long. The server may hold the answer to such a poll back until the lock is granted
-(metastore.lock.check.wait); with that setting and without it are two contestants. At the end the table must have
-counted every commit. Failed: also those who are not served within PATIENCE_S after the last one could ask.
+transaction, get_table_req, alter_table with a parameter that counts, unlock. Who has to wait polls as Hive's clients
+do: after 100 ms, then each time twice as long. The server may hold the answer to such a poll back until the lock is
+granted (metastore.lock.check.wait); with that setting and without it are two contestants. At the end the table must
+have counted every commit. Failed: also those who are not served within PATIENCE_S after the last one could ask.
 
 Hand-over: from the moment when one writer sends unlock to the moment when the next one knows that it has the lock.
 """
@@ -32,6 +32,7 @@ from benchmarks.transactions import own_postgres, settings
 from metastore.thrift_gen.hive_metastore import ttypes
 
 DB, TABLE = "lake", "events"
+WANTED = ttypes.GetTableRequest(DB, TABLE)
 GOAL_MS = 20
 PATIENCE_S = 20
 """How long writers may go on waiting once nobody asks anew."""
@@ -95,7 +96,7 @@ async def commit(caller: Caller, found: Found, number: int) -> None:
         await asyncio.sleep(pause)
         answer = await caller.call("check_lock", ttypes.CheckLockRequest(turn.lock_id))
     turn.granted = time.perf_counter()
-    table = await caller.call("get_table", DB, TABLE)
+    table = (await caller.call("get_table_req", WANTED)).table
     table.parameters["commits"] = str(int(table.parameters["commits"]) + 1)
     await caller.call("alter_table", DB, TABLE, table)
     turn.released = time.perf_counter()
@@ -140,7 +141,7 @@ def measure(server: Contestant, work: Path, writers: int, seconds: float) -> Fou
     make_table(server, work)
     found = asyncio.run(compete(server.address, writers, seconds))
     with server.client() as client:
-        found.counted = int(client.get_table(DB, TABLE).parameters["commits"])
+        found.counted = int(client.get_table_req(WANTED).table.parameters["commits"])
     return found
 
 
