@@ -9,11 +9,14 @@ from pathlib import Path
 import psycopg2
 import pytest
 
+from metastore.config import TxnSettings
 from metastore.db import migrate
 from metastore.db.embedded import EmbeddedPostgres
 from metastore.db.engine import Database
 from metastore.errors import MetaError
 from metastore.locks.rules import LockType
+from metastore.txns.history_rules import Outcome
+from metastore.txns.history_service import HistoryService
 from metastore.txns.rules import Operation
 from metastore.txns.service import AbortRequest
 from metastore.txns.store import ID_BLOCK
@@ -64,6 +67,11 @@ def again(call, *arguments, tries=200):
     raise AssertionError("PostgreSQL does not come back")
 
 
+def outcomes(t, txn_ids):
+    history = HistoryService(t.db, TxnSettings())
+    return {again(history.outcome, txn_id).outcome for txn_id in txn_ids}
+
+
 def test_ids_that_a_client_saw_never_come_back(t, postgres):
     reserved = t.open(3)
     crashes, handed_out, lost = 3, set(reserved), 0
@@ -73,9 +81,12 @@ def test_ids_that_a_client_saw_never_come_back(t, postgres):
         crash(postgres)
 
         recorded = {row[0] for row in again(t.rows, "SELECT id FROM txns")}
+        before = outcomes(t, set(seen) - recorded)
         fresh = again(t.open, 2)
 
         lost += len(set(seen) - recorded)
+        assert before | outcomes(t, set(seen) - recorded) <= {Outcome.NEVER_OPENED}
+        assert outcomes(t, recorded | set(fresh)) == {Outcome.OPEN}
         assert handed_out.isdisjoint(fresh)
         assert min(fresh) > max(handed_out)
         handed_out.update(fresh)
