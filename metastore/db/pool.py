@@ -51,7 +51,8 @@ class Link:
     @property
     def idle(self) -> bool:
         """Open, outside of any transaction, and known to hold what it is believed to hold."""
-        return not (self.raw.closed or self.spoiled) and bool(self.raw.get_transaction_status() == TRANSACTION_STATUS_IDLE)
+        fit = not (self.raw.closed or self.spoiled)
+        return fit and bool(self.raw.get_transaction_status() == TRANSACTION_STATUS_IDLE)
 
 
 class Pool:

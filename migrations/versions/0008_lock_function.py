@@ -2,8 +2,9 @@
 
 from pathlib import Path
 
-import metastore
 from alembic import op
+
+import metastore
 
 revision = "0008"
 down_revision = "0007"
