@@ -122,6 +122,7 @@ def machine(world, ideal):
         @rule(txn=txns, other=txns, alone=st.booleans())
         def heartbeats(self, txn, other, alone):
             low, high = sorted([txn, other], key=lambda name: self.real.txns[name])
+            self.tell("advance 1s")
             self.tell(f"heartbeat {txn}" if alone else f"heartbeat_range {low} {high}")
 
         @rule(target=locks, txn=txns | st.none(), flags=lock_flags, wanted=components, agent=agents)
@@ -139,6 +140,7 @@ def machine(world, ideal):
 
         @rule(lock=locks, what=st.sampled_from(["check", "check", "unlock", "heartbeat"]))
         def asks_again(self, lock, what):
+            self.tell("advance 1s")
             self.tell(f"{what} {lock}")
 
         @rule(txn=txns, other=txns, table=tables, what=st.sampled_from(["write", "rewrite", "writes"]))
