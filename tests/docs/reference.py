@@ -62,7 +62,8 @@ def command_line() -> Iterator[str]:
 Exit codes: 0 done; 1 the answer is "no", or there is a finding; 2 wrong use or bad input; 3 the server or the database is not
 reachable. Errors are sentences on stderr.
 """
-    yield from _help(cli, click.Context(cli, info_name="metastore", terminal_width=110))
+    yield from _help(cli, click.Context(cli, info_name="metastore", terminal_width=110,
+                                        help_option_names=cli.context_settings["help_option_names"]))
 
 
 def _help(command: click.Command, context: click.Context) -> Iterator[str]:
