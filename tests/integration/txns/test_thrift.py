@@ -77,7 +77,7 @@ def test_declared_exceptions(client):
     assert refused.value.message.startswith("Transaction txnid:1 already aborted")
     with pytest.raises(types.NoSuchTxnException) as unknown:
         client.abort_txn(types.AbortTxnRequest(txnid=committed))
-    assert unknown.value.message == "Transaction txnid:2 is already committed."
+    assert unknown.value.message.startswith("Transaction txnid:2 is already committed. Committed at ")
     with pytest.raises(types.NoSuchLockException):
         client.heartbeat(types.HeartbeatRequest(lockid=77))
     with pytest.raises(types.TxnAbortedException):
