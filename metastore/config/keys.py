@@ -107,7 +107,7 @@ class LockSettings:
     """Locks."""
 
     check_wait: timedelta = key(
-        duration("ms", timedelta(0), timedelta(seconds=5)), "metastore.lock.check.wait", "0ms",
+        duration("ms", timedelta(0), timedelta(seconds=5)), "metastore.lock.check.wait", "3000ms",
         "How long check_lock may hold back the answer that the lock is waiting, to answer the moment it is granted; 0: "
         "not at all. Far below any client's socket time-out, of which the shortest is 10 s. Hive: no such key.")
     detect_deadlocks: bool = key(
