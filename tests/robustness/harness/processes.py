@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import threading
+from contextlib import suppress
 from pathlib import Path
 from tempfile import mkdtemp
 from time import monotonic
@@ -175,6 +176,7 @@ class ClientProcess:
 
     def begin(self, job: dict) -> None:
         if self.process is None or self.process.poll() is not None:
+            self.stop()
             with (self._directory / f"client{self.number}.log").open("ab") as log:
                 self.process = subprocess.Popen(
                     [sys.executable, "-m", "tests.robustness.harness.client"], stdin=subprocess.PIPE,
@@ -196,8 +198,9 @@ class ClientProcess:
         if self.process is not None:
             self.signal(signal.SIGKILL)
             self.process.wait()
-            self.process.stdin.close()
-            self.process.stdout.close()
+            for pipe in (self.process.stdin, self.process.stdout):
+                with suppress(OSError):  # what was still to be written has no reader any more
+                    pipe.close()
 
     def _expect(self, word: str) -> None:
         answer = self.process.stdout.readline().strip()
