@@ -10,6 +10,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import cached_property
 from typing import Self
 
 from metastore.errors import InvalidInputError
@@ -129,6 +130,11 @@ class ValidTxnList:
     min_open_txn: int | None = None
     exceptions: tuple[int, ...] = ()
     aborted: frozenset[int] = field(default=frozenset())
+
+    @cached_property
+    def exceptions_text(self) -> str:
+        """The exceptions with commas between: made once, since a list of 100,000 takes longer than all that follows."""
+        return ",".join(map(str, self.exceptions))
 
     @classmethod
     def parse(cls, text: str) -> Self:

@@ -25,7 +25,7 @@ from metastore.write_ids.rules import (
     valid_write_ids,
 )
 
-LONGEST_REMEMBERED = 100_000
+LONGEST_REMEMBERED = 1_000_000
 """Characters of a transaction list that is kept parsed."""
 
 
@@ -184,7 +184,7 @@ class WriteIdService:
         return reader_snapshot(snapshot, owner)
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=16)
 def _remembered(valid_txns: str) -> ValidTxnList:
     return ValidTxnList.parse(valid_txns)
 

@@ -111,12 +111,12 @@ def select_tables_of_readers(db: Database, wanted: Iterable[tuple[TableName, Val
     """
     pairs = list(wanted)
     readers = list({id(txns): txns for _, txns in pairs}.values())
-    exceptions = readers[0].exceptions if len(readers) == 1 else sorted({one for txns in readers
-                                                                          for one in txns.exceptions})
+    exceptions = readers[0].exceptions_text if len(readers) == 1 else ",".join(
+        {text: None for txns in readers for text in txns.exceptions_text.split(",") if text})
     rows = db.once(_TABLES, {
         **dict(zip(("marks", "catalogs", "dbs", "tables"),
                    _columns(sorted({(txns.high_watermark, *name) for name, txns in pairs}), 4), strict=True)),
-        "mark": min(txns.high_watermark for txns in readers), "exceptions": bigints(exceptions)})
+        "mark": min(txns.high_watermark for txns in readers), "exceptions": f"{{{exceptions}}}"})
     return {(mark, TableName(catalog, db_name, table)): TableWriteIds(
                 next_id or 0, purged or 0, mapped or 0, list(zip(write_ids or (), txn_ids or (), strict=True)), owned)
             for mark, catalog, db_name, table, next_id, purged, mapped, write_ids, txn_ids, owned in rows}
