@@ -9,10 +9,11 @@ import sys
 import threading
 from contextlib import suppress
 from pathlib import Path
+from random import SystemRandom
 from tempfile import mkdtemp
 from time import monotonic
 
-from metastore.db.embedded import EmbeddedPostgres, _free_port
+from metastore.db.embedded import EmbeddedPostgres, _is_free
 from metastore.db.failpoints import VARIABLE
 
 PATIENCE_S = 120.0
@@ -41,6 +42,11 @@ def wait_for(condition, what: str) -> None:
         pause.wait(0.02)
 
 
+def port_of_our_own() -> int:
+    """A port that no outgoing connection gets, so that it is still there after what listened on it was killed."""
+    return next(port for port in iter(lambda: SystemRandom().randrange(20_000, 32_000), 0) if _is_free(port))
+
+
 def state_of(pid: int) -> str:
     """The letter of /proc: R, S, T, Z ...; empty when there is no such process."""
     try:
@@ -53,17 +59,13 @@ class Postgres:
     """A PostgreSQL with its own directory; its watcher starts it again when it is killed."""
 
     def __init__(self, directory: Path) -> None:
+        self.port = port_of_our_own()
+        directory.mkdir(mode=0o711)
+        (directory / "postgres-port").write_text(f"{self.port}\n")
         self.embedded = EmbeddedPostgres(directory, settings=FORGETFUL, max_connections=80, ends_with_us=True)
         self.embedded.start()
+        self.url = self.embedded.tcp_url   # while it starts again, the file that says so is written anew
         self.killed_at: list[float] = []
-
-    @property
-    def url(self) -> str:
-        return self.embedded.tcp_url
-
-    @property
-    def port(self) -> int:
-        return self.embedded._port
 
     def children(self) -> list[int]:
         found = []
@@ -101,7 +103,7 @@ class Server:
 
     def __init__(self, name: str, directory: Path, database_url: str, planted: str = "") -> None:
         self.name, self.directory, self.url, self.planted = name, directory, database_url, planted
-        self.port = _free_port()
+        self.port = port_of_our_own()
         self.starts = 0
         self.next_failpoints = ""
         self.failpoints = ""
