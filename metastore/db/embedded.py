@@ -209,7 +209,9 @@ class EmbeddedPostgres:
     def _choose_port(self) -> int:
         before = self._port if self._port_file.exists() else 0
         port = before if before and _is_free(before) else _free_port()
-        self._port_file.write_text(f"{port}\n")
+        written = self._port_file.with_suffix(".new")
+        written.write_text(f"{port}\n")
+        written.replace(self._port_file)  # whoever reads it meanwhile finds the old one or the new one
         return port
 
     def _wait_until_ready(self, process: "subprocess.Popen[bytes]", deadline: float) -> bool:
