@@ -7,8 +7,15 @@ from hypothesis import strategies as st
 from metastore.acid.snapshots import ValidTxnList
 from metastore.errors import InvalidRequestError, NoSuchTxnError, TxnAbortedError
 from metastore.ids import TableName
-from metastore.txns.rules import TxnRecord, TxnState, TxnType
-from metastore.write_ids.rules import Allocation, TableWriteIds, high_watermark, plan_allocations, valid_write_ids
+from metastore.txns.rules import LARGEST_ID, TxnRecord, TxnState, TxnType
+from metastore.write_ids.rules import (
+    Allocation,
+    TableWriteIds,
+    check_replayed,
+    high_watermark,
+    plan_allocations,
+    valid_write_ids,
+)
 
 T = TableName("hive", "db", "t")
 U = TableName("hive", "db", "u")
@@ -120,3 +127,16 @@ def test_w08_one_bad_transaction_and_nothing_is_allocated(txns, error):
     assert isinstance(refused, error)
     assert served == {4: 1}
     assert plan.allocated == {(4, T): 1}
+
+
+@pytest.mark.parametrize("owners", [[(7, 1)], [(9, 4), (7, 5), (8, 6)]])
+def test_what_a_source_warehouse_can_have_given_out(owners):
+    check_replayed(owners)
+
+
+@pytest.mark.parametrize(("owners", "complaint"), [
+    ([], "consecutive"), ([(7, 0)], "consecutive"), ([(7, LARGEST_ID + 1)], "consecutive"),
+    ([(7, 1), (8, 3)], "consecutive"), ([(7, 2), (8, 1)], "consecutive"), ([(7, 1), (7, 2)], "twice")])
+def test_what_no_source_warehouse_gives_out(owners, complaint):
+    with pytest.raises(InvalidRequestError, match=complaint):
+        check_replayed(owners)
