@@ -1,9 +1,10 @@
 """The house-keeping of transactions: one step each, each safe beside itself in another replica, each repeatable."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from metastore.config import TxnSettings
-from metastore.db.engine import Database
+from metastore.db.engine import Database, PgTx
 from metastore.locks import store as lock_store
 from metastore.txns import history_store, purge_store, repl_store
 from metastore.txns.rules import expiry_cutoffs
@@ -36,21 +37,11 @@ class PurgeService:
 
     def purge_write_sets(self) -> int:
         """Remove writes that nobody can conflict with."""
-        count, removed = 0, purge_store.BATCH
-        while removed == purge_store.BATCH:
-            with self.db.begin(durable=False) as pg:
-                removed = purge_store.delete_write_sets(pg)
-            count += removed
-        return count
+        return self._in_batches(purge_store.delete_write_sets, purge_store.BATCH)
 
     def purge_write_ids(self) -> int:
         """Forget the owners of write ids that everybody sees as committed."""
-        count, removed = 0, purge_store.BATCH
-        while removed == purge_store.BATCH:
-            with self.db.begin(durable=False) as pg:
-                removed = purge_store.delete_write_ids(pg)
-            count += removed
-        return count
+        return self._in_batches(purge_store.delete_write_ids, purge_store.BATCH)
 
     def purge_history(self) -> int:
         """Remember what commits wrote, before other steps remove that; forget what is old, and tell how much.
@@ -64,12 +55,9 @@ class PurgeService:
             with self.db.begin(durable=False) as pg:
                 last_id, found = history_store.insert_committed(pg, keep // 10, position)
             position = last_id or position
-        count, removed = 0, history_store.BATCH
-        while removed == history_store.BATCH:
-            with self.db.begin(durable=False) as pg:
-                removed = history_store.delete_history(pg, pg.now - self.settings.history_retention, keep)
-            count += removed
-        return count
+        return self._in_batches(
+            lambda pg: history_store.delete_history(pg, pg.now - self.settings.history_retention, keep),
+            history_store.BATCH)
 
     def purge_duplicates(self) -> int:
         """Remove completed components that say nothing new."""
@@ -78,12 +66,7 @@ class PurgeService:
 
     def empty_aborted(self) -> int:
         """Drop aborted transactions of which nothing is left from the snapshots."""
-        count, emptied = 0, purge_store.BATCH
-        while emptied == purge_store.BATCH:
-            with self.db.begin(durable=False) as pg:
-                emptied = purge_store.empty_aborted(pg)
-            count += emptied
-        return count
+        return self._in_batches(purge_store.empty_aborted, purge_store.BATCH)
 
     def purge_ended(self) -> int:
         """Remove the records of transactions that ended long enough ago for every client to have got its answer."""
@@ -100,3 +83,12 @@ class PurgeService:
         """Remove rebuild locks that a crash left behind."""
         with self.db.begin(durable=False) as pg:
             return purge_store.delete_materialization_locks(pg, pg.now - self.settings.timeout)
+
+    def _in_batches(self, remove: Callable[[PgTx], int], batch: int) -> int:
+        """Repeat a step, a PostgreSQL transaction each, until it finds less than a batch; how much it found in all."""
+        count, removed = 0, batch
+        while removed == batch:
+            with self.db.begin(durable=False) as pg:
+                removed = remove(pg)
+            count += removed
+        return count

@@ -94,3 +94,10 @@ def test_nothing_is_left_of_an_attempt(database, locks):
     assert store.lock_uncontended(database, [one("u", txn_id=99)]) is None
     assert t.rows(OUTCOME) == before
     assert len(locks.show_locks(LockFilter())) == 1
+
+
+def test_both_ways_queue_at_the_same_tail(database):
+    """Requests that are decided and requests that are not exclude each other by one advisory lock for each database."""
+    [(source,)] = database.once("SELECT prosrc FROM pg_proc WHERE proname = 'lock_uncontended'")
+
+    assert f"pg_advisory_xact_lock({store._ADVISORY_CLASS}, tail)" in source
