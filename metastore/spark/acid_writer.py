@@ -17,9 +17,9 @@ from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 from metastore.acid.bucket import MAX_WRITER_ID, decode
 from metastore.acid.events import EVENT_COLUMNS
 from metastore.acid.names import VERSION_FILE, VERSION_TEXT, BaseName, DeltaName, bucket_file
+from metastore.acid.orc_footer import acid_entries
 from metastore.errors import InvalidOperationError, MetaError
 from metastore.spark.hadoop import Hadoop, OrcSummary
-from metastore.spark.orc_footer import acid_entries
 
 _KEY = ("originalTransaction", "bucket", "rowId")
 

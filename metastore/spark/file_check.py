@@ -14,12 +14,12 @@ from pyarrow import orc
 from metastore.acid.bucket import decode
 from metastore.acid.events import DELETE_EVENT, EVENT_COLUMNS, INSERT_EVENT
 from metastore.acid.names import BaseName, DeltaName, parse_file
+from metastore.acid.orc_footer import KEY_INDEX, VERSION
 from metastore.acid.state import BaseDirectory, DeltaDirectory
 from metastore.acid.violations import Finding, Rule
 from metastore.errors import InvalidInputError
 from metastore.files import Files
 from metastore.spark.footers import OrcTail, event_counts, orc_tail
-from metastore.spark.orc_footer import KEY_INDEX, VERSION
 
 _IDS = [*EVENT_COLUMNS[:-1]]
 _KEY = ("originalTransaction", "bucket", "rowId")

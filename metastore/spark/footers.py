@@ -9,8 +9,8 @@ from typing import NamedTuple
 from pyarrow import ArrowInvalid, orc
 
 from metastore.acid.events import INSERT_EVENT
+from metastore.acid.orc_footer import STATS
 from metastore.files import Files
-from metastore.spark.orc_footer import STATS
 
 _READERS = 8
 _SPARK_VERSION = "org.apache.spark.version"

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from py4j.java_gateway import get_field
 from pyspark.sql import SparkSession
 
-from metastore.spark.orc_footer import MAX_TAIL, RowKey, amended
+from metastore.acid.orc_footer import MAX_TAIL, RowKey, amended
 
 _KEY_COLUMNS = (1, 2, 3)
 """Places of originalTransaction, bucket and rowId among the root's fields; a column id is one more (0 is the root)."""

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyarrow import orc
 
-from metastore.spark.orc_footer import MAX_TAIL, RowKey, acid_entries, amended
+from metastore.acid.orc_footer import MAX_TAIL, RowKey, acid_entries, amended
 
 CODECS = ["uncompressed", "zlib", "snappy", "zstd", "lz4"]
 

@@ -1,0 +1,75 @@
+"""Protobuf's wire format, as far as ORC file tails need it: fields taken apart and put together, without a schema."""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+VARINT, FIXED_64, BYTES, FIXED_32 = 0, 1, 2, 5
+
+
+class Field(NamedTuple):
+    """One field of a message: an integer for VARINT, else its bytes; and how it stood in the message."""
+
+    number: int
+    wire_type: int
+    value: int | bytes
+    raw: bytes
+
+
+def varint(value: int) -> bytes:
+    """A number of seven bits a byte, the lowest first."""
+    out = bytearray()
+    while value > 0x7F:  # noqa: PLR2004 - seven bits a byte
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
+
+
+def zigzag(value: int) -> int:
+    """A signed number as an unsigned one of as few digits."""
+    return value << 1 if value >= 0 else (-value << 1) - 1
+
+
+def unzigzag(value: int) -> int:
+    """The opposite of ``zigzag``."""
+    return value >> 1 if not value & 1 else -(value + 1 >> 1)
+
+
+def number_field(number: int, value: int) -> bytes:
+    """A field that holds an unsigned number."""
+    return varint(number << 3 | VARINT) + varint(value)
+
+
+def bytes_field(number: int, data: bytes) -> bytes:
+    """A field that holds bytes, a text or a message."""
+    return varint(number << 3 | BYTES) + varint(len(data)) + data
+
+
+def fields(message: bytes) -> Iterator[Field]:
+    """The fields of a message, in their order."""
+    at = 0
+    while at < len(message):
+        start = at
+        tag, at = _read_varint(message, at)
+        value: int | bytes
+        match tag & 7:
+            case 0:
+                value, at = _read_varint(message, at)
+            case 2:
+                size, at = _read_varint(message, at)
+                value, at = message[at : at + size], at + size
+            case wire_type:
+                size = {FIXED_64: 8, FIXED_32: 4}[wire_type]
+                value, at = message[at : at + size], at + size
+        yield Field(tag >> 3, tag & 7, value, message[start:at])
+
+
+def _read_varint(data: bytes, at: int) -> tuple[int, int]:
+    value = shift = 0
+    while True:
+        byte = data[at]
+        at += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:  # noqa: PLR2004
+            return value, at
+        shift += 7
