@@ -15,6 +15,7 @@ from importlib.metadata import version
 from pathlib import Path
 from threading import Event
 
+from metastore.catalog.service.constraints import ConstraintService
 from metastore.catalog.service.databases import DatabaseService
 from metastore.catalog.service.directories import Directories
 from metastore.catalog.service.functions import FunctionService
@@ -52,6 +53,7 @@ from metastore.thrift_server.endings import telling
 from metastore.thrift_server.handler import Handler, handlers_of
 from metastore.thrift_server.handlers.catalogs import CatalogHandlers
 from metastore.thrift_server.handlers.compaction import CompactionHandlers
+from metastore.thrift_server.handlers.constraints import ConstraintHandlers
 from metastore.thrift_server.handlers.databases import DatabaseHandlers
 from metastore.thrift_server.handlers.fb303 import Fb303Handlers
 from metastore.thrift_server.handlers.functions import FunctionHandlers
@@ -242,6 +244,7 @@ class App:
             FunctionHandlers(FunctionService(db)),
             IndexHandlers(),
             StatisticsHandlers(StatisticsService(db)),
+            ConstraintHandlers(ConstraintService(db)),
             TxnHandlers(self.txns, CommitService(db, settings.txns)),
             WriteIdHandlers(WriteIdService(db)),
             RebuildHandlers(RebuildService(db)),

@@ -113,3 +113,44 @@ class ColumnStatistics:
     partition: str = ""
     engine: str = "hive"
     last_analyzed: int = 0
+
+
+class ConstraintKind(StrEnum):
+    """What a constraint demands; the value is the stored text."""
+
+    PRIMARY_KEY = "primary_key"
+    FOREIGN_KEY = "foreign_key"
+    UNIQUE = "unique"
+    NOT_NULL = "not_null"
+    DEFAULT = "default"
+    CHECK = "check"
+
+
+@dataclass(frozen=True)
+class Reference:
+    """What a column of a foreign key refers to."""
+
+    table: TableName
+    column: str
+    key: str | None = None
+    """The name of the primary or unique key that the column belongs to."""
+    update_rule: int = 0
+    delete_rule: int = 0
+
+
+@dataclass(frozen=True)
+class ConstraintColumn:
+    """One column of a constraint; a key of several columns is several of these with one name."""
+
+    table: TableName
+    kind: ConstraintKind
+    name: str
+    """Empty as long as it is for the metastore to choose."""
+    column: str | None
+    position: int = 1
+    value: str | None = None
+    """The text of a DEFAULT or of a CHECK."""
+    is_enabled: bool = False
+    is_validated: bool = False
+    is_relied_on: bool = False
+    reference: Reference | None = None

@@ -11,6 +11,7 @@ from sqlalchemy import (
     ARRAY,
     BigInteger,
     Boolean,
+    CheckConstraint,
     Column,
     ForeignKey,
     ForeignKeyConstraint,
@@ -101,6 +102,23 @@ column_statistics = Table(
     Column("partition", _Name, primary_key=True, server_default=text("''")),
     Column("column", _Name, primary_key=True), Column("engine", Text, primary_key=True),
     Column("type", Text), Column("data", JSONB, nullable=False), _int("last_analyzed"))
+
+# One row for each column of a constraint. A foreign key goes with the table that it refers to; that a table has one
+# primary key is the partial index. "column" is null for a CHECK of the whole row.
+table_constraints = Table(
+    "table_constraints", metadata,
+    Column("table_id", BigInteger, ForeignKey("tables.id", ondelete="CASCADE"), primary_key=True),
+    Column("name", _Name, primary_key=True), Column("position", Integer, primary_key=True),
+    Column("kind", Text, nullable=False), Column("column", _Name), Column("value", Text),
+    Column("is_enabled", Boolean, nullable=False), Column("is_validated", Boolean, nullable=False),
+    Column("is_relied_on", Boolean, nullable=False),
+    Column("parent_id", BigInteger, ForeignKey("tables.id", ondelete="CASCADE"), index=True),
+    Column("parent_column", _Name), Column("parent_key", _Name), Column("update_rule", Integer),
+    Column("delete_rule", Integer),
+    CheckConstraint("kind IN ('primary_key', 'foreign_key', 'unique', 'not_null', 'default', 'check')", name="kind"),
+    CheckConstraint("(kind = 'foreign_key') = (parent_id IS NOT NULL)", name="parent"),
+    Index("table_constraints_one_primary_key", "table_id", "position", unique=True,
+          postgresql_where=text("kind = 'primary_key'")))
 
 # A directory that is about to move with a rename: written first, removed by the transaction that renames, so that a
 # crash in between is repaired (metastore.catalog.service.moves).

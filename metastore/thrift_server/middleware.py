@@ -115,7 +115,7 @@ class Middleware:
         }
         if error is None:
             _log.warning("slow call", **fields)
-        elif call.outcome == "INTERNAL_ERROR" and not isinstance(error, MetastoreError):
+        elif call.outcome == "INTERNAL_ERROR" and not isinstance(error, MetastoreError | TApplicationException):
             _log.error("call failed", outcome=call.outcome, exc_info=error, **fields)
         else:
             _log.info("call refused", outcome=call.outcome, reason=_reason(error), **fields)

@@ -21,6 +21,7 @@ DIFFERENT = {
     "get db": "as 4.x: time of creation and owner are set by the server",
     "db regex pattern": "as 4.x: .* is any run; 2.3 takes it for one character and a run",
     "create with uneven skew": "as 4.x: 2.3 stores values that fit no list of columns",
+    "get foreign key by parent": "as 4.x: 2.3 fails without the name of the other table",
     "add partition": "2.3 echoes the request; ours is what get_partition answers",
 }
 
@@ -90,6 +91,14 @@ def function(name="f", db="d", **fields):
 
 def part(*values, name="p", **fields):
     return T.Partition(values=list(values), dbName="d", tableName=name, sd=sd(), parameters={}, **fields)
+
+
+def key(name, column, seq, constraint):
+    return T.SQLPrimaryKey("d", name, column, seq, constraint, enable_cstr=False, validate_cstr=True, rely_cstr=True)
+
+
+def foreign(column, referenced, seq, parent="k1"):
+    return T.SQLForeignKey("d", parent, referenced, "d", "k2", column, seq, 1, 2, "fk1", "pk1", True, False, True)
 
 
 def statistics(column="a", name="t", low=1):
@@ -221,6 +230,32 @@ STEPS = {
     "cascade": lambda h: (changed(h, put(cols=[T.FieldSchema("a", "int"), T.FieldSchema("b", "string"), T.FieldSchema("n", "int")]),
                                   "p", context={"CASCADE": "true"}), h.get_partitions("d", "p", -1))[1],
     "rename parted": lambda h: (changed(h, put(tableName="p2"), "p"), [found.sd.location for found in h.get_partitions("d", "p2", -1)])[1],
+    "create for constraints": lambda h: [h.create_table(table(name, descriptor=sd("a:int", "b:string", "c:int"))) for name in ("k1", "k2", "k3")],
+    "primary key": lambda h: h.add_primary_key(T.AddPrimaryKeyRequest([key("k1", "B", 1, "pk1"), key("k1", "a", 2, "pk1")])),
+    "get primary key": lambda h: h.get_primary_keys(T.PrimaryKeysRequest("d", "k1")),
+    "second primary key": lambda h: h.add_primary_key(T.AddPrimaryKeyRequest([key("k1", "c", 1, "pk9")])),
+    "primary key without name": lambda h: (h.add_primary_key(T.AddPrimaryKeyRequest([key("k3", "a", 1, None)])),
+                                           [one.column_name for one in h.get_primary_keys(T.PrimaryKeysRequest("d", "k3")).primaryKeys])[1],
+    "primary key of missing table": lambda h: h.add_primary_key(T.AddPrimaryKeyRequest([key("nope", "a", 1, "pk3")])),
+    "primary key of missing column": lambda h: h.add_primary_key(T.AddPrimaryKeyRequest([key("k2", "nope", 1, "pk3")])),
+    "primary keys of missing table": lambda h: h.get_primary_keys(T.PrimaryKeysRequest("d", "nope")),
+    "foreign key": lambda h: h.add_foreign_key(T.AddForeignKeyRequest([foreign("b", "B", 1), foreign("c", "a", 2)])),
+    "get foreign key": lambda h: h.get_foreign_keys(T.ForeignKeysRequest("d", "k1", "d", "k2")),
+    "get foreign key by child": lambda h: h.get_foreign_keys(T.ForeignKeysRequest(None, None, "d", "k2")),
+    "get foreign key by parent": lambda h: h.get_foreign_keys(T.ForeignKeysRequest("d", "k1", None, None)),
+    "get foreign key of nothing": lambda h: h.get_foreign_keys(T.ForeignKeysRequest("d", "k2", "d", "k1")),
+    "get foreign key without names": lambda h: h.get_foreign_keys(T.ForeignKeysRequest(None, None, None, None)),
+    "foreign key to no table": lambda h: h.add_foreign_key(T.AddForeignKeyRequest([foreign("b", "a", 1, parent="nope")])),
+    "rename keyed": lambda h: (changed(h, put(tableName="k9"), "k1"), h.get_primary_keys(T.PrimaryKeysRequest("d", "k9")))[1],
+    "drop missing constraint": lambda h: h.drop_constraint(T.DropConstraintRequest("d", "k9", "nope")),
+    "drop constraint of missing table": lambda h: h.drop_constraint(T.DropConstraintRequest("d", "nope", "pk1")),
+    "drop keyed parent": lambda h: h.drop_table("d", "k9", True),
+    "foreign keys without parent": lambda h: h.get_foreign_keys(T.ForeignKeysRequest(None, None, "d", "k2")),
+    "create with keys": lambda h: h.create_table_with_constraints(
+        table("k4", descriptor=sd("a:int", "b:string")), [key("k4", "a", 1, "pk4")], [], [], [], [], []),
+    "get created key": lambda h: h.get_primary_keys(T.PrimaryKeysRequest("d", "k4")),
+    "drop constraint": lambda h: h.drop_constraint(T.DropConstraintRequest("d", "k4", "pk4")),
+    "get dropped key": lambda h: h.get_primary_keys(T.PrimaryKeysRequest("d", "k4")),
     "drop missing": lambda h: h.drop_table("d", "nope", True),
     "drop": lambda h: h.drop_table_with_environment_context("d", "P2", True, T.EnvironmentContext({"ifPurge": "TRUE"})),
     "get dropped": lambda h: h.get_table("d", "p2"),

@@ -6,9 +6,10 @@ Every old and new dialect of a call ends here. Source: catalog.md §4.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from metastore.catalog.model import Database, Table
+from metastore.catalog.model import ConstraintColumn, Database, Table
 from metastore.catalog.rules import locations, tables, transactional
 from metastore.catalog.rules.statistics import marked_inaccurate
+from metastore.catalog.service import constraints as constraint_service
 from metastore.catalog.service.directories import Directories
 from metastore.catalog.service.moves import DirectoryMoves
 from metastore.catalog.store import acid_history, statistics
@@ -40,8 +41,9 @@ class TableService:
     directories: Directories
     moves: DirectoryMoves
 
-    def create_table(self, draft: Table, context: Mapping[str, str]) -> None:
-        """Add a table or view and make its directory.
+    def create_table(self, draft: Table, context: Mapping[str, str],
+                     constraints: Sequence[ConstraintColumn] = ()) -> None:
+        """Add a table or view with its constraints, and make its directory.
 
         Serialises on: the name's unique key; dropping the database waits.
         Raises: InvalidObjectError, AlreadyExistsError, MetaError.
@@ -60,6 +62,10 @@ class TableService:
         with self.directories.created(table.location), self.db.begin() as pg:
             if not store.insert_table(pg, table):
                 raise AlreadyExistsError(f"Table {table.name} already exists")
+            created = store.select_table(pg, table.name) if constraints else None
+            if created is not None:
+                own = [replace(one, table=table.name) for one in constraints]
+                constraint_service.add_to_table(pg, created, own)
 
     def alter_table(self, name: TableName, draft: Table, context: Mapping[str, str], *,
                     check_types: bool | None = None) -> None:
@@ -170,6 +176,7 @@ class TableService:
         if changed:
             statistics.delete_column_statistics(pg, old, changed, partitions=cascade)
             altered = replace(altered, parameters=marked_inaccurate(altered.parameters, changed))
+            constraint_service.follow_columns(pg, old, altered)
         store.update_table(pg, altered)
         if cascade and old.partition_keys:
             store.update_partition_columns(pg, old, altered.sd["cols"])

@@ -5,10 +5,10 @@ from typing import Any
 
 from metastore.catalog.rules import tables as rules
 from metastore.catalog.service.tables import TableService
-from metastore.errors import MetaError
 from metastore.thrift_gen.hive_metastore import ttypes
 from metastore.thrift_server.call import Call
 from metastore.thrift_server.convert_catalog import context_of, table_from_thrift, table_name_of
+from metastore.thrift_server.convert_constraints import all_from_thrift
 
 
 class TableHandlers:
@@ -29,15 +29,15 @@ class TableHandlers:
         self._tables.create_table(table_from_thrift(table), context_of(environment))
 
     def create_table_with_constraints(self, _call: Call, table: Any, *constraints: Any) -> None:
-        """Add a table; constraints are not kept yet, and are refused rather than forgotten."""
-        _require_none(constraints)
-        self._tables.create_table(table_from_thrift(table), {})
+        """Add a table with its constraints; clients before 3.1 send the first two kinds only."""
+        self._tables.create_table(table_from_thrift(table), {}, all_from_thrift(*constraints))
 
     def create_table_req(self, _call: Call, request: Any) -> None:
-        """Add a table or view."""
-        _require_none((request.primaryKeys, request.foreignKeys, request.uniqueConstraints, request.notNullConstraints,
-                       request.defaultConstraints, request.checkConstraints))
-        self._tables.create_table(table_from_thrift(request.table), context_of(request.envContext))
+        """Add a table or view, with its constraints."""
+        constraints = all_from_thrift(
+            request.primaryKeys, request.foreignKeys, request.uniqueConstraints, request.notNullConstraints,
+            request.defaultConstraints, request.checkConstraints)
+        self._tables.create_table(table_from_thrift(request.table), context_of(request.envContext), constraints)
 
     # Alter
 
@@ -100,8 +100,3 @@ class TableHandlers:
         self._tables.truncate_table(table_name_of(request.dbName, request.tableName), request.partNames,
                                     context_of(request.environmentContext), write_id)
         return ttypes.TruncateTableResponse()
-
-
-def _require_none(constraints: tuple[Any, ...]) -> None:
-    if any(constraints):
-        raise MetaError("Table constraints are not supported yet: create the table without them")

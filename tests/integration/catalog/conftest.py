@@ -2,6 +2,7 @@
 
 import pytest
 
+from metastore.catalog.service.constraints import ConstraintService
 from metastore.catalog.service.databases import DatabaseService
 from metastore.catalog.service.directories import Directories
 from metastore.catalog.service.functions import FunctionService
@@ -16,6 +17,7 @@ from metastore.config import CatalogSettings
 from metastore.files import Files
 from metastore.thrift_gen.hive_metastore import ttypes as T
 from metastore.thrift_server.handlers.catalogs import CatalogHandlers
+from metastore.thrift_server.handlers.constraints import ConstraintHandlers
 from metastore.thrift_server.handlers.databases import DatabaseHandlers
 from metastore.thrift_server.handlers.functions import FunctionHandlers
 from metastore.thrift_server.handlers.partition_reads import PartitionReadHandlers
@@ -91,6 +93,7 @@ def hive(database, tmp_path, catalog_settings):
         SetUgi(), CatalogHandlers(databases), DatabaseHandlers(databases), FunctionHandlers(FunctionService(database)),
         TableHandlers(TableService(database, catalog_settings, directories, moves)),
         TableReadHandlers(TableReads(database)), StatisticsHandlers(StatisticsService(database)),
+        ConstraintHandlers(ConstraintService(database)),
         PartitionHandlers(PartitionService(database, catalog_settings, directories, moves)),
         PartitionReadHandlers(PartitionReads(database, catalog_settings)))
     with serving(*handlers) as server, MetastoreClient("thrift://{}:{}".format(*server.address), user="ann") as client:

@@ -1,0 +1,102 @@
+"""Constraints of tables: which may be added, what they are called, and what becomes of them when columns change.
+
+Source: catalog.md §7. Whether rows keep to them is for whoever writes rows; here they are only declared.
+"""
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import replace
+
+from metastore.catalog.model import ConstraintColumn, ConstraintKind, Table
+from metastore.errors import InvalidObjectError, MetaError
+
+_PREFIXES = {ConstraintKind.PRIMARY_KEY: "pk", ConstraintKind.FOREIGN_KEY: "fk", ConstraintKind.UNIQUE: "uk",
+             ConstraintKind.NOT_NULL: "nn", ConstraintKind.DEFAULT: "dc", ConstraintKind.CHECK: "cc"}
+_KEYS = (ConstraintKind.PRIMARY_KEY, ConstraintKind.UNIQUE)
+_OF_COLUMNS = (*_KEYS, ConstraintKind.FOREIGN_KEY, ConstraintKind.NOT_NULL)
+
+
+def named(drafts: Iterable[ConstraintColumn], taken: Collection[str], table_id: int,
+          now_ms: int) -> list[ConstraintColumn]:
+    """The constraints with the names that they are stored under.
+
+    Columns of a key come one after the other, and only the first one's position is 1.
+    Raises: InvalidObjectError for a name that the table has already.
+    """
+    done: list[ConstraintColumn] = []
+    used, current = set(taken), ""
+    for draft in drafts:
+        continues = bool(done) and draft.position > 1 and draft.kind is done[-1].kind
+        if draft.name:
+            current = draft.name if continues and draft.name == current else _free(draft.name, used, draft)
+        elif not continues:
+            current = _generated(draft, used, table_id, now_ms)
+        used.add(current)
+        done.append(replace(draft, name=current))
+    return done
+
+
+def require_columns(table: Table, constraints: Iterable[ConstraintColumn]) -> None:
+    """Raise InvalidObjectError if a constraint of columns names one that the table does not have."""
+    known = {*(column["name"] for column in table.sd["cols"]), *table.partition_key_names}
+    for one in constraints:
+        if one.kind in _OF_COLUMNS and one.column not in known:
+            raise InvalidObjectError(f"Parent column not found: {table.name} has no column {one.column}")
+        if one.kind in (ConstraintKind.DEFAULT, ConstraintKind.CHECK) and one.value is None:
+            raise InvalidObjectError(f"{one.kind.upper()} constraint {one.name} of {table.name} has no expression")
+
+
+def require_one_primary_key(table: Table, stored: Iterable[ConstraintColumn],
+                            added: Iterable[ConstraintColumn]) -> None:
+    """Raise MetaError for a second primary key."""
+    names = {one.name for one in (*stored, *added) if one.kind is ConstraintKind.PRIMARY_KEY}
+    if len(names) > 1:
+        raise MetaError(f"Primary key already exists for: {'.'.join(table.name)}")
+
+
+def referenced_key(columns: Sequence[ConstraintColumn], parent_constraints: Iterable[ConstraintColumn]) -> str:
+    """The name of the parent's primary or unique key that a foreign key refers to. Raises: MetaError without one."""
+    keys: dict[str, list[str | None]] = {}
+    for one in parent_constraints:
+        if one.kind in _KEYS:
+            keys.setdefault(one.name, []).append(one.column)
+    if not keys:
+        raise MetaError("Trying to define foreign key but there are no primary keys or unique keys for referenced "
+                        "table")
+    wanted = [one.reference.column for one in columns if one.reference is not None]
+    for name, members in keys.items():
+        if members == wanted:
+            return name
+    raise MetaError(f'Foreign key references "{", ".join(wanted)}" but no corresponding primary key or unique key '
+                    f"exists. Possible keys: {[', '.join(map(str, members)) for members in keys.values()]}")
+
+
+def require_other_columns(columns: Sequence[ConstraintColumn]) -> None:
+    """Raise MetaError for a foreign key that refers to the very columns that it is made of."""
+    if all(one.reference is not None and (one.table, one.column) == (one.reference.table, one.reference.column)
+           for one in columns):
+        raise MetaError(f"Foreign key of {columns[0].table} refers to its own columns")
+
+
+def renamed_columns(old: Table, new: Table) -> dict[str, str | None]:
+    """Columns that an alteration renames, and (None) those that it removes.
+
+    A column is renamed if as many columns are there as before and a new name stands where the old one stood.
+    """
+    before = [column["name"] for column in old.sd["cols"]]
+    after = [column["name"] for column in new.sd["cols"]]
+    same_count = len(before) == len(after)
+    return {name: after[index] if same_count and after[index] not in before else None
+            for index, name in enumerate(before) if name not in after}
+
+
+def _free(name: str, used: Collection[str], draft: ConstraintColumn) -> str:
+    if name in used:
+        raise InvalidObjectError(f"Constraint name already exists: {'.'.join(draft.table)} has a constraint {name}")
+    return name
+
+
+def _generated(draft: ConstraintColumn, used: Collection[str], table_id: int, now_ms: int) -> str:
+    counter = 0
+    while (name := f"{_PREFIXES[draft.kind]}_{table_id}_{now_ms}_{counter}") in used:
+        counter += 1
+    return name

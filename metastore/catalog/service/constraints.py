@@ -1,0 +1,110 @@
+"""Primary, foreign and unique keys, NOT NULL, DEFAULT and CHECK: declared here, enforced by whoever writes rows.
+
+Source: catalog.md §7.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
+
+from metastore.catalog.model import ConstraintColumn, ConstraintKind, Table
+from metastore.catalog.rules import constraints as rules
+from metastore.catalog.store import constraints as store
+from metastore.catalog.store import tables
+from metastore.db.engine import Database as Postgres
+from metastore.db.engine import PgTx
+from metastore.errors import InvalidObjectError, NoSuchObjectError
+from metastore.ids import TableName
+
+
+@dataclass(frozen=True)
+class ConstraintService:
+    """The RPCs about constraints."""
+
+    db: Postgres
+
+    def add(self, drafts: Sequence[ConstraintColumn]) -> None:
+        """Add constraints, each to the table that it names.
+
+        Serialises on: the rows of the tables.  Raises: InvalidObjectError, MetaError.
+        """
+        with self.db.begin() as pg:
+            for name, group in groupby(drafts, lambda one: one.table):
+                add_to_table(pg, _locked(pg, name), list(group))
+
+    def drop_constraint(self, name: TableName, constraint: str) -> None:
+        """Remove a constraint, of whatever kind. Foreign keys that refer to a key that is removed stay.
+
+        Serialises on: the table's row.  Raises: InvalidObjectError without table or constraint.
+        """
+        with self.db.begin() as pg:
+            if not store.delete_constraint(pg, _locked(pg, name), constraint.strip().lower()):
+                raise InvalidObjectError(f"The constraint: {constraint} does not exist for the associated table: "
+                                         f"{name}")
+
+    def get(self, name: TableName, kind: ConstraintKind) -> list[ConstraintColumn]:
+        """The constraints of one kind, by name and position; none if there is no such table."""
+        return [store.constraint_of(row) for row in self.db.once(store.SELECT_CONSTRAINTS, ([kind], *name))]
+
+    def get_foreign_keys(self, catalog: str, child: tuple[str | None, str | None],
+                         parent: tuple[str | None, str | None]) -> list[ConstraintColumn]:
+        """Foreign keys of ``child`` (database, table) that refer to ``parent``; None: whichever."""
+        names = [None if name is None else name.strip().lower() for name in (*child, *parent)]
+        twice = [name for name in names for _ in range(2)]
+        rows = self.db.once(store.SELECT_FOREIGN_KEYS, ([ConstraintKind.FOREIGN_KEY], catalog, *twice))
+        return [store.constraint_of(row) for row in rows]
+
+    def get_all(self, name: TableName) -> list[ConstraintColumn]:
+        """All constraints of a table. Raises: NoSuchObjectError."""
+        rows = self.db.once(store.SELECT_TABLE_AND_CONSTRAINTS, (list(ConstraintKind), *name))
+        if not rows:
+            raise NoSuchObjectError(f"{name} table not found")
+        return [store.constraint_of(row) for row in rows if row[3] is not None]
+
+
+def add_to_table(pg: PgTx, table: Table, drafts: Sequence[ConstraintColumn]) -> None:
+    """Add constraints to a table that is locked or new. Raises: InvalidObjectError, MetaError."""
+    stored = store.select_constraints(pg, table.name)
+    taken = {one.name for one in stored}
+    added = rules.named(drafts, taken, table.id, int(pg.now.timestamp() * 1000))
+    rules.require_columns(table, added)
+    rules.require_one_primary_key(table, stored, added)
+    keys = [one for one in added if one.kind is not ConstraintKind.FOREIGN_KEY]
+    store.insert_constraints(pg, table, keys, {})
+    for _, group in groupby((one for one in added if one.kind is ConstraintKind.FOREIGN_KEY), lambda one: one.name):
+        _add_foreign_key(pg, table, list(group))
+
+
+def follow_columns(pg: PgTx, old: Table, new: Table) -> None:
+    """Let constraints follow the columns that an alteration renames or removes."""
+    for before, after in rules.renamed_columns(old, new).items():
+        if after is None:
+            store.delete_column(pg, old, before)
+        else:
+            store.rename_column(pg, old, before, after)
+
+
+def _add_foreign_key(pg: PgTx, table: Table, columns: list[ConstraintColumn]) -> None:
+    rules.require_other_columns(columns)
+    parents = {one.reference.table for one in columns if one.reference is not None}
+    if len(parents) != 1:
+        raise InvalidObjectError(f"Foreign key {columns[0].name} of {table.name} refers to {len(parents)} tables")
+    [parent_name] = parents
+    if parent_name.catalog != table.name.catalog:
+        raise InvalidObjectError(f"Foreign key of {table.name} refers to another catalog: {parent_name}")
+    parent = tables.lock_table(pg, parent_name, share=True)
+    if parent is None:
+        raise InvalidObjectError(f"Parent table not found: {parent_name}")
+    key = rules.referenced_key(columns, store.select_constraints(pg, parent_name))
+    store.insert_constraints(pg, table, _referring(columns, key), {parent_name: parent.id})
+
+
+def _referring(columns: Iterable[ConstraintColumn], key: str) -> list[ConstraintColumn]:
+    return [replace(one, reference=replace(one.reference, key=key)) for one in columns if one.reference is not None]
+
+
+def _locked(pg: PgTx, name: TableName) -> Table:
+    table = tables.lock_table(pg, name)
+    if table is None:
+        raise InvalidObjectError(f"Parent table not found: {name}")
+    return table
