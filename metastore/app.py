@@ -66,6 +66,7 @@ from metastore.thrift_server.handlers.partitions import PartitionHandlers
 from metastore.thrift_server.handlers.rebuilds import RebuildHandlers
 from metastore.thrift_server.handlers.session import SessionHandlers
 from metastore.thrift_server.handlers.statistics import StatisticsHandlers
+from metastore.thrift_server.handlers.streams import StreamHandlers
 from metastore.thrift_server.handlers.table_reads import TableReadHandlers
 from metastore.thrift_server.handlers.tables import TableHandlers
 from metastore.thrift_server.handlers.txns import TxnHandlers
@@ -230,7 +231,7 @@ class App:
         databases = DatabaseService(db, settings.catalog, directories)
         databases.ensure_default_objects()
         moves.settle_moves()
-        history = HistoryService(db, settings.txns)
+        history, commits = HistoryService(db, settings.txns), CommitService(db, settings.txns)
         handlers = handlers_of(
             Fb303Handlers(stats, int(time.time())),  # noqa: TID251 - when this process started, for people
             SessionHandlers(settings),
@@ -245,7 +246,8 @@ class App:
             IndexHandlers(),
             StatisticsHandlers(StatisticsService(db)),
             ConstraintHandlers(ConstraintService(db)),
-            TxnHandlers(self.txns, CommitService(db, settings.txns)),
+            TxnHandlers(self.txns, commits),
+            StreamHandlers(commits),
             WriteIdHandlers(WriteIdService(db)),
             RebuildHandlers(RebuildService(db)),
             LockHandlers(LockService(db, settings.locks, self.lock_stats), self.waiting, self.holders),

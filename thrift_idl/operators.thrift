@@ -1,4 +1,5 @@
-// Calls for operators that Hive's interface does not have: why something waits, what became of a transaction.
+// Calls that Hive's interface does not have. For operators: why something waits, what became of a transaction. For
+// streaming queries: commits that remember which batch they were.
 // Served on the same port as Hive's. Names begin with metastore_, so that no version of Hive can ever mean something
 // else by them; a server without them answers UNKNOWN_METHOD. Instants are milliseconds since 1970, durations
 // milliseconds by the database's clock. Words (states, types, operations) are text, so that a new word breaks no client.
@@ -116,6 +117,29 @@ struct EndedDeadlock {
   3: required string explanation,  // the whole circle, the victim first
 }
 
+// A batch of a streaming query, as the table that it goes into remembers it.
+struct StreamBatch {
+  1: required string catName,
+  2: required string dbname,
+  3: required string tablename,
+  4: required string queryId,
+  5: required i64 batchId,
+  6: required string plan,  // a digest of what of its source the batch is made of: a repetition has the same
+}
+
+// The last batch of a query that is committed.
+struct StreamPosition {
+  1: required StreamBatch batch,
+  2: required i64 txnid,
+  3: required i64 committedAt,
+}
+
+struct CommitBatchRequest {
+  1: required i64 txnid,
+  2: optional bool exclWriteEnabled,  // as in CommitTxnRequest
+  3: required StreamBatch batch,
+}
+
 service MetastoreOperators {
   // Operators
   TxnOutcome metastore_txn_outcome(1: i64 txnid) throws (1: hive_metastore.MetaException o1)
@@ -123,4 +147,15 @@ service MetastoreOperators {
   LockWhyResponse metastore_lock_why(1: LockWhyRequest request) throws (1: hive_metastore.MetaException o1)
   // The latest first
   list<EndedDeadlock> metastore_show_deadlocks(1: i32 limit) throws (1: hive_metastore.MetaException o1)
+
+  // Streaming queries
+  // How far each query has come in a table; the latest first.
+  list<StreamPosition> metastore_stream_positions(1: string catName, 2: string dbname, 3: string tablename)
+      throws (1: hive_metastore.MetaException o1)
+  // commit_txn, and the batch is remembered in the same PostgreSQL transaction. Of a batch that is remembered already:
+  // AlreadyExistsException; of one that does not come after it: InvalidOperationException; the transaction stays open.
+  void metastore_commit_batch(1: CommitBatchRequest request)
+      throws (1: hive_metastore.NoSuchTxnException o1, 2: hive_metastore.TxnAbortedException o2,
+              3: hive_metastore.AlreadyExistsException o3, 4: hive_metastore.InvalidOperationException o4,
+              5: hive_metastore.NoSuchObjectException o5, 6: hive_metastore.MetaException o6)
 }

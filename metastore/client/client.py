@@ -30,14 +30,14 @@ DEFAULT_PORT = 9083
 URI_VARIABLE = "METASTORE_URI"
 
 # Doing these twice equals doing them once (transactions.md §3, the "Retry" rows). Everything named get_* or show_* is
-# repeatable as well, unless _NOT_READS has it; so are our own calls for operators (metastore_*), which only read. A
+# repeatable as well, unless _NOT_READS has it; so are our own calls (metastore_*), of which all others only read. A
 # commit is not here although the metastore forgives a second one: metastore.client.outcome asks first.
 _REPEATABLE = frozenset((
     "abort_txn", "abort_txns", "add_dynamic_partitions", "add_write_ids_to_min_history", "aliveSince", "check_lock",
     "flushCache", "getCounter", "getCounters", "getMetaConf", "getName", "getOption", "getOptions", "getStatus",
     "getStatusDetails", "getVersion", "heartbeat", "heartbeat_lock_materialization_rebuild", "heartbeat_txn_range",
     "partition_name_has_valid_characters", "partition_name_to_spec", "partition_name_to_vals", "set_ugi", "unlock"))
-_NOT_READS = frozenset(("get_delegation_token", "get_lock_materialization_rebuild"))
+_NOT_READS = frozenset(("get_delegation_token", "get_lock_materialization_rebuild", "metastore_commit_batch"))
 _BROKEN = (TTransportException, TProtocolException, OSError, EOFError)
 
 

@@ -7,13 +7,17 @@ because a commit of a committed transaction changes nothing.
 
 import threading
 from datetime import timedelta
+from typing import TypeAlias
 
 from metastore.backoff import doubling
 from metastore.client.answers import domain_errors, is_unknown_method
 from metastore.client.client import AnswerLostError, MetastoreClient, MetastoreUnreachableError
 from metastore.errors import MetaError, MetastoreError, NoSuchTxnError, TxnAbortedError
 from metastore.thrift_gen.hive_metastore import ttypes
+from metastore.thrift_gen.operators.ttypes import CommitBatchRequest
 from metastore.txns.history_rules import Answer, Outcome
+
+CommitRequest: TypeAlias = ttypes.CommitTxnRequest | CommitBatchRequest
 
 _FIRST_PAUSE, _LONGEST_PAUSE, _QUESTIONS = timedelta(milliseconds=100), timedelta(seconds=5), 10
 
@@ -28,11 +32,12 @@ def outcome_of(client: MetastoreClient, txn_id: int) -> Answer:
     return Answer(Outcome(told.outcome), told.reason)
 
 
-def commit(client: MetastoreClient, request: ttypes.CommitTxnRequest) -> None:
+def commit(client: MetastoreClient, request: CommitRequest) -> None:
     """Commit a transaction, and find out whether it was done where the answer does not say.
 
     Raises: TxnAbortedError, NoSuchTxnError, MetaError (not done), MetastoreUnreachableError (nothing was sent),
-    AnswerLostError (it may have been done, and nobody could be asked).
+    AnswerLostError (it may have been done, and nobody could be asked); of a streaming query's batch also
+    AlreadyExistsError, InvalidOperationError and NoSuchObjectError: then the transaction is still open.
     """
     try:
         _send(client, request)
@@ -49,9 +54,12 @@ def commit(client: MetastoreClient, request: ttypes.CommitTxnRequest) -> None:
             raise
 
 
-def _send(client: MetastoreClient, request: ttypes.CommitTxnRequest) -> None:
+def _send(client: MetastoreClient, request: CommitRequest) -> None:
     with domain_errors():
-        client.commit_txn(request)
+        if isinstance(request, CommitBatchRequest):
+            client.metastore_commit_batch(request)
+        else:
+            client.commit_txn(request)
 
 
 def _is_committed(client: MetastoreClient, txn_id: int, cause: MetastoreError) -> bool:

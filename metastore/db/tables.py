@@ -11,6 +11,7 @@ from sqlalchemy import (
     CheckConstraint,
     Column,
     DateTime,
+    ForeignKey,
     Index,
     Integer,
     Interval,
@@ -112,6 +113,14 @@ skipped_txn_ids = Table(
     "skipped_txn_ids", metadata,
     Column("first_id", BigInteger, primary_key=True, autoincrement=False),
     Column("last_id", BigInteger, nullable=False), _instant("at"))
+
+# The last batch of each streaming query in a table: written by the commit of the rows, gone with the table.
+stream_batches = Table(
+    "stream_batches", metadata,
+    Column("table_id", BigInteger, ForeignKey("tables.id", ondelete="CASCADE"), primary_key=True, autoincrement=False),
+    Column("query_id", Text, primary_key=True),
+    Column("batch_id", BigInteger, nullable=False), Column("plan", Text, nullable=False),
+    Column("txn_id", BigInteger, nullable=False), _instant("at"))
 
 txn_components = Table(
     "txn_components", metadata,

@@ -194,4 +194,7 @@ REQUIRED = {
     'LockOwner': ('txnid', 'lockid', 'user', 'hostname', 'agentInfo', 'ageMs', 'lastHeartbeatAt', 'silentMs', 'expiresInMs', 'endsWith', 'claims', 'waitsFor', 'root', 'inCycle', 'asked',),
     'LockWhyResponse': ('found', 'blocked', 'owners', 'explanation',),
     'EndedDeadlock': ('foundAt', 'victim', 'explanation',),
+    'StreamBatch': ('catName', 'dbname', 'tablename', 'queryId', 'batchId', 'plan',),
+    'StreamPosition': ('batch', 'txnid', 'committedAt',),
+    'CommitBatchRequest': ('txnid', 'batch',),
 }

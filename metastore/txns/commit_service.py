@@ -12,15 +12,17 @@ from typing import NamedTuple
 from metastore.config import TxnSettings
 from metastore.db.engine import Database, PgTx
 from metastore.errors import (
+    AlreadyExistsError,
     ConflictRetryError,
     InvalidRequestError,
     MetaError,
     MetastoreError,
+    NoSuchObjectError,
     NoSuchTxnError,
     TxnAbortedError,
 )
 from metastore.ids import DatabaseName, TableName
-from metastore.txns import commit_store, repl_store, store
+from metastore.txns import commit_store, repl_store, store, stream_store
 from metastore.txns.commit_store import CommitFacts, CommitPlan
 from metastore.txns.rules import (
     COMPONENTS_STAY_BEHIND,
@@ -37,6 +39,7 @@ from metastore.txns.rules import (
     no_such_txn,
     shielded,
 )
+from metastore.txns.stream_rules import StreamBatch, StreamPosition, is_repetition
 
 
 class KeyValue(NamedTuple):
@@ -61,6 +64,7 @@ class CommitRequest(NamedTuple):
 
     ``excl_write_enabled``: None when the client did not say, which is not the same as True (transactions.md X4).
     ``writes``: what a replayed commit wrote: (table, partition, write id).
+    ``batch``: the batch of a streaming query that the transaction writes, and the table that has to remember it.
     """
 
     txn_id: int
@@ -70,11 +74,12 @@ class CommitRequest(NamedTuple):
     key_value: KeyValue | None = None
     last_repl_id: LastReplId | None = None
     writes: tuple[tuple[TableName, str, int], ...] = ()
+    batch: tuple[TableName, StreamBatch] | None = None
 
     @property
     def is_plain(self) -> bool:
         """Whether nothing but the transaction itself changes."""
-        return not (self.replays or self.key_value or self.last_repl_id or self.writes)
+        return not (self.replays or self.key_value or self.last_repl_id or self.writes or self.batch)
 
 
 class Verdict(NamedTuple):
@@ -159,6 +164,7 @@ class CommitService:
                 if verdict.plan.committed:
                     self._note_replication(pg, request)
                     self._change_parameter(pg, request)
+                    self._note_batch(pg, request)
         except ConflictRetryError:
             raise
         except MetastoreError as error:
@@ -195,6 +201,25 @@ class CommitService:
             raise InvalidRequestError(f"The key that a commit changes must start with {KEY_VALUE_PREFIX}, not {key!r}")
         if not repl_store.update_table_parameter(pg, table_id, key, value):
             raise MetaError(f"Only one existing parameter may change with a commit: table {table_id} has no {key!r}")
+
+    @staticmethod
+    def _note_batch(pg: PgTx, request: CommitRequest) -> None:
+        """Remember the batch of a streaming query, once; of two runs of a query only one commits it."""
+        if request.batch is None:
+            return
+        name, batch = request.batch
+        table_id = stream_store.lock_table_id(pg, name)
+        if table_id is None:
+            raise NoSuchObjectError(f"Table {name} does not exist, so it cannot have batch {batch.batch_id}")
+        if stream_store.advance(pg, table_id, batch, request.txn_id):
+            return
+        position = stream_store.select_position(pg, table_id, batch.query_id)
+        if is_repetition(position, batch):
+            raise AlreadyExistsError(f"{name} has come to {position} of streaming query {batch.query_id} already")
+
+    def stream_positions(self, name: TableName) -> list[StreamPosition]:
+        """How far each streaming query has come in a table, the latest first."""
+        return stream_store.select_positions(self.db, name)
 
 
 def decide(requests: Mapping[int, CommitRequest], facts: CommitFacts) -> Verdict:

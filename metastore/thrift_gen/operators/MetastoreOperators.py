@@ -52,6 +52,24 @@ class Iface(object):
         """
         pass
 
+    def metastore_stream_positions(self, catName, dbname, tablename):
+        """
+        Parameters:
+         - catName
+         - dbname
+         - tablename
+
+        """
+        pass
+
+    def metastore_commit_batch(self, request):
+        """
+        Parameters:
+         - request
+
+        """
+        pass
+
 
 class Client(Iface):
     def __init__(self, iprot, oprot=None):
@@ -196,6 +214,86 @@ class Client(Iface):
             raise result.o1
         raise TApplicationException(TApplicationException.MISSING_RESULT, "metastore_show_deadlocks failed: unknown result")
 
+    def metastore_stream_positions(self, catName, dbname, tablename):
+        """
+        Parameters:
+         - catName
+         - dbname
+         - tablename
+
+        """
+        self.send_metastore_stream_positions(catName, dbname, tablename)
+        return self.recv_metastore_stream_positions()
+
+    def send_metastore_stream_positions(self, catName, dbname, tablename):
+        self._oprot.writeMessageBegin('metastore_stream_positions', TMessageType.CALL, self._seqid)
+        args = metastore_stream_positions_args()
+        args.catName = catName
+        args.dbname = dbname
+        args.tablename = tablename
+        args.write(self._oprot)
+        self._oprot.writeMessageEnd()
+        self._oprot.trans.flush()
+
+    def recv_metastore_stream_positions(self):
+        iprot = self._iprot
+        (fname, mtype, rseqid) = iprot.readMessageBegin()
+        if mtype == TMessageType.EXCEPTION:
+            x = TApplicationException()
+            x.read(iprot)
+            iprot.readMessageEnd()
+            raise x
+        result = metastore_stream_positions_result()
+        result.read(iprot)
+        iprot.readMessageEnd()
+        if result.success is not None:
+            return result.success
+        if result.o1 is not None:
+            raise result.o1
+        raise TApplicationException(TApplicationException.MISSING_RESULT, "metastore_stream_positions failed: unknown result")
+
+    def metastore_commit_batch(self, request):
+        """
+        Parameters:
+         - request
+
+        """
+        self.send_metastore_commit_batch(request)
+        self.recv_metastore_commit_batch()
+
+    def send_metastore_commit_batch(self, request):
+        self._oprot.writeMessageBegin('metastore_commit_batch', TMessageType.CALL, self._seqid)
+        args = metastore_commit_batch_args()
+        args.request = request
+        args.write(self._oprot)
+        self._oprot.writeMessageEnd()
+        self._oprot.trans.flush()
+
+    def recv_metastore_commit_batch(self):
+        iprot = self._iprot
+        (fname, mtype, rseqid) = iprot.readMessageBegin()
+        if mtype == TMessageType.EXCEPTION:
+            x = TApplicationException()
+            x.read(iprot)
+            iprot.readMessageEnd()
+            raise x
+        result = metastore_commit_batch_result()
+        result.read(iprot)
+        iprot.readMessageEnd()
+        if result.o1 is not None:
+            raise result.o1
+        if result.o2 is not None:
+            raise result.o2
+        if result.o3 is not None:
+            raise result.o3
+        if result.o4 is not None:
+            raise result.o4
+        if result.o5 is not None:
+            raise result.o5
+        if result.o6 is not None:
+            raise result.o6
+        return
+
 
 class Processor(Iface, TProcessor):
     def __init__(self, handler):
@@ -205,6 +303,8 @@ class Processor(Iface, TProcessor):
         self._processMap["metastore_txn_explain"] = Processor.process_metastore_txn_explain
         self._processMap["metastore_lock_why"] = Processor.process_metastore_lock_why
         self._processMap["metastore_show_deadlocks"] = Processor.process_metastore_show_deadlocks
+        self._processMap["metastore_stream_positions"] = Processor.process_metastore_stream_positions
+        self._processMap["metastore_commit_batch"] = Processor.process_metastore_commit_batch
         self._on_message_begin = None
 
     def on_message_begin(self, func):
@@ -327,6 +427,73 @@ class Processor(Iface, TProcessor):
             msg_type = TMessageType.EXCEPTION
             result = TApplicationException(TApplicationException.INTERNAL_ERROR, 'Internal error')
         oprot.writeMessageBegin("metastore_show_deadlocks", msg_type, seqid)
+        result.write(oprot)
+        oprot.writeMessageEnd()
+        oprot.trans.flush()
+
+    def process_metastore_stream_positions(self, seqid, iprot, oprot):
+        args = metastore_stream_positions_args()
+        args.read(iprot)
+        iprot.readMessageEnd()
+        result = metastore_stream_positions_result()
+        try:
+            result.success = self._handler.metastore_stream_positions(args.catName, args.dbname, args.tablename)
+            msg_type = TMessageType.REPLY
+        except TTransport.TTransportException:
+            raise
+        except metastore.thrift_gen.hive_metastore.ttypes.MetaException as o1:
+            msg_type = TMessageType.REPLY
+            result.o1 = o1
+        except TApplicationException as ex:
+            logging.exception('TApplication exception in handler')
+            msg_type = TMessageType.EXCEPTION
+            result = ex
+        except Exception:
+            logging.exception('Unexpected exception in handler')
+            msg_type = TMessageType.EXCEPTION
+            result = TApplicationException(TApplicationException.INTERNAL_ERROR, 'Internal error')
+        oprot.writeMessageBegin("metastore_stream_positions", msg_type, seqid)
+        result.write(oprot)
+        oprot.writeMessageEnd()
+        oprot.trans.flush()
+
+    def process_metastore_commit_batch(self, seqid, iprot, oprot):
+        args = metastore_commit_batch_args()
+        args.read(iprot)
+        iprot.readMessageEnd()
+        result = metastore_commit_batch_result()
+        try:
+            self._handler.metastore_commit_batch(args.request)
+            msg_type = TMessageType.REPLY
+        except TTransport.TTransportException:
+            raise
+        except metastore.thrift_gen.hive_metastore.ttypes.NoSuchTxnException as o1:
+            msg_type = TMessageType.REPLY
+            result.o1 = o1
+        except metastore.thrift_gen.hive_metastore.ttypes.TxnAbortedException as o2:
+            msg_type = TMessageType.REPLY
+            result.o2 = o2
+        except metastore.thrift_gen.hive_metastore.ttypes.AlreadyExistsException as o3:
+            msg_type = TMessageType.REPLY
+            result.o3 = o3
+        except metastore.thrift_gen.hive_metastore.ttypes.InvalidOperationException as o4:
+            msg_type = TMessageType.REPLY
+            result.o4 = o4
+        except metastore.thrift_gen.hive_metastore.ttypes.NoSuchObjectException as o5:
+            msg_type = TMessageType.REPLY
+            result.o5 = o5
+        except metastore.thrift_gen.hive_metastore.ttypes.MetaException as o6:
+            msg_type = TMessageType.REPLY
+            result.o6 = o6
+        except TApplicationException as ex:
+            logging.exception('TApplication exception in handler')
+            msg_type = TMessageType.EXCEPTION
+            result = ex
+        except Exception:
+            logging.exception('Unexpected exception in handler')
+            msg_type = TMessageType.EXCEPTION
+            result = TApplicationException(TApplicationException.INTERNAL_ERROR, 'Internal error')
+        oprot.writeMessageBegin("metastore_commit_batch", msg_type, seqid)
         result.write(oprot)
         oprot.writeMessageEnd()
         oprot.trans.flush()
@@ -511,6 +678,121 @@ all_structs.append(metastore_show_deadlocks_result)
 metastore_show_deadlocks_result.thrift_spec = (
     (0, TType.LIST, 'success', (TType.STRUCT, [EndedDeadlock, None], False), None, ),  # 0
     (1, TType.STRUCT, 'o1', [metastore.thrift_gen.hive_metastore.ttypes.MetaException, None], None, ),  # 1
+)
+
+
+class metastore_stream_positions_args(TBase):
+    """
+    Attributes:
+     - catName
+     - dbname
+     - tablename
+
+    """
+
+    __slots__ = (
+        'catName',
+        'dbname',
+        'tablename',
+    )
+
+
+    def __init__(self, catName=None, dbname=None, tablename=None,):
+        self.catName = catName
+        self.dbname = dbname
+        self.tablename = tablename
+all_structs.append(metastore_stream_positions_args)
+metastore_stream_positions_args.thrift_spec = (
+    None,  # 0
+    (1, TType.STRING, 'catName', 'UTF8', None, ),  # 1
+    (2, TType.STRING, 'dbname', 'UTF8', None, ),  # 2
+    (3, TType.STRING, 'tablename', 'UTF8', None, ),  # 3
+)
+
+
+class metastore_stream_positions_result(TBase):
+    """
+    Attributes:
+     - success
+     - o1
+
+    """
+
+    __slots__ = (
+        'success',
+        'o1',
+    )
+
+
+    def __init__(self, success=None, o1=None,):
+        self.success = success
+        self.o1 = o1
+all_structs.append(metastore_stream_positions_result)
+metastore_stream_positions_result.thrift_spec = (
+    (0, TType.LIST, 'success', (TType.STRUCT, [StreamPosition, None], False), None, ),  # 0
+    (1, TType.STRUCT, 'o1', [metastore.thrift_gen.hive_metastore.ttypes.MetaException, None], None, ),  # 1
+)
+
+
+class metastore_commit_batch_args(TBase):
+    """
+    Attributes:
+     - request
+
+    """
+
+    __slots__ = (
+        'request',
+    )
+
+
+    def __init__(self, request=None,):
+        self.request = request
+all_structs.append(metastore_commit_batch_args)
+metastore_commit_batch_args.thrift_spec = (
+    None,  # 0
+    (1, TType.STRUCT, 'request', [CommitBatchRequest, None], None, ),  # 1
+)
+
+
+class metastore_commit_batch_result(TBase):
+    """
+    Attributes:
+     - o1
+     - o2
+     - o3
+     - o4
+     - o5
+     - o6
+
+    """
+
+    __slots__ = (
+        'o1',
+        'o2',
+        'o3',
+        'o4',
+        'o5',
+        'o6',
+    )
+
+
+    def __init__(self, o1=None, o2=None, o3=None, o4=None, o5=None, o6=None,):
+        self.o1 = o1
+        self.o2 = o2
+        self.o3 = o3
+        self.o4 = o4
+        self.o5 = o5
+        self.o6 = o6
+all_structs.append(metastore_commit_batch_result)
+metastore_commit_batch_result.thrift_spec = (
+    None,  # 0
+    (1, TType.STRUCT, 'o1', [metastore.thrift_gen.hive_metastore.ttypes.NoSuchTxnException, None], None, ),  # 1
+    (2, TType.STRUCT, 'o2', [metastore.thrift_gen.hive_metastore.ttypes.TxnAbortedException, None], None, ),  # 2
+    (3, TType.STRUCT, 'o3', [metastore.thrift_gen.hive_metastore.ttypes.AlreadyExistsException, None], None, ),  # 3
+    (4, TType.STRUCT, 'o4', [metastore.thrift_gen.hive_metastore.ttypes.InvalidOperationException, None], None, ),  # 4
+    (5, TType.STRUCT, 'o5', [metastore.thrift_gen.hive_metastore.ttypes.NoSuchObjectException, None], None, ),  # 5
+    (6, TType.STRUCT, 'o6', [metastore.thrift_gen.hive_metastore.ttypes.MetaException, None], None, ),  # 6
 )
 fix_spec(all_structs)
 del all_structs

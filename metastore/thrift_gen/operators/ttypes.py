@@ -352,6 +352,81 @@ class EndedDeadlock(TBase):
         self.foundAt = foundAt
         self.victim = victim
         self.explanation = explanation
+
+
+class StreamBatch(TBase):
+    """
+    Attributes:
+     - catName
+     - dbname
+     - tablename
+     - queryId
+     - batchId
+     - plan
+
+    """
+
+    __slots__ = (
+        'catName',
+        'dbname',
+        'tablename',
+        'queryId',
+        'batchId',
+        'plan',
+    )
+
+
+    def __init__(self, catName=None, dbname=None, tablename=None, queryId=None, batchId=None, plan=None,):
+        self.catName = catName
+        self.dbname = dbname
+        self.tablename = tablename
+        self.queryId = queryId
+        self.batchId = batchId
+        self.plan = plan
+
+
+class StreamPosition(TBase):
+    """
+    Attributes:
+     - batch
+     - txnid
+     - committedAt
+
+    """
+
+    __slots__ = (
+        'batch',
+        'txnid',
+        'committedAt',
+    )
+
+
+    def __init__(self, batch=None, txnid=None, committedAt=None,):
+        self.batch = batch
+        self.txnid = txnid
+        self.committedAt = committedAt
+
+
+class CommitBatchRequest(TBase):
+    """
+    Attributes:
+     - txnid
+     - exclWriteEnabled
+     - batch
+
+    """
+
+    __slots__ = (
+        'txnid',
+        'exclWriteEnabled',
+        'batch',
+    )
+
+
+    def __init__(self, txnid=None, exclWriteEnabled=None, batch=None,):
+        self.txnid = txnid
+        self.exclWriteEnabled = exclWriteEnabled
+        self.batch = batch
 all_structs.append(TxnOutcome)
 TxnOutcome.thrift_spec = (
     None,  # 0
@@ -460,6 +535,30 @@ EndedDeadlock.thrift_spec = (
     (1, TType.I64, 'foundAt', None, None, ),  # 1
     (2, TType.I64, 'victim', None, None, ),  # 2
     (3, TType.STRING, 'explanation', 'UTF8', None, ),  # 3
+)
+all_structs.append(StreamBatch)
+StreamBatch.thrift_spec = (
+    None,  # 0
+    (1, TType.STRING, 'catName', 'UTF8', None, ),  # 1
+    (2, TType.STRING, 'dbname', 'UTF8', None, ),  # 2
+    (3, TType.STRING, 'tablename', 'UTF8', None, ),  # 3
+    (4, TType.STRING, 'queryId', 'UTF8', None, ),  # 4
+    (5, TType.I64, 'batchId', None, None, ),  # 5
+    (6, TType.STRING, 'plan', 'UTF8', None, ),  # 6
+)
+all_structs.append(StreamPosition)
+StreamPosition.thrift_spec = (
+    None,  # 0
+    (1, TType.STRUCT, 'batch', [StreamBatch, None], None, ),  # 1
+    (2, TType.I64, 'txnid', None, None, ),  # 2
+    (3, TType.I64, 'committedAt', None, None, ),  # 3
+)
+all_structs.append(CommitBatchRequest)
+CommitBatchRequest.thrift_spec = (
+    None,  # 0
+    (1, TType.I64, 'txnid', None, None, ),  # 1
+    (2, TType.BOOL, 'exclWriteEnabled', None, None, ),  # 2
+    (3, TType.STRUCT, 'batch', [StreamBatch, None], None, ),  # 3
 )
 fix_spec(all_structs)
 del all_structs
