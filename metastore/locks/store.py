@@ -269,18 +269,28 @@ def select_locks(pg: PgTx, db: DatabaseName | None, table: str | None, partition
             for *row, agent_info, acquired_at, heartbeat_at, count in rows]
 
 
-def delete_expired(pg: PgTx, before: datetime) -> list[Lock]:
+def delete_expired(pg: PgTx, before: datetime, after: int, limit: int) -> tuple[int, int | None]:
     """Delete requests without a transaction that were not heard of since ``before``, and those of ended transactions.
 
-    The second kind cannot arise from the service's own statements; a row that did would block its object for ever.
+    Looks at the next ``limit`` rows behind ext_id ``after``; how many went, and the ext_id behind which to go on, if
+    there are more. The second kind cannot arise from the service's own statements; a row that did would
+    block its object for ever.
     """
-    rows = pg.sql(f"""
-        DELETE FROM locks
-         WHERE (txn_id = {NO_TXN} AND last_heartbeat_at < %(before)s)
-            OR (txn_id <> {NO_TXN} AND NOT EXISTS (SELECT FROM txns WHERE txns.id = locks.txn_id AND state = 'open'))
-        RETURNING {_MINE}, ext_id, int_id, txn_id, catalog, db, "table", partition, type, state, "user", host""",
-        {"before": before})
-    return sorted(_lock(row) for row in rows)
+    [(removed, size, last)] = pg.sql(f"""
+        WITH visited AS MATERIALIZED (
+            SELECT ext_id FROM locks WHERE ext_id > %(after)s ORDER BY ext_id LIMIT %(limit)s),
+        gone AS (
+            DELETE FROM locks WHERE ctid = ANY(ARRAY(
+                SELECT ctid FROM locks
+                 WHERE ext_id > %(after)s AND ext_id <= (SELECT max(ext_id) FROM visited)
+                   AND ((txn_id = {NO_TXN} AND last_heartbeat_at < %(before)s)
+                     OR (txn_id <> {NO_TXN}
+                         AND NOT EXISTS (SELECT FROM txns WHERE txns.id = locks.txn_id AND state = 'open')))
+                 ORDER BY ext_id, int_id FOR UPDATE SKIP LOCKED))
+            RETURNING 1)
+        SELECT (SELECT count(*) FROM gone), count(*), max(ext_id) FROM visited""",
+        {"before": before, "after": after, "limit": limit})
+    return removed, last if size == limit else None
 
 
 def _owners_and_tails(requests: Sequence[LockRequest]) -> dict[str, Any]:

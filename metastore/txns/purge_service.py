@@ -7,6 +7,7 @@ from metastore.config import TxnSettings
 from metastore.db.engine import Database, PgTx
 from metastore.locks import store as lock_store
 from metastore.txns import history_store, purge_store, repl_store
+from metastore.txns.purge_store import Visited
 from metastore.txns.rules import expiry_cutoffs
 
 
@@ -19,21 +20,12 @@ class PurgeService:
 
     def expire_locks(self) -> int:
         """Remove lock requests without a transaction that nobody keeps alive."""
-        with self.db.begin() as pg:
-            return len(lock_store.delete_expired(pg, pg.now - self.settings.timeout))
+        return self._walk(lambda pg, after: Visited(*lock_store.delete_expired(
+            pg, pg.now - self.settings.timeout, after, purge_store.BATCH)), durable=True)
 
     def expire_txns(self) -> int:
         """Abort open transactions that nobody keeps alive."""
-        count = 0
-        while True:
-            with self.db.begin() as pg:
-                cutoffs = expiry_cutoffs(pg.now, self.settings.timeout, self.settings.repl_timeout)
-                expired, policies = purge_store.abort_expired(pg, cutoffs)
-                if policies:
-                    repl_store.flag_incompatible(pg, policies)
-            count += len(expired)
-            if len(expired) < purge_store.BATCH:
-                return count
+        return self._walk(self._expire, durable=True)
 
     def purge_write_sets(self) -> int:
         """Remove writes that nobody can conflict with."""
@@ -61,28 +53,45 @@ class PurgeService:
 
     def purge_duplicates(self) -> int:
         """Remove completed components that say nothing new."""
-        with self.db.begin(durable=False) as pg:
-            return purge_store.delete_duplicate_components(pg)
+        count, start, beyond = 0, purge_store.FIRST_ENTITY, False
+        while True:
+            with self.db.begin(durable=False) as pg:
+                removed, following, beyond = purge_store.delete_duplicate_components(pg, start, beyond=beyond)
+            count += removed
+            if following is None:
+                return count
+            start = following
 
     def empty_aborted(self) -> int:
         """Drop aborted transactions of which nothing is left from the snapshots."""
-        return self._in_batches(purge_store.empty_aborted, purge_store.BATCH)
+        return self._walk(purge_store.empty_aborted)
 
     def purge_ended(self) -> int:
         """Remove the records of transactions that ended long enough ago for every client to have got its answer."""
-        count, position, more = 0, 0, True
-        while more:
-            with self.db.begin(durable=False) as pg:
-                removed, last_id, more = purge_store.delete_ended(
-                    pg, pg.now - self.settings.committed_retention, position, self.settings.history_count)
-            count += removed
-            position = last_id or position
-        return count
+        return self._walk(lambda pg, after: purge_store.delete_ended(
+            pg, pg.now - self.settings.committed_retention, after, self.settings.history_count))
 
     def purge_materialization_locks(self) -> int:
         """Remove rebuild locks that a crash left behind."""
-        with self.db.begin(durable=False) as pg:
-            return purge_store.delete_materialization_locks(pg, pg.now - self.settings.timeout)
+        return self._in_batches(
+            lambda pg: purge_store.delete_materialization_locks(pg, pg.now - self.settings.timeout), purge_store.BATCH)
+
+    def _expire(self, pg: PgTx, after: int) -> Visited:
+        cutoffs = expiry_cutoffs(pg.now, self.settings.timeout, self.settings.repl_timeout)
+        visited, policies = purge_store.abort_expired(pg, cutoffs, after)
+        if policies:
+            repl_store.flag_incompatible(pg, policies)
+        return visited
+
+    def _walk(self, visit: Callable[[PgTx, int], Visited], *, durable: bool = False) -> int:
+        """Go through ids from the first to the last, a PostgreSQL transaction for each batch; how much was done."""
+        count = 0
+        after: int | None = 0
+        while after is not None:
+            with self.db.begin(durable=durable) as pg:
+                removed, after = visit(pg, after)
+            count += removed
+        return count
 
     def _in_batches(self, remove: Callable[[PgTx], int], batch: int) -> int:
         """Repeat a step, a PostgreSQL transaction each, until it finds less than a batch; how much it found in all."""

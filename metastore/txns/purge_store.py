@@ -28,29 +28,53 @@ remembered AS (
     FROM mine WHERE n.catalog = mine.catalog AND n.db = mine.db AND n."table" = mine."table")"""
 
 
-class Purged(NamedTuple):
-    """One window of transaction records: how many are gone, where it ended, whether it may go on."""
+class Entity(NamedTuple):
+    """What a component is about; also a place in their order."""
+
+    catalog: str
+    db: str
+    table: str
+    partition: str
+
+
+FIRST_ENTITY = Entity("", "", "", "")
+
+
+class Visited(NamedTuple):
+    """One batch of a walk through ids: how many were removed, and the id behind which to go on, if there are more."""
 
     removed: int
-    last_id: int | None
-    more: bool
+    after: int | None
 
 
-def abort_expired(pg: PgTx, cutoffs: ExpiryCutoffs, limit: int = BATCH) -> tuple[list[int], set[str]]:
-    """Abort open transactions whose last heartbeat is too old; they, and the policies whose mapping went.
+class Compared(NamedTuple):
+    """One batch of a walk through entities: how many were removed, and where to go on, if there are more."""
+
+    removed: int
+    start: Entity | None
+    beyond: bool
+    """Go on behind that place, not at it."""
+
+
+def abort_expired(pg: PgTx, cutoffs: ExpiryCutoffs, after_id: int, limit: int = BATCH) -> tuple[Visited, set[str]]:
+    """Abort those of the next transactions whose last heartbeat is too old; also the policies whose mapping went.
 
     A heartbeat that arrives first wins: rows that somebody works on are left for the next round.
     """
+    [(last_id, size)] = pg.sql(f"""
+        SELECT max(id), count(*) FROM (
+            SELECT id FROM txns WHERE {LISTED} AND id > %s ORDER BY id LIMIT %s) AS visited""", (after_id, limit))
+    after = last_id if size == limit else None
     rows = pg.sql(f"""
         SELECT id, "user", host, last_heartbeat_at FROM txns
-        WHERE {LISTED} AND state = 'open'
+        WHERE {LISTED} AND id > %s AND id <= %s AND state = 'open'
           AND last_heartbeat_at < CASE type WHEN {TxnType.REPL_CREATED:d} THEN %s ELSE %s END
-        ORDER BY id LIMIT %s FOR UPDATE SKIP LOCKED""", (cutoffs.replicated, cutoffs.normal, limit))
+        ORDER BY id FOR UPDATE SKIP LOCKED""", (after_id, last_id, cutoffs.replicated, cutoffs.normal)) if size else []
     if not rows:
-        return [], set()
+        return Visited(0, after), set()
     found = abort(pg, [(txn_id, AbortCode.TIMEOUT, _expiry_reason(pg.now, user, host, heartbeat_at))
                        for txn_id, user, host, heartbeat_at in rows])
-    return [one.txn_id for one in found], {one.policy for one in found if one.policy is not None}
+    return Visited(len(found), after), {one.policy for one in found if one.policy is not None}
 
 
 def _expiry_reason(now: datetime, user: str, host: str, heartbeat_at: datetime) -> str:
@@ -69,54 +93,78 @@ def delete_write_sets(pg: PgTx, limit: int = BATCH) -> int:
 
 
 def delete_write_ids(pg: PgTx, limit: int = BATCH) -> int:
-    """Forget who owned write ids that every live snapshot calls valid anyway."""
+    """Forget who owned write ids that every live snapshot calls valid anyway.
+
+    Who has a later id than the oldest reader committed later: the search ends there, however many there are.
+    """
     [(count,)] = pg.sql(f"""
         WITH gone AS (
             DELETE FROM txn_write_ids WHERE ctid = ANY(ARRAY(
                 SELECT w.ctid FROM txn_write_ids AS w JOIN txns AS t ON t.id = w.txn_id
-                WHERE t.state = 'committed' AND t.commit_id < {_OLDEST_READER} LIMIT %s FOR UPDATE OF w SKIP LOCKED))
+                WHERE w.txn_id < {_OLDEST_READER} AND t.state = 'committed' AND t.commit_id < {_OLDEST_READER}
+                ORDER BY w.txn_id LIMIT %s FOR UPDATE OF w SKIP LOCKED))
             RETURNING catalog, db, "table", write_id)
         {_REMEMBER_PURGED}
         SELECT count(*) FROM gone""", (limit,))
     return int(count)
 
 
-def delete_duplicate_components(pg: PgTx) -> int:
-    """Remove completed components that a newer one, visible to everybody, says as much as."""
-    pg.sql(f"""
-        WITH settled AS (
-            SELECT c.* FROM completed_txn_components AS c LEFT JOIN txns AS t ON t.id = c.txn_id
-            WHERE t.id IS NULL OR t.commit_id < {_OLDEST_READER}),
-        newest AS (
-            SELECT catalog, db, "table", partition, max(write_id) AS any_write,
-                   max(write_id) FILTER (WHERE update_delete) AS change
-            FROM settled GROUP BY catalog, db, "table", partition HAVING count(*) > 1)
-        DELETE FROM completed_txn_components AS c USING newest AS n
-        WHERE c.catalog = n.catalog AND c.db = n.db AND c."table" = n."table" AND c.partition = n.partition
-          AND c.write_id < n.any_write AND (NOT c.update_delete OR c.write_id < n.change)""")
-    return pg.rowcount
+def delete_duplicate_components(pg: PgTx, start: Entity, *, beyond: bool, limit: int = BATCH) -> Compared:
+    """Remove completed components that a newer one, visible to everybody, says as much as.
+
+    Compares the next ``limit`` components, in the order of what they are about, with each other. Where the end of a
+    batch cuts an entity in two, the next one looks again at what is left of it; one entity may fill many batches.
+    """
+    [(removed, size, first, last)] = pg.sql(f"""
+        WITH visited AS MATERIALIZED (
+            SELECT ctid AS place, txn_id, catalog, db, "table", partition, write_id, update_delete
+            FROM completed_txn_components
+            WHERE (catalog, db, "table", partition) {">" if beyond else ">="} %(start)s
+            ORDER BY catalog, db, "table", partition LIMIT %(limit)s),
+        settled AS (
+            SELECT v.*, max(write_id) OVER same AS newest,
+                   max(write_id) FILTER (WHERE update_delete) OVER same AS change
+            FROM visited AS v LEFT JOIN txns AS t ON t.id = v.txn_id
+            WHERE t.id IS NULL OR t.commit_id < {_OLDEST_READER}
+            WINDOW same AS (PARTITION BY catalog, db, "table", partition)),
+        gone AS (
+            DELETE FROM completed_txn_components WHERE ctid = ANY(ARRAY(
+                SELECT place FROM settled WHERE write_id < newest AND (NOT update_delete OR write_id < change)))
+            RETURNING 1),
+        entities AS (
+            SELECT row_number() OVER () AS place, ARRAY[catalog, db, "table", partition] AS name FROM visited)
+        SELECT (SELECT count(*) FROM gone), count(*), (SELECT name FROM entities WHERE place = 1),
+               (SELECT name FROM entities WHERE place = %(limit)s)
+        FROM visited""", {"start": start, "limit": limit})
+    if size < limit:
+        return Compared(removed, None, beyond=False)
+    return Compared(removed, Entity(*last), beyond=first == last and not removed)
 
 
-def empty_aborted(pg: PgTx, limit: int = BATCH) -> int:
+def empty_aborted(pg: PgTx, after_id: int, limit: int = BATCH) -> Visited:
     """Let snapshots no longer name aborted transactions of which no component is left, nor who owned their write ids.
 
-    Nothing on disk carries those write ids any more, so that "valid" is as true of them as "aborted".
+    Looks at the next ``limit`` of them. Nothing on disk carries those write ids any more, so that "valid" is as true of
+    them as "aborted".
     """
-    [(count,)] = pg.sql(f"""
-        WITH emptied AS (
+    [(count, size, last_id)] = pg.sql(f"""
+        WITH visited AS MATERIALIZED (
+            SELECT id FROM txns WHERE {LISTED} AND state = 'aborted' AND id > %s ORDER BY id LIMIT %s),
+        emptied AS (
             UPDATE txns SET emptied = true WHERE id = ANY(ARRAY(
-                SELECT id FROM txns AS t WHERE {LISTED} AND state = 'aborted'
+                SELECT id FROM txns AS t
+                WHERE {LISTED} AND state = 'aborted' AND id = ANY(ARRAY(SELECT id FROM visited))
                   AND (SELECT 1 FROM txn_components AS c WHERE c.txn_id = t.id LIMIT 1) IS NULL
-                ORDER BY id LIMIT %s FOR UPDATE SKIP LOCKED))
+                ORDER BY id FOR UPDATE SKIP LOCKED))
             RETURNING id),
         gone AS (DELETE FROM txn_write_ids USING emptied WHERE txn_id = emptied.id
                  RETURNING catalog, db, "table", write_id)
         {_REMEMBER_PURGED}
-        SELECT count(*) FROM emptied""", (limit,))
-    return int(count)
+        SELECT (SELECT count(*) FROM emptied), count(*), max(id) FROM visited""", (after_id, limit))
+    return Visited(count, last_id if size == limit else None)
 
 
-def delete_ended(pg: PgTx, before: datetime, after_id: int, keep: int, limit: int = BATCH) -> Purged:
+def delete_ended(pg: PgTx, before: datetime, after_id: int, keep: int, limit: int = BATCH) -> Visited:
     """Remove records of transactions that ended before an instant, among the next ``limit`` records.
 
     Those that were aborted, and the latest ``keep`` of all, are in the history then.
@@ -137,13 +185,14 @@ def delete_ended(pg: PgTx, before: datetime, after_id: int, keep: int, limit: in
                count(*) = %(limit)s
                AND coalesce((SELECT ended_at < %(before)s FROM visited WHERE ended ORDER BY id DESC LIMIT 1), true)
         FROM visited""", {"after": after_id, "limit": limit, "before": before, "keep": keep})
-    return Purged(count, last_id, bool(more))
+    return Visited(count, last_id if more else None)
 
 
-def delete_materialization_locks(pg: PgTx, before: datetime) -> int:
+def delete_materialization_locks(pg: PgTx, before: datetime, limit: int = BATCH) -> int:
     """Remove rebuild locks without recent heartbeat whose transaction is over."""
-    pg.sql("""DELETE FROM materialization_locks AS r WHERE last_heartbeat_at < %s
-              AND NOT EXISTS (SELECT FROM txns WHERE id = r.txn_id AND state = 'open')""", (before,))
+    pg.sql("""
+        DELETE FROM materialization_locks WHERE ctid = ANY(ARRAY(
+            SELECT r.ctid FROM materialization_locks AS r WHERE last_heartbeat_at < %s
+              AND NOT EXISTS (SELECT FROM txns WHERE id = r.txn_id AND state = 'open')
+            LIMIT %s FOR UPDATE OF r SKIP LOCKED))""", (before, limit))
     return pg.rowcount
-
-

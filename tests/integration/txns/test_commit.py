@@ -418,12 +418,11 @@ def test_many_ended_records_go_in_windows(t, test_clock):
     t.commit(late)
 
     from metastore.txns import purge_store
-    position, removed, more = 0, 0, True
-    while more:
+    position, removed = 0, 0
+    while position is not None:
         with t.db.begin() as pg:
-            count, last_id, more = purge_store.delete_ended(pg, pg.now - seconds(3600), position, 100, limit=64)
+            count, position = purge_store.delete_ended(pg, pg.now - seconds(3600), position, 100, limit=64)
         removed += count
-        position = last_id
 
     assert removed == 995
     assert t.state(late) == "committed"
