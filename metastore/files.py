@@ -102,6 +102,23 @@ class Files:
             store.fs.makedirs(key.rsplit("/", 1)[0], exist_ok=True)
         store.fs.pipe_file(key, content)
 
+    def create(self, uri: str) -> BinaryIO:
+        """A new file to write from its beginning to its end, with its parents; the caller closes it.
+
+        Raises: FileExistsError.
+        """
+        path = local_path(uri)
+        if path is not None:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            return path.open("xb")
+        store, key = self._remote(uri)
+        if store.fs.exists(key):
+            raise FileExistsError(f"{uri} exists")
+        if store.protocol_name not in _OBJECT_STORES:
+            store.fs.makedirs(key.rsplit("/", 1)[0], exist_ok=True)
+        created: BinaryIO = store.fs.open(key, "wb")
+        return created
+
     def delete(self, uri: str, *, recursive: bool = True) -> None:
         """Remove a file or directory; absent is fine. Without ``recursive`` only a file or an empty directory."""
         path = local_path(uri)

@@ -52,7 +52,7 @@ def amended(tail: bytes, entries: Mapping[str, bytes]) -> Amendment:
     """How to add ``entries`` to the file that ends with ``tail`` (the last MAX_TAIL bytes, or the whole file)."""
     postscript = tail[-1 - tail[-1] : -1]
     numbers = {number: value for number, _, value, _ in fields(postscript) if isinstance(value, int)}
-    message = b"".join(bytes_field(_METADATA_FIELD, _entry(name, value)) for name, value in entries.items())
+    message = metadata_entries(entries)
     if numbers.get(_COMPRESSION, _NO_COMPRESSION) != _NO_COMPRESSION:
         block = min(numbers.get(_BLOCK_SIZE, _DEFAULT_BLOCK_SIZE), _MAX_CHUNK)
         message = stored(message, block)
@@ -62,8 +62,10 @@ def amended(tail: bytes, entries: Mapping[str, bytes]) -> Amendment:
     return Amendment(len(postscript) + 1, message + postscript_now + bytes([len(postscript_now)]))
 
 
-def _entry(name: str, value: bytes) -> bytes:
-    return bytes_field(1, name.encode()) + bytes_field(2, value)
+def metadata_entries(entries: Mapping[str, bytes]) -> bytes:
+    """User metadata as fields of the footer."""
+    return b"".join(bytes_field(_METADATA_FIELD, bytes_field(1, name.encode()) + bytes_field(2, value))
+                    for name, value in entries.items())
 
 
 def stored(data: bytes, block: int) -> bytes:

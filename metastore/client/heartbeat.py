@@ -8,8 +8,9 @@ planned heartbeats leave is measured (``drift``): there it shows that a process 
 
 import re
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from datetime import timedelta
+from itertools import groupby
 from time import monotonic
 from types import TracebackType
 from typing import Self
@@ -96,7 +97,7 @@ class Heartbeater:
                 self._measure(sent_at - planned_from - pause)
                 try:
                     with domain_errors():
-                        self._client.heartbeat(self._request)
+                        self._beat()
                 except (NoSuchTxnError, TxnAbortedError, NoSuchLockError) as error:
                     self._lose(f"{self._subject} is lost: {error}")
                     return
@@ -112,6 +113,9 @@ class Heartbeater:
                     pause = max(0.0, sent_at + self._interval_s - monotonic())  # a slow call delays the next one not
                 planned_from = monotonic()
 
+    def _beat(self) -> None:
+        self._client.heartbeat(self._request)
+
     def _measure(self, late_s: float) -> None:
         if late_s > self.drift.total_seconds():
             self.drift = timedelta(seconds=late_s)
@@ -125,3 +129,35 @@ class Heartbeater:
         _log.warning("heartbeat.lost", subject=self._subject, reason=reason)
         if self._cancel is not None:
             self._cancel(reason)
+
+
+class BatchHeartbeater(Heartbeater):
+    """Heartbeats of several transactions that were opened together: one call for each run of neighbouring ids."""
+
+    def __init__(self, client: MetastoreClient, timeout: timedelta, txn_ids: Iterable[int]) -> None:
+        super().__init__(client, timeout)
+        self._open = set(txn_ids)
+        self._subject = f"The batch of transactions {min(self._open)} to {max(self._open)}"
+        self._changes = threading.Lock()
+
+    def finish(self, txn_id: int) -> None:
+        """A transaction is about to end: no sign of life of it is sent or missed any more."""
+        with self._changes:
+            self._open.discard(txn_id)
+
+    def _beat(self) -> None:
+        with self._changes:
+            wanted = sorted(self._open)
+        for low, high in _runs(wanted):
+            answer = self._client.heartbeat_txn_range(ttypes.HeartbeatTxnRangeRequest(min=low, max=high))
+            with self._changes:
+                gone = self._open.intersection((*answer.aborted, *answer.nosuch))
+            if gone:
+                raise TxnAbortedError(f"Transaction txnid:{min(gone)} was ended", min(gone))
+
+
+def _runs(ids: Iterable[int]) -> Iterator[tuple[int, int]]:
+    """First and last of each run of consecutive numbers in ascending ``ids``."""
+    for _, run in groupby(enumerate(ids), lambda pair: pair[1] - pair[0]):
+        numbers = [number for _, number in run]
+        yield numbers[0], numbers[-1]

@@ -1,0 +1,6 @@
+"""Writing ACID tables without Spark: a streaming connection for rows that keep coming, and changes by row ids."""
+
+from metastore.streaming.connection import Counts, State, StreamingConnection, connect
+from metastore.streaming.records import Delimited, Json, RecordError
+
+__all__ = ["Counts", "Delimited", "Json", "RecordError", "State", "StreamingConnection", "connect"]

@@ -1,0 +1,118 @@
+"""Several transactions that are opened, kept alive and given write ids together, and used one after the other.
+
+Rule: the ids of a batch are opened by one call and heartbeat together, so a transaction costs a lock and a commit.
+When one that is still to come is lost, the batch is: its write ids are part of the names of what it writes.
+"""
+
+import socket
+from collections import deque
+from collections.abc import Sequence
+from contextlib import suppress
+
+from metastore.client import MetastoreClient, TxnManager, outcome
+from metastore.client.answers import domain_errors
+from metastore.client.heartbeat import BatchHeartbeater
+from metastore.client.lock_plan import Kind, Output, StatementLocks, Target, statement_locks
+from metastore.errors import MetaError, MetastoreError
+from metastore.streaming.table import StreamTable
+from metastore.txns.rules import AbortCode
+
+
+class Batch:
+    """``count`` transactions on one table, as many as the metastore opens at a time."""
+
+    def __init__(self, manager: TxnManager, table: StreamTable, count: int, *, agent: str, partition: str = "",
+                 is_dynamic: bool = False) -> None:
+        self._manager = manager
+        self._client: MetastoreClient = manager.client
+        self._table = table
+        self._agent = agent
+        target = Target(table.name.db, table.name.table, partition, is_dynamic=is_dynamic)
+        self._locks: StatementLocks = statement_locks(outputs=[Output(target, Kind.INSERT)], modes=manager.modes)
+        types = self._client.types
+        with domain_errors():
+            opened = sorted(self._client.open_txns(types.OpenTxnRequest(
+                num_txns=count, user=self._client.user, hostname=manager.host, agentInfo=agent)).txn_ids)
+        self._heartbeater = BatchHeartbeater(self._client, manager.timeout, opened)
+        self._heartbeater.start()
+        try:
+            self._waiting = deque(self._with_write_ids(opened))
+        except BaseException:
+            self._give_up(opened)
+            raise
+        self.min_write_id = self._waiting[0][1]
+        self.max_write_id = self._waiting[-1][1]
+        self.txn_id = self.write_id = 0
+
+    @property
+    def is_used_up(self) -> bool:
+        """Whether no transaction is left to begin."""
+        return not self._waiting
+
+    @property
+    def remaining(self) -> int:
+        """How many transactions are left to begin."""
+        return len(self._waiting)
+
+    def begin(self) -> None:
+        """Go on to the next transaction, under its lock. Raises: LostError, LockNotAcquiredError."""
+        self.check()
+        self.txn_id, self.write_id = self._waiting.popleft()
+        try:
+            self._manager.locks.acquire(self._locks, txn_id=self.txn_id, user=self._client.user,
+                                        host=self._manager.host, agent_info=self._agent, stop=self._heartbeater.lost)
+        except BaseException:
+            self.abort()
+            raise
+
+    def check(self) -> None:
+        """Raise LostError when the transactions are known to be lost."""
+        self._heartbeater.check()
+
+    def commit(self, partitions: Sequence[str] | None) -> None:
+        """Commit the present transaction; ``partitions``: which ones a dynamic write has written.
+
+        Raises: TxnAbortedError, NoSuchTxnError, MetastoreUnreachableError, AnswerLostError (it may have been done).
+        """
+        types, name = self._client.types, self._table.name
+        if partitions is not None:
+            with domain_errors():
+                self._client.add_dynamic_partitions(types.AddDynamicPartitions(
+                    txnid=self.txn_id, writeid=self.write_id, dbname=name.db, tablename=name.table,
+                    partitionnames=list(partitions), operationType=types.DataOperationType.INSERT))
+        self._heartbeater.finish(self.txn_id)
+        outcome.commit(self._client, types.CommitTxnRequest(txnid=self.txn_id))
+
+    def abort(self) -> None:
+        """Abort the present transaction; what cannot be reached times out."""
+        self._give_up([self.txn_id])
+
+    def close(self) -> None:
+        """Abort the transactions that were not begun, and end the heartbeats."""
+        self._give_up([txn_id for txn_id, _ in self._waiting])
+        self._waiting.clear()
+        self._heartbeater.stop()
+
+    def _give_up(self, txn_ids: Sequence[int]) -> None:
+        for txn_id in txn_ids:
+            self._heartbeater.finish(txn_id)
+        if txn_ids:
+            with suppress(MetastoreError), domain_errors():
+                self._client.abort_txns(self._client.types.AbortTxnsRequest(
+                    txn_ids=list(txn_ids), errorCode=int(AbortCode.ROLLBACK)))
+
+    def _with_write_ids(self, txn_ids: Sequence[int]) -> list[tuple[int, int]]:
+        request = self._client.types.AllocateTableWriteIdsRequest(
+            dbName=self._table.name.db, tableName=self._table.name.table, txnIds=list(txn_ids))
+        with domain_errors():
+            pairs = self._client.allocate_table_write_ids(request).txnToWriteIds
+        found = sorted((int(pair.txnId), int(pair.writeId)) for pair in pairs)
+        low, high = found[0][1], found[-1][1]
+        if [write_id for _, write_id in found] != list(range(low, high + 1)):
+            raise MetaError(f"The write ids {low} to {high} of {self._table.name} were not given out in one piece")
+        return found
+
+
+def default_agent() -> str:
+    """How the transactions of this process are shown to operators."""
+    return f"streaming-{socket.gethostname()}"

@@ -1,0 +1,91 @@
+"""The files that one batch writes: in each partition one ``delta_…`` directory, in it a file for each writer.
+
+Rule: files are written where they stay. They carry write ids that are open, so no reader looks at them before the
+commit; what is left by a process that dies is an aborted delta, which the Cleaner removes.
+"""
+
+from concurrent.futures import Executor
+from contextlib import suppress
+from threading import Lock
+
+import pyarrow as pa
+
+from metastore.acid.names import VERSION_FILE, VERSION_TEXT, DeltaName, side_file
+from metastore.files import Files
+from metastore.streaming.event_file import InsertFile
+from metastore.streaming.table import StreamTable
+
+
+class DeltaFiles:
+    """All insert files of a batch of write ids. For several threads."""
+
+    def __init__(self, files: Files, table: StreamTable, low: int, high: int, *, compression: str) -> None:
+        self._files = files
+        self._row_type = table.row_type
+        self._compression = compression
+        self.is_shared = low != high
+        """Whether several transactions write into them."""
+        self._name = str(DeltaName(low, high, None if self.is_shared else 0))
+        self._open: dict[tuple[str, int], InsertFile] = {}
+        self._directories: set[str] = set()
+        self._lock = Lock()
+
+    def insert(self, location: str, writer: int, write_id: int, rows: pa.StructArray) -> None:
+        """Append rows to ``bucket_<writer>`` of the partition that lies there."""
+        file = self._open.get((location, writer)) or self._create(location, writer)
+        with file.busy:
+            file.insert(write_id, rows)
+
+    def flush(self, pool: Executor) -> None:
+        """Make what was written part of the files, safe on disk."""
+        dirty = [file for file in self._open.values() if file.is_dirty]
+        if len(dirty) == 1:
+            dirty[0].flush()
+            return
+        for done in [pool.submit(file.flush) for file in dirty]:
+            done.result()
+
+    def abandon(self) -> bool:
+        """Give up what was written since the last flush; False when the batch cannot go on for that."""
+        try:
+            for file in self._open.values():
+                file.abandon()
+        except (OSError, pa.ArrowException):
+            return False
+        return not any(file.is_broken for file in self._open.values())
+
+    def close(self) -> None:
+        """End all files, and remove those in which no transaction left anything."""
+        empty = [file for file in self._open.values() if not file.close()]
+        for file in empty:
+            self._files.delete(file.path)
+            self._files.delete(side_file(file.path))
+        kept = {location for (location, _), file in self._open.items() if file.rows}
+        for location in {location for location, _ in self._open} - kept:
+            self._files.delete(f"{location}/{self._name}")
+        self._open.clear()
+
+    def remove(self) -> None:
+        """Remove everything: its transaction was aborted."""
+        for file in self._open.values():
+            file.discard()
+        for directory in self._directories:
+            with suppress(OSError):
+                self._files.delete(directory)
+        self._open.clear()
+
+    def _create(self, location: str, writer: int) -> InsertFile:
+        with self._lock:
+            found = self._open.get((location, writer))
+            if found is not None:
+                return found
+            directory = f"{location}/{self._name}"
+            if directory not in self._directories:
+                if self._files.exists(directory):
+                    raise FileExistsError(f"{directory} exists already")
+                self._directories.add(directory)
+                self._files.write(f"{directory}/{VERSION_FILE}", VERSION_TEXT)
+            file = InsertFile(self._files, directory, writer, self._row_type, compression=self._compression,
+                              is_shared=self.is_shared)
+            self._open[location, writer] = file
+            return file

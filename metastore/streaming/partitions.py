@@ -1,0 +1,60 @@
+"""Where the partitions of a table lie; one that is not there yet is created.
+
+Rule: a partition is registered before rows are written into it, as Hive's streaming does: one that stays empty because
+its transaction is aborted harms nobody.
+"""
+
+import copy
+from threading import Lock
+from typing import NamedTuple
+
+from metastore.catalog.partition_names import DEFAULT_PARTITION, make_name
+from metastore.client import MetastoreClient
+from metastore.streaming.routing import PartitionValues
+from metastore.streaming.table import StreamTable
+
+
+class Place(NamedTuple):
+    """A partition's name and location; of an unpartitioned table "" and the table's."""
+
+    name: str
+    location: str
+
+
+class Partitions:
+    """The partitions that were met. For several threads."""
+
+    def __init__(self, client: MetastoreClient, table: StreamTable) -> None:
+        self._client = client
+        self._table = table
+        self._known: dict[PartitionValues, Place] = {} if table.partition_keys else {(): Place("", table.location)}
+        self._one_at_a_time = Lock()
+
+    def place(self, values: PartitionValues) -> Place:
+        """The partition with these values, created if need be."""
+        found = self._known.get(values)
+        if found is None:
+            with self._one_at_a_time:
+                found = self._known.get(values) or self._found_or_created(values)
+                self._known[values] = found
+        return found
+
+    def name(self, values: PartitionValues) -> str:
+        """The name of a partition."""
+        return make_name([key.name for key in self._table.partition_keys], values)
+
+    def _found_or_created(self, values: PartitionValues) -> Place:
+        texts = [value or DEFAULT_PARTITION for value in values]
+        db, table, types = self._table.name.db, self._table.name.table, self._client.types
+        name = self.name(values)
+        try:
+            return Place(name, str(self._client.get_partition(db, table, texts).sd.location))
+        except types.NoSuchObjectException:
+            pass
+        sd = copy.copy(self._client.get_table(db, table).sd)
+        sd.location = f"{self._table.location}/{name}"
+        partition = types.Partition(values=texts, dbName=db, tableName=table, sd=sd, parameters={}, createTime=0,
+                                    lastAccessTime=0)
+        self._client.add_partitions_req(types.AddPartitionsRequest(
+            dbName=db, tblName=table, parts=[partition], ifNotExists=True, needResult=False))
+        return Place(name, str(self._client.get_partition(db, table, texts).sd.location))

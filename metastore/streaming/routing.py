@@ -1,0 +1,84 @@
+"""Where rows go: to which partition by their partition keys, to which bucket by their bucketing columns."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from metastore.acid.hashes import bucket_of
+from metastore.streaming.table import Column, StreamTable
+
+PartitionValues = tuple[str | None, ...]
+"""Of each partition key in the table's order, as Hive writes it; None for NULL and for the empty text."""
+
+
+class Routed(NamedTuple):
+    """Rows for one file; ``bucket`` is None where the table has no buckets. ``at``: their places in the whole."""
+
+    partition: PartitionValues
+    bucket: int | None
+    rows: pa.StructArray
+    at: pa.Array | None
+
+
+def routed(table: StreamTable, records: pa.Table, static: PartitionValues = ()) -> Iterator[Routed]:
+    """The rows of ``records`` (columns, and partition keys unless ``static`` has their values), file by file."""
+    records = records.combine_chunks()
+    for partition, at in _by_partition(table, records, static):
+        part = records if at is None else records.take(at)
+        for bucket, within in _by_bucket(table, part):
+            rows = part if within is None else part.take(within)
+            places = at if within is None else within if at is None else at.take(within)
+            arrays = [_whole(rows.column(column.name)) for column in table.columns]
+            yield Routed(partition, bucket, pa.StructArray.from_arrays(arrays, fields=list(table.row_type)), places)
+
+
+def partition_values(column: Column, values: Sequence[Any]) -> list[str | None]:
+    """Values of a partition key as Hive writes them in names."""
+    if column.type.kind == "boolean":
+        return [None if value is None else str(value).lower() for value in values]
+    return [None if value is None else (f"{value:f}" if column.type.kind == "decimal" else str(value)) or None
+            for value in values]
+
+
+def _by_partition(table: StreamTable, records: pa.Table,
+                  static: PartitionValues) -> Iterator[tuple[PartitionValues, pa.Array | None]]:
+    if static or not table.partition_keys:
+        yield static, None
+        return
+    texts = (partition_values(key, records.column(key.name).to_pylist()) for key in table.partition_keys)
+    rows: dict[PartitionValues, list[int]] = {}
+    for at, values in enumerate(zip(*texts, strict=True)):
+        rows.setdefault(values, []).append(at)
+    if len(rows) == 1:
+        yield next(iter(rows)), None
+        return
+    for values, places in rows.items():
+        yield values, pa.array(places, pa.int64())
+
+
+def _by_bucket(table: StreamTable, records: pa.Table) -> Iterator[tuple[int | None, pa.Array | None]]:
+    if not table.bucket_count:
+        yield None, None
+        return
+    kinds = [column.type for column in table.bucket_columns]
+    known: dict[tuple[Any, ...], int] = {}
+    numbers = []
+    for values in zip(*(records.column(column.name).to_pylist() for column in table.bucket_columns), strict=True):
+        key = values if all(value is None or isinstance(value, int | str) for value in values) else ()
+        bucket = known.get(key) if key else None
+        if bucket is None:
+            bucket = bucket_of(values, kinds, table.bucket_count, table.bucketing_version)
+            known[key] = bucket
+        numbers.append(bucket)
+    array = pa.array(numbers, pa.int32())
+    for bucket in sorted(set(numbers)):
+        yield bucket, pc.indices_nonzero(pc.equal(array, bucket)).cast(pa.int64())
+
+
+def _whole(array: pa.ChunkedArray) -> pa.Array:
+    """One array of a column in one piece or none."""
+    if array.num_chunks == 1:
+        return array.chunk(0)
+    return pa.concat_arrays(array.chunks) if array.num_chunks else pa.array([], array.type)

@@ -1,0 +1,61 @@
+"""A reader of ACID directories without Spark: our directory selection, and pyorc for the files (which we never write with)."""
+
+import io
+from pathlib import Path
+from typing import Any
+
+import pyorc
+
+from metastore.acid.names import SIDE_FILE_SUFFIX
+from metastore.acid.side_files import flushed_length
+from metastore.acid.snapshots import ValidTxnList, ValidWriteIdList
+from metastore.acid.state import DeltaDirectory, Listed, acid_state
+from metastore.files import Files, local_path
+
+RowId = tuple[int, int, int]
+
+
+def rows(location: str | Path, write_ids: ValidWriteIdList) -> dict[RowId, tuple[Any, ...]]:
+    """The rows of a snapshot by their ids; every event is checked to be in key order in its file."""
+    root = local_path(str(location))
+    assert root is not None
+    state = acid_state(Files().listing(str(root)), write_ids, ValidTxnList.everything(), lambda path: (root / path).read_bytes())
+    found: dict[RowId, tuple[Any, ...]] = {}
+    deleted: set[RowId] = set()
+    for directory in [*([state.base] if state.base else []), *state.deltas]:
+        for file in directory.bucket_files or directory.files:
+            for event in _events(root, file, directory.side_files):
+                operation, original, bucket, row_id, current, row = event
+                if not write_ids.is_valid(current):
+                    continue
+                if isinstance(directory, DeltaDirectory) and directory.is_delete:
+                    assert operation == 2
+                    assert row is None
+                    deleted.add((original, bucket, row_id))
+                else:
+                    assert operation == 0
+                    assert (original, bucket, row_id) not in found, "a ROW__ID twice"
+                    found[original, bucket, row_id] = row
+    return {key: row for key, row in sorted(found.items()) if key not in deleted}
+
+
+def _events(root: Path, file: Listed, side_files: tuple[Listed, ...]) -> list[tuple[Any, ...]]:
+    content = (root / file.path).read_bytes()
+    side = file.path + SIDE_FILE_SUFFIX
+    if any(one.path == side for one in side_files):
+        content = content[:flushed_length((root / side).read_bytes(), side)]
+    if not content:
+        return []
+    reader = pyorc.Reader(io.BytesIO(content))
+    events = list(reader)
+    keys = [(one[1], one[2], one[3], -one[4]) for one in events]
+    assert keys == sorted(keys), f"{file.path} is not sorted"
+    index = reader.user_metadata["hive.acid.key.index"].decode().rstrip(";").split(";")
+    ends, at = [], 0
+    for stripe in range(reader.num_of_stripes):
+        at += len(reader.read_stripe(stripe))
+        ends.append(",".join(str(part) for part in events[at - 1][1:4]))
+    assert index == ends
+    deletes = sum(one[0] == 2 for one in events)
+    assert reader.user_metadata["hive.acid.stats"] == b"%d,0,%d" % (len(events) - deletes, deletes)
+    return events
