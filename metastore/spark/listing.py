@@ -8,6 +8,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from os import SEEK_END
 from typing import NamedTuple
 
 from metastore.acid.events import EVENT_COLUMNS
@@ -220,17 +221,28 @@ def _event_files(files: Files, location: str, directory: BaseDirectory | DeltaDi
     with_side_file = {file.path.removesuffix(SIDE_FILE_SUFFIX) for file in directory.side_files}
     whole, cut = [], []
     for one in _filled(directory.bucket_files or directory.files):
-        length, path = one.size, f"{location}/{side_file(one.path)}"
-        if one.path in with_side_file:
-            length = flushed_length(files.read(path), path)
-        if length > one.size:
-            raise InvalidOperationError(f"{location}/{one.path} has {one.size} bytes, and its side file says that "
-                                        f"{length} are committed: the file is damaged, or its listing out of date.")
-        if length == one.size:
+        length = _flushed(files, f"{location}/{one.path}", one.size) if one.path in with_side_file else None
+        if length is None:
             whole.append(one)
         elif length:
             cut.append(CutFile(f"{location}/{one.path}", length))
     return whole, cut
+
+
+def _flushed(files: Files, path: str, listed: int) -> int | None:
+    """How much of a file counts that its writer may be appending to right now; None when it was closed meanwhile."""
+    side = side_file(path)
+    try:
+        length = flushed_length(files.read(side), side)
+    except FileNotFoundError:
+        return None
+    if length > listed:
+        with files.open(path) as source:
+            size = source.seek(0, SEEK_END)
+        if length > size:
+            raise InvalidOperationError(f"{path} has {size} bytes, and its side file says that {length} are committed: "
+                                        "the file is damaged.")
+    return length
 
 
 def require_new_events(files: Files, location: str, directory: BaseDirectory | DeltaDirectory,

@@ -4,6 +4,7 @@ import io
 import math
 from datetime import date, datetime
 from decimal import Decimal
+from hashlib import sha512
 
 import pyarrow as pa
 import pyorc
@@ -66,7 +67,7 @@ def test_stripes_within_a_transaction_have_their_keys(tmp_path, monkeypatch):
     kind = pa.struct([("s", pa.string())])
     file = InsertFile(Files(), str(tmp_path), 0, kind, compression="zlib")
     for block in range(20):
-        file.insert(9, pa.array([{"s": f"{block}-{row}" * 20} for row in range(1000)], kind))
+        file.insert(9, pa.array([{"s": sha512(b"%d-%d" % (block, row)).hexdigest()} for row in range(1000)], kind))
     file.flush()
     file.close()
 
