@@ -2,10 +2,15 @@
 
 from typing import Any
 
+from pyspark.sql import SparkSession
+
+from metastore.catalog.model import ConstraintKind
 from metastore.client import MetastoreClient
 from metastore.errors import InvalidOperationError
 from metastore.ids import TableName
+from metastore.spark.constraints import require_sound, thrift_rows
 from metastore.spark.statements import CreateTable
+from metastore.spark.tables import HiveColumn
 
 _CLASSES = {
     "orc": ("org.apache.hadoop.hive.ql.io.orc.OrcInputFormat", "org.apache.hadoop.hive.ql.io.orc.OrcOutputFormat",
@@ -14,10 +19,14 @@ _CLASSES = {
                 "org.apache.hadoop.hive.ql.io.parquet.MapredParquetOutputFormat",
                 "org.apache.hadoop.hive.ql.io.parquet.serde.ParquetHiveSerDe")}
 """Hive's input format, output format and SerDe of the formats that tables are written in here."""
+_ARGUMENTS = (ConstraintKind.PRIMARY_KEY, ConstraintKind.FOREIGN_KEY, ConstraintKind.UNIQUE, ConstraintKind.NOT_NULL,
+              ConstraintKind.DEFAULT, ConstraintKind.CHECK)
+"""The order in which create_table_with_constraints takes them."""
 
 
-def create_table(client: MetastoreClient, name: TableName, statement: CreateTable, owner: str) -> bool:
-    """Create the table; False if it exists and the statement says IF NOT EXISTS.
+def create_table(client: MetastoreClient, name: TableName, statement: CreateTable, owner: str,
+                 spark: SparkSession) -> bool:
+    """Create the table; False if it exists and the statement says IF NOT EXISTS. ``spark``: knows what SQL is sound.
 
     Raises: InvalidOperationError, and the metastore's own refusals.
     """
@@ -44,8 +53,17 @@ def create_table(client: MetastoreClient, name: TableName, statement: CreateTabl
     table = types.Table(
         tableName=name.table, dbName=name.db, owner=owner, createTime=0, lastAccessTime=0, retention=0, sd=sd,
         partitionKeys=partition_keys, parameters=parameters, tableType="MANAGED_TABLE")
+    if statement.constraints:
+        hive_columns = [HiveColumn(field.name, field.type) for field in (*columns, *partition_keys)]
+        require_sound(spark, name, hive_columns, statement.constraints)
+    constraints: dict[ConstraintKind, list[Any]] = {kind: [] for kind in _ARGUMENTS}
+    for one in statement.constraints:
+        constraints[one.kind] += thrift_rows(types, name, one)
     try:
-        client.create_table(table)
+        if statement.constraints:
+            client.create_table_with_constraints(table, *constraints.values())
+        else:
+            client.create_table(table)
     except types.AlreadyExistsException:
         if statement.if_not_exists:
             return False

@@ -13,6 +13,7 @@ from metastore.acid.names import BaseName, DeltaName
 from metastore.errors import InvalidOperationError
 from metastore.spark import changes
 from metastore.spark.binding import Resolve, bound_sql
+from metastore.spark.constraints import TableConstraints, Watch
 from metastore.spark.events import delete_events, insert_events, moved_events, partition_key, routed_rows
 from metastore.spark.plain_reads import checked_sql
 from metastore.spark.reader import ROW_ID, row_id_column
@@ -21,8 +22,10 @@ from metastore.spark.tables import AcidTable, TableKind
 from metastore.spark.work import View, Work
 
 
-def by_name(rows: DataFrame, table: AcidTable) -> DataFrame:
-    """``rows`` with the table's columns in the table's order; a column that is not given is NULL.
+def by_name(rows: DataFrame, table: AcidTable, defaults: Mapping[str, str]) -> DataFrame:
+    """``rows`` with the table's columns in the table's order; a column that is not given has its default, or NULL.
+
+    ``defaults``: SQL by column.
 
     Raises: InvalidOperationError for a column that the table does not have, or a partition key that is not given.
     """
@@ -30,27 +33,37 @@ def by_name(rows: DataFrame, table: AcidTable) -> DataFrame:
     wanted = [column.name for column in (*table.columns, *table.partition_keys)]
     if unknown := [name for name in given if name not in wanted]:
         raise InvalidOperationError(f"{table.name} has no column {unknown[0]}. It has: {', '.join(wanted)}.")
-    if missing := [name for name in table.partition_names if name not in given]:
+    if missing := [name for name in table.partition_names if name not in given and name not in defaults]:
         raise InvalidOperationError(f"The rows have no value for partition key {missing[0]} of {table.name}.")
     fields = {field.name: field.dataType for field in table.schema.fields}
-    return rows.select(*((F.col(f"`{given[name]}`") if name in given else F.lit(None)).cast(fields[name]).alias(name)
-                         for name in wanted))
+    return rows.select(*((F.col(f"`{given[name]}`") if name in given else F.expr(defaults.get(name, "NULL")))
+                         .cast(fields[name]).alias(name) for name in wanted))
 
 
-def by_position(rows: DataFrame, table: AcidTable, statement: Insert) -> DataFrame:
+def by_position(rows: DataFrame, table: AcidTable, statement: Insert, defaults: Mapping[str, str]) -> DataFrame:
     """A query's columns as INSERT means them: by position, static partition keys from the PARTITION clause."""
-    static = {key: value for key, value in statement.partition.items() if value is not None}
+    static = _static(statement)
     if unknown := [key for key in statement.partition if key not in table.partition_names]:
         raise InvalidOperationError(f"{unknown[0]} is not a partition key of {table.name}.")
-    wanted = [column.name for column in (*table.columns, *table.partition_keys) if column.name not in static]
-    named = list(statement.columns) or wanted
+    named = _named(table, statement)
     if len(rows.columns) != len(named):
         raise InvalidOperationError(f"The query has {len(rows.columns)} columns, and INSERT INTO {table.name} takes "
                                     f"{len(named)}: {', '.join(named)}.")
     renamed = rows.toDF(*named)
     for key, value in static.items():
         renamed = renamed.withColumn(key, F.expr(value))
-    return by_name(renamed, table)
+    return by_name(renamed, table, defaults)
+
+
+def _named(table: AcidTable, statement: Insert) -> list[str]:
+    """The columns that the values of an INSERT stand for."""
+    static = _static(statement)
+    wanted = [column.name for column in (*table.columns, *table.partition_keys) if column.name not in static]
+    return list(statement.columns) or wanted
+
+
+def _static(statement: Insert) -> dict[str, str]:
+    return {key: value for key, value in statement.partition.items() if value is not None}
 
 
 def with_constants(rows: DataFrame, table: AcidTable, fixed: Mapping[str, object]) -> DataFrame:
@@ -62,26 +75,50 @@ def with_constants(rows: DataFrame, table: AcidTable, fixed: Mapping[str, object
     return rows
 
 
-def insert(work: Work, table: AcidTable, rows: DataFrame) -> int:
-    """Append rows that are already in the table's shape."""
+def append(work: Work, table: AcidTable, rows: DataFrame) -> int:
+    """Append rows, matched to the table's columns by name."""
+    constraints = TableConstraints.of(work.client, table)
+    return insert(work, table, by_name(rows, table, constraints.defaults), constraints)
+
+
+def replace_by(work: Work, table: AcidTable, rows: DataFrame, fixed: Mapping[str, object]) -> int:
+    """INSERT OVERWRITE with rows that are matched to the table's columns by name."""
+    constraints = TableConstraints.of(work.client, table)
+    shaped = by_name(with_constants(rows, table, fixed), table, constraints.defaults)
+    return overwrite(work, table, shaped, fixed, constraints)
+
+
+def insert(work: Work, table: AcidTable, rows: DataFrame, constraints: TableConstraints) -> int:
+    """Append rows that are already in the table's shape. Raises: ConstraintViolationError."""
     table.require(TableKind.FULL_ACID, TableKind.INSERT_ONLY, action="INSERT")
-    statement = work.next_statement(table)
+    statement, watch = work.next_statement(table), Watch(constraints)
+    watched = watch.over(rows)
     if table.kind is TableKind.INSERT_ONLY:
         name = DeltaName(statement.write_id, statement.write_id, statement.statement)
-        return work.publish_rows(table, name, routed_rows(rows, table), statement=statement)
-    events, is_routed = insert_events(rows, table, statement)
-    return work.publish(table, statement, inserts=events, is_routed=is_routed)
+        count = work.publish_rows(table, name, routed_rows(watched, table), statement=statement)
+    else:
+        events, is_routed = insert_events(watched, table, statement)
+        count = work.publish(table, statement, inserts=events, is_routed=is_routed)
+    watch.require_kept()
+    return count
 
 
-def overwrite(work: Work, table: AcidTable, rows: DataFrame, fixed: Mapping[str, object]) -> int:
-    """Replace the table (unpartitioned), the partition that ``fixed`` names whole, or those that get rows."""
+def overwrite(work: Work, table: AcidTable, rows: DataFrame, fixed: Mapping[str, object],
+              constraints: TableConstraints) -> int:
+    """Replace the table (unpartitioned), the partition that ``fixed`` names whole, or those that get rows.
+
+    Raises: ConstraintViolationError.
+    """
     table.require(TableKind.FULL_ACID, TableKind.INSERT_ONLY, action="INSERT OVERWRITE")
     keep: list[str] = []
     if not table.partition_keys:
         keep = [table.location]
     elif set(fixed) == set(table.partition_names):
         keep = [_key(work, table, fixed)]
-    return _replace(work, table, rows, keep)
+    watch = Watch(constraints)
+    count = _replace(work, table, watch.over(rows), keep)
+    watch.require_kept()
+    return count
 
 
 def _replace(work: Work, table: AcidTable, rows: DataFrame, keep_empty: Sequence[str]) -> int:
@@ -120,25 +157,31 @@ def run(work: Work, table: AcidTable, statement: Insert | Update | Delete | Merg
 
 def _insert(work: Work, table: AcidTable, statement: Insert, resolve: Resolve) -> int:
     """INSERT INTO or OVERWRITE with a query."""
-    rows = by_position(_query(work, statement.query, resolve), table, statement)
+    constraints = TableConstraints.of(work.client, table)
+    statement = constraints.in_insert(statement, _named(table, statement))
+    rows = by_position(_query(work, statement.query, resolve), table, statement, constraints.defaults)
     if not statement.overwrite:
-        return insert(work, table, rows)
-    static = {key: value for key, value in statement.partition.items() if value is not None}
+        return insert(work, table, rows, constraints)
+    static = _static(statement)
     fixed = work.spark.sql(f"SELECT {', '.join(static.values())}").collect()[0] if static else ()
-    return overwrite(work, table, rows, dict(zip(static, fixed, strict=True)))
+    return overwrite(work, table, rows, dict(zip(static, fixed, strict=True)), constraints)
 
 
 def _update(work: Work, table: AcidTable, statement: Update, resolve: Resolve) -> int:
     """UPDATE: a delete event and a new version for each row that the condition holds for."""
     table.require(TableKind.FULL_ACID, action="UPDATE")
+    constraints = TableConstraints.of(work.client, table)
+    statement, watch = constraints.in_update(statement), Watch(constraints)
     with _target_view(work, table) as (view, seen):
         rows = _query(work, changes.update_select(statement, table, view), resolve)
     kept = {column.name for column in table.columns} - set(statement.assignments)
     with _evaluated_once(rows):
         seen.require_exact_moves(work, rows, kept)
         number = work.next_statement(table)
-        return work.publish(table, number, deletes=delete_events(rows, table, number),
-                            inserts=moved_events(rows, table, number)) // 2
+        count = work.publish(table, number, deletes=delete_events(rows, table, number),
+                             inserts=moved_events(watch.over(rows), table, number)) // 2
+    watch.require_kept()
+    return count
 
 
 def _delete(work: Work, table: AcidTable, statement: Delete, resolve: Resolve) -> int:
@@ -153,6 +196,8 @@ def _delete(work: Work, table: AcidTable, statement: Delete, resolve: Resolve) -
 def _merge(work: Work, table: AcidTable, statement: Merge, resolve: Resolve) -> int:
     """MERGE: the source is evaluated once; a target row that two source rows want to change is an error."""
     table.require(TableKind.FULL_ACID, action="MERGE")
+    constraints = TableConstraints.of(work.client, table)
+    statement, watch = constraints.in_merge(statement), Watch(constraints)
     source = exp.select("*").from_(statement.source.copy())
     columns = work.spark.sql(bound_sql(source, resolve)).columns
     with _target_view(work, table) as (view, seen):
@@ -164,12 +209,13 @@ def _merge(work: Work, table: AcidTable, statement: Merge, resolve: Resolve) -> 
         kept = changes.kept_columns(statement, table, columns)
         seen.require_exact_moves(work, rows.where(action == changes.UPDATE), kept)
         old = rows.where(action.isin(changes.UPDATE, changes.DELETE))
-        moved = moved_events(rows.where(action == changes.UPDATE), table, number)
-        fresh, _ = insert_events(rows.where(action == changes.INSERT), table, number)
+        moved = moved_events(watch.over(rows.where(action == changes.UPDATE)), table, number)
+        fresh, _ = insert_events(watch.over(rows.where(action == changes.INSERT)), table, number)
         counts = {row[0]: row[1] for row in rows.groupBy(action).count().collect()}
         deletes = delete_events(old, table, number) if set(counts) != {changes.INSERT} else None
         work.publish(table, number, deletes=deletes, inserts=_disjoint(moved, fresh))
-        return sum(counts.values())
+    watch.require_kept()
+    return sum(counts.values())
 
 
 def _disjoint(moved: DataFrame, fresh: DataFrame) -> DataFrame:

@@ -17,6 +17,7 @@ from metastore.files import Files
 from metastore.ids import TableName, table_name
 from metastore.spark import admin, dml
 from metastore.spark.binding import Resolve, bound_sql, names_row_id
+from metastore.spark.constraints import add_constraints, drop_constraint
 from metastore.spark.convert import convert
 from metastore.spark.create import create_table
 from metastore.spark.effects import kinds_of, queries_of, target_of
@@ -26,10 +27,12 @@ from metastore.spark.reader import with_row_id
 from metastore.spark.statements import (
     DIALECT,
     AbortTransactions,
+    AddConstraints,
     Compact,
     Convert,
     CreateTable,
     Delete,
+    DropConstraint,
     Insert,
     Merge,
     PassThrough,
@@ -109,15 +112,15 @@ class AcidSession:
         """Append ``rows``, matched to the table's columns by name; returns how many."""
         table = self._lookup(_ref(name))
         require_no_plain_read(rows)
-        return self._writing(table, [Kind.INSERT], [], lambda work: dml.insert(work, table, dml.by_name(rows, table)))
+        return self._writing(table, [Kind.INSERT], [], lambda work: dml.append(work, table, rows))
 
     def overwrite(self, name: str, rows: DataFrame, partition: Mapping[str, object] | None = None) -> int:
         """Replace the table, or one partition, or the partitions that ``rows`` has rows for; returns how many."""
         fixed = {key.lower(): value for key, value in (partition or {}).items()}
         table = self._lookup(_ref(name))
         require_no_plain_read(rows)
-        return self._writing(table, [Kind.INSERT_OVERWRITE], [], lambda work: dml.overwrite(
-            work, table, dml.by_name(dml.with_constants(rows, table, fixed), table), fixed))
+        return self._writing(table, [Kind.INSERT_OVERWRITE], [],
+                             lambda work: dml.replace_by(work, table, rows, fixed))
 
     def update(self, name: str, set: Mapping[str, str], where: str | None = None) -> int:  # noqa: A002 - SQL's word
         """UPDATE: ``set`` maps columns to SQL expressions; returns the number of rows changed."""
@@ -172,7 +175,7 @@ class AcidSession:
                 return self._run_over(statement.query, statement.over, text)
             case Insert() | Update() | Delete() | Merge() | Truncate():
                 return self._rows(self._change(statement))
-            case CreateTable() | Convert():
+            case CreateTable() | Convert() | AddConstraints() | DropConstraint():
                 return self._rows(self._define(statement))
             case Compact():
                 return admin.compact(self.spark, self.client, self._lookup(statement.table), statement)
@@ -186,10 +189,20 @@ class AcidSession:
     def _rows(self, count: int) -> DataFrame:
         return admin.one_row(self.spark, "rows", count)
 
-    def _define(self, statement: CreateTable | Convert) -> int:
+    def _define(self, statement: CreateTable | Convert | AddConstraints | DropConstraint) -> int:
         if isinstance(statement, CreateTable):
             return self._create(statement)
-        self._convert(self._lookup(statement.table), statement.properties)
+        table = self._lookup(statement.table)
+        with self._exclusively(table):
+            match statement:
+                case Convert(properties=properties):
+                    locations = [place.location for place in partition_places(self.client, table)]
+                    convert(self.client, self.files, table, locations, properties)
+                case AddConstraints(constraints=constraints, column=column):
+                    add_constraints(self.spark, self.client, table, constraints, column)
+                case DropConstraint(name=name):
+                    drop_constraint(self.client, table, name)
+        self.spark.catalog.refreshTable(f"{table.name.db}.{table.name.table}")
         return 0
 
     def _query(self, tree: exp.Expression, text: str) -> DataFrame:
@@ -244,22 +257,22 @@ class AcidSession:
     def _create(self, statement: CreateTable) -> int:
         name = table_name(statement.table.db or self.spark.catalog.currentDatabase(), statement.table.table)
         if statement.query is None:
-            create_table(self.client, name, statement, self.client.user)
+            create_table(self.client, name, statement, self.client.user, self.spark)
             return 0
         rows = self.sql(statement.query.sql(DIALECT))
         columns = tuple((field.name.lower(), field.dataType.simpleString(), None) for field in rows.schema.fields)
-        if create_table(self.client, name, replace(statement, columns=columns), self.client.user):
+        if create_table(self.client, name, replace(statement, columns=columns), self.client.user, self.spark):
             return self.insert(f"{name.db}.{name.table}", rows)
         return 0
 
-    def _convert(self, table: AcidTable, properties: Mapping[str, str]) -> None:
+    @contextmanager
+    def _exclusively(self, table: AcidTable) -> Iterator[None]:
+        """Nobody else reads or writes the table meanwhile."""
         if self._block is not None:
-            raise InvalidOperationError("A table is converted at once: not inside a transaction or snapshot block.")
+            raise InvalidOperationError("A table is altered at once: not inside a transaction or snapshot block.")
         locks = statement_locks(outputs=[Output(target_of(table), Kind.EXCLUSIVE_DDL)])
         with self._manager.locked(locks, agent=f"spark-{self.spark.sparkContext.applicationId}"):
-            locations = [place.location for place in partition_places(self.client, table)]
-            convert(self.client, self.files, table, locations, properties)
-        self.spark.catalog.refreshTable(f"{table.name.db}.{table.name.table}")
+            yield
 
     def _reading(self, tables: Sequence[AcidTable], read: Callable[[Work], DataFrame]) -> DataFrame:
         """Run a read in the block's transaction, or in one of its own that lives as long as the frame."""
@@ -283,7 +296,8 @@ class AcidSession:
         locks = statement_locks([target_of(table) for table in sources], outputs)
         if self._block is not None:
             self._block.txn.lock(locks)
-            return write(self._block)
+            with self._block.whole_or_not():
+                return write(self._block)
         with self._transaction(TxnType.DEFAULT) as work:
             work.txn.lock(locks)
             return write(work)

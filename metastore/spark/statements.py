@@ -14,6 +14,7 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from metastore.errors import InvalidOperationError
+from metastore.spark.constraint_syntax import Declaration, declarations, without_words
 
 DIALECT = "spark"
 _CREATE = re.compile(r"\s*create\s+(or\s+replace\s+)?(external\s+|(global\s+)?temp(orary)?\s+)?(table|view)\b",
@@ -27,6 +28,13 @@ _COMPACT = re.compile(
 _SET_PROPERTIES = re.compile(
     r"\s*alter\s+table\s+(?P<table>[\w.`]+)\s+set\s+tblproperties\s*\((?P<pairs>.*)\)\s*;?\s*$",
     re.IGNORECASE | re.DOTALL)
+_ADD_CONSTRAINT = re.compile(
+    r"\s*alter\s+table\s+(?P<table>[\w.`]+)\s+add\s+(?P<constraint>constraint\s.*?);?\s*$", re.IGNORECASE | re.DOTALL)
+_DROP_CONSTRAINT = re.compile(
+    r"\s*alter\s+table\s+(?P<table>[\w.`]+)\s+drop\s+constraint\s+`?(?P<name>\w+)`?\s*;?\s*$", re.IGNORECASE)
+_CHANGE_COLUMN = re.compile(
+    r"\s*alter\s+table\s+(?P<table>[\w.`]+)\s+change\s+(column\s+)?`?(?P<old>\w+)`?\s+(?P<column>`?(?P<new>\w+)`?\s"
+    r".*?);?\s*$", re.IGNORECASE | re.DOTALL)
 _PROPERTY_PAIR = re.compile(r"""(['"])(?P<key>.*?)\1\s*=\s*(['"])(?P<value>.*?)\3""", re.DOTALL)
 _PARTITION_PAIR = re.compile(r"\s*`?(\w+)`?\s*=\s*(?:'([^']*)'|\"([^\"]*)\"|([^,'\"\s]+))\s*(?:,|$)")
 
@@ -134,6 +142,7 @@ class CreateTable:
     if_not_exists: bool
     query: exp.Expression | None
     file_format: str = "orc"
+    constraints: tuple[Declaration, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -142,6 +151,23 @@ class Convert:
 
     table: TableRef
     properties: dict[str, str]
+
+
+@dataclass(frozen=True)
+class AddConstraints:
+    """ALTER TABLE ... ADD CONSTRAINT, or CHANGE COLUMN with constraints; ``column``: (name, type) that it repeats."""
+
+    table: TableRef
+    constraints: tuple[Declaration, ...]
+    column: tuple[str, str] | None = None
+
+
+@dataclass(frozen=True)
+class DropConstraint:
+    """ALTER TABLE ... DROP CONSTRAINT."""
+
+    table: TableRef
+    name: str
 
 
 @dataclass(frozen=True)
@@ -175,8 +201,8 @@ class PassThrough:
     tree: exp.Expression | None = field(default=None, compare=False)
 
 
-Statement: TypeAlias = (Query | Insert | Update | Delete | Merge | Truncate | CreateTable | Convert | Compact | Show
-                        | AbortTransactions | PassThrough)
+Statement: TypeAlias = (Query | Insert | Update | Delete | Merge | Truncate | CreateTable | Convert | AddConstraints
+                        | DropConstraint | Compact | Show | AbortTransactions | PassThrough)
 
 
 def parse(text: str) -> Statement:
@@ -184,21 +210,15 @@ def parse(text: str) -> Statement:
 
     Raises: InvalidOperationError for a data statement that cannot be understood, with what was wrong with it.
     """
-    if match := _SHOW.match(text):
-        return Show(match[1].lower())
-    if match := _ABORT.match(text):
-        return AbortTransactions(tuple(int(number) for number in re.findall(r"\d+", match[1])))
-    if match := _COMPACT.match(text):
-        return Compact(_dotted(match["table"]), _partition_literals(match["partition"] or ""), match["kind"].lower(),
-                       wait=bool(match["wait"]))
-    if match := _SET_PROPERTIES.match(text):
-        properties = {pair["key"]: pair["value"] for pair in _PROPERTY_PAIR.finditer(match["pairs"])}
-        if "transactional" in {key.lower() for key in properties}:
-            return Convert(_dotted(match["table"]), properties)
+    if (own := _own(text)) is not None:
+        return own
     is_data = _DATA_STATEMENT.match(text) is not None
     if not is_data and not _CREATE.match(text):
         return PassThrough()
+    words: list[frozenset[str]] = []
     try:
+        if not is_data:
+            text, words = without_words(text)
         trees = [tree for tree in sqlglot.parse(text, dialect=DIALECT) if tree is not None]
     except SqlglotError as error:
         if not is_data:
@@ -206,7 +226,30 @@ def parse(text: str) -> Statement:
         raise InvalidOperationError(f"This statement cannot be understood: {error}") from error
     if len(trees) != 1:
         raise InvalidOperationError(f"One statement at a time, please: this text holds {len(trees)}.")
-    return _statement(trees[0])
+    return _create(trees[0], words) if isinstance(trees[0], exp.Create) else _statement(trees[0])
+
+
+def _own(text: str) -> Statement | None:
+    """What no SQL parser knows: Hive's statements about transactions and tables."""
+    if match := _SHOW.match(text):
+        return Show(match[1].lower())
+    if match := _ABORT.match(text):
+        return AbortTransactions(tuple(int(number) for number in re.findall(r"\d+", match[1])))
+    return _altered(text)
+
+
+def _altered(text: str) -> Statement | None:
+    """ALTER TABLE as far as it is ours."""
+    if match := _COMPACT.match(text):
+        return Compact(_dotted(match["table"]), _partition_literals(match["partition"] or ""), match["kind"].lower(),
+                       wait=bool(match["wait"]))
+    if match := _SET_PROPERTIES.match(text):
+        properties = {pair["key"]: pair["value"] for pair in _PROPERTY_PAIR.finditer(match["pairs"])}
+        if "transactional" in {key.lower() for key in properties}:
+            return Convert(_dotted(match["table"]), properties)
+    if match := _DROP_CONSTRAINT.match(text):
+        return DropConstraint(_dotted(match["table"]), match["name"].lower())
+    return _constraints_added(text)
 
 
 def table_ref(tree: exp.Expression | None) -> TableRef:
@@ -234,8 +277,6 @@ def _statement(tree: exp.Expression) -> Statement:
             if len(tree.expressions) != 1 or tree.args.get("partition"):
                 raise InvalidOperationError("TRUNCATE takes one whole table; delete the rows of a partition instead.")
             return Truncate(table_ref(tree.expressions[0]))
-        case exp.Create():
-            return _create(tree)
         case exp.Query():
             return Query(tree)
         case _:
@@ -334,7 +375,28 @@ def _inserted(then: exp.Insert) -> dict[str, exp.Expression]:
     return dict(zip(columns, values, strict=True))
 
 
-def _create(tree: exp.Create) -> CreateTable | PassThrough:
+def _constraints_added(text: str) -> AddConstraints | None:
+    """ALTER TABLE that adds constraints, read as a CREATE TABLE that has nothing else."""
+    match = _ADD_CONSTRAINT.match(text)
+    changed = None if match else _CHANGE_COLUMN.match(text)
+    found = match or changed
+    if found is None:
+        return None
+    item = found["constraint"] if match else found["column"]
+    plain, words = without_words(f"CREATE TABLE t ({item})")
+    if not words and changed:
+        return None  # an alteration of the column, which is Spark's
+    try:
+        schema = sqlglot.parse_one(plain, dialect=DIALECT).this
+    except SqlglotError as error:
+        raise InvalidOperationError(f"This constraint cannot be understood: {error}") from error
+    constraints, columns = declarations(schema, words), _columns(schema.expressions) if changed else ()
+    if changed and changed["old"].lower() != changed["new"].lower():
+        raise InvalidOperationError("One thing at a time: rename the column first, then add its constraint.")
+    return AddConstraints(_dotted(found["table"]), constraints, columns[0][:2] if columns else None)
+
+
+def _create(tree: exp.Create, words: list[frozenset[str]]) -> CreateTable | PassThrough:
     properties = tree.args.get("properties")
     nodes = properties.expressions if properties else []
     named = {node.this.name.lower(): node.args["value"].name for node in nodes if type(node) is exp.Property}
@@ -360,9 +422,14 @@ def _create(tree: exp.Create) -> CreateTable | PassThrough:
                 file_format = node.name.lower()
     if file_format != "orc" and not insert_only:
         raise InvalidOperationError(f"Full ACID tables are STORED AS ORC, not {file_format.upper()}.")
-    columns = _columns(tree.this.expressions) if isinstance(tree.this, exp.Schema) else ()
+    columns: tuple[tuple[str, str, str | None], ...] = ()
+    constraints: tuple[Declaration, ...] = ()
+    if isinstance(tree.this, exp.Schema):
+        columns = _columns([node for node in tree.this.expressions if isinstance(node, exp.ColumnDef)])
+        constraints = declarations(tree.this, words)
     return CreateTable(table_ref(tree.this), columns, partition, *buckets, named, location, comment,
-                       if_not_exists=bool(tree.args.get("exists")), query=tree.expression, file_format=file_format)
+                       if_not_exists=bool(tree.args.get("exists")), query=tree.expression, file_format=file_format,
+                       constraints=constraints)
 
 
 def _columns(nodes: list[exp.Expression]) -> tuple[tuple[str, str, str | None], ...]:
@@ -374,9 +441,8 @@ def _columns(nodes: list[exp.Expression]) -> tuple[tuple[str, str, str | None], 
             continue
         comment = None
         for constraint in node.constraints:
-            if not isinstance(constraint.kind, exp.CommentColumnConstraint):
-                raise InvalidOperationError(f"Column {node.name}: {constraint.sql(DIALECT)} is not supported.")
-            comment = constraint.kind.this.name
+            if isinstance(constraint.kind, exp.CommentColumnConstraint):
+                comment = constraint.kind.this.name
         kind = node.args["kind"].sql("hive").lower() if node.args.get("kind") else ""
         result.append((node.name.lower(), kind.replace(": ", ":").replace(", ", ","), comment))
     return tuple(result)

@@ -6,8 +6,8 @@ After an abort the published files are removed where possible; what stays is inv
 """
 
 import copy
-from collections.abc import Collection, Sequence
-from contextlib import suppress
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 
 from pyspark.sql import DataFrame, SparkSession
@@ -190,10 +190,24 @@ class Work:
         with suppress(MetastoreError):
             self.txn.commit()
 
-    def _remove_published(self) -> None:
-        for directory in self.published:
+    @contextmanager
+    def whole_or_not(self) -> Iterator[None]:
+        """One statement of several: when it fails, what it published is gone, and the others may still be committed."""
+        before = len(self.published)
+        try:
+            yield
+        except BaseException:
+            try:
+                self._remove_published(before)
+            except BaseException:
+                self.txn.abort_quietly()
+                raise
+            raise
+
+    def _remove_published(self, kept: int = 0) -> None:
+        for directory in self.published[kept:]:
             self.files.delete(directory.path)
-        self.published.clear()
+        del self.published[kept:]
 
     def _announce(self, table: AcidTable, locations: Locations | None, written: Collection[WrittenDirectory],
                   operation: Operation) -> int:

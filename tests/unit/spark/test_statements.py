@@ -106,7 +106,7 @@ def test_create_table():
     ("INSERT OVERWRITE DIRECTORY '/x' SELECT 1", "directory"),
     ("MERGE INTO db.t USING s ON t.id = s.id WHEN NOT MATCHED THEN INSERT (a) VALUES (1, 2)", "1 columns and gives 2"),
     ("MERGE INTO db.t USING (SELECT 1) ON t.id = 1 WHEN MATCHED THEN DELETE", "alias"),
-    ("CREATE TABLE db.t (a INT NOT NULL) STORED AS ORC TBLPROPERTIES ('transactional'='true')", "not supported"),
+    ("CREATE TABLE db.t (a INT UNIQUE ENABLE) STORED AS ORC TBLPROPERTIES ('transactional'='true')", "keys are not enforced"),
     ("CREATE TABLE db.t (a INT) STORED AS PARQUET TBLPROPERTIES ('transactional'='true')", "STORED AS ORC"),
 ])
 def test_refused_with_the_reason(text, reason):
