@@ -25,8 +25,6 @@ class Row(NamedTuple):
     """Writers that have committed since the oldest of those was opened."""
     since_3_0: bool = False
     """Calls that Hive 2.3 does not have."""
-    runs: int = 0
-    """How often it is measured; 0: as often as is asked for."""
 
     @property
     def patience(self) -> float:
@@ -37,9 +35,9 @@ class Row(NamedTuple):
 def snapshots(state: str, held: int, finished: int = 0) -> list[Row]:
     return [
         Row(f"get_open_txns{state}", partial(scenarios.get_open_txns, least=held), {JAVA: 2}, "get_open_txns", held,
-            finished, runs=1),
+            finished),
         Row(f"get_valid_write_ids{state}", scenarios.get_valid_write_ids, {JAVA: 2}, "", held, finished,
-            since_3_0=True, runs=1)]
+            since_3_0=True)]
 
 
 ROWS = [

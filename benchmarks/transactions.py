@@ -122,7 +122,7 @@ class Comparison:
 
     def run(self, rows: list[Row]) -> None:
         options = self.options
-        print(f"{settings(self.url)}; median of {options.runs} runs of {options.seconds:g} s, for snapshots one run\n"
+        print(f"{settings(self.url)}; median of {options.runs} runs of {options.seconds:g} s\n"
               "Per second: sequences. p50, p99: ms of a sequence. server, pg: processor time in microseconds per call. "
               "load: cores that\nthe load generator keeps busy.", flush=True)
         for name, server in self.servers.items():
@@ -183,7 +183,7 @@ class Comparison:
         seconds, warmup = (row.patience * time for time in (self.options.seconds, self.options.warmup))
         ours: list[Measured] = []
         rates: defaultdict[str, list[float]] = defaultdict(list)
-        for _ in range(row.runs or self.options.runs):
+        for _ in range(self.options.runs):
             for name, server in self.servers.items():
                 if name == HIVE_2_3 and row.since_3_0:
                     continue

@@ -252,7 +252,7 @@ class App:
             RebuildHandlers(RebuildService(db)),
             LockHandlers(LockService(db, settings.locks, self.lock_stats), self.waiting, self.holders),
             CompactionHandlers(CompactionService(db, settings.compaction)),
-            OperatorHandlers(history, WhyService(db, settings.txns),
+            OperatorHandlers(history, WhyService(db, settings.txns, settings.locks.orphan_timeout),
                              LockService(db, settings.locks, self.lock_stats)),
         )
         return telling(handlers, history)

@@ -51,6 +51,8 @@ def serve(host: str | None, port: int | None, http_port: int | None, data_dir: P
     if settings.foreign:
         logs.get_logger(__name__).info("settings_not_ours", keys=len(settings.foreign),
                                        names=sorted(settings.foreign)[:20])
+    if ready_file:
+        ready_file.unlink(missing_ok=True)  # of a server that was killed
     app = App(settings, data_dir=data_dir, loops=not no_loops)
     app.start()
     try:

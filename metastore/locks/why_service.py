@@ -73,6 +73,7 @@ class WhyService:
 
     db: Database
     settings: TxnSettings
+    orphan_timeout: timedelta = timedelta(0)
 
     def explain(self, asked: Asked) -> Explanation:
         """Walk from what is asked about to those who have to end first."""
@@ -93,10 +94,17 @@ class WhyService:
         timeout = self.settings.repl_timeout if replicated else self.settings.timeout
         owner = step.owner
         return Explained(
-            owner, info, now - info.since, now - info.last_heartbeat_at, info.last_heartbeat_at + timeout - now,
+            owner, info, now - info.since, now - info.last_heartbeat_at, self._expiry(info, timeout) - now,
             f"metastore txn abort {owner.txn_id}" if owner.txn_id else f"metastore lock release {owner.ext_id}",
             [Claim(lock, times[lock]) for lock in dict.fromkeys((*step.wanted, *step.held))],
             [places[one] for one in step.waits_for], step.is_root, step.in_cycle, asked)
+
+    def _expiry(self, info: OwnerInfo, timeout: timedelta) -> datetime:
+        """When an owner may be ended that is not heard of again: orphans sooner, where that is configured."""
+        regular = info.last_heartbeat_at + timeout
+        if not self.orphan_timeout or info.orphaned_at is None:
+            return regular
+        return min(regular, info.orphaned_at + self.orphan_timeout)
 
 
 def _nothing(asked: Asked) -> str:

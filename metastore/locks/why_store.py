@@ -27,6 +27,8 @@ near AS (
     WHERE catalog = %(catalog)s AND db = %(db)s AND ("table" = '' OR "table" = %(table)s))
 SELECT metastore_now(), l.ext_id, l.int_id, l.txn_id, l.catalog, l.db, l."table", l.partition, l.type, l.state,
        l."user", l.host, l.agent_info, l.requested_at, l.acquired_at, l.last_heartbeat_at,
+       CASE WHEN l.orphaned_at IS NOT NULL AND l.heartbeat_count = l.check_count
+            THEN greatest(l.orphaned_at, l.last_heartbeat_at) END,
        t.type, t."user", t.host, t.agent_info, t.started_at, t.last_heartbeat_at
 FROM near JOIN locks AS l USING (ext_id, int_id) LEFT JOIN txns AS t ON t.id = l.txn_id AND l.txn_id <> {NO_TXN}
 ORDER BY l.ext_id, l.int_id"""
@@ -40,7 +42,10 @@ class Times(NamedTuple):
 
 
 class OwnerInfo(NamedTuple):
-    """Who an owner is. ``since``: when it was opened, or asked for; ``txn_type``: None without a transaction."""
+    """Who an owner is. ``since``: when it was opened, or asked for; ``txn_type``: None without a transaction.
+
+    ``orphaned_at``: since when nobody is there who could send a heartbeat, if none was ever sent.
+    """
 
     user: str
     host: str
@@ -48,6 +53,7 @@ class OwnerInfo(NamedTuple):
     since: datetime
     last_heartbeat_at: datetime
     txn_type: TxnType | None
+    orphaned_at: datetime | None = None
 
 
 class Waits(NamedTuple):
@@ -66,12 +72,12 @@ def select_waits(db: Database, lock_id: int, txn_id: int, table: TableName | Non
     found = Waits(rows[0][0] if rows else None, [], {}, {})
     for row in rows:
         _, ext_id, int_id, owner_txn, in_catalog, in_db, in_table, partition, type_, state, user, host, agent = row[:13]
-        requested_at, acquired_at, beaten_at, txn_type, *of_txn = row[13:]
+        requested_at, acquired_at, beaten_at, orphaned_at, txn_type, *of_txn = row[13:]
         lock = Lock(ext_id, int_id, owner_txn, LockObject(in_catalog, in_db, in_table, partition), LockType(type_),
                     LockState(state), user, host)
         found.locks.append(lock)
         found.times[lock] = Times(requested_at, acquired_at)
         info = [user, host, agent, requested_at, beaten_at or requested_at] if txn_type is None else of_txn
         kind = None if txn_type is None else TxnType(txn_type)
-        found.owners.setdefault(owner_of(lock), OwnerInfo._make([*info, kind]))
+        found.owners.setdefault(owner_of(lock), OwnerInfo._make([*info, kind, orphaned_at]))
     return found

@@ -1,13 +1,15 @@
 """The walk over what PostgreSQL hands out equals the walk over every lock there is."""
 
 import random
+from datetime import timedelta
 
 import pytest
 
+from metastore.config import TxnSettings
 from metastore.ids import TableName
 from metastore.locks import store, why, why_store
 from metastore.locks.rules import LockObject, LockRequest, LockType, WantedLock
-from metastore.locks.why_service import Asked
+from metastore.locks.why_service import Asked, WhyService
 
 OBJECTS = [LockObject("hive", db, table, partition) for db in ("a", "b")
            for table, partition in (("", ""), ("t", ""), ("u", ""), ("t", "p=1"), ("t", "p=2"))]
@@ -34,3 +36,22 @@ def test_nothing_that_matters_is_left_out(t, seed):
         waits = why_store.select_waits(t.db, asked.lock_id, asked.txn_id, asked.table)
         assert told(why.walk(waits.locks, asked.includes)) == told(why.walk(every, asked.includes)), asked
         assert {why.owner_of(lock) for lock in waits.locks} <= waits.owners.keys()
+
+
+@pytest.mark.parametrize(("lives", "expires_in"), [(False, 30), (True, 300)])
+def test_an_orphan_expires_sooner(t, test_clock, lives, expires_in):
+    """Nobody is there who could send a heartbeat for it; who has sent one before may come back."""
+    wanted = WantedLock(LockType.EXCLUSIVE, OBJECTS[1])
+    [held] = t.locks.lock([LockRequest((wanted,), 0, "ann", "h1")])
+    if lives:
+        t.heartbeat(lock_id=held.lock_id)
+    test_clock.advance(timedelta(seconds=10))
+    t.heartbeat(lock_id=held.lock_id) if lives else None
+    t.locks.orphan([held.lock_id], [])
+
+    def told(*more):
+        [owner] = WhyService(t.db, TxnSettings(), *more).explain(Asked(lock_id=held.lock_id)).owners
+        return round(owner.expires_in.total_seconds())
+
+    assert told(timedelta(seconds=30)) == expires_in
+    assert told() == (300 if lives else 290)
