@@ -9,10 +9,10 @@ WORKERS ?= 2
 ARGS ?=
 pytest := $(bin)/python -m pytest -n $(WORKERS) --dist worksteal $(ARGS)
 
-.PHONY: interop help setup run demo test test-fast test-cov model lint fmt types layers idl idl-check docs docs-check bench bench-sustained robustness lock clean
+.PHONY: interop interop-tables robustness-tables help setup run demo test test-fast test-cov model lint fmt types layers idl idl-check docs docs-check bench bench-sustained robustness lock clean
 
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-17s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: ## Prepare .venv (and Java 17 where allowed); does nothing when nothing changed
 	@bash tools/setup.sh
@@ -77,6 +77,13 @@ robustness: setup ## Histories with killed servers and databases, judged by a ch
 
 interop: setup ## Hive's own Java clients 2.3.10, 3.1.3 and 4.x against the server (fetches them with Maven)
 	@$(bin)/python -m pytest -n0 tests/interop/clients/sessions.py $(ARGS)
+
+interop-tables: setup ## Hive 4.0.1 and Trino 380 read what we write, and we read what they write (fetches them with Maven)
+	@$(bin)/python -m pytest -n0 tests/interop/tables/stories.py $(ARGS)
+
+# Without a seed: the first eight.
+robustness-tables: setup ## ACID tables: random stories, kill -9 at every point of a commit, lost executors, concurrent writers (SEED=17 | SEEDS=1-50)
+	@TABLE_SEEDS=$(or $(SEED),$(SEEDS),1-8) $(bin)/python -m pytest -n0 -s tests/acceptance/tables $(ARGS)
 
 lock: ## Write constraints.txt anew with the newest versions that pyproject.toml allows
 	@bash tools/lock.sh

@@ -38,6 +38,7 @@ class Rule(StrEnum):
     UNKNOWN_WRITE_ID = "unknown write id"
     ABORTED_WRITER = "orphan of an aborted writer"
     DEAD_STAGING = "orphan of a dead writer"
+    UNREGISTERED = "unregistered partition"
     SIDE_FILE = "side file"
     HISTORY = "not enough history"
     ORIGINAL_FILE = "original file"

@@ -10,13 +10,14 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
+from metastore.acid.names import MalformedNameError, is_hidden, parse_directory
 from metastore.acid.snapshots import ValidTxnList, ValidWriteIdList, decode_aborted_bits
 from metastore.acid.state import AcidState, BaseDirectory, DeltaDirectory
-from metastore.acid.violations import Finding, Listing, Surroundings, check_listing
+from metastore.acid.violations import Finding, Listing, Rule, Surroundings, check_listing
 from metastore.catalog.partition_names import make_name
 from metastore.client import MetastoreClient
 from metastore.errors import InvalidInputError
-from metastore.files import FileEntry, Files
+from metastore.files import FileEntry, Files, local_path
 from metastore.ids import TableName
 from metastore.spark.file_check import check_file
 
@@ -52,6 +53,7 @@ def check_table(client: MetastoreClient, files: Files, name: TableName, *, with_
         raise InvalidInputError(f"{name} is not transactional: there are no bases and deltas to check.")
     places = _places(client, table)
     listings = [(place, files.listing(place.location)) for place in places]
+    everything = files.listing(table.sd.location) if table.partitionKeys else []
     surroundings = _surroundings(client, name, table, parameters)
     result = []
     for place, entries in listings:
@@ -60,6 +62,10 @@ def check_table(client: MetastoreClient, files: Files, name: TableName, *, with_
         if with_files and surroundings.is_full_acid and listed.state is not None:
             found += _check_files(files, place.location, listed.state)
         result += [Located(place, finding) for finding in found]
+    if everything:
+        beside = _beside(everything, table.sd.location, _places(client, table))  # asked last: a new one is no stranger
+        for place, entries in beside.items():
+            result += [Located(place, finding) for finding in _check_beside(files, place, entries, surroundings)]
     return result
 
 
@@ -87,6 +93,43 @@ def _places(client: MetastoreClient, table: Any) -> list[Place]:
     keys = [key.name for key in table.partitionKeys]
     places = [Place(make_name(keys, one.values), one.sd.location) for one in partitions]
     return sorted(places, key=lambda place: place.partition)
+
+
+def _beside(entries: Sequence[FileEntry], root: str, places: Sequence[Place]) -> dict[Place, list[FileEntry]]:
+    """What lies in a partitioned table's directory and in no partition: staging, and partitions never registered."""
+    known = {_same(place.location).removeprefix(f"{_same(root)}/") for place in places}
+    found: dict[Place, list[FileEntry]] = {}
+    for entry in entries:
+        parts = entry.path.split("/")
+        depth = next((number for number, part in enumerate(parts) if is_hidden(part) or _is_acid(part)), None)
+        if depth is None or any("/".join(parts[:end]) in known for end in range(1, depth + 1)):
+            continue
+        name = "/".join(parts[:depth])
+        place = Place(name, f"{root}/{name}" if name else root)
+        found.setdefault(place, []).append(entry._replace(path="/".join(parts[depth:])))
+    return found
+
+
+def _same(location: str) -> str:
+    """A location in the one spelling that two can be compared in."""
+    return str(local_path(location) or location).rstrip("/")
+
+
+def _is_acid(name: str) -> bool:
+    try:
+        return parse_directory(name) is not None
+    except MalformedNameError:
+        return False
+
+
+def _check_beside(files: Files, place: Place, entries: Sequence[FileEntry],
+                  surroundings: Surroundings) -> list[Finding]:
+    listed = _check_listing(files, place, entries, surroundings)
+    orphans = [finding for finding in listed.findings if finding.is_unneeded]
+    if listed.state is not None and (listed.state.base or listed.state.deltas):
+        orphans.append(Finding(Rule.UNREGISTERED, "", "The metastore knows no such partition, so nobody reads it: "
+                               "register it, or move it away"))
+    return orphans
 
 
 def _surroundings(client: MetastoreClient, name: TableName, table: Any, parameters: dict[str, str]) -> Surroundings:

@@ -110,6 +110,29 @@ def test_quarantine_moves_what_nobody_needs_and_removes_nothing(run, client, tab
     assert sorted(path.name for path in (table / ".quarantine").iterdir()) == [orphan.name, f"{orphan.name}.2"]
 
 
+def test_what_lies_beside_the_partitions(run, client, table):
+    """Staging of a partitioned table is beside its partitions; a writer may die before it has registered a new one."""
+    root = table.parent
+    orphan = _delta(client, root / "p=2", commit=False)
+    _delta(client, root / "p=3", commit=True)
+    (root / ".acid_stage_1_0_i").mkdir()
+    (root / "notes").mkdir()
+    alive = TxnManager(client).open()
+    (root / f".acid_stage_{alive.id}_0_i").mkdir()
+
+    found = json.loads(run("table", "check", "db.t", "--quarantine", "-o", "json")[1])
+    again = json.loads(run("table", "check", "db.t", "-o", "json")[1])
+    alive.abort()
+
+    assert sorted((one["partition"] or "", one["path"], one["violation"]) for one in found) == [
+        ("", ".acid_stage_1_0_i", "orphan of a dead writer"),
+        ("p=2", orphan.name, "orphan of an aborted writer"),
+        ("p=3", "", "unregistered partition")]
+    assert [one["partition"] for one in again] == ["p=3"]
+    assert (root / ".quarantine" / "acid_stage_1_0_i").is_dir()
+    assert (root / "p=2" / ".quarantine" / orphan.name / "bucket_00000").is_file()
+
+
 def test_tables_that_cannot_be_checked(run, table):
     code, _, error = run("table", "check", "db.plain")
     assert (code, "not transactional" in error) == (2, True)

@@ -1,0 +1,96 @@
+"""kill -9 of a driver at each named point of the commit protocol: what is there afterwards, for readers and writers.
+
+``make test`` kills at one point; ``make robustness-tables`` at all of them.
+"""
+
+import os
+import signal
+import subprocess
+import sys
+from datetime import timedelta
+
+import pytest
+
+from metastore.acid.violations import Rule
+from metastore.config import TxnSettings
+from metastore.db.engine import Database
+from metastore.files import Files
+from metastore.ids import table_name
+from metastore.loops.reaper import Reaper
+from metastore.spark.table_check import check_table, quarantine
+from metastore.txns.purge_service import PurgeService
+from tests.acceptance.tables.dying import POINTS
+from tests.support.postgres import TestClock
+
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(1800)]
+
+CHOSEN = list(POINTS) if os.environ.get("TABLE_SEEDS") else ["inserts renamed"]
+BEFORE = [(1, "old", "a"), (2, "old", "a"), (3, "old", "a"), (4, "old", "b")]
+AFTER = [(1, "new", "a"), (3, "old", "a"), (4, "new", "b"), (9, "new", "c")]
+NOTHING_WRITTEN = {"transaction opened", "locks held", "write id allocated", "committed"}
+
+
+@pytest.fixture
+def expire(lakehouse):
+    """Let every transaction without heartbeats run out."""
+    database = Database(lakehouse.database_url)
+
+    def run():
+        TestClock(database).advance(timedelta(hours=1))
+        report = Reaper(PurgeService(database, TxnSettings())).tick()
+        assert report.failed == {}
+        return report
+
+    yield run
+    database.close()
+
+
+def killed(uri, table, point):
+    done = subprocess.run([sys.executable, "-m", "tests.acceptance.tables.dying", uri, table, point], check=False,
+                          capture_output=True, text=True, start_new_session=True, timeout=600)
+    assert done.returncode == -signal.SIGKILL, done.stderr[-3000:]
+
+
+@pytest.mark.parametrize("point", CHOSEN)
+def test_a_driver_killed(point, acid_session, db, lakehouse, compacting, expire):
+    name, files = f"{db}.t", Files()
+    client = acid_session.client
+    acid_session.sql(f"CREATE TABLE {name} (id INT, name STRING) PARTITIONED BY (p STRING) STORED AS ORC "
+                     "TBLPROPERTIES ('transactional'='true')")
+    acid_session.insert(name, acid_session.spark.createDataFrame(BEFORE, "id INT, name STRING, p STRING"))
+    expected = AFTER if point == "committed" else BEFORE
+
+    def rows():
+        return sorted(tuple(row) for row in acid_session.table(name).collect())
+
+    def findings():
+        return check_table(client, files, table_name(db, "t"))
+
+    killed(lakehouse.uri, name, point)
+
+    assert rows() == expected
+    assert [one for one in findings() if one.finding.rule is not Rule.DEAD_STAGING] == [], "its writer may be alive"
+    open_before = {txn.id for txn in client.get_open_txns_info().open_txns if txn.state == client.types.TxnState.OPEN}
+    report = expire()
+    if point != "committed":
+        assert report.expired_txns >= 1
+        assert open_before
+    assert client.show_locks(client.types.ShowLocksRequest(dbname=db, tablename="t")).locks == []
+    orphans = findings()
+    assert {one.finding.rule for one in orphans} <= {Rule.ABORTED_WRITER, Rule.DEAD_STAGING}
+    assert all(one.finding.is_unneeded for one in orphans)
+    assert bool(orphans) is (point not in NOTHING_WRITTEN)
+    assert rows() == expected
+
+    assert acid_session.update(name, {"name": "concat(name, '!')"}, "id <= 3") == len([row for row in expected if row[0] <= 3])
+    expected = [(row[0], f"{row[1]}!", row[2]) if row[0] <= 3 else row for row in expected]
+    assert rows() == expected
+    compacting.initiate()
+    compacting.clean()
+    expire()   # what is ended and cleaned may be forgotten now, and must not come to life with that
+    acid_session.insert(name, acid_session.spark.createDataFrame([(50, "later", "c")], "id INT, name STRING, p STRING"))
+    expected = sorted([*expected, (50, "later", "c")])
+    assert rows() == expected
+    quarantine(files, findings())
+    assert findings() == []
+    assert rows() == expected

@@ -1,0 +1,36 @@
+"""Executors killed, tasks retried, tasks run twice: each row is there once, and no file more than the tasks committed.
+
+Only in ``make robustness-tables``: a local cluster takes memory and time.
+"""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from metastore.files import Files
+from metastore.ids import table_name
+from metastore.spark.table_check import check_table
+from tests.acceptance.tables.surviving import ROWS, WAYS
+
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(1800),
+              pytest.mark.skipif(not os.environ.get("TABLE_SEEDS"), reason="make robustness-tables")]
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_no_row_and_no_file_is_there_twice(way, acid_session, db, lakehouse):
+    name = f"{db}.t"
+    acid_session.sql(f"CREATE TABLE {name} (id INT, name STRING) STORED AS ORC TBLPROPERTIES ('transactional'='true')")
+
+    done = subprocess.run([sys.executable, "-m", "tests.acceptance.tables.surviving", lakehouse.uri, name, way],
+                          check=False, capture_output=True, text=True, timeout=900)
+
+    assert done.returncode == 0, done.stderr[-4000:]
+    assert sorted(row.id for row in acid_session.table(name).collect()) == list(range(ROWS))
+    place = Path(acid_session.client.get_table(db, "t").sd.location.removeprefix("file:").replace("///", "/"))
+    assert sorted(str(path.relative_to(place)) for path in place.rglob("*") if path.is_file() and path.suffix != ".crc") == [
+        "delta_0000001_0000001_0000/_orc_acid_version",
+        *(f"delta_0000001_0000001_0000/bucket_0000{number}" for number in range(4))]
+    assert check_table(acid_session.client, Files(), table_name(db, "t")) == []

@@ -1,0 +1,70 @@
+"""Compaction and cleaning on demand: the real loops, their Spark job in the Spark session of the tests."""
+
+from dataclasses import replace
+from threading import Event
+
+from metastore.compaction.cleaner_service import CleanerService
+from metastore.compaction.initiator_service import InitiatorService
+from metastore.compaction.rules.requests import CompactionType, Entity
+from metastore.compaction.service import CompactionService
+from metastore.compaction.store.queue import NewRequest
+from metastore.compaction.worker_service import WorkerService
+from metastore.config import CompactionSettings
+from metastore.db.engine import Database
+from metastore.files import Files
+from metastore.ids import table_name
+from metastore.locks.service import LockService
+from metastore.loops.cleaner import Cleaner
+from metastore.loops.initiator import Initiator
+from metastore.loops.job import JobOutcome
+from metastore.loops.worker import Worker
+from metastore.spark import compact_job
+from tests.support.transactions import seconds
+
+
+class SessionRunner:
+    """Runs the job that the Worker would start as a process, in a Spark session that is there already."""
+
+    ends_with_us = True
+
+    def __init__(self, spark, uri):
+        self.spark, self.uri = spark, uri
+
+    def unavailable(self):
+        return None
+
+    def unsupported(self, kind, *, insert_only):
+        return "insert-only" if insert_only else None
+
+    def run(self, spec, pulse):
+        spec = replace(spec, metastore_uri=self.uri)
+        return JobOutcome(succeeded=True, result=compact_job.run(self.spark, spec, compact_job.table_columns(spec)))
+
+
+class Compacting:
+    """``compact(...)`` queues, works and commits; ``clean()`` removes what nobody needs."""
+
+    def __init__(self, database_url, uri, spark, **settings):
+        self.database = Database(database_url)
+        chosen = replace(CompactionSettings(), **settings)
+        self._service = CompactionService(self.database, chosen)
+        self._worker = Worker(WorkerService(self.database, chosen), LockService(self.database), Files(),
+                              SessionRunner(spark, uri), "host-1.0", "test", seconds(300))
+        self._initiator = Initiator(InitiatorService(self.database, chosen), Files(), "host-1", "test")
+        self._cleaner = Cleaner(CleanerService(self.database, chosen), Files(), Event())
+
+    def close(self):
+        self.database.close()
+
+    def compact(self, db, table, kind, partition=""):
+        """The outcome, as the Worker names it; None where the request was not accepted."""
+        request = NewRequest(Entity(table_name(db, table), partition), CompactionType(kind))
+        if not self._service.compact2(request).accepted:
+            return None
+        return self._worker.tick().outcome
+
+    def initiate(self):
+        return self._initiator.tick()
+
+    def clean(self):
+        return self._cleaner.tick()
