@@ -159,7 +159,7 @@ def _insert(work: Work, table: AcidTable, statement: Insert, resolve: Resolve) -
     """INSERT INTO or OVERWRITE with a query."""
     constraints = TableConstraints.of(work.client, table)
     statement = constraints.in_insert(statement, _named(table, statement))
-    rows = by_position(_query(work, statement.query, resolve), table, statement, constraints.defaults)
+    rows = by_position(query(work, statement.query, resolve), table, statement, constraints.defaults)
     if not statement.overwrite:
         return insert(work, table, rows, constraints)
     static = _static(statement)
@@ -173,9 +173,9 @@ def _update(work: Work, table: AcidTable, statement: Update, resolve: Resolve) -
     constraints = TableConstraints.of(work.client, table)
     statement, watch = constraints.in_update(statement), Watch(constraints)
     with _target_view(work, table) as (view, seen):
-        rows = _query(work, changes.update_select(statement, table, view), resolve)
+        rows = query(work, changes.update_select(statement, table, view), resolve)
     kept = {column.name for column in table.columns} - set(statement.assignments)
-    with _evaluated_once(rows):
+    with evaluated_once(rows):
         seen.require_exact_moves(work, rows, kept)
         number = work.next_statement(table)
         count = work.publish(table, number, deletes=delete_events(rows, table, number),
@@ -188,7 +188,7 @@ def _delete(work: Work, table: AcidTable, statement: Delete, resolve: Resolve) -
     """DELETE: a delete event for each row that the condition holds for."""
     table.require(TableKind.FULL_ACID, action="DELETE")
     with _target_view(work, table) as (view, _):
-        rows = _query(work, changes.delete_select(statement, table, view), resolve)
+        rows = query(work, changes.delete_select(statement, table, view), resolve)
     number = work.next_statement(table)
     return work.publish(table, number, deletes=delete_events(rows, table, number))
 
@@ -201,8 +201,8 @@ def _merge(work: Work, table: AcidTable, statement: Merge, resolve: Resolve) -> 
     source = exp.select("*").from_(statement.source.copy())
     columns = work.spark.sql(bound_sql(source, resolve)).columns
     with _target_view(work, table) as (view, seen):
-        rows = _query(work, changes.merge_select(statement, table, view, columns), resolve)
-    with _evaluated_once(rows):
+        rows = query(work, changes.merge_select(statement, table, view, columns), resolve)
+    with evaluated_once(rows):
         _require_one_source_row(rows, table)
         number = work.next_statement(table)
         action = F.col(changes.ACTION)
@@ -233,7 +233,7 @@ def _require_one_source_row(rows: DataFrame, table: AcidTable) -> None:
             f"{[twice[0][name] for name in ROW_ID]}). Make the source unique on the ON condition.")
 
 
-def _query(work: Work, tree: exp.Expression, resolve: Resolve) -> DataFrame:
+def query(work: Work, tree: exp.Expression, resolve: Resolve) -> DataFrame:
     """A query over snapshots. Raises: InvalidOperationError if it reads a transactional table past them."""
     return checked_sql(work.spark, bound_sql(tree, resolve))
 
@@ -253,7 +253,7 @@ def _target_view(work: Work, table: AcidTable) -> Iterator[tuple[str, View]]:
 
 
 @contextmanager
-def _evaluated_once(rows: DataFrame) -> Iterator[None]:
+def evaluated_once(rows: DataFrame) -> Iterator[None]:
     """Both jobs of a statement must see the same rows, whatever ``rand()`` or a changing source would say."""
     rows.persist(StorageLevel.MEMORY_AND_DISK)
     try:

@@ -3,7 +3,7 @@
 from sqlglot import exp
 
 from metastore.client.lock_plan import Kind, Target
-from metastore.spark.statements import Delete, Insert, Merge, Truncate, Update
+from metastore.spark.statements import Delete, Insert, Merge, MultiInsert, Truncate, Update
 from metastore.spark.tables import AcidTable, TableKind
 
 
@@ -29,9 +29,11 @@ def kinds_of(statement: Insert | Update | Delete | Merge | Truncate) -> list[Kin
             return list(dict.fromkeys(by_action[branch.action] for branch in branches))
 
 
-def queries_of(statement: Insert | Update | Delete | Merge | Truncate) -> list[exp.Expression]:
+def queries_of(statement: Insert | MultiInsert | Update | Delete | Merge | Truncate) -> list[exp.Expression]:
     """The parts of a statement that may read other tables."""
     match statement:
+        case MultiInsert(source=source, inserts=inserts):
+            return [source, *(insert.query for insert in inserts)]
         case Insert(query=query):
             return [query]
         case Update(assignments=assignments, where=where):

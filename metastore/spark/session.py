@@ -22,6 +22,7 @@ from metastore.spark.convert import convert
 from metastore.spark.create import create_table
 from metastore.spark.effects import kinds_of, queries_of, target_of
 from metastore.spark.leases import ReadLeases
+from metastore.spark.multi_insert import multi_insert
 from metastore.spark.plain_reads import checked_sql, require_no_plain_read, watch
 from metastore.spark.reader import with_row_id
 from metastore.spark.statements import (
@@ -35,6 +36,7 @@ from metastore.spark.statements import (
     DropConstraint,
     Insert,
     Merge,
+    MultiInsert,
     PassThrough,
     Query,
     Show,
@@ -173,18 +175,25 @@ class AcidSession:
                 return self._query(tree, text)
             case Insert() if self._lookup(statement.table).kind is TableKind.PLAIN:
                 return self._run_over(statement.query, statement.over, text)
-            case Insert() | Update() | Delete() | Merge() | Truncate():
+            case MultiInsert() if not self._is_ours(statement):
+                return self.spark.sql(text)
+            case Insert() | MultiInsert() | Update() | Delete() | Merge() | Truncate():
                 return self._rows(self._change(statement))
             case CreateTable() | Convert() | AddConstraints() | DropConstraint():
                 return self._rows(self._define(statement))
+            case Compact() | Show() | AbortTransactions():
+                return self._operate(statement)
+            case PassThrough(tree=tree):
+                return self._pass_through(tree, text)
+
+    def _operate(self, statement: Compact | Show | AbortTransactions) -> DataFrame:
+        match statement:
             case Compact():
                 return admin.compact(self.spark, self.client, self._lookup(statement.table), statement)
             case Show(what=what):
                 return admin.show(self.spark, self.client, what)
             case AbortTransactions(txn_ids=ids):
                 return admin.abort(self.spark, self.client, ids)
-            case PassThrough(tree=tree):
-                return self._pass_through(tree, text)
 
     def _rows(self, count: int) -> DataFrame:
         return admin.one_row(self.spark, "rows", count)
@@ -245,7 +254,9 @@ class AcidSession:
             raise InvalidOperationError(f"This is not one statement: {text}")
         return self._change(statement)
 
-    def _change(self, statement: Insert | Update | Delete | Merge | Truncate) -> int:
+    def _change(self, statement: Insert | MultiInsert | Update | Delete | Merge | Truncate) -> int:
+        if isinstance(statement, MultiInsert):
+            return self._insert_many(statement)
         target, sources = self._lookup(statement.table), self._acid_tables(*queries_of(statement))
 
         def run(work: Work) -> int:
@@ -253,6 +264,23 @@ class AcidSession:
                 return dml.run(work, target, statement, resolve)
 
         return self._writing(target, kinds_of(statement), sources, run)
+
+    def _is_ours(self, statement: MultiInsert) -> bool:
+        """Whether a table of ours is written or read."""
+        refs = [one.table for one in statement.inserts]
+        return (any(self._lookup(ref).kind is not TableKind.PLAIN for ref in refs)
+                or bool(self._acid_tables(*queries_of(statement))))
+
+    def _insert_many(self, statement: MultiInsert) -> int:
+        targets = [self._lookup(one.table) for one in statement.inserts]
+        outputs = [Output(target_of(table, is_written=True), kind)
+                   for one, table in zip(statement.inserts, targets, strict=True) for kind in kinds_of(one)]
+
+        def run(work: Work) -> int:
+            with self._views(work) as resolve:
+                return multi_insert(work, statement, targets, resolve)
+
+        return self._writing_all(outputs, self._acid_tables(*queries_of(statement)), run)
 
     def _create(self, statement: CreateTable) -> int:
         name = table_name(statement.table.db or self.spark.catalog.currentDatabase(), statement.table.table)
@@ -292,7 +320,10 @@ class AcidSession:
     def _writing(self, target: AcidTable, kinds: Sequence[Kind], sources: Sequence[AcidTable],
                  write: Callable[[Work], int]) -> int:
         """Run a write in the block's transaction, or in one of its own that commits at once."""
-        outputs = [Output(target_of(target, is_written=True), kind) for kind in kinds]
+        return self._writing_all([Output(target_of(target, is_written=True), kind) for kind in kinds], sources, write)
+
+    def _writing_all(self, outputs: Sequence[Output], sources: Sequence[AcidTable],
+                     write: Callable[[Work], int]) -> int:
         locks = statement_locks([target_of(table) for table in sources], outputs)
         if self._block is not None:
             self._block.txn.lock(locks)

@@ -79,6 +79,15 @@ class Insert:
 
 
 @dataclass(frozen=True)
+class MultiInsert:
+    """FROM source INSERT ... INSERT ...: the SELECTs of ``inserts`` have no FROM and call the source ``alias``."""
+
+    source: exp.Expression
+    alias: str
+    inserts: tuple[Insert, ...]
+
+
+@dataclass(frozen=True)
 class Update:
     """UPDATE: ``assignments`` maps a column to its new value."""
 
@@ -201,8 +210,8 @@ class PassThrough:
     tree: exp.Expression | None = field(default=None, compare=False)
 
 
-Statement: TypeAlias = (Query | Insert | Update | Delete | Merge | Truncate | CreateTable | Convert | AddConstraints
-                        | DropConstraint | Compact | Show | AbortTransactions | PassThrough)
+Statement: TypeAlias = (Query | Insert | MultiInsert | Update | Delete | Merge | Truncate | CreateTable | Convert
+                        | AddConstraints | DropConstraint | Compact | Show | AbortTransactions | PassThrough)
 
 
 def parse(text: str) -> Statement:
@@ -267,6 +276,8 @@ def _statement(tree: exp.Expression) -> Statement:
     match tree:
         case exp.Insert():
             return _insert(tree)
+        case exp.MultitableInserts():
+            return _multi_insert(tree)
         case exp.Update():
             return _update(tree)
         case exp.Delete():
@@ -306,6 +317,20 @@ def _insert(tree: exp.Insert) -> Insert:
     if not isinstance(query, exp.Query):
         raise InvalidOperationError("INSERT needs a SELECT or VALUES.")
     return Insert(table_ref(target), query, columns, partition, overwrite=bool(tree.args.get("overwrite")))
+
+
+def _multi_insert(tree: exp.MultitableInserts) -> MultiInsert:
+    source = tree.args["source"]
+    if source.args.get("joins") or source.args.get("laterals"):
+        raise InvalidOperationError("FROM of several INSERTs takes one table or subquery: "
+                                    "FROM (SELECT ... JOIN ...) AS s.")
+    for insert in tree.expressions:
+        if not isinstance(insert.expression, exp.Select) or insert.expression.args.get("from_"):
+            raise InvalidOperationError("Each INSERT behind FROM takes one SELECT without a FROM of its own.")
+    query = exp.select("*").from_(source.copy())
+    if with_ := tree.args.get("with_") or source.args.get("with_"):
+        query.set("with_", with_.copy())
+    return MultiInsert(query, source.alias_or_name or "source", tuple(_insert(insert) for insert in tree.expressions))
 
 
 def _update(tree: exp.Update) -> Update:
