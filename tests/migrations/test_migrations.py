@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 from contextlib import closing
+from pathlib import Path
 
 import psycopg2
 import pytest
@@ -112,6 +113,45 @@ def test_down_and_up_again(empty_url):
 
     assert {name for kind, name in left if kind in {"relation", "function"}} <= {"alembic_version", "alembic_version_pkc"}
     assert set(rows(empty_url, CONSTRAINTS)) == before
+
+
+FUNCTIONS = """
+SELECT proname, pg_get_function_identity_arguments(oid), prosrc FROM pg_proc WHERE pronamespace = 'public'::regnamespace
+UNION ALL SELECT tgrelid::regclass::text, tgname, tgenabled::text || pg_get_triggerdef(oid) FROM pg_trigger WHERE NOT tgisinternal
+UNION ALL SELECT table_name, column_name, concat(data_type, is_nullable, column_default)
+FROM information_schema.columns WHERE table_schema = 'public' AND table_name <> 'alembic_version'
+"""
+
+
+def test_each_step_back_leaves_what_was_there_before_the_step(empty_url):
+    """Also of functions, of which a newer text may not stay behind."""
+    from alembic import command
+
+    engine = sqlalchemy.create_engine(sqlalchemy.make_url(empty_url).set(drivername="postgresql+psycopg2"))
+    config = Config()
+    config.set_main_option("script_location", str(migrate.directory()))
+    numbers = [f"{number:04}" for number in range(1, int(migrate.release_version()) + 1)]
+    before, after = {}, {}
+    with engine.connect() as config.attributes["connection"]:
+        for number in numbers:
+            command.upgrade(config, number)
+            before[number] = set(rows(empty_url, CONSTRAINTS)) | set(rows(empty_url, FUNCTIONS))
+        for number in reversed(numbers[:-1]):
+            command.downgrade(config, number)
+            after[number] = set(rows(empty_url, CONSTRAINTS)) | set(rows(empty_url, FUNCTIONS))
+    engine.dispose()
+
+    assert {number: after[number] ^ before[number] for number in after} == {number: set() for number in after}
+
+
+@pytest.mark.parametrize("name", ["txns/commit.sql", "locks/grant.sql"])
+def test_the_functions_beside_the_stores_are_those_of_the_newest_migration(empty_url, name):
+    migrate.upgrade(empty_url)
+    migrated = rows(empty_url, FUNCTIONS)
+    with closing(psycopg2.connect(empty_url)) as session, session, session.cursor() as cursor:
+        cursor.execute((Path(metastore.__file__).parent / name).read_text())
+
+    assert sorted(rows(empty_url, FUNCTIONS)) == sorted(migrated)
 
 
 def test_two_servers_start_together(empty_url):
