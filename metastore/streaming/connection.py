@@ -29,6 +29,7 @@ from metastore.errors import InvalidInputError, InvalidOperationError
 from metastore.files import Files, local_path
 from metastore.ids import full_table_name
 from metastore.streaming.batch import Batch, default_agent
+from metastore.streaming.constraints import require_unconstrained
 from metastore.streaming.delta import DeltaFiles
 from metastore.streaming.orc_segments import COMPRESSIONS
 from metastore.streaming.partitions import Partitions
@@ -82,6 +83,7 @@ def connect(table: str, *, uri: str | None = None, client: MetastoreClient | Non
         name = full_table_name(table)
         with domain_errors():
             told = own.get_table(name.db, name.table)
+            require_unconstrained(own, name)
         found = StreamTable.of(name, told)
         _require_appending(found, transactions_per_batch)
         return StreamingConnection(own, found, static=_static(found, partition), records=records or Delimited(),

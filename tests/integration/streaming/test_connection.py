@@ -273,6 +273,17 @@ def test_tables_that_cannot_be_streamed_into(client):
         connect("d.u", client=client, compression="zstd")
 
 
+def test_constraints_that_a_stream_cannot_keep(client, place):
+    types = client.types
+    client.add_not_null_constraint(types.AddNotNullConstraintRequest([types.SQLNotNullConstraint(
+        table_db="d", table_name="t", column_name="id", nn_name="off", enable_cstr=False)]))
+    connect("d.t", client=client).close()
+    client.add_check_constraint(types.AddCheckConstraintRequest([types.SQLCheckConstraint(
+        table_db="d", table_name="t", column_name="id", check_expression="id > 0", dc_name="positive", enable_cstr=True)]))
+    with pytest.raises(InvalidOperationError, match=r"\(positive\)"):
+        connect("d.t", client=client)
+
+
 @pytest.mark.parametrize("batch", [1, 3])
 def test_a_disk_that_is_full_costs_one_transaction(client, place, monkeypatch, batch):
     with connect("d.t", client=client, transactions_per_batch=batch) as connection:
