@@ -1,0 +1,109 @@
+"""What a call costs does not grow with what is finished: pages that its statements touch, as PostgreSQL counts them."""
+
+import psycopg2
+import pytest
+
+from metastore.db.engine import SESSION, Database, PgTx
+from metastore.ids import DatabaseName
+from metastore.locks import store as lock_store
+from metastore.txns import commit_store
+from metastore.txns.rules import Operation
+
+FINISHED = 5000
+MORE = 12
+"""Pages that a taller index and another page of the same few rows may cost; thousands hold what is finished."""
+
+FILLED = """
+INSERT INTO txns (id, state, type, "user", host, started_at, last_heartbeat_at, ended_at, commit_id)
+SELECT n, 'committed', 0, 'ann', 'h1', metastore_now(), metastore_now(), metastore_now(), n
+FROM generate_series(10, %(last)s) AS n;
+INSERT INTO txn_write_ids SELECT n, 'hive', 'db', 't', n FROM generate_series(10, %(last)s) AS n;
+INSERT INTO write_sets SELECT n, n, 'hive', 'db', 't', 'p=' || n, 'u', false FROM generate_series(10, %(last)s) AS n;
+INSERT INTO completed_txn_components
+SELECT n, 'hive', 'db', 't', 'p=' || n, n, true, metastore_now() FROM generate_series(10, %(last)s) AS n;
+INSERT INTO txn_history (txn_id, state, type, "user", host, agent_info, started_at, last_heartbeat_at, heartbeat_count,
+                         longest_gap, ended_at)
+SELECT n, 'aborted', 0, 'ann', 'h1', '', metastore_now(), metastore_now(), 0, '0', metastore_now()
+FROM generate_series(10, %(last)s) AS n;
+UPDATE next_write_ids SET next_write_id = %(last)s + 1;
+UPDATE txn_counter SET next_txn_id = %(last)s + 1, reserved_until = %(last)s + 10000
+"""
+
+
+@pytest.fixture
+def pages(t, monkeypatch):
+    """``pages(call)``: how many pages the statements of the call touch, when they are run again and undone."""
+    sent = []
+    once, sql = Database.once, PgTx.sql
+    monkeypatch.setattr(Database, "once", lambda self, query, parameters=None, **more: (
+        sent.append((query, parameters)), once(self, query, parameters, **more))[1])
+    monkeypatch.setattr(PgTx, "sql", lambda self, query, parameters=None: (
+        sent.append((query, parameters)), sql(self, query, parameters))[1])
+
+    def count(call):
+        sent.clear()
+        call()
+        return sum(touched(t.db.url, query, parameters) for query, parameters in list(sent))
+    return count
+
+
+def touched(url, query, parameters):
+    connection = psycopg2.connect(url)
+    cursor = connection.cursor()
+    total = 0
+    try:
+        for name, value in SESSION.items():
+            cursor.execute(f"SET {name} = {value}")
+        statements = [(None, query)] if isinstance(query, str) else [
+            (one.prepare, one.execute) for one in query.statements]
+        for prepare, execute in statements:
+            if prepare:
+                cursor.execute(prepare, parameters)
+            for _ in range(2):   # once for the catalogue's own pages
+                cursor.execute("EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) " + execute, parameters)
+                [[[told]]] = cursor.fetchall()
+            total += told["Plan"]["Shared Hit Blocks"] + told["Plan"]["Shared Read Blocks"]
+    finally:
+        connection.rollback()
+        connection.close()
+    return total
+
+
+def costs(t, pages):
+    """Pages by call, of one writer that is open."""
+    txn_id = t.write("db.t", Operation.UPDATE)
+    with_locks = DatabaseName("hive", "db")
+
+    def shown():
+        with t.db.begin() as pg:
+            lock_store.select_locks(pg, with_locks, "t", None, None)
+
+    def ready():
+        with t.db.begin() as pg:
+            commit_store.lock_for_commit(pg, [txn_id], [])
+
+    found = {
+        "get_open_txns": pages(t.txns.get_open_txns),
+        "get_open_txns_info": pages(t.txns.get_open_txns_info),
+        "get_valid_write_ids": pages(lambda: t.reads("db.t")),
+        "get_valid_write_ids of a list": pages(lambda: t.reads("db.t", f"{txn_id}:{txn_id}:{txn_id}:")),
+        "show_locks": pages(shown),
+        "get_latest_txnid_in_conflict": pages(lambda: t.txns.get_latest_txnid_in_conflict(txn_id)),
+        "heartbeat": pages(lambda: t.heartbeat(txn_id)),
+        "commit_txn, what it reads": pages(ready),
+    }
+    t.abort(txn_id)
+    return found
+
+
+def test_no_call_touches_more_pages_behind_many_finished_transactions(t, pages):
+    """A reader is open all the time, so that nothing of them may be removed."""
+    t.open()
+    before = costs(t, pages)
+    t.rows(FILLED.replace("%(last)s", str(10 + FINISHED)) + " RETURNING 1")
+    t.db.once("ANALYZE")
+
+    after = costs(t, pages)
+
+    assert min(before.values()) > 0, before
+    assert {name: (before[name], count) for name, count in after.items() if count > before[name] + MORE} == {}
