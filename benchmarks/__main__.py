@@ -17,6 +17,7 @@ BENCHMARKS = {
     "fairness": ["--seconds", "5", "--peers", ""],
     "sustained": ["--minutes", "0.2", "--interval", "4"],
     "retention": ["--finished", "50000", "--calls", "50"],
+    "streaming": ["--runs", "1", "--rows", "20000"],
     "acid_tables": ["--runs", "1", "--rows", "50000"],
 }
 # And how to run it beside the others where its own default takes long (`make bench-sustained`).

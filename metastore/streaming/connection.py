@@ -31,6 +31,7 @@ from metastore.ids import full_table_name
 from metastore.streaming.batch import Batch, default_agent
 from metastore.streaming.constraints import require_unconstrained
 from metastore.streaming.delta import DeltaFiles
+from metastore.streaming.event_file import InsertFile
 from metastore.streaming.orc_segments import COMPRESSIONS
 from metastore.streaming.partitions import Partitions
 from metastore.streaming.records import Delimited, Json, RecordFormat, from_arrow, from_mappings, lines
@@ -112,7 +113,7 @@ class StreamingConnection:
         self._partitions = Partitions(client, table)
         self._columns: tuple[Column, ...] = table.columns if static else (*table.columns, *table.partition_keys)
         self._batch: Batch | None = None
-        self._delta: DeltaFiles | None = None
+        self._delta: DeltaFiles[InsertFile] | None = None
         self._state = State.IDLE
         self._gate = threading.Condition()
         self._writing = 0
@@ -175,7 +176,7 @@ class StreamingConnection:
                 self._end_batch()
                 self._batch = self._open_batch()
                 self._delta = DeltaFiles(self._files, self.table, self._batch.min_write_id, self._batch.max_write_id,
-                                         compression=self._compression)
+                                         InsertFile, compression=self._compression)
             self._batch.begin()
         except BaseException:
             self._end_batch()
@@ -196,7 +197,9 @@ class StreamingConnection:
                 for part in routed(self.table, table, self._static):
                     place = self._partitions.place(part.partition)
                     with self._writer_for(part.bucket) as writer:
-                        delta.insert(place.location, writer, batch.write_id, part.rows)
+                        file = delta.file(place.location, writer)
+                        with file.busy:
+                            file.insert(batch.write_id, part.rows)
                     self._touched.add(place.name)
             except BaseException:
                 self._state = State.FAILED
@@ -255,7 +258,7 @@ class StreamingConnection:
         return Batch(self._manager, self.table, self._batch_size, agent=self._agent, is_dynamic=is_dynamic,
                      partition=self._partitions.name(self._static) if self._static else "")
 
-    def _abort(self, batch: Batch, delta: DeltaFiles) -> None:
+    def _abort(self, batch: Batch, delta: DeltaFiles[InsertFile]) -> None:
         self._state = State.IDLE
         self.counts.aborted += 1
         batch.abort()
@@ -285,7 +288,7 @@ class StreamingConnection:
         return self._format.read([_encoded(record) for record in given], self._columns)
 
     @contextmanager
-    def _admitted(self) -> Iterator[tuple[Batch, DeltaFiles]]:
+    def _admitted(self) -> Iterator[tuple[Batch, DeltaFiles[InsertFile]]]:
         """Hold off the end of the transaction while a thread writes into it."""
         with self._gate:
             self._require(State.OPEN)
@@ -301,7 +304,7 @@ class StreamingConnection:
                 self._writing -= 1
                 self._gate.notify_all()
 
-    def _alone(self, *states: State) -> tuple[Batch, DeltaFiles]:
+    def _alone(self, *states: State) -> tuple[Batch, DeltaFiles[InsertFile]]:
         """Wait until no thread writes."""
         with self._gate:
             self._gate.wait_for(lambda: not self._writing)

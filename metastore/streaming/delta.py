@@ -1,4 +1,4 @@
-"""The files that one batch writes: in each partition one ``delta_…`` directory, in it a file for each writer.
+"""The files that one batch or worker writes: in each partition one delta directory, in it a file for each writer.
 
 Rule: files are written where they stay. They carry write ids that are open, so no reader looks at them before the
 commit; what is left by a process that dies is an aborted delta, which the Cleaner removes.
@@ -7,34 +7,39 @@ commit; what is left by a process that dies is an aborted delta, which the Clean
 from concurrent.futures import Executor
 from contextlib import suppress
 from threading import Lock
+from typing import Generic, TypeVar
 
 import pyarrow as pa
 
 from metastore.acid.names import VERSION_FILE, VERSION_TEXT, DeltaName, side_file
 from metastore.files import Files
-from metastore.streaming.event_file import InsertFile
+from metastore.streaming.event_file import DeleteFile, EventFile
 from metastore.streaming.table import StreamTable
 
+_File = TypeVar("_File", bound=EventFile)
 
-class DeltaFiles:
-    """All insert files of a batch of write ids. For several threads."""
 
-    def __init__(self, files: Files, table: StreamTable, low: int, high: int, *, compression: str) -> None:
+class DeltaFiles(Generic[_File]):
+    """All files of one kind of a batch of write ids, or of a worker's statement. For several threads."""
+
+    def __init__(self, files: Files, table: StreamTable, low: int, high: int, kind: type[_File], *, compression: str,
+                 statement: int = 0) -> None:
         self._files = files
+        self._kind = kind
+        self._statement = statement
         self._row_type = table.row_type
         self._compression = compression
         self.is_shared = low != high
         """Whether several transactions write into them."""
-        self._name = str(DeltaName(low, high, None if self.is_shared else 0))
-        self._open: dict[tuple[str, int], InsertFile] = {}
+        self._name = str(DeltaName(low, high, None if self.is_shared else statement,
+                                   is_delete=issubclass(kind, DeleteFile)))
+        self._open: dict[tuple[str, int], _File] = {}
         self._directories: set[str] = set()
         self._lock = Lock()
 
-    def insert(self, location: str, writer: int, write_id: int, rows: pa.StructArray) -> None:
-        """Append rows to ``bucket_<writer>`` of the partition that lies there."""
-        file = self._open.get((location, writer)) or self._create(location, writer)
-        with file.busy:
-            file.insert(write_id, rows)
+    def file(self, location: str, writer: int) -> _File:
+        """``bucket_<writer>`` of the partition that lies there."""
+        return self._open.get((location, writer)) or self._create(location, writer)
 
     def flush(self, pool: Executor) -> None:
         """Make what was written part of the files, safe on disk."""
@@ -44,6 +49,11 @@ class DeltaFiles:
             return
         for done in [pool.submit(file.flush) for file in dirty]:
             done.result()
+
+    def flush_all(self) -> None:
+        """The same, one file after the other."""
+        for file in self._open.values():
+            file.flush()
 
     def abandon(self) -> bool:
         """Give up what was written since the last flush; False when the batch cannot go on for that."""
@@ -74,7 +84,7 @@ class DeltaFiles:
                 self._files.delete(directory)
         self._open.clear()
 
-    def _create(self, location: str, writer: int) -> InsertFile:
+    def _create(self, location: str, writer: int) -> _File:
         with self._lock:
             found = self._open.get((location, writer))
             if found is not None:
@@ -85,7 +95,7 @@ class DeltaFiles:
                     raise FileExistsError(f"{directory} exists already")
                 self._directories.add(directory)
                 self._files.write(f"{directory}/{VERSION_FILE}", VERSION_TEXT)
-            file = InsertFile(self._files, directory, writer, self._row_type, compression=self._compression,
-                              is_shared=self.is_shared)
+            file = self._kind(self._files, directory, writer, self._row_type, compression=self._compression,
+                              is_shared=self.is_shared, statement=self._statement)
             self._open[location, writer] = file
             return file

@@ -9,6 +9,7 @@ counts is on disk. Sorted by key, as readers need it: write ids come in ascendin
 import io
 import os
 from bisect import bisect_right
+from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -21,9 +22,9 @@ from pyarrow import orc
 from metastore.acid.bucket import encode
 from metastore.acid.events import DELETE_EVENT, EVENT_COLUMNS, INSERT_EVENT
 from metastore.acid.names import bucket_file, side_file
-from metastore.acid.orc_footer import RowKey, acid_entries
+from metastore.acid.orc_footer import MAX_TAIL, RowKey, acid_entries
 from metastore.files import Files, local_path
-from metastore.streaming.orc_segments import Segments
+from metastore.streaming.orc_segments import Segments, tail_size
 
 _STRIPE_BYTES = 16 * 1024 * 1024
 _KEPT = 8 * 1024 * 1024
@@ -38,7 +39,8 @@ class _Sink(io.RawIOBase):
     def __init__(self, out: BinaryIO) -> None:
         super().__init__()
         self._out = out
-        self._last = bytearray()
+        self._last: deque[bytes] = deque()
+        self._last_size = 0
         self.size = 0
 
     def writable(self) -> bool:
@@ -47,17 +49,25 @@ class _Sink(io.RawIOBase):
 
     def write(self, data: Any) -> int:
         """Pass on, and remember the end."""
-        self._out.write(data)
-        self.size += len(data)
-        self._last += data
-        if len(self._last) > 2 * _KEPT:
-            del self._last[:-_KEPT]
-        return len(data)
+        chunk = bytes(data)  # no copy of what is bytes already
+        self._out.write(chunk)
+        self.size += len(chunk)
+        self._last.append(chunk)
+        self._last_size += len(chunk)
+        while self._last_size - len(self._last[0]) >= _KEPT:
+            self._last_size -= len(self._last.popleft())
+        return len(chunk)
 
-    @property
-    def end(self) -> bytes:
-        """What was written last, all of it if it is not much."""
-        return bytes(self._last[-_KEPT:])
+    def end(self, size: int) -> bytes:
+        """What was written last: that many bytes, or as many as are remembered."""
+        chunks: list[bytes] = []
+        missing = size
+        for chunk in reversed(self._last):
+            chunks.append(chunk)
+            missing -= len(chunk)
+            if missing <= 0:
+                break
+        return b"".join(reversed(chunks))[-size:]
 
 
 class EventFile:
@@ -96,7 +106,7 @@ class EventFile:
             return
         with self._whole_or_broken():
             self._writer.close()
-            counts = self._segments.add(self._sink.end, self._size)
+            counts = self._segments.add(self._sink.end(tail_size(self._sink.end(MAX_TAIL))), self._size)
             self._size += self._sink.size
             self._writer = self._sink = None
             end = 0

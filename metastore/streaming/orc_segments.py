@@ -91,6 +91,13 @@ class Segments:
         return metadata + footer + postscript + bytes([len(postscript)])
 
 
+def tail_size(end: bytes) -> int:
+    """How many bytes behind its stripes a part has, from its last ones (MAX_TAIL of them, or all)."""
+    size = end[-1]
+    numbers = _numbers(end[-1 - size:-1])
+    return numbers[_PS_FOOTER] + numbers.get(_PS_METADATA, 0) + size + 1
+
+
 def _read_tail(tail: bytes) -> _Part:
     size = tail[-1]
     postscript = tail[-1 - size:-1]

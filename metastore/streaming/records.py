@@ -107,11 +107,12 @@ class Json:
 
     def read(self, texts: Sequence[bytes], columns: Sequence[Column]) -> pa.Table:
         """See RecordFormat."""
-        has_decimals = any(_has_decimal(column.type) for column in columns)
+        exact = any(_has_decimal(column.type) for column in columns)
+        decode = json.JSONDecoder(parse_float=Decimal if exact else None).decode
         records = []
         for number, text in enumerate(texts):
             try:
-                record = json.loads(text, parse_float=Decimal) if has_decimals else json.loads(text)
+                record = decode(text.decode())
             except ValueError as error:
                 raise RecordError(number, "", f"it is no JSON: {error}") from error
             if not isinstance(record, dict):
@@ -175,13 +176,13 @@ def _column(values: list[Any], column: Column) -> pa.Array:
     kind = column.type
     convert = _converter(kind)
     try:
-        fast = all(type(value) in _EXACT.get(kind.kind, ()) for value in values) or convert is None
-        array = pa.array(values if fast or convert is None else [convert(value) for value in values], column.arrow)
+        as_they_are = set(map(type, values)).issubset(_EXACT.get(kind.kind, ()))
+        array = pa.array(values if as_they_are else list(map(convert, values)), column.arrow)
         _require(array, column)
     except (*_REFUSALS, InvalidOperation, RecordError) as error:
         for number, value in enumerate(values):
             try:
-                _require(pa.array([value if convert is None else convert(value)], column.arrow), column)
+                _require(pa.array([convert(value)], column.arrow), column)
             except RecordError as found:
                 raise RecordError(number, column.name, str(found).partition(": ")[2]) from error
             except (*_REFUSALS, InvalidOperation):
@@ -197,7 +198,7 @@ _EXACT: dict[str, tuple[type, ...]] = {
 """Python's types that become a kind as they are."""
 
 
-def _converter(kind: HiveType) -> Callable[[Any], Any] | None:
+def _converter(kind: HiveType) -> Callable[[Any], Any]:
     """What makes Arrow understand a value, or raises TypeError or ValueError."""
     match kind.kind:
         case "array":
@@ -219,12 +220,12 @@ def _only(kinds: tuple[type, ...]) -> Callable[[Any], Any]:
 
 
 def _each(kind: HiveType) -> Callable[[Any], Any]:
-    convert = _converter(kind) or _same
+    convert = _converter(kind)
     return lambda values: None if values is None else [convert(value) for value in _of(values, list | tuple)]
 
 
 def _pairs(key: HiveType, value: HiveType) -> Callable[[Any], Any]:
-    left, right = _converter(key) or _same, _converter(value) or _same
+    left, right = _converter(key), _converter(value)
     text_keys = key.kind in {"string", "char", "varchar"}
 
     def convert(given: Any) -> Any:
@@ -243,7 +244,7 @@ def _key(text: Any, kind: HiveType) -> Any:
 
 
 def _fields(kind: HiveType) -> Callable[[Any], Any]:
-    converters = {name.lower(): _converter(child) or _same
+    converters = {name.lower(): _converter(child)
                   for name, child in zip(kind.names, kind.children, strict=True)}
 
     def convert(given: Any) -> Any:
@@ -259,10 +260,6 @@ def _fields(kind: HiveType) -> Callable[[Any], Any]:
 def _of(value: Any, kind: Any) -> Any:
     if not isinstance(value, kind):
         raise TypeError(value)
-    return value
-
-
-def _same(value: Any) -> Any:
     return value
 
 

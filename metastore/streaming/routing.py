@@ -25,7 +25,7 @@ class Routed(NamedTuple):
 def routed(table: StreamTable, records: pa.Table, static: PartitionValues = ()) -> Iterator[Routed]:
     """The rows of ``records`` (columns, and partition keys unless ``static`` has their values), file by file."""
     records = records.combine_chunks()
-    for partition, at in _by_partition(table, records, static):
+    for partition, at in by_partition(table, records, static):
         part = records if at is None else records.take(at)
         for bucket, within in _by_bucket(table, part):
             rows = part if within is None else part.take(within)
@@ -42,8 +42,9 @@ def partition_values(column: Column, values: Sequence[Any]) -> list[str | None]:
             for value in values]
 
 
-def _by_partition(table: StreamTable, records: pa.Table,
-                  static: PartitionValues) -> Iterator[tuple[PartitionValues, pa.Array | None]]:
+def by_partition(table: StreamTable, records: pa.Table,
+                 static: PartitionValues = ()) -> Iterator[tuple[PartitionValues, pa.Array | None]]:
+    """The partitions of rows, and the places of their rows; no places where all rows are of one."""
     if static or not table.partition_keys:
         yield static, None
         return
