@@ -1,5 +1,5 @@
 // Calls that Hive's interface does not have. For operators: why something waits, what became of a transaction. For
-// streaming queries: commits that remember which batch they were.
+// streaming queries: commits that remember which batch they were. For readers: tables as of an instant.
 // Served on the same port as Hive's. Names begin with metastore_, so that no version of Hive can ever mean something
 // else by them; a server without them answers UNKNOWN_METHOD. Instants are milliseconds since 1970, durations
 // milliseconds by the database's clock. Words (states, types, operations) are text, so that a new word breaks no client.
@@ -147,6 +147,13 @@ service MetastoreOperators {
   LockWhyResponse metastore_lock_why(1: LockWhyRequest request) throws (1: hive_metastore.MetaException o1)
   // The latest first
   list<EndedDeadlock> metastore_show_deadlocks(1: i32 limit) throws (1: hive_metastore.MetaException o1)
+
+  // Readers
+  // As get_valid_write_ids at that instant would have answered who reads by no transaction of their own. What is not on
+  // record, or still to come: InvalidOperationException.
+  hive_metastore.TableValidWriteIds metastore_valid_write_ids_at(1: string catName, 2: string dbname,
+      3: string tablename, 4: i64 at)
+      throws (1: hive_metastore.InvalidOperationException o1, 2: hive_metastore.MetaException o2)
 
   // Streaming queries
   // How far each query has come in a table; the latest first.

@@ -17,21 +17,26 @@ import socket
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import cached_property
 
 from metastore.acid.snapshots import ValidTxnList, ValidWriteIdList, decode_aborted_bits
 from metastore.client import outcome
 from metastore.client.answers import domain_errors, is_unknown_method
 from metastore.client.client import MetastoreClient
+from metastore.client.conflicts import lost_at_commit, lost_while_waiting
 from metastore.client.heartbeat import Heartbeater, txn_timeout
 from metastore.client.lock_manager import LockManager, LockWait, told_wait
 from metastore.client.lock_plan import LockModes, LockPlan, StatementLocks, told_modes
 from metastore.errors import MetaError, MetastoreError, TxnAbortedError
+from metastore.ids import TableName
 from metastore.locks.rules import LockType, Operation
 from metastore.thrift_gen.hive_metastore import ttypes
+from metastore.thrift_gen.operators.ttypes import CommitBatchRequest
+from metastore.thrift_gen.operators.ttypes import StreamBatch as SentBatch
 from metastore.txns.history_rules import Answer
 from metastore.txns.rules import AbortCode, Snapshot, TxnType, reader_snapshot
+from metastore.txns.stream_rules import StreamBatch
 
 _EXCLUDING = frozenset({LockType.EXCL_WRITE, LockType.EXCLUSIVE})
 _REOPENINGS = 10
@@ -124,6 +129,7 @@ class Transaction:
         self._write_ids: dict[tuple[str, str], int] = {}
         self._snapshot: ValidTxnList | None = None
         self._vouched = False
+        self._batch: SentBatch | None = None
         self._begin()
 
     def lock(self, wanted: StatementLocks | Sequence[LockPlan]) -> None:
@@ -131,7 +137,7 @@ class Transaction:
 
         If another transaction changed what is locked exclusively now, and nothing was read or written yet, a
         transaction with a later id takes this one's place: the work sees the change instead of colliding with it.
-        Raises: LockNotAcquiredError, TxnAbortedError (also for a change that this transaction's snapshot has missed).
+        Raises: LockNotAcquiredError, TxnAbortedError, WriteConflictError (its snapshot has missed a change).
         """
         request = wanted if isinstance(wanted, StatementLocks) else StatementLocks(tuple(wanted))
         if not request.locks:
@@ -147,9 +153,7 @@ class Transaction:
                 return
             started = self._snapshot is not None or bool(self._write_ids)
             if started and latest > 0 and not (self._snapshot or ValidTxnList(0)).is_valid(latest):
-                raise TxnAbortedError(
-                    f"Transaction {self.id} waited for a lock while transaction {latest} changed and committed what it "
-                    "locked, and its snapshot does not have the change. Start again.")
+                raise lost_while_waiting(self._client, self.id, latest, {(one.db, one.table) for one in request.locks})
             self._vouched = self._vouched and not started
             if started or latest <= self.id:
                 return
@@ -185,6 +189,16 @@ class Transaction:
             answers = self._client.get_valid_write_ids(request).tblValidWriteIds
         return {name: self._write_id_list(answer) for name, answer in zip(names, answers, strict=True)}
 
+    def valid_write_ids_at(self, name: TableName, at: datetime) -> ValidWriteIdList:
+        """Return what had been committed to a table at an instant.
+
+        Raises: InvalidOperationError for one that is not on record, or still to come.
+        """
+        with domain_errors():
+            answer = self._client.metastore_valid_write_ids_at(name.catalog, name.db, name.table,
+                                                               int(at.timestamp() * 1000))
+        return self._write_id_list(answer)
+
     def add_dynamic_partitions(self, db: str, table: str, partitions: Sequence[str], operation: Operation) -> None:
         """Report which partitions a dynamic write has written; an empty list if none."""
         request = ttypes.AddDynamicPartitions(
@@ -193,6 +207,10 @@ class Transaction:
         with domain_errors():
             self._client.add_dynamic_partitions(request)
 
+    def record(self, name: TableName, batch: StreamBatch) -> None:
+        """Let the commit remember, with the table, which batch of a streaming query this is; see ``commit``."""
+        self._batch = SentBatch(name.catalog, name.db, name.table, *batch)
+
     def check(self) -> None:
         """Raise LostError if the transaction is known to be lost."""
         self._heartbeater.check()
@@ -200,12 +218,22 @@ class Transaction:
     def commit(self) -> None:
         """Commit. Where the answer gets lost, the metastore is asked what became of the transaction.
 
-        Raises: TxnAbortedError (a concurrent transaction changed the same and committed first, or the transaction
-        timed out), NoSuchTxnError, MetastoreUnreachableError, AnswerLostError (it may have been done).
+        Raises: WriteConflictError (a concurrent transaction changed the same and committed first), TxnAbortedError (it
+        timed out, or was aborted), NoSuchTxnError, MetastoreUnreachableError, AnswerLostError (it may have been done).
+        Of a recorded batch also AlreadyExistsError (it is committed), InvalidOperationError (a later one is) and
+        NoSuchObjectError: the transaction is still open then.
         """
         self._heartbeater.stop()
-        outcome.commit(self._client, ttypes.CommitTxnRequest(
-            txnid=self.id, exclWriteEnabled=self._vouched, txn_type=int(self._kind)))
+        request = ttypes.CommitTxnRequest(txnid=self.id, exclWriteEnabled=self._vouched, txn_type=int(self._kind))
+        if self._batch is not None:
+            request = CommitBatchRequest(txnid=self.id, exclWriteEnabled=self._vouched, batch=self._batch)
+        try:
+            outcome.commit(self._client, request)
+        except TxnAbortedError as error:
+            conflict = lost_at_commit(self._client, self.id, error)
+            if conflict is None:
+                raise
+            raise conflict from error
 
     def abort(self, code: AbortCode = AbortCode.ROLLBACK) -> None:
         """Abort; one that is aborted already stays so.

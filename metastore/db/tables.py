@@ -12,6 +12,7 @@ from sqlalchemy import (
     Column,
     DateTime,
     ForeignKey,
+    Identity,
     Index,
     Integer,
     Interval,
@@ -148,7 +149,17 @@ next_write_ids = Table(
     "next_write_ids", metadata, *_table(),
     Column("next_write_id", BigInteger, nullable=False),
     Column("purged_write_id", BigInteger, nullable=False, server_default=text("0")),
+    # From when on the time of every commit to the table is on record, in txn_write_ids with txns or in write_id_times.
+    Column("known_since", DateTime(timezone=True), nullable=False, server_default=text("now()")),
     UniqueConstraint("catalog", "db", "table"))
+
+# When write ids were committed whose owners are forgotten: two arrays of one length. latest: the last of committed_at.
+write_id_times = Table(
+    "write_id_times", metadata,
+    Column("id", BigInteger, Identity(), primary_key=True), *_table(),
+    Column("write_ids", ARRAY(BigInteger), nullable=False),
+    Column("committed_at", ARRAY(DateTime(timezone=True)), nullable=False), _instant("latest"),
+    Index(None, "catalog", "db", "table", "latest"))
 
 txn_write_ids = Table(
     "txn_write_ids", metadata, Column("txn_id", BigInteger, nullable=False), *_table(),

@@ -22,6 +22,7 @@ class ReaperReport:
     expired_txns: int = 0
     write_sets: int = 0
     write_ids: int = 0
+    commit_times: int = 0
     duplicates: int = 0
     emptied_txns: int = 0
     ended_txns: int = 0
@@ -31,7 +32,7 @@ class ReaperReport:
 
 
 EXPIRY = ("expired_locks", "expired_txns")
-PURGES = ("forgotten_txns", "write_sets", "write_ids", "duplicates", "materialization_locks")
+PURGES = ("forgotten_txns", "write_sets", "write_ids", "commit_times", "duplicates", "materialization_locks")
 TXN_RECORDS = ("emptied_txns", "ended_txns")
 
 
@@ -47,6 +48,7 @@ class Reaper:
         steps = {
             "expired_locks": self.purges.expire_locks, "expired_txns": self.purges.expire_txns,
             "write_sets": self.purges.purge_write_sets, "write_ids": self.purges.purge_write_ids,
+            "commit_times": self.purges.purge_times,
             "duplicates": self.purges.purge_duplicates, "emptied_txns": self.purges.empty_aborted,
             "ended_txns": self.purges.purge_ended, "materialization_locks": self.purges.purge_materialization_locks,
             "forgotten_txns": self.purges.purge_history}

@@ -10,8 +10,11 @@ if TYPE_CHECKING:
 __all__ = ["acid"]
 
 
-def acid(spark: "SparkSession", uri: str | None = None) -> "AcidSession":
-    """The ACID session of a Spark session; the metastore's address defaults to Spark's ``hive.metastore.uris``."""
+def acid(spark: "SparkSession", uri: str | None = None, *, retries: int = 0) -> "AcidSession":
+    """The ACID session of a Spark session; the metastore's address defaults to Spark's ``hive.metastore.uris``.
+
+    ``retries``: how often a statement that lost a write conflict is run again, on a new snapshot.
+    """
     from metastore.spark.session import AcidSession
 
-    return AcidSession(spark, uri)
+    return AcidSession(spark, uri, retries=retries)

@@ -64,6 +64,11 @@ class Hadoop:
         """Remove a file or a whole directory; nothing happens when it is not there."""
         self._fs(path).delete(self._path(path), True)  # noqa: FBT003 - Java's signature
 
+    def read(self, path: str) -> bytes:
+        """A small file's content."""
+        with closing(self._fs(path).open(self._path(path))) as source:
+            return bytes(self._jvm.org.apache.commons.io.IOUtils.toByteArray(source))
+
     def write(self, path: str, content: bytes) -> None:
         """Write a small new file."""
         out = self._fs(path).create(self._path(path), False)  # noqa: FBT003
@@ -157,12 +162,9 @@ class Hadoop:
         return tuple(ends)
 
     def _tail(self, fs: Any, path: str, size: int) -> bytes:
-        source = fs.open(self._path(path))
-        try:
+        with closing(fs.open(self._path(path))) as source:
             source.seek(max(0, size - MAX_TAIL))
             return bytes(self._jvm.org.apache.commons.io.IOUtils.toByteArray(source))
-        finally:
-            source.close()
 
     def _fs(self, path: str) -> Any:
         return self._path(path).getFileSystem(self._configuration)

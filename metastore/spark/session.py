@@ -3,14 +3,16 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from datetime import datetime
 from types import TracebackType
-from typing import Self
+from typing import Self, TypeVar
 from uuid import uuid4
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming import DataStreamWriter, StreamingQuery
 from sqlglot import exp, parse_one
 
-from metastore.client import MetastoreClient, TxnManager
+from metastore.client import MetastoreClient, TxnManager, WriteConflictError
 from metastore.client.lock_plan import Kind, Output, statement_locks
 from metastore.errors import InvalidOperationError, NoSuchObjectError
 from metastore.files import Files
@@ -23,6 +25,7 @@ from metastore.spark.create import create_table
 from metastore.spark.effects import kinds_of, queries_of, target_of
 from metastore.spark.leases import ReadLeases
 from metastore.spark.multi_insert import multi_insert
+from metastore.spark.past import instant
 from metastore.spark.plain_reads import checked_sql, require_no_plain_read, watch
 from metastore.spark.reader import with_row_id
 from metastore.spark.statements import (
@@ -46,16 +49,24 @@ from metastore.spark.statements import (
     Update,
     parse,
 )
+from metastore.spark.streaming import BatchSink, positions, start
 from metastore.spark.tables import AcidTable, TableKind
-from metastore.spark.work import Work, partition_places
+from metastore.spark.work import AsOf, Work, partition_places
+from metastore.telemetry.logs import get_logger
 from metastore.txns.rules import TxnType
+from metastore.txns.stream_rules import StreamBatch, StreamPosition
+
+_log = get_logger(__name__)
+Result = TypeVar("Result")
 
 
 class AcidSession:
     """ACID reads and writes of one Spark session. Use it from one thread; ``close`` ends its read transactions."""
 
-    def __init__(self, spark: SparkSession, uri: str | None = None) -> None:
+    def __init__(self, spark: SparkSession, uri: str | None = None, *, retries: int = 0) -> None:
         self.spark = spark
+        self.retries = retries
+        """How often a statement that lost a write conflict is run again."""
         self.client = MetastoreClient(uri or _configured_uri(spark))
         self.files = Files()
         self._manager = TxnManager(self.client)
@@ -79,15 +90,20 @@ class AcidSession:
 
     # -- reading ---------------------------------------------------------------------------------------------------
 
-    def table(self, name: str, *, as_of_write_id: int | None = None, row_id: bool = False) -> DataFrame:
+    def table(self, name: str, *, as_of_write_id: int | None = None, as_of_timestamp: datetime | str | None = None,
+              row_id: bool = False) -> DataFrame:
         """The table's rows in one snapshot; ``row_id`` adds Hive's ``ROW__ID`` (writeid, bucketid, rowid).
 
-        The snapshot's files are kept from the Cleaner for as long as the frame or one derived from it is in use.
+        ``as_of_timestamp``: as they were then; without a zone, in that of the Spark session. The snapshot's files are
+        kept from the Cleaner for as long as the frame or one derived from it is in use, those of the past are not.
         Raises: NoSuchObjectError, InvalidOperationError, NotEnoughHistoryError.
         """
+        if as_of_write_id is not None and as_of_timestamp is not None:
+            raise InvalidOperationError("A table is read as of a write id, or as of a timestamp.")
+        as_of = as_of_write_id if as_of_timestamp is None else instant(self.spark, as_of_timestamp)
         table = self._lookup(_ref(name))
         table.require(TableKind.FULL_ACID, *([] if row_id else [TableKind.INSERT_ONLY]), action="Reading a snapshot")
-        return self._reading([table], lambda work: _shown(work, table, row_id=row_id, as_of_write_id=as_of_write_id))
+        return self._reading([table], lambda work: _shown(work, table, row_id=row_id, as_of=as_of))
 
     def changes(self, name: str, after: int, up_to: int | None = None) -> DataFrame:
         """What write ids above ``after`` (up to ``up_to``, or now) did to the table's rows.
@@ -103,7 +119,7 @@ class AcidSession:
         """Run one statement: ours in a transaction (module ``statements``), any other by Spark, unchanged.
 
         Writes answer one row with the column ``rows``.
-        Raises: InvalidOperationError for a statement that cannot be done right, TxnAbortedError for a lost
+        Raises: InvalidOperationError for a statement that cannot be done right, WriteConflictError for a lost
             race (the message names the winner), LockNotAcquiredError.
         """
         return self._run(parse(text), text)
@@ -158,14 +174,54 @@ class AcidSession:
             yield self
 
     @contextmanager
-    def transaction(self) -> Iterator[Self]:
+    def transaction(self, *, batch: tuple[TableName, StreamBatch] | None = None) -> Iterator[Self]:
         """Several statements, one transaction: committed at the end of the block, undone when it raises.
 
-        Statements see what earlier ones of the block wrote. Raises: TxnAbortedError when somebody else changed the same
-        rows' partition and committed first.
+        Statements see what earlier ones of the block wrote. ``batch``: which batch of a streaming query it writes, and
+        the table that has to remember that together with the commit. Raises: WriteConflictError when somebody else
+        changed the same rows' partition and committed first; with ``batch`` see ``Transaction.commit``.
         """
-        with self._transaction(TxnType.DEFAULT) as work, self._as_block(work):
-            yield self
+        with self._transaction(TxnType.DEFAULT) as work:
+            if batch is not None:
+                work.txn.record(*batch)
+            with self._as_block(work):
+                yield self
+
+    def retrying(self, attempt: Callable[[], Result]) -> Result:
+        """What ``attempt`` returns; it is called again, ``retries`` times at most, when it loses a write conflict.
+
+        Each call must read what it needs anew, in a transaction of its own. Inside a transaction block it is called
+        once: the block as a whole has lost. UPDATE, DELETE, MERGE and INSERT OVERWRITE in SQL do this by themselves.
+        """
+        for left in reversed(range(self.retries if self._block is None else 0)):
+            try:
+                return attempt()
+            except WriteConflictError as lost:
+                _log.info("write_conflict.again", winner=lost.winner, attempts_left=left)
+        return attempt()
+
+    # -- streaming -------------------------------------------------------------------------------------------------
+
+    def stream_into(self, rows: DataFrame | DataStreamWriter, name: str, *, checkpoint: str,
+                    write: "Callable[[AcidSession, DataFrame], object] | None" = None) -> StreamingQuery:
+        """Start a query that brings each of its batches into a table exactly once.
+
+        ``rows``: a streaming DataFrame, or its ``writeStream`` with a trigger, an output mode or a name. ``write``:
+        what to do with a batch, given a session and the batch; without it the rows are inserted. It is run in a
+        transaction, which is committed together with the note that the batch is there, and may be run again.
+        """
+        table = self._lookup(_ref(name))
+        table.require(TableKind.FULL_ACID, TableKind.INSERT_ONLY, action="Streaming into a table")
+        sink = BatchSink(table.name, checkpoint, write or BatchSink.inserting(name), self._beside)
+        return start(rows, sink)
+
+    def stream_positions(self, name: str) -> list[StreamPosition]:
+        """How far each streaming query has come in a table, the latest first."""
+        return positions(self.client, self._lookup(_ref(name)).name)
+
+    def _beside(self, spark: SparkSession) -> "AcidSession":
+        """A session like this one for the Spark session, and the thread, of a streaming query."""
+        return AcidSession(spark, self.client.uri, retries=self.retries)
 
     # -- how a statement runs --------------------------------------------------------------------------------------
 
@@ -255,6 +311,9 @@ class AcidSession:
         return self._change(statement)
 
     def _change(self, statement: Insert | MultiInsert | Update | Delete | Merge | Truncate) -> int:
+        return self.retrying(lambda: self._change_once(statement))
+
+    def _change_once(self, statement: Insert | MultiInsert | Update | Delete | Merge | Truncate) -> int:
         if isinstance(statement, MultiInsert):
             return self._insert_many(statement)
         target, sources = self._lookup(statement.table), self._acid_tables(*queries_of(statement))
@@ -423,9 +482,9 @@ def _with_query(tree: exp.Expression, query: str) -> str:
     return str(changed.sql(DIALECT))
 
 
-def _shown(work: Work, table: AcidTable, *, row_id: bool = False, as_of_write_id: int | None = None) -> DataFrame:
+def _shown(work: Work, table: AcidTable, *, row_id: bool = False, as_of: AsOf | None = None) -> DataFrame:
     """A table's rows as users see them."""
-    rows = work.frame(table, row_ids=row_id, as_of_write_id=as_of_write_id)
+    rows = work.frame(table, row_ids=row_id, as_of=as_of)
     return with_row_id(rows) if row_id else rows
 
 

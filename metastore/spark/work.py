@@ -9,6 +9,8 @@ import copy
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from datetime import datetime
+from typing import TypeAlias
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -17,17 +19,28 @@ from metastore.acid.snapshots import ValidWriteIdList
 from metastore.acid.state import NotEnoughHistoryError
 from metastore.catalog.partition_names import DEFAULT_PARTITION
 from metastore.client import MetastoreClient, Transaction
-from metastore.errors import InvalidOperationError, MetastoreError, NoSuchTxnError, TxnAbortedError
+from metastore.errors import (
+    AlreadyExistsError,
+    InvalidOperationError,
+    MetastoreError,
+    NoSuchObjectError,
+    NoSuchTxnError,
+    TxnAbortedError,
+)
 from metastore.files import Files
 from metastore.ids import TableName
 from metastore.locks.rules import Operation
 from metastore.spark.acid_writer import WrittenDirectory, write_acid
 from metastore.spark.events import StatementId, partition_name, partition_values
 from metastore.spark.listing import Directory, PartitionPlace, acid_directories
+from metastore.spark.past import cleaned_write_ids, require_kept
 from metastore.spark.plain_writer import write_plain
 from metastore.spark.precision import require_exact_moves
 from metastore.spark.reader import read_changes, read_snapshot
 from metastore.spark.tables import AcidTable, TableKind
+
+AsOf: TypeAlias = int | datetime
+"""A point in a table's past: a write id, or an instant."""
 
 
 class Locations(dict[str, str]):
@@ -82,18 +95,21 @@ class Work:
     published: list[WrittenDirectory] = field(default_factory=list)
     statements: int = 0
 
-    def frame(self, table: AcidTable, *, row_ids: bool = False, as_of_write_id: int | None = None) -> DataFrame:
+    def frame(self, table: AcidTable, *, row_ids: bool = False, as_of: AsOf | None = None) -> DataFrame:
         """The table's rows as this transaction sees them, its own earlier statements included."""
-        return self.view(table, as_of_write_id=as_of_write_id).frame(self.spark, row_ids=row_ids)
+        return self.view(table, as_of=as_of).frame(self.spark, row_ids=row_ids)
 
-    def view(self, table: AcidTable, *, as_of_write_id: int | None = None) -> "View":
-        """What this transaction sees of the table, as files."""
+    def view(self, table: AcidTable, *, as_of: AsOf | None = None) -> "View":
+        """What this transaction sees of the table, as files; ``as_of``: a write id or an instant of the past instead.
+
+        Raises: NotEnoughHistoryError when the files of the past are gone, or may be going.
+        """
         table.require(TableKind.FULL_ACID, TableKind.INSERT_ONLY, action="Reading a snapshot")
-        write_ids = self._snapshot(table)
-        if as_of_write_id is not None:
-            write_ids = _as_of(write_ids, as_of_write_id)
+        write_ids = self._past(table, as_of) if as_of is not None else self._snapshot(table)
         directories = acid_directories(self.files, table, self.places(table), write_ids, self.txn.valid_txns(),
-                                       is_past=as_of_write_id is not None)
+                                       is_past=as_of is not None)
+        if as_of is not None:
+            require_kept(self.files, table.kind, directories, write_ids, cleaned_write_ids(self.client, table.name))
         return View(table, write_ids, tuple(directories))
 
     def changes(self, table: AcidTable, after: int, up_to: int | None) -> DataFrame:
@@ -104,7 +120,7 @@ class Work:
         table.require(TableKind.FULL_ACID, action="Reading changes")
         if after < 0 or (up_to is not None and up_to < after):
             raise InvalidOperationError(f"Changes are read after one write id up to another, not {after} to {up_to}.")
-        seen = self.view(table, as_of_write_id=up_to)
+        seen = self.view(table, as_of=up_to)
         for directory in seen.directories:
             base = directory.state.base
             if base is not None and base.name.write_id > after:
@@ -172,12 +188,16 @@ class Work:
     def commit(self) -> None:
         """Commit; only this makes anything visible.
 
-        Raises: TxnAbortedError when a concurrent transaction changed the same and committed first.
+        Raises: WriteConflictError when a concurrent transaction changed the same and committed first; what
+            ``Transaction.commit`` raises for a recorded batch.
         """
         try:
             self.txn.commit()
         except (TxnAbortedError, NoSuchTxnError):
             self._remove_published()
+            raise
+        except (AlreadyExistsError, InvalidOperationError, NoSuchObjectError):
+            self.abort()
             raise
 
     def abort(self) -> None:
@@ -235,6 +255,11 @@ class Work:
                                               createTime=0, lastAccessTime=0))
         self.client.add_partitions_req(types.AddPartitionsRequest(
             dbName=table.name.db, tblName=table.name.table, parts=partitions, ifNotExists=True, needResult=False))
+
+    def _past(self, table: AcidTable, as_of: AsOf) -> ValidWriteIdList:
+        if isinstance(as_of, datetime):
+            return self.txn.valid_write_ids_at(table.name, as_of)
+        return _as_of(self._snapshot(table), as_of)
 
     def _snapshot(self, table: AcidTable) -> ValidWriteIdList:
         if table.name not in self.snapshots:

@@ -9,6 +9,7 @@ from metastore.locks import store as lock_store
 from metastore.txns import history_store, purge_store, repl_store
 from metastore.txns.purge_store import Visited
 from metastore.txns.rules import expiry_cutoffs
+from metastore.write_ids import past_store
 
 
 @dataclass(frozen=True)
@@ -50,6 +51,11 @@ class PurgeService:
         return self._in_batches(
             lambda pg: history_store.delete_history(pg, pg.now - self.settings.history_retention, keep),
             history_store.BATCH)
+
+    def purge_times(self) -> int:
+        """Forget when write ids were committed, of the oldest."""
+        with self.db.begin(durable=False) as pg:
+            return past_store.delete_times(pg, pg.now - self.settings.past_retention, self.settings.past_count)
 
     def purge_duplicates(self) -> int:
         """Remove completed components that say nothing new."""

@@ -12,6 +12,7 @@ from metastore.txns.history_rules import when
 from metastore.txns.history_store import INTO_HISTORY, LATEST
 from metastore.txns.rules import AbortCode, ExpiryCutoffs, TxnType
 from metastore.txns.store import LISTED, abort
+from metastore.write_ids.past_store import RECORD_TIMES
 
 BATCH = 10_000
 
@@ -103,7 +104,8 @@ def delete_write_ids(pg: PgTx, limit: int = BATCH) -> int:
                 SELECT w.ctid FROM txn_write_ids AS w JOIN txns AS t ON t.id = w.txn_id
                 WHERE w.txn_id < {_OLDEST_READER} AND t.state = 'committed' AND t.commit_id < {_OLDEST_READER}
                 ORDER BY w.txn_id LIMIT %s FOR UPDATE OF w SKIP LOCKED))
-            RETURNING catalog, db, "table", write_id)
+            RETURNING catalog, db, "table", write_id, txn_id)
+        {RECORD_TIMES}
         {_REMEMBER_PURGED}
         SELECT count(*) FROM gone""", (limit,))
     return int(count)

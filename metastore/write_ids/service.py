@@ -2,21 +2,24 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from functools import lru_cache
+from threading import Event
 from typing import NamedTuple
 
 from metastore.acid.snapshots import ValidTxnList, ValidWriteIdList
+from metastore.backoff import doubling
 from metastore.catalog.partition_names import canonical
 from metastore.compaction.rules.requests import CompactionType, Entity
 from metastore.compaction.store import queue as compaction_queue
 from metastore.db.engine import Database
-from metastore.errors import InvalidRequestError, MetastoreError
+from metastore.errors import InvalidRequestError, MetastoreError, UnavailableError
 from metastore.ids import TableName, full_table_name
 from metastore.txns import repl_store
 from metastore.txns import store as txn_store
 from metastore.txns.rules import LARGEST_ID, REASONS, AbortCode, Component, Operation, reader_snapshot
 from metastore.txns.store import Opening
-from metastore.write_ids import store
+from metastore.write_ids import past_rules, past_store, store
 from metastore.write_ids.rules import (
     Allocation,
     check_replayed,
@@ -27,6 +30,7 @@ from metastore.write_ids.rules import (
 
 LONGEST_REMEMBERED = 1_000_000
 """Characters of a transaction list that is kept parsed."""
+_FIRST_PAUSE, _LONGEST_PAUSE, _PAUSES = timedelta(milliseconds=5), timedelta(milliseconds=500), 10
 
 
 class Reading(NamedTuple):
@@ -122,6 +126,25 @@ class WriteIdService:
                 [valid_write_ids(name, known[txns.high_watermark, table], txns)
                  for name, table in zip(request.names, names, strict=True)]
                 for request, names, txns in zip(requests, tables, readers, strict=True)]
+
+    def valid_write_ids_at(self, name: TableName, at: datetime) -> ValidWriteIdList:
+        """What had been committed to a table at an instant, to the millisecond; waits for commits that may count.
+
+        Raises: InvalidOperationError for an instant that is not on record or still to come, UnavailableError.
+        """
+        pause = Event()
+        for delay in doubling(_FIRST_PAUSE, _LONGEST_PAUSE, _PAUSES):
+            try:
+                return self._write_ids_at(name, at)
+            except UnavailableError:
+                pause.wait(delay.total_seconds())
+        return self._write_ids_at(name, at)
+
+    def _write_ids_at(self, name: TableName, at: datetime) -> ValidWriteIdList:
+        with self.db.begin() as pg:
+            past_rules.require_settled(at, past_store.select_horizon(pg))
+            past = past_store.select_past(pg, name, at)
+        return past_rules.write_ids_at(name, past, at)
 
     def get_max_allocated_table_write_id(self, name: TableName) -> int:
         """The highest write id given out for the table, 0 if none."""

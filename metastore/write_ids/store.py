@@ -48,8 +48,9 @@ LEFT JOIN LATERAL (SELECT array_agg(write_id ORDER BY write_id) AS write_ids,
                      AND m.write_id <= greatest(w.mapped, w.purged_write_id, w.next_write_id - 1)) AS i ON true""")
 
 _LOCK_TABLES = Prepared("SELECT FROM txns WHERE id = ANY(%(txns)s::bigint[]) ORDER BY id FOR KEY SHARE", """
-INSERT INTO next_write_ids (catalog, db, "table", next_write_id)
-SELECT *, 1 FROM unnest(%(catalogs)s::text[], %(dbs)s::text[], %(tables)s::text[]) ON CONFLICT DO NOTHING""", """
+INSERT INTO next_write_ids (catalog, db, "table", next_write_id, known_since)
+SELECT *, 1, metastore_now() FROM unnest(%(catalogs)s::text[], %(dbs)s::text[], %(tables)s::text[])
+ON CONFLICT DO NOTHING""", """
 SELECT FROM next_write_ids WHERE (catalog, db, "table") IN (
     SELECT * FROM unnest(%(catalogs)s::text[], %(dbs)s::text[], %(tables)s::text[]))
 ORDER BY catalog, db, "table" FOR UPDATE""", """
@@ -173,8 +174,9 @@ def select_next_write_id(db: Database, name: TableName) -> int:
 def insert_next_write_id(pg: PgTx, name: TableName, next_write_id: int) -> bool:
     """Let the table's ids begin here, those below being finished; whether it had none before."""
     return bool(pg.sql("""
-        INSERT INTO next_write_ids (catalog, db, "table", next_write_id, purged_write_id) VALUES (%s, %s, %s, %s, %s)
-        ON CONFLICT DO NOTHING RETURNING 1""", (*name, next_write_id, next_write_id - 1)))
+        INSERT INTO next_write_ids (catalog, db, "table", next_write_id, purged_write_id, known_since)
+        VALUES (%s, %s, %s, %s, %s, metastore_now()) ON CONFLICT DO NOTHING
+        RETURNING 1""", (*name, next_write_id, next_write_id - 1)))
 
 
 def replace_write_ids(pg: PgTx, name: TableName, owners: Sequence[tuple[int, int]], *, forget: bool) -> None:
@@ -189,5 +191,6 @@ def replace_write_ids(pg: PgTx, name: TableName, owners: Sequence[tuple[int, int
 
 def update_next_write_id(pg: PgTx, name: TableName, next_write_id: int, finished: int) -> None:
     """Let the table's next id be this one, and no id above ``finished`` count as finished without a record."""
-    pg.sql("""UPDATE next_write_ids SET next_write_id = %s, purged_write_id = least(purged_write_id, %s)
+    pg.sql("""UPDATE next_write_ids SET next_write_id = %s, purged_write_id = least(purged_write_id, %s),
+                                        known_since = metastore_now()
               WHERE catalog = %s AND db = %s AND "table" = %s""", (next_write_id, finished, *name))

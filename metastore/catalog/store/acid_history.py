@@ -11,7 +11,7 @@ from metastore.db.engine import PgTx
 from metastore.ids import DatabaseName, TableName
 
 _PER_PARTITION = ("txn_components", "completed_txn_components", "compaction_queue", "completed_compactions")
-_PER_TABLE = ("next_write_ids", "txn_write_ids", "min_history", "materialization_locks")
+_PER_TABLE = ("next_write_ids", "txn_write_ids", "write_id_times", "min_history", "materialization_locks")
 _FOLLOW_RENAMES = ("write_sets", "locks")
 _OBJECT = 'catalog = %s AND db = %s AND "table" = %s'
 
@@ -51,5 +51,5 @@ def rename_partition_history(pg: PgTx, table: TableName, old: str, new: str) -> 
 
 def insert_write_id_seed(pg: PgTx, table: TableName, seed: int) -> None:
     """Let a converted table's write ids begin above ``seed``; files that were there count as older."""
-    pg.sql('INSERT INTO next_write_ids (catalog, db, "table", next_write_id) VALUES (%s, %s, %s, %s) '
-           "ON CONFLICT DO NOTHING", (*table, seed + 1))
+    pg.sql('INSERT INTO next_write_ids (catalog, db, "table", next_write_id, known_since) '
+           "VALUES (%s, %s, %s, %s, metastore_now()) ON CONFLICT DO NOTHING", (*table, seed + 1))

@@ -52,6 +52,17 @@ class Iface(object):
         """
         pass
 
+    def metastore_valid_write_ids_at(self, catName, dbname, tablename, at):
+        """
+        Parameters:
+         - catName
+         - dbname
+         - tablename
+         - at
+
+        """
+        pass
+
     def metastore_stream_positions(self, catName, dbname, tablename):
         """
         Parameters:
@@ -214,6 +225,48 @@ class Client(Iface):
             raise result.o1
         raise TApplicationException(TApplicationException.MISSING_RESULT, "metastore_show_deadlocks failed: unknown result")
 
+    def metastore_valid_write_ids_at(self, catName, dbname, tablename, at):
+        """
+        Parameters:
+         - catName
+         - dbname
+         - tablename
+         - at
+
+        """
+        self.send_metastore_valid_write_ids_at(catName, dbname, tablename, at)
+        return self.recv_metastore_valid_write_ids_at()
+
+    def send_metastore_valid_write_ids_at(self, catName, dbname, tablename, at):
+        self._oprot.writeMessageBegin('metastore_valid_write_ids_at', TMessageType.CALL, self._seqid)
+        args = metastore_valid_write_ids_at_args()
+        args.catName = catName
+        args.dbname = dbname
+        args.tablename = tablename
+        args.at = at
+        args.write(self._oprot)
+        self._oprot.writeMessageEnd()
+        self._oprot.trans.flush()
+
+    def recv_metastore_valid_write_ids_at(self):
+        iprot = self._iprot
+        (fname, mtype, rseqid) = iprot.readMessageBegin()
+        if mtype == TMessageType.EXCEPTION:
+            x = TApplicationException()
+            x.read(iprot)
+            iprot.readMessageEnd()
+            raise x
+        result = metastore_valid_write_ids_at_result()
+        result.read(iprot)
+        iprot.readMessageEnd()
+        if result.success is not None:
+            return result.success
+        if result.o1 is not None:
+            raise result.o1
+        if result.o2 is not None:
+            raise result.o2
+        raise TApplicationException(TApplicationException.MISSING_RESULT, "metastore_valid_write_ids_at failed: unknown result")
+
     def metastore_stream_positions(self, catName, dbname, tablename):
         """
         Parameters:
@@ -303,6 +356,7 @@ class Processor(Iface, TProcessor):
         self._processMap["metastore_txn_explain"] = Processor.process_metastore_txn_explain
         self._processMap["metastore_lock_why"] = Processor.process_metastore_lock_why
         self._processMap["metastore_show_deadlocks"] = Processor.process_metastore_show_deadlocks
+        self._processMap["metastore_valid_write_ids_at"] = Processor.process_metastore_valid_write_ids_at
         self._processMap["metastore_stream_positions"] = Processor.process_metastore_stream_positions
         self._processMap["metastore_commit_batch"] = Processor.process_metastore_commit_batch
         self._on_message_begin = None
@@ -427,6 +481,35 @@ class Processor(Iface, TProcessor):
             msg_type = TMessageType.EXCEPTION
             result = TApplicationException(TApplicationException.INTERNAL_ERROR, 'Internal error')
         oprot.writeMessageBegin("metastore_show_deadlocks", msg_type, seqid)
+        result.write(oprot)
+        oprot.writeMessageEnd()
+        oprot.trans.flush()
+
+    def process_metastore_valid_write_ids_at(self, seqid, iprot, oprot):
+        args = metastore_valid_write_ids_at_args()
+        args.read(iprot)
+        iprot.readMessageEnd()
+        result = metastore_valid_write_ids_at_result()
+        try:
+            result.success = self._handler.metastore_valid_write_ids_at(args.catName, args.dbname, args.tablename, args.at)
+            msg_type = TMessageType.REPLY
+        except TTransport.TTransportException:
+            raise
+        except metastore.thrift_gen.hive_metastore.ttypes.InvalidOperationException as o1:
+            msg_type = TMessageType.REPLY
+            result.o1 = o1
+        except metastore.thrift_gen.hive_metastore.ttypes.MetaException as o2:
+            msg_type = TMessageType.REPLY
+            result.o2 = o2
+        except TApplicationException as ex:
+            logging.exception('TApplication exception in handler')
+            msg_type = TMessageType.EXCEPTION
+            result = ex
+        except Exception:
+            logging.exception('Unexpected exception in handler')
+            msg_type = TMessageType.EXCEPTION
+            result = TApplicationException(TApplicationException.INTERNAL_ERROR, 'Internal error')
+        oprot.writeMessageBegin("metastore_valid_write_ids_at", msg_type, seqid)
         result.write(oprot)
         oprot.writeMessageEnd()
         oprot.trans.flush()
@@ -678,6 +761,67 @@ all_structs.append(metastore_show_deadlocks_result)
 metastore_show_deadlocks_result.thrift_spec = (
     (0, TType.LIST, 'success', (TType.STRUCT, [EndedDeadlock, None], False), None, ),  # 0
     (1, TType.STRUCT, 'o1', [metastore.thrift_gen.hive_metastore.ttypes.MetaException, None], None, ),  # 1
+)
+
+
+class metastore_valid_write_ids_at_args(TBase):
+    """
+    Attributes:
+     - catName
+     - dbname
+     - tablename
+     - at
+
+    """
+
+    __slots__ = (
+        'catName',
+        'dbname',
+        'tablename',
+        'at',
+    )
+
+
+    def __init__(self, catName=None, dbname=None, tablename=None, at=None,):
+        self.catName = catName
+        self.dbname = dbname
+        self.tablename = tablename
+        self.at = at
+all_structs.append(metastore_valid_write_ids_at_args)
+metastore_valid_write_ids_at_args.thrift_spec = (
+    None,  # 0
+    (1, TType.STRING, 'catName', 'UTF8', None, ),  # 1
+    (2, TType.STRING, 'dbname', 'UTF8', None, ),  # 2
+    (3, TType.STRING, 'tablename', 'UTF8', None, ),  # 3
+    (4, TType.I64, 'at', None, None, ),  # 4
+)
+
+
+class metastore_valid_write_ids_at_result(TBase):
+    """
+    Attributes:
+     - success
+     - o1
+     - o2
+
+    """
+
+    __slots__ = (
+        'success',
+        'o1',
+        'o2',
+    )
+
+
+    def __init__(self, success=None, o1=None, o2=None,):
+        self.success = success
+        self.o1 = o1
+        self.o2 = o2
+all_structs.append(metastore_valid_write_ids_at_result)
+metastore_valid_write_ids_at_result.thrift_spec = (
+    (0, TType.STRUCT, 'success', [metastore.thrift_gen.hive_metastore.ttypes.TableValidWriteIds, None], None, ),  # 0
+    (1, TType.STRUCT, 'o1', [metastore.thrift_gen.hive_metastore.ttypes.InvalidOperationException, None], None, ),  # 1
+    (2, TType.STRUCT, 'o2', [metastore.thrift_gen.hive_metastore.ttypes.MetaException, None], None, ),  # 2
 )
 
 

@@ -1,7 +1,10 @@
 """The write-id calls: decode, ask the service, encode."""
 
+from datetime import UTC, datetime
+
 from metastore.acid.snapshots import ValidWriteIdList
-from metastore.errors import ConflictRetryError, MetastoreError
+from metastore.errors import ConflictRetryError, InvalidRequestError, MetastoreError
+from metastore.ids import table_name
 from metastore.thrift_gen.hive_metastore import ttypes
 from metastore.thrift_server.call import Call, coalesced
 from metastore.thrift_server.handlers.txns import named_table, owner_text, served
@@ -39,6 +42,18 @@ class WriteIdHandlers:
         del call
         name = named_table(rqst.dbName, rqst.tableName)
         return ttypes.MaxAllocatedTableWriteIdResponse(self.write_ids.get_max_allocated_table_write_id(name))
+
+    def metastore_valid_write_ids_at(self, call: Call, catalog: str | None, db: str | None, table: str | None,
+                                     at: int | None) -> ttypes.TableValidWriteIds:
+        """What had been committed to a table at an instant."""
+        if not db or not table or at is None:
+            raise InvalidRequestError("The request needs the name of a database and of a table, and an instant")
+        call.log(table=f"{db}.{table}")
+        try:
+            instant = datetime.fromtimestamp(at / 1000, UTC)
+        except (ValueError, OverflowError, OSError) as error:
+            raise InvalidRequestError(f"{at} ms since 1970 is no instant") from error
+        return _valid(self.write_ids.valid_write_ids_at(table_name(db, table, catalog), instant))
 
     def seed_write_id(self, call: Call, rqst: ttypes.SeedTableWriteIdsRequest) -> None:
         """Let the write ids of a table without any begin behind a given one."""

@@ -1,7 +1,10 @@
 """What was, and who changed it: ROW__ID, past snapshots, changes between two write ids, columns that came later."""
 
+from contextlib import closing
+from datetime import UTC, timedelta
 from pathlib import Path
 
+import psycopg2
 import pyorc
 import pytest
 from pyspark.sql import functions as F
@@ -10,8 +13,10 @@ from metastore.acid.bucket import encode
 from metastore.acid.state import NotEnoughHistoryError
 from metastore.errors import InvalidOperationError
 from metastore.ids import table_name
+from metastore.loops.reaper import Reaper
 from metastore.spark.plain_reads import PlainReadWarning
 from metastore.spark.table_check import check_table
+from metastore.txns.purge_service import PurgeService
 
 pytestmark = pytest.mark.spark
 
@@ -164,3 +169,50 @@ def test_plain_tables_made_from_transactional_ones(acid_session, flat, db, spark
     acid_session.sql("CREATE OR REPLACE TEMPORARY VIEW one AS SELECT 1 AS a")
     assert rows(acid_session.sql("SELECT * FROM one")) == [(1,)]
     spark.catalog.dropTempView("one")
+
+
+def database_time(lakehouse):
+    """The metastore's clock, to the millisecond; the next one is later."""
+    with closing(psycopg2.connect(lakehouse.database_url)) as session, session.cursor() as cursor:
+        cursor.execute("SELECT pg_sleep(0.002)")
+        cursor.execute("SELECT date_trunc('milliseconds', metastore_now() - interval '1 ms')")
+        return cursor.fetchone()[0]
+
+
+def test_tables_as_of_an_instant(acid_session, db, lakehouse):
+    name = f"{db}.timed"
+    acid_session.sql(f"CREATE TABLE {name} (id INT, name STRING) PARTITIONED BY (p INT) {_ACID}")
+    before = database_time(lakehouse)
+    acid_session.sql(f"INSERT INTO {name} VALUES (1, 'a', 1), (2, 'b', 2)")
+    first = database_time(lakehouse)
+    with acid_session.transaction():
+        acid_session.update(name, {"name": "'B'"}, "id = 2")
+        inside = database_time(lakehouse)
+    second = database_time(lakehouse)
+    acid_session.sql(f"INSERT OVERWRITE TABLE {name} PARTITION (p = 1) SELECT 9, 'z'")
+
+    Reaper(PurgeService(lakehouse.app.database, lakehouse.app.settings.txns)).tick()
+    assert rows(acid_session.table(name, as_of_timestamp=first)) == [(1, "a", 1), (2, "b", 2)]
+    assert rows(acid_session.table(name, as_of_timestamp=inside)) == [(1, "a", 1), (2, "b", 2)]
+    assert rows(acid_session.table(name, as_of_timestamp=second)) == [(1, "a", 1), (2, "B", 2)]
+    text = f"{second.astimezone(UTC):%Y-%m-%d %H:%M:%S.%f}"
+    assert rows(acid_session.table(name, as_of_timestamp=text)) == [(1, "a", 1), (2, "B", 2)]
+    assert rows(acid_session.table(name)) == [(2, "B", 2), (9, "z", 1)]
+    for wrong, reason in ((before, "not on record"), (second + timedelta(days=1), "still to come"), ("yesterday", "no instant")):
+        with pytest.raises(InvalidOperationError, match=reason):
+            acid_session.table(name, as_of_timestamp=wrong)
+    with pytest.raises(InvalidOperationError, match="or as of a timestamp"):
+        acid_session.table(name, as_of_timestamp=second, as_of_write_id=1)
+
+
+def test_the_past_is_refused_where_the_cleaner_may_have_been(acid_session, flat, lakehouse):
+    """Half of what was replaced is gone: nothing in the listing tells."""
+    acid_session.sql(f"INSERT OVERWRITE TABLE {flat} VALUES (9, 'z')")
+    assert len(rows(acid_session.table(flat, as_of_write_id=2))) == 3
+    db, table = flat.split(".")
+    with closing(psycopg2.connect(lakehouse.database_url)) as session, session, session.cursor() as cursor:
+        cursor.execute("""INSERT INTO compaction_queue (catalog, db, "table", partition, state, type, highest_write_id, enqueued_at)
+                          VALUES ('hive', %s, %s, '', 'ready_for_cleaning', 'minor', 4, metastore_now())""", (db, table))
+    with pytest.raises(NotEnoughHistoryError, match=r"compacted or overwritten since then \(base_0000004\)"):
+        acid_session.table(flat, as_of_write_id=2)
+    assert rows(acid_session.table(flat, as_of_write_id=4)) == [(9, "z")]

@@ -1,0 +1,71 @@
+"""Write conflicts that a transaction lost, told so that a person knows who won: transaction, owner, when, and on what.
+
+The metastore's own text names the winner by its number; who that is, is asked for once it is needed. A metastore that
+cannot be asked leaves it at the number.
+"""
+
+from collections.abc import Collection
+from datetime import UTC, datetime
+
+from metastore.client.answers import domain_errors
+from metastore.client.client import MetastoreClient
+from metastore.errors import MetastoreError, TxnAbortedError
+from metastore.thrift_gen.operators.ttypes import TxnLife, TxnWrite
+from metastore.txns.history_rules import conflict, when
+
+_CHANGES = frozenset({"update", "delete", "change"})
+
+
+class WriteConflictError(TxnAbortedError):
+    """Another transaction changed the same and committed first. ``winner``: its id. The same work may run again."""
+
+    def __init__(self, text: str, winner: int) -> None:
+        super().__init__(text)
+        self.winner = winner
+
+
+def lost_at_commit(client: MetastoreClient, loser: int, error: TxnAbortedError) -> WriteConflictError | None:
+    """The error of a commit that was refused for a write conflict, with its winner named; None for other errors."""
+    found = conflict(str(error))
+    if found is None:
+        return None
+    return WriteConflictError(
+        f"{str(error).rstrip('. ')}. {_winner(_life(client, found.winner), found.winner)} committed its "
+        f"{found.winner_operation} of {found.object} first. {_advice(loser)}", found.winner)
+
+
+def lost_while_waiting(client: MetastoreClient, loser: int, winner: int, locked: Collection[tuple[str, str]],
+                       ) -> WriteConflictError:
+    """The error of a transaction whose snapshot lacks a change of what it has locked now: (database, table)."""
+    life = _life(client, winner)
+    changed = sorted(_name(one) for one in (life.writes if life else ())
+                     if one.operation in _CHANGES and (one.dbname, one.tablename or "") in locked)
+    return WriteConflictError(
+        f"Transaction {loser} waited for a lock while another one changed what it locked, and its snapshot does not "
+        f"have the change. {_winner(life, winner)} changed and committed {', '.join(changed) or 'it'}. "
+        f"{_advice(loser)}", winner)
+
+
+def _advice(loser: int) -> str:
+    return f"Nothing of transaction {loser} is left. Start again: a new transaction sees the change."
+
+
+def _life(client: MetastoreClient, txn_id: int) -> TxnLife | None:
+    try:
+        with domain_errors():
+            return client.metastore_txn_explain(txn_id)
+    except MetastoreError:
+        return None
+
+
+def _winner(life: TxnLife | None, txn_id: int) -> str:
+    """``Transaction 7 of ann@host (agent), at 2026-11-21 09:00:00 UTC,`` as far as that is known."""
+    if life is None or life.user is None:
+        return f"Transaction {txn_id}"
+    ended_at = life.outcome.endedAt
+    at = f", at {when(datetime.fromtimestamp(ended_at / 1000, UTC))}," if ended_at else ""
+    return f"Transaction {txn_id} of {life.user or 'unknown'}@{life.hostname or 'unknown'} ({life.agentInfo}){at}"
+
+
+def _name(write: TxnWrite) -> str:
+    return "/".join(part for part in (write.dbname, write.tablename, write.partitionname) if part)

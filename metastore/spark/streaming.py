@@ -1,0 +1,98 @@
+"""Structured Streaming into transactional tables, exactly once.
+
+Rule: the rows of a batch and the note that the table has them are one commit, so neither is ever without the other.
+Spark repeats a batch whose end its checkpoint does not know; the note tells that it is there, and it is left out. There
+is no other place that could disagree: no directory beside the table, nothing that has to be cleaned up.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from pyspark.sql import DataFrame, SparkSession
+
+from metastore.client.answers import domain_errors
+from metastore.errors import AlreadyExistsError, InvalidOperationError
+from metastore.spark.hadoop import Hadoop
+from metastore.telemetry.logs import get_logger
+from metastore.txns.stream_rules import StreamBatch, StreamPosition, is_repetition
+
+if TYPE_CHECKING:
+    from pyspark.sql.streaming import DataStreamWriter, StreamingQuery
+
+    from metastore.client import MetastoreClient
+    from metastore.ids import TableName
+    from metastore.spark.session import AcidSession
+
+_log = get_logger(__name__)
+_QUERY_ID = "sql.streaming.queryId"
+
+
+@dataclass(frozen=True)
+class BatchSink:
+    """What Spark calls with each batch, on a thread and with a Spark session of the query's own."""
+
+    name: TableName
+    checkpoint: str
+    write: Callable[[AcidSession, DataFrame], object]
+    open_session: Callable[[SparkSession], AcidSession]
+
+    @staticmethod
+    def inserting(name: str) -> Callable[[AcidSession, DataFrame], object]:
+        """Insert the rows of a batch."""
+        return lambda session, rows: session.insert(name, rows)
+
+    def __call__(self, rows: DataFrame, batch_id: int) -> None:
+        """Bring a batch into the table, unless it is there.
+
+        Raises: InvalidOperationError when the query was set back; whatever writing raises.
+        """
+        spark = rows.sparkSession
+        batch = StreamBatch(_query_id(spark), batch_id, self._plan(spark, batch_id))
+        with self.open_session(spark) as session:
+            session.retrying(lambda: self._bring(session, rows, batch))
+
+    def _bring(self, session: AcidSession, rows: DataFrame, batch: StreamBatch) -> None:
+        if self._is_there(session, batch):
+            _log.info("stream.batch_repeated", table=str(self.name), query_id=batch.query_id, batch_id=batch.batch_id)
+            return
+        try:
+            with session.transaction(batch=(self.name, batch)):
+                self.write(session, rows)
+        except AlreadyExistsError:  # another run of the same query was quicker
+            if not self._is_there(session, batch):
+                raise
+
+    def _is_there(self, session: AcidSession, batch: StreamBatch) -> bool:
+        known = {one.batch.query_id: one for one in positions(session.client, self.name)}
+        return is_repetition(known.get(batch.query_id), batch)
+
+    def _plan(self, spark: SparkSession, batch_id: int) -> str:
+        """A digest of what Spark planned for the batch: it writes that down before it runs it, and repeats that."""
+        return hashlib.sha256(Hadoop(spark).read(f"{self.checkpoint}/offsets/{batch_id}")).hexdigest()
+
+
+def start(rows: DataFrame | DataStreamWriter, sink: BatchSink) -> StreamingQuery:
+    """Start a streaming query into the sink."""
+    writer = rows.writeStream if isinstance(rows, DataFrame) else rows
+    return writer.foreachBatch(sink).option("checkpointLocation", sink.checkpoint).start()
+
+
+def positions(client: MetastoreClient, name: TableName) -> list[StreamPosition]:
+    """How far each streaming query has come in a table, the latest first."""
+    with domain_errors():
+        found = client.metastore_stream_positions(name.catalog, name.db, name.table)
+    return [StreamPosition(StreamBatch(one.batch.queryId, one.batch.batchId, one.batch.plan), one.txnid,
+                           datetime.fromtimestamp(one.committedAt / 1000, UTC)) for one in found]
+
+
+def _query_id(spark: SparkSession) -> str:
+    """The id that a query has for as long as its checkpoint exists, whoever runs it."""
+    query_id = spark.sparkContext.getLocalProperty(_QUERY_ID)
+    if not query_id:
+        raise InvalidOperationError("Batches are brought into a table by a streaming query: use session.stream_into.")
+    return query_id

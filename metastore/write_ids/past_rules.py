@@ -1,0 +1,71 @@
+"""What of a table had been committed at an instant, from when its write ids were committed.
+
+Rule: right, or refused. An instant counts if everything that was committed at or before it is told apart from the rest:
+not before the times of commits are on record, and not while a commit may be under way that is dated before it.
+Commits are dated to the millisecond, as instants are on the wire.
+"""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from typing import NamedTuple
+
+from metastore.acid.snapshots import ValidWriteIdList
+from metastore.errors import InvalidOperationError, UnavailableError
+from metastore.ids import TableName
+
+_STEP = timedelta(milliseconds=1)
+
+
+class Horizon(NamedTuple):
+    """How near to now an instant may be: ``settled`` is dated before every commit that may be under way."""
+
+    now: datetime
+    settled: datetime
+
+
+class PastWriteIds(NamedTuple):
+    """A table's write ids as of an instant. ``known_since`` is None for a table that never had any.
+
+    ``unfinished``: (write id, whether it is aborted) of the owned ids that were not committed by then. ``later``: ids
+    that were committed afterwards and have lost their owner.
+    """
+
+    known_since: datetime | None
+    next_write_id: int
+    unfinished: Sequence[tuple[int, bool]]
+    later: Sequence[int]
+
+
+def require_settled(at: datetime, horizon: Horizon) -> None:
+    """Raise InvalidOperationError for an instant that is still to come, UnavailableError for one just passing."""
+    if at > horizon.now:
+        raise InvalidOperationError(f"{_text(at)} is still to come: by the metastore's clock it is "
+                                    f"{_text(horizon.now)}")
+    if at > horizon.settled - _STEP:
+        raise UnavailableError(f"Commits dated before {_text(at)} may still be under way: ask again in a moment")
+
+
+def write_ids_at(name: TableName, past: PastWriteIds, at: datetime) -> ValidWriteIdList:
+    """The list of a reader at that instant; what was committed later counts as open.
+
+    Raises: InvalidOperationError when nobody knows any more, or nobody ever knew.
+    """
+    if past.known_since is not None and at < past.known_since.replace(
+            microsecond=past.known_since.microsecond // 1000 * 1000):
+        raise InvalidOperationError(
+            f"What {name.db}.{name.table} held at {_text(at)} is not on record: the times of its commits are known "
+            f"since {_text(past.known_since)}")
+    aborted = {write_id for write_id, is_aborted in past.unfinished if is_aborted}
+    hidden = {*past.later, *(write_id for write_id, _ in past.unfinished)}
+    mark = past.next_write_id - 1
+    while mark in hidden:
+        mark -= 1
+    invalid = tuple(sorted(write_id for write_id in hidden if write_id < mark))
+    min_open = next((write_id for write_id in invalid if write_id not in aborted), None)
+    return ValidWriteIdList(f"{name.db}.{name.table}", max(mark, 0), min_open, invalid,
+                            frozenset(aborted.intersection(invalid)))
+
+
+def _text(at: datetime) -> str:
+    """An instant for people who compare it with another one."""
+    return f"{at.astimezone(UTC):%Y-%m-%d %H:%M:%S}.{at.microsecond // 1000:03d} UTC"

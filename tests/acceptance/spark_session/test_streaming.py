@@ -1,0 +1,165 @@
+"""Structured Streaming into transactional tables: every row once, whatever is repeated, raced or set back."""
+
+import shutil
+
+import pytest
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import functions as F
+
+from metastore.ids import table_name
+from metastore.spark import acid
+from metastore.spark.streaming import BatchSink
+
+pytestmark = pytest.mark.spark
+
+SCHEMA = "id INT, name STRING"
+
+
+@pytest.fixture
+def table(acid_session, db):
+    """An empty table, partitioned."""
+    name = f"{db}.events"
+    acid_session.sql(f"CREATE TABLE {name} (id INT, name STRING) PARTITIONED BY (part INT) STORED AS ORC "
+                     "TBLPROPERTIES ('transactional'='true')")
+    return name
+
+
+class Stream:
+    """A source of JSON files, one of them a batch; and a query's checkpoint."""
+
+    def __init__(self, spark, tmp_path):
+        self.spark, self.source, self.checkpoint = spark, tmp_path / "source", tmp_path / "checkpoint"
+        self.source.mkdir()
+
+    def add(self, *ids):
+        lines = "\n".join(f'{{"id": {one}, "name": "n{one}"}}' for one in ids)
+        (self.source / f"{len(list(self.source.iterdir())):03d}.json").write_text(lines)
+
+    def rows(self):
+        return (self.spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1).json(str(self.source))
+                .withColumn("part", F.col("id") % 2))
+
+    def run(self, session, name, **options):
+        """Everything that there is, then stop."""
+        query = session.stream_into(self.rows().writeStream.trigger(availableNow=True), name,
+                                    checkpoint=str(self.checkpoint), **options)
+        query.awaitTermination(300)
+        return query
+
+    def forget(self, batch_id):
+        """What a crash after the table's commit and before the query's own leaves: the batch has no end."""
+        (self.checkpoint / "commits" / str(batch_id)).unlink()
+        (self.checkpoint / "commits" / f".{batch_id}.crc").unlink(missing_ok=True)
+
+
+@pytest.fixture
+def stream(spark, tmp_path):
+    return Stream(spark, tmp_path)
+
+
+def ids(session, name):
+    return sorted(row["id"] for row in session.table(name).collect())
+
+
+def test_batches_arrive_and_the_query_goes_on_where_it_was(acid_session, table, stream):
+    stream.add(1, 2)
+    stream.add(3)
+    first = stream.run(acid_session, table)
+    [position] = acid_session.stream_positions(table)
+    assert (position.batch.query_id, position.batch.batch_id) == (first.id, 1)
+
+    stream.add(4, 5)
+    assert stream.run(acid_session, table).id == first.id
+
+    assert ids(acid_session, table) == [1, 2, 3, 4, 5]
+    assert acid_session.stream_positions(table)[0].batch.batch_id == 2
+
+
+def test_a_batch_whose_end_spark_does_not_know_is_not_written_again(acid_session, table, stream):
+    stream.add(1, 2)
+    stream.run(acid_session, table)
+    [before] = acid_session.stream_positions(table)
+    stream.forget(0)
+    stream.add(3)
+
+    stream.run(acid_session, table)
+
+    assert ids(acid_session, table) == [1, 2, 3]
+    [after] = acid_session.stream_positions(table)
+    assert (before.batch.batch_id, after.batch.batch_id) == (0, 1)
+    assert {row["ROW__ID"]["writeid"] for row in acid_session.table(table, row_id=True).collect()} == {1, 2}
+
+
+def test_a_batch_that_failed_is_written_once(acid_session, table, stream):
+    stream.add(1, 2)
+
+    def fails(session, rows):
+        session.insert(table, rows)
+        raise ZeroDivisionError
+
+    with pytest.raises(StreamingQueryException):
+        stream.run(acid_session, table, write=fails)
+    assert (ids(acid_session, table), acid_session.stream_positions(table)) == ([], [])
+
+    stream.run(acid_session, table)
+    assert ids(acid_session, table) == [1, 2]
+
+
+def test_of_two_runs_of_a_query_one_brings_the_batch(acid_session, table, stream, lakehouse):
+    """Both have seen that the batch is not there; the other one commits while this one writes."""
+    stream.add(1, 2)
+    db, name = table.split(".")
+    rival = BatchSink(table_name(db, name), str(stream.checkpoint), BatchSink.inserting(table), acid)
+
+    def overtaken(session, rows):
+        session.insert(table, rows)
+        rival(rows, 0)
+
+    stream.run(acid_session, table, write=overtaken)
+
+    assert ids(acid_session, table) == [1, 2]
+    [position] = acid_session.stream_positions(table)
+    directories = {path.name for path in (lakehouse.warehouse / f"{db}.db" / name).glob("part=*/*")}
+    assert directories == {"delta_0000002_0000002_0000"}, "what the slower run had written is gone"
+    assert position.batch.batch_id == 0
+
+
+def test_merging_each_batch(acid_session, table, stream):
+    stream.add(1, 2)
+    stream.run(acid_session, table)
+
+    def merged(session, rows):
+        session.merge(table, rows.withColumn("name", F.lit("new")), "t.id = s.id AND t.part = s.part", [
+            "WHEN MATCHED THEN UPDATE SET name = s.name", "WHEN NOT MATCHED THEN INSERT *"])
+
+    stream.add(2, 3)
+    stream.run(acid_session, table, write=merged)
+
+    found = sorted((row["id"], row["name"]) for row in acid_session.table(table).collect())
+    assert found == [(1, "n1"), (2, "new"), (3, "new")]
+
+
+def test_insert_only_tables(acid_session, db, stream):
+    name = f"{db}.log"
+    acid_session.sql(f"CREATE TABLE {name} (id INT, name STRING, part INT) STORED AS PARQUET TBLPROPERTIES "
+                     "('transactional'='true', 'transactional_properties'='insert_only')")
+    stream.add(1)
+    stream.run(acid_session, name)
+    stream.forget(0)
+    stream.run(acid_session, name)
+    assert ids(acid_session, name) == [1]
+
+
+def test_a_checkpoint_that_was_set_back_is_refused(acid_session, table, stream, tmp_path):
+    stream.add(1)
+    stream.run(acid_session, table)
+    shutil.copytree(stream.checkpoint, tmp_path / "copy")
+    stream.add(2)
+    stream.run(acid_session, table)
+    shutil.rmtree(stream.checkpoint)
+    (tmp_path / "copy").rename(stream.checkpoint)
+    stream.add(3)
+
+    with pytest.raises(StreamingQueryException, match="Batch 1 of streaming query .* has other rows than before"):
+        stream.run(acid_session, table)
+    assert ids(acid_session, table) == [1, 2]
