@@ -23,12 +23,13 @@ from typing import Any, NamedTuple, Self
 import pyarrow as pa
 
 from metastore.acid.bucket import MAX_STATEMENT_ID, decode
+from metastore.acid.names import DeltaName, is_hidden, parse_directory
 from metastore.acid.orc_footer import RowKey
 from metastore.client import AnswerLostError, MetastoreClient, TxnManager
 from metastore.client.answers import domain_errors
 from metastore.client.lock_manager import LockWait
 from metastore.client.lock_plan import Kind, Output, Target, statement_locks
-from metastore.errors import InvalidInputError, MetastoreError
+from metastore.errors import InvalidInputError, InvalidOperationError, MetastoreError
 from metastore.files import Files
 from metastore.ids import full_table_name
 from metastore.locks.rules import Operation
@@ -66,6 +67,7 @@ class Written:
     deleted: int = 0
     inserted_into: frozenset[str] = frozenset()
     deleted_from: frozenset[str] = frozenset()
+    workers: frozenset[int] = frozenset()
 
 
 class _Change(NamedTuple):
@@ -141,10 +143,14 @@ class Mutation:
     def commit(self, written: Iterable[Written] = ()) -> Written:
         """Commit; ``written``: what workers elsewhere handed back. Returns what was written in all.
 
-        Raises: TxnAbortedError, LostError, MetastoreUnreachableError, AnswerLostError (it may have been done).
+        Raises: InvalidOperationError (a worker has written and is not in ``written``), TxnAbortedError, LostError,
+        MetastoreUnreachableError: aborted; AnswerLostError (it may have been done).
         """
         try:
-            total = _total([*(worker.close() for worker in self._workers), *written])
+            elsewhere = list(written)
+            total = _total([*(worker.close() for worker in self._workers), *elsewhere])
+            if elsewhere:
+                self._require_no_others(total.workers)
             self._txn.check()
             if self.table.partition_keys:
                 name = self.table.name
@@ -161,6 +167,22 @@ class Mutation:
             raise
         self._client.close()
         return total
+
+    def _require_no_others(self, workers: frozenset[int]) -> None:
+        """Files of a worker that died would be seen by the commit, half of them or all: then nothing is committed."""
+        files, write_id = Files(), self.ticket.write_id
+        places = [self.table.location]
+        if self.table.partition_keys:
+            found = self._client.get_partitions(self.table.name.db, self.table.name.table, -1)
+            places = [str(one.sd.location) for one in found]
+        for place in places:
+            for child in files.children(place):
+                name = None if is_hidden(child) else parse_directory(child)
+                if (isinstance(name, DeltaName) and name.min_write_id == name.max_write_id == write_id
+                        and name.statement_id not in workers):
+                    raise InvalidOperationError(
+                        f"{place}/{child} was written by worker {name.statement_id}, which has not finished: abort() a "
+                        "worker that is given up")
 
     def abort(self) -> None:
         """Abort, and remove what workers of this process wrote; others' is removed by the Cleaner."""
@@ -180,6 +202,7 @@ class MutationWorker:
             raise InvalidInputError(f"A worker's number is from 0 to {MAX_STATEMENT_ID}, not {number}")
         self._table = table = ticket.table
         self._write_id = ticket.write_id
+        self._number = number
         self._own_client = None if client else MetastoreClient(ticket.uri)
         self._partitions = Partitions(client or self._own_client or MetastoreClient(ticket.uri), table)
         options: dict[str, Any] = {"compression": ticket.compression, "statement": number}
@@ -229,7 +252,8 @@ class MutationWorker:
             files.flush_all()
             files.close()
         self._end()
-        return Written(self._inserted, self._deleted, frozenset(self._inserted_into), frozenset(self._deleted_from))
+        return Written(self._inserted, self._deleted, frozenset(self._inserted_into), frozenset(self._deleted_from),
+                       frozenset({self._number}))
 
     def abort(self) -> None:
         """Remove what was written."""
@@ -319,4 +343,5 @@ def _total(written: Iterable[Written]) -> Written:
     parts = list(written)
     return Written(sum(part.inserted for part in parts), sum(part.deleted for part in parts),
                    frozenset().union(*(part.inserted_into for part in parts)),
-                   frozenset().union(*(part.deleted_from for part in parts)))
+                   frozenset().union(*(part.deleted_from for part in parts)),
+                   frozenset().union(*(part.workers for part in parts)))

@@ -10,8 +10,8 @@ import pytest
 
 from metastore.acid.bucket import decode, encode
 from metastore.client.lock_manager import LockNotAcquiredError, LockWait
-from metastore.errors import InvalidInputError, TxnAbortedError
-from metastore.streaming import RecordError, connect, mutate
+from metastore.errors import InvalidInputError, InvalidOperationError, TxnAbortedError
+from metastore.streaming import MutationWorker, RecordError, connect, mutate
 from tests.support.acid.creating import create_database, create_table, snapshot
 from tests.support.acid.plain_reading import rows
 
@@ -122,6 +122,27 @@ def test_workers_in_other_processes(client):
     found = _rows(client, place)
     assert sorted(value[0] for value in found.values()) == [0] * 5 + [1] * 5 + [1000, 1001]
     assert {decode(key[1]).statement_id for key in found} == {0, 1}
+
+
+def test_a_worker_that_died_is_not_committed(client, place):
+    before = _rows(client, place)
+    mutation = mutate("d.t", client=client)
+    dead, alive = MutationWorker(mutation.ticket, 0), MutationWorker(mutation.ticket, 1)
+    for worker in (dead, alive):
+        worker.insert({"id": 50, "v": "x"})
+    written = alive.close()
+    with pytest.raises(InvalidOperationError, match="_0000 was written by worker 0"):
+        mutation.commit([written])
+    assert _rows(client, place) == before
+    dead.abort()
+
+    mutation = mutate("d.t", client=client)
+    failed, second = MutationWorker(mutation.ticket, 0), MutationWorker(mutation.ticket, 1)
+    for worker in (failed, second):
+        worker.insert({"id": 51, "v": "y"})
+    failed.abort()
+    mutation.commit([second.close()])
+    assert sorted(_rows(client, place).values()) == sorted([*before.values(), (51, "y")])
 
 
 def test_a_transaction_that_was_aborted_meanwhile_changes_nothing(client, place):
