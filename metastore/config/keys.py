@@ -97,12 +97,6 @@ class TxnSettings:
     history_count: int = key(
         _POSITIVE, "metastore.txn.history.count", "100000",
         "Most aborted transactions, and most commits, that are remembered at all. Hive: no such key.")
-    past_retention: timedelta = key(
-        _D, "metastore.txn.past.retention", "7d",
-        "How far back tables can be read as of an instant: how long the times of commits are kept. Hive: no such key.")
-    past_count: int = key(
-        _POSITIVE, "metastore.txn.past.count", "1000000",
-        "Most commits whose times are kept. Hive: no such key.")
     require_write_ids: bool = key(
         values.FLAG, "metastore.txn.require.write.ids", "true",
         "Refuse commits of clients before 3.0 that wrote to a transactional table without a write id. Hive: accepts.")
@@ -167,8 +161,8 @@ class CompactionSettings:
     failed_retry_time: timedelta = key(
         _D, "hive.compactor.initiator.failed.retry.time", "7d", "When it tries again after that; 0: never.")
     compact_insert_only: bool = key(
-        values.FLAG, "hive.compactor.compact.insert.only", "false",
-        "Queue insert-only tables too; only Hive's Workers compact them. Hive: true.")
+        values.FLAG, "hive.compactor.compact.insert.only", "true",
+        "Compact insert-only tables too; those that are not ORC or Parquet are left to Hive's Workers.")
     max_num_delta: int = inert(
         _POSITIVE, "hive.compactor.max.num.delta", "500", "Spark reads all deltas of a compaction in one job.")
     worker_timeout: timedelta = key(

@@ -45,7 +45,7 @@ class JobRunner(Protocol):
     def unavailable(self) -> str | None:
         """Why no job can be run here, or None."""
 
-    def unsupported(self, kind: CompactionType, *, insert_only: bool) -> str | None:
+    def unsupported(self, kind: CompactionType) -> str | None:
         """Why such a job cannot be run anywhere, or None."""
 
     def run(self, spec: CompactionJobSpec, pulse: Callable[[], None]) -> JobOutcome:
@@ -64,10 +64,8 @@ class SubprocessRunner:
         """A local job is our child; on a cluster, executors may outlive spark-submit."""
         return self.settings.submit == "local"
 
-    def unsupported(self, kind: CompactionType, *, insert_only: bool) -> str | None:
-        """The job rewrites full-ACID tables, minor and major."""
-        if insert_only:
-            return "This service does not compact insert-only tables; use a Worker of Hive"
+    def unsupported(self, kind: CompactionType) -> str | None:
+        """The job does minor and major compactions, of full-ACID and of insert-only tables alike."""
         if kind not in (CompactionType.MINOR, CompactionType.MAJOR):
             return f"This service does not do {kind.value} compactions; use a Worker of Hive"
         return None

@@ -164,7 +164,7 @@ class _Work:
             raise ValueError(f"Table {entity.table} is not transactional: there is nothing to compact")
         if table.is_insert_only and not self._worker.compactions.settings.compact_insert_only:
             raise ValueError("Compaction of insert-only tables is switched off (hive.compactor.compact.insert.only)")
-        unsupported = self._worker.runner.unsupported(self._claimed.type, insert_only=table.is_insert_only)
+        unsupported = self._worker.runner.unsupported(self._claimed.type)
         if unsupported is not None:
             raise _RefusedError(unsupported)
         if self._claimed.number_of_buckets and not rebalance:

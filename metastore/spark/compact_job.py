@@ -31,6 +31,7 @@ from metastore.errors import InvalidOperationError
 from metastore.files import Files
 from metastore.ids import DEFAULT_CATALOG, TableName
 from metastore.spark.acid_writer import WRITER_COLUMN, WrittenDirectory, write_acid, writer_id
+from metastore.spark.compact_rows import compact_rows
 from metastore.spark.hadoop import Hadoop
 from metastore.spark.listing import BROADCAST_LIMIT, require_new_events
 from metastore.spark.precision import require_exact
@@ -64,27 +65,49 @@ def run(
 
     Raises: InvalidOperationError for a kind, or for files, that this job cannot compact.
     """
-    if spec.kind not in ("major", "minor"):
-        raise InvalidOperationError(f"Compaction kind {spec.kind!r} is not supported: major and minor are")
-    if spec.txn_id <= 0:
-        raise InvalidOperationError("A compaction needs the id of its transaction, which its output is hidden behind")
     files = files or Files()
     job = _Job(_own_session(spark), spec, StructType([StructField(one.name, one.spark_type()) for one in columns]))
-    write_ids = ValidWriteIdList.parse(spec.write_ids).for_compactor()
-    state = acid_state(
-        files.listing(spec.location),
-        write_ids,
-        _without(ValidTxnList.parse(spec.txns) if spec.txns else ValidTxnList.everything(), spec.txn_id),
-        lambda path: files.read(f"{spec.location}/{path}"),
-    )
+    write_ids, state = _state(spec, files)
     inputs = job.inputs(state, write_ids, files)
     if inputs.synthetic:
         job.spark.conf.set("spark.sql.files.maxPartitionBytes", _WHOLE_FILES)
         job.spark.conf.set("spark.sql.files.openCostInBytes", _WHOLE_FILES)
     published = job.major(inputs) if spec.kind == "major" else job.minor(state, inputs)
+    return _result(spark, published, inputs.rows)
+
+
+def run_for(spark: SparkSession, spec: CompactionJobSpec, table: AcidTable,
+            files: Files | None = None) -> CompactionJobResult:
+    """Compact one directory of a table, full ACID or insert-only. Otherwise as ``run``."""
+    if table.kind is not TableKind.INSERT_ONLY:
+        table.require(TableKind.FULL_ACID, action="Compaction")
+        return run(spark, spec, table.columns, files)
+    files = files or Files()
+    write_ids, state = _state(spec, files)
+    _require_safe_mark(spec, state, write_ids)
+    published, rows = compact_rows(_own_session(spark), spec, table, state, files)
+    return _result(spark, published, rows)
+
+
+def _state(spec: CompactionJobSpec, files: Files) -> tuple[CompactorWriteIdList, AcidState]:
+    """What the compaction is to see of its location."""
+    if spec.kind not in ("major", "minor"):
+        raise InvalidOperationError(f"Compaction kind {spec.kind!r} is not supported: major and minor are")
+    if spec.txn_id <= 0:
+        raise InvalidOperationError("A compaction needs the id of its transaction, which its output is hidden behind")
+    write_ids = ValidWriteIdList.parse(spec.write_ids).for_compactor()
+    return write_ids, acid_state(
+        files.listing(spec.location),
+        write_ids,
+        _without(ValidTxnList.parse(spec.txns) if spec.txns else ValidTxnList.everything(), spec.txn_id),
+        lambda path: files.read(f"{spec.location}/{path}"),
+    )
+
+
+def _result(spark: SparkSession, published: Sequence[WrittenDirectory], rows_in: int) -> CompactionJobResult:
     return CompactionJobResult(
         directories=tuple(directory.path.rpartition("/")[2] for directory in published),
-        rows_in=inputs.rows,
+        rows_in=rows_in,
         rows_out=sum(directory.rows for directory in published),
         application_id=str(spark.sparkContext.applicationId),
     )
@@ -226,10 +249,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     text = parser.parse_args(arguments).spec
     spec = CompactionJobSpec.from_json(text if text.lstrip().startswith("{") else Path(text).read_text("utf-8"))
     try:
-        columns = table_columns(spec)
+        table = described_table(spec)
         spark = _job_session(spec)
         try:
-            result = run(spark, spec, columns)
+            result = run_for(spark, spec, table)
         finally:
             spark.stop()
     except Exception as error:  # noqa: BLE001 - whatever it is, the Worker shows its text to an operator
@@ -259,17 +282,12 @@ def _without_daylight_saving(conf: Mapping[str, str]) -> dict[str, str]:
     return {name: f"{conf.get(name, '')} -Duser.timezone=UTC".strip() for name in names}
 
 
-def table_columns(spec: CompactionJobSpec) -> tuple[HiveColumn, ...]:
-    """Ask the metastore for the table's present columns.
-
-    Raises: InvalidOperationError for a table that is not full ACID.
-    """
+def described_table(spec: CompactionJobSpec) -> AcidTable:
+    """Ask the metastore for the table as it is now."""
     name = TableName(spec.catalog, spec.database, spec.table)
     database = spec.database if spec.catalog == DEFAULT_CATALOG else f"@{spec.catalog}#{spec.database}"
     with MetastoreClient(spec.metastore_uri or None) as client:
-        table = AcidTable.of(name, client.get_table(database, spec.table))
-    table.require(TableKind.FULL_ACID, action="Compaction")
-    return table.columns
+        return AcidTable.of(name, client.get_table(database, spec.table))
 
 
 def _own_session(spark: SparkSession) -> SparkSession:

@@ -85,7 +85,7 @@ class _Writing:
     def collect_files(self) -> None:
         """Give every file that has rows its name and its place."""
         for key, path in task_files(self.hadoop, f"{self.staging}/tasks"):
-            if count := self._count(path):
+            if count := count_rows(self.files, self.file_format, path):
                 self._place(self._location_of(key), path, count)
 
     def add_empty(self, keys: Sequence[str]) -> None:
@@ -115,11 +115,13 @@ class _Writing:
         self.hadoop.rename(path, f"{self.outs[location]}/{name}")
         placed.append(WrittenFile(name, rows, size, bucket))
 
-    def _count(self, path: str) -> int:
-        if self.file_format == "orc":
-            return orc_tail(self.files, path).rows
-        with self.files.open(path) as source:
-            return int(parquet.ParquetFile(source).metadata.num_rows)
-
     def _location_of(self, key: str | None) -> str:
         return self.location if isinstance(self.location, str) else self.location[key or ""]
+
+
+def count_rows(files: Files, file_format: str, path: str) -> int:
+    """The rows of a file, from its footer."""
+    if file_format == "orc":
+        return orc_tail(files, path).rows
+    with files.open(path) as source:
+        return int(parquet.ParquetFile(source).metadata.num_rows)

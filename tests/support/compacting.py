@@ -33,12 +33,12 @@ class SessionRunner:
     def unavailable(self):
         return None
 
-    def unsupported(self, kind, *, insert_only):
-        return "insert-only" if insert_only else None
+    def unsupported(self, kind):
+        return None
 
     def run(self, spec, pulse):
         spec = replace(spec, metastore_uri=self.uri)
-        return JobOutcome(succeeded=True, result=compact_job.run(self.spark, spec, compact_job.table_columns(spec)))
+        return JobOutcome(succeeded=True, result=compact_job.run_for(self.spark, spec, compact_job.described_table(spec)))
 
 
 class Compacting:

@@ -150,7 +150,7 @@ class FakeRunner:
     def unavailable(self):
         return self.missing
 
-    def unsupported(self, kind, *, insert_only):
+    def unsupported(self, kind):
         return None
 
     def run(self, spec, pulse):

@@ -37,6 +37,10 @@ def test_one_constraint(columns, expected):
     assert declared(columns) == (expected,)
 
 
+def test_a_column_may_be_called_like_a_word():
+    assert declared("a INT NOT NULL, disable INT") == (Declaration(NN, None, ("a",)),)
+
+
 def test_words_belong_to_the_constraint_before_them():
     assert [(one.columns, one.is_enabled) for one in declared(
         "a INT NOT NULL DISABLE DEFAULT 1 ENABLE, b INT NOT NULL, c INT DEFAULT 2 DISABLE")] == [

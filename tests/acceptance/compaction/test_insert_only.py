@@ -1,0 +1,96 @@
+"""Insert-only tables through the real loops; the Spark job runs in the session of the tests."""
+
+from dataclasses import replace
+from pathlib import Path
+from threading import Event
+from urllib.parse import unquote, urlsplit
+
+import pytest
+
+from metastore.compaction.cleaner_service import CleanerService
+from metastore.compaction.job import CompactionJobSpec
+from metastore.compaction.worker_service import WorkerService
+from metastore.config import CompactionSettings
+from metastore.db.engine import Database
+from metastore.errors import InvalidOperationError
+from metastore.files import Files
+from metastore.locks.service import LockService
+from metastore.loops.cleaner import Cleaner
+from metastore.loops.job import JobOutcome, SubprocessRunner
+from metastore.loops.worker import Worker, WorkOutcome
+from metastore.spark import compact_job
+from metastore.spark.work import Work
+from tests.support.transactions import seconds
+
+pytestmark = pytest.mark.spark
+INSERT_ONLY = "TBLPROPERTIES ('transactional'='true', 'transactional_properties'='insert_only')"
+
+
+class InThisSession(SubprocessRunner):
+    """What the child process does, in a Spark session that is there already."""
+
+    def run(self, spec, pulse):
+        spec = replace(spec, metastore_uri=self.metastore_uri)
+        table = compact_job.described_table(spec)
+        return JobOutcome(succeeded=True, result=compact_job.run_for(self.spark, spec, table))
+
+
+@pytest.fixture
+def loops(lakehouse, spark):
+    database, files = Database(lakehouse.database_url), Files()
+    settings = CompactionSettings()
+    runner = InThisSession(settings, lakehouse.uri)
+    object.__setattr__(runner, "spark", spark)
+    yield (Worker(WorkerService(database, settings), LockService(database), files, runner, "host-1.0", "test", seconds(300)),
+           Cleaner(CleanerService(database, settings), files, Event()))
+    database.close()
+
+
+@pytest.mark.parametrize("file_format", ["ORC", "PARQUET"])
+def test_they_are_compacted_and_read_the_same(acid_session, db, loops, spark, monkeypatch, file_format):
+    """Minor, then major: the rows of committed writes, and none of an aborted one whose files stayed."""
+    table = f"{db}.only"
+    acid_session.sql(f"CREATE TABLE {table} (id INT, name STRING) PARTITIONED BY (p STRING) CLUSTERED BY (id) INTO 2 BUCKETS "
+                     f"STORED AS {file_format} {INSERT_ONLY}")
+    for number in range(2):
+        acid_session.sql(f"INSERT INTO {table} VALUES ({number}, 'n{number}', 'a b'), ({number + 10}, NULL, 'a b')")
+    with monkeypatch.context() as killed, pytest.raises(ZeroDivisionError), acid_session.transaction():
+        acid_session.sql(f"INSERT INTO {table} VALUES (99, 'gone', 'a b')")
+        killed.setattr(Work, "_remove_published", lambda *_: None)
+        raise ZeroDivisionError
+    acid_session.sql(f"INSERT INTO {table} VALUES (20, 'x', 'a b')")
+    place = Path(unquote(urlsplit(acid_session.client.get_table(db, "only").sd.location).path)) / "p=a b"
+    assert len(list(place.iterdir())) == 4
+    worker, cleaner = loops
+
+    def rows():
+        return sorted(map(tuple, acid_session.table(table).collect()))
+
+    def compacted(kind):
+        types, before = acid_session.client.types, rows()
+        number = acid_session.client.compact2(types.CompactionRequest(
+            db, "only", "p=a b", getattr(types.CompactionType, kind))).id
+        report = worker.tick()
+        while report.compaction_id not in (number, None):
+            report = worker.tick()
+        assert report.outcome is WorkOutcome.COMPACTED, report
+        assert rows() == before
+        assert number in [one.id for one in cleaner.tick() if one.outcome.value == "cleaned"]
+        assert rows() == before
+        assert sorted(file.name for file in place.glob("*_v*/0*")) == ["000000_0", "000001_0"]
+        return sorted(child.name.partition("_v")[0] for child in place.iterdir() if child.is_dir())
+
+    assert [row[0] for row in rows()] == [0, 1, 10, 11, 20]
+    assert compacted("MINOR") == ["delta_0000001_0000004"]
+    acid_session.sql(f"INSERT INTO {table} VALUES (5, 'late', 'a b')")
+    assert compacted("MAJOR") == ["base_0000005"]
+
+
+def test_what_cannot_be_copied_exactly_is_left_alone(acid_session, db, spark, lakehouse):
+    acid_session.sql(f"CREATE TABLE {db}.times (at TIMESTAMP) STORED AS PARQUET {INSERT_ONLY}")
+    acid_session.sql(f"INSERT INTO {db}.times VALUES (NULL)")
+    location = acid_session.client.get_table(db, "times").sd.location
+    spec = CompactionJobSpec(1, 1, "major", "hive", db, "times", "", location, f"{db}.times:1:9223372036854775807::", "", 7, 1,
+                             metastore_uri=lakehouse.uri)
+    with pytest.raises(InvalidOperationError, match="nanoseconds"):
+        compact_job.run_for(spark, spec, compact_job.described_table(spec))
