@@ -97,6 +97,12 @@ class TxnSettings:
     history_count: int = key(
         _POSITIVE, "metastore.txn.history.count", "100000",
         "Most aborted transactions, and most commits, that are remembered at all. Hive: no such key.")
+    past_retention: timedelta = key(
+        _D, "metastore.txn.past.retention", "7d",
+        "How far back tables can be read as of an instant: how long the times of commits are kept. Hive: no such key.")
+    past_count: int = key(
+        _POSITIVE, "metastore.txn.past.count", "1000000",
+        "Most commits whose times are kept. Hive: no such key.")
     require_write_ids: bool = key(
         values.FLAG, "metastore.txn.require.write.ids", "true",
         "Refuse commits of clients before 3.0 that wrote to a transactional table without a write id. Hive: accepts.")
