@@ -19,6 +19,7 @@ from metastore.catalog.service.constraints import ConstraintService
 from metastore.catalog.service.databases import DatabaseService
 from metastore.catalog.service.directories import Directories
 from metastore.catalog.service.functions import FunctionService
+from metastore.catalog.service.materialized_views import MaterializedViewService
 from metastore.catalog.service.moves import DirectoryMoves
 from metastore.catalog.service.partition_exchange import PartitionExchange
 from metastore.catalog.service.partition_reads import PartitionReads
@@ -59,6 +60,8 @@ from metastore.thrift_server.handlers.fb303 import Fb303Handlers
 from metastore.thrift_server.handlers.functions import FunctionHandlers
 from metastore.thrift_server.handlers.indexes import IndexHandlers
 from metastore.thrift_server.handlers.locks import LockHandlers, overdue
+from metastore.thrift_server.handlers.materialized_views import MaterializedViewHandlers
+from metastore.thrift_server.handlers.notifications import NotificationHandlers
 from metastore.thrift_server.handlers.operators import OperatorHandlers
 from metastore.thrift_server.handlers.partition_exchange import PartitionExchangeHandlers
 from metastore.thrift_server.handlers.partition_reads import PartitionReadHandlers
@@ -73,6 +76,7 @@ from metastore.thrift_server.handlers.txns import TxnHandlers
 from metastore.thrift_server.handlers.write_ids import WriteIdHandlers
 from metastore.thrift_server.server import Server
 from metastore.txns.commit_service import CommitService
+from metastore.txns.event_service import EventService
 from metastore.txns.history_service import HistoryService
 from metastore.txns.purge_service import PurgeService
 from metastore.txns.rebuild_service import RebuildService
@@ -187,6 +191,7 @@ class App:
                  Loop("txn_cleaner", Reaper(purges, TXN_RECORDS).tick, settings.txns.cleaner_interval),
                  Loop("open_txns_counter", OpenTxnsCounter(self.txns).tick, settings.txns.count_open_txns_interval,
                       everywhere=True),
+                 Loop("event_cleaner", self.events.purge, settings.events.clean_interval),
                  *self._lock_loops(),
                  *compaction_loops(self.database, settings.compaction, LockService(self.database), files, runner,
                                    host=socket.gethostname(), process=os.getpid(), version=VERSION,
@@ -231,6 +236,9 @@ class App:
         databases = DatabaseService(db, settings.catalog, directories)
         databases.ensure_default_objects()
         moves.settle_moves()
+        self.events = EventService(db, settings.events)
+        if self.events.switch():
+            log.info("notification_log_switched", on=self.events.wanted)
         history, commits = HistoryService(db, settings.txns), CommitService(db, settings.txns)
         handlers = handlers_of(
             Fb303Handlers(stats, int(time.time())),  # noqa: TID251 - when this process started, for people
@@ -247,9 +255,11 @@ class App:
             StatisticsHandlers(StatisticsService(db)),
             ConstraintHandlers(ConstraintService(db)),
             TxnHandlers(self.txns, commits),
+            NotificationHandlers(self.events),
             StreamHandlers(commits),
             WriteIdHandlers(WriteIdService(db)),
             RebuildHandlers(RebuildService(db)),
+            MaterializedViewHandlers(MaterializedViewService(db)),
             LockHandlers(LockService(db, settings.locks, self.lock_stats), self.waiting, self.holders),
             CompactionHandlers(CompactionService(db, settings.compaction)),
             OperatorHandlers(history, WhyService(db, settings.txns, settings.locks.orphan_timeout),

@@ -5,6 +5,7 @@ from metastore.config.keys import (
     ClientSettings,
     CompactionSettings,
     DatabaseSettings,
+    EventSettings,
     InertSettings,
     LockSettings,
     LogSettings,
@@ -13,5 +14,5 @@ from metastore.config.keys import (
 )
 from metastore.config.settings import Settings, build
 
-__all__ = ["CatalogSettings", "ClientSettings", "CompactionSettings", "DatabaseSettings", "InertSettings",
-           "LockSettings", "LogSettings", "ServerSettings", "Settings", "TxnSettings", "build"]
+__all__ = ["CatalogSettings", "ClientSettings", "CompactionSettings", "DatabaseSettings", "EventSettings",
+           "InertSettings", "LockSettings", "LogSettings", "ServerSettings", "Settings", "TxnSettings", "build"]

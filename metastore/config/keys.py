@@ -109,6 +109,20 @@ class TxnSettings:
 
 
 @dataclass(frozen=True)
+class EventSettings:
+    """The notification log."""
+
+    listeners: str = key(
+        values.TEXT, "hive.metastore.transactional.event.listeners", "",
+        "Java classes; where DbNotificationListener is among them, events of transactions and write ids are written to "
+        "the notification log. The server that started last decides for all servers of the database.")
+    time_to_live: timedelta = key(
+        _S, "hive.metastore.event.db.listener.timetolive", "86400s", "How long events are kept.")
+    clean_interval: timedelta = key(
+        _S, "hive.metastore.event.db.listener.clean.interval", "7200s", "Pause between removals of older ones.")
+
+
+@dataclass(frozen=True)
 class LockSettings:
     """Locks."""
 
@@ -411,8 +425,13 @@ class InertSettings:
     txn_store: str = inert(
         values.TEXT, "hive.metastore.txn.store.impl", "org.apache.hadoop.hive.metastore.txn.CompactionTxnHandler",
         "There is one store.")
-    event_listeners: str = inert(
-        values.TEXT, "hive.metastore.transactional.event.listeners", "", "Listeners are Java classes.")
+    event_access: bool = inert(
+        values.FLAG, "hive.metastore.event.db.notification.api.auth", "true",
+        "Whoever may connect may read the notification log.")
+    event_format: str = inert(
+        values.TEXT, "hive.metastore.event.message.factory",
+        "org.apache.hadoop.hive.metastore.messaging.json.gzip.GzipJSONMessageEncoder",
+        "Messages are plain JSON (json-0.2), which readers of every version understand.")
     write_set_interval: timedelta = inert(
         _S, "hive.writeset.reaper.interval", "60s", "hive.metastore.acid.housekeeper.interval says when.")
     history_reaper_interval: timedelta = inert(

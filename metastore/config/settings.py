@@ -16,6 +16,7 @@ from metastore.config.keys import (
     ClientSettings,
     CompactionSettings,
     DatabaseSettings,
+    EventSettings,
     InertSettings,
     Key,
     LockSettings,
@@ -53,6 +54,7 @@ class Settings:
 
     txns: TxnSettings = TxnSettings()
     locks: LockSettings = LockSettings()
+    events: EventSettings = EventSettings()
     compaction: CompactionSettings = CompactionSettings()
     catalog: CatalogSettings = CatalogSettings()
     server: ServerSettings = ServerSettings()

@@ -67,6 +67,8 @@ tables = Table(
     Column("creation_metadata", JSONB),
     Column("write_id", BigInteger, nullable=False, server_default=text("-1")),
     UniqueConstraint("catalog", "db", "name"),
+    Index("tables_materialized_views_idx", "catalog", "db", "name",
+          postgresql_where=text("type = 'MATERIALIZED_VIEW'")),
     ForeignKeyConstraint(["catalog", "db"], ["databases.catalog", "databases.name"]))
 
 partition_descriptors = Table(

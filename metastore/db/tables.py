@@ -123,6 +123,20 @@ stream_batches = Table(
     Column("batch_id", BigInteger, nullable=False), Column("plan", Text, nullable=False),
     Column("txn_id", BigInteger, nullable=False), _instant("at"))
 
+# One row, none at first: the id of the last event. Locked from the moment an event is written until COMMIT.
+notification_counter = Table(
+    "notification_counter", metadata,
+    Column("id", SmallInteger, CheckConstraint("id = 1", name="one_row"), primary_key=True, autoincrement=False),
+    Column("last_event_id", BigInteger, nullable=False),
+    postgresql_with={"fillfactor": "10"})
+
+# Events of transactions and write ids, written by triggers of theirs where the log is on.
+notification_log = Table(
+    "notification_log", metadata,
+    Column("event_id", BigInteger, primary_key=True, autoincrement=False), _instant("at"),
+    Column("type", Text, nullable=False), Column("catalog", Text), Column("db", Text), Column("table", Text),
+    Column("message", Text, nullable=False))
+
 txn_components = Table(
     "txn_components", metadata,
     Column("txn_id", BigInteger, nullable=False), *_object(),

@@ -22,7 +22,7 @@ from metastore.errors import (
     TxnAbortedError,
 )
 from metastore.ids import DatabaseName, TableName
-from metastore.txns import commit_store, repl_store, store, stream_store
+from metastore.txns import commit_store, event_store, repl_store, store, stream_store
 from metastore.txns.commit_store import CommitFacts, CommitPlan
 from metastore.txns.rules import (
     COMPONENTS_STAY_BEHIND,
@@ -77,9 +77,14 @@ class CommitRequest(NamedTuple):
     batch: tuple[TableName, StreamBatch] | None = None
 
     @property
+    def is_silent(self) -> bool:
+        """Whether it is the replication's own transaction, of whose commit no event tells."""
+        return self.repl_policy is not None and not self.replays
+
+    @property
     def is_plain(self) -> bool:
         """Whether nothing but the transaction itself changes."""
-        return not (self.replays or self.key_value or self.last_repl_id or self.writes or self.batch)
+        return not (self.replays or self.is_silent or self.key_value or self.last_repl_id or self.writes or self.batch)
 
 
 class Verdict(NamedTuple):
@@ -159,6 +164,8 @@ class CommitService:
             txn_id = target
         try:
             with self.db.begin() as pg:
+                if request.is_silent:
+                    event_store.silence(pg)
                 verdict = self._commit_replayed(pg, request, txn_id) if request.replays else self._decide_and_apply(
                     pg, {txn_id: request})
                 if verdict.plan.committed:

@@ -14,7 +14,7 @@ from metastore.config import TxnSettings
 from metastore.db.engine import Database, PgTx
 from metastore.errors import InvalidRequestError, MetaError, NoSuchLockError, NoSuchTxnError, TxnAbortedError
 from metastore.ids import TableName
-from metastore.txns import repl_store, store
+from metastore.txns import event_store, repl_store, store
 from metastore.txns.rules import (
     HEARTBEAT_RANGE_LIMIT,
     LARGEST_ID,
@@ -32,7 +32,7 @@ from metastore.txns.rules import (
     no_such_txn,
     required_open,
 )
-from metastore.txns.store import Opening, TxnInfo
+from metastore.txns.store import AbortedTxn, Opening, TxnInfo
 
 LOSABLE = frozenset({TxnType.DEFAULT, TxnType.READ_ONLY})
 """Types that may be opened without waiting for the disk: whatever they go on to write is on disk later than they are.
@@ -126,6 +126,8 @@ class TxnService:
                 answers.append(refusal)
             elif request.replays:
                 answers.append(self._open_replayed(request))
+            elif request.repl_policy is not None:
+                answers.append(self._open_silently(request))
             else:
                 size = min(request.num_txns, self.settings.max_open_batch)
                 plain.append((place, Opening(size, request.user, request.host, request.agent_info, request.txn_type)))
@@ -151,7 +153,8 @@ class TxnService:
         aborts = {txn_id: (txn_id, one.code, reason(one)) for txn_id, one in zip(targets, requests, strict=True)
                   if txn_id is not None}
         found = self._abort(list(aborts.values()), replayed={
-            txn_id for txn_id, one in zip(targets, requests, strict=True) if one.replays and txn_id is not None})
+            txn_id for txn_id, one in zip(targets, requests, strict=True) if one.replays and txn_id is not None},
+            silent={one.txn_id for one in requests if one.repl_policy is not None and not one.replays})
         gone = [txn_id for txn_id in aborts if txn_id not in found]
         completed = store.has_completed_components(self.db, gone) if gone else set()
         return [None if txn_id is None else not_abortable(txn_id, found.get(txn_id), known=txn_id in completed)
@@ -161,7 +164,7 @@ class TxnService:
         """Abort those that are open and leave the others alone, without an error. Retry: idempotent."""
         wanted = {one.txn_id: (one.txn_id, one.code, reason(one)) for request in requests for one in request}
         # The owners may know nothing of it: what a crash gave back to them, they would commit.
-        self._abort(list(wanted.values()), replayed=set(), durable=True)
+        self._abort(list(wanted.values()), replayed=set(), silent=set(), durable=True)
         return [None] * len(requests)
 
     def heartbeat(self, requests: Sequence[Heartbeat]) -> list[HeartbeatAnswer]:
@@ -281,10 +284,27 @@ class TxnService:
             repl_store.insert_targets(pg, request.repl_policy or "", request.sources, first_id)
         return range(first_id, first_id + len(request.sources))
 
-    def _abort(self, aborts: list[tuple[int, AbortCode, str]], replayed: set[int], *,
+    def _open_silently(self, request: OpenRequest) -> Sequence[int]:
+        """Open transactions for the replication itself, of which no event tells."""
+        size = min(request.num_txns, self.settings.max_open_batch)
+        with self.db.begin() as pg:
+            event_store.silence(pg)
+            first_id = store.insert_txns_within(
+                pg, Opening(size, request.user, request.host, request.agent_info, request.txn_type))
+        return range(first_id, first_id + size)
+
+    def _abort_silently(self, aborts: list[tuple[int, AbortCode, str]]) -> list[AbortedTxn]:
+        with self.db.begin() as pg:
+            event_store.silence(pg)
+            return store.abort(pg, aborts)
+
+    def _abort(self, aborts: list[tuple[int, AbortCode, str]], replayed: set[int], silent: set[int], *,
                durable: bool = False) -> dict[int, TxnState]:
         """Abort, flag the databases whose replication is broken by it; the states found."""
-        rows = store.abort_at_once(self.db, aborts, durable=durable) if aborts else []
+        told = [one for one in aborts if one[0] not in silent]
+        rows = store.abort_at_once(self.db, told, durable=durable) if told else []
+        if len(told) < len(aborts):
+            rows += self._abort_silently([one for one in aborts if one[0] in silent])
         broken = {row.policy for row in rows if row.policy is not None and row.txn_id not in replayed}
         if broken:
             with self.db.begin() as pg:

@@ -1,0 +1,28 @@
+"""What materialized views remember: decode, ask the service."""
+
+from metastore.catalog.service.materialized_views import MaterializedViewService
+from metastore.errors import MetaError
+from metastore.thrift_gen.hive_metastore import ttypes
+from metastore.thrift_server.call import Call
+from metastore.thrift_server.convert_catalog import table_name_of
+from metastore.thrift_server.convert_struct import struct_to_json
+
+
+class MaterializedViewHandlers:
+    """update_creation_metadata and update_transaction_statistics."""
+
+    def __init__(self, views: MaterializedViewService) -> None:
+        """``views`` does the work."""
+        self._views = views
+
+    def update_creation_metadata(self, _call: Call, catalog: str | None, db: str | None, name: str | None,
+                                 metadata: ttypes.CreationMetadata | None) -> None:
+        """Replace what a view remembers of its sources."""
+        if metadata is None:
+            raise MetaError("Null creation metadata is not allowed")
+        self._views.update_creation_metadata(table_name_of(db, name, catalog), struct_to_json(metadata))
+
+    def update_transaction_statistics(self, _call: Call, request: ttypes.UpdateTransactionalStatsRequest) -> None:
+        """Count changed rows for the views on a table."""
+        self._views.update_transaction_statistics(
+            request.tableId, request.insertCount or 0, request.updatedCount or 0, request.deletedCount or 0)
