@@ -1,7 +1,7 @@
 """``acid(spark)``: ACID tables from PySpark, in SQL or DataFrames; each statement or block is one transaction."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from datetime import datetime
 from types import TracebackType
@@ -27,6 +27,7 @@ from metastore.spark.leases import ReadLeases
 from metastore.spark.multi_insert import multi_insert
 from metastore.spark.past import instant
 from metastore.spark.plain_reads import checked_sql, require_no_plain_read, watch
+from metastore.spark.progress import shown
 from metastore.spark.reader import with_row_id
 from metastore.spark.statements import (
     DIALECT,
@@ -386,11 +387,16 @@ class AcidSession:
         locks = statement_locks([target_of(table) for table in sources], outputs)
         if self._block is not None:
             self._block.txn.lock(locks)
-            with self._block.whole_or_not():
+            with self._block.whole_or_not(), self._shown(outputs, self._block):
                 return write(self._block)
         with self._transaction(TxnType.DEFAULT) as work:
             work.txn.lock(locks)
-            return write(work)
+            with self._shown(outputs, work):
+                return write(work)
+
+    def _shown(self, outputs: Sequence[Output], work: Work) -> AbstractContextManager[None]:
+        names = dict.fromkeys(f"{output.target.db}.{output.target.table}" for output in outputs)
+        return shown(self.spark, f"Writing {', '.join(names)}", work.published)
 
     @contextmanager
     def _transaction(self, kind: TxnType) -> Iterator[Work]:
