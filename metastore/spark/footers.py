@@ -1,18 +1,21 @@
 """What the tails of ORC files say: rows, columns, their writer's notes. Read in the driver, without a Spark job."""
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
+from os import SEEK_END
 from typing import NamedTuple
 
 from pyarrow import ArrowInvalid, orc
 
 from metastore.acid.events import INSERT_EVENT
-from metastore.acid.orc_footer import STATS
+from metastore.acid.orc_footer import MAX_TAIL, STATS
 from metastore.files import Files
 
 _READERS = 8
+_NOTED = re.compile(STATS.encode() + rb"\x12.0,0,(\d+)\x2a", re.DOTALL)
 _SPARK_VERSION = "org.apache.spark.version"
 
 
@@ -54,6 +57,23 @@ def orc_tails(files: Files, paths: Iterable[str]) -> list[OrcTail]:
     """Look at several files at a time."""
     with ThreadPoolExecutor(_READERS) as pool:
         return list(pool.map(partial(orc_tail, files), paths))
+
+
+def delete_counts(files: Files, paths: Sequence[str]) -> list[int]:
+    """How many delete events each of the files of delete deltas holds.
+
+    Our own writers note it in plain text at the very end of the file, so most often a few bytes tell.
+    """
+    with ThreadPoolExecutor(_READERS) as pool:
+        return list(pool.map(partial(_delete_count, files), paths))
+
+
+def _delete_count(files: Files, path: str) -> int:
+    with files.open(path) as source:
+        end = source.seek(0, SEEK_END)
+        source.seek(max(0, end - MAX_TAIL))
+        noted = _NOTED.search(source.read())
+    return int(noted[1]) if noted else orc_tail(files, path).rows
 
 
 def event_counts(tail: OrcTail) -> EventCounts | None:

@@ -35,13 +35,14 @@ from metastore.acid.state import (
 )
 from metastore.errors import InvalidOperationError
 from metastore.files import FileEntry, Files, local_path
-from metastore.spark.footers import has_old_events, orc_tail, orc_tails
+from metastore.spark.footers import delete_counts, has_old_events, orc_tail, orc_tails
 from metastore.spark.tables import AcidTable, TableKind
 
 BROADCAST_LIMIT = 1_000_000
-"""Delete events up to which the anti-join broadcasts them; above it both sides are sorted and merged."""
+"""Delete events up to which a join broadcasts them one by one."""
 
-_MANY_FILES = 2_000
+_MANY_FILES = 20_000
+_MANY_REMOTE_FILES = 500
 
 
 class PartitionPlace(NamedTuple):
@@ -52,16 +53,11 @@ class PartitionPlace(NamedTuple):
     location: str
 
 
-class Scan(NamedTuple):
-    """Something that Spark's ORC reader can be given: a directory with ``names`` in it, or (no names) one file."""
+class DataFile(NamedTuple):
+    """A file that is read whole."""
 
     path: str
-    names: tuple[str, ...] = ()
-
-    @property
-    def files(self) -> list[str]:
-        """The paths of the files that are read."""
-        return [f"{self.path}/{name}" for name in self.names] or [self.path]
+    size: int
 
 
 class CutFile(NamedTuple):
@@ -80,8 +76,8 @@ class Sources:
     bucket, so that their rows have no ids.
     """
 
-    events: tuple[Scan, ...] = ()
-    deletes: tuple[Scan, ...] = ()
+    events: tuple[DataFile, ...] = ()
+    deletes: tuple[DataFile, ...] = ()
     cut: tuple[CutFile, ...] = ()
     plain: tuple[SyntheticIds, ...] = ()
     unnamed: tuple[str, ...] = ()
@@ -101,7 +97,8 @@ class Directory:
     location: str
     state: AcidState
     sources: Sources
-    delete_events: int
+    delete_events: int | None
+    """None: there are some, not counted."""
 
     def hidden_write_ids(self, write_ids: ValidWriteIdList) -> set[int]:
         """Write ids inside the deltas whose rows must be filtered out one by one."""
@@ -120,6 +117,7 @@ def acid_directories(files: Files, table: AcidTable, places: Sequence[PartitionP
     """
     listings = _by_place(files, table.location, places)
     result = []
+    events: int | None
     for place in places:
         state = acid_state(listings[place.location], write_ids, txns, partial(_read, files, place.location))
         if is_past:
@@ -155,7 +153,7 @@ def acid_sources(files: Files, location: str, state: AcidState) -> Sources:
 
     Raises: InvalidOperationError for update events of Hive before 3, MalformedSideFileError.
     """
-    events: list[Scan] = []
+    events: list[DataFile] = []
     cut: list[CutFile] = []
     plain: list[SyntheticIds] = []
     unnamed: list[str] = []
@@ -168,10 +166,10 @@ def acid_sources(files: Files, location: str, state: AcidState) -> Sources:
             continue
         whole, half = _event_files(files, location, one)
         require_new_events(files, location, one, whole)
-        events += _scans(location, one, whole)
+        events += _data_files(location, whole)
         cut += half
     originals, bare = _numbered(files, [f"{location}/{file.path}" for file in _filled(state.originals)])
-    deletes = [scan for one in state.delete_deltas for scan in _scans(location, one, _filled(one.bucket_files))]
+    deletes = [file for one in state.delete_deltas for file in _data_files(location, _filled(one.bucket_files))]
     return Sources(tuple(events), tuple(deletes), tuple(cut), (*plain, *originals), (*unnamed, *bare))
 
 
@@ -184,7 +182,7 @@ def _insert_only_sources(table: AcidTable, location: str, state: AcidState) -> S
     if not table.file_format:
         raise InvalidOperationError(f"{table.name} is stored in a format that Spark has no exact reader for.")
     chosen: list[BaseDirectory | DeltaDirectory] = [*([state.base] if state.base else []), *state.insert_deltas]
-    return Sources(tuple(Scan(f"{location}/{file.path}") for one in chosen for file in _filled(one.files)))
+    return Sources(tuple(file for one in chosen for file in _data_files(location, _filled(one.files))))
 
 
 def _is_raw(files: Files, location: str, directory: BaseDirectory | DeltaDirectory) -> bool:
@@ -265,21 +263,15 @@ def _filled(entries: Iterable[Listed]) -> list[Listed]:
     return [entry for entry in entries if entry.size]
 
 
-def _scans(location: str, directory: BaseDirectory | DeltaDirectory, wanted: Iterable[Listed]) -> list[Scan]:
-    """One scan of the directory if Spark would read just the wanted files there, else one of each file."""
-    paths = [file.path for file in wanted]
-    seen_by_spark = {file.path for file in directory.files if "/" not in file.path.removeprefix(f"{directory.path}/")}
-    if paths and set(paths) == seen_by_spark and not directory.side_files:
-        return [Scan(f"{location}/{directory.path}", tuple(path.rpartition("/")[2] for path in paths))]
-    return [Scan(f"{location}/{path}") for path in paths]
+def _data_files(location: str, wanted: Iterable[Listed]) -> list[DataFile]:
+    return [DataFile(f"{location}/{file.path}", file.size) for file in wanted]
 
 
-def _count_delete_events(files: Files, sources: Sources) -> int:
-    """Rows in the delete deltas, from the ORC footers; too many to broadcast where counting them would take long."""
-    paths = [path for scan in sources.deletes for path in scan.files]
-    if len(paths) > _MANY_FILES or any(local_path(path) is None for path in paths):
-        return BROADCAST_LIMIT + 1
-    return sum(tail.rows for tail in orc_tails(files, paths))
+def _count_delete_events(files: Files, sources: Sources) -> int | None:
+    """Events in the delete deltas, as their footers say; None where asking them would take long."""
+    paths = [file.path for file in sources.deletes]
+    few = _MANY_FILES if all(local_path(path) is not None for path in paths) else _MANY_REMOTE_FILES
+    return sum(delete_counts(files, paths)) if len(paths) <= few else None
 
 
 def _read(files: Files, location: str, path: str) -> bytes:

@@ -19,7 +19,7 @@ from metastore.errors import InvalidOperationError
 from metastore.files import Files
 from metastore.spark.footers import orc_tails
 from metastore.spark.hadoop import Hadoop
-from metastore.spark.listing import Directory, Scan, Sources
+from metastore.spark.listing import Directory, Sources
 from metastore.spark.reader import ROW_ID, event_type, read_snapshot
 from metastore.spark.tables import AcidTable, HiveColumn
 
@@ -83,10 +83,10 @@ def require_exact_moves(files: Files, spark: SparkSession, table: AcidTable, dir
 def _foreign(files: Files, directory: Directory) -> Directory:
     """The directory with those of its files that Spark did not write, and no deletes."""
     sources = directory.sources
-    events = [path for scan in sources.events for path in scan.files]
+    events = [file.path for file in sources.events]
     plain = {one.path: one for one in sources.plain}
     foreign = {tail.path for tail in orc_tails(files, [*events, *plain]) if not tail.is_by_spark}
-    kept = Sources(events=tuple(Scan(path) for path in events if path in foreign), cut=sources.cut,
+    kept = Sources(events=tuple(file for file in sources.events if file.path in foreign), cut=sources.cut,
                    plain=tuple(one for path, one in plain.items() if path in foreign))
     return replace(directory, sources=kept, delete_events=0)
 

@@ -1,12 +1,11 @@
-"""A snapshot of an ACID table as a DataFrame: native ORC scans, and one anti-join where there are deletes.
+"""A snapshot of an ACID table as a DataFrame: one native ORC scan, and an anti-join where there are deletes.
 
 Rules kept here (acid-format.md §12, §20.1). Every scan of ACID files asks for all six event columns and carries a
 filter over all six, because Spark's ORC source fails or misreads when one of them is pruned. A row counts when its
 write id is visible and no visible delete event of the same ACID directory names it; ROW__IDs are unique only there,
-so the directory is part of every join. Spark must not discover partition columns below ACID files: it would add them
-to the columns that it asks ORC for, and seven are not six. Delete events are counted before the join, never guessed
-from file sizes: five million of them fit in 34 kB. Rows of files without event columns get their ids only where a
-delete event or the caller asks for them: that needs their position, and so one task for each file.
+so the directory is part of every join. Delete events are counted before the join, never guessed from file sizes: five
+million of them fit in 34 kB. Rows of files without event columns get their ids only where a delete event or the caller
+asks for them: that needs their position, and so one task for each file.
 """
 
 import re
@@ -15,26 +14,28 @@ from functools import reduce
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
-from pyspark.sql.types import DataType, IntegerType, LongType, StringType, StructField, StructType
+from pyspark.sql.types import DataType, IntegerType, LongType, StructField, StructType
 
 from metastore.acid.events import DELETE_EVENT, INSERT_EVENT
 from metastore.acid.snapshots import ValidWriteIdList
 from metastore.spark.cut_files import cut_events
-from metastore.spark.listing import BROADCAST_LIMIT, Directory, Scan
+from metastore.spark.listing import BROADCAST_LIMIT, Directory
+from metastore.spark.scans import NumberedFile, directory_number, scan_files, value_by_number
 from metastore.spark.tables import AcidTable, TableKind
 
-MAX_SCANS = 32
-"""Partitions up to which each has a scan of its own, so that Spark can leave out those that a filter excludes."""
+WORD_LIMIT = 4_000_000
+"""Words of 64 neighbouring row ids up to which more delete events than that are broadcast as bits of such words."""
 
 _DIRECTORY, _FILE = "__directory", "__file"
+_LOCAL = re.compile("^file:///")  # Hadoop writes file:///x where Spark's metadata column has file:/x
 _POSITION_BITS = (1 << 33) - 1
 _WHOLE_FILES = str(1 << 60)
-_LOCAL = re.compile("^file:///")  # Hadoop writes file:///x where Spark's metadata column has file:/x
 # The ROW__ID of a row version, as columns of a read with ``row_ids``.
 ROW_ID = ("__write_id", "__bucket", "__row_id")
 ROW_ID_COLUMN = "ROW__ID"
 OPERATION_COLUMN, WRITE_ID_COLUMN = "_operation", "_write_id"
 _EVENT_IDS = ("originalTransaction", "bucket", "rowId")
+_WORD, _WORD_COLUMN, _BITS = "shiftright(rowId, 6)", "__word", "__bits"
 
 
 def event_type(row: DataType) -> StructType:
@@ -49,10 +50,10 @@ def read_snapshot(spark: SparkSession, table: AcidTable, directories: Sequence[D
                   write_ids: ValidWriteIdList, *, row_ids: bool = False) -> DataFrame:
     """The rows of ``table`` that the snapshot shows; with ``row_ids`` also the ROW__ID columns (full ACID only)."""
     if table.kind is TableKind.INSERT_ONLY:
-        frames = _plain_rows(spark, table, [(one, [scan.path for scan in one.sources.events]) for one in directories])
+        frames = _plain_rows(spark, table, [(one, [file.path for file in one.sources.events]) for one in directories])
         return frames if frames is not None else spark.createDataFrame([], table.schema)
-    clean = [one for one in directories if not one.delete_events]
-    dirty = [one for one in directories if one.delete_events]
+    clean = [one for one in directories if one.delete_events == 0]
+    dirty = [one for one in directories if one.delete_events != 0]
     shown = [F.col("row").getField(column.name).alias(column.name) for column in table.columns]
     shown += [F.col(name) for name in table.partition_names]
     if row_ids:
@@ -105,9 +106,38 @@ def _without_deleted(spark: SparkSession, table: AcidTable, directories: Sequenc
                      write_ids: ValidWriteIdList) -> DataFrame:
     data = _inserts(spark, table, directories, write_ids, numbered=True)
     deleted = _events(spark, table, directories, write_ids, deletes=True).select(*_EVENT_IDS, _DIRECTORY)
-    events = sum(directory.delete_events for directory in directories)
-    deleted = deleted.hint("broadcast" if events <= BROADCAST_LIMIT else "merge")
-    return data.join(deleted, [*_EVENT_IDS, _DIRECTORY], "left_anti")
+    counts = [one.delete_events for one in directories]
+    known = [count for count in counts if count is not None]
+    if len(known) == len(counts):
+        if sum(known) <= BROADCAST_LIMIT:
+            return _unless_named(data, deleted, "rowId", F.expr("true"))
+        words = deleted.groupBy(*_EVENT_IDS[:2], _DIRECTORY, F.expr(_WORD).alias(_WORD_COLUMN)).agg(
+            F.bit_or(F.expr("shiftleft(1L, CAST(rowId & 63 AS INT))")).alias(_BITS))
+        if words.count() <= WORD_LIMIT:
+            is_set = F.expr(f"(shiftrightunsigned({_BITS}, CAST(rowId & 63 AS INT)) & 1L) = 1L")
+            return _unless_named(data, words, _WORD, is_set)
+    return data.join(deleted.hint("merge"), [*_EVENT_IDS, _DIRECTORY], "left_anti")
+
+
+def _unless_named(data: DataFrame, deleted: DataFrame, place: str, is_meant: Column) -> DataFrame:
+    """The rows that ``deleted`` does not name, which is broadcast.
+
+    Spark looks up a single bigint several times faster than four columns, so the join is on a mix of them. That the
+    columns are equal one by one is its second condition, written so that Spark does not take it for join keys.
+    """
+    named = deleted.withColumnRenamed(_WORD_COLUMN, "rowId").select(
+        F.expr(_mix("rowId")).alias("__mix"), F.col("rowId").alias("__place"), *(
+            F.col(name).alias(f"__{name}_of_event") for name in (*_EVENT_IDS[:2], _DIRECTORY)),
+        *([_BITS] if _BITS in deleted.columns else []))
+    same = F.expr(f"(originalTransaction ^ __originalTransaction_of_event) | (({place}) ^ __place)"
+                  f" | CAST((bucket ^ __bucket_of_event) | ({_DIRECTORY} ^ __{_DIRECTORY}_of_event) AS BIGINT) = 0L")
+    return data.join(F.broadcast(named), (F.expr(_mix(place)) == F.col("__mix")) & same & is_meant, "left_anti")
+
+
+def _mix(place: str) -> str:
+    """A bigint that is the same for the same row, and seldom for others."""
+    return (f"({place}) ^ shiftleft(CAST(bucket AS BIGINT), 20) ^ shiftleft(originalTransaction, 44)"
+            f" ^ shiftleft(CAST({_DIRECTORY} AS BIGINT), 52)")
 
 
 def _inserts(spark: SparkSession, table: AcidTable, directories: Sequence[Directory], write_ids: ValidWriteIdList, *,
@@ -126,19 +156,19 @@ def _inserts(spark: SparkSession, table: AcidTable, directories: Sequence[Direct
 def _events(spark: SparkSession, table: AcidTable, directories: Sequence[Directory], write_ids: ValidWriteIdList, *,
             deletes: bool) -> DataFrame:
     """Visible events of one kind, with the number of their directory and its partition values beside them."""
-    counts = _counts(directories, write_ids, deletes=deletes)
-    reader = spark.read.schema(event_type(table.row_type))
-    scans = [(number, one, one.sources.deletes if deletes else one.sources.events)
-             for number, one in enumerate(directories)]
-    scans = [(number, one, found) for number, one, found in scans if found]
-    if len(scans) > MAX_SCANS:
-        scan = reader.orc([one.path for _, _, found in scans for one in found])
-        return _by_file(scan.where(counts), spark, table, scans)
-    frames = [_placed(reader.orc([one.path for one in found]).where(counts), table, number, directory)
-              for number, directory, found in scans]
-    fields = [StructField(_DIRECTORY, IntegerType()), *table.partition_type.fields]
-    empty = StructType(event_type(table.row_type).fields + fields)
-    return reduce(DataFrame.unionByName, frames) if frames else spark.createDataFrame([], empty)
+    schema = event_type(table.row_type)
+    files = [NumberedFile(file.path, file.size, number) for number, one in enumerate(directories)
+             for file in (one.sources.deletes if deletes else one.sources.events)]
+    if not files:
+        fields = [StructField(_DIRECTORY, IntegerType()), *table.partition_type.fields]
+        return spark.createDataFrame([], StructType(schema.fields + fields))
+    events = scan_files(spark, schema, files).where(_counts(directories, write_ids, deletes=deletes))
+    if len(directories) == 1:
+        return _placed(events, table, 0, directories[0])
+    number = directory_number()
+    keys = [value_by_number(number, [one.values[place] for one in directories], key.dataType).alias(key.name)
+            for place, key in enumerate(table.partition_type.fields)]
+    return events.select("*", number.alias(_DIRECTORY), *keys)
 
 
 def _placed(events: DataFrame, table: AcidTable, number: int, directory: Directory) -> DataFrame:
@@ -148,22 +178,6 @@ def _placed(events: DataFrame, table: AcidTable, number: int, directory: Directo
                          *(F.lit(value).cast(key.dataType).alias(key.name) for key, value in values))
 
 
-def _by_file(events: DataFrame, spark: SparkSession, table: AcidTable,
-             scans: Sequence[tuple[int, Directory, Sequence[Scan]]]) -> DataFrame:
-    """One scan of many directories: what each file belongs to is looked up by its path."""
-    keys = table.partition_type.fields
-    rows = [(path, number, *directory.values) for number, directory, found in scans for scan in found
-            for path in _spark_paths(spark, scan)]
-    names = [f"__value_{position}" for position in range(len(keys))]
-    lookup = spark.createDataFrame(rows, StructType(
-        [StructField(_FILE, StringType()), StructField(_DIRECTORY, IntegerType()),
-         *(StructField(name, StringType()) for name in names)]))
-    typed = lookup.select(_FILE, _DIRECTORY, *(F.col(name).cast(key.dataType).alias(key.name)
-                                               for name, key in zip(names, keys, strict=True)))
-    joined = events.withColumn(_FILE, F.col("_metadata.file_path")).join(F.broadcast(typed), _FILE, "left")
-    return joined.where(_is_known(_DIRECTORY)).drop(_FILE)
-
-
 def _synthetic_events(spark: SparkSession, table: AcidTable, directory: Directory) -> DataFrame:
     """The rows of a directory's plain files as insert events; the rows of files without a bucket get no bucket."""
     lone = spark.newSession()
@@ -171,8 +185,8 @@ def _synthetic_events(spark: SparkSession, table: AcidTable, directory: Director
         lone.conf.set(setting, _WHOLE_FILES)  # each file is one task, so that a row's place there is its position
     sources = directory.sources
     rows: list[tuple[str, int, int | None, int | None]] = [
-        (_spark_paths(spark, Scan(one.path))[0], one.write_id, one.bucket, one.first_row_id) for one in sources.plain]
-    rows += [(_spark_paths(spark, Scan(path))[0], 0, None, None) for path in sources.unnamed]
+        (_spark_path(spark, one.path), one.write_id, one.bucket, one.first_row_id) for one in sources.plain]
+    rows += [(_spark_path(spark, path), 0, None, None) for path in sources.unnamed]
     ids = spark.createDataFrame(rows, f"{_FILE} string, originalTransaction bigint, bucket int, __first bigint")
     plain = lone.read.schema(table.row_type).orc(sources.without_events)
     numbered = plain.select(
@@ -186,12 +200,11 @@ def _synthetic_events(spark: SparkSession, table: AcidTable, directory: Director
         F.col("originalTransaction").alias("currentTransaction"), "row")
 
 
-def _spark_paths(spark: SparkSession, scan: Scan) -> list[str]:
-    """The files of a scan as Spark's ``_metadata`` spells their paths."""
-    path = spark._jvm.org.apache.hadoop.fs.Path(scan.path)  # noqa: SLF001 - Spark's own class
+def _spark_path(spark: SparkSession, uri: str) -> str:
+    """A file as Spark's ``_metadata`` spells its path."""
+    path = spark._jvm.org.apache.hadoop.fs.Path(uri)  # noqa: SLF001 - Spark's own class
     file_system = path.getFileSystem(spark._jsc.hadoopConfiguration())  # noqa: SLF001
-    uri = _LOCAL.sub("file:/", file_system.makeQualified(path).toUri().toString())
-    return [f"{uri}/{name}" for name in scan.names] if scan.names else [uri]
+    return _LOCAL.sub("file:/", file_system.makeQualified(path).toUri().toString())
 
 
 def _is_known(column: str) -> Column:

@@ -8,7 +8,7 @@ from pyspark.sql import functions as F
 from metastore.acid.snapshots import ValidWriteIdList
 from metastore.client.heartbeat import LostError
 from metastore.errors import InvalidOperationError, NoSuchObjectError, TxnAbortedError
-from metastore.spark import acid, reader
+from metastore.spark import acid
 from tests.support.hive_oracle.oracle import HiveOracle
 
 pytestmark = pytest.mark.spark
@@ -91,9 +91,7 @@ def test_hive_reads_no_row_of_an_aborted_writer(acid_session, flat, oracle):
     assert len(hive_rows(oracle, acid_session, flat)) == 4
 
 
-@pytest.mark.parametrize("scans", [reader.MAX_SCANS, 1], ids=["a scan each", "one scan"])
-def test_partitions(acid_session, parted, monkeypatch, scans):
-    monkeypatch.setattr(reader, "MAX_SCANS", scans)
+def test_partitions(acid_session, parted):
     assert acid_session.update(parted, {"name": "upper(name)"}, "day = 'x/y' AND id = 4") == 1
     assert acid_session.delete(parted, "day IS NULL") == 1
     assert rows(acid_session, parted) == [(1, "a", "x/y"), (2, "b", "ä b%"), (4, "D", "x/y")]

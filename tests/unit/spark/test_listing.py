@@ -13,7 +13,7 @@ from metastore.acid.state import NotEnoughHistoryError
 from metastore.errors import InvalidOperationError
 from metastore.files import Files
 from metastore.ids import table_name
-from metastore.spark.listing import Directory, PartitionPlace, Scan, Sources, acid_directories
+from metastore.spark.listing import DataFile, Directory, PartitionPlace, Sources, acid_directories
 from metastore.spark.tables import AcidTable, TableKind
 
 _EVENT = ("struct<operation:int,originalTransaction:bigint,bucket:int,rowId:bigint,currentTransaction:bigint,"
@@ -41,7 +41,11 @@ def _sources(root: Path, **options: Any) -> Sources:
     return found.sources
 
 
-def test_ordinary_directories_are_one_scan_each_and_are_not_opened(tmp_path: Path) -> None:
+def _file(path: Path) -> DataFile:
+    return DataFile(str(path), path.stat().st_size)
+
+
+def test_files_of_ordinary_directories_are_not_opened(tmp_path: Path) -> None:
     for name in ("base_0000001", "delta_0000002_0000002_0000"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "bucket_00000").write_text("never looked at")
@@ -50,20 +54,20 @@ def test_ordinary_directories_are_one_scan_each_and_are_not_opened(tmp_path: Pat
 
     [found] = _directories(tmp_path)
 
-    assert found.sources.events == (Scan(f"{tmp_path}/base_0000001", ("bucket_00000",)),
-                                    Scan(f"{tmp_path}/delta_0000002_0000002_0000", ("bucket_00000",)))
-    assert found.sources.deletes == (Scan(f"{tmp_path}/delete_delta_0000002_0000002_0000", ("bucket_00000",)),)
+    assert found.sources.events == (_file(tmp_path / "base_0000001" / "bucket_00000"),
+                                    _file(tmp_path / "delta_0000002_0000002_0000" / "bucket_00000"))
+    assert found.sources.deletes == (_file(tmp_path / "delete_delta_0000002_0000002_0000" / "bucket_00000"),)
     assert found.delete_events == 3
 
 
 @pytest.mark.parametrize("stray", ["random", "sub/bucket_00007"])
-def test_a_delta_with_other_files_in_it_is_read_file_by_file(tmp_path: Path, stray: str) -> None:
+def test_other_files_in_a_delta_are_not_read(tmp_path: Path, stray: str) -> None:
     delta = tmp_path / "delta_0000002_0000002"
     _orc(delta / "bucket_00000")
     _orc(delta / stray)
     (delta / "_orc_acid_version").write_text("2")
 
-    wanted = [Scan(f"{delta}/bucket_00000")] + [Scan(f"{delta}/{stray}")] * ("bucket" in stray)
+    wanted = [_file(delta / "bucket_00000")] + [_file(delta / stray)] * ("bucket" in stray)
 
     assert list(_sources(tmp_path).events) == wanted
 
@@ -82,8 +86,8 @@ def test_insert_only_directories(tmp_path: Path) -> None:
     _orc(tmp_path / "delta_0000002_0000002_0000" / "HIVE_UNION_SUBDIR_1" / "000000_0", schema="struct<v:int>")
 
     assert _sources(tmp_path, kind=TableKind.INSERT_ONLY).events == (
-        Scan(f"{tmp_path}/delta_0000001_0000001_0000/000000_0"),
-        Scan(f"{tmp_path}/delta_0000002_0000002_0000/HIVE_UNION_SUBDIR_1/000000_0"))
+        _file(tmp_path / "delta_0000001_0000001_0000" / "000000_0"),
+        _file(tmp_path / "delta_0000002_0000002_0000" / "HIVE_UNION_SUBDIR_1" / "000000_0"))
     _orc(tmp_path / "000000_0", schema="struct<v:int>")
     with pytest.raises(InvalidOperationError, match="outside of bases and deltas.*000000_0"):
         _directories(tmp_path, kind=TableKind.INSERT_ONLY)
