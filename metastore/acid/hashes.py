@@ -18,7 +18,9 @@ from metastore.acid.types import HiveType
 from metastore.errors import InvalidInputError
 
 _MASK = 0xFFFFFFFF
-_SEED = 104729
+SEED = 104729
+"""Of Murmur3 in Hive."""
+
 _EPOCH_DAY = date(1970, 1, 1).toordinal()
 _INTEGER_BYTES = {"smallint": 2, "int": 4, "bigint": 8}
 _TEXT = ("string", "varchar", "char", "binary")
@@ -41,7 +43,7 @@ def row_hash(values: Sequence[Any], types: Sequence[HiveType], version: int) -> 
 
 def murmur3(data: bytes) -> int:
     """Hive's Murmur3.hash32, as a Java int."""
-    result = _SEED
+    result = SEED
     blocks = len(data) & ~3
     for (block,) in struct.iter_unpack("<I", data[:blocks]):
         result = (_rotated(result ^ _mixed(block), 13) * 5 + 0xE6546B64) & _MASK

@@ -11,13 +11,12 @@ from dataclasses import dataclass
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
-from pyspark.sql.types import IntegerType
 
 from metastore.acid.events import DELETE_EVENT, INSERT_EVENT
-from metastore.acid.hashes import bucket_of
 from metastore.acid.types import parse_type
 from metastore.catalog.partition_names import make_name
 from metastore.spark.acid_writer import PARTITION_COLUMN, WRITER_COLUMN, writer_id
+from metastore.spark.bucket_hash import bucket
 from metastore.spark.reader import ROW_ID
 from metastore.spark.tables import AcidTable
 
@@ -49,7 +48,7 @@ def insert_events(rows: DataFrame, table: AcidTable, statement: StatementId) -> 
 def routed_rows(rows: DataFrame, table: AcidTable) -> DataFrame:
     """Rows for an insert-only table: its columns, and where each row goes."""
     columns = [F.col(field.name).cast(field.dataType).alias(field.name) for field in table.row_type.fields]
-    writer = [_bucket(table).cast("int").alias(WRITER_COLUMN)] if table.bucket_count else []
+    writer = [_bucket(rows, table).cast("int").alias(WRITER_COLUMN)] if table.bucket_count else []
     return rows.select(*columns, *writer, *_partition_column(table))
 
 
@@ -92,20 +91,17 @@ def partition_name(table: AcidTable, values: Sequence[str | None]) -> str:
 
 
 def _bucketed(rows: DataFrame, table: AcidTable, statement: StatementId) -> DataFrame:
-    numbered = rows.withColumn(ROW_ID[2], F.monotonically_increasing_id()).withColumn(WRITER_COLUMN, _bucket(table))
+    numbered = rows.withColumn(ROW_ID[2], F.monotonically_increasing_id())
+    numbered = numbered.withColumn(WRITER_COLUMN, _bucket(rows, table))
     return _as_events(numbered, table, statement)
 
 
-def _bucket(table: AcidTable) -> Column:
+def _bucket(rows: DataFrame, table: AcidTable) -> Column:
     """The bucket of a row by Hive's hash."""
-    types = {column.name: column.type for column in table.columns}
-    hive_types = [parse_type(types[name]) for name in table.bucket_columns]
-    count, version = table.bucket_count, table.bucketing_version
-
-    def bucket(*values: object) -> int:
-        return bucket_of(values, hive_types, count, version)
-
-    return F.udf(bucket, IntegerType())(*(F.col(name) for name in table.bucket_columns))
+    types = {column.name: (column.spark_type(), parse_type(column.type)) for column in table.columns}
+    columns = [F.col(name).cast(types[name][0]) for name in table.bucket_columns]
+    hive_types = [types[name][1] for name in table.bucket_columns]
+    return bucket(rows.sparkSession, columns, hive_types, table.bucket_count, table.bucketing_version)
 
 
 def _as_events(numbered: DataFrame, table: AcidTable, statement: StatementId) -> DataFrame:
