@@ -9,7 +9,7 @@ WORKERS ?= 2
 ARGS ?=
 pytest := $(bin)/python -m pytest -n $(WORKERS) --dist worksteal $(ARGS)
 
-.PHONY: interop interop-tables robustness-tables help setup run demo test test-fast test-cov model lint fmt types layers idl idl-check docs docs-check bench bench-sustained robustness lock clean
+.PHONY: interop interop-tables robustness-tables help setup run demo test test-fast test-cov model lint fmt types layers idl idl-check docs docs-check bench bench-acid bench-sustained robustness lock clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-17s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -66,6 +66,9 @@ docs-check: setup
 
 bench: setup ## The benchmarks, beside their peers
 	@$(bin)/python -m benchmarks $(ARGS)
+
+bench-acid: setup ## Planning and reading ACID tables in Spark, beside plain ORC files
+	@for name in planning matrix; do $(bin)/python -m benchmarks.acid_$$name $(ARGS) || exit 1; done
 
 bench-sustained: setup ## Ten minutes of mixed work at full speed: does anything grow?
 	@$(bin)/python -m benchmarks.sustained $(ARGS)

@@ -12,7 +12,7 @@ import shutil
 import statistics
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -31,15 +31,18 @@ from metastore.spark.tables import AcidTable
 CORES = os.cpu_count() or 1
 
 
-def spark_on(uri: str, work: Path) -> SparkSession:
-    session = (
+def spark_on(uri: str, work: Path, settings: Mapping[str, str] | None = None) -> SparkSession:
+    builder = (
         SparkSession.builder.master(f"local[{CORES}]").appName("benchmark")
         .config("spark.ui.enabled", "false").config("spark.ui.showConsoleProgress", "false")
         .config("spark.sql.shuffle.partitions", str(CORES)).config("spark.driver.memory", "3g")
         .config("spark.driver.bindAddress", "127.0.0.1").config("spark.driver.host", "127.0.0.1")
         .config("spark.driver.extraJavaOptions", "-Duser.timezone=UTC").config("spark.sql.session.timeZone", "UTC")
         .config("spark.hadoop.hive.metastore.uris", uri).config("spark.sql.warehouse.dir", (work / "spark").as_uri())
-        .enableHiveSupport().getOrCreate())
+        .enableHiveSupport())
+    for key, value in (settings or {}).items():
+        builder = builder.config(key, value)
+    session = builder.getOrCreate()
     session.sparkContext.setLogLevel("OFF")
     return session
 

@@ -1,0 +1,86 @@
+"""Reading an ACID table with more and more deltas, beside the same rows as flat ORC files in the same Spark.
+
+    python -m benchmarks.acid_matrix [--rows 10000000] [--runs 5]
+
+The states are those that Presto measured its reader in: only a base; a delete delta above it; an insert delta as well;
+five delete deltas; five of each. Every delta changes 1 % of the rows. The flat files hold the rows of that state.
+"""
+
+import shutil
+from pathlib import Path
+
+from pyspark.sql import DataFrame, Row
+from pyspark.sql import functions as F  # noqa: N812 - the customary name
+
+from benchmarks.acid_session import HEAD, Action, alternating, circumstances, consume, lakehouse, options, row
+from benchmarks.store_sales import COLUMNS, store_sales
+from metastore.spark.session import AcidSession
+
+TABLE = "bench.store_sales"
+
+
+def scan(frame: DataFrame) -> None:
+    consume(frame)
+
+
+def aggregate(frame: DataFrame) -> list[Row]:
+    return frame.groupBy("ss_store_sk").agg(F.sum("ss_quantity"), F.sum("ss_net_paid")).sort("ss_store_sk").collect()
+
+
+def selective(frame: DataFrame) -> list[Row]:
+    few = frame.where(F.col("ss_ticket_number").between(100_000, 100_100))
+    return few.agg(F.count("*"), F.sum("ss_net_profit"), F.max("ss_sold_time_sk")).collect()
+
+
+QUERIES = {"full scan": scan, "3-column aggregate": aggregate, "selective predicate": selective}
+
+
+def delete(session: AcidSession, *rests: int) -> None:
+    for rest in rests:
+        session.sql(f"DELETE FROM {TABLE} WHERE hash(ss_ticket_number, ss_item_sk) % 100 = {rest}")
+
+
+def insert(session: AcidSession, rows: DataFrame, *rests: int) -> None:
+    for rest in rests:
+        session.insert(TABLE, rows.where(f"hash(ss_item_sk, ss_ticket_number) % 100 = {rest}").coalesce(2))
+
+
+def compare(session: AcidSession, work: Path, runs: int, state: str, limit: float) -> None:
+    spark, flat = session.spark, work / "flat"
+    shutil.rmtree(flat, ignore_errors=True)
+    session.table(TABLE).write.option("compression", "zlib").orc(str(flat))
+    for title, query in QUERIES.items():
+        def ours(query=query) -> object:
+            return query(session.table(TABLE))
+
+        def theirs(query=query) -> object:
+            return query(spark.read.orc(str(flat)))
+
+        if ours() != theirs():
+            raise RuntimeError(f"{state}, {title}: the ACID table and the flat files do not say the same")
+        found = alternating({"acid": Action(ours), "flat": Action(theirs)}, runs)
+        print(row(f"{state}: {title}", found["acid"], found["flat"], limit), flush=True)
+
+
+def main() -> None:
+    chosen = options(__doc__, 10_000_000, 5)
+    with lakehouse() as (session, work):
+        rows = store_sales(session.spark, chosen.rows)
+        print(circumstances(rows.count(), chosen.runs))
+        session.spark.sql("CREATE DATABASE bench")
+        session.sql(f"CREATE TABLE {TABLE} ({COLUMNS}) STORED AS ORC TBLPROPERTIES ('transactional'='true')")
+        session.overwrite(TABLE, rows)
+        print(HEAD)
+        compare(session, work, chosen.runs, "only base", 1.05)
+        delete(session, 1)
+        compare(session, work, chosen.runs, "base + 1 delete", 1.1)
+        insert(session, rows, 1)
+        compare(session, work, chosen.runs, "base + 1 delete + 1 insert", 1.1)
+        delete(session, 2, 3, 4, 5)
+        compare(session, work, chosen.runs, "base + 5 deletes + 1 insert", 1.2)
+        insert(session, rows, 2, 3, 4, 5)
+        compare(session, work, chosen.runs, "base + 5 deletes + 5 inserts", 1.3)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,83 @@
+"""Planning a read of a table with 10,000 deltas, beside a plan over as many plain ORC directories in the same Spark.
+
+    python -m benchmarks.acid_planning [--rows 10000] [--runs 3]
+
+``--rows`` is the number of deltas. From the name of the table to the physical plan, files listed: the goal is 2 seconds
+and one recursive listing of the table. The deltas are made by hand, each a copy of one small file.
+"""
+
+import os
+import shutil
+from pathlib import Path
+from typing import ClassVar
+
+from pyspark.sql import DataFrame
+
+from benchmarks.acid_session import Action, alternating, lakehouse, options
+from metastore.files import FileEntry, Files
+
+TABLE = "bench.many"
+GOAL = 2
+
+
+class CountedFiles(Files):
+    """File systems that count how often something is listed, and how many files are opened."""
+
+    calls: ClassVar[dict[str, int]] = {"listing": 0, "open": 0}
+
+    def listing(self, uri: str) -> list[FileEntry]:
+        self.calls["listing"] += 1
+        return super().listing(uri)
+
+    def open(self, uri: str):
+        self.calls["open"] += 1
+        return super().open(uri)
+
+
+def planned(frame: DataFrame) -> None:
+    frame._jdf.queryExecution().executedPlan()  # noqa: SLF001
+
+
+def jobs(frame: DataFrame) -> int:
+    """Spark jobs so far."""
+    return int(frame.sparkSession.sparkContext._jsc.sc().dagScheduler().nextJobId())  # noqa: SLF001
+
+
+def main() -> None:
+    chosen = options(__doc__, 10_000, 3)
+    with lakehouse() as (session, _):
+        spark = session.spark
+        spark.sql("CREATE DATABASE bench")
+        session.sql(f"CREATE TABLE {TABLE} (id BIGINT, note STRING) STORED AS ORC TBLPROPERTIES "
+                    "('transactional'='true')")
+        session.insert(TABLE, spark.range(10).selectExpr("id", "'note' AS note").coalesce(1))
+        location = Path(session.client.get_table("bench", "many").sd.location.removeprefix("file:"))
+        [first] = location.glob("delta_*")
+        types = session.client.types
+        while (left := chosen.rows - sum(1 for _ in location.glob("delta_*"))) > 0:
+            txns = session.client.open_txns(types.OpenTxnRequest(min(left, 1000), "bench", "bench")).txn_ids
+            ids = session.client.allocate_table_write_ids(types.AllocateTableWriteIdsRequest(
+                dbName="bench", tableName="many", txnIds=txns)).txnToWriteIds
+            for one in ids:
+                delta = location / f"delta_{one.writeId:07d}_{one.writeId:07d}_0000"
+                shutil.copytree(first, delta, copy_function=os.link)
+                session.client.commit_txn(types.CommitTxnRequest(one.txnId))
+        plain = [str(delta) for delta in sorted(location.glob("delta_*"))]
+        counted = CountedFiles()
+        session.files = counted
+        frame = session.table(TABLE)
+        before = jobs(frame)
+        planned(frame)
+        used = jobs(frame) - before
+        calls = dict(counted.calls)
+        found = alternating({"acid": Action(lambda: planned(session.table(TABLE))),
+                             "plain": Action(lambda: planned(spark.read.schema(frame.schema).orc(plain)))}, chosen.runs)
+        print(f"{len(plain)} deltas, load {os.getloadavg()[0]:.1f}; median of {chosen.runs} alternating runs after one "
+              "that does not count\n\n| | ACID | plain ORC | goal | kept |\n|---|--:|--:|--:|---|")
+        print(f"| planning | {found['acid']:.2f} s | {found['plain']:.2f} s | {GOAL} s | "
+              f"{'yes' if found['acid'] < GOAL else 'no'} |")
+        print(f"\nfor one plan: {calls['listing']} recursive listings, {calls['open']} files opened, {used} Spark jobs")
+
+
+if __name__ == "__main__":
+    main()
