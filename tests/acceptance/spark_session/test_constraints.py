@@ -36,21 +36,24 @@ def test_what_is_left_out_has_its_default(acid_session, ruled, spark):
     assert rows(acid_session, ruled) == [(4, "new", 8)]
 
 
-@pytest.mark.parametrize(("statement", "said"), [
+BROKEN = [
     ("INSERT INTO {t} (id, amount) VALUES (NULL, 5), (NULL, 6), (2, 7)", r"NOT NULL ids \(id\) by 2 rows"),
     ("INSERT INTO {t} (name) VALUES ('x')", r"NOT NULL ids \(id\) by 1 row\."),
     ("INSERT OVERWRITE TABLE {t} SELECT 1, 'x', 200", r"CHECK amounts \(amount > 0 AND amount < 100\) by 1 row"),
     ("UPDATE {t} SET amount = 1 WHERE id = 1", r"CHECK pairs \(id < amount\) by 1 row"),
     (("MERGE INTO {t} t USING (SELECT 1 AS id UNION SELECT 2) s ON t.id = s.id WHEN MATCHED THEN UPDATE SET amount = 0 "
      "WHEN NOT MATCHED THEN INSERT (id, amount) VALUES (NULL, NULL)"), r"ids \(id\) by 1 row; CHECK amounts .* by 1 row"),
-])
-def test_a_statement_that_breaks_a_rule_writes_nothing(acid_session, ruled, lakehouse, statement, said):
+]
+
+
+def test_a_statement_that_breaks_a_rule_writes_nothing(acid_session, ruled, lakehouse):
     directory = lakehouse.warehouse / f"{ruled.split('.')[0]}.db" / "ruled"
     before = sorted(child.name for child in directory.iterdir())
-    with pytest.raises(ConstraintViolationError, match=said):
-        acid_session.sql(statement.format(t=ruled))
-    assert rows(acid_session, ruled) == [(1, "new", 5)]
-    assert sorted(child.name for child in directory.iterdir()) == before
+    for statement, said in BROKEN:
+        with pytest.raises(ConstraintViolationError, match=said):
+            acid_session.sql(statement.format(t=ruled))
+        assert rows(acid_session, ruled) == [(1, "new", 5)]
+        assert sorted(child.name for child in directory.iterdir()) == before
 
 
 def test_in_a_transaction_only_the_statement_is_undone(acid_session, ruled):
@@ -100,7 +103,7 @@ def test_insert_only_tables_keep_them_too(acid_session, db):
     assert rows(acid_session, name) == [(1, None, None)]
 
 
-@pytest.mark.parametrize(("statement", "reason"), [
+REFUSED = [
     ("ALTER TABLE {t} ADD CONSTRAINT c CHECK (nothing > 0)", "nothing"),
     ("ALTER TABLE {t} ADD CONSTRAINT c CHECK (rand() > 0)", "(?i)deterministic"),
     ("ALTER TABLE {t} ADD CONSTRAINT c CHECK (id + 1)", "(?i)type"),
@@ -110,10 +113,13 @@ def test_insert_only_tables_keep_them_too(acid_session, db):
     ("ALTER TABLE {t} CHANGE amount amount INT DEFAULT 'many'", "(?i)cast"),
     ("ALTER TABLE {t} CHANGE amount amount BIGINT NOT NULL", "change its type first"),
     ("ALTER TABLE {t} DROP CONSTRAINT nothing", "does not exist"),
-])
-def test_what_cannot_be_declared_is_refused_with_the_reason(acid_session, ruled, statement, reason):
-    with pytest.raises(InvalidOperationError, match=reason):
-        acid_session.sql(statement.format(t=ruled))
+]
+
+
+def test_what_cannot_be_declared_is_refused_with_the_reason(acid_session, ruled):
+    for statement, reason in REFUSED:
+        with pytest.raises(InvalidOperationError, match=reason):
+            acid_session.sql(statement.format(t=ruled))
     assert rows(acid_session, ruled) == [(1, "new", 5)]
 
 

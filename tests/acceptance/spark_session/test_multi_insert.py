@@ -55,14 +55,17 @@ def test_all_or_nothing(acid_session, names):
     assert rows(acid_session, names["a"]) == []
 
 
-@pytest.mark.parametrize(("statement", "reason"), [
+REFUSED = [
     ("FROM {src} INSERT INTO {b} PARTITION (p=1) SELECT id, v INSERT OVERWRITE TABLE {b} PARTITION (p=1) SELECT id, v",
      "overwritten and written again"),
     ("FROM {src} INSERT OVERWRITE TABLE {a} SELECT id, v INSERT INTO {a} SELECT id, v", "overwritten and written again"),
     ("FROM {src} s JOIN {a} t ON s.id = t.id INSERT INTO {a} SELECT s.id, s.v INSERT INTO {b} SELECT 1, 'x', 2", "subquery"),
     ("FROM {src} INSERT INTO {a} SELECT id INSERT INTO {b} SELECT id, v, 1", "takes 2: id, v"),
-])
-def test_what_cannot_be_done_right_is_refused(acid_session, names, statement, reason):
-    with pytest.raises(InvalidOperationError, match=reason):
-        acid_session.sql(statement.format(**names))
+]
+
+
+def test_what_cannot_be_done_right_is_refused(acid_session, names):
+    for statement, reason in REFUSED:
+        with pytest.raises(InvalidOperationError, match=reason):
+            acid_session.sql(statement.format(**names))
     assert rows(acid_session, names["a"]) == []
