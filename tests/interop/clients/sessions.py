@@ -5,64 +5,34 @@ runs Session.java, which prints what it was told, one fact a line.
 """
 
 import os
-import shutil
 import subprocess
-from functools import cache
 from pathlib import Path
 
 import pyspark
 import pytest
 
 from metastore.thrift_gen.hive_metastore import ttypes
+from tests.interop.java import OPENED, compiled, fetched, java_home
 
 HERE = Path(__file__).parent
-BUILT = HERE.parents[2] / ".data" / "interop"
 NEEDS_JAVA = {"4.2.0": 21}
-OPENED = [f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in (
-    "java.lang", "java.lang.reflect", "java.io", "java.net", "java.nio", "java.util", "java.util.concurrent",
-    "java.util.concurrent.atomic", "java.util.regex", "sun.nio.ch", "sun.security.action", "sun.util.calendar")]
 VERSIONS = ["2.3.10", "3.1.3", "4.0.1", "4.1.0", "4.2.0"]
-
-
-@cache
-def java_home(least: int) -> Path | None:
-    """The oldest Java on this machine, not older than this, with a compiler."""
-    homes = {Path(shutil.which("javac") or "/").resolve().parents[1], *Path("/usr/lib/jvm").glob("*")}
-    found = []
-    for home in homes:
-        if (home / "bin" / "javac").exists():
-            text = subprocess.run([home / "bin" / "javac", "-version"], capture_output=True, text=True, check=True)
-            found.append((int((text.stdout + text.stderr).split()[-1].split(".")[0]), home))
-    return min((one for one in found if one[0] >= least), default=(0, None))[1]
 
 
 def class_path(version: str) -> str:
     """The client's jars, fetched at the first use."""
     if version == "2.3.10":
         return str(Path(pyspark.__file__).parent / "jars" / "*")
-    jars = BUILT / version / "jars"
-    if not jars.exists():
-        if shutil.which("mvn") is None:
-            pytest.skip("Maven is missing: install the package maven")
-        fresh = jars.with_name("fetching")
-        subprocess.run(["mvn", "-q", "-B", "-f", HERE / "pom.xml", f"-Phive-{version}", "dependency:copy-dependencies",
-                        f"-DoutputDirectory={fresh}"], check=True)
-        fresh.rename(jars)
-    return str(jars / "*")
+    return fetched(HERE / "pom.xml", f"hive-{version}", version)
 
 
 def session(version: str, uri: str) -> dict[str, str]:
     """What the client of this version was told."""
     home = java_home(NEEDS_JAVA.get(version, 17))
-    if home is None:
-        pytest.skip(f"The classes of Hive {version} need Java {NEEDS_JAVA.get(version, 17)} or later")
-    jars, classes = class_path(version), BUILT / version / "classes"
-    classes.mkdir(parents=True, exist_ok=True)
-    subprocess.run([home / "bin" / "javac", "-nowarn", "-proc:none", "-cp", jars, "-d", classes, HERE / "Session.java"],
-                   check=True)
+    path = compiled(HERE / "Session.java", home, class_path(version), version)
     done = subprocess.run(
         [home / "bin" / "java", "-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", *OPENED,
-         "-cp", f"{classes}:{jars}", "Session", uri],
+         "-cp", path, "Session", uri],
         capture_output=True, text=True, check=False, timeout=300, env={**os.environ, "HADOOP_USER_NAME": "ann"})
     assert done.returncode == 0, (done.stdout + done.stderr)[-4000:]
     return dict(line.removeprefix("fact ").split(" = ", 1) for line in done.stdout.splitlines() if line.startswith("fact "))

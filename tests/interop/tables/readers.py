@@ -1,0 +1,92 @@
+"""Hive 4 and Trino as readers of a table: every row as a tuple of texts, so that three readers can be compared."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from metastore.acid.snapshots import ValidTxnList, ValidWriteIdList, decode_aborted_bits
+from metastore.client import MetastoreClient
+from tests.interop.java import Answering
+
+
+@dataclass(frozen=True)
+class Place:
+    """One ACID directory of a table and the values of its partition keys."""
+
+    location: str
+    values: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Described:
+    """What a reader has to be told: columns, directories, snapshot."""
+
+    columns: dict[str, str]
+    places: list[Place]
+    write_ids: str
+    txns: str
+
+
+def described(client: MetastoreClient, name: str) -> Described:
+    """The table as it is now."""
+    table = client.get_table(*name.split("."))
+    places = [Place(table.sd.location, ())]
+    if table.partitionKeys:
+        places = [Place(one.sd.location, tuple(one.values)) for one in client.get_partitions(*name.split("."), -1)]
+    found = client.get_open_txns()
+    ids = tuple(found.open_txns or ())
+    txns = ValidTxnList(found.txn_high_water_mark, found.min_open_txn or None, ids,
+                        frozenset(decode_aborted_bits(ids, found.abortedBits or b"")))
+    [valid] = client.get_valid_write_ids(client.types.GetValidWriteIdsRequest(fullTableNames=[name])).tblValidWriteIds
+    invalid = tuple(valid.invalidWriteIds)
+    write_ids = ValidWriteIdList(name, valid.writeIdHighWaterMark, valid.minOpenWriteId or None, invalid,
+                                 frozenset(decode_aborted_bits(invalid, valid.abortedBits or b"")))
+    return Described({column.name: column.type for column in table.sd.cols}, places, write_ids.format(), txns.format())
+
+
+class Hive:
+    """Hive's OrcInputFormat: row by row, and in vector mode as Hive runs its queries."""
+
+    def __init__(self, java: Answering) -> None:
+        self._java = java
+
+    def rows(self, client: MetastoreClient, name: str, *, vectorized: bool) -> list[tuple[Any, ...]]:
+        """All rows; fails when a ROW__ID comes twice in a directory."""
+        table = described(client, name)
+        question = "vectorized" if vectorized else "rows"
+        rows = []
+        for place in table.places:
+            found = self.ask(question, place.location, table)
+            if question == "vectorized" and found["splits"]:
+                assert found["reader"] == "VectorizedOrcAcidRowBatchReader"
+            ids = [tuple(row["id"]) for row in found["rows"]]
+            assert len(set(ids)) == len(ids), f"a ROW__ID came twice in {place.location}"
+            rows += [(*map(_text, row["row"]), *place.values) for row in found["rows"]]
+        return sorted(rows, key=repr)
+
+    def ask(self, question: str, location: str, table: Described, **more: Any) -> Any:
+        return self._java.ask(question=question, directory=location, columns=",".join(table.columns),
+                              types=":".join(table.columns.values()), write_ids=table.write_ids, txns=table.txns, **more)
+
+    def write(self, client: MetastoreClient, name: str, location: str, **what: Any) -> None:
+        """Write with OrcRecordUpdater into a directory: inserts, updates, deletes under a write id."""
+        self.ask("write", location, described(client, name),
+                 **{"statement_id": 0, "bucket": 0, "inserts": [], "updates": [], "deletes": [], **what})
+
+
+class Trino:
+    """SQL to a Trino whose catalog ``hive`` is our metastore."""
+
+    def __init__(self, java: Answering) -> None:
+        self._java = java
+
+    def sql(self, text: str, **properties: str) -> list[tuple[Any, ...]]:
+        """The rows of a query; for a change, none."""
+        return [tuple(row) for row in self._java.ask(sql=text, properties=properties)["rows"]]
+
+    def rows(self, name: str, **properties: str) -> list[tuple[Any, ...]]:
+        """All rows of a table."""
+        return sorted(self.sql(f"SELECT * FROM {name}", **properties), key=repr)
+
+
+def _text(value: Any) -> str | None:
+    return value if value is None else str(value)
