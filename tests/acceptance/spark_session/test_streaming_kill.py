@@ -36,10 +36,10 @@ acid(spark).stream_into(rows.writeStream.trigger(availableNow=True), table, chec
 
 def _die(point, *arguments):
     """Run the driver until it kills itself at ``point``; its JVM goes too."""
-    driver = subprocess.Popen([sys.executable, "-c", _DRIVER, *arguments, point], stdout=subprocess.PIPE, text=True,
-                              stderr=subprocess.DEVNULL, start_new_session=True)
-    said = driver.stdout.read()
-    assert driver.wait() == -signal.SIGKILL
+    with subprocess.Popen([sys.executable, "-c", _DRIVER, *arguments, point], stdout=subprocess.PIPE, text=True,
+                          stderr=subprocess.DEVNULL, start_new_session=True) as driver:
+        said = driver.stdout.read()  # until the JVM, which has it too, is gone
+    assert driver.returncode == -signal.SIGKILL
     assert said.strip().endswith("here")
 
 
