@@ -17,7 +17,7 @@ from metastore.thrift_server import handlers
 from metastore.thrift_server.codec import CODECS
 
 _IDL = Path(__file__).parents[2] / "thrift_idl"
-_METHOD = re.compile(r"^  (?:oneway )?[\w<>, ]+? (\w+)\(")
+_METHOD = re.compile(r"^  (?:oneway )?[\w<>., ]+? (\w+)\(")
 _VERSIONS = re.compile(r"^  // ((?:since|until|\d).*)$")
 _TITLE = re.compile(r"^  // ([A-Z][^.]*)$")
 
