@@ -1,4 +1,4 @@
-"""The way to PostgreSQL: one PostgreSQL transaction at a time per thread, errors in the domain's words.
+"""The way to PostgreSQL: one PostgreSQL transaction at a time per thread or fiber, errors in the domain's words.
 
 Rules kept here. Time is the database's: ``metastore_now()`` (a SQL function, so that tests can move it for every
 process at once) is read once when a transaction begins. A failure before COMMIT means that nothing was done; a
@@ -15,6 +15,7 @@ import psycopg2
 from psycopg2 import errorcodes
 
 from metastore.db import failpoints
+from metastore.db.fibers import wait
 from metastore.db.pool import Link, Pool, first_line
 from metastore.db.prepared import Prepared
 from metastore.errors import (
@@ -133,6 +134,7 @@ class _Lease:
     def _send(self, text: str, parameters: Parameters) -> None:
         try:
             self.cursor.execute(text, parameters)
+            wait(self.link.raw)
         except ValueError as error:  # what psycopg2 says of a NUL, before anything is sent
             raise InvalidRequestError(
                 "A text of the request contains a NUL character, which cannot be stored.") from error

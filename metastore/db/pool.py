@@ -1,23 +1,27 @@
-"""Connections to PostgreSQL, kept open and lent to one thread at a time.
+"""Connections to PostgreSQL, kept open and lent to one thread or fiber at a time.
 
-Rule: a connection is lent only when it looks alive, and kept afterwards only when it is idle: no open transaction, no
+Rules: a connection is lent only when it looks alive, and kept afterwards only when it is idle: no open transaction, no
 unread answer. One that PostgreSQL closed while it lay here (a restart) is noticed without a round trip, since bytes or
-an end of stream wait on its socket; so a restart costs a reconnection, not an error.
+an end of stream wait on its socket; so a restart costs a reconnection, not an error. Fibers must not wait for a
+connection, and they are few (`metastore.thrift_server.workers`): what they borrow comes on top of the size.
 """
 
 import select
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from uuid import uuid4
 
 import psycopg2
 from psycopg2.extensions import TRANSACTION_STATUS_IDLE, connection
 
+from metastore.db.fibers import in_fiber, wait
 from metastore.errors import UnavailableError
 
 # A network that swallows packets is noticed in about a minute.
 _KEEPALIVE = {"keepalives": 1, "keepalives_idle": 30, "keepalives_interval": 10, "keepalives_count": 3}
+_CONNECT_SECONDS = 10.0
 
 
 class Link:
@@ -41,6 +45,8 @@ class Link:
     @property
     def told(self) -> list[str]:
         """What PostgreSQL has said since this was last asked."""
+        with suppress(psycopg2.Error):  # the connection is gone
+            self.raw.poll()  # what came with the last answer is taken in only by the next look at the socket
         notices = self.raw.notices
         if not notices:
             return []
@@ -56,7 +62,7 @@ class Link:
 
 
 class Pool:
-    """At most ``size`` connections; the one used last is lent first."""
+    """At most ``size`` connections for threads, and one for each fiber; the one used last is lent first."""
 
     def __init__(self, url: str, size: int, wait_s: float, session: Mapping[str, str]) -> None:
         self.url, self.size, self._wait_s = url, size, wait_s
@@ -77,7 +83,7 @@ class Pool:
 
     def take(self) -> Link:
         """A connection that was alive a moment ago. Raises: UnavailableError, having sent nothing."""
-        if not self._places.acquire(timeout=self._wait_s):
+        if not in_fiber() and not self._places.acquire(timeout=self._wait_s):
             raise UnavailableError(f"The metastore is busy: all {self.size} database connections were in use for "
                                    f"{self._wait_s:g} s. Nothing was changed, try again.")
         self._lent += 1
@@ -110,21 +116,22 @@ class Pool:
 
     def _free_place(self) -> None:
         self._lent -= 1
-        self._places.release()
+        if not in_fiber():
+            self._places.release()
 
     def _connect(self) -> Link:
         try:
-            raw = psycopg2.connect(self.url, options=self._options, connect_timeout=10, application_name="metastore",
+            raw = psycopg2.connect(self.url, options=self._options, application_name="metastore", async_=True,
                                    **_KEEPALIVE)
-        except psycopg2.Error as error:
+            wait(raw, _CONNECT_SECONDS)
+        except (psycopg2.Error, TimeoutError) as error:
             raise UnavailableError(
                 f"The metastore's database does not answer, nothing was changed, try again: {first_line(error)}"
             ) from error
-        raw.autocommit = True
         return Link(raw)
 
 
-def first_line(error: psycopg2.Error) -> str:
+def first_line(error: Exception) -> str:
     """A driver's message without its details."""
     return str(error).strip().split("\n", 1)[0]
 

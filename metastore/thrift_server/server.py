@@ -1,4 +1,4 @@
-"""The Thrift server: one event loop reads, decodes and answers for all connections; handlers run on other threads.
+"""The Thrift server: one event loop reads, decodes and answers for all connections, and runs what is coalesced.
 
 Rules: an idle client costs a socket and a kilobyte, no thread. What one client sends (garbage, half a message, nothing
 at all, too much) hurts no other connection. Answers for clients that are gone are dropped. Draining finishes what was
@@ -30,7 +30,7 @@ from metastore.thrift_server.messages import PIECE, Message, Messages
 from metastore.thrift_server.middleware import Middleware
 from metastore.thrift_server.protocol import BinaryProtocol, CompactProtocol, Header, WireProtocol
 from metastore.thrift_server.scanner import MalformedError
-from metastore.thrift_server.workers import Lane, Pool
+from metastore.thrift_server.workers import Lane, Pool, Waits
 
 BIG_PIECE = 1 << 20
 """Bytes read at once in the middle of a message."""
@@ -59,16 +59,18 @@ class Server:
         slow = settings.slow_call.total_seconds()
         self._messages = Messages(self._protocol, settings)
         self._middleware = Middleware(handlers, self._protocol, self.stats, slow)
+        self._finished: deque[list[Call]] = deque()
+        self._runnable: deque[Lane] = deque()
         self._pool = Pool(settings.worker_threads, self._middleware.run, self._done)
-        most = {handler.lane: handler.most for handler in handlers.values() if handler.lane}
-        self._lanes = {name: Lane(name, count, self._middleware.run_batch, self._done) for name, count in most.items()}
+        widths = {handler.lane: handler.width for handler in handlers.values() if handler.lane}
+        self._lanes = {name: Lane(width, self._middleware.run_batch, self._finished.append, self._wanted)
+                       for name, width in widths.items()}
         self._put = {
             name: self._lanes[handler.lane].put if handler.lane else self._pool.put
             for name, handler in handlers.items()
             if not handler.immediate
         }
         self._connections: dict[int, ClientConnection] = {}
-        self._finished: deque[list[Call]] = deque()
         self._waking = False
         self._resumed: deque[ClientConnection] = deque()
         self._busy: set[ClientConnection] = set()  # of calls in work, also when the client is gone
@@ -114,9 +116,8 @@ class Server:
         self._epoll.register(self._listener.fileno(), select.EPOLLIN)
         self._wake = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         self._epoll.register(self._wake, select.EPOLLIN)
+        self._waits = Waits(self._epoll)
         self._pool.start()
-        for lane in self._lanes.values():
-            lane.start()
         self._running = True
         self._thread.start()
         host, port = self._listener.getsockname()[:2]
@@ -135,8 +136,7 @@ class Server:
         os.eventfd_write(self._wake, 1)
         self._thread.join(seconds + 5)
         finished = not self._busy
-        for threads in (*self._lanes.values(), self._pool):
-            threads.stop(0.2)
+        self._pool.stop(0.2)
         return finished
 
     # ------------------------------------------------------------------------------------------------ loop
@@ -146,19 +146,24 @@ class Server:
         try:
             swept = time.monotonic()
             while not self._over():
-                events = self._epoll.poll(_SWEEP_SECONDS if self._draining is None else _DRAIN_SECONDS)
+                patience = _SWEEP_SECONDS if self._draining is None else _DRAIN_SECONDS
+                events = self._epoll.poll(0 if self._runnable else patience)
                 self._now = time.monotonic()
                 for fd, event in events:
                     connection = self._connections.get(fd)
                     if connection is not None:
                         self._serve(connection, event)
                     elif fd == self._wake:
-                        self._answer_finished()
+                        self._go_on()
                     elif fd == self._listener.fileno():
                         self._accept()
+                    else:
+                        self._waits.end(fd)
+                self._run_lanes()
                 if self._now - swept >= _SWEEP_SECONDS:
                     swept = self._now
                     self._sweep()
+                    self._waits.sweep(self._now)
         finally:
             self._running = False
             for connection in list(self._connections.values()):
@@ -334,25 +339,22 @@ class Server:
 
     # ------------------------------------------------------------------------------------------------ answers
 
-    def _done(self, calls: list[Call]) -> None:
-        """Called by the handlers' threads. A single answer is sent from there; of a batch the loop sends the answers.
-
-        Sending at once spares two changes of thread; the lane of a batch has better things to do, the next batch.
-        Parked calls have no answer yet.
-        """
-        calls = [call for call in calls if call.reply]
-        if not calls:
-            return
-        if len(calls) > 1:
-            self._finished.append(calls)
-        else:
-            connection = self._settle(calls[0])
-            if connection is None:
-                return
-            if not (connection.sending or connection.received) and connection.interest & _READ:
-                return
+    def _done(self, call: Call) -> None:
+        """Called by the handlers' threads: the answer is sent from there, which spares a change of threads."""
+        connection = self._settle(call)
+        if connection is not None and (connection.sending or connection.received or not connection.interest & _READ):
             self._resumed.append(connection)
-        if not self._waking:  # the loop is not awake for others already
+            self._ring()
+
+    def _wanted(self, lane: Lane) -> None:
+        """A lane has something to do."""
+        self._runnable.append(lane)
+        if threading.get_ident() != self._thread.ident:
+            self._ring()
+
+    def _ring(self) -> None:
+        """Wake the loop, unless it is awake for others already."""
+        if not self._waking:
             self._waking = True
             os.eventfd_write(self._wake, 1)
 
@@ -395,16 +397,25 @@ class Server:
             connection.sending = memoryview(reply)[sent:]
         return True
 
-    def _answer_finished(self) -> None:
-        """The loop was woken: send the answers of batches, go on with connections that have more to do."""
+    def _run_lanes(self) -> None:
+        """Begin batches of the lanes that have calls, and answer what is done.
+
+        After all events of a round, so that a batch takes every call that has arrived.
+        """
+        for _ in range(len(self._runnable)):
+            self._runnable.popleft().go(self._waits)
+        while self._finished:
+            for call in self._finished.popleft():
+                if call.reply:  # a parked call has no answer yet
+                    connection = self._settle(call)
+                    if connection is not None:
+                        self._resume(connection)
+
+    def _go_on(self) -> None:
+        """The loop was woken: go on with connections that have more to do."""
         with suppress(BlockingIOError):
             os.eventfd_read(self._wake)
         self._waking = False  # before looking: whoever finishes from now on wakes the loop again
-        while self._finished:
-            for call in self._finished.popleft():
-                connection = self._settle(call)
-                if connection is not None:
-                    self._resume(connection)
         while self._resumed:
             self._resume(self._resumed.popleft())
 

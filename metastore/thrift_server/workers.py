@@ -1,28 +1,37 @@
-"""The threads on which handlers run: a pool for ordinary calls, and one thread for each lane of coalesced calls.
+"""Where handlers run: ordinary calls on a pool of threads, coalesced calls in fibers on the event loop itself.
 
-Rule: the event loop never waits for a handler, and a lane's batch never waits for another lane. Both hand finished
-calls back in the order in which they finish; the loop answers them.
+Rules: the event loop never waits. A thread of the pool may block. A batch of a lane runs in a `Fiber`, which lends the
+loop its thread back whenever it waits for PostgreSQL; so of the calls that come most often none changes threads, and
+while one batch of a lane is in PostgreSQL the lane's later calls gather (ADR 0031).
 """
 
 import threading
+import time
+from collections import deque
 from collections.abc import Callable
-from queue import Empty, SimpleQueue
+from queue import SimpleQueue
+from select import EPOLLONESHOT, epoll
 
+import structlog
+from greenlet import getcurrent
+
+from metastore.db.fibers import Fiber
 from metastore.thrift_server.call import Call
 
+_log = structlog.get_logger("metastore.server")
 Batch = list[Call]
+MOST = 1000
+"""Calls in a batch."""
 
 
-class _Threads:
-    """Threads that take work from a queue until they are told to stop."""
+class Pool:
+    """Threads that run one call each."""
 
-    def __init__(self, name: str, count: int) -> None:
+    def __init__(self, count: int, run: Callable[[Call], None], done: Callable[[Call], None]) -> None:
         self._queue: SimpleQueue[Call | None] = SimpleQueue()
         self.put = self._queue.put
-        self._threads = [
-            threading.Thread(target=self._work, name=f"{name}-{i}" if count > 1 else name, daemon=True)
-            for i in range(count)
-        ]
+        self._run, self._done = run, done
+        self._threads = [threading.Thread(target=self._work, name=f"handler-{i}", daemon=True) for i in range(count)]
 
     def start(self) -> None:
         """Start working."""
@@ -37,44 +46,87 @@ class _Threads:
             thread.join(timeout)
 
     def _work(self) -> None:
-        raise NotImplementedError
-
-
-class Pool(_Threads):
-    """Runs one call on one thread."""
-
-    def __init__(self, count: int, run: Callable[[Call], None], done: Callable[[Batch], None]) -> None:
-        super().__init__("handler", count)
-        self._run, self._done = run, done
-
-    def _work(self) -> None:
         while (call := self._queue.get()) is not None:
             self._run(call)
-            self._done([call])
+            self._done(call)
 
 
-class Lane(_Threads):
-    """Runs all calls that gathered while the batch before was running."""
+class Lane:
+    """Calls that are run together: those that gathered while the batches before were in work."""
 
-    def __init__(
-        self, name: str, most: int, run: Callable[[Batch], None], done: Callable[[Batch], None]
-    ) -> None:
-        super().__init__(f"lane-{name}", 1)
-        self._most, self._run, self._done = most, run, done
+    def __init__(self, width: int, run: Callable[[Batch], None], done: Callable[[Batch], None],
+                 wanted: Callable[["Lane"], None]) -> None:
+        """``width``: batches in work at once.
+
+        ``wanted`` is told, on any thread, that there is something to do; the loop then calls `go`.
+        """
+        self._width, self._run, self._done, self._wanted = width, run, done, wanted
+        self._queue: deque[Call] = deque()
+        self._in_work = 0
+
+    def put(self, call: Call) -> None:
+        """Let a call wait for its turn; on any thread."""
+        self._queue.append(call)
+        self._wanted(self)
+
+    def go(self, waits: "Waits") -> None:
+        """Begin the next batch if it is its turn; returns when the batch first waits for PostgreSQL, or is done."""
+        if self._queue and self._in_work < self._width:
+            self._in_work += 1
+            PgFiber(self._work, waits).switch()
 
     def _work(self) -> None:
-        while (call := self._queue.get()) is not None:
-            batch, ending = [call], False
-            while len(batch) < self._most:
-                try:
-                    following = self._queue.get_nowait()
-                except Empty:
-                    break
-                if following is None:
-                    ending = True
-                    break
-                batch.append(following)
+        batch = [self._queue.popleft() for _ in range(min(MOST, len(self._queue)))]
+        try:
             self._run(batch)
-            self._done(batch)
-            if ending:
-                return
+        except Exception:  # noqa: BLE001 - nothing should get here, and the loop serves everybody else
+            _log.exception("a batch was given up", calls=len(batch))
+        self._in_work -= 1
+        self._done(batch)
+        if self._queue:
+            self._wanted(self)
+
+
+class PgFiber(Fiber):
+    """A fiber of the loop's thread."""
+
+    def __init__(self, run: Callable[[], None], waits: "Waits") -> None:
+        super().__init__(run)
+        self._waits, self._loop = waits, getcurrent()
+
+    def until(self, fd: int, mask: int, seconds: float | None) -> None:
+        """See `Fiber`."""
+        self._waits.add(self, fd, mask, seconds)
+        if not self._loop.switch():
+            raise TimeoutError(f"no answer within {seconds:g} s")
+
+
+class Waits:
+    """Which fiber waits for which file descriptor, on the loop's epoll."""
+
+    def __init__(self, polled: epoll) -> None:
+        self._epoll = polled
+        self._fibers: dict[int, Fiber] = {}
+        self._deadlines: dict[int, float] = {}
+
+    def add(self, fiber: Fiber, fd: int, mask: int, seconds: float | None) -> None:
+        """The fiber waits from now on."""
+        self._fibers[fd] = fiber
+        if seconds is not None:
+            self._deadlines[fd] = time.monotonic() + seconds
+        try:
+            self._epoll.modify(fd, mask | EPOLLONESHOT)
+        except FileNotFoundError:
+            self._epoll.register(fd, mask | EPOLLONESHOT)
+
+    def end(self, fd: int, *, ready: bool = True) -> None:
+        """Let the fiber that waits for this descriptor go on, if there is one."""
+        fiber = self._fibers.pop(fd, None)
+        if fiber is not None:
+            self._deadlines.pop(fd, None)
+            fiber.switch(ready)
+
+    def sweep(self, now: float) -> None:
+        """End the waits that have lasted too long."""
+        for fd in [fd for fd, deadline in self._deadlines.items() if deadline <= now]:
+            self.end(fd, ready=False)

@@ -208,16 +208,16 @@ class TxnService:
 
         Answers: TxnAbortedError, NoSuchTxnError. Retry: idempotent.
         """
-        with self.db.begin() as pg:
-            records = store.lock_for_adding(pg, sorted({one.txn_id for one in requests}))
-            answers = [required_open(one.txn_id, records[one.txn_id].state if one.txn_id in records else None)
-                       for one in requests]
-            written = [one for one, refusal in zip(requests, answers, strict=True) if refusal is None]
-            if written:
-                store.finish_partitions(pg, {(one.txn_id, one.name) for one in written}, [
+        refusals: dict[int, NoSuchTxnError | TxnAbortedError] = {}
+        while written := [one for one in requests if one.txn_id not in refusals]:
+            if store.name_partitions(self.db, {(one.txn_id, one.name) for one in written}, [
                     Component(one.txn_id, one.name, canonical(partition), one.operation, one.write_id)
-                    for one in written for partition in dict.fromkeys(one.partitions)])
-        return answers
+                    for one in written for partition in dict.fromkeys(one.partitions)]):
+                break
+            states = self._states({one.txn_id for one in written})
+            refusals |= {one.txn_id: refusal for one in written
+                         if (refusal := required_open(one.txn_id, states.get(one.txn_id))) is not None}
+        return [refusals.get(one.txn_id) for one in requests]
 
     def get_latest_txnid_in_conflict(self, txn_id: int) -> int:
         """The largest transaction whose committed update this one's snapshot may miss; 0 if none.

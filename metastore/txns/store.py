@@ -101,17 +101,15 @@ _SNAPSHOT = Prepared(SNAPSHOT)
 
 _STATES = Prepared("SELECT id, state FROM txns WHERE id = ANY(%(ids)s::bigint[])")
 
-_COMPONENTS = """
+_INSERT_COMPONENTS = Prepared("""
 INSERT INTO txn_components (txn_id, catalog, db, "table", partition, operation, write_id)
 SELECT * FROM unnest(%(c0)s::bigint[], %(c1)s::text[], %(c2)s::text[], %(c3)s::text[], %(c4)s::text[], %(c5)s::text[],
                      %(c6)s::bigint[])
-ON CONFLICT DO NOTHING"""
-_INSERT_COMPONENTS = Prepared(_COMPONENTS)
-_NAME_PARTITIONS = Prepared(_COMPONENTS, """
-DELETE FROM txn_components AS c
-USING unnest(%(w0)s::bigint[], %(w1)s::text[], %(w2)s::text[], %(w3)s::text[]) AS w(txn_id, catalog, db, "table")
-WHERE c.txn_id = w.txn_id AND c.catalog = w.catalog AND c.db = w.db AND c."table" = w."table" AND c.partition = ''
-  AND c.operation <> 'c'""")
+ON CONFLICT DO NOTHING""")
+_NAME_PARTITIONS = Prepared("""SELECT name_partitions(
+    %(txns)s::bigint[], %(w0)s::bigint[], %(w1)s::text[], %(w2)s::text[], %(w3)s::text[],
+    %(c0)s::bigint[], %(c1)s::text[], %(c2)s::text[], %(c3)s::text[], %(c4)s::text[], %(c5)s::text[],
+    %(c6)s::bigint[])""")
 
 _KEEP_OPEN = Prepared("SELECT id, state, type FROM txns WHERE id = ANY(%(ids)s::bigint[]) ORDER BY id FOR KEY SHARE")
 
@@ -290,14 +288,16 @@ def insert_components(pg: PgTx, components: Iterable[Component]) -> None:
     pg.sql(_INSERT_COMPONENTS, _component_columns(components))
 
 
-def finish_partitions(pg: PgTx, written: Collection[tuple[int, TableName]], components: Iterable[Component]) -> None:
-    """Record the partitions that transactions write instead of "anywhere in the table", and commit.
+def name_partitions(db: Database, written: Collection[tuple[int, TableName]], components: Iterable[Component]) -> bool:
+    """Record the partitions that transactions wrote instead of "anywhere in the table"; whether they are all open.
 
-    ``written``: (transaction, table), each with all of its ``components``.
+    ``written``: (transaction, table), each with all of its ``components``. All or nothing, in one round trip.
     """
     rows = [(txn_id, *name) for txn_id, name in sorted(written)]
-    pg.finish(_NAME_PARTITIONS, {**_component_columns(components),
-                                 **{f"w{place}": list(column) for place, column in enumerate(zip(*rows, strict=True))}})
+    [(done,)] = db.once(_NAME_PARTITIONS, {
+        "txns": bigints({txn_id for txn_id, _ in written}), **_component_columns(components),
+        **{f"w{place}": list(column) for place, column in enumerate(zip(*rows, strict=True))}})
+    return bool(done)
 
 
 def _component_columns(components: Iterable[Component]) -> dict[str, list[object]]:

@@ -59,6 +59,13 @@ class Allocation(NamedTuple):
     reallocate: bool = False
 
 
+def uncontended(requests: Sequence[Allocation]) -> list[tuple[int, TableName]]:
+    """What the requests ask for, in the order in which ids are given out; nothing if some of it is asked for twice."""
+    wanted = [(txn_id, request.name) for request in requests for txn_id in sorted(request.txn_ids)]
+    again = any(request.reallocate for request in requests) or len(set(wanted)) < len(wanted)
+    return [] if again else wanted
+
+
 class AllocationPlan(NamedTuple):
     """What to write: dropped and new (transaction, table, write id), the tables' next ids; and what to answer."""
 

@@ -94,6 +94,9 @@ CASES = {
     "heartbeat_txn_range": lambda client: types.HeartbeatTxnRangeRequest(*begun(client, 2)),
     "allocate_table_write_ids": lambda client: allocation(*begun(client, 3), table="new"),
     "allocate_table_write_ids again": lambda client: allocation(writer(client)),
+    "add_dynamic_partitions": lambda client: types.AddDynamicPartitions(
+        txnid=writer(client), writeid=2, dbname="db", tablename="t", partitionnames=["p=3"],
+        operationType=types.DataOperationType.INSERT),
     "get_valid_write_ids": table_list,
     "get_valid_write_ids by transactions": lambda client: table_list(
         client, validTxnList=f"{begun(client)[0]}:{begun(client)[0]}::"),
@@ -103,6 +106,10 @@ CASES = {
 }
 
 
+BUDGETS = {"allocate_table_write_ids again": 3}
+"""What is found to need a decision has one more: the quick way was tried."""
+
+
 @pytest.mark.parametrize("name", CASES)
 def test_at_most_two_statements_besides_begin_and_commit(warm, sent, name):
     argument = CASES[name](warm)
@@ -110,4 +117,4 @@ def test_at_most_two_statements_besides_begin_and_commit(warm, sent, name):
 
     getattr(warm, name.split()[0])(*[argument] if argument is not None else [])
 
-    assert 1 <= len(sent) <= 2
+    assert 1 <= len(sent) <= BUDGETS.get(name, 2)

@@ -1,0 +1,120 @@
+"""Lanes on an event loop: what happens between two waits, who goes on when, and what an accident costs."""
+
+import os
+import select
+import time
+
+import pytest
+import structlog
+
+from metastore.db import fibers
+from metastore.thrift_server.workers import MOST, Lane, Waits
+
+
+@pytest.fixture
+def waits():
+    with select.epoll() as polled:
+        yield Waits(polled)
+
+
+@pytest.fixture
+def pipes():
+    """Ends of pipes, by what opens them."""
+    made = []
+
+    def pipe():
+        made.append(os.pipe())
+        return made[-1]
+
+    yield pipe
+    for pair in made:
+        for fd in pair:
+            os.close(fd)
+
+
+WIDTH = 2
+
+
+def lane_of(run):
+    done, wanted = [], []
+    return Lane(WIDTH, run, done.append, wanted.append), done, wanted
+
+
+def turn(waits):
+    """One round of the loop."""
+    for fd, _ in waits._epoll.poll(5):
+        waits.end(fd)
+
+
+def test_while_one_batch_waits_others_run_and_calls_gather(waits, pipes):
+    ends = [pipes() for _ in range(WIDTH)]
+    batches = []
+
+    def run(batch):
+        batches.append(batch)
+        if len(batches) <= WIDTH:
+            fibers.until(ends[len(batches) - 1][0], select.POLLIN)
+
+    lane, done, wanted = lane_of(run)
+    for call in range(WIDTH + 3):
+        lane.put(call)
+        lane.go(waits)
+    assert batches == [[call] for call in range(WIDTH)]
+    assert done == []
+
+    os.write(ends[0][1], b"x")
+    turn(waits)
+    assert done == [[0]]
+    assert wanted[-1] is lane, "the calls that gathered are announced"
+    lane.go(waits)
+    assert batches[-1] == [WIDTH, WIDTH + 1, WIDTH + 2]
+
+
+def test_a_batch_takes_no_more_than_its_most(waits):
+    lane, done, wanted = lane_of(lambda _: None)
+    for call in range(2 * MOST + 1):
+        lane.put(call)
+    while wanted:
+        wanted.pop().go(waits)
+    assert [len(batch) for batch in done] == [MOST, MOST, 1]
+
+
+def test_a_wait_that_lasts_too_long_ends(waits, pipes):
+    ended = []
+
+    def run(_):
+        with pytest.raises(TimeoutError):
+            fibers.until(pipes()[0], select.POLLIN, 60)
+        ended.append(True)
+
+    lane, done, _ = lane_of(run)
+    lane.put(1)
+    lane.go(waits)
+    waits.sweep(time.monotonic() + 59)
+    assert not ended
+    waits.sweep(time.monotonic() + 61)
+    assert ended
+    assert done == [[1]]
+
+
+def test_a_batch_that_fails_for_no_foreseen_reason_costs_only_itself(waits):
+    def run(batch):
+        if batch == ["bad"]:
+            raise RuntimeError("never foreseen")
+
+    lane, done, _ = lane_of(run)
+    with structlog.testing.capture_logs() as lines:
+        lane.put("bad")
+        lane.go(waits)
+    lane.put("good")
+    lane.go(waits)
+    assert done == [["bad"], ["good"]]
+    assert [line["event"] for line in lines] == ["a batch was given up"]
+
+
+def test_a_thread_waits_by_itself(pipes):
+    reading, writing = pipes()
+    with pytest.raises(TimeoutError):
+        fibers.until(reading, select.POLLIN, 0.01)
+    os.write(writing, b"x")
+    fibers.until(reading, select.POLLIN)
