@@ -100,8 +100,9 @@ class Call:
 def coalesced(lane: str, width: int = 1) -> Callable[[Handler], Handler]:
     """Run this handler with all calls of its lane that gathered meanwhile.
 
-    ``width``: batches of the lane in work at once: while PostgreSQL has the one, the loop makes the next (ADR 31). Only
-    for calls whose order of arrival does not matter, and which are never parked or undone: else a call could meet itself.
+    ``width``: batches of the lane in work at once: while PostgreSQL has the one, the loop makes the next (ADR 31).
+    Above 1 only for calls whose order of arrival does not matter, and which are never parked or undone: else a call
+    could meet itself.
 
     The method's signature is ``(self, calls: list[Call]) -> list[result | Exception]``, one item for each call, in
     order. Arguments are in ``call.args``. If it raises, every call is run again alone, so that one bad call hurts

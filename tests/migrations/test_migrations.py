@@ -144,7 +144,7 @@ def test_each_step_back_leaves_what_was_there_before_the_step(empty_url):
     assert {number: after[number] ^ before[number] for number in after} == {number: set() for number in after}
 
 
-@pytest.mark.parametrize("name", ["txns/commit.sql", "locks/grant.sql"])
+@pytest.mark.parametrize("name", ["txns/commit.sql", "txns/partitions.sql", "locks/grant.sql", "write_ids/allocate.sql"])
 def test_the_functions_beside_the_stores_are_those_of_the_newest_migration(empty_url, name):
     migrate.upgrade(empty_url)
     migrated = rows(empty_url, FUNCTIONS)

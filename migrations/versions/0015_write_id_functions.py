@@ -1,0 +1,102 @@
+"""Giving out write ids, and recording partitions, in PostgreSQL functions. Their text of today stands beside their stores."""
+
+from alembic import op
+
+revision = "0015"
+down_revision = "0014"
+branch_labels = None
+depends_on = None
+
+UP = """
+-- Giving out write ids where there is nothing to decide, in one round trip. store.py says who calls this; rules.py has
+-- the rules, of which only a superset stands here. A change of meaning gets a new name: servers of two releases may run
+-- side by side.
+
+-- Give each transaction the next id of its table, in the order of the lists, or none of them anything: none if a
+-- transaction is not open or only reads, or if one has an id of its table already. The ids in order; NULL if nothing was
+-- done, except that tables may have got their first row. Rows are locked in the order of store.py: transactions, then
+-- tables by name.
+--   of_txns: the transactions, ascending     t_...: the tables, each once     read_only: the type that gets no ids
+CREATE OR REPLACE FUNCTION allocate_uncontended(
+    of_txns bigint[], read_only smallint, t_catalogs text[], t_dbs text[], t_tabs text[],
+    txn_ids bigint[], catalogs text[], dbs text[], tabs text[])
+RETURNS bigint[]
+LANGUAGE plpgsql AS $$
+DECLARE
+    ready bigint;
+    ids bigint[];
+BEGIN
+    SELECT count(*) INTO ready FROM (
+        SELECT FROM txns WHERE id = ANY(of_txns) AND state = 'open' AND type <> read_only ORDER BY id FOR KEY SHARE
+        ) AS mine;
+    IF ready = cardinality(of_txns) THEN
+        LOOP
+            SELECT count(*) INTO ready FROM (
+                SELECT FROM next_write_ids
+                WHERE (catalog, db, "table") IN (SELECT * FROM unnest(t_catalogs, t_dbs, t_tabs))
+                ORDER BY catalog, db, "table" FOR UPDATE) AS theirs;
+            EXIT WHEN ready = cardinality(t_tabs);
+            INSERT INTO next_write_ids (catalog, db, "table", next_write_id)
+            SELECT *, 1 FROM unnest(t_catalogs, t_dbs, t_tabs) ON CONFLICT DO NOTHING;
+        END LOOP;
+        IF NOT EXISTS (
+            SELECT FROM unnest(txn_ids, catalogs, dbs, tabs) AS w (txn_id, catalog, db, "table")
+            JOIN txn_write_ids USING (txn_id, catalog, db, "table"))
+        THEN
+            ids := ARRAY(
+                SELECT n.next_write_id - 1 + row_number() OVER (PARTITION BY w.catalog, w.db, w."table" ORDER BY place)
+                FROM unnest(catalogs, dbs, tabs) WITH ORDINALITY AS w (catalog, db, "table", place)
+                JOIN next_write_ids AS n USING (catalog, db, "table") ORDER BY place);
+            INSERT INTO txn_write_ids (txn_id, catalog, db, "table", write_id)
+            SELECT * FROM unnest(txn_ids, catalogs, dbs, tabs, ids);
+            UPDATE next_write_ids AS n SET next_write_id = n.next_write_id + w.given
+            FROM (SELECT catalog, db, tab, count(*) AS given FROM unnest(catalogs, dbs, tabs) AS u (catalog, db, tab)
+                  GROUP BY 1, 2, 3) AS w
+            WHERE n.catalog = w.catalog AND n.db = w.db AND n."table" = w.tab;
+            RETURN ids;
+        END IF;
+    END IF;
+    PERFORM set_config('synchronous_commit', 'off', true);
+    RETURN NULL;
+END $$;
+
+-- Recording partitions that open transactions have written, in one round trip. store.py says who calls this. A change of
+-- meaning gets a new name: servers of two releases may run side by side.
+
+-- Record all of it in the place of "somewhere in the table", or nothing if a transaction is not open. Whether it was done.
+--   of_txns: the transactions, ascending     w_...: (transaction, table), each once     c_...: what they wrote there
+CREATE OR REPLACE FUNCTION name_partitions(
+    of_txns bigint[], w_txns bigint[], w_catalogs text[], w_dbs text[], w_tabs text[],
+    c_txns bigint[], c_catalogs text[], c_dbs text[], c_tabs text[], c_parts text[], c_operations text[],
+    c_write_ids bigint[])
+RETURNS boolean
+LANGUAGE plpgsql AS $$
+DECLARE
+    open_txns bigint;
+BEGIN
+    SELECT count(*) INTO open_txns FROM (
+        SELECT FROM txns WHERE id = ANY(of_txns) AND state = 'open' ORDER BY id FOR KEY SHARE) AS mine;
+    IF open_txns < cardinality(of_txns) THEN
+        PERFORM set_config('synchronous_commit', 'off', true);
+        RETURN false;
+    END IF;
+    INSERT INTO txn_components (txn_id, catalog, db, "table", partition, operation, write_id)
+    SELECT * FROM unnest(c_txns, c_catalogs, c_dbs, c_tabs, c_parts, c_operations, c_write_ids)
+    ON CONFLICT DO NOTHING;
+    DELETE FROM txn_components AS c
+    USING unnest(w_txns, w_catalogs, w_dbs, w_tabs) AS w (txn_id, catalog, db, "table")
+    WHERE c.txn_id = w.txn_id AND c.catalog = w.catalog AND c.db = w.db AND c."table" = w."table" AND c.partition = ''
+      AND c.operation <> 'c';
+    RETURN true;
+END $$;
+"""
+
+
+def upgrade() -> None:
+    """Make them."""
+    op.get_bind().exec_driver_sql(UP)
+
+
+def downgrade() -> None:
+    """Remove them."""
+    op.execute("DROP FUNCTION allocate_uncontended; DROP FUNCTION name_partitions")
