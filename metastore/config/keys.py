@@ -321,7 +321,8 @@ class DatabaseSettings:
         values.TEXT, "metastore.database.password", "", "Password, where the URL has none.",
         "javax.jdo.option.ConnectionPassword", secret=True)
     pool_size: int = key(
-        _POSITIVE, "metastore.database.pool.size", "20", "Connections of threads. Coalesced calls take up to two more for each method. Hive: 10.",
+        _POSITIVE, "metastore.database.pool.size", "20",
+        "Connections of threads. Coalesced calls take up to two more for each method. Hive: 10.",
         "datanucleus.connectionPool.maxPoolSize")
     pool_timeout: timedelta = key(
         _MS, "metastore.database.pool.timeout", "30000ms",

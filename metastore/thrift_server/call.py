@@ -100,7 +100,7 @@ class Call:
 def coalesced(lane: str, width: int = 1) -> Callable[[Handler], Handler]:
     """Run this handler with all calls of its lane that gathered meanwhile.
 
-    ``width``: batches of the lane in work at once: while PostgreSQL has the one, the loop makes the next (ADR 31).
+    ``width``: batches of the lane in work at once: while PostgreSQL has the one, the loop makes the next (ADR 25).
     Above 1 only for calls whose order of arrival does not matter, and which are never parked or undone: else a call
     could meet itself.
 

@@ -2,7 +2,7 @@
 
 Rules: the event loop never waits. A thread of the pool may block. A batch of a lane runs in a `Fiber`, which lends the
 loop its thread back whenever it waits for PostgreSQL; so of the calls that come most often none changes threads, and
-while one batch of a lane is in PostgreSQL the lane's later calls gather (ADR 0031).
+while one batch of a lane is in PostgreSQL the lane's later calls gather (ADR 0025).
 """
 
 import threading
