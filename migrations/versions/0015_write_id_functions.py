@@ -36,8 +36,8 @@ BEGIN
                 WHERE (catalog, db, "table") IN (SELECT * FROM unnest(t_catalogs, t_dbs, t_tabs))
                 ORDER BY catalog, db, "table" FOR UPDATE) AS theirs;
             EXIT WHEN ready = cardinality(t_tabs);
-            INSERT INTO next_write_ids (catalog, db, "table", next_write_id)
-            SELECT *, 1 FROM unnest(t_catalogs, t_dbs, t_tabs) ON CONFLICT DO NOTHING;
+            INSERT INTO next_write_ids (catalog, db, "table", next_write_id, known_since)
+            SELECT *, 1, metastore_now() FROM unnest(t_catalogs, t_dbs, t_tabs) ON CONFLICT DO NOTHING;
         END LOOP;
         IF NOT EXISTS (
             SELECT FROM unnest(txn_ids, catalogs, dbs, tabs) AS w (txn_id, catalog, db, "table")

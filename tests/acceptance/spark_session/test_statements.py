@@ -291,6 +291,7 @@ def test_insert_only_tables_are_read_by_directory(acid_session, db, spark):
         if ends == "abort":
             acid_session.client.abort_txn(types.AbortTxnRequest(txnid=txn_id))
     assert rows(acid_session, name) == [(1,)]
+    acid_session.client.abort_txn(types.AbortTxnRequest(txnid=txn_id))
     with pytest.raises(InvalidOperationError, match="needs a full ACID table"):
         acid_session.delete(name)
 

@@ -144,15 +144,6 @@ def test_every_dialect(d):
     assert d.get_all_tables("d") == ["a", "b", "c", "e", "f"]
 
 
-def test_constraints_are_refused_not_forgotten(d):
-    key = T.SQLPrimaryKey(table_db="d", table_name="t", column_name="id", key_seq=1, pk_name="pk")
-    with pytest.raises(T.MetaException, match="constraints"):
-        d.create_table_with_constraints(d.table(), [key], None, None, None, None, None)
-    with pytest.raises(T.MetaException, match="constraints"):
-        d.create_table_req(T.CreateTableRequest(d.table(), primaryKeys=[key]))
-    assert d.get_all_tables("d") == []
-
-
 def test_instructions_are_not_stored(d):
     sent = {"created_with_ctas": "true", "DO_NOT_UPDATE_STATS": "true", "COLUMN_STATS_ACCURATE": "{}", "kept": "1"}
     assert set(d.create("a", parameters=sent).parameters) == {"kept", "transient_lastDdlTime"}

@@ -245,4 +245,4 @@ def test_no_statement_more(monkeypatch, server, client):
     off = sent()
     assert not event_store.switch(server.database, on=False)
 
-    assert on == off == [1, 3, 2, 2]
+    assert on == off == [1, 2, 2, 2]
