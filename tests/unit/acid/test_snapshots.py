@@ -120,6 +120,7 @@ def test_transaction_lists() -> None:
     assert txns.is_aborted(25)
     assert not txns.is_aborted(20)
     assert txns.format() == "55:20:20,30:25"
+    assert txns.exceptions_text == "20,25,30"
 
 
 def test_everything_is_committed_in_the_full_list() -> None:
