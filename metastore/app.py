@@ -50,6 +50,7 @@ from metastore.telemetry.locks import LockStats
 from metastore.telemetry.logs import get_logger
 from metastore.telemetry.metrics import Metrics
 from metastore.thrift_server.call import Call
+from metastore.thrift_server.convert_write_events import WriteEvents
 from metastore.thrift_server.endings import telling
 from metastore.thrift_server.handler import Handler, handlers_of
 from metastore.thrift_server.handlers.catalogs import CatalogHandlers
@@ -239,6 +240,8 @@ class App:
         self.events = EventService(db, settings.events)
         if self.events.switch():
             log.info("notification_log_switched", on=self.events.wanted)
+        tables, partitions = TableReads(db), PartitionReads(db, settings.catalog)
+        writes = WriteEvents(self.events, tables, partitions)
         history, commits = HistoryService(db, settings.txns), CommitService(db, settings.txns)
         handlers = handlers_of(
             Fb303Handlers(stats, int(time.time())),  # noqa: TID251 - when this process started, for people
@@ -246,16 +249,16 @@ class App:
             CatalogHandlers(databases),
             DatabaseHandlers(databases),
             TableHandlers(TableService(db, settings.catalog, directories, moves)),
-            TableReadHandlers(TableReads(db)),
+            TableReadHandlers(tables),
             PartitionHandlers(PartitionService(db, settings.catalog, directories, moves)),
-            PartitionReadHandlers(PartitionReads(db, settings.catalog)),
+            PartitionReadHandlers(partitions),
             PartitionExchangeHandlers(PartitionExchange(db, moves)),
             FunctionHandlers(FunctionService(db)),
             IndexHandlers(),
             StatisticsHandlers(StatisticsService(db)),
             ConstraintHandlers(ConstraintService(db)),
-            TxnHandlers(self.txns, commits),
-            NotificationHandlers(self.events),
+            TxnHandlers(self.txns, commits, writes),
+            NotificationHandlers(self.events, writes),
             StreamHandlers(commits),
             WriteIdHandlers(WriteIdService(db)),
             RebuildHandlers(RebuildService(db)),

@@ -137,6 +137,14 @@ notification_log = Table(
     Column("type", Text, nullable=False), Column("catalog", Text), Column("db", Text), Column("table", Text),
     Column("message", Text, nullable=False))
 
+# The files that transactions wrote to a table or partition, told by their writers where the log is on.
+write_events = Table(
+    "write_events", metadata,
+    Column("txn_id", BigInteger, nullable=False), *_object(), Column("write_id", BigInteger, nullable=False),
+    Column("files", ARRAY(Text), nullable=False), Column("table_object", Text, nullable=False),
+    Column("partition_object", Text), _instant("at"),
+    UniqueConstraint("txn_id", "catalog", "db", "table", "partition"), Index(None, "at"))
+
 txn_components = Table(
     "txn_components", metadata,
     Column("txn_id", BigInteger, nullable=False), *_object(),

@@ -22,7 +22,7 @@ from metastore.errors import (
     TxnAbortedError,
 )
 from metastore.ids import DatabaseName, TableName
-from metastore.txns import commit_store, event_store, repl_store, store, stream_store
+from metastore.txns import commit_store, event_store, repl_store, store, stream_store, write_event_store
 from metastore.txns.commit_store import CommitFacts, CommitPlan
 from metastore.txns.rules import (
     COMPONENTS_STAY_BEHIND,
@@ -40,6 +40,7 @@ from metastore.txns.rules import (
     shielded,
 )
 from metastore.txns.stream_rules import StreamBatch, StreamPosition, is_repetition
+from metastore.txns.write_event_store import WriteEvent
 
 
 class KeyValue(NamedTuple):
@@ -63,7 +64,8 @@ class CommitRequest(NamedTuple):
     """What a client asks of commit_txn.
 
     ``excl_write_enabled``: None when the client did not say, which is not the same as True (transactions.md X4).
-    ``writes``: what a replayed commit wrote: (table, partition, write id).
+    ``writes``: what a replayed commit wrote: (table, partition, write id). ``files``: the same file by file, if that is
+    to be kept; of whichever transaction they say.
     ``batch``: the batch of a streaming query that the transaction writes, and the table that has to remember it.
     """
 
@@ -74,6 +76,7 @@ class CommitRequest(NamedTuple):
     key_value: KeyValue | None = None
     last_repl_id: LastReplId | None = None
     writes: tuple[tuple[TableName, str, int], ...] = ()
+    files: tuple[WriteEvent, ...] = ()
     batch: tuple[TableName, StreamBatch] | None = None
 
     @property
@@ -188,6 +191,8 @@ class CommitService:
         plan = CommitPlan([txn_id], [], [], [])
         commit_store.apply_commits(pg, facts.commit_id, plan)
         commit_store.insert_completed(pg, txn_id, request.writes)
+        if request.files:
+            write_event_store.upsert(pg, [one._replace(txn_id=txn_id) for one in request.files])
         repl_store.delete_target(pg, txn_id)
         return Verdict(plan, [], {})
 

@@ -53,6 +53,12 @@ def switch(db: Database, *, on: bool) -> bool:
     return bool(wrong)
 
 
+def is_on(db: Database) -> bool:
+    """Whether the triggers run."""
+    [(enabled,)] = db.once("SELECT tgenabled <> 'D' FROM pg_trigger WHERE tgname = 'txns_ended'")
+    return bool(enabled)
+
+
 def silence(pg: PgTx) -> None:
     """Write no events in the rest of this PostgreSQL transaction."""
     pg.sql("SET LOCAL metastore.silent = 'on'")

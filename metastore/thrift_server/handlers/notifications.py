@@ -1,8 +1,9 @@
-"""The calls of the notification log: decode, ask the service, encode."""
+"""The calls of the notification log, and of what transactions wrote: decode, ask the service, encode."""
 
 from metastore.ids import DEFAULT_CATALOG
 from metastore.thrift_gen.hive_metastore import ttypes
 from metastore.thrift_server.call import Call
+from metastore.thrift_server.convert_write_events import WriteEvents, info_of
 from metastore.txns.event_service import EventService
 from metastore.txns.event_store import Event, EventFilter
 
@@ -13,9 +14,9 @@ MESSAGE_FORMAT = "json-0.2"
 class NotificationHandlers:
     """get_next_notification and what belongs to it."""
 
-    def __init__(self, events: EventService) -> None:
-        """``events`` does the work."""
-        self.events = events
+    def __init__(self, events: EventService, writes: WriteEvents) -> None:
+        """``events`` does the work; ``writes`` knows the tables that writers tell of."""
+        self.events, self.writes = events, writes
 
     def get_next_notification(self, _call: Call, rqst: ttypes.NotificationEventRequest,
                               ) -> ttypes.NotificationEventResponse:
@@ -37,6 +38,27 @@ class NotificationHandlers:
                              db=_lower(rqst.dbName), tables=tuple(map(_lower, rqst.tableNames or ())))
         return ttypes.NotificationEventsCountResponse(
             eventsCount=self.events.get_notification_events_count(wanted, rqst.limit))
+
+    def add_write_notification_log(self, call: Call, rqst: ttypes.WriteNotificationLogRequest,
+                                   ) -> ttypes.WriteNotificationLogResponse:
+        """Note which files a transaction wrote to a table or partition, if the log is on."""
+        call.log(txn_id=rqst.txnId)
+        self.events.add_write_notification_log(self.writes.of_requests(None, [rqst]))
+        return ttypes.WriteNotificationLogResponse()
+
+    def add_write_notification_log_in_batch(self, call: Call, rqst: ttypes.WriteNotificationLogBatchRequest,
+                                            ) -> ttypes.WriteNotificationLogBatchResponse:
+        """The same for many partitions: all of them or none."""
+        call.log(table=f"{rqst.db}.{rqst.table}")
+        self.events.add_write_notification_log(self.writes.of_requests(rqst.catalog, rqst.requestList or ()))
+        return ttypes.WriteNotificationLogBatchResponse()
+
+    def get_all_write_event_info(self, call: Call, request: ttypes.GetAllWriteEventInfoRequest,
+                                 ) -> list[ttypes.WriteEventInfo]:
+        """What a transaction wrote, file by file; "*" stands for every database, or table."""
+        call.log(txn_id=request.txnId)
+        db, table = (None if one in {None, "*"} else _lower(one) for one in (request.dbName, request.tableName))
+        return [info_of(one) for one in self.events.get_all_write_event_info(request.txnId, db, table)]
 
 
 def _event(one: Event) -> ttypes.NotificationEvent:

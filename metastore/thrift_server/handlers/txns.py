@@ -9,6 +9,7 @@ from metastore.errors import InvalidRequestError, MetastoreError
 from metastore.ids import TableName, database_name, full_table_name, table_name
 from metastore.thrift_gen.hive_metastore import ttypes
 from metastore.thrift_server.call import Call, coalesced
+from metastore.thrift_server.convert_write_events import WriteEvents
 from metastore.txns.commit_service import CommitRequest, CommitService, KeyValue, LastReplId
 from metastore.txns.rules import AbortCode, Operation, Snapshot, TxnState, TxnType, abort_code
 from metastore.txns.service import AbortRequest, DynamicPartitions, Heartbeat, OpenRequest, TxnService
@@ -30,10 +31,11 @@ Answer = TypeVar("Answer")
 class TxnHandlers:
     """open_txns to commit_txn, heartbeats, snapshots."""
 
-    def __init__(self, txns: TxnService, commits: CommitService) -> None:
-        """``txns`` and ``commits`` do the work."""
+    def __init__(self, txns: TxnService, commits: CommitService, writes: WriteEvents) -> None:
+        """``txns`` and ``commits`` do the work; ``writes`` knows the tables that a replication wrote to."""
         self.txns = txns
         self.commits = commits
+        self.writes = writes
 
     @coalesced("open_txns", width=2)
     def open_txns(self, calls: list[Call]) -> list[ttypes.OpenTxnsResponse | Exception]:
@@ -44,7 +46,7 @@ class TxnHandlers:
     @coalesced("commit_txn", width=2)
     def commit_txn(self, calls: list[Call]) -> list[Exception | None]:
         """Commit a transaction."""
-        return list(served(calls, _commit_request, self.commits.commit_txn))
+        return list(served(calls, self._commit_request, self.commits.commit_txn))
 
     @coalesced("abort_txn", width=2)
     def abort_txn(self, calls: list[Call]) -> list[Exception | None]:
@@ -110,6 +112,20 @@ class TxnHandlers:
         del call
         self.txns.seed_txn_id(rqst.seedTxnId)
 
+    def _commit_request(self, call: Call) -> CommitRequest:
+        sent: ttypes.CommitTxnRequest = call.args[0]
+        call.log(txn_id=sent.txnid)
+        if sent.replPolicy is None and sent.keyValue is None and sent.replLastIdInfo is None and not sent.txn_type:
+            return CommitRequest(sent.txnid, sent.exclWriteEnabled)
+        pair, last, replays = sent.keyValue, sent.replLastIdInfo, _replays(sent.replPolicy, sent.txn_type)
+        written = sent.writeEventInfos or ()
+        return CommitRequest(
+            sent.txnid, sent.exclWriteEnabled, sent.replPolicy, replays,
+            KeyValue(pair.tableId, pair.key, pair.value) if pair else None,
+            _last_repl_id(last) if last else None,
+            tuple((table_name(one.database, one.table), canonical(one.partition or ""), one.writeId)
+                  for one in written), tuple(self.writes.of_replayed(written)) if replays else ())
+
 
 def served(calls: list[Call], read: Callable[[Call], Read], serve: Callable[[list[Read]], Sequence[Answer]],
            ) -> list[Answer | MetastoreError]:
@@ -152,20 +168,6 @@ def _open_request(call: Call) -> OpenRequest:
     return OpenRequest(sent.num_txns, owner_text("user", sent.user), owner_text("hostname", sent.hostname),
                        owner_text("agentInfo", sent.agentInfo) or "Unknown", txn_type(sent.txn_type),
                        sent.replPolicy, tuple(sent.replSrcTxnIds or ()))
-
-
-def _commit_request(call: Call) -> CommitRequest:
-    sent: ttypes.CommitTxnRequest = call.args[0]
-    call.log(txn_id=sent.txnid)
-    if sent.replPolicy is None and sent.keyValue is None and sent.replLastIdInfo is None and not sent.txn_type:
-        return CommitRequest(sent.txnid, sent.exclWriteEnabled)
-    pair, last = sent.keyValue, sent.replLastIdInfo
-    return CommitRequest(
-        sent.txnid, sent.exclWriteEnabled, sent.replPolicy, _replays(sent.replPolicy, sent.txn_type),
-        KeyValue(pair.tableId, pair.key, pair.value) if pair else None,
-        _last_repl_id(last) if last else None,
-        tuple((table_name(one.database, one.table), canonical(one.partition or ""), one.writeId)
-              for one in sent.writeEventInfos or ()))
 
 
 def _last_repl_id(sent: ttypes.ReplLastIdInfo) -> LastReplId:

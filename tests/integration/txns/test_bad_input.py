@@ -25,7 +25,7 @@ ENUMS = {"txn_type", "type", "level", "operationType"}
 ANSWERED = {TApplicationException.INTERNAL_ERROR, TApplicationException.PROTOCOL_ERROR}
 
 TABLES = ("txn_components", "completed_txn_components", "write_sets", "next_write_ids", "txn_write_ids",
-          "repl_txn_map", "min_history", "materialization_locks", "compaction_queue", "databases", "tables")
+          "repl_txn_map", "min_history", "materialization_locks", "write_events", "compaction_queue", "databases", "tables")
 
 
 def component(**more):
@@ -68,6 +68,12 @@ CALLS = {
     "get_latest_txnid_in_conflict": lambda txn, lock: [txn],
     "add_dynamic_partitions": lambda txn, lock: [ttypes.AddDynamicPartitions(
         txn, 1, "db", "t", ["p=1"], ttypes.DataOperationType.INSERT)],
+    "add_write_notification_log": lambda txn, lock: [ttypes.WriteNotificationLogRequest(
+        txn, 1, "db", "t", ttypes.InsertEventRequestData(False, ["file:/x"], ["1f"], ["delta_1_1"], ["1"]), ["1"])],
+    "add_write_notification_log_in_batch": lambda txn, lock: [ttypes.WriteNotificationLogBatchRequest(
+        "hive", "db", "t", [ttypes.WriteNotificationLogRequest(
+            txn, 1, "db", "t", ttypes.InsertEventRequestData(False, ["file:/x"]), ["1"])])],
+    "get_all_write_event_info": lambda txn, lock: [ttypes.GetAllWriteEventInfoRequest(txn, "db", "t")],
     "lock": lambda txn, lock: [ttypes.LockRequest([component()], txn, "ann", "h1", "agent")],
     "check_lock": lambda txn, lock: [ttypes.CheckLockRequest(lock, txn, 5)],
     "unlock": lambda txn, lock: [ttypes.UnlockRequest(lock)],
@@ -189,6 +195,7 @@ def app(postgres, tmp_path_factory):
         running = App(build([Source("test", {
             "metastore.database.url": url, "hive.metastore.thrift.bind.host": "127.0.0.1", "hive.metastore.port": "0",
             "metastore.http.port": "0", "metastore.log.level": "error", "hive.max.open.txns": "10000000",
+            "hive.metastore.transactional.event.listeners": "DbNotificationListener",
             "hive.metastore.warehouse.dir": tmp_path_factory.mktemp("warehouse").as_uri()})]), loops=False)
         running.start()
         yield running

@@ -13,6 +13,7 @@ from metastore.db.engine import Database
 from metastore.loops.reaper import EXPIRY, Reaper
 from metastore.thrift_gen.hive_metastore import ttypes as types
 from metastore.txns import event_store, store
+from metastore.txns.event_service import EventReport
 from metastore.txns.purge_service import PurgeService
 from metastore.txns.rules import AbortCode
 from tests.support.transactions import seconds
@@ -121,6 +122,33 @@ def test_e02_of_the_replications_own_transactions_nothing_is_told(client):
     assert told(client) == [("OPEN_TXN", [target]), ("COMMIT_TXN", target)]
 
 
+def test_of_who_only_reads_nothing_is_told(client):
+    """As in Hive 4, whose listener leaves them out."""
+    first, second = (opened(client, txn_type=types.TxnType.READ_ONLY) for _ in range(2))
+    committed(client, first)
+    client.abort_txn(types.AbortTxnRequest(second))
+
+    assert told(client) == []
+
+
+def test_the_commit_of_a_compaction_is_told_behind_the_commit(client):
+    """Rule 10 of commit_txn; beside it a commit that ends no compaction."""
+    client.compact2(types.CompactionRequest("db", "t", "p=1", types.CompactionType.MAJOR))
+    found = client.find_next_compact("worker").ci
+    other, txn_id = opened(client), opened(client, txn_type=types.TxnType.COMPACTION)
+    client.update_compactor_state(found, txn_id)
+    committed(client, other)
+    committed(client, txn_id, txn_type=types.TxnType.COMPACTION)
+
+    *_, before, commit, last = events(client)
+    assert [(one.eventType, json.loads(one.message)["txnid"]) for one in (before, commit)] == [
+        ("COMMIT_TXN", other), ("COMMIT_TXN", txn_id)]
+    message = json.loads(last.message)
+    assert (last.eventType, last.dbName, last.tableName) == ("COMMIT_COMPACTION", "db", "t")
+    assert {key: message[key] for key in ("txnid", "compactionId", "type", "dbname", "tableName", "partName")} == {
+        "txnid": txn_id, "compactionId": found.id, "type": "MAJOR", "dbname": "db", "tableName": "t", "partName": "p=1"}
+
+
 def test_ids_have_no_gaps_and_appear_in_their_order(server, client):
     """Writers on four connections, some of whose calls fail; a reader that never sees an id before a smaller one."""
     def work(_):
@@ -199,10 +227,10 @@ def test_events_are_kept_for_a_day_and_their_ids_for_ever(server, client, test_c
     opened(client)
     test_clock.advance(seconds(500))
 
-    assert server.events.purge() == 1
+    assert server.events.purge() == EventReport(events=1)
     assert [one.eventId for one in events(client)] == [2]
     test_clock.advance(seconds(90_000))
-    assert server.events.purge() == 1
+    assert server.events.purge() == EventReport(events=1)
     assert client.get_current_notificationEventId().eventId == 2
 
 

@@ -1,0 +1,111 @@
+"""Write events of what clients send, and the answers; tables and partitions travel as Thrift's JSON, as in Hive.
+
+Rule: the objects are those of the catalog at the moment of the call; a file belongs to one that is there.
+"""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from thrift.protocol.TJSONProtocol import TJSONProtocol
+from thrift.transport.TTransport import TMemoryBuffer
+
+from metastore.catalog.model import Table
+from metastore.catalog.partition_names import canonical, make_name
+from metastore.catalog.service.partition_reads import PartitionReads
+from metastore.catalog.service.table_reads import TableReads
+from metastore.errors import InvalidRequestError, NoSuchObjectError
+from metastore.ids import TableName, table_name
+from metastore.thrift_gen.hive_metastore import ttypes
+from metastore.thrift_server.convert_catalog import table_to_thrift
+from metastore.thrift_server.convert_partitions import encode_partition
+from metastore.txns.event_service import EventService
+from metastore.txns.write_event_rules import encoded, joined, moved
+from metastore.txns.write_event_store import WriteEvent
+
+
+def json_of(struct: ttypes.Table | ttypes.Partition) -> str:
+    """A struct as Thrift's JSON."""
+    buffer = TMemoryBuffer()
+    struct.write(TJSONProtocol(buffer))
+    return bytes(buffer.getvalue()).decode()
+
+
+class _Place(NamedTuple):
+    """A table or partition that was written to."""
+
+    table: str
+    partition: str | None
+    location: str
+
+
+@dataclass(frozen=True)
+class WriteEvents:
+    """Makes write events of requests; none where the notification log is off, and then nothing is looked at."""
+
+    events: EventService
+    tables: TableReads
+    partitions: PartitionReads
+
+    def of_requests(self, catalog: str | None, sent: Sequence[ttypes.WriteNotificationLogRequest]) -> list[WriteEvent]:
+        """What writers tell of their own files. Raises: NoSuchObjectError, InvalidRequestError."""
+        if not self.events.is_on():
+            return []
+        by_table: dict[TableName, list[ttypes.WriteNotificationLogRequest]] = {}
+        for one in sent:
+            if not one.db or not one.table or one.fileInfo is None:
+                raise InvalidRequestError("A note of written files needs a database, a table and the files (fileInfo)")
+            by_table.setdefault(table_name(one.db, one.table, catalog), []).append(one)
+        events = []
+        for name, requests in by_table.items():
+            table = self.tables.get_table(name)
+            names = [_partition_name(table, one.partitionVals or ()) for one in requests]
+            places = self._places(table, names)
+            for one, partition in zip(requests, names, strict=True):
+                files = encoded(one.fileInfo.filesAdded or (), one.fileInfo.subDirectoryList or ())
+                events.append(WriteEvent(one.txnId, name, partition, one.writeId, tuple(files),
+                                         places[partition].table, places[partition].partition))
+        return events
+
+    def of_replayed(self, sent: Sequence[ttypes.WriteEventInfo]) -> list[WriteEvent]:
+        """What a replication wrote in the place of a source's transaction; its own transaction is to be filled in.
+
+        Raises: NoSuchObjectError.
+        """
+        if not sent or not self.events.is_on():
+            return []
+        events = []
+        for one in sent:
+            name, partition = table_name(one.database, one.table), canonical(one.partition or "")
+            place = self._places(self.tables.get_table(name), [partition])[partition]
+            files = tuple(moved(one.files or "", place.location))
+            events.append(WriteEvent(0, name, partition, one.writeId, files, place.table, place.partition))
+        return events
+
+    def _places(self, table: Table, partitions: Collection[str]) -> dict[str, _Place]:
+        """By partition; "" is the table itself."""
+        described = json_of(table_to_thrift(table))
+        places = {"": _Place(described, None, table.location or "")}
+        wanted = sorted(set(partitions) - {""})
+        for partition in self.partitions.get_partitions_by_names(table.name, wanted) if wanted else ():
+            struct = encode_partition(table.name, partition)
+            name = make_name(table.partition_key_names, struct.values)
+            places[name] = _Place(described, json_of(struct), struct.sd.location or "")
+        missing = [one for one in wanted if one not in places]
+        if missing:
+            raise NoSuchObjectError(f"Partition {missing[0]} of {table.name} not found")
+        return places
+
+
+def _partition_name(table: Table, values: Sequence[str]) -> str:
+    keys = table.partition_key_names
+    if len(keys) != len(values):
+        raise InvalidRequestError(f"Table {table.name} has {len(keys)} partition keys, not {len(values)}")
+    return make_name(keys, values) if keys else ""
+
+
+def info_of(event: WriteEvent) -> ttypes.WriteEventInfo:
+    """What a replication is told."""
+    return ttypes.WriteEventInfo(
+        writeId=event.write_id, database=event.name.db, table=event.name.table, files=joined(event.files),
+        partition=event.partition, tableObj=event.table_object, partitionObj=event.partition_object)

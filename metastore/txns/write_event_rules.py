@@ -1,0 +1,37 @@
+"""How Hive writes down the files of a transaction: one text for a file, one for all files of a table or partition."""
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from metastore.errors import InvalidRequestError
+
+_BETWEEN_FILES = "]"
+_BETWEEN_PARTS = "#"
+
+
+def encoded(files: Sequence[str], directories: Sequence[str]) -> list[str]:
+    """Each file with the directory below its table or partition that it is in.
+
+    Between them stand a checksum and where deleted files are kept, both empty: nothing keeps deleted files here.
+    Raises: InvalidRequestError.
+    """
+    if directories and len(directories) != len(files):
+        raise InvalidRequestError(f"subDirectoryList has {len(directories)} entries for {len(files)} files")
+    if bad := next((one for one in (*files, *directories) if _BETWEEN_FILES in one), None):
+        raise InvalidRequestError(f"A file cannot be noted that has {_BETWEEN_FILES} in its name: {bad}")
+    return [_BETWEEN_PARTS.join((file, "", "", directory))
+            for file, directory in zip(files, directories or [""] * len(files), strict=True)]
+
+
+def joined(files: Iterable[str]) -> str:
+    """All encoded files as one text."""
+    return _BETWEEN_FILES.join(files)
+
+
+def moved(files: str, root: str) -> Iterator[str]:
+    """The encoded files of a source warehouse as they are here, below the root of the table or partition."""
+    for file in files.split(_BETWEEN_FILES) if files else ():
+        path, *rest = file.split(_BETWEEN_PARTS)
+        directory = "".join(rest[2:3])
+        [here] = encoded(["/".join(part for part in (root.rstrip("/"), directory, path.rpartition("/")[2]) if part)],
+                         [directory])
+        yield here

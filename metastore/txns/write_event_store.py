@@ -1,0 +1,71 @@
+"""Rows of what transactions wrote file by file, where the notification log is on: ``write_events``.
+
+They belong to no event: whoever reads of a commit in the log asks for the files of its transaction. Written before the
+commit, they need not wait for the disk: a commit that is on disk has them there before it.
+"""
+
+import json
+from collections.abc import Collection
+from datetime import datetime
+from typing import NamedTuple
+
+from metastore.db.engine import Database, PgTx
+from metastore.ids import TableName
+
+BATCH = 10_000
+
+
+class WriteEvent(NamedTuple):
+    """What a transaction wrote to a table or partition; the objects are as they were then, in Thrift's JSON."""
+
+    txn_id: int
+    name: TableName
+    partition: str
+    write_id: int
+    files: tuple[str, ...]
+    table_object: str
+    partition_object: str | None = None
+
+
+def upsert(pg: PgTx, events: Collection[WriteEvent]) -> None:
+    """Add the files to what is known of the transactions already; each only once."""
+    keys = {(one.txn_id, one.name, one.partition) for one in events}
+    if len(keys) < len(events):
+        for one in events:
+            upsert(pg, [one])
+        return
+    columns = [list(column) for column in zip(
+        *((one.txn_id, *one.name, one.partition, one.write_id, json.dumps(list(dict.fromkeys(one.files))),
+           one.table_object, one.partition_object) for one in sorted(events)), strict=True)]
+    pg.sql("""
+        INSERT INTO write_events AS known
+            (txn_id, catalog, db, "table", partition, write_id, files, table_object, partition_object, at)
+        SELECT txn_id, catalog, db, tab, partition, write_id, ARRAY(SELECT jsonb_array_elements_text(files)),
+               table_object, partition_object, metastore_now()
+        FROM unnest(%s::bigint[], %s::text[], %s::text[], %s::text[], %s::text[], %s::bigint[], %s::jsonb[], %s::text[],
+                    %s::text[]) AS sent(txn_id, catalog, db, tab, partition, write_id, files, table_object,
+                                        partition_object)
+        ON CONFLICT (txn_id, catalog, db, "table", partition) DO UPDATE SET
+            files = known.files || ARRAY(SELECT one FROM unnest(excluded.files) WITH ORDINALITY AS f(one, place)
+                                         WHERE one <> ALL(known.files) ORDER BY place),
+            table_object = excluded.table_object, partition_object = excluded.partition_object,
+            at = excluded.at""", columns)
+
+
+def select_of(db: Database, txn_id: int, database: str | None, table: str | None) -> list[WriteEvent]:
+    """What a transaction wrote, by table and partition; None: whichever."""
+    rows = db.once("""
+        SELECT txn_id, catalog, db, "table", partition, write_id, files, table_object, partition_object
+        FROM write_events WHERE txn_id = %(txn)s AND (%(db)s::text IS NULL OR db = %(db)s)
+          AND (%(table)s::text IS NULL OR "table" = %(table)s)
+        ORDER BY catalog, db, "table", partition""", {"txn": txn_id, "db": database, "table": table})
+    return [WriteEvent(row[0], TableName(*row[1:4]), row[4], row[5], tuple(row[6]), row[7], row[8]) for row in rows]
+
+
+def delete_before(pg: PgTx, before: datetime, limit: int = BATCH) -> int:
+    """Forget the oldest, as far as they are from before an instant."""
+    pg.sql("""
+        DELETE FROM write_events WHERE ctid = ANY(ARRAY(
+            SELECT ctid FROM write_events WHERE at < %s ORDER BY at LIMIT %s FOR UPDATE SKIP LOCKED))""",
+           (before, limit))
+    return pg.rowcount
