@@ -53,8 +53,8 @@ class WriteEvents:
             return []
         by_table: dict[TableName, list[ttypes.WriteNotificationLogRequest]] = {}
         for one in sent:
-            if not one.db or not one.table or one.fileInfo is None:
-                raise InvalidRequestError("A note of written files needs a database, a table and the files (fileInfo)")
+            if not one.db or not one.table:
+                raise InvalidRequestError("A note of written files needs the name of a database and of a table")
             by_table.setdefault(table_name(one.db, one.table, catalog), []).append(one)
         events = []
         for name, requests in by_table.items():

@@ -114,8 +114,8 @@ BAD = [
     (lambda txn: note(txn, ["a"], subDirectoryList=["d", "e"]), "subDirectoryList has 2 entries for 1 files"),
     (lambda txn: note(txn, ["a]b"]), "cannot be noted that has ] in its name: a]b"),
     (lambda txn: note(txn, ["a\0"]), "cannot be stored"),
-    (lambda txn: types.WriteNotificationLogRequest(txn, 7, "db", None, types.InsertEventRequestData()), "needs a database"),
-    (lambda txn: types.WriteNotificationLogRequest(txn, 7, "db", "flat"), "needs a database, a table and the files"),
+    (lambda txn: types.WriteNotificationLogRequest(txn, 7, "db", "", types.InsertEventRequestData(filesAdded=[])), "name of a database"),
+    (lambda txn: types.WriteNotificationLogRequest(txn, 7, "db", "flat"), "Required field 'fileInfo' is unset"),
 ]
 
 
