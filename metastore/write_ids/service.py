@@ -123,6 +123,23 @@ class WriteIdService:
 
         Gives for a member: InvalidRequestError for a write id that nobody owns, InvalidInputError.
         """
+        now = [request for request in requests if request.starts_now]
+        if len(now) == len(requests):
+            return self._starting_now(now)
+        later = iter(self._starting_now(now)) if now else iter(())
+        given = iter(self._reading([request for request in requests if not request.starts_now]))
+        return [next(later if request.starts_now else given) for request in requests]
+
+    def _starting_now(self, requests: Sequence[Reading]) -> list[list[ValidWriteIdList] | MetastoreError]:
+        """For those who begin now: one snapshot and the tables as of the same instant, in one statement."""
+        tables = [[full_table_name(name) for name in request.names] for request in requests]
+        snapshot, known = store.select_tables_now(self.db, {table for names in tables for table in names})
+        txns = reader_snapshot(snapshot)
+        return [[valid_write_ids(name, known[table], txns) for name, table in zip(request.names, names, strict=True)]
+                for request, names in zip(requests, tables, strict=True)]
+
+    def _reading(self, requests: Sequence[Reading]) -> list[list[ValidWriteIdList] | MetastoreError]:
+        """For those who have a snapshot: what the tables are like, in one statement."""
         readers = self._readers(requests)
         tables = [[full_table_name(name) for name in request.names] for request in requests]
         wanted = [(table, txns) for names, txns in zip(tables, readers, strict=True)
@@ -190,14 +207,11 @@ class WriteIdService:
                     pg, compaction_queue.NewRequest(Entity(state.name, partition), CompactionType.MAJOR))
 
     def _readers(self, requests: Sequence[Reading]) -> list[ValidTxnList | MetastoreError]:
-        """By what each reader reads; those who start now share a snapshot that is taken now."""
-        now: ValidTxnList | None = None
+        """By what each reader reads."""
         readers: list[ValidTxnList | MetastoreError] = []
         for request in requests:
-            if request.starts_now and now is None:
-                now = reader_snapshot(txn_store.select_snapshot(self.db))
             try:
-                readers.append(now if request.starts_now and now is not None else self._reader(request))
+                readers.append(self._reader(request))
             except MetastoreError as error:
                 readers.append(error)
         return readers

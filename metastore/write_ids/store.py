@@ -5,7 +5,7 @@ An owner is forgotten once every live snapshot would call it valid, or once it i
 """
 
 from collections.abc import Collection, Iterable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from metastore.acid.snapshots import ValidTxnList
 from metastore.db.arrays import bigints
@@ -14,7 +14,7 @@ from metastore.db.prepared import Prepared
 from metastore.errors import ConflictRetryError
 from metastore.ids import TableName
 from metastore.txns.rules import Snapshot, TxnRecord, TxnState, TxnType
-from metastore.txns.store import SNAPSHOT, unpacked
+from metastore.txns.store import LISTED, SNAPSHOT, unpacked
 from metastore.write_ids.rules import AllocationPlan, TableWriteIds
 
 _SAME_TABLE = 'm.catalog = w.catalog AND m.db = w.db AND m."table" = w."table"'
@@ -22,30 +22,53 @@ _SAME_TABLE = 'm.catalog = w.catalog AND m.db = w.db AND m."table" = w."table"'
 # Reads only what is not finished: ids that exceptions own, and ids of transactions behind the mark. OFFSET 0 keeps
 # PostgreSQL from going through all ids of a table instead. Owned ids are counted only where the highest one is not
 # valid, and only until there are more than could be invalid.
-_TABLES = Prepared(f"""
-WITH wanted AS (
-    SELECT w.*, n.next_write_id, n.purged_write_id, m.write_id AS mapped
-    FROM unnest(%(marks)s::bigint[], %(catalogs)s::text[], %(dbs)s::text[], %(tables)s::text[])
-         AS w(mark, catalog, db, "table")
-    LEFT JOIN next_write_ids AS n USING (catalog, db, "table")
-    LEFT JOIN LATERAL (SELECT write_id FROM txn_write_ids AS m WHERE {_SAME_TABLE} AND txn_id <= w.mark
-                       ORDER BY write_id DESC LIMIT 1) AS m ON true),
-hidden AS MATERIALIZED (
+_HIDDEN = """
     SELECT catalog, db, "table", write_id, txn_id
-    FROM (SELECT * FROM txn_write_ids WHERE txn_id = ANY(%(exceptions)s::bigint[]) OFFSET 0) AS excepted
+    FROM (SELECT * FROM txn_write_ids WHERE txn_id = ANY({exceptions}::bigint[]) OFFSET 0) AS excepted"""
+_LATER = """
     UNION ALL
     SELECT catalog, db, "table", write_id, txn_id
     FROM (SELECT * FROM txn_write_ids WHERE txn_id > %(mark)s OFFSET 0) AS later
-    WHERE txn_id <> ALL(%(exceptions)s::bigint[]))
-SELECT w.mark, w.catalog, w.db, w."table", w.next_write_id, w.purged_write_id, w.mapped, i.write_ids, i.txn_ids,
-       CASE WHEN w.mapped = ANY(i.write_ids)
-            THEN (SELECT count(*) FROM (SELECT FROM txn_write_ids AS m WHERE {_SAME_TABLE} AND m.write_id <= w.mapped
-                                        LIMIT cardinality(i.write_ids) + 1) AS counted) END
+    WHERE txn_id <> ALL(%(exceptions)s::bigint[])"""
+_WANTED = f"""
+wanted AS (
+    SELECT w.*, n.next_write_id, n.purged_write_id, m.write_id AS mapped
+    FROM {{asked}}
+    LEFT JOIN next_write_ids AS n USING (catalog, db, "table")
+    LEFT JOIN LATERAL (SELECT write_id FROM txn_write_ids AS m WHERE {_SAME_TABLE} AND txn_id <= w.mark
+                       ORDER BY write_id DESC LIMIT 1) AS m ON true)"""
+_TOLD = f"""
+    w.mark, w.catalog, w.db, w."table", w.next_write_id, w.purged_write_id, w.mapped, i.write_ids, i.txn_ids,
+    CASE WHEN w.mapped = ANY(i.write_ids)
+         THEN (SELECT count(*) FROM (SELECT FROM txn_write_ids AS m WHERE {_SAME_TABLE} AND m.write_id <= w.mapped
+                                     LIMIT cardinality(i.write_ids) + 1) AS counted) END
 FROM wanted AS w
 LEFT JOIN LATERAL (SELECT array_agg(write_id ORDER BY write_id) AS write_ids,
                           array_agg(txn_id ORDER BY write_id) AS txn_ids
                    FROM hidden AS m WHERE {_SAME_TABLE}
-                     AND m.write_id <= greatest(w.mapped, w.purged_write_id, w.next_write_id - 1)) AS i ON true""")
+                     AND m.write_id <= greatest(w.mapped, w.purged_write_id, w.next_write_id - 1)) AS i ON true
+"""
+
+_ASKED_BY_MARK = """
+    unnest(%(marks)s::bigint[], %(catalogs)s::text[], %(dbs)s::text[], %(tables)s::text[])
+    AS w(mark, catalog, db, "table")"""
+_TABLES = Prepared(f"""
+WITH {_WANTED.format(asked=_ASKED_BY_MARK)},
+hidden AS MATERIALIZED ({_HIDDEN.format(exceptions="%(exceptions)s")}{_LATER})
+SELECT{_TOLD}""")
+
+# The same for whoever begins now, as of that instant: nobody is behind its mark. Who is open goes with the first table.
+_ASKED_NOW = """
+    (SELECT (SELECT mark FROM snapshot), asked.*
+     FROM unnest(%(catalogs)s::text[], %(dbs)s::text[], %(tables)s::text[]) WITH ORDINALITY
+          AS asked(catalog, db, "table", place)) AS w(mark, catalog, db, "table", place)"""
+_TABLES_NOW = Prepared(f"""
+WITH snapshot(mark, packed, aborted, min_open) AS MATERIALIZED ({SNAPSHOT}),
+unfinished AS MATERIALIZED (SELECT array_agg(id) AS ids FROM txns WHERE {LISTED}),
+{_WANTED.format(asked=_ASKED_NOW)},
+hidden AS MATERIALIZED ({_HIDDEN.format(exceptions="(SELECT ids FROM unfinished)")})
+SELECT CASE w.place WHEN 1 THEN s.packed END, CASE w.place WHEN 1 THEN s.aborted END, s.min_open,{_TOLD}
+CROSS JOIN snapshot AS s ORDER BY w.place""")
 
 _LOCK_TABLES = Prepared("SELECT FROM txns WHERE id = ANY(%(txns)s::bigint[]) ORDER BY id FOR KEY SHARE", """
 INSERT INTO next_write_ids (catalog, db, "table", next_write_id, known_since)
@@ -122,9 +145,21 @@ def select_tables_of_readers(db: Database, wanted: Iterable[tuple[TableName, Val
         **dict(zip(("marks", "catalogs", "dbs", "tables"),
                    _columns(sorted({(txns.high_watermark, *name) for name, txns in pairs}), 4), strict=True)),
         "mark": min(txns.high_watermark for txns in readers), "exceptions": f"{{{exceptions}}}"})
-    return {(mark, TableName(catalog, db_name, table)): TableWriteIds(
-                next_id or 0, purged or 0, mapped or 0, list(zip(write_ids or (), txn_ids or (), strict=True)), owned)
-            for mark, catalog, db_name, table, next_id, purged, mapped, write_ids, txn_ids, owned in rows}
+    return {(row[0], TableName(*row[1:4])): _known(row[4:]) for row in rows}
+
+
+def select_tables_now(db: Database, names: Collection[TableName]) -> tuple[Snapshot, dict[TableName, TableWriteIds]]:
+    """Who is open or aborted now, and what somebody who begins at this instant must know of the tables."""
+    rows = db.once(_TABLES_NOW, {**_names(sorted(set(names))), "hidden": []})
+    packed, aborted, min_open, mark = rows[0][:4]
+    return (unpacked(mark, packed, aborted, min_open),
+            {TableName(*row[4:7]): _known(row[7:]) for row in rows})
+
+
+def _known(columns: Sequence[Any]) -> TableWriteIds:
+    next_id, purged, mapped, write_ids, txn_ids, owned = columns
+    return TableWriteIds(next_id or 0, purged or 0, mapped or 0,
+                         list(zip(write_ids or (), txn_ids or (), strict=True)), owned)
 
 
 def select_owner_and_snapshot(db: Database, name: TableName, write_id: int) -> tuple[int | None, Snapshot]:

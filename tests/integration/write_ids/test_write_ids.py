@@ -1,6 +1,7 @@
 """Allocation and valid write ids: cases W of transactions.md §9.5."""
 
 from concurrent.futures import ThreadPoolExecutor
+from random import Random
 
 import pytest
 
@@ -10,7 +11,7 @@ from metastore.ids import TableName
 from metastore.txns.rules import Operation, TxnType, reader_snapshot
 from metastore.txns.service import OpenRequest
 from metastore.write_ids.rules import Allocation
-from metastore.write_ids.service import ReplayedAllocation, ReplicatedState
+from metastore.write_ids.service import Reading, ReplayedAllocation, ReplicatedState
 from tests.support.transactions import named
 
 T = named("db.t")
@@ -251,6 +252,29 @@ def test_w31_a_retained_aborted_owner_hides_nobody(t):
     known = t.reads("db.t")
 
     assert (known.high_watermark, known.invalid, known.aborted) == (3, (2,), {2})
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_who_begins_now_sees_what_a_reader_with_the_snapshot_of_this_moment_sees(t, seed):
+    """Random ends of random writers, some of them forgotten; readers of both kinds in one batch, in its order."""
+    random, tables = Random(seed), [f"db.t{number}" for number in range(4)]
+    for _ in range(25):
+        txn_id = t.open()
+        for table in random.sample(tables[:3], random.randrange(3)):
+            t.allocate(table, txn_id)
+        random.choice((t.commit, t.commit, t.abort, lambda _: None))(txn_id)
+        if random.random() < 0.2:
+            t.purges.purge_write_ids()
+            t.purges.empty_aborted()
+    now, given = Reading((*tables, "DB.T1")), Reading((*tables, "DB.T1"), snapshot_of(t).format())
+
+    first, second, wrong, third, fourth = t.write_ids.get_valid_write_ids(
+        [given, now, Reading(("db.t0",), None, 999), Reading(("db.t2",)), given])
+
+    assert first == second == fourth
+    assert third == [first[2]]
+    assert isinstance(wrong, InvalidRequestError)
+    assert t.lists((*tables, "DB.T1")) == first
 
 
 def test_a_thousand_tables_are_one_statement(t, monkeypatch):
