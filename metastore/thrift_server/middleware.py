@@ -51,8 +51,10 @@ class Middleware:
         for call in calls:
             by_method.setdefault(call.method, []).append(call)
         for method, batch in by_method.items():
+            before, body = None, b""
             for call, result in zip(batch, self._batch_results(self._handlers[method], batch), strict=True):
-                self._finish(call, result)
+                body = self._finish(call, result, body if result is before else b"")
+                before = result
 
     def _batch_results(self, handler: Handler, batch: list[Call]) -> list[Any]:
         """One result or error for each call; calls of a failed batch run alone, unless the failure is the database's.
@@ -68,17 +70,21 @@ class Middleware:
             return [results] * len(batch)
         return [result for call in batch for result in self._batch_results(handler, [call])]
 
-    def _finish(self, call: Call, result: Any) -> None:
-        """Encode the answer, count and log. Time that a call was parked is not time that it took."""
+    def _finish(self, call: Call, result: Any, body: bytes = b"") -> bytes:
+        """Encode the answer, count and log. Time that a call was parked is not time that it took.
+
+        ``body``: the result as bytes, if it is that of the call before as well. The result as bytes, if it is one.
+        """
         if result is LATER:
-            return
+            return b""
         codec = CODECS[call.method]
         error: Exception | None = result if isinstance(result, Exception) else None
         if error is None:
             try:
                 if result is None and codec.success is not None:
                     raise TypeError("the handler returned nothing")  # noqa: TRY301
-                call.reply = self._protocol.reply(codec, call.seqid, result)
+                body = body or self._protocol.body(codec, result)
+                call.reply = self._protocol.head(codec, call.seqid) + body
                 call.outcome = "ok"
             except Exception as encoding_error:  # noqa: BLE001 - whatever the encoder says, only this call fails
                 error = encoding_error
@@ -88,6 +94,7 @@ class Middleware:
         self._stats.record(call.method, call.outcome, seconds)
         if error is not None or seconds >= self._slow:
             self._log(call, error, seconds)
+        return b"" if error else body
 
     def _refuse(self, call: Call, error: Exception) -> None:
         codec = CODECS[call.method]

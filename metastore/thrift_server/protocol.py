@@ -40,8 +40,11 @@ class WireProtocol(Protocol):
     def decode(self, codec: MethodCodec | None, data: bytes, at: int) -> tuple[Any, int]:
         """The arguments (None for an unknown method) and where they end. Raises: ShortError and the decoder's own."""
 
-    def reply(self, codec: MethodCodec, seqid: bytes, result: Any) -> bytes:
-        """The message that carries a result; encoding errors of all kinds come through."""
+    def head(self, codec: MethodCodec, seqid: bytes) -> bytes:
+        """What goes before the ``body`` of a result."""
+
+    def body(self, codec: MethodCodec, result: Any) -> bytes:
+        """The result of a call; encoding errors of all kinds come through."""
 
     def declared_exception(self, codec: MethodCodec, seqid: bytes, exception: Exception) -> bytes:
         """The message that carries an exception which the method declares."""
@@ -76,17 +79,19 @@ class _Accelerated:
                     arguments = again
         return arguments, source.cstringio_buf.tell()
 
-    def reply(self, codec: MethodCodec, seqid: bytes, result: Any) -> bytes:
+    def head(self, codec: MethodCodec, seqid: bytes) -> bytes:
         """See `WireProtocol`."""
-        head = self._header(codec.name, TMessageType.REPLY, seqid)
-        if codec.success is None:
-            return head + b"\0"
-        return head + self._encode(Answer(result), codec.success)
+        return self._header(codec.name, TMessageType.REPLY, seqid)
+
+    def body(self, codec: MethodCodec, result: Any) -> bytes:
+        """See `WireProtocol`."""
+        encoded: bytes = b"\0" if codec.success is None else self._encode(Answer(result), codec.success)
+        return encoded
 
     def declared_exception(self, codec: MethodCodec, seqid: bytes, exception: Exception) -> bytes:
         """See `WireProtocol`."""
         body = self._encode(Answer(exception), codec.exceptions[type(exception)])
-        return self._header(codec.name, TMessageType.REPLY, seqid) + body
+        return self.head(codec, seqid) + body
 
     def application_exception(self, method: str, seqid: bytes, exception: TApplicationException) -> bytes:
         """See `WireProtocol`."""

@@ -57,7 +57,12 @@ UPDATE txn_counter SET next_txn_id = position.next, reserved_until = greatest(re
 FROM position"""
 
 # Rows are locked in id order, transactions before lock requests (hence the count): no two batches wait in a circle.
+# Without lock requests the index gives them in that order, for half the price.
 _HEARTBEAT = Prepared("""
+UPDATE txns SET last_heartbeat_at = metastore_now(), heartbeat_count = heartbeat_count + 1,
+                longest_gap = greatest(longest_gap, metastore_now() - last_heartbeat_at)
+WHERE id = ANY(%(txns)s::bigint[]) AND state = 'open' RETURNING id""")
+_HEARTBEAT_WITH_LOCKS = Prepared("""
 WITH alive AS (
     SELECT id FROM txns WHERE id = ANY(%(txns)s::bigint[]) AND state = 'open' ORDER BY id FOR NO KEY UPDATE),
 beaten AS (
@@ -209,7 +214,10 @@ def count_open(db: Database) -> tuple[int, datetime]:
 def update_heartbeats(db: Database, txn_ids: Collection[int], lock_ids: Collection[int], *,
                       durable: bool = False) -> tuple[set[int], set[int]]:
     """Refresh open transactions and lock requests; those that were there to refresh."""
-    [(beaten, held)] = db.once(_HEARTBEAT, {"txns": bigints(txn_ids), "locks": bigints(lock_ids)}, durable=durable)
+    if not lock_ids:
+        return {txn_id for txn_id, in db.once(_HEARTBEAT, {"txns": bigints(txn_ids)}, durable=durable)}, set()
+    [(beaten, held)] = db.once(
+        _HEARTBEAT_WITH_LOCKS, {"txns": bigints(txn_ids), "locks": bigints(lock_ids)}, durable=durable)
     return set(beaten or ()), set(held or ())
 
 

@@ -11,7 +11,7 @@ from metastore.acid.snapshots import ValidTxnList, ValidWriteIdList
 from metastore.errors import TxnAbortedError
 from metastore.txns.commit_service import CommitRequest
 from metastore.txns.rules import Operation, reader_snapshot
-from metastore.txns.service import OpenRequest
+from metastore.txns.service import Heartbeat, OpenRequest
 
 THREADS = 6
 
@@ -197,3 +197,28 @@ def test_batches_of_several_processes_do_not_wait_in_a_circle(t):
                 result.result()
         states = dict(t.rows("SELECT id, state FROM txns WHERE id = ANY(%s)", ids))
         assert set(states.values()) <= {"committed", "aborted"}
+
+
+def test_heartbeats_take_their_rows_in_the_order_of_ids(t, database_url):
+    """Two batches that share transactions then never wait for each other in a circle."""
+    import psycopg2
+
+    first, held, last = t.open(3)
+    holder, looker = psycopg2.connect(database_url), psycopg2.connect(database_url)
+    holder.cursor().execute("SELECT FROM txns WHERE id = %s FOR UPDATE", (held,))
+    cursor = looker.cursor()
+
+    def free():
+        cursor.execute("SELECT id FROM txns ORDER BY id FOR UPDATE SKIP LOCKED")
+        found = [txn_id for txn_id, in cursor.fetchall()]
+        looker.rollback()
+        return found
+
+    with ThreadPoolExecutor(1) as pool:
+        beating = pool.submit(t.txns.heartbeat, [Heartbeat(last), Heartbeat(held), Heartbeat(first)])
+        while free() != [last]:
+            assert not beating.done()
+        holder.rollback()
+        assert beating.result(timeout=30) == [None] * 3
+    holder.close()
+    looker.close()

@@ -205,3 +205,27 @@ def test_methods_that_share_a_lane_run_one_after_the_other():
     middleware(handler).run_batch(calls)
     assert handler.batches == [[1, 3], "check"]
     assert all(done.outcome == "ok" for done in calls)
+
+
+def test_a_result_that_a_whole_batch_shares_is_encoded_once(monkeypatch):
+    class Snapshots:
+        @coalesced("snapshots")
+        def get_open_txns(self, calls):
+            one, other = (ttypes.GetOpenTxnsResponse(mark, [], 0, b"") for mark in (7, 8))
+            return [one, one, MetaError("no"), one, other, other][:len(calls)]
+
+    encoded = []
+    plain = BinaryProtocol.body
+    monkeypatch.setattr(BinaryProtocol, "body", lambda self, *args: encoded.append(args) or plain(self, *args))
+    calls = [Call("get_open_txns", (), CLIENT, place.to_bytes(4), 0.0) for place in range(6)]
+    middleware(Snapshots()).run_batch(calls)
+    assert len(encoded) == 3
+    assert [one.outcome for one in calls] == ["ok", "ok", "INTERNAL_ERROR", "ok", "ok", "ok"]
+    readers = [TBinaryProtocol(TMemoryBuffer(one.reply)) for one in calls]
+    assert [reader.readMessageBegin()[2] for reader in readers] == list(range(6))
+    marks = []
+    for reader in readers:
+        result = METHODS["get_open_txns"].get_open_txns_result()
+        result.read(reader)
+        marks.append(result.success and result.success.txn_high_water_mark)
+    assert marks == [7, 7, None, 7, 8, 8]

@@ -46,10 +46,15 @@ def parsed(thrifts, data):
     return head, raw_fields(reader)
 
 
+def message(ours, method, seqid, result):
+    codec = CODECS[method]
+    return ours.head(codec, seqid) + ours.body(codec, result)
+
+
 @BOTH
 def test_open_txns_are_sent_as_list_and_as_set(ours, thrifts):
     reply = ttypes.GetOpenTxnsResponse(9, [5, 7], 5, b"\x02")
-    head, fields = parsed(thrifts, ours.reply(CODECS["get_open_txns"], SEQID[thrifts], reply))
+    head, fields = parsed(thrifts, message(ours, "get_open_txns", SEQID[thrifts], reply))
     assert head == ("get_open_txns", 2, 7)
     assert fields == [(0, 12, [(1, 10, 9), (2, 15, [5, 7]), (2, 14, [5, 7]), (3, 10, 5), (4, 11, b"\x02")])]
 
@@ -57,14 +62,14 @@ def test_open_txns_are_sent_as_list_and_as_set(ours, thrifts):
 @BOTH
 def test_an_empty_list_of_open_txns_and_empty_aborted_bits_are_there(ours, thrifts):
     reply = ttypes.GetOpenTxnsResponse(9, [], None, b"")
-    _, fields = parsed(thrifts, ours.reply(CODECS["get_open_txns"], SEQID[thrifts], reply))
+    _, fields = parsed(thrifts, message(ours, "get_open_txns", SEQID[thrifts], reply))
     assert fields == [(0, 12, [(1, 10, 9), (2, 15, []), (2, 14, []), (4, 11, b"")])]
 
 
 @BOTH
 def test_get_open_txns_req_is_for_newer_clients_and_sends_the_list_alone(ours, thrifts):
     reply = ttypes.GetOpenTxnsResponse(9, [5], 5, b"\0")
-    _, fields = parsed(thrifts, ours.reply(CODECS["get_open_txns_req"], SEQID[thrifts], reply))
+    _, fields = parsed(thrifts, message(ours, "get_open_txns_req", SEQID[thrifts], reply))
     assert [number for number, _, _ in fields[0][2]] == [1, 2, 3, 4]
 
 
@@ -78,7 +83,7 @@ def test_missing_parent_of_a_schema_is_told_to_3_1_and_to_4_x(ours, thrifts):
 
 @BOTH
 def test_void_and_exceptions(ours, thrifts):
-    assert parsed(thrifts, ours.reply(CODECS["unlock"], SEQID[thrifts], None))[1] == []
+    assert parsed(thrifts, message(ours, "unlock", SEQID[thrifts], None))[1] == []
     error = ttypes.TxnOpenException("held")
     assert parsed(thrifts, ours.declared_exception(CODECS["unlock"], SEQID[thrifts], error))[1] == [
         (2, 12, [(1, 11, b"held")])
