@@ -18,11 +18,21 @@ from thrift.Thrift import TApplicationException
 
 from metastore.catalog.model import ConstraintKind
 from metastore.client import MetastoreClient
+from metastore.client.constraints import enabled_constraints
 from metastore.errors import InvalidOperationError
 from metastore.ids import TableName
 from metastore.spark.constraint_syntax import Declaration
 from metastore.spark.statements import DIALECT, Insert, Merge, MergeBranch, Update
 from metastore.spark.tables import AcidTable, HiveColumn, TableKind
+
+_ADDING = {
+    ConstraintKind.NOT_NULL: ("add_not_null_constraint", "AddNotNullConstraintRequest"),
+    ConstraintKind.DEFAULT: ("add_default_constraint", "AddDefaultConstraintRequest"),
+    ConstraintKind.CHECK: ("add_check_constraint", "AddCheckConstraintRequest"),
+    ConstraintKind.PRIMARY_KEY: ("add_primary_key", "AddPrimaryKeyRequest"),
+    ConstraintKind.UNIQUE: ("add_unique_constraint", "AddUniqueConstraintRequest"),
+    ConstraintKind.FOREIGN_KEY: ("add_foreign_key", "AddForeignKeyRequest")}
+"""The metastore's call and its request for each kind."""
 
 
 class ConstraintViolationError(InvalidOperationError):
@@ -50,15 +60,10 @@ class TableConstraints:
     @classmethod
     def of(cls, client: MetastoreClient, table: AcidTable) -> "TableConstraints":
         """As the metastore has them now."""
-        name = table.name
-        found = client.get_all_table_constraints(
-            client.types.AllTableConstraintsRequest(name.db, name.table, name.catalog)).allTableConstraints
-        rules = [Rule(f"NOT NULL {one.nn_name} ({one.column_name})", f"{_quoted(one.column_name)} IS NULL")
-                 for one in found.notNullConstraints if one.enable_cstr]
-        rules += [Rule(f"CHECK {one.dc_name} ({one.check_expression})", f"NOT ({one.check_expression})")
-                  for one in found.checkConstraints if one.enable_cstr]
-        defaults = {one.column_name: one.default_value for one in found.defaultConstraints if one.enable_cstr}
-        return cls(name, tuple(rules), defaults)
+        found = enabled_constraints(client, table.name)
+        rules = [Rule(f"NOT NULL {name} ({column})", f"{_quoted(column)} IS NULL") for name, column in found.not_null]
+        rules += [Rule(f"CHECK {name} ({condition})", f"NOT ({condition})") for name, condition in found.checks]
+        return cls(table.name, tuple(rules), found.defaults)
 
     def in_insert(self, statement: Insert, columns: Sequence[str]) -> Insert:
         """The statement with each DEFAULT among its VALUES replaced; ``columns``: what the values stand for."""
@@ -196,22 +201,9 @@ def drop_constraint(client: MetastoreClient, table: AcidTable, name: str) -> Non
 
 
 def _add(client: MetastoreClient, table: TableName, declared: Sequence[Declaration]) -> None:
-    types = client.types
     for one in declared:
-        rows = thrift_rows(types, table, one)
-        match one.kind:
-            case ConstraintKind.NOT_NULL:
-                client.add_not_null_constraint(types.AddNotNullConstraintRequest(rows))
-            case ConstraintKind.DEFAULT:
-                client.add_default_constraint(types.AddDefaultConstraintRequest(rows))
-            case ConstraintKind.CHECK:
-                client.add_check_constraint(types.AddCheckConstraintRequest(rows))
-            case ConstraintKind.PRIMARY_KEY:
-                client.add_primary_key(types.AddPrimaryKeyRequest(rows))
-            case ConstraintKind.UNIQUE:
-                client.add_unique_constraint(types.AddUniqueConstraintRequest(rows))
-            case ConstraintKind.FOREIGN_KEY:
-                client.add_foreign_key(types.AddForeignKeyRequest(rows))
+        method, request = _ADDING[one.kind]
+        getattr(client, method)(getattr(client.types, request)(thrift_rows(client.types, table, one)))
 
 
 def _counters(rules: Sequence[Rule]) -> list[Column]:

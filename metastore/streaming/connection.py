@@ -1,4 +1,4 @@
-"""A streaming connection: rows into a full ACID table, one small transaction after the other, without Spark.
+"""A streaming connection: rows into a transactional table, one small transaction after the other, without Spark.
 
     with connect("web.clicks", uri="thrift://metastore:9083", transactions_per_batch=100) as connection:
         for records in source:
@@ -23,20 +23,19 @@ import pyarrow as pa
 
 from metastore.acid.bucket import MAX_WRITER_ID
 from metastore.client import AnswerLostError, MetastoreClient, TxnManager
-from metastore.client.answers import domain_errors
 from metastore.client.lock_manager import LockWait
 from metastore.errors import InvalidInputError, InvalidOperationError
 from metastore.files import Files, local_path
-from metastore.ids import full_table_name
 from metastore.streaming.batch import Batch, default_agent
-from metastore.streaming.constraints import require_unconstrained
-from metastore.streaming.delta import DeltaFiles
+from metastore.streaming.columns import Column
+from metastore.streaming.delta import DeltaFiles, RowFile
 from metastore.streaming.event_file import InsertFile
 from metastore.streaming.orc_segments import COMPRESSIONS
 from metastore.streaming.partitions import Partitions
+from metastore.streaming.plain_file import PlainFile
 from metastore.streaming.records import Delimited, Json, RecordFormat, from_arrow, from_mappings, lines
-from metastore.streaming.routing import PartitionValues, partition_values, routed
-from metastore.streaming.table import Column, StreamTable
+from metastore.streaming.routing import partition_values, routed
+from metastore.streaming.table import StreamTable, connected
 
 Records: TypeAlias = bytes | str | Mapping[str, Any] | Sequence[Any]
 """A block of text with one record a line, a mapping, or several texts or mappings; or an Arrow table or batch."""
@@ -71,7 +70,8 @@ def connect(table: str, *, uri: str | None = None, client: MetastoreClient | Non
 
     ``partition``: values of all partition keys, for rows without them; else every row names its partition.
     ``records``: how texts are read; Delimited() unless told otherwise. ``transactions_per_batch``: how many
-    transactions share their files; more than one needs a file system that can append (a disk, not an object store).
+    transactions share their files; more than one needs a full ACID table, on a file system that can append (a disk, not
+    an object store).
     Raises: InvalidOperationError, NoSuchObjectError, MetastoreUnreachableError.
     """
     if transactions_per_batch < 1:
@@ -79,32 +79,26 @@ def connect(table: str, *, uri: str | None = None, client: MetastoreClient | Non
     if compression not in COMPRESSIONS:
         raise InvalidInputError(f"compression is one of {', '.join(COMPRESSIONS)}, which every Hive reads; not "
                                 f"{compression}")
-    own = MetastoreClient(uri) if client is None else client.clone()
-    try:
-        name = full_table_name(table)
-        with domain_errors():
-            told = own.get_table(name.db, name.table)
-            require_unconstrained(own, name)
-        found = StreamTable.of(name, told)
-        _require_appending(found, transactions_per_batch)
+    with connected(table, uri, client) as (own, found):
+        _require_shareable(found, transactions_per_batch)
         return StreamingConnection(own, found, static=_static(found, partition), records=records or Delimited(),
                                    batch_size=transactions_per_batch, compression=compression,
                                    agent=agent or default_agent(), wait=wait, files=files or Files())
-    except BaseException:
-        own.close()
-        raise
 
 
 class StreamingConnection:
     """One stream of transactions. ``write`` may be called by several threads; begin, commit and abort by one."""
 
-    def __init__(self, client: MetastoreClient, table: StreamTable, *, static: PartitionValues, records: RecordFormat,
-                 batch_size: int, compression: str, agent: str, wait: LockWait | None, files: Files) -> None:
+    def __init__(self, client: MetastoreClient, table: StreamTable, *, static: Mapping[str, pa.Scalar],
+                 records: RecordFormat, batch_size: int, compression: str, agent: str, wait: LockWait | None,
+                 files: Files) -> None:
         self.table = table
         self.counts = Counts()
         self._client = client
         self._manager = TxnManager(client, wait=wait)
-        self._static = static
+        self._static = tuple(partition_values(key, [static[key.name].as_py()])[0] for key in table.partition_keys
+                             if static)
+        self._keys = static
         self._format = records
         self._batch_size = batch_size
         self._compression = compression
@@ -113,7 +107,7 @@ class StreamingConnection:
         self._partitions = Partitions(client, table)
         self._columns: tuple[Column, ...] = table.columns if static else (*table.columns, *table.partition_keys)
         self._batch: Batch | None = None
-        self._delta: DeltaFiles[InsertFile] | None = None
+        self._delta: DeltaFiles[RowFile] | None = None
         self._state = State.IDLE
         self._gate = threading.Condition()
         self._writing = 0
@@ -121,8 +115,8 @@ class StreamingConnection:
         self._free_writers: list[int] = []
         self._writers = 0
         self._touched: set[str] = set()
-        if static:
-            self._partitions.place(static)
+        if self._static:
+            self._partitions.place(self._static)
 
     def __enter__(self) -> Self:
         """Nothing to do: it is connected."""
@@ -176,7 +170,8 @@ class StreamingConnection:
                 self._end_batch()
                 self._batch = self._open_batch()
                 self._delta = DeltaFiles(self._files, self.table, self._batch.min_write_id, self._batch.max_write_id,
-                                         InsertFile, compression=self._compression)
+                                         PlainFile if self.table.is_insert_only else InsertFile,
+                                         compression=self._compression)
             self._batch.begin()
         except BaseException:
             self._end_batch()
@@ -188,10 +183,11 @@ class StreamingConnection:
     def write(self, records: "Records | pa.Table | pa.RecordBatch") -> int:
         """Write records: a block of text with one record a line, texts, mappings, or Arrow data; returns how many.
 
-        Raises: RecordError, with record and field, when one does not fit: none of them is taken then, and the
-        transaction goes on. After any other error it must be aborted.
+        Raises: RecordError, with record and field, when one does not fit or breaks a constraint: none of them is taken
+        then, and the transaction goes on. After any other error it must be aborted.
         """
         table = self._converted(records)
+        self.table.rules.require_kept(table, self._keys)
         with self._admitted() as (batch, delta):
             try:
                 for part in routed(self.table, table, self._static):
@@ -258,7 +254,7 @@ class StreamingConnection:
         return Batch(self._manager, self.table, self._batch_size, agent=self._agent, is_dynamic=is_dynamic,
                      partition=self._partitions.name(self._static) if self._static else "")
 
-    def _abort(self, batch: Batch, delta: DeltaFiles[InsertFile]) -> None:
+    def _abort(self, batch: Batch, delta: DeltaFiles[RowFile]) -> None:
         self._state = State.IDLE
         self.counts.aborted += 1
         batch.abort()
@@ -288,7 +284,7 @@ class StreamingConnection:
         return self._format.read([_encoded(record) for record in given], self._columns)
 
     @contextmanager
-    def _admitted(self) -> Iterator[tuple[Batch, DeltaFiles[InsertFile]]]:
+    def _admitted(self) -> Iterator[tuple[Batch, DeltaFiles[RowFile]]]:
         """Hold off the end of the transaction while a thread writes into it."""
         with self._gate:
             self._require(State.OPEN)
@@ -304,7 +300,7 @@ class StreamingConnection:
                 self._writing -= 1
                 self._gate.notify_all()
 
-    def _alone(self, *states: State) -> tuple[Batch, DeltaFiles[InsertFile]]:
+    def _alone(self, *states: State) -> tuple[Batch, DeltaFiles[RowFile]]:
         """Wait until no thread writes."""
         with self._gate:
             self._gate.wait_for(lambda: not self._writing)
@@ -337,7 +333,10 @@ class StreamingConnection:
             raise InvalidOperationError(f"The connection to {self.table.name} is {self._state}")
 
 
-def _require_appending(table: StreamTable, transactions_per_batch: int) -> None:
+def _require_shareable(table: StreamTable, transactions_per_batch: int) -> None:
+    if transactions_per_batch > 1 and table.is_insert_only:
+        raise InvalidOperationError(f"{table.name} is insert-only, and its rows do not tell which transaction wrote "
+                                    "them: use one transaction per batch.")
     if transactions_per_batch > 1 and local_path(table.location) is None:
         raise InvalidOperationError(f"{table.name} lies in {table.location}, where files cannot be appended to: use "
                                     "one transaction per batch.")
@@ -347,16 +346,16 @@ def _encoded(text: str | bytes) -> bytes:
     return text.encode() if isinstance(text, str) else text
 
 
-def _static(table: StreamTable, partition: Mapping[str, Any] | None) -> PartitionValues:
+def _static(table: StreamTable, partition: Mapping[str, Any] | None) -> dict[str, pa.Scalar]:
     if partition is None:
-        return ()
+        return {}
     given = {name.lower(): value for name, value in partition.items()}
     keys = [key.name for key in table.partition_keys]
     if sorted(given) != sorted(keys):
         raise InvalidInputError(f"{table.name} is partitioned by {', '.join(keys) or 'nothing'}; a static partition "
                                 "names all keys and nothing else")
     row = from_mappings([given], table.partition_keys)
-    return tuple(partition_values(key, row.column(key.name).to_pylist())[0] for key in table.partition_keys)
+    return {name: row.column(name)[0] for name in keys}
 
 
 __all__ = ["Counts", "Delimited", "Json", "State", "StreamingConnection", "connect"]

@@ -4,35 +4,76 @@ Rule: files are written where they stay. They carry write ids that are open, so 
 commit; what is left by a process that dies is an aborted delta, which the Cleaner removes.
 """
 
+from collections.abc import Callable
 from concurrent.futures import Executor
 from contextlib import suppress
 from threading import Lock
-from typing import Generic, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 import pyarrow as pa
 
 from metastore.acid.names import VERSION_FILE, VERSION_TEXT, DeltaName, side_file
 from metastore.files import Files
-from metastore.streaming.event_file import DeleteFile, EventFile
+from metastore.streaming.event_file import DeleteFile
 from metastore.streaming.table import StreamTable
 
-_File = TypeVar("_File", bound=EventFile)
+
+class DeltaFile(Protocol):
+    """A file that is being written: events, or the bare rows of an insert-only table."""
+
+    path: str
+    rows: int
+    """Those that are part of it."""
+
+    busy: Lock
+    """For callers that share it."""
+
+    @property
+    def is_dirty(self) -> bool:
+        """Whether there is something to flush."""
+
+    @property
+    def is_broken(self) -> bool:
+        """Whether an attempt to write failed, so that nothing more can be."""
+
+    def flush(self) -> None:
+        """Make what was written since the last flush part of the file, safe on disk."""
+
+    def abandon(self) -> None:
+        """Give up what was written since the last flush."""
+
+    def close(self) -> bool:
+        """End the file; False when nothing is in it, and it is to be removed."""
+
+    def discard(self) -> None:
+        """Let go of the file, which is of no use any more, without a word."""
+
+
+class RowFile(DeltaFile, Protocol):
+    """A file that takes rows."""
+
+    def insert(self, write_id: int, rows: pa.StructArray) -> None:
+        """Append rows of the transaction with this write id."""
+
+
+_File = TypeVar("_File", bound=DeltaFile)
 
 
 class DeltaFiles(Generic[_File]):
     """All files of one kind of a batch of write ids, or of a worker's statement. For several threads."""
 
-    def __init__(self, files: Files, table: StreamTable, low: int, high: int, kind: type[_File], *, compression: str,
-                 statement: int = 0) -> None:
+    def __init__(self, files: Files, table: StreamTable, low: int, high: int, kind: Callable[..., _File], *,
+                 compression: str, statement: int = 0) -> None:
         self._files = files
         self._kind = kind
         self._statement = statement
         self._row_type = table.row_type
+        self._is_marked = not table.is_insert_only
         self._compression = compression
         self.is_shared = low != high
         """Whether several transactions write into them."""
         self._name = str(DeltaName(low, high, None if self.is_shared else statement,
-                                   is_delete=issubclass(kind, DeleteFile)))
+                                   is_delete=kind is DeleteFile))
         self._open: dict[tuple[str, int], _File] = {}
         self._directories: set[str] = set()
         self._lock = Lock()
@@ -94,7 +135,8 @@ class DeltaFiles(Generic[_File]):
                 if self._files.exists(directory):
                     raise FileExistsError(f"{directory} exists already")
                 self._directories.add(directory)
-                self._files.write(f"{directory}/{VERSION_FILE}", VERSION_TEXT)
+                if self._is_marked:
+                    self._files.write(f"{directory}/{VERSION_FILE}", VERSION_TEXT)
             file = self._kind(self._files, directory, writer, self._row_type, compression=self._compression,
                               is_shared=self.is_shared, statement=self._statement)
             self._open[location, writer] = file

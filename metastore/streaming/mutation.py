@@ -16,7 +16,7 @@ comes out of order is refused. A call takes all of its records or none.
 import threading
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Any, NamedTuple, Self
 
@@ -26,21 +26,19 @@ from metastore.acid.bucket import MAX_STATEMENT_ID, decode
 from metastore.acid.names import DeltaName, is_hidden, parse_directory
 from metastore.acid.orc_footer import RowKey
 from metastore.client import AnswerLostError, MetastoreClient, TxnManager
-from metastore.client.answers import domain_errors
 from metastore.client.lock_manager import LockWait
 from metastore.client.lock_plan import Kind, Output, Target, statement_locks
 from metastore.errors import InvalidInputError, InvalidOperationError, MetastoreError
 from metastore.files import Files
-from metastore.ids import full_table_name
 from metastore.locks.rules import Operation
 from metastore.streaming.batch import default_agent
-from metastore.streaming.constraints import require_unconstrained
+from metastore.streaming.columns import Column
 from metastore.streaming.delta import DeltaFiles
 from metastore.streaming.event_file import DeleteFile, InsertFile
 from metastore.streaming.partitions import Partitions
 from metastore.streaming.records import RecordError, from_arrow, from_mappings
 from metastore.streaming.routing import by_partition, routed
-from metastore.streaming.table import Column, StreamTable
+from metastore.streaming.table import StreamTable, connected
 
 ROW_ID = "ROW__ID"
 """The column of records that names a row: write id, bucket number and row id, as Hive and Spark's session show it."""
@@ -87,17 +85,10 @@ def mutate(table: str, *, uri: str | None = None, client: MetastoreClient | None
     be of a row that somebody has changed since.
     Raises: InvalidOperationError, NoSuchObjectError, LockNotAcquiredError, MetastoreUnreachableError.
     """
-    own = MetastoreClient(uri) if client is None else client.clone()
-    try:
-        name = full_table_name(table)
-        with domain_errors():
-            told = own.get_table(name.db, name.table)
-            require_unconstrained(own, name)
-        return Mutation(own, StreamTable.of(name, told), compression=compression, agent=agent or default_agent(),
-                        wait=wait)
-    except BaseException:
-        own.close()
-        raise
+    with connected(table, uri, client) as (own, found):
+        if found.is_insert_only:
+            raise InvalidOperationError(f"{found.name} is insert-only: its rows have no ids to change them by.")
+        return Mutation(own, found, compression=compression, agent=agent or default_agent(), wait=wait)
 
 
 class Mutation:
@@ -219,6 +210,7 @@ class MutationWorker:
         """Insert rows: mappings or Arrow data with columns and partition keys. Raises: RecordError."""
         with self._one_call:
             rows = _converted(records, (*self._table.columns, *self._table.partition_keys))
+            self._table.rules.require_kept(rows, {})
             for part in routed(self._table, rows):
                 place = self._partitions.place(part.partition)
                 self._insert(place.name, place.location, part.bucket or 0, part.rows)
@@ -237,7 +229,9 @@ class MutationWorker:
         Raises: RecordError.
         """
         with self._one_call:
-            rows, ids = _with_ids(records, (*self._table.columns, *self._table.partition_keys))
+            columns = (replace(one, default=None) for one in (*self._table.columns, *self._table.partition_keys))
+            rows, ids = _with_ids(records, tuple(columns))
+            self._table.rules.require_kept(rows, {})
             changes = self._changes(rows, ids)
             self._delete(changes, ids)
             for change in changes:

@@ -1,7 +1,8 @@
 """Records as they come in (delimited text, JSON, Python mappings, Arrow) as a table of exactly the columns asked for.
 
 Rule: strict. A record fits as a whole or is refused with the field that does not fit, and then none of the call's
-records is taken; nothing is rounded, cut or guessed. A field that a JSON record or mapping does not have is NULL.
+records is taken; nothing is rounded, cut or guessed. A field that a JSON record or mapping, or a column that Arrow data
+does not have is its column's DEFAULT, or NULL.
 """
 
 import base64
@@ -20,7 +21,8 @@ from pyarrow import csv
 
 from metastore.acid.types import HiveType
 from metastore.errors import InvalidInputError, InvalidOperationError
-from metastore.streaming.table import Column
+from metastore.streaming.columns import Column
+from metastore.streaming.expressions import constant
 
 _REFUSALS = (pa.ArrowException, ValueError, TypeError, OverflowError)
 
@@ -126,7 +128,7 @@ def from_mappings(records: Sequence[Mapping[str, Any]], columns: Sequence[Column
     names = {column.name for column in columns}
     if not all(names.issuperset(record) for record in records):
         _refuse_unknown(records, names)
-    return pa.table([_column([record.get(column.name) for record in records], column) for column in columns],
+    return pa.table([_column(_given(records, column), column) for column in columns],
                     schema=pa.schema([pa.field(column.name, column.arrow) for column in columns]))
 
 
@@ -139,7 +141,8 @@ def from_arrow(given: pa.Table | pa.RecordBatch, columns: Sequence[Column]) -> p
     arrays = []
     for column in columns:
         if column.name not in at:
-            arrays.append(pa.chunked_array([pa.nulls(table.num_rows, column.arrow)]))
+            value = pa.scalar(_default(0, column), column.arrow)
+            arrays.append(pa.chunked_array([pa.repeat(value, table.num_rows)]))
             continue
         array = table.column(at[column.name])
         if pa.types.is_timestamp(array.type) and array.type.tz is not None:
@@ -147,6 +150,25 @@ def from_arrow(given: pa.Table | pa.RecordBatch, columns: Sequence[Column]) -> p
                               "holds wall clocks: convert it to the zone that is meant, and drop the zone")
         arrays.append(_cast(array, column))
     return _checked(pa.table(arrays, names=[column.name for column in columns]), columns)
+
+
+def _given(records: Sequence[Mapping[str, Any]], column: Column) -> list[Any]:
+    name = column.name
+    if column.default is None:
+        return [record.get(name) for record in records]
+    without = next((number for number, record in enumerate(records) if name not in record), None)
+    default = None if without is None else _default(without, column)
+    return [record.get(name, default) for record in records]
+
+
+def _default(record: int, column: Column) -> Any:
+    """What a column is in a record that leaves it out. Raises: RecordError where that is not known here."""
+    if column.default is None:
+        return None
+    try:
+        return constant(column.default, column.arrow)
+    except InvalidOperationError as error:
+        raise RecordError(record, column.name, f"it is left out, and its DEFAULT is not known here: {error}") from error
 
 
 def lines(data: bytes) -> list[bytes]:

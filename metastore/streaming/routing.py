@@ -7,7 +7,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from metastore.acid.hashes import bucket_of
-from metastore.streaming.table import Column, StreamTable
+from metastore.streaming.columns import Column
+from metastore.streaming.table import StreamTable
 
 PartitionValues = tuple[str | None, ...]
 """Of each partition key in the table's order, as Hive writes it; None for NULL and for the empty text."""

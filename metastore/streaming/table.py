@@ -1,46 +1,34 @@
-"""What a streaming writer needs to know of a table: its columns in Arrow's types, its partition keys, its buckets.
+"""What a writer without Spark needs to know of a table: its columns in Arrow's types, keys, buckets and constraints.
 
-Rule: only full ACID tables can be streamed into, as in Hive. Characters and varchars are plain strings inside files
-(Hive pads and cuts when it reads); timestamps are wall clocks, which is what ORC holds.
+Rule: tables are full ACID, or insert-only in ORC. Characters and varchars are plain strings inside files (Hive pads and
+cuts when it reads); timestamps are wall clocks, which is what ORC holds.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
 
-from metastore.acid.types import HiveType, parse_type
+from metastore.acid.types import parse_type
+from metastore.client import MetastoreClient
+from metastore.client.answers import domain_errors
+from metastore.client.constraints import EnabledConstraints, enabled_constraints
 from metastore.errors import InvalidOperationError
-from metastore.ids import TableName
+from metastore.ids import TableName, full_table_name
+from metastore.streaming.columns import Column
+from metastore.streaming.constraints import Rules
 
-_ARROW = {
-    "boolean": pa.bool_(), "tinyint": pa.int8(), "smallint": pa.int16(), "int": pa.int32(), "bigint": pa.int64(),
-    "float": pa.float32(), "double": pa.float64(), "string": pa.string(), "char": pa.string(), "varchar": pa.string(),
-    "binary": pa.binary(), "date": pa.date32(), "timestamp": pa.timestamp("us")}
 _NAMED_BY_TEXT = frozenset((
     "boolean", "tinyint", "smallint", "int", "bigint", "string", "char", "varchar", "date", "decimal"))
 """Kinds of partition keys whose values have one spelling."""
 
-_DECIMAL_DEFAULT = (10, 0)
-
-
-@dataclass(frozen=True)
-class Column:
-    """A column or partition key."""
-
-    name: str
-    type: HiveType
-
-    @cached_property
-    def arrow(self) -> pa.DataType:
-        """The type that its values have in Arrow and in the file."""
-        return arrow_type(self.type, self.name)
-
 
 @dataclass(frozen=True)
 class StreamTable:
-    """A full ACID table. ``columns`` excludes the partition keys; the order is the order inside files."""
+    """``columns`` excludes the partition keys; the order is the order inside files."""
 
     name: TableName
     location: str
@@ -49,27 +37,37 @@ class StreamTable:
     bucket_columns: tuple[Column, ...]
     bucket_count: int
     bucketing_version: int
+    is_insert_only: bool
+    rules: Rules
 
     @classmethod
-    def of(cls, name: TableName, told: Any) -> "StreamTable":
+    def of(cls, name: TableName, told: Any, constraints: EnabledConstraints) -> "StreamTable":
         """The table as the metastore's ``get_table`` answered it.
 
-        Raises: InvalidOperationError when it is not full ACID, or has a column that cannot be written here.
+        Raises: InvalidOperationError when it is not transactional, or has a column or a constraint that cannot be
+            written or kept here.
         """
         sd, parameters = told.sd, dict(told.parameters or {})
-        _require_full_acid(name, parameters, sd.inputFormat or "")
-        columns = tuple(Column(one.name.lower(), parse_type(one.type)) for one in sd.cols or ())
-        keys = tuple(Column(one.name.lower(), parse_type(one.type)) for one in told.partitionKeys or ())
+        _require_transactional(name, parameters, sd)
+
+        def columns_of(fields: Any) -> tuple[Column, ...]:
+            return tuple(Column(one.name.lower(), parse_type(one.type), constraints.defaults.get(one.name.lower()))
+                         for one in fields or ())
+
+        columns, keys = columns_of(sd.cols), columns_of(told.partitionKeys)
         by_name = {column.name: column for column in columns}
         buckets = max(sd.numBuckets or 0, 0) if sd.bucketCols else 0
         table = cls(name, sd.location, columns, keys,
                     tuple(by_name[one.lower()] for one in sd.bucketCols or ()) if buckets else (), buckets,
-                    2 if parameters.get("bucketing_version") == "2" else 1)
+                    2 if parameters.get("bucketing_version") == "2" else 1,
+                    parameters.get("transactional_properties", "").lower() == "insert_only",
+                    Rules(constraints.not_null, constraints.checks))
         for key in keys:
             if key.type.kind not in _NAMED_BY_TEXT:
                 raise InvalidOperationError(f"{name} is partitioned by {key.name}, a {key.type.kind}, whose values "
                                             "have no one spelling: write the table with Hive or Spark.")
-        table.row_type  # noqa: B018 - refuses columns that cannot be written, before anything is opened
+        # What cannot be written or kept is refused here, before anything is opened.
+        table.rules.require_sound(pa.schema([*table.row_type, *(pa.field(key.name, key.arrow) for key in keys)]))
         return table
 
     @cached_property
@@ -78,31 +76,29 @@ class StreamTable:
         return pa.struct([pa.field(column.name, column.arrow) for column in self.columns])
 
 
-def arrow_type(kind: HiveType, column: str) -> pa.DataType:
-    """A Hive type as Arrow has it.
+@contextmanager
+def connected(table: str, uri: str | None,
+              client: MetastoreClient | None) -> Iterator[tuple[MetastoreClient, StreamTable]]:
+    """A client of one's own, and the table ``db.table``; the client is closed when the block raises.
 
-    Raises: InvalidOperationError.
+    Raises: InvalidOperationError, NoSuchObjectError, MetastoreUnreachableError.
     """
-    match kind.kind:
-        case "decimal":
-            precision, scale = (*kind.arguments, *_DECIMAL_DEFAULT[len(kind.arguments):])
-            return pa.decimal128(precision, scale)
-        case "array":
-            return pa.list_(arrow_type(kind.children[0], column))
-        case "map":
-            return pa.map_(*(arrow_type(child, column) for child in kind.children))
-        case "struct":
-            return pa.struct([pa.field(name.lower(), arrow_type(child, column))
-                              for name, child in zip(kind.names, kind.children, strict=True)])
-        case name if name in _ARROW:
-            return _ARROW[name]
-        case name:
-            raise InvalidOperationError(f"Column {column} is a {name}, which cannot be written here: use Hive.")
+    own = MetastoreClient(uri) if client is None else client.clone()
+    try:
+        name = full_table_name(table)
+        with domain_errors():
+            told, constraints = own.get_table(name.db, name.table), enabled_constraints(own, name)
+        yield own, StreamTable.of(name, told, constraints)
+    except BaseException:
+        own.close()
+        raise
 
 
-def _require_full_acid(name: TableName, parameters: dict[str, str], input_format: str) -> None:
+def _require_transactional(name: TableName, parameters: dict[str, str], sd: Any) -> None:
     if parameters.get("transactional", "").lower() != "true":
         raise InvalidOperationError(f"{name} is not transactional: create it STORED AS ORC with TBLPROPERTIES "
                                     "('transactional'='true').")
-    if parameters.get("transactional_properties", "").lower() == "insert_only" or "Orc" not in input_format:
-        raise InvalidOperationError(f"{name} is insert-only, and only full ACID tables (ORC) can be streamed into.")
+    if "Orc" not in (sd.inputFormat or ""):
+        raise InvalidOperationError(f"{name} is not stored as ORC: write it with Spark.")
+    if sd.sortCols:
+        raise InvalidOperationError(f"{name} is SORTED BY columns, which a stream is not: write it with Spark.")

@@ -6,6 +6,7 @@ import threading
 from pathlib import Path
 
 import pyarrow as pa
+import pyorc
 import pytest
 
 from metastore.acid.bucket import decode
@@ -13,7 +14,7 @@ from metastore.acid.hashes import bucket_of
 from metastore.acid.types import parse_type
 from metastore.client.lock_manager import LockNotAcquiredError, LockWait
 from metastore.errors import InvalidInputError, InvalidOperationError, TxnAbortedError
-from metastore.streaming import Json, RecordError, State, connect, event_file
+from metastore.streaming import Json, RecordError, State, connect, event_file, mutate, plain_file
 from tests.support.acid.creating import create_database, create_table, snapshot
 from tests.support.acid.plain_reading import rows
 
@@ -265,23 +266,126 @@ def test_tables_that_cannot_be_streamed_into(client):
     create_database(client)
     create_table(client, "log", COLUMNS, transactional_properties="insert_only")
     create_table(client, "u", {"u": "uniontype<int,string>"})
-    with pytest.raises(InvalidOperationError, match="only full ACID tables"):
-        connect("d.log", client=client)
+    create_table(client, "plain", COLUMNS, transactional="false")
+    with pytest.raises(InvalidOperationError, match="insert-only.*one transaction per batch"):
+        connect("d.log", client=client, transactions_per_batch=2)
+    with pytest.raises(InvalidOperationError, match="is not transactional"):
+        connect("d.plain", client=client)
     with pytest.raises(InvalidOperationError, match="Column u is a uniontype"):
         connect("d.u", client=client)
     with pytest.raises(InvalidInputError, match="one of snappy"):
         connect("d.u", client=client, compression="zstd")
 
 
-def test_constraints_that_a_stream_cannot_keep(client, place):
+def _declare(client, *, table="t", not_null=(), checks=(), defaults=(), is_enabled=True):
+    """Constraints named after their columns."""
     types = client.types
-    client.add_not_null_constraint(types.AddNotNullConstraintRequest([types.SQLNotNullConstraint(
-        table_db="d", table_name="t", column_name="id", nn_name="off", enable_cstr=False)]))
-    connect("d.t", client=client).close()
-    client.add_check_constraint(types.AddCheckConstraintRequest([types.SQLCheckConstraint(
-        table_db="d", table_name="t", column_name="id", check_expression="id > 0", dc_name="positive", enable_cstr=True)]))
-    with pytest.raises(InvalidOperationError, match=r"\(positive\)"):
+    place = {"table_db": "d", "table_name": table, "enable_cstr": is_enabled}
+    if not_null:
+        client.add_not_null_constraint(types.AddNotNullConstraintRequest([types.SQLNotNullConstraint(
+            column_name=column, nn_name=f"{column}_given", **place) for column in not_null]))
+    if checks:
+        client.add_check_constraint(types.AddCheckConstraintRequest([types.SQLCheckConstraint(
+            column_name=None, check_expression=condition, dc_name=f"check_{number}", **place)
+            for number, condition in enumerate(checks)]))
+    if defaults:
+        client.add_default_constraint(types.AddDefaultConstraintRequest([types.SQLDefaultConstraint(
+            column_name=column, default_value=value, dc_name=f"{column}_default", **place) for column, value in defaults]))
+
+
+def test_a_record_that_breaks_a_constraint_is_named_and_nothing_of_its_call_is_taken(client, place):
+    _declare(client, not_null=["v"], is_enabled=False)
+    _declare(client, not_null=["id"], checks=["id > 0 OR v = 'zero'", "length(v) < 5"], defaults=[("v", "'new'")])
+    broken = [([{"id": 1}, {"v": "x"}], "Record 1, field id: breaks NOT NULL id_given"),
+              ("1,a\n-1,b\n", r"Record 1: it breaks CHECK check_0 \(id > 0 OR v = 'zero'\)"),
+              (pa.table({"id": [1, 2, 3], "v": ["a", None, "much too long"]}), "Record 2: it breaks CHECK check_1"),
+              (pa.table({"v": ["a"]}), "Record 0, field id: breaks NOT NULL")]
+    with connect("d.t", client=client) as connection, connection.transaction():
+        for records, reason in broken:
+            with pytest.raises(RecordError, match=reason):
+                connection.write(records)
+        assert not place.exists() or list(place.iterdir()) == []
+        connection.write([{"id": 1}, {"id": 0, "v": "zero"}, {"id": 3, "v": None}])
+        connection.write(pa.table({"id": [4]}))
+
+    assert sorted(rows(place, snapshot(client, "t")).values()) == [(0, "zero"), (1, "new"), (3, None), (4, "new")]
+
+
+def test_a_static_partition_is_part_of_a_check(client):
+    create_database(client)
+    place = Path(create_table(client, "t", COLUMNS, keys={"p": "int"}))
+    _declare(client, checks=["id < p"], not_null=["p"])
+    with connect("d.t", client=client, partition={"p": 5}) as connection, connection.transaction():
+        connection.write("4,a")
+        with pytest.raises(RecordError, match=r"check_0 \(id < p\)"):
+            connection.write("5,a")
+    with connect("d.t", client=client, partition={"p": None}) as connection, connection.transaction():
+        with pytest.raises(RecordError, match="NOT NULL p_given"):
+            connection.write("4,a")
+        assert connection.write([]) == 0
+    assert list(rows(place / "p=5", snapshot(client, "t")).values()) == [(4, "a")]
+
+
+def test_a_check_that_cannot_be_evaluated_without_spark(client, place):
+    _declare(client, checks=["rlike(v, 'x+')"])
+    with pytest.raises(InvalidOperationError, match=r"CHECK check_0 .* is not understood without Spark"):
         connect("d.t", client=client)
+
+
+def test_an_insert_only_table(client):
+    create_database(client)
+    place = Path(create_table(client, "log", COLUMNS, keys={"p": "string"}, transactional_properties="insert_only"))
+    _declare(client, table="log", not_null=["id"])
+    with connect("d.log", client=client) as connection:
+        with connection.transaction():
+            connection.write("1,a,x\n2,b,y\n")
+            with pytest.raises(RecordError, match="NOT NULL"):
+                connection.write({"v": "c"})
+            assert connection.write("3,c,x") == 1
+        connection.begin_transaction()
+        connection.write("9,never,x")
+        connection.abort_transaction()
+        with connection.transaction():
+            pass
+
+    assert _names(place) == ["p=x/delta_0000001_0000001_0000/000000_0", "p=y/delta_0000001_0000001_0000/000000_0"]
+    with (place / _names(place)[0]).open("rb") as file:
+        reader = pyorc.Reader(file)
+        assert (str(reader.schema), list(reader)) == ("struct<id:bigint,v:string>", [(1, "a"), (3, "c")])
+    with pytest.raises(InvalidOperationError, match="no ids"):
+        mutate("d.log", client=client)
+
+
+def test_an_insert_only_table_in_buckets_by_several_threads(client):
+    create_database(client)
+    place = Path(create_table(client, "log", COLUMNS, buckets=("id",), bucket_count=3, transactional_properties="insert_only"))
+    with connect("d.log", client=client) as connection, connection.transaction():
+        threads = [threading.Thread(target=connection.write, args=([{"id": 10 * one + row} for row in range(10)],))
+                   for one in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+
+    found = {}
+    for path in place.glob("*/*"):
+        with path.open("rb") as file:
+            found.update({row[0]: path.name for row in pyorc.Reader(file)})
+    assert sorted(found) == list(range(40))
+    assert all(name == f"{bucket_of((number,), [parse_type('bigint')], 3, 2):06d}_0" for number, name in found.items())
+
+
+def test_a_full_disk_leaves_nothing_of_an_insert_only_transaction(client, monkeypatch):
+    create_database(client)
+    place = Path(create_table(client, "log", COLUMNS, transactional_properties="insert_only"))
+    with connect("d.log", client=client) as connection:
+        with monkeypatch.context() as patch, pytest.raises(OSError, match="full"), connection.transaction():
+            connection.write("2,lost")
+            patch.setattr(plain_file.os, "fsync", lambda _: (_ for _ in ()).throw(OSError("disk full")))
+        assert list(place.iterdir()) == []
+        with connection.transaction():
+            connection.write("3,behind")
+    assert _names(place) == ["delta_0000002_0000002_0000/000000_0"]
 
 
 @pytest.mark.parametrize("batch", [1, 3])
@@ -342,6 +446,6 @@ def test_a_writer_that_is_killed_leaves_what_it_committed(client, place, server,
 
 
 def test_spark_is_not_needed():
-    script = ("import sys\nfor name in ('pyspark', 'sqlglot', 'pandas', 'pyorc', 'sqlalchemy', 'psycopg2'):\n"
+    script = ("import sys\nfor name in ('pyspark', 'pandas', 'pyorc', 'sqlalchemy', 'psycopg2'):\n"
               "    sys.modules[name] = None\nimport metastore.streaming")
     subprocess.run([sys.executable, "-c", script], check=True)

@@ -93,6 +93,27 @@ def test_rows_come_in_the_order_of_their_ids(client, place, ids, text):
     assert [path.name for path in place.iterdir()] == ["delta_0000001_0000001_0000"]
 
 
+def test_constraints_hold_for_changes_too(client, place):
+    types = client.types
+    at = {"table_db": "d", "table_name": "t", "enable_cstr": True}
+    client.add_check_constraint(types.AddCheckConstraintRequest([types.SQLCheckConstraint(
+        column_name=None, check_expression="id < 50 AND v IS NOT NULL", dc_name="small", **at)]))
+    client.add_default_constraint(types.AddDefaultConstraintRequest([types.SQLDefaultConstraint(
+        column_name="v", default_value="'new'", dc_name="fresh", **at)]))
+    with mutate("d.t", client=client) as mutation:
+        first, second = sorted(rows(place, mutation.snapshot))[:2]
+        worker = MutationWorker(pickle.loads(pickle.dumps(mutation.ticket)), 1, client=client)
+        for refused in (lambda: worker.insert([{"id": 1}, {"id": 50}]), lambda: worker.update({"ROW__ID": first, "id": 7})):
+            with pytest.raises(RecordError, match="breaks CHECK small"):
+                refused()
+        worker.insert({"id": 40})
+        worker.update({"ROW__ID": second, "id": 41, "v": "changed"})
+        mutation.commit([worker.close()])
+
+    found = sorted(_rows(client, place).values())
+    assert (len(found), found[-2:]) == (11, [(40, "new"), (41, "changed")])
+
+
 _WORKER = """
 import pickle, sys
 from metastore.streaming import MutationWorker

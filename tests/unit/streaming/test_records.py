@@ -9,10 +9,12 @@ import pyarrow as pa
 import pytest
 
 from metastore.acid.types import parse_type
+from metastore.client.constraints import EnabledConstraints
 from metastore.errors import InvalidOperationError
 from metastore.ids import table_name
+from metastore.streaming.columns import Column
 from metastore.streaming.records import Delimited, Json, RecordError, from_arrow, from_mappings, lines
-from metastore.streaming.table import Column, StreamTable
+from metastore.streaming.table import StreamTable
 
 
 def _columns(**kinds):
@@ -150,7 +152,24 @@ def test_a_partition_key_without_one_spelling_is_refused():
     field = SimpleNamespace
     told = SimpleNamespace(
         parameters={"transactional": "true"}, partitionKeys=[field(name="p", type="double")],
-        sd=SimpleNamespace(cols=[field(name="A", type="int")], bucketCols=[], numBuckets=-1, location="/x",
+        sd=SimpleNamespace(cols=[field(name="A", type="int")], bucketCols=[], sortCols=[], numBuckets=-1, location="/x",
                            inputFormat="org.apache.hadoop.hive.ql.io.orc.OrcInputFormat"))
     with pytest.raises(InvalidOperationError, match="partitioned by p, a double"):
-        StreamTable.of(table_name("d", "t"), told)
+        StreamTable.of(table_name("d", "t"), told, EnabledConstraints((), (), {}))
+
+
+def test_what_is_left_out_has_its_default():
+    columns = [Column("n", parse_type("int")), Column("d", parse_type("decimal(5,2)"), "1.5"), Column("s", parse_type("string"), "'new'")]
+    given = [{"n": 1}, {"d": None, "s": "old"}, {"d": 2}]
+
+    assert from_mappings(given, columns).to_pylist() == [
+        {"n": 1, "d": Decimal("1.50"), "s": "new"}, {"n": None, "d": None, "s": "old"}, {"n": None, "d": Decimal("2.00"), "s": "new"}]
+    assert from_arrow(pa.table({"n": [1, 2]}), columns).column("s").to_pylist() == ["new", "new"]
+
+
+def test_a_default_that_is_not_known_here_is_asked_for():
+    columns = [Column("at", parse_type("timestamp"), "current_timestamp()")]
+
+    assert from_mappings([{"at": None}], columns).to_pylist() == [{"at": None}]
+    with pytest.raises(RecordError, match="Record 1, field at: it is left out, and its DEFAULT is not known here"):
+        from_mappings([{"at": None}, {}], columns)

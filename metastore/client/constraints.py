@@ -1,0 +1,30 @@
+"""The constraints that whoever writes a table must keep: those that are ENABLEd."""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from metastore.client.client import MetastoreClient
+from metastore.ids import TableName
+
+
+class EnabledConstraints(NamedTuple):
+    """Of one table; SQL as it was declared."""
+
+    not_null: tuple[tuple[str, str], ...]
+    """(name, column)."""
+
+    checks: tuple[tuple[str, str], ...]
+    """(name, condition)."""
+
+    defaults: Mapping[str, str]
+    """Values by column."""
+
+
+def enabled_constraints(client: MetastoreClient, table: TableName) -> EnabledConstraints:
+    """As the metastore has them now."""
+    request = client.types.AllTableConstraintsRequest(table.db, table.table, table.catalog)
+    found = client.get_all_table_constraints(request).allTableConstraints
+    return EnabledConstraints(
+        tuple((one.nn_name, one.column_name) for one in found.notNullConstraints if one.enable_cstr),
+        tuple((one.dc_name, one.check_expression) for one in found.checkConstraints if one.enable_cstr),
+        {one.column_name: one.default_value for one in found.defaultConstraints if one.enable_cstr})
