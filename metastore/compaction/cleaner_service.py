@@ -99,23 +99,30 @@ class CleanerService:
         with self.db.begin(durable=False) as pg:
             queue.update_cleaning(pg, request.id, started=False, error=reason)
 
-    def clean(self, cleaning: Cleaning, keep: Collection[int]) -> bool:
-        """Ready for cleaning → succeeded; what was compacted away is forgotten (compaction.md §4.7).
+    def clean(self, cleaning: Cleaning, keep: Collection[int]) -> int | None:
+        """Ready for cleaning → succeeded; what was compacted away is forgotten (compaction.md §4.7); how much that was.
 
-        ``keep``: aborted write ids whose rows still lie among committed ones. False: another Cleaner was faster.
+        ``keep``: aborted write ids whose rows still lie among committed ones. None: another Cleaner was faster. It is
+        forgotten in batches; after a crash between them the request is still ready, and cleaned again.
 
         Serialises on: the request's row.
         """
         request = cleaning.request
         up_to = request.highest_write_id or 0
-        with self.db.begin() as pg:
-            if not queue.move_to_history(pg, request.id, CompactionState.READY_FOR_CLEANING,
-                                         CompactionState.SUCCEEDED, None):
-                return False
-            components.delete_completed(pg, request.entity, up_to, exactly=True)
-            components.delete_aborted(pg, request.entity, up_to, keep, cleaning.txns.aborted, exactly=True)
-            queue.delete_retries(pg, request.entity)
-            return True
+        count = 0
+        while True:
+            with self.db.begin() as pg:
+                if queue.lock_ready_for_cleaning(pg, request.id) is None:
+                    return None
+                completed = components.delete_completed(pg, request.entity, up_to, exactly=True)
+                aborted = components.delete_aborted(pg, request.entity, up_to, keep, cleaning.txns.aborted,
+                                                    exactly=True)
+                count += completed + aborted
+                if max(completed, aborted) < components.BATCH:
+                    queue.move_to_history(pg, request.id, CompactionState.READY_FOR_CLEANING,
+                                          CompactionState.SUCCEEDED, None)
+                    queue.delete_retries(pg, request.entity)
+                    return count
 
     def end(self, request: Compaction, state: CompactionState, message: str | None) -> bool:
         """Ready for cleaning → refused, failed, or succeeded for an entity that is gone."""
@@ -146,11 +153,16 @@ class CleanerService:
                                   components.select_write_ids(pg, entity.table), txns, retries.get(entity))
                     for entity in found if not _pauses(retries.get(entity), pg.now)]
 
-    def forget_aborted(self, cleaning: AbortCleaning, keep: Collection[int]) -> None:
-        """The files are gone: forget the aborted writes that were known when they were listed."""
-        with self.db.begin() as pg:
-            components.delete_aborted(pg, cleaning.entity, None, keep, cleaning.txns.aborted, exactly=True)
-            queue.delete_retries(pg, cleaning.entity)
+    def forget_aborted(self, cleaning: AbortCleaning, keep: Collection[int]) -> int:
+        """The files are gone: forget the aborted writes that were known when they were listed, in batches; how many."""
+        count, removed = 0, components.BATCH
+        while removed == components.BATCH:
+            with self.db.begin() as pg:
+                removed = components.delete_aborted(pg, cleaning.entity, None, keep, cleaning.txns.aborted,
+                                                    exactly=True)
+                queue.delete_retries(pg, cleaning.entity)
+            count += removed
+        return count
 
     def fail_abort_cleaning(self, cleaning: AbortCleaning, message: str) -> None:
         """Note a failed clean-up of aborted writes: tried again after a doubling pause, without an end."""

@@ -27,6 +27,9 @@ from metastore.txns.rules import AbortCode
 COMMIT_MARGIN = timedelta(minutes=2)
 """A write is stamped when its commit begins and seen when it ends; no statement may take longer than this."""
 
+HISTORY_PAGE = 5000
+"""Rows of the history that are looked at at a time; more than are kept of one table or partition."""
+
 
 @dataclass(frozen=True)
 class Candidate:
@@ -121,18 +124,26 @@ class InitiatorService:
             return revoked
 
     def purge_history(self) -> int:
-        """Forget what is beyond the retention; how many rows went."""
+        """Forget what is beyond the retention, a page of the history at a time; how many rows went."""
         settings = self.settings
         retention = Retention(
             settings.history_succeeded, max(settings.history_failed, settings.failed_compacts_threshold),
             settings.history_refused, settings.history_did_not_initiate, settings.history_timeout)
-        with self.db.begin(durable=False) as pg:
-            by_entity: dict[Entity, list[Compaction]] = {}
-            for one in queue.select_history(pg):
-                by_entity.setdefault(one.entity, []).append(one)
-            gone = [row for rows in by_entity.values() for row in expendable(rows, retention, pg.now)]
-            queue.delete_history(pg, gone)
-            return len(gone)
+        count, after, more = 0, None, True
+        while more:
+            with self.db.begin(durable=False) as pg:
+                rows = queue.select_history(pg, after, HISTORY_PAGE)
+                more = len(rows) == HISTORY_PAGE
+                by_entity: dict[Entity, list[Compaction]] = {}
+                for one in rows:
+                    by_entity.setdefault(one.entity, []).append(one)
+                gone = [row for entity in by_entity.values() for row in expendable(entity, retention, pg.now)]
+                queue.delete_history(pg, gone)
+            count += len(gone)
+            # The last entity may go on behind the page: what is left of it is looked at again, with the rest of it.
+            last = rows[-1].entity if rows else None
+            after = next((one.entity for one in reversed(rows) if one.entity != last), after if gone else last)
+        return count
 
     def _written(self, since: datetime | None) -> Iterator[Entity]:
         """All pages: a limit must never hide an entity for good."""

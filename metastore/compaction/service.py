@@ -133,21 +133,26 @@ class CompactionService:
                 self._end(pg, claim, CompactionState.REFUSED, message)
 
     def mark_cleaned(self, request_id: int, *, keep_write_ids: Sequence[int] = ()) -> None:
-        """Ready for cleaning → succeeded; what was compacted away is forgotten (compaction.md §4.7).
+        """Ready for cleaning → succeeded; what was compacted away is forgotten (compaction.md §4.7), in batches.
 
         ``keep_write_ids``: aborted ones whose rows still lie among committed ones in some directory.
 
         Serialises on: the request's row. Raises: InvalidOperationError when it is not ready for cleaning.
         """
-        with self.db.begin() as pg:
-            done = queue.select_queued(pg, request_id)
-            if done is None or not queue.move_to_history(pg, request_id, CompactionState.READY_FOR_CLEANING,
-                                                         CompactionState.SUCCEEDED, None):
-                raise InvalidOperationError(f"Compaction {request_id} is not ready for cleaning")
-            up_to = done.highest_write_id or None
-            components.delete_completed(pg, done.entity, up_to)
-            components.delete_aborted(pg, done.entity, up_to, keep_write_ids)
-            queue.delete_retries(pg, done.entity)
+        ended = False
+        while not ended:
+            with self.db.begin() as pg:
+                done = queue.lock_ready_for_cleaning(pg, request_id)
+                if done is None:
+                    raise InvalidOperationError(f"Compaction {request_id} is not ready for cleaning")
+                up_to = done.highest_write_id or None
+                completed = components.delete_completed(pg, done.entity, up_to)
+                aborted = components.delete_aborted(pg, done.entity, up_to, keep_write_ids)
+                ended = max(completed, aborted) < components.BATCH
+                if ended:
+                    queue.move_to_history(pg, request_id, CompactionState.READY_FOR_CLEANING, CompactionState.SUCCEEDED,
+                                          None)
+                    queue.delete_retries(pg, done.entity)
 
     def find_columns_with_stats(self, entity: Entity) -> list[str]:
         """The columns of a table or partition that have statistics."""

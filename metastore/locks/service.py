@@ -218,11 +218,12 @@ class LockService:
         """Remove requests without a transaction whose client is gone, and never sent a heartbeat; how many."""
         if not self.settings.orphan_timeout:
             return 0
-        removed = wait_store.delete_orphans(self.db, self.settings.orphan_timeout)
-        if removed:
+        count = 0
+        while removed := wait_store.delete_orphans(self.db, self.settings.orphan_timeout):
+            count += len(removed)
             self.stats.orphans.inc(len(removed))
             _log.info("orphaned_locks_expired", lock_ids=sorted(removed))
-        return len(removed)
+        return count
 
     def watch(self, locks: Collection[Lock]) -> set[int]:
         """Have this process told when one of these locks goes; the ids of the requests that are still there.

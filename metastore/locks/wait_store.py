@@ -15,8 +15,13 @@ from metastore.locks.deadlocks import Deadlock
 from metastore.locks.rules import NO_TXN, Lock, LockObject, LockState, LockType
 
 KEPT_DEADLOCKS = 1000
+ORPHANS = 1000
 
 _COLUMNS = """ext_id, int_id, txn_id, catalog, db, "table", partition, type, state, "user", host"""
+
+
+_LEFT_ALONE = """(orphaned_at < metastore_now() - %(silence)s
+    AND last_heartbeat_at < metastore_now() - %(silence)s AND heartbeat_count = check_count)"""
 
 
 class DeadlockRow(NamedTuple):
@@ -80,12 +85,15 @@ def update_orphaned(db: Database, gone: Collection[int], here: Collection[int]) 
     return {ext_id for (ext_id,) in rows}
 
 
-def delete_orphans(db: Database, silence: timedelta) -> set[int]:
-    """Delete requests whose connection is gone, and that nobody sent a heartbeat for or checked for so long."""
-    rows = db.once("""
-        DELETE FROM locks WHERE orphaned_at < metastore_now() - %(silence)s
-           AND last_heartbeat_at < metastore_now() - %(silence)s AND heartbeat_count = check_count
-        RETURNING ext_id""", {"silence": silence}, durable=False)
+def delete_orphans(db: Database, silence: timedelta, limit: int = ORPHANS) -> set[int]:
+    """Delete requests whose connection is gone, and that nobody sent a heartbeat for or checked for so long.
+
+    The first of them: as many as have up to ``limit`` components, and always the whole of a request.
+    """
+    rows = db.once(f"""
+        DELETE FROM locks WHERE ext_id = ANY (ARRAY(
+               SELECT ext_id FROM locks WHERE {_LEFT_ALONE} ORDER BY orphaned_at LIMIT %(limit)s)) AND {_LEFT_ALONE}
+        RETURNING ext_id""", {"silence": silence, "limit": limit}, durable=False)
     return {ext_id for (ext_id,) in rows}
 
 

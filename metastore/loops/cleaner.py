@@ -44,13 +44,14 @@ class CleanOutcome(StrEnum):
 
 
 class Cleaned(NamedTuple):
-    """One line of the report. ``id`` None: a clean-up of aborted writes."""
+    """One line of the report. ``id`` None: a clean-up of aborted writes. ``forgotten``: rows about the writes."""
 
     id: int | None
     entity: Entity
     outcome: CleanOutcome
     reason: str = ""
     removed: tuple[str, ...] = ()
+    forgotten: int = 0
 
 
 @dataclass(frozen=True)
@@ -79,7 +80,7 @@ class Cleaner:
         for one in report:
             say = _log.debug if one.outcome is CleanOutcome.WAITING else _log.info
             say("compaction.cleaning", compaction_id=one.id, entity=str(one.entity), outcome=one.outcome.value,
-                reason=one.reason, removed=len(one.removed))
+                reason=one.reason, removed=len(one.removed), forgotten=one.forgotten)
         return report
 
     def _one(self, request: Compaction) -> Cleaned:
@@ -118,9 +119,10 @@ class Cleaner:
             self.compactions.leave(request, reason)
             return Cleaned(request.id, request.entity, CleanOutcome.WAITING, reason, tuple(removed))
         failpoints.hit("cleaner.before_record")
-        if not self.compactions.clean(cleaning, keep):
+        forgotten = self.compactions.clean(cleaning, keep)
+        if forgotten is None:
             return Cleaned(request.id, request.entity, CleanOutcome.GONE, "somebody else finished it", tuple(removed))
-        return Cleaned(request.id, request.entity, CleanOutcome.CLEANED, removed=tuple(removed))
+        return Cleaned(request.id, request.entity, CleanOutcome.CLEANED, removed=tuple(removed), forgotten=forgotten)
 
     def _clean_dropped(self, cleaning: Cleaning, location: str) -> Cleaned:
         """A soft drop: the whole location goes, unless something else lives there by now."""
@@ -131,8 +133,8 @@ class Cleaner:
             self.compactions.end(request, CompactionState.REFUSED, reason)
             return Cleaned(request.id, request.entity, CleanOutcome.REFUSED, reason)
         self.files.delete(location)
-        self.compactions.clean(cleaning, ())
-        return Cleaned(request.id, request.entity, CleanOutcome.CLEANED, removed=(location,))
+        forgotten = self.compactions.clean(cleaning, ()) or 0
+        return Cleaned(request.id, request.entity, CleanOutcome.CLEANED, removed=(location,), forgotten=forgotten)
 
     def _remove_obsolete(self, location: str, cleaning: Cleaning) -> tuple[list[str], list[str], set[int]]:
         """What a compacted directory no longer needs: (removed, still there, aborted write ids to remember)."""
@@ -154,12 +156,12 @@ class Cleaner:
             if table is not None and _keeps_everything(table):
                 return Cleaned(None, entity, CleanOutcome.REFUSED, _NO_CLEANUP_TEXT)
             if table is None or not table.partition_exists:
-                self.compactions.forget_aborted(cleaning, ())
-                return Cleaned(None, entity, CleanOutcome.GONE, "the table or partition was dropped")
+                forgotten = self.compactions.forget_aborted(cleaning, ())
+                return Cleaned(None, entity, CleanOutcome.GONE, "the table or partition was dropped", (), forgotten)
             removed, left = self._remove_aborted(table, cleaning.write_ids, cleaning.txns)
             if not left:
-                self.compactions.forget_aborted(cleaning, self._mixed(table, cleaning.write_ids))
-                return Cleaned(None, entity, CleanOutcome.CLEANED, removed=tuple(removed))
+                forgotten = self.compactions.forget_aborted(cleaning, self._mixed(table, cleaning.write_ids))
+                return Cleaned(None, entity, CleanOutcome.CLEANED, removed=tuple(removed), forgotten=forgotten)
             message = f"still there: {', '.join(left)}"
         except UnavailableError:
             raise

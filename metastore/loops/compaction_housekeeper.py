@@ -6,11 +6,18 @@ from metastore.compaction.initiator_service import InitiatorService
 
 
 @dataclass(frozen=True)
+class HistoryReport:
+    """How many rows of the history went."""
+
+    purged: int = 0
+
+
+@dataclass(frozen=True)
 class CompactionHousekeeper:
     """Purges the compaction history."""
 
     compactions: InitiatorService
 
-    def tick(self) -> int:
-        """Forget what is beyond the retention; how many history rows went."""
-        return self.compactions.purge_history()
+    def tick(self) -> HistoryReport:
+        """Forget what is beyond the retention."""
+        return HistoryReport(self.compactions.purge_history())

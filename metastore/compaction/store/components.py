@@ -14,6 +14,8 @@ from metastore.compaction.rules.requests import Entity
 from metastore.db.engine import PgTx, Row
 from metastore.ids import TableName
 
+BATCH = 10_000
+
 _NAMES = 'c.catalog, c.db, c."table", c.partition'
 _OF_TABLE = 'catalog = %(catalog)s AND db = %(db)s AND "table" = %(table)s'
 
@@ -122,38 +124,41 @@ def delete_compaction_component(pg: PgTx, txn_id: int) -> None:
            " AND txns.state = 'aborted'", (txn_id,))
 
 
-def delete_completed(pg: PgTx, entity: Entity, up_to: int | None, *, exactly: bool = False) -> int:
-    """Forget what committed transactions wrote up to a write id (None: everything).
+def delete_completed(pg: PgTx, entity: Entity, up_to: int | None, *, exactly: bool = False, limit: int = BATCH) -> int:
+    """Forget some of what committed transactions wrote up to a write id (None: everything); how many of it.
 
     ``exactly``: without a partition means only what has none, else all partitions of the table.
     """
-    pg.sql(f"DELETE FROM completed_txn_components WHERE {_OF_TABLE}"
-           " AND (partition = %(partition)s OR (%(partition)s = '' AND NOT %(exactly)s))"
-           " AND (%(up_to)s::bigint IS NULL OR write_id IS NULL OR write_id <= %(up_to)s)",
-           {**_named(entity), "up_to": up_to, "exactly": exactly})
+    pg.sql("DELETE FROM completed_txn_components WHERE ctid = ANY(ARRAY("
+           f"  SELECT ctid FROM completed_txn_components WHERE {_OF_TABLE}"
+           "   AND (partition = %(partition)s OR (%(partition)s = '' AND NOT %(exactly)s))"
+           "   AND (%(up_to)s::bigint IS NULL OR write_id IS NULL OR write_id <= %(up_to)s)"
+           "   LIMIT %(limit)s))",
+           {**_named(entity), "up_to": up_to, "exactly": exactly, "limit": limit})
     return pg.rowcount
 
 
 def delete_aborted(pg: PgTx, entity: Entity, up_to: int | None, keep: Collection[int] = (),
-                   txn_ids: Collection[int] | None = None, *, exactly: bool = False) -> int:
-    """Forget what aborted transactions wrote to an entity up to a write id (None: everything).
+                   txn_ids: Collection[int] | None = None, *, exactly: bool = False, limit: int = BATCH) -> int:
+    """Forget some of what aborted transactions wrote to an entity up to a write id (None: everything); how many.
 
     A component recorded before its transaction had a write id has the one that it got later. ``keep``: write ids that
     stay; ``txn_ids``: only these transactions, known to be aborted when the files were listed. ``exactly``: without a
     partition means only what has none, else all partitions of the table.
     """
     pg.sql(
-        "DELETE FROM txn_components AS c USING ("
-        "  SELECT d.ctid AS place, coalesce(d.write_id, w.write_id, 0) AS write_id FROM txn_components AS d"
+        "DELETE FROM txn_components WHERE ctid = ANY(ARRAY("
+        "  SELECT d.ctid FROM txn_components AS d"
         "  JOIN txns AS t ON t.id = d.txn_id AND t.state = 'aborted'"
         "  LEFT JOIN txn_write_ids AS w ON w.txn_id = d.txn_id AND w.catalog = d.catalog AND w.db = d.db"
         '    AND w."table" = d."table"'
         '  WHERE d.catalog = %(catalog)s AND d.db = %(db)s AND d."table" = %(table)s'
         "    AND (d.partition = %(partition)s OR (%(partition)s = '' AND NOT %(exactly)s))"
-        "    AND (%(txns)s::bigint[] IS NULL OR d.txn_id = ANY(%(txns)s::bigint[]))) AS a"
-        " WHERE c.ctid = a.place AND (%(up_to)s::bigint IS NULL OR a.write_id <= %(up_to)s)"
-        " AND NOT a.write_id = ANY(%(keep)s::bigint[])",
-        {**_named(entity), "up_to": up_to, "keep": list(keep), "exactly": exactly,
+        "    AND (%(txns)s::bigint[] IS NULL OR d.txn_id = ANY(%(txns)s::bigint[]))"
+        "    AND (%(up_to)s::bigint IS NULL OR coalesce(d.write_id, w.write_id, 0) <= %(up_to)s)"
+        "    AND NOT coalesce(d.write_id, w.write_id, 0) = ANY(%(keep)s::bigint[])"
+        "  LIMIT %(limit)s))",
+        {**_named(entity), "up_to": up_to, "keep": list(keep), "exactly": exactly, "limit": limit,
          "txns": None if txn_ids is None else list(txn_ids)})
     return pg.rowcount
 

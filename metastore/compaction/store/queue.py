@@ -180,6 +180,13 @@ def update_cleaning(pg: PgTx, request_id: int, *, started: bool, error: str | No
     return pg.rowcount == 1
 
 
+def lock_ready_for_cleaning(pg: PgTx, request_id: int) -> Compaction | None:
+    """A request that is ready for cleaning, kept so until this PostgreSQL transaction ends."""
+    rows = pg.sql(f"SELECT {_QUEUED} FROM compaction_queue WHERE id = %s AND state = 'ready_for_cleaning' FOR UPDATE",
+                  (request_id,))
+    return _compaction(rows[0]) if rows else None
+
+
 def update_cleaner_failure(pg: PgTx, request_id: int, failures: int, error: str, not_before: datetime) -> bool:
     """Note a failed cleaning and when it is tried again."""
     pg.sql("UPDATE compaction_queue SET failures = %s, error_message = %s, not_before = %s, cleaner_started_at = NULL"
@@ -243,10 +250,12 @@ def select_history_of(pg: PgTx, entity: Entity) -> list[Compaction]:
     return [_compaction(row) for row in rows]
 
 
-def select_history(pg: PgTx) -> list[Compaction]:
-    """The whole history, by entity, newest first."""
-    rows = pg.sql(f"SELECT {_HISTORY} FROM completed_compactions"
-                  ' ORDER BY catalog, db, "table", partition, id DESC')
+def select_history(pg: PgTx, after: Entity | None, limit: int) -> list[Compaction]:
+    """The next rows of the history, by entity, newest first, from behind ``after``; None: from the beginning."""
+    rows = pg.sql(
+        f"SELECT {_HISTORY} FROM completed_compactions"
+        ' WHERE (catalog, db, "table", partition) > (%s, %s, %s, %s)'
+        ' ORDER BY catalog, db, "table", partition, id DESC LIMIT %s', (*(_key(after) if after else [""] * 4), limit))
     return [_compaction(row) for row in rows]
 
 

@@ -1,12 +1,16 @@
 """Requests, claims, ends, history and SHOW COMPACTIONS on PostgreSQL (compaction.md §9.2)."""
 
 import itertools
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
+from functools import partial
 
 import pytest
 
+from metastore.compaction import initiator_service
 from metastore.compaction.rules.requests import Claim, CompactionState, CompactionType, Entity
+from metastore.compaction.store import components
 from metastore.compaction.store.queue import Filter, NewRequest
 from metastore.errors import ClaimLostError, InvalidOperationError
 from tests.support.transactions import named, seconds
@@ -257,10 +261,48 @@ def test_history_is_purged_by_the_settings(new_lake):
     for _ in range(300):
         write_history(lake, "failed", "d.t/p=2")
 
-    from metastore.loops.compaction_housekeeper import CompactionHousekeeper
+    from metastore.loops.compaction_housekeeper import CompactionHousekeeper, HistoryReport
 
-    assert CompactionHousekeeper(lake.initiator().compactions).tick() == 4 + 298
+    assert CompactionHousekeeper(lake.initiator().compactions).tick() == HistoryReport(purged=4 + 298)
     assert len(lake.shown()) == 10
+
+
+@pytest.mark.parametrize("page", [3, 4, 5, 7, 50])
+def test_history_is_purged_page_by_page_as_it_would_be_at_once(new_lake, monkeypatch, page):
+    """Entities that a page cuts in two, and one that fills several pages."""
+    monkeypatch.setattr(initiator_service, "HISTORY_PAGE", page)
+    lake = new_lake(history_succeeded=2, history_failed=0)
+    for number, size in enumerate((1, 2, 3, 5, 2, 30, 1, 4, 3, 2)):
+        for _ in range(size):
+            write_history(lake, "succeeded", f"d.t/p={number}")
+
+    assert lake.initiator().compactions.purge_history() == 1 + 3 + 28 + 2 + 1
+    assert Counter(one.entity.partition for one in lake.shown()) == {
+        f"p={number}": min(size, 2) for number, size in enumerate((1, 2, 3, 5, 2, 30, 1, 4, 3, 2))}
+    assert lake.initiator().compactions.purge_history() == 0
+
+
+def test_what_a_cleaning_forgets_goes_in_batches(lake, monkeypatch):
+    """Committed and aborted writes, several batches of each; only then is the request done."""
+    monkeypatch.setattr(components, "BATCH", 5)
+    for name in ("delete_completed", "delete_aborted"):
+        monkeypatch.setattr(components, name, partial(getattr(components, name), limit=5))
+    with lake.db.begin() as pg:
+        pg.sql("""INSERT INTO completed_txn_components
+                  SELECT n, 'hive', 'd', 't', 'p=' || n %% 3, n, false, metastore_now() FROM generate_series(1, 23) AS n;
+                  INSERT INTO txns (id, state, type, "user", host, started_at, last_heartbeat_at)
+                  SELECT n, 'aborted', 0, 'a', 'h', metastore_now(), metastore_now() FROM generate_series(101, 117) AS n;
+                  INSERT INTO txn_components SELECT n, 'hive', 'd', 't', 'p=1', 'i', n FROM generate_series(101, 117) AS n;
+                  INSERT INTO compaction_queue (catalog, db, "table", partition, type, state, enqueued_at, highest_write_id)
+                  VALUES ('hive', 'd', 't', '', 'major', 'ready_for_cleaning', metastore_now(), 115)
+                  RETURNING id""", ())
+    [(request_id,)] = lake.db.once("SELECT id FROM compaction_queue")
+
+    lake.service.mark_cleaned(request_id, keep_write_ids=[103])
+
+    assert lake.db.once("SELECT count(*) FROM completed_txn_components") == [(0,)]
+    assert lake.db.once("SELECT txn_id FROM txn_components ORDER BY 1") == [(103,), (116,), (117,)]
+    assert lake.state(request_id) == "succeeded"
 
 
 def write_history(lake, state, what):

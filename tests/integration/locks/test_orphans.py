@@ -1,11 +1,13 @@
 """Locks without a transaction whose client is gone: removed early where that is wanted, and nobody else's."""
 
 from datetime import timedelta
+from functools import partial
 from types import SimpleNamespace
 
 import pytest
 
 from metastore.config import LockSettings
+from metastore.locks import wait_store
 from metastore.locks.holders import Holders
 from metastore.locks.rules import LockRequest
 from metastore.locks.service import LockFilter, LockService
@@ -77,6 +79,22 @@ def test_a_lock_goes_when_nobody_comes_back_for_it(take, connection, orphans, lo
 
     assert orphans.tick() == OrphanReport(removed=1)
     assert held(locks) == set()
+
+
+def test_many_go_in_batches_and_each_whole(monkeypatch, send, connection, orphans, locks, test_clock):
+    """Of two and of three components: a batch never leaves a part of a request behind."""
+    monkeypatch.setattr(wait_store, "delete_orphans", partial(wait_store.delete_orphans, limit=2))
+    parts = [ttypes.LockComponent(ttypes.LockType.SHARED_READ, ttypes.LockLevel.TABLE, "db", f"t{number}") for number in range(3)]
+    for number in range(7):
+        send("lock", ttypes.LockRequest(parts[number % 2:], None, f"u{number}", "h1"), connection)
+    other = SimpleNamespace(closed=False, peer="p", user=None)
+    kept = send("lock", ttypes.LockRequest(parts, None, "stays", "h1"), other).lockid
+    connection.closed = True
+    assert orphans.tick() == OrphanReport(orphaned=7)
+    test_clock.advance(SILENCE)
+
+    assert orphans.tick() == OrphanReport(removed=7)
+    assert held(locks) == {kept}
 
 
 def test_a_check_over_another_connection_takes_it_back(take, send, connection, orphans, locks, test_clock):
