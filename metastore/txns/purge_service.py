@@ -54,8 +54,13 @@ class PurgeService:
 
     def purge_times(self) -> int:
         """Forget when write ids were committed, of the oldest."""
-        with self.db.begin(durable=False) as pg:
-            return past_store.delete_times(pg, pg.now - self.settings.past_retention, self.settings.past_count)
+        count, rows = 0, past_store.BATCH
+        while rows == past_store.BATCH:
+            with self.db.begin(durable=False) as pg:
+                commits, rows = past_store.delete_times(
+                    pg, pg.now - self.settings.past_retention, self.settings.past_count)
+            count += commits
+        return count
 
     def purge_duplicates(self) -> int:
         """Remove completed components that say nothing new."""

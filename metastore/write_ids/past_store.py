@@ -10,6 +10,9 @@ from metastore.db.engine import PgTx
 from metastore.ids import TableName
 from metastore.write_ids.past_rules import Horizon, PastWriteIds
 
+BATCH = 1000
+"""Rows that are forgotten at a time; a row has up to 10,000 commits."""
+
 # A commit is dated when its PostgreSQL transaction begins: one that is under way may be dated before what is visible.
 _HORIZON = """
 SELECT metastore_now(), least(metastore_now(), (
@@ -40,7 +43,7 @@ WITH gone AS (
     DELETE FROM write_id_times WHERE id = ANY(ARRAY(
         SELECT id FROM (SELECT id, latest, sum(cardinality(write_ids)) OVER (ORDER BY latest DESC, id DESC) AS newer
                         FROM write_id_times) AS ranked
-        WHERE latest < %(before)s OR newer > %(keep)s))
+        WHERE latest < %(before)s OR newer > %(keep)s ORDER BY latest, id LIMIT %(limit)s))
     RETURNING catalog, db, "table", latest, cardinality(write_ids) AS size),
 tops AS (SELECT catalog, db, "table", max(latest) AS top FROM gone GROUP BY catalog, db, "table"),
 mine AS (SELECT catalog, db, "table", top FROM next_write_ids JOIN tops USING (catalog, db, "table")
@@ -48,7 +51,7 @@ mine AS (SELECT catalog, db, "table", top FROM next_write_ids JOIN tops USING (c
 raised AS (
     UPDATE next_write_ids AS n SET known_since = greatest(n.known_since, mine.top)
     FROM mine WHERE n.catalog = mine.catalog AND n.db = mine.db AND n."table" = mine."table")
-SELECT coalesce(sum(size), 0) FROM gone"""
+SELECT coalesce(sum(size), 0), count(*) FROM gone"""
 
 
 def select_horizon(pg: PgTx) -> Horizon:
@@ -64,7 +67,7 @@ def select_past(pg: PgTx, name: TableName, at: datetime) -> PastWriteIds:
     return PastWriteIds(known_since, next_id, not_committed, later)
 
 
-def delete_times(pg: PgTx, before: datetime, keep: int) -> int:
-    """Forget commits from before an instant, and the oldest of what is more than ``keep``; how many."""
-    [(count,)] = pg.sql(_FORGET, {"before": before, "keep": keep})
-    return int(count)
+def delete_times(pg: PgTx, before: datetime, keep: int, limit: int = BATCH) -> tuple[int, int]:
+    """Forget commits from before an instant, and the oldest beyond ``keep``; how many, in how many rows."""
+    [(commits, rows)] = pg.sql(_FORGET, {"before": before, "keep": keep, "limit": limit})
+    return int(commits), int(rows)

@@ -4,6 +4,7 @@ import random
 import threading
 from contextlib import closing
 from datetime import timedelta
+from functools import partial
 
 import psycopg2
 import pytest
@@ -12,6 +13,7 @@ from metastore.catalog.store import acid_history
 from metastore.config import TxnSettings
 from metastore.errors import InvalidOperationError
 from metastore.ids import table_name
+from metastore.write_ids import past_store
 from metastore.write_ids.past_store import delete_times
 from tests.support.transactions import Transactions
 
@@ -118,6 +120,19 @@ def test_what_is_forgotten_is_refused(t, now, settings):
     assert t.count("write_id_times") == 1
 
 
+def test_many_times_are_forgotten_in_batches_the_oldest_first(t, monkeypatch):
+    """Of eleven rows of three commits each, as many stay as hold the newest ten commits."""
+    monkeypatch.setattr(past_store, "BATCH", 2)
+    monkeypatch.setattr(past_store, "delete_times", partial(delete_times, limit=2))
+    t.rows("""INSERT INTO write_id_times (catalog, db, "table", write_ids, committed_at, latest)
+              SELECT 'hive', 'db', 't', ARRAY[n, n + 1, n + 2], array_fill(at, ARRAY[3]), at
+              FROM generate_series(1, 31, 3) AS n, LATERAL (SELECT metastore_now() + n * interval '1 s' AS at) AS i
+              RETURNING 1""")
+
+    assert Transactions(t.db, TxnSettings(past_count=10)).purges.purge_times() == 24
+    assert t.rows("SELECT write_ids[1] FROM write_id_times ORDER BY 1") == [(25,), (28,), (31,)]
+
+
 def test_a_commit_that_is_under_way_is_waited_for(t, database_url):
     """It is dated when it began, and seen when it ends."""
     txn_id = t.open()
@@ -147,4 +162,4 @@ def test_times_follow_the_table_and_go_with_it(t, now):
         acid_history.delete_table_history(pg, new)
     assert t.count("write_id_times") == 0
     with t.db.begin() as pg:
-        assert delete_times(pg, pg.now, 1) == 0
+        assert delete_times(pg, pg.now, 1) == (0, 0)
