@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from pyarrow import parquet
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, DataFrameWriter
 from pyspark.sql.types import StructType
 
 from metastore.acid.names import BaseName, DeltaName, original_file
@@ -29,6 +29,8 @@ from metastore.spark.footers import orc_tail
 from metastore.spark.hadoop import Hadoop
 
 WRITABLE = ("orc", "parquet")
+_COMPRESSION = {"orc": "zlib", "parquet": "snappy"}
+"""Spark's own choice for ORC is zstd, which Hive before 4 cannot read; Trino neither while it uses Hive 3.1's code."""
 
 
 def write_plain(rows: DataFrame, row_type: StructType, name: BaseName | DeltaName, location: str | Mapping[str, str], *,
@@ -80,7 +82,7 @@ class _Writing:
             rows = spread(rows, routing)
         if routing:
             rows = rows.sortWithinPartitions(*routing)
-        save_tasks(rows.select(*self.row_type.names, *routing).write.format(self.file_format), routing, self.staging)
+        save_tasks(self._writer(rows.select(*self.row_type.names, *routing)), routing, self.staging)
 
     def collect_files(self) -> None:
         """Give every file that has rows its name and its place."""
@@ -96,9 +98,12 @@ class _Writing:
                 continue
             place = f"{self.staging}/empty/{len(self.outs)}"
             none = self.rows.sparkSession.createDataFrame([], self.row_type)
-            none.coalesce(1).write.format(self.file_format).save(place)
+            self._writer(none.coalesce(1)).save(place)
             [(_, path)] = task_files(self.hadoop, place)
             self._place(location, path, 0)
+
+    def _writer(self, rows: DataFrame) -> DataFrameWriter:
+        return rows.write.format(self.file_format).option("compression", _COMPRESSION[self.file_format])
 
     def _place(self, location: str, path: str, rows: int) -> None:
         placed = self.targets.setdefault(location, [])

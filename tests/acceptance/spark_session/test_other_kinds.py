@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import pyorc
 import pytest
 
 from metastore.acid.hashes import bucket_of
@@ -50,6 +51,21 @@ def test_insert_only_tables(acid_session, db, spark, file_format):
     assert "p=a%2F1/base_0000004/000000_0" in files(acid_session, name), "object stores have no empty directories"
     assert acid_session.sql(f"TRUNCATE TABLE {name}").first()[0] == 1
     assert rows(acid_session, name) == []
+
+
+def test_files_of_insert_only_tables_can_be_read_by_hive_before_4(acid_session, db):
+    """Its ORC knows no zstd, which is what Spark writes if nothing is said: also for what an overwrite without rows leaves."""
+    name = f"{db}.only"
+    acid_session.sql(f"CREATE TABLE {name} (id INT) PARTITIONED BY (p STRING) STORED AS ORC {_INSERT_ONLY}")
+    acid_session.sql(f"INSERT INTO {name} VALUES (1, 'x')")
+    acid_session.sql(f"INSERT OVERWRITE TABLE {name} PARTITION (p = 'y') SELECT 1 WHERE false")
+
+    written = [location(acid_session, name) / file for file in files(acid_session, name)]
+
+    assert len(written) == 2
+    for file in written:
+        with file.open("rb") as source:
+            assert pyorc.Reader(source).compression == pyorc.CompressionKind.ZLIB
 
 
 def test_insert_only_tables_in_buckets_and_from_a_query(acid_session, db):
