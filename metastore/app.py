@@ -94,10 +94,14 @@ log = get_logger(__name__)
 class App:
     """One metastore process."""
 
-    def __init__(self, settings: Settings, *, data_dir: Path | None = None, loops: bool = True) -> None:
-        """``data_dir``: where the embedded PostgreSQL and, unless it is set, the warehouse are."""
+    def __init__(self, settings: Settings, *, data_dir: Path | None = None, loops: bool = True,
+                 shares_port: bool = False) -> None:
+        """``data_dir``: where the embedded PostgreSQL and, unless it is set, the warehouse are.
+
+        ``shares_port``: other processes listen on the same Thrift port.
+        """
         self.settings = _with_warehouse(settings, data_dir)
-        self._data_dir, self._with_loops = data_dir, loops
+        self._data_dir, self._with_loops, self._shares_port = data_dir, loops, shares_port
         self.health = Health("database", "schema", "thrift", "loops")
         self.metrics = Metrics(VERSION)
         self.lock_stats = LockStats()
@@ -171,7 +175,7 @@ class App:
     def _start_thrift(self) -> None:
         server_settings = self.settings.server
         stats = CallStats()
-        server = Server(server_settings, self._handlers(stats), stats)
+        server = Server(server_settings, self._handlers(stats), stats, reuse_port=self._shares_port)
         host, port = _bound("Thrift", server_settings.host, server_settings.port, server.start)
         self._running.callback(server.drain)
         self.metrics.add(stats)

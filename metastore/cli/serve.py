@@ -3,10 +3,12 @@
 Rule: SIGTERM, SIGINT and SIGHUP at any time lead to an orderly end with exit code 0.
 """
 
+import dataclasses
 import json
 import os
 import signal
 import threading
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import FrameType
 
@@ -25,17 +27,15 @@ from metastore.cli.options import place_options, settings_of, settings_options
               help="Directory of managed tables. Default: `warehouse` in the data directory.")
 @settings_options
 @click.option("--processes", metavar="N", type=click.IntRange(min=1), default=1, show_default=True,
-              help="Processes that share the port.")
+              help="Processes that share the port; each answers on an HTTP port of its own, from --http-port on.")
+@click.option("--process", type=int, hidden=True, help="Which of the processes that share the port this is.")
 @click.option("--no-loops", is_flag=True, help="Run no background loops here: no reaper, Initiator, Worker, Cleaner.")
 @click.option("--ready-file", metavar="FILE", type=click.Path(path_type=Path, dir_okay=False),
               help="JSON with the addresses, written once everything answers and removed at the end.")
 def serve(host: str | None, port: int | None, http_port: int | None, data_dir: Path, database_url: str | None,
-          warehouse: str | None, files: tuple[Path, ...], assignments: tuple[str, ...], processes: int, no_loops: bool,
-          ready_file: Path | None) -> None:
+          warehouse: str | None, files: tuple[Path, ...], assignments: tuple[str, ...], processes: int,
+          process: int | None, no_loops: bool, ready_file: Path | None) -> None:
     """Run the metastore until it is told to stop (SIGTERM), then finish the calls in flight and exit with 0."""
-    if processes > 1:
-        raise click.UsageError("--processes: more than one process is not supported yet. Start several servers with "
-                               "the same --database-url instead.")
     stopping = _stop_signals()
     settings = settings_of(
         files, assignments, hive__metastore__thrift__bind__host=host, hive__metastore__port=port,
@@ -46,14 +46,29 @@ def serve(host: str | None, port: int | None, http_port: int | None, data_dir: P
 
     logs.configure(settings.log.level, settings.log.format)
 
+    if ready_file:
+        ready_file.unlink(missing_ok=True)  # of a server that was killed
+    if processes > 1:
+        from metastore.cli.processes import Processes
+
+        options = _repeated({"--host": [host], "--data-dir": [data_dir], "--database-url": [database_url],
+                             "--warehouse": [warehouse], "--config": files, "--set": assignments})
+        Processes(settings, processes, [*options, *(["--no-loops"] if no_loops else [])], data_dir, stopping).run(
+            ready_file, _write)
+        return
+
     from metastore.app import VERSION, App
 
     if settings.foreign:
         logs.get_logger(__name__).info("settings_not_ours", keys=len(settings.foreign),
                                        names=sorted(settings.foreign)[:20])
-    if ready_file:
-        ready_file.unlink(missing_ok=True)  # of a server that was killed
-    app = App(settings, data_dir=data_dir, loops=not no_loops)
+    if process is not None:
+        from metastore.cli.processes import end_with_input
+
+        end_with_input(stopping)
+    if process:  # as many compactions at a time as one process would run
+        settings = dataclasses.replace(settings, compaction=dataclasses.replace(settings.compaction, worker_threads=0))
+    app = App(settings, data_dir=data_dir, loops=not no_loops, shares_port=process is not None)
     app.start()
     try:
         if ready_file:
@@ -64,6 +79,12 @@ def serve(host: str | None, port: int | None, http_port: int | None, data_dir: P
         if ready_file:
             ready_file.unlink(missing_ok=True)
         app.stop()
+
+
+def _repeated(options: Mapping[str, Iterable[object]]) -> list[str]:
+    """Options as they are written, those that were not given left out."""
+    return [text for name, values in options.items() for value in values if value is not None
+            for text in (name, str(value))]
 
 
 def _stop_signals() -> threading.Event:
@@ -78,7 +99,7 @@ def _stop_signals() -> threading.Event:
     return stopping
 
 
-def _write(path: Path, content: dict[str, str | int]) -> None:
+def _write(path: Path, content: Mapping[str, object]) -> None:
     """Whole or not at all, and for our own user only: the database's URL has its password."""
     fresh = path.with_name(f"{path.name}.{os.getpid()}")
     fresh.touch(mode=0o600)

@@ -122,6 +122,61 @@ def test_no_secret_and_no_trace_in_the_log(place):
     assert all(json.loads(line)["event"] for line in log.splitlines())
 
 
+def served_by(process):
+    """Calls that a process has answered, as its own /metrics say."""
+    with urllib.request.urlopen(f"{process['http']}/metrics") as answer:
+        lines = answer.read().decode().splitlines()
+    return sum(float(line.split()[-1]) for line in lines if line.startswith('metastore_calls_total{') and "getName" in line)
+
+
+def until_gone(pids):
+    for _ in range(6000):
+        if not any(Path(f"/proc/{pid}").exists() for pid in pids):
+            return True
+        threading.Event().wait(0.01)
+    return False
+
+
+def test_several_processes_share_the_port_and_end_together(place):
+    with serving(place, "--processes", "2") as (process, addresses):
+        assert set(addresses) == {"thrift", "http", "database_url", "pid", "version", "processes"}
+        assert addresses["pid"] == process.pid
+        children = addresses["processes"]
+        assert len({one["pid"] for one in children} | {process.pid}) == 3
+        for _ in range(60):
+            with MetastoreClient(addresses["thrift"]) as client:
+                assert client.getName()
+        assert all(served_by(one) for one in children)
+        assert sum(served_by(one) for one in children) == 60
+        second = refused(place, "--port", addresses["thrift"].rpartition(":")[2], "--processes", "2")
+        assert (second.returncode, "cannot be used: Address already in use" in second.stderr) == (2, True), second.stderr
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(60) == 0
+
+    assert until_gone([one["pid"] for one in children])
+    assert not (place / "ready.json").exists()
+    assert EmbeddedPostgres(place / "data").pid is None
+    assert "Traceback" not in (place / "log").read_text()
+
+
+def test_when_one_process_dies_all_end_and_say_so(place):
+    with serving(place, "--processes", "2") as (process, addresses):
+        victim, other = addresses["processes"]
+        os.kill(victim["pid"], signal.SIGKILL)
+        assert process.wait(60) == 1
+
+    assert until_gone([victim["pid"], other["pid"]])
+    assert f"Server process {victim['pid']} ended with -9, so all are ended." in (place / "log").read_text()
+    assert EmbeddedPostgres(place / "data").pid is None
+
+
+def test_when_the_first_process_is_killed_the_others_end_by_themselves(place):
+    with serving(place, "--processes", "2") as (process, addresses):
+        process.kill()
+        process.wait(30)
+        assert until_gone([one["pid"] for one in addresses["processes"]])
+
+
 def refused(place, *more, env=None):
     return subprocess.run(command(place, *more), capture_output=True, text=True, check=False, timeout=60,
                           env={**os.environ, **(env or {})})
@@ -142,7 +197,7 @@ def test_a_second_process_on_the_same_directory(place):
     (["--set", "hive.txn.timout=5s"], 2, "The closest is hive.txn.timeout"),
     (["--set", "hive.txn.timeout=never"], 2, "expected a number with a unit"),
     (["--port", "x"], 2, "--port"),
-    (["--processes", "2"], 2, "not supported yet"),
+    (["--processes", "0"], 2, "0 is not in the range"),
     (["--config", "/nothing.yaml"], 2, "cannot be read"),
     (["--database-url", "postgresql://u:hush@127.0.0.1:1/x"], 3, "does not answer"),
     (["--database-url", "mysql://h/x"], 2, "PostgreSQL is the only database"),

@@ -1,0 +1,136 @@
+"""Several server processes on one port: the kernel spreads the connections over them.
+
+Rule: the process that was started serves nothing itself. It owns the port, the embedded PostgreSQL and the ready file,
+and when one of the others ends without being told to, it ends them all: who supervises it starts everything again. They
+end by themselves when it is gone. Each is a server like any other replica: one of them leads the loops.
+"""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from metastore.config import Settings
+from metastore.config.sources import PREFIX
+from metastore.db.embedded import EmbeddedPostgres
+from metastore.errors import InvalidInputError, MetastoreError
+from metastore.telemetry.logs import get_logger
+
+_DATABASE = f"{PREFIX}METASTORE_DATABASE_URL"
+_PATIENCE_S = 10.0
+"""Longer than a draining server is given; then it is killed."""
+
+_log = get_logger(__name__)
+
+
+class ProcessEndedError(MetastoreError):
+    """A server process ended that nobody had told to."""
+
+
+@dataclass
+class Processes:
+    """``number`` server processes; ``options``: what else ``serve`` was started with."""
+
+    settings: Settings
+    number: int
+    options: list[str]
+    data_dir: Path
+    stopping: threading.Event
+    _children: list["subprocess.Popen[bytes]"] = field(default_factory=list)
+
+    def run(self, ready_file: Path | None, write: Any) -> None:
+        """Serve until told to stop; ``write`` puts what is ready into the file, once all answer.
+
+        Raises: ProcessEndedError, InvalidInputError (the port is taken), and what the embedded PostgreSQL raises.
+        """
+        with ExitStack() as running:
+            taken = running.enter_context(_reserved(self.settings.server.host, self.settings.server.port))
+            environment, database_url = dict(os.environ), self.settings.database.full_url
+            if not database_url:
+                postgres = EmbeddedPostgres(self.data_dir)
+                postgres.start()
+                running.callback(postgres.stop)
+                environment[_DATABASE], database_url = postgres.url, postgres.tcp_url
+            places = Path(running.enter_context(tempfile.TemporaryDirectory(prefix="metastore-processes-")))
+            running.callback(self._end)
+            for place in range(self.number):
+                self._start(place, taken.getsockname()[1], places, environment)
+            told = [self._wait_for(places / f"{place}.json") for place in range(self.number)]
+            if ready_file and not self.stopping.is_set():
+                write(ready_file, {**told[0], "database_url": database_url, "pid": os.getpid(), "processes": [
+                    {"pid": one["pid"], "http": one["http"]} for one in told]})
+                running.callback(ready_file.unlink, missing_ok=True)
+            while not self.stopping.wait(0.2):
+                self._require_all()
+
+    def _start(self, place: int, port: int, places: Path, environment: dict[str, str]) -> None:
+        http_port = self.settings.server.http_port
+        command = [sys.executable, "-m", "metastore", "serve", *self.options, "--port", str(port),
+                   "--http-port", str(http_port + place if http_port else 0),
+                   "--ready-file", str(places / f"{place}.json"), "--process", str(place)]
+        # Ctrl-C is for this process, which then tells the others; that it is gone shows at the end of their input.
+        self._children.append(subprocess.Popen(  # noqa: S603 - our own program
+            command, env=environment, stdin=subprocess.PIPE, start_new_session=True))
+
+    def _wait_for(self, ready: Path) -> dict[str, Any]:
+        while not ready.exists():
+            if self.stopping.wait(0.05):
+                return {"pid": 0, "http": ""}
+            self._require_all()
+        found: dict[str, Any] = json.loads(ready.read_text())
+        return found
+
+    def _require_all(self) -> None:
+        for child in self._children:
+            if child.poll() is not None and not self.stopping.is_set():
+                raise ProcessEndedError(f"Server process {child.pid} ended with {child.returncode}, so all are ended.")
+
+    def _end(self) -> None:
+        """Tell all to finish their calls, and wait for them."""
+        for child in self._children:
+            if child.poll() is None:
+                child.send_signal(signal.SIGTERM)
+        for child in self._children:
+            try:
+                child.wait(self.settings.server.drain_timeout.total_seconds() + _PATIENCE_S)
+            except subprocess.TimeoutExpired:
+                _log.warning("process_killed", pid=child.pid)
+                child.kill()
+                child.wait()
+            if child.stdin is not None:
+                child.stdin.close()
+
+
+def end_with_input(stopping: threading.Event) -> None:
+    """Stop when the process that started this one is gone: its end of our input is closed then."""
+    def wait() -> None:
+        sys.stdin.buffer.read()
+        stopping.set()
+
+    threading.Thread(target=wait, name="parent-watcher", daemon=True).start()
+
+
+def _reserved(host: str, port: int) -> socket.socket:
+    """A port on which several processes can listen from now on, and nobody else does."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        with socket.socket(family) as alone:   # without sharing: also a metastore that shares its port is in the way
+            alone.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            alone.bind((host, port))
+            port = alone.getsockname()[1]
+        shared = socket.socket(family)
+        shared.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        shared.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        shared.bind((host, port))
+    except OSError as error:
+        raise InvalidInputError(f"The Thrift port {port} on {host} cannot be used: {error.strerror}. Choose another "
+                                "one, or 0 for a free one.") from error
+    return shared
