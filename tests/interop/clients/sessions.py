@@ -26,13 +26,13 @@ def class_path(version: str) -> str:
     return fetched(HERE / "pom.xml", f"hive-{version}", version)
 
 
-def session(version: str, uri: str) -> dict[str, str]:
+def session(version: str, uri: str, program: str = "Session") -> dict[str, str]:
     """What the client of this version was told."""
     home = java_home(NEEDS_JAVA.get(version, 17))
-    path = compiled(HERE / "Session.java", home, class_path(version), version)
+    path = compiled(HERE / f"{program}.java", home, class_path(version), version)
     done = subprocess.run(
         [home / "bin" / "java", "-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", *OPENED,
-         "-cp", path, "Session", uri],
+         "-cp", path, program, uri],
         capture_output=True, text=True, check=False, timeout=300, env={**os.environ, "HADOOP_USER_NAME": "ann"})
     assert done.returncode == 0, (done.stdout + done.stderr)[-4000:]
     return dict(line.removeprefix("fact ").split(" = ", 1) for line in done.stdout.splitlines() if line.startswith("fact "))
@@ -68,3 +68,31 @@ def test_session(server, client, version):
         "SELECT txn_id, partition, write_id, update_delete FROM completed_txn_components ORDER BY partition") == [
         (1, f"p={number}", 1 if written else None, False) for number in (1, 2)]
     assert client.get_open_txns().open_txns == [2]
+
+
+@pytest.fixture
+def server_settings(request):
+    return getattr(request, "param", {})
+
+
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("server_settings", [{"hive.metastore.transactional.event.listeners": "DbNotificationListener"}],
+                         indirect=True, ids=["log"])
+@pytest.mark.parametrize("version", VERSIONS[2:])
+def test_files_that_a_client_tells_of(server, client, tmp_path, version):
+    """Hive's own Thrift reads the table and the partition that we kept as its JSON."""
+    sd = ttypes.StorageDescriptor(
+        cols=[ttypes.FieldSchema("id", "int", "é")], location=tmp_path.as_uri(), inputFormat="i", outputFormat="o",
+        serdeInfo=ttypes.SerDeInfo("", "s", {}))
+    client.create_database(ttypes.Database("db", "", tmp_path.as_uri(), {}))
+    client.create_table(ttypes.Table(
+        tableName="t", dbName="db", owner="ann", sd=sd, partitionKeys=[ttypes.FieldSchema("p", "string", "")],
+        tableType="MANAGED_TABLE", parameters={"comment": "☃ 𝄞"}))
+    for value in ("1", "2"):
+        client.add_partition(ttypes.Partition([value], "db", "t", sd=sd, parameters={}))
+
+    told = session(version, server.thrift_uri, "Notes")
+
+    assert told["events"] == "[OPEN_TXN, ALLOC_WRITE_ID, COMMIT_TXN]"
+    assert told["p=1"] == ("1 file:/w/p=1/delta_1_1/bucket_0###delta_1_1]file:/w/p=1/delta_1_1/bucket_1###delta_1_1 true true")
+    assert told["p=2"] == "1 file:/w/p=2/delta_1_1/bucket_0###delta_1_1 true true"
