@@ -34,6 +34,10 @@ class RoutingError(MetaError):
     """Events came out of the tasks in files that no ACID directory may have: a fault of the caller's routing."""
 
 
+class LeftoverError(MetaError):
+    """A part of what a statement wrote is there and cannot be removed: its transaction must not be committed."""
+
+
 @dataclass(frozen=True)
 class WrittenFile:
     """A published data file."""
@@ -223,7 +227,9 @@ def publish_all(hadoop: Hadoop, name: BaseName | DeltaName, outs: Mapping[str, s
                 targets: Mapping[str, list[WrittenFile]]) -> list[WrittenDirectory]:
     """Rename finished directories (``outs``: path → location) to their final name.
 
-    What was renamed before a failure is removed again. Raises: FileExistsError.
+    A rename that fails may have happened in part, where it is a copy of file after file (object stores). So after a
+    failure all that may be there is removed again.
+    Raises: FileExistsError; LeftoverError when that cannot be removed.
     """
     for location in outs.values():
         if hadoop.exists(f"{location}/{name}"):
@@ -237,11 +243,18 @@ def publish_all(hadoop: Hadoop, name: BaseName | DeltaName, outs: Mapping[str, s
             final = [replace(file, path=f"{path}/{file.path}") for file in targets[location]]
             final.sort(key=lambda file: (file.bucket, file.path))
             published.append(WrittenDirectory(location, path, tuple(final)))
-    except BaseException:
-        for directory in published:
-            hadoop.delete(directory.path)
+    except BaseException as error:
+        _withdraw(hadoop, [f"{location}/{name}" for location in outs.values()], error)
         raise
     return published
+
+
+def _withdraw(hadoop: Hadoop, paths: Sequence[str], failure: BaseException) -> None:
+    try:
+        for path in paths:
+            hadoop.delete(path)
+    except Exception as error:  # noqa: BLE001 - whatever the store says, the transaction is over
+        raise LeftoverError(f"{failure}; and what was written of it cannot be removed: {error}") from failure
 
 
 def spread(events: DataFrame, routing: Sequence[str]) -> DataFrame:

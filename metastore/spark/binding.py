@@ -14,7 +14,8 @@ def bound_sql(tree: exp.Expression, resolve: Resolve) -> str:
     """The query's text with every table that ``resolve`` gives a view for read from that view.
 
     A view takes the alias of the table, or its bare name, so that columns qualified with either still resolve; a
-    database in front of a column (``db.t.c``) is dropped. Names of common table expressions are left alone.
+    database in front of a column (``db.t.c``) is dropped. Names of common table expressions are left alone. AS OF goes
+    to ``resolve``: its view is of the past already.
     """
     tree = tree.copy()
     local = {cte.alias.lower() for cte in tree.find_all(exp.CTE)}
@@ -23,9 +24,10 @@ def bound_sql(tree: exp.Expression, resolve: Resolve) -> str:
     for table in list(tree.find_all(exp.Table)):
         if not table.name or table.catalog or (not table.db and table.name.lower() in local):
             continue
-        view = resolve(TableRef(table.db.lower() or None, table.name.lower()))
+        view = resolve(TableRef(table.db.lower() or None, table.name.lower(), table.args.get("version")))
         if view is None:
             continue
+        table.set("version", None)
         touched = True
         resolved.append(table)
         if not table.alias:

@@ -47,7 +47,7 @@ def compact_rows(spark: SparkSession, spec: CompactionJobSpec, table: AcidTable,
     here = replace(table, partition_keys=())
     published = write_plain(routed_rows(_rows(spark, table, paths), here), table.row_type, name, spec.location,
                             staging=staging, file_format=table.file_format, files=files,
-                            empty=[spec.location] if isinstance(name, BaseName) else [])
+                            empty=[spec.location] if isinstance(name, BaseName) else [], order=table.order)
     written = sum(directory.rows for directory in published)
     if written != count:
         for directory in published:

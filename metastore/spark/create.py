@@ -45,7 +45,8 @@ def create_table(client: MetastoreClient, name: TableName, statement: CreateTabl
     sd = types.StorageDescriptor(
         cols=columns, location=statement.location, inputFormat=input_format,
         outputFormat=output_format, compressed=False, numBuckets=statement.bucket_count or -1,
-        bucketCols=list(statement.bucket_columns), sortCols=[], parameters={}, storedAsSubDirectories=False,
+        bucketCols=list(statement.bucket_columns), parameters={}, storedAsSubDirectories=False,
+        sortCols=[types.Order(name, int(ascends)) for name, ascends in statement.order],
         serdeInfo=types.SerDeInfo(name=None, serializationLib=serde, parameters={}))
     parameters = {"bucketing_version": "2", **statement.properties}
     if statement.comment is not None:

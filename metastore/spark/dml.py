@@ -131,11 +131,20 @@ def _replace(work: Work, table: AcidTable, rows: DataFrame, keep_empty: Sequence
     return work.publish_base(table, statement, events, keep_empty=keep_empty, is_routed=is_routed)
 
 
-def _truncate(work: Work, table: AcidTable) -> int:
-    """Empty a table: an empty base in every directory that it has."""
+def _truncate(work: Work, table: AcidTable, partition: Mapping[str, str]) -> int:
+    """Empty a table, or the partitions with the values of ``partition``: an empty base in every directory."""
     table.require(TableKind.FULL_ACID, TableKind.INSERT_ONLY, action="TRUNCATE")
-    before = work.frame(table).count()
-    keep = [partition_key(place.values) for place in work.places(table)] if table.partition_keys else [table.location]
+    if unknown := [key for key in partition if key not in table.partition_names]:
+        raise InvalidOperationError(f"{unknown[0]} is not a partition key of {table.name}.")
+    rows, places = work.frame(table), work.places(table)
+    for at, key in enumerate(table.partition_keys):
+        if key.name in partition:
+            value = F.expr(partition[key.name]).cast(key.spark_type())
+            rows = rows.where(F.col(f"`{key.name}`").eqNullSafe(value))
+            [[text]] = work.spark.range(1).select(value.cast("string")).collect()
+            places = [place for place in places if place.values[at] == text]
+    before = rows.count()
+    keep = [partition_key(place.values) for place in places] if table.partition_keys else [table.location]
     _replace(work, table, work.spark.createDataFrame([], table.schema), keep)
     return before
 
@@ -152,7 +161,7 @@ def run(work: Work, table: AcidTable, statement: Insert | Update | Delete | Merg
         case Merge():
             return _merge(work, table, statement, resolve)
         case Truncate():
-            return _truncate(work, table)
+            return _truncate(work, table, statement.partition)
 
 
 def _insert(work: Work, table: AcidTable, statement: Insert, resolve: Resolve) -> int:

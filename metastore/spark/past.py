@@ -5,9 +5,11 @@ leaves no trace in the listing. So where it has begun behind a base that the pas
 """
 
 from collections.abc import Iterable, Sequence
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
+from typing import TypeAlias
 from zoneinfo import ZoneInfo
 
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from metastore.acid.names import BaseName, parse_directory
@@ -20,7 +22,11 @@ from metastore.errors import InvalidOperationError
 from metastore.files import Files
 from metastore.ids import TableName
 from metastore.spark.listing import Directory
+from metastore.spark.statements import DIALECT, TableRef
 from metastore.spark.tables import TableKind
+
+AsOf: TypeAlias = int | datetime
+"""A point in a table's past: a write id, or an instant."""
 
 _NOT_CLEANED = frozenset({"initiated", "working", "refused", "did not initiate"})
 """Words of SHOW COMPACTIONS for what the Cleaner has never seen."""
@@ -36,6 +42,30 @@ def instant(spark: SparkSession, given: datetime | str) -> datetime:
     except ValueError:
         raise InvalidOperationError(f"{given!r} is no instant: write it like 2026-11-21 09:30:00") from None
     return at if at.tzinfo else at.replace(tzinfo=ZoneInfo(str(spark.conf.get("spark.sql.session.timeZone"))))
+
+
+def version_of(spark: SparkSession, ref: TableRef) -> AsOf | None:
+    """Which point in the past a query means with VERSION AS OF (a write id) or TIMESTAMP AS OF, if it does.
+
+    Raises: InvalidOperationError.
+    """
+    if ref.version is None:
+        return None
+    value = ref.version.expression.sql(DIALECT)
+    text = ref.version.sql(DIALECT)
+    if ref.version.args["kind"] != "AS OF":
+        raise InvalidOperationError(f"{text}: a table is read AS OF a point in time; see changes(...).")
+    if ref.version.this == "VERSION":
+        if not value.strip("'").isdigit():
+            raise InvalidOperationError(f"{text}: a version is a write id, a number.")
+        return int(value.strip("'"))
+    try:
+        row = spark.sql(f"SELECT unix_micros(CAST({value} AS TIMESTAMP))").first()
+    except PySparkException as error:
+        raise InvalidOperationError(f"{text}: {(error.getMessage() or str(error)).splitlines()[0]}") from error
+    if row is None or row[0] is None:
+        raise InvalidOperationError(f"{text}: that is no instant.")
+    return datetime.fromtimestamp(0, UTC) + timedelta(microseconds=row[0])
 
 
 def cleaned_write_ids(client: MetastoreClient, name: TableName) -> dict[str, int]:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from pyarrow import parquet
 from pyspark.sql import DataFrame, DataFrameWriter
+from pyspark.sql import functions as F  # noqa: N812 - the customary name
 from pyspark.sql.types import StructType
 
 from metastore.acid.names import BaseName, DeltaName, original_file
@@ -34,11 +35,13 @@ _COMPRESSION = {"orc": "zlib", "parquet": "snappy"}
 
 
 def write_plain(rows: DataFrame, row_type: StructType, name: BaseName | DeltaName, location: str | Mapping[str, str], *,
-                staging: str, file_format: str, files: Files, empty: Sequence[str] = ()) -> list[WrittenDirectory]:
+                staging: str, file_format: str, files: Files, empty: Sequence[str] = (),
+                order: Sequence[tuple[str, bool]] = ()) -> list[WrittenDirectory]:
     """Write rows into one directory called ``name`` in each partition that gets some.
 
     ``rows``: the columns of ``row_type``, ``_partition`` when ``location`` is a mapping, ``_writer`` when the table is
-    bucketed; otherwise as ``acid_writer.write_acid``.
+    bucketed; otherwise as ``acid_writer.write_acid``. ``order``: columns that each file is sorted by, and whether they
+    ascend.
     """
     if file_format not in WRITABLE:
         raise InvalidOperationError(f"Insert-only tables are written as {' or '.join(WRITABLE)}, and this one is "
@@ -46,7 +49,7 @@ def write_plain(rows: DataFrame, row_type: StructType, name: BaseName | DeltaNam
     hadoop = Hadoop(rows.sparkSession)
     if hadoop.exists(staging):
         raise FileExistsError(f"{staging} exists already: another attempt of the same statement may be running")
-    writing = _Writing(hadoop, files, rows, row_type, location, staging, file_format)
+    writing = _Writing(hadoop, files, rows, row_type, location, staging, file_format, order)
     try:
         writing.run_tasks()
         writing.collect_files()
@@ -66,6 +69,7 @@ class _Writing:
     location: str | Mapping[str, str]
     staging: str
     file_format: str
+    order: Sequence[tuple[str, bool]]
     targets: dict[str, list[WrittenFile]] = field(default_factory=dict)
     outs: dict[str, str] = field(default_factory=dict)
 
@@ -80,8 +84,9 @@ class _Writing:
         if self.is_bucketed:
             routing.append(WRITER_COLUMN)
             rows = spread(rows, routing)
-        if routing:
-            rows = rows.sortWithinPartitions(*routing)
+        order = [F.col(name) if ascends else F.col(name).desc() for name, ascends in self.order]
+        if routing or order:
+            rows = rows.sortWithinPartitions(*routing, *order)
         save_tasks(self._writer(rows.select(*self.row_type.names, *routing)), routing, self.staging)
 
     def collect_files(self) -> None:

@@ -19,13 +19,15 @@ from metastore.files import Files
 from metastore.ids import TableName, table_name
 from metastore.spark import admin, dml
 from metastore.spark.binding import Resolve, bound_sql, names_row_id
+from metastore.spark.columns import alter_columns
 from metastore.spark.constraints import add_constraints, drop_constraint
 from metastore.spark.convert import convert
 from metastore.spark.create import create_table
 from metastore.spark.effects import kinds_of, queries_of, target_of
 from metastore.spark.leases import ReadLeases
 from metastore.spark.multi_insert import multi_insert
-from metastore.spark.past import instant
+from metastore.spark.parsing import parse
+from metastore.spark.past import AsOf, instant, version_of
 from metastore.spark.plain_reads import checked_sql, require_no_plain_read, watch
 from metastore.spark.progress import shown
 from metastore.spark.reader import with_row_id
@@ -33,26 +35,29 @@ from metastore.spark.statements import (
     DIALECT,
     AbortTransactions,
     AddConstraints,
+    ChangeColumn,
     Compact,
     Convert,
     CreateTable,
     Delete,
+    DropColumns,
     DropConstraint,
     Insert,
     Merge,
     MultiInsert,
     PassThrough,
+    PlainOnly,
     Query,
+    ReplaceColumns,
     Show,
     Statement,
     TableRef,
     Truncate,
     Update,
-    parse,
 )
 from metastore.spark.streaming import BatchSink, positions, start
 from metastore.spark.tables import AcidTable, TableKind
-from metastore.spark.work import AsOf, Work, partition_places
+from metastore.spark.work import Work, partition_places
 from metastore.telemetry.logs import get_logger
 from metastore.txns.rules import TxnType
 from metastore.txns.stream_rules import StreamBatch, StreamPosition
@@ -227,19 +232,22 @@ class AcidSession:
     # -- how a statement runs --------------------------------------------------------------------------------------
 
     def _run(self, statement: Statement, text: str) -> DataFrame:
+        if self._is_sparks(statement):
+            return self.spark.sql(text)
         match statement:
             case Query(tree=tree):
                 return self._query(tree, text)
             case Insert() if self._lookup(statement.table).kind is TableKind.PLAIN:
                 return self._run_over(statement.query, statement.over, text)
-            case MultiInsert() if not self._is_ours(statement):
-                return self.spark.sql(text)
             case Insert() | MultiInsert() | Update() | Delete() | Merge() | Truncate():
                 return self._rows(self._change(statement))
-            case CreateTable() | Convert() | AddConstraints() | DropConstraint():
+            case (CreateTable() | Convert() | AddConstraints() | DropConstraint() | ChangeColumn() | ReplaceColumns()
+                  | DropColumns()):
                 return self._rows(self._define(statement))
             case Compact() | Show() | AbortTransactions():
                 return self._operate(statement)
+            case PlainOnly(table=ref, reason=reason):
+                raise InvalidOperationError(f"{ref} is transactional. {reason}")
             case PassThrough(tree=tree):
                 return self._pass_through(tree, text)
 
@@ -255,21 +263,26 @@ class AcidSession:
     def _rows(self, count: int) -> DataFrame:
         return admin.one_row(self.spark, "rows", count)
 
-    def _define(self, statement: CreateTable | Convert | AddConstraints | DropConstraint) -> int:
+    def _define(self, statement: CreateTable | Convert | AddConstraints | DropConstraint | ChangeColumn
+                | ReplaceColumns | DropColumns) -> int:
         if isinstance(statement, CreateTable):
             return self._create(statement)
         table = self._lookup(statement.table)
         with self._exclusively(table):
             match statement:
                 case Convert(properties=properties):
-                    locations = [place.location for place in partition_places(self.client, table)]
-                    convert(self.client, self.files, table, locations, properties)
+                    convert(self.client, self.files, table, self._locations(table), properties)
+                case ChangeColumn() | ReplaceColumns() | DropColumns():
+                    alter_columns(self.client, self.files, table, self._locations(table), statement)
                 case AddConstraints(constraints=constraints, column=column):
                     add_constraints(self.spark, self.client, table, constraints, column)
                 case DropConstraint(name=name):
                     drop_constraint(self.client, table, name)
         self.spark.catalog.refreshTable(f"{table.name.db}.{table.name.table}")
         return 0
+
+    def _locations(self, table: AcidTable) -> list[str]:
+        return [place.location for place in partition_places(self.client, table)]
 
     def _query(self, tree: exp.Expression, text: str) -> DataFrame:
         acid_tables = self._acid_tables(tree)
@@ -282,14 +295,17 @@ class AcidSession:
             return checked_sql(self.spark, bound_sql(tree, resolve))
 
     def _pass_through(self, tree: exp.Expression | None, text: str) -> DataFrame:
-        """What is Spark's own: a CREATE TABLE ... AS of a plain table may read ours, a view may not."""
-        if not isinstance(tree, exp.Create) or tree.expression is None:
-            return self.spark.sql(text)
-        if tree.kind != "TABLE" and self._acid_tables(tree.expression):
-            raise InvalidOperationError("A view over a transactional table would be read by Spark itself, which does "
-                                        "not know of deleted rows. session.sql(...).createOrReplaceTempView(...) makes "
-                                        "one over a snapshot.")
-        return self._run_over(tree.expression, lambda query: _with_query(tree, query), text)
+        """What is Spark's own: a CREATE TABLE ... AS of a plain table may read ours, views and caches may not."""
+        match tree:
+            case exp.Create(kind="TABLE") if tree.expression is not None:
+                return self._run_over(tree.expression, lambda query: _with_query(tree, query), text)
+            case exp.Create() | exp.Cache() if self._acid_tables(tree):
+                what = "cached" if isinstance(tree, exp.Cache) else "seen through a view"
+                raise InvalidOperationError(
+                    f"A transactional table cannot be {what} by Spark itself, which does not know of deleted rows. "
+                    "session.sql(...) and session.table(...) give frames of a snapshot, for cache() or "
+                    "createOrReplaceTempView(...).")
+        return self.spark.sql(text)
 
     def _run_over(self, query: exp.Expression, statement: Callable[[str], str], text: str) -> DataFrame:
         """Let Spark run a statement that is its own over the snapshots of the tables of ours that its query reads.
@@ -325,11 +341,15 @@ class AcidSession:
 
         return self._writing(target, kinds_of(statement), sources, run)
 
-    def _is_ours(self, statement: MultiInsert) -> bool:
-        """Whether a table of ours is written or read."""
-        refs = [one.table for one in statement.inserts]
-        return (any(self._lookup(ref).kind is not TableKind.PLAIN for ref in refs)
-                or bool(self._acid_tables(*queries_of(statement))))
+    def _is_sparks(self, statement: Statement) -> bool:
+        """Whether a statement that may be ours is about no table of ours."""
+        match statement:
+            case MultiInsert(inserts=inserts):
+                return (all(self._lookup(one.table).kind is TableKind.PLAIN for one in inserts)
+                        and not self._acid_tables(*queries_of(statement)))
+            case PlainOnly() | ChangeColumn() | ReplaceColumns() | DropColumns():
+                return self._acid_table(statement.table) is None
+        return False
 
     def _insert_many(self, statement: MultiInsert) -> int:
         targets = [self._lookup(one.table) for one in statement.inserts]
@@ -425,17 +445,18 @@ class AcidSession:
     @contextmanager
     def _views(self, work: Work, *, row_id: bool = False) -> Iterator[Resolve]:
         """Temporary views over the snapshots of the tables that a statement reads, gone once it is analysed."""
-        views: dict[TableName, str] = {}
+        views: dict[tuple[TableName, AsOf | None], str] = {}
 
         def resolve(ref: TableRef) -> str | None:
             table = self._acid_table(ref)
             if table is None:
                 return None
-            if table.name not in views:
-                views[table.name] = f"__snapshot_{uuid4().hex}"
+            key = (table.name, version_of(self.spark, ref))
+            if key not in views:
+                views[key] = f"__snapshot_{uuid4().hex}"
                 has_ids = row_id and table.kind is TableKind.FULL_ACID
-                _shown(work, table, row_id=has_ids).createOrReplaceTempView(views[table.name])
-            return views[table.name]
+                _shown(work, table, row_id=has_ids, as_of=key[1]).createOrReplaceTempView(views[key])
+            return views[key]
 
         try:
             yield resolve

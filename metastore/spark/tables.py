@@ -57,6 +57,8 @@ class AcidTable:
     bucketing_version: int
     file_format: str
     parameters: dict[str, str]
+    order: tuple[tuple[str, bool], ...] = ()
+    """SORTED BY: columns, and whether they ascend."""
 
     @classmethod
     def of(cls, name: TableName, thrift_table: Any) -> "AcidTable":
@@ -73,7 +75,8 @@ class AcidTable:
             bucket_columns=tuple(c.lower() for c in sd.bucketCols or ()),
             bucket_count=max(sd.numBuckets or 0, 0) if sd.bucketCols else 0,
             bucketing_version=2 if parameters.get("bucketing_version") == "2" else 1,
-            file_format=_file_format(sd.inputFormat or ""), parameters=parameters)
+            file_format=_file_format(sd.inputFormat or ""), parameters=parameters,
+            order=tuple((one.col.lower(), one.order == 1) for one in sd.sortCols or ()))
 
     @property
     def row_type(self) -> StructType:

@@ -10,7 +10,6 @@ from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TypeAlias
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -30,17 +29,14 @@ from metastore.errors import (
 from metastore.files import Files
 from metastore.ids import TableName
 from metastore.locks.rules import Operation
-from metastore.spark.acid_writer import WrittenDirectory, write_acid
+from metastore.spark.acid_writer import LeftoverError, WrittenDirectory, write_acid
 from metastore.spark.events import StatementId, partition_name, partition_values
 from metastore.spark.listing import Directory, PartitionPlace, acid_directories
-from metastore.spark.past import cleaned_write_ids, require_kept
+from metastore.spark.past import AsOf, cleaned_write_ids, require_kept
 from metastore.spark.plain_writer import write_plain
 from metastore.spark.precision import require_exact_moves
 from metastore.spark.reader import read_changes, read_snapshot
 from metastore.spark.tables import AcidTable, TableKind
-
-AsOf: TypeAlias = int | datetime
-"""A point in a table's past: a write id, or an instant."""
 
 
 class Locations(dict[str, str]):
@@ -180,7 +176,8 @@ class Work:
         self.txn.check()
         written = write_plain(rows, table.row_type, name, table.location if locations is None else locations,
                               staging=f"{table.location}/.acid_stage_{self.txn.id}_{statement.statement}_p",
-                              file_format=table.file_format, files=self.files, empty=keep_empty)
+                              file_format=table.file_format, files=self.files, empty=keep_empty,
+                              order=table.order)
         self.published += written
         is_base = isinstance(name, BaseName)
         return self._announce(table, locations, written, Operation.UPDATE if is_base else Operation.INSERT)
@@ -216,8 +213,10 @@ class Work:
         before = len(self.published)
         try:
             yield
-        except BaseException:
+        except BaseException as error:
             try:
+                if _leaves_something(error):
+                    raise
                 self._remove_published(before)
             except BaseException:
                 self.txn.abort_quietly()
@@ -267,6 +266,11 @@ class Work:
         own = self.write_ids.get(table.name)
         snapshot = self.snapshots[table.name]
         return snapshot if own is None else snapshot.with_own(own)
+
+
+def _leaves_something(error: BaseException | None) -> bool:
+    """Whether a LeftoverError is what happened, or what happened before it: staging may not be removable either."""
+    return error is not None and (isinstance(error, LeftoverError) or _leaves_something(error.__context__))
 
 
 def partition_places(client: MetastoreClient, table: AcidTable) -> list[PartitionPlace]:

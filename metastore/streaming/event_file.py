@@ -17,6 +17,7 @@ from threading import Lock
 from typing import Any, BinaryIO
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyarrow import orc
 
 from metastore.acid.bucket import encode
@@ -220,7 +221,7 @@ class InsertFile(EventFile):
         """Append rows of the transaction with this write id."""
         count = len(rows)
         ids = pa.repeat(pa.scalar(write_id, pa.int64()), count)
-        numbers = pa.array(range(self._next_row, self._next_row + count), pa.int64())
+        numbers = pc.cumulative_sum(pa.repeat(pa.scalar(1, pa.int64()), count), start=self._next_row - 1)
         self._append(ids, pa.repeat(pa.scalar(self._bucket, pa.int32()), count), numbers, ids, rows)
         self._write_id = write_id
         self._next_row += count

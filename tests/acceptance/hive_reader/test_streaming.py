@@ -117,3 +117,27 @@ def test_changes_by_row_ids(client: MetastoreClient, oracle: HiveOracle, acid_se
     expected = sorted([(n, f"new {n % 4}" if n % 4 < 2 else "old") for n in range(198)] + [(1000, "more"), (1001, "more")])
     assert _hives(oracle, client, place, COLUMNS) == expected
     assert _ours(acid_session, "t") == expected
+
+
+def test_an_insert_only_table(client: MetastoreClient, oracle: HiveOracle, acid_session: Any) -> None:
+    """Its files are plain ORC: Hive reads them as it reads those from before a conversion."""
+    columns = {"n": "int", "v": "varchar(9)", "d": "decimal(20,4)", "at": "timestamp", "s": "struct<x:int,y:array<string>>"}
+    place = Path(create_table(client, "log", columns, transactional_properties="insert_only"))
+    row = {"v": "größe", "d": "-12345678901.2345", "at": "2013-03-10 02:30:00.123456", "s": {"x": 1, "y": ["z", None]}}
+    with connect("d.log", client=client, records=Json()) as connection:
+        for n in range(3):
+            connection.begin_transaction()
+            connection.write([{"n": n, **row}, {"n": n + 10}])
+            if n == 1:
+                connection.abort_transaction()
+            else:
+                connection.commit_transaction()
+    acid_session.sql("INSERT INTO d.log (n) VALUES (7)")
+
+    assert [one[0] for one in _ours(acid_session, "log")] == [0, 2, 7, 10, 12]
+    [first] = acid_session.table("d.log").where("n = 2").collect()
+    assert (first.v, str(first.d), str(first.at), first.s.asDict()) == (
+        "größe", "-12345678901.2345", "2013-03-10 02:30:00.123456", {"x": 1, "y": ["z", None]})
+    shown = [2, "größe", "-12345678901.2345", "2013-03-10 02:30:00.123456", [1, ["z", None]]]
+    found = oracle.rows(place / "delta_0000003_0000003_0000", snapshot(client, "log"), columns)
+    assert sorted((one.values for one in found), key=lambda one: one[0]) == [shown, [12, None, None, None, None]]

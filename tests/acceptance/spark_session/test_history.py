@@ -96,6 +96,28 @@ def test_columns_that_were_added_widened_moved_and_renamed(acid_session, db, spa
     assert acid_session.table(name).where("label IS NULL").count() == 0
 
 
+def test_columns_are_altered_by_sql(acid_session, db, spark):
+    name, sql = f"{db}.altered", acid_session.sql
+    sql(f"CREATE TABLE {name} (id INT, d DECIMAL(5,2), f FLOAT, s VARCHAR(3), gone INT) PARTITIONED BY (p INT) {_ACID}")
+    sql(f"ALTER TABLE {name} RENAME COLUMN f TO g")
+    sql(f"INSERT INTO {name} VALUES (1, 1.25, 0.5, 'abc', 7, 1)")
+    for change in ("CHANGE COLUMN id id BIGINT COMMENT 'wide'", "CHANGE d d DECIMAL(10,4) CASCADE", "ALTER COLUMN g TYPE DOUBLE",
+                   "CHANGE s s STRING", "DROP COLUMN gone", "CHANGE s s STRING AFTER d"):
+        sql(f"ALTER TABLE {name} {change}")
+    sql(f"INSERT INTO {name} VALUES ({2**40}, 123456.7891, 'longer', 1e300, 1)")
+
+    assert acid_session.table(name).dtypes == [("id", "bigint"), ("d", "decimal(10,4)"), ("s", "string"), ("g", "double"), ("p", "int")]
+    assert [(row[0], str(row[1]), *row[2:]) for row in rows(acid_session.table(name))] == [
+        (1, "1.2500", "abc", 0.5, 1), (2**40, "123456.7891", "longer", 1e300, 1)]
+    assert sql(f"DESCRIBE {name}").first()["comment"] == "wide"
+    [partition] = acid_session.client.get_partitions(db, "altered", -1)
+    assert [(one.name, one.type) for one in partition.sd.cols][:2] == [("id", "bigint"), ("d", "decimal(10,4)")]
+    for change, reason in [("RENAME COLUMN s TO t", "would be NULL in t"), ("CHANGE id id INT", "does not hold all"),
+                           ("REPLACE COLUMNS (p INT)", "partition key"), ("DROP COLUMN nothing", "no column nothing")]:
+        with pytest.raises(InvalidOperationError, match=reason):
+            sql(f"ALTER TABLE {name} {change}")
+
+
 def test_nanoseconds_are_not_cut_by_an_update(acid_session, db):
     name = f"{db}.fine"
     acid_session.sql(f"CREATE TABLE {name} (id INT, at TIMESTAMP, note STRING) {_ACID}")

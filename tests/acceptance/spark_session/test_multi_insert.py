@@ -36,6 +36,16 @@ def test_rows_go_where_each_insert_sends_them(acid_session, names):
     assert rows(acid_session, names["b"]) == [(2, "y", 3), (3, "x", 3), (4, None, 1), (9, "kept", 2)]
 
 
+def test_tables_that_are_joined(acid_session, names):
+    acid_session.sql("INSERT INTO {a} VALUES (1, 'one'), (5, 'five')".format(**names))
+    acid_session.sql("""FROM {src} s LEFT JOIN {a} ON s.id = a.id LATERAL VIEW explode(array(10, 20)) e AS n
+        INSERT INTO {a} SELECT s.id + n, a.v WHERE s.v = 'x' AND n = 10
+        INSERT INTO {b} SELECT a.*, 4 WHERE s.id IS NULL
+        INSERT INTO {b} PARTITION (p=5) SELECT e.n, max(s.v) WHERE a.id IS NOT NULL GROUP BY n""".format(**names))
+    assert rows(acid_session, names["a"]) == [(1, "one"), (11, "one"), (13, None), (5, "five")]
+    assert [row for row in rows(acid_session, names["b"]) if row[2] > 3] == [(10, "x", 5), (20, "x", 5)]
+
+
 def test_the_source_is_evaluated_once_and_committed_once(acid_session, names, spark):
     view = f"v_{uuid4().hex}"
     spark.sql(f"CREATE TEMPORARY VIEW {view} AS SELECT CAST(rand() * 1000000000 AS INT) id FROM range(50)")
@@ -59,7 +69,7 @@ REFUSED = [
     ("FROM {src} INSERT INTO {b} PARTITION (p=1) SELECT id, v INSERT OVERWRITE TABLE {b} PARTITION (p=1) SELECT id, v",
      "overwritten and written again"),
     ("FROM {src} INSERT OVERWRITE TABLE {a} SELECT id, v INSERT INTO {a} SELECT id, v", "overwritten and written again"),
-    ("FROM {src} s JOIN {a} t ON s.id = t.id INSERT INTO {a} SELECT s.id, s.v INSERT INTO {b} SELECT 1, 'x', 2", "subquery"),
+    ("FROM {src} s JOIN {a} t ON s.id = t.id INSERT INTO {a} SELECT id, s.v INSERT INTO {b} SELECT 1, 'x', 2", "of s and of t"),
     ("FROM {src} INSERT INTO {a} SELECT id INSERT INTO {b} SELECT id, v, 1", "takes 2: id, v"),
 ]
 

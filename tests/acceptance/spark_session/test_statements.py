@@ -119,7 +119,9 @@ def test_overwrite_and_truncate(acid_session, flat, parted):
     assert rows(acid_session, parted) == [(2, "b", "ä b%"), (3, "c", None), (8, "new", "x/y")]
     acid_session.sql(f"INSERT OVERWRITE TABLE {parted} PARTITION (day='x/y') SELECT 8, 'none' WHERE false")
     assert rows(acid_session, parted) == [(2, "b", "ä b%"), (3, "c", None)]
-    assert acid_session.sql(f"TRUNCATE TABLE {parted}").first()[0] == 2
+    assert acid_session.sql(f"TRUNCATE TABLE {parted} PARTITION (day='ä b%')").first()[0] == 1
+    assert rows(acid_session, parted) == [(3, "c", None)]
+    assert acid_session.sql(f"TRUNCATE TABLE {parted}").first()[0] == 1
     assert rows(acid_session, parted) == []
 
 

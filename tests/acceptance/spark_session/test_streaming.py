@@ -150,6 +150,20 @@ def test_insert_only_tables(acid_session, db, stream):
     assert ids(acid_session, name) == [1]
 
 
+def test_a_batch_that_breaks_a_constraint_stops_the_query_and_nothing_of_it_is_there(acid_session, table, stream):
+    acid_session.sql(f"ALTER TABLE {table} ADD CONSTRAINT small CHECK (id < 10)")
+    acid_session.sql(f"ALTER TABLE {table} CHANGE COLUMN name name STRING DEFAULT 'new'")
+    stream.add(1)
+    stream.run(acid_session, table)
+    stream.add(2, 10)
+    with pytest.raises(StreamingQueryException, match=r"CHECK small \(id < 10\) by 1 row"):
+        stream.run(acid_session, table)
+    assert ids(acid_session, table) == [1]
+    assert acid_session.stream_positions(table)[0].batch.batch_id == 0
+    stream.run(acid_session, table, write=lambda session, rows: session.insert(table, rows.where("id < 10").drop("name")))
+    assert sorted((row["id"], row["name"]) for row in acid_session.table(table).collect()) == [(1, "n1"), (2, "new")]
+
+
 def test_a_checkpoint_that_was_set_back_is_refused(acid_session, table, stream, tmp_path):
     stream.add(1)
     stream.run(acid_session, table)

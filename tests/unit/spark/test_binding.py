@@ -3,8 +3,10 @@
 import pytest
 import sqlglot
 
+from metastore.errors import InvalidOperationError
 from metastore.spark.binding import bound_sql
-from metastore.spark.statements import DIALECT
+from metastore.spark.multi_insert import of_joined
+from metastore.spark.statements import DIALECT, TableRef
 
 
 @pytest.mark.parametrize(("query", "expected"), [
@@ -18,10 +20,34 @@ from metastore.spark.statements import DIALECT
     ("SELECT * FROM db.t JOIN db.u USING (k) WHERE t.row__id.writeid = 3",
      "SELECT * EXCEPT (t.ROW__ID, u.ROW__ID) FROM v_t AS t JOIN v_u AS u USING (k) WHERE t.row__id.writeid = 3"),
     ("SELECT COUNT(*) FROM db.t WHERE ROW__ID.rowid = 3", "SELECT COUNT(*) FROM v_t AS t WHERE ROW__ID.rowid = 3"),
+    ("SELECT * FROM db.t VERSION AS OF 3 JOIN other.x TIMESTAMP AS OF 'y' AS z",
+     "SELECT * FROM v_t3 AS t JOIN other.x TIMESTAMP AS OF 'y' AS z ON TRUE"),
     ("SELECT * FROM (SELECT ROW__ID AS r FROM db.t) AS x", "SELECT * FROM (SELECT ROW__ID AS r FROM v_t AS t) AS x"),
 ])
 def test_tables_become_views(query: str, expected: str) -> None:
     tree = sqlglot.parse_one(query, dialect=DIALECT)
 
-    assert bound_sql(tree, lambda ref: None if ref.db == "other" else f"v_{ref.table}") == expected
+    assert bound_sql(tree, lambda ref: None if ref.db == "other" else view(ref)) == expected
     assert tree == sqlglot.parse_one(query, dialect=DIALECT), "the tree is left as it was"
+
+
+def view(ref: TableRef) -> str:
+    return f"v_{ref.table}{ref.version.expression.name if ref.version else ''}"
+
+
+COLUMNS = {"a": ["id", "v"], "b": ["id", "w", "s"]}
+
+
+@pytest.mark.parametrize(("query", "expected"), [
+    ("SELECT a.id, B.w", "SELECT a.id, B.w"), ("SELECT v, s.x.y WHERE w > 1", "SELECT a.v, b.s.x.y WHERE b.w > 1"),
+    ("SELECT *, a.*", "SELECT a.*, b.*, a.*"), ("SELECT db.a.id", "SELECT a.id"),
+    ("SELECT v WHERE EXISTS(SELECT 1 FROM c WHERE id = 1)", "SELECT a.v WHERE EXISTS(SELECT 1 FROM c WHERE id = 1)"),
+])
+def test_columns_of_joined_tables(query: str, expected: str) -> None:
+    assert of_joined(sqlglot.parse_one(query, dialect=DIALECT), COLUMNS).sql(DIALECT) == expected
+
+
+@pytest.mark.parametrize(("query", "reason"), [("SELECT id", "a and of b"), ("SELECT 1 WHERE z", "of none of a, b")])
+def test_columns_of_no_one_table(query: str, reason: str) -> None:
+    with pytest.raises(InvalidOperationError, match=reason):
+        of_joined(sqlglot.parse_one(query, dialect=DIALECT), COLUMNS)

@@ -6,7 +6,8 @@ from metastore.errors import InvalidOperationError
 from metastore.ids import TableName
 from metastore.spark.binding import bound_sql
 from metastore.spark.changes import delete_select, merge_select, update_select
-from metastore.spark.statements import TableRef, parse
+from metastore.spark.parsing import parse
+from metastore.spark.statements import TableRef
 from metastore.spark.tables import AcidTable, HiveColumn, TableKind
 
 TABLE = AcidTable(TableName("hive", "db", "t"), TableKind.FULL_ACID, "/x", (HiveColumn("id", "int"), HiveColumn("v", "char(3)")),

@@ -5,7 +5,8 @@ import pytest
 from metastore.catalog.model import ConstraintKind
 from metastore.errors import InvalidOperationError
 from metastore.spark.constraint_syntax import Declaration, without_words
-from metastore.spark.statements import AddConstraints, DropConstraint, PassThrough, TableRef, parse
+from metastore.spark.parsing import parse
+from metastore.spark.statements import AddConstraints, ChangeColumn, DropConstraint, TableRef
 
 ACID = "STORED AS ORC TBLPROPERTIES ('transactional'='true')"
 NN, DEFAULT, CHECK, PK, UQ, FK = (ConstraintKind.NOT_NULL, ConstraintKind.DEFAULT, ConstraintKind.CHECK,
@@ -64,7 +65,8 @@ def test_alter_table():
     assert parse("alter table t change a a int not null") == AddConstraints(
         TableRef(None, "t"), (Declaration(NN, None, ("a",)),), ("a", "int"))
     assert parse("ALTER TABLE t DROP CONSTRAINT `C`") == DropConstraint(TableRef(None, "t"), "c")
-    assert parse("ALTER TABLE t CHANGE COLUMN a b BIGINT COMMENT 'not null'") == PassThrough()
+    assert parse("ALTER TABLE t CHANGE COLUMN a b BIGINT COMMENT 'not null'") == ChangeColumn(
+        TableRef(None, "t"), "a", "b", "bigint", "not null")
     with pytest.raises(InvalidOperationError, match="rename the column first"):
         parse("ALTER TABLE t CHANGE a b INT NOT NULL")
 

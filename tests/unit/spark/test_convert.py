@@ -3,7 +3,8 @@
 import pytest
 
 from metastore.spark.convert import renames
-from metastore.spark.statements import Convert, PassThrough, TableRef, parse
+from metastore.spark.parsing import parse
+from metastore.spark.statements import Convert, PassThrough, TableRef
 
 
 def test_only_files_without_a_bucket_are_renamed_and_no_number_is_used_twice() -> None:

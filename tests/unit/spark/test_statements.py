@@ -3,20 +3,25 @@
 import pytest
 
 from metastore.errors import InvalidOperationError
+from metastore.spark.parsing import parse
 from metastore.spark.statements import (
     AbortTransactions,
+    ChangeColumn,
+    ColumnDefinition,
     Compact,
     CreateTable,
     Delete,
+    DropColumns,
     Insert,
     Merge,
     PassThrough,
+    PlainOnly,
     Query,
+    ReplaceColumns,
     Show,
     TableRef,
     Truncate,
     Update,
-    parse,
 )
 
 T = TableRef("db", "t")
@@ -36,6 +41,9 @@ T = TableRef("db", "t")
     ("ALTER TABLE db.t RENAME TO db.u", PassThrough()),
     ("CREATE TABLE db.t (a INT) USING parquet", PassThrough()),
     ("DROP TABLE db.t", PassThrough()),
+    ("TRUNCATE TABLE db.t PARTITION (P='x', q=3)", Truncate(T, {"p": "'x'", "q": "3"})),
+    ("-- nightly\n/* of\nus */ truncate table db.t", Truncate(T)),
+    ("ANALYZE TABLE db.t COMPUTE STATISTICS", PlainOnly(T, "ANALYZE by Spark counts rows that are deleted, and not those of deltas.")),
 ])
 def test_statements_without_expressions(text, expected):
     assert parse(text) == expected
@@ -43,6 +51,9 @@ def test_statements_without_expressions(text, expected):
 
 @pytest.mark.parametrize(("text", "kind"), [
     ("SELECT 1", Query), ("WITH c AS (SELECT 1) SELECT * FROM c", Query), ("SELECT 1 UNION ALL SELECT 2", Query),
+    ("(SELECT 1) UNION ALL (SELECT 2)", Query), ("((SELECT 1))", Query), ("TABLE db.t", Query), ("FROM db.t SELECT a", Query),
+    ("-- yesterday's\nSELECT 1", Query), ("/* a */ -- b\n /**/ DELETE FROM t", Delete), ("--\nINSERT INTO t SELECT 1", Insert),
+    ("load data local inpath '/x' overwrite into table db.t partition (p=1)", PlainOnly),
 ])
 def test_queries(text, kind):
     assert isinstance(parse(text), kind)
@@ -107,6 +118,9 @@ def test_create_table():
     ("MERGE INTO db.t USING s ON t.id = s.id WHEN NOT MATCHED THEN INSERT (a) VALUES (1, 2)", "1 columns and gives 2"),
     ("MERGE INTO db.t USING (SELECT 1) ON t.id = 1 WHEN MATCHED THEN DELETE", "alias"),
     ("CREATE TABLE db.t (a INT UNIQUE ENABLE) STORED AS ORC TBLPROPERTIES ('transactional'='true')", "keys are not enforced"),
+    ("CREATE TABLE db.t (a INT) CLUSTERED BY (a) SORTED BY (a) INTO 2 BUCKETS STORED AS ORC TBLPROPERTIES ('transactional'='true')",
+     "cannot be SORTED BY"),
+    ("FROM t JOIN (SELECT 1) INSERT INTO a SELECT 1 INSERT INTO b SELECT 2", "needs its own name"),
     ("CREATE TABLE db.t (a INT) STORED AS PARQUET TBLPROPERTIES ('transactional'='true')", "STORED AS ORC"),
 ])
 def test_refused_with_the_reason(text, reason):
@@ -123,3 +137,18 @@ def test_an_insert_is_written_out_as_it_was(text):
     assert isinstance(statement, Insert)
     assert statement.over("SELECT 1") == text
     assert parse(statement.over("SELECT 1")) == statement
+
+
+@pytest.mark.parametrize(("text", "expected"), [
+    ("ALTER TABLE db.t CHANGE COLUMN A b BIGINT COMMENT 'x' AFTER `C`", ChangeColumn(T, "a", "b", "bigint", "x", "c")),
+    ("-- wider\nalter table db.t change a a decimal(12, 2) first cascade;", ChangeColumn(T, "a", "a", "decimal(12,2)", None, "", cascade=True)),
+    ("ALTER TABLE db.t CHANGE `first` `first` STRING", ChangeColumn(T, "first", "first", "string")),
+    ("ALTER TABLE db.t RENAME COLUMN a TO B", ChangeColumn(T, "a", "b")),
+    ("ALTER TABLE db.t ALTER COLUMN a TYPE struct<x: int>", ChangeColumn(T, "a", "a", "struct<x:int>")),
+    ("ALTER TABLE db.t DROP COLUMN a", DropColumns(T, ("a",))), ("ALTER TABLE db.t DROP COLUMNS (a, `B`)", DropColumns(T, ("a", "b"))),
+    ("ALTER TABLE db.t REPLACE COLUMNS (a INT COMMENT 'k', b STRING) CASCADE",
+     ReplaceColumns(T, (ColumnDefinition("a", "int", "k"), ColumnDefinition("b", "string")), cascade=True)),
+    ("ALTER TABLE db.t ADD COLUMNS (a INT)", PassThrough()), ("ALTER TABLE db.t DROP PARTITION (p=1)", PassThrough()),
+    ("ALTER TABLE db.t ALTER COLUMN a COMMENT 'x'", PassThrough())])
+def test_changes_of_columns(text, expected):
+    assert parse(text) == expected

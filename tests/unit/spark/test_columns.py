@@ -1,0 +1,40 @@
+"""Which columns a table has after ALTER TABLE, and which types hold all values of which."""
+
+import pytest
+
+from metastore.acid.types import parse_type
+from metastore.errors import InvalidOperationError
+from metastore.spark.columns import altered, is_wider
+from metastore.spark.parsing import parse
+from metastore.spark.statements import ColumnDefinition
+
+COLUMNS = [ColumnDefinition("a", "int", "first"), ColumnDefinition("b", "string"), ColumnDefinition("c", "double")]
+
+
+@pytest.mark.parametrize(("change", "expected"), [
+    ("CHANGE a a BIGINT", "a bigint, b string, c double"), ("CHANGE c x DOUBLE FIRST", "x double, a int, b string"),
+    ("CHANGE COLUMN a a INT AFTER c", "b string, c double, a int"), ("RENAME COLUMN b TO d", "a int, d string, c double"),
+    ("CHANGE b b STRING AFTER a", "a int, b string, c double"),
+    ("DROP COLUMNS (a, c)", "b string"), ("REPLACE COLUMNS (c DOUBLE, n INT)", "c double, n int")])
+def test_columns_change(change: str, expected: str) -> None:
+    found = altered(COLUMNS, parse(f"ALTER TABLE t {change}"))  # type: ignore[arg-type]
+
+    assert ", ".join(f"{one.name} {one.type}" for one in found) == expected
+    assert all(one.comment == "first" for one in found if one.name == "a")
+
+
+@pytest.mark.parametrize(("change", "reason"), [
+    ("CHANGE z z INT", "no column z"), ("CHANGE a a INT AFTER z", "no column z"), ("CHANGE a a INT AFTER a", "after itself"),
+    ("CHANGE a b INT", "same name"), ("DROP COLUMNS (a, b, c)", "at least one"), ("DROP COLUMN z", "no column z")])
+def test_what_cannot_be(change: str, reason: str) -> None:
+    with pytest.raises(InvalidOperationError, match=reason):
+        altered(COLUMNS, parse(f"ALTER TABLE t {change}"))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("old", "new", "is_so"), [
+    ("int", "bigint", True), ("tinyint", "int", True), ("bigint", "int", False), ("int", "double", False), ("float", "double", True),
+    ("decimal(10,2)", "decimal(12,2)", True), ("decimal(10,2)", "decimal(12,4)", True), ("decimal(10,2)", "decimal(10,4)", False),
+    ("decimal", "decimal(12,1)", True), ("varchar(3)", "varchar(5)", True), ("varchar(5)", "varchar(3)", False), ("char(3)", "string", True),
+    ("string", "varchar(9)", False), ("int", "string", False), ("array<int>", "array<int>", True), ("array<int>", "array<bigint>", False)])
+def test_wider_types(old: str, new: str, is_so: bool) -> None:
+    assert is_wider(parse_type(old), parse_type(new)) is is_so
