@@ -6,6 +6,7 @@ import pytest
 from metastore.db.engine import SESSION, Database, PgTx
 from metastore.ids import DatabaseName
 from metastore.locks import store as lock_store
+from metastore.locks.rules import LockType
 from metastore.txns import commit_store
 from metastore.txns.rules import Operation
 
@@ -107,3 +108,65 @@ def test_no_call_touches_more_pages_behind_many_finished_transactions(t, pages):
 
     assert min(before.values()) > 0, before
     assert {name: (before[name], count) for name, count in after.items() if count > before[name] + MORE} == {}
+
+
+FETCHED = """
+SELECT sum(pg_stat_get_blocks_fetched(oid)) FROM pg_class
+WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'i')"""
+
+
+@pytest.fixture
+def fetched(t):
+    """``fetched(call)``: how many pages of tables and indexes a call looks at, what it changes included."""
+    def total():
+        t.db.once("SELECT pg_stat_force_next_flush()")
+        [(pages,)] = t.db.once(FETCHED)
+        return int(pages)
+
+    def count(call):
+        before = total()
+        call()
+        return total() - before
+    return count
+
+
+def writers(t, fetched):
+    """Pages by call, of a writer that goes all the way, and of one that gives up."""
+    found, ids = {}, []
+    found["open_txns"] = fetched(lambda: ids.extend(t.open(2)))
+    first, second = ids
+    found["allocate_table_write_ids"] = fetched(lambda: t.allocate("db.t", first))
+    found["lock"] = fetched(lambda: t.lock(first, "db.t", Operation.UPDATE, dynamic=True))
+    held = t.lock(second, "db.t/p=7", Operation.INSERT, LockType.SHARED_READ)
+    found["check_lock"] = fetched(lambda: t.locks.check_lock([held]))
+    found["add_dynamic_partitions"] = fetched(lambda: t.partitions(first, "db.t", "p=7", "p=8"))
+    found["heartbeat_txn_range"] = fetched(lambda: t.txns.heartbeat_txn_range([(first, second)]))
+    found["commit_txn"] = fetched(lambda: t.commit(first))
+    found["commit_txn again"] = fetched(lambda: t.commit(first))
+    found["abort_txn"] = fetched(lambda: t.abort(second))
+    lock_ids = []
+    found["lock without a transaction"] = fetched(lambda: lock_ids.append(
+        t.lock(0, "db.u", Operation.INSERT, LockType.EXCLUSIVE)))
+    found["unlock"] = fetched(lambda: t.locks.unlock(lock_ids))
+    return found
+
+
+def test_no_writer_does_either(t, fetched):
+    """The same for the calls that change something; the most of three rounds, so that a page that fills up counts."""
+    t.open()
+    t.allocate("db.t", t.open())
+
+    def most():
+        rounds = [writers(t, fetched) for _ in range(3)]
+        return {name: max(one[name] for one in rounds) for name in rounds[0]}
+
+    before = most()
+    t.rows("UPDATE txn_counter SET next_txn_id = 100, reserved_until = 10000 RETURNING 1")
+    t.rows(FILLED.replace("generate_series(10,", "generate_series(100,").replace("%(last)s", str(100 + FINISHED))
+           + " RETURNING 1")
+    t.db.once("ANALYZE")
+
+    after = most()
+
+    assert min(before.values()) > 0, before
+    assert {name: (before[name], count) for name, count in after.items() if count > before[name] + 3 * MORE} == {}
