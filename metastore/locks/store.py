@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import Any, NamedTuple
 from zlib import crc32
 
-from metastore.db.arrays import bigints
+from metastore.db.arrays import bigints, columns
 from metastore.db.engine import Database, PgTx
 from metastore.db.prepared import Prepared
 from metastore.ids import DatabaseName
@@ -304,9 +304,9 @@ def _advisory_key(wanted: LockObject) -> int:
     return crc32(f"{wanted.catalog}\0{wanted.db}".encode()) - 2**31
 
 
-def _columns(prefix: str, rows: Sequence[tuple[Any, ...]], width: int) -> dict[str, list[Any]]:
+def _columns(prefix: str, rows: Sequence[tuple[Any, ...]], width: int) -> dict[str, str]:
     """Rows as one array per column, named ``prefix0``, ``prefix1``, ..."""
-    return {f"{prefix}{column}": [row[column] for row in rows] for column in range(width)}
+    return {f"{prefix}{place}": column for place, column in enumerate(columns(rows, width))}
 
 
 def _states(rows: Iterable[Sequence[Any]]) -> dict[int, TxnState]:

@@ -16,11 +16,10 @@ statement of the ending side sees everything that was added. Everyone locks tran
 from array import array
 from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime
-from itertools import repeat
 from sys import byteorder
 from typing import NamedTuple
 
-from metastore.db.arrays import bigints
+from metastore.db.arrays import bigints, columns, literal
 from metastore.db.engine import Database, PgTx
 from metastore.db.prepared import Prepared
 from metastore.ids import TableName
@@ -169,9 +168,9 @@ def insert_txns(db: Database, wanted: Sequence[Opening], *, durable: bool) -> Op
         starts.append(total)
         total += one.size
     parameters = {
-        "total": total, "starts": starts, "sizes": [one.size for one in wanted],
-        "types": [int(one.txn_type) for one in wanted], "users": [one.user for one in wanted],
-        "hosts": [one.host for one in wanted], "agents": [one.agent_info for one in wanted]}
+        "total": total, "starts": bigints(starts), "sizes": bigints(one.size for one in wanted),
+        "types": bigints(one.txn_type.value for one in wanted), "users": literal([one.user for one in wanted]),
+        "hosts": literal([one.host for one in wanted]), "agents": literal([one.agent_info for one in wanted])}
     rows = db.once(_OPEN, parameters, durable=durable)
     while not rows:
         db.once(_RESERVE, {"ids": total + ID_BLOCK})
@@ -235,7 +234,7 @@ def lock_for_adding(pg: PgTx, txn_ids: Collection[int]) -> dict[int, TxnRecord]:
 
 def _abort_parameters(aborts: Iterable[tuple[int, AbortCode, str]]) -> dict[str, object]:
     ids, codes, reasons = zip(*aborts, strict=True)
-    return {"ids": bigints(ids), "codes": [int(code) for code in codes], "reasons": list(reasons)}
+    return {"ids": bigints(ids), "codes": bigints(code.value for code in codes), "reasons": literal(reasons)}
 
 
 def abort_at_once(db: Database, aborts: Collection[tuple[int, AbortCode, str]], *,
@@ -304,14 +303,13 @@ def name_partitions(db: Database, written: Collection[tuple[int, TableName]], co
     rows = [(txn_id, *name) for txn_id, name in sorted(written)]
     [(done,)] = db.once(_NAME_PARTITIONS, {
         "txns": bigints({txn_id for txn_id, _ in written}), **_component_columns(components),
-        **{f"w{place}": list(column) for place, column in enumerate(zip(*rows, strict=True))}})
+        **{f"w{place}": column for place, column in enumerate(columns(rows, 4))}})
     return bool(done)
 
 
-def _component_columns(components: Iterable[Component]) -> dict[str, list[object]]:
+def _component_columns(components: Iterable[Component]) -> dict[str, str]:
     rows = [(one.txn_id, *one.name, one.partition, str(one.operation), one.write_id) for one in components]
-    columns = zip(*rows, strict=True) if rows else repeat((), 7)
-    return {f"c{place}": list(column) for place, column in enumerate(columns)}
+    return {f"c{place}": column for place, column in enumerate(columns(rows, 7))}
 
 
 def select_latest_conflict(db: Database, txn_id: int) -> int:

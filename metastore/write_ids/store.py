@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from metastore.acid.snapshots import ValidTxnList
-from metastore.db.arrays import bigints
+from metastore.db.arrays import bigints, columns
 from metastore.db.engine import Database, PgTx
 from metastore.db.prepared import Prepared
 from metastore.errors import ConflictRetryError
@@ -117,12 +117,8 @@ class AllocationFacts(NamedTuple):
     next_write_ids: dict[TableName, int]
 
 
-def _columns(rows: Collection[Sequence[object]], width: int) -> list[list[object]]:
-    return [list(column) for column in zip(*rows, strict=True)] if rows else [[] for _ in range(width)]
-
-
-def _names(names: Collection[TableName]) -> dict[str, list[object]]:
-    return dict(zip(("catalogs", "dbs", "tables"), _columns(names, 3), strict=True))
+def _names(names: Collection[TableName]) -> dict[str, str]:
+    return dict(zip(("catalogs", "dbs", "tables"), columns(names, 3), strict=True))
 
 
 def select_tables(db: Database, names: Collection[TableName], txns: ValidTxnList) -> dict[TableName, TableWriteIds]:
@@ -143,7 +139,7 @@ def select_tables_of_readers(db: Database, wanted: Iterable[tuple[TableName, Val
         {text: None for txns in readers for text in txns.exceptions_text.split(",") if text})
     rows = db.once(_TABLES, {
         **dict(zip(("marks", "catalogs", "dbs", "tables"),
-                   _columns(sorted({(txns.high_watermark, *name) for name, txns in pairs}), 4), strict=True)),
+                   columns(sorted({(txns.high_watermark, *name) for name, txns in pairs}), 4), strict=True)),
         "mark": min(txns.high_watermark for txns in readers), "exceptions": f"{{{exceptions}}}"})
     return {(row[0], TableName(*row[1:4])): _known(row[4:]) for row in rows}
 
@@ -177,10 +173,10 @@ def allocate_uncontended(db: Database, wanted: Collection[tuple[int, TableName]]
     None, and nothing is done, if there is anything to decide: allocate.sql says what.
     """
     names = _names(sorted({name for _, name in wanted}))
-    columns = _columns([(txn_id, *name) for txn_id, name in wanted], 4)
+    pairs = columns([(txn_id, *name) for txn_id, name in wanted], 4)
     [(ids,)] = db.once(_ALLOCATE_UNCONTENDED, {
-        "of_txns": bigints({txn_id for txn_id, _ in wanted}), **{f"t_{key}": column for key, column in names.items()},
-        **dict(zip(("txns", "catalogs", "dbs", "tables"), columns, strict=True))})
+        "of_txns": bigints({txn_id for txn_id, _ in wanted}), **{f"t_{key}": names[key] for key in names},
+        **dict(zip(("txns", "catalogs", "dbs", "tables"), pairs, strict=True))})
     return None if ids is None else list(ids)
 
 
@@ -202,8 +198,8 @@ def finish_allocations(pg: PgTx, plan: AllocationPlan) -> None:
     """Write what was decided, and commit; tables that got nothing are as if they had not been asked for."""
     moved = {name for _, name in plan.allocated}
     if plan.dropped:
-        columns = _columns([(txn_id, *name) for txn_id, name in plan.dropped], 4)
-        pg.sql(_DROP, dict(zip(("d_txns", "d_catalogs", "d_dbs", "d_tables"), columns, strict=True)))
+        dropped = columns([(txn_id, *name) for txn_id, name in plan.dropped], 4)
+        pg.sql(_DROP, dict(zip(("d_txns", "d_catalogs", "d_dbs", "d_tables"), dropped, strict=True)))
     untouched = [name for name, next_id in plan.next_write_ids.items() if name not in moved and next_id == 1]
     if untouched:
         pg.sql("""
@@ -213,8 +209,8 @@ def finish_allocations(pg: PgTx, plan: AllocationPlan) -> None:
         rows = [(txn_id, *name, write_id) for (txn_id, name), write_id in plan.allocated.items()]
         updates = [(*name, next_id) for name, next_id in plan.next_write_ids.items() if name in moved]
         pg.finish(_ALLOCATE, {
-            **dict(zip(("txns", "catalogs", "dbs", "tables", "ids"), _columns(rows, 5), strict=True)),
-            **dict(zip(("u_catalogs", "u_dbs", "u_tables", "u_next"), _columns(updates, 4), strict=True))})
+            **dict(zip(("txns", "catalogs", "dbs", "tables", "ids"), columns(rows, 5), strict=True)),
+            **dict(zip(("u_catalogs", "u_dbs", "u_tables", "u_next"), columns(updates, 4), strict=True))})
 
 
 def select_next_write_id(db: Database, name: TableName) -> int:
@@ -235,7 +231,7 @@ def replace_write_ids(pg: PgTx, name: TableName, owners: Sequence[tuple[int, int
     """Give exactly these (transaction, write id) to the table; ``forget``: whatever it had is of an older life."""
     if forget:
         pg.sql('DELETE FROM txn_write_ids WHERE catalog = %s AND db = %s AND "table" = %s', name)
-    txn_ids, write_ids = _columns(owners, 2)
+    txn_ids, write_ids = columns(owners, 2)
     pg.sql("""INSERT INTO txn_write_ids (txn_id, catalog, db, "table", write_id)
               SELECT txn_id, %s, %s, %s, write_id FROM unnest(%s::bigint[], %s::bigint[]) AS o(txn_id, write_id)""",
            (*name, txn_ids, write_ids))
