@@ -7,9 +7,11 @@ from pathlib import Path
 
 import click
 import pytest
+import sqlalchemy
 
 from metastore.cli.main import COMMANDS, cli
 from metastore.config.settings import ROWS
+from metastore.db import tables
 from tests.docs import reference
 
 ROOT = Path(__file__).parents[2]
@@ -52,6 +54,14 @@ def test_links_lead_somewhere(page):
 def test_make_targets_that_are_named_exist(page):
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
     assert set(re.findall(r"`?\bmake ([a-z-]+)\b(?= *[`#\n ])", (ROOT / page).read_text())) - {"sure"} <= targets
+
+
+def test_of_every_table_of_transactions_it_is_said_when_its_rows_go():
+    page = (ROOT / "docs" / "explanation" / "retention.md").read_text()
+    tables_there = {one.name for one in vars(tables).values() if isinstance(one, sqlalchemy.Table)}
+
+    assert len(tables_there) > 20
+    assert {name for name in tables_there if not re.search(rf"^\|[^|]*`{name}`", page, re.MULTILINE)} == set()
 
 
 def test_decisions_are_numbered_one_by_one():
