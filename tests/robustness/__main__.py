@@ -44,6 +44,7 @@ def main() -> int:
                 if outcome.anomalies:
                     failed.append(seed)
                     print(f"    kept in {outcome.where}; again: make robustness SEED={seed}", flush=True)
+            totals.update(cluster.timeouts())
         seeds = seeds[PER_CLUSTER:]
     print("; ".join(f"{what} {count}" for what, count in sorted(totals.items())))
     print(f"broken in {len(failed)} of {totals['histories']} histories{': ' if failed else ''}{', '.join(map(str, failed))}")

@@ -118,7 +118,7 @@ class Faults:
             connection.close()
 
     def hold_rows(self) -> None:
-        """Another session holds rows for longer than lock_timeout (and sometimes than statement_timeout)."""
+        """Another session holds rows, sometimes for longer than lock_timeout of one server, statement_timeout of the other."""
         connection = psycopg2.connect(self.postgres.url)
         connection.cursor().execute("SET lock_timeout = '1s'; " + self._rng.choice(_ROWS))
 

@@ -23,8 +23,10 @@ SETTINGS = {
     "hive.txn.timeout": "2s", "hive.timedout.txn.reaper.start": "1s", "hive.timedout.txn.reaper.interval": "1s",
     "hive.metastore.acid.housekeeper.interval": "1s", "hive.metastore.acid.txn.cleaner.interval": "1s",
     "hive.compactor.initiator.on": "false", "hive.compactor.worker.threads": "0",
-    "metastore.database.lock.timeout": "1s", "metastore.database.statement.timeout": "3s",
     "metastore.database.pool.timeout": "2000ms", "metastore.lock.check.wait": "300ms", "metastore.server.drain.timeout": "1s"}
+# Held rows end a statement of the one server by lock_timeout, and one of the other by statement_timeout.
+TIMEOUTS = {"a": {"metastore.database.lock.timeout": "1s", "metastore.database.statement.timeout": "3s"},
+            "b": {"metastore.database.lock.timeout": "3s", "metastore.database.statement.timeout": "1s"}}
 # What commits without waiting for the disk stays in PostgreSQL's memory for long, so that a kill loses much of it.
 FORGETFUL = {"wal_writer_delay": "10s", "wal_writer_flush_after": "1GB", "fsync": "off"}
 
@@ -162,7 +164,7 @@ class Server:
         command = [sys.executable, "-m", *module, "serve", "--host", "127.0.0.1", "--port", str(self.port),
                    "--http-port", "0", "--data-dir", str(self.directory), "--ready-file", str(self._ready),
                    "--database-url", self.url]
-        for key, value in SETTINGS.items():
+        for key, value in {**SETTINGS, **TIMEOUTS[self.name]}.items():
             command += ["--set", f"{key}={value}"]
         with (self.directory / f"{self.name}.log").open("ab") as log:
             self.process = subprocess.Popen(command, stdout=log, stderr=log, env={**os.environ, VARIABLE: self.failpoints})

@@ -87,6 +87,11 @@ class Cluster:
         if not (self._keep and any(self.directory.glob("failed-*"))):
             remove(self.directory)
 
+    def timeouts(self) -> Counter[str]:
+        """How many calls PostgreSQL ended by a time-out, by the servers' logs."""
+        logs = "".join((self.directory / f"{server.name}.log").read_text(errors="replace") for server in self.servers)
+        return Counter({f"{kind} time-outs": logs.count(f"due to {kind} timeout") for kind in ("lock", "statement")})
+
     def run(self, seed: int, actions: int, *, faults: bool = True) -> Outcome:
         """One history."""
         where = self.directory / f"history-{seed}"
