@@ -34,15 +34,19 @@ def java_home(least: int) -> Path:
 
 
 def fetched(pom: Path, profile: str, name: str | None = None) -> str:
-    """The class path of a profile of ``pom``, fetched at the first use and kept below ``name`` (or the profile's)."""
+    """The class path of a profile of ``pom``, fetched at the first use (and when ``pom`` changed) and kept below ``name``."""
     jars = BUILT / (name or profile) / "jars"
-    if not jars.exists():
+    used = jars.with_name("pom.xml")
+    if not (jars.exists() and used.exists() and used.read_bytes() == pom.read_bytes()):
         if shutil.which("mvn") is None:
             pytest.skip("Maven is missing: install the package maven")
         fresh = jars.with_name("fetching")
+        shutil.rmtree(fresh, ignore_errors=True)
         subprocess.run(["mvn", "-q", "-B", "-f", pom, f"-P{profile}", "dependency:copy-dependencies",
                         f"-DoutputDirectory={fresh}"], check=True)
+        shutil.rmtree(jars, ignore_errors=True)
         fresh.rename(jars)
+        shutil.copy(pom, used)
     return str(jars / "*")
 
 

@@ -42,7 +42,9 @@ class SessionRunner:
 
 
 class Compacting:
-    """``compact(...)`` queues, works and commits; ``clean()`` removes what nobody needs."""
+    """``compact(...)`` queues, works and commits; ``clean()`` removes what nobody needs. ``report`` is the Worker's last."""
+
+    report = None
 
     def __init__(self, database_url, uri, spark, **settings):
         self.database = Database(database_url)
@@ -61,7 +63,8 @@ class Compacting:
         request = NewRequest(Entity(table_name(db, table), partition), CompactionType(kind))
         if not self._service.compact2(request).accepted:
             return None
-        return self._worker.tick().outcome
+        self.report = self._worker.tick()
+        return self.report.outcome
 
     def initiate(self):
         return self._initiator.tick()

@@ -7,6 +7,8 @@ from metastore.acid.snapshots import ValidTxnList, ValidWriteIdList, decode_abor
 from metastore.client import MetastoreClient
 from tests.interop.java import Answering
 
+NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
+
 
 @dataclass(frozen=True)
 class Place:
@@ -24,6 +26,7 @@ class Described:
     places: list[Place]
     write_ids: str
     txns: str
+    insert_only: bool
 
 
 def described(client: MetastoreClient, name: str) -> Described:
@@ -40,7 +43,8 @@ def described(client: MetastoreClient, name: str) -> Described:
     invalid = tuple(valid.invalidWriteIds)
     write_ids = ValidWriteIdList(name, valid.writeIdHighWaterMark, valid.minOpenWriteId or None, invalid,
                                  frozenset(decode_aborted_bits(invalid, valid.abortedBits or b"")))
-    return Described({column.name: column.type for column in table.sd.cols}, places, write_ids.format(), txns.format())
+    return Described({column.name: column.type for column in table.sd.cols}, places, write_ids.format(), txns.format(),
+                     (table.parameters or {}).get("transactional_properties") == "insert_only")
 
 
 class Hive:
@@ -49,18 +53,23 @@ class Hive:
     def __init__(self, java: Answering) -> None:
         self._java = java
 
-    def rows(self, client: MetastoreClient, name: str, *, vectorized: bool) -> list[tuple[Any, ...]]:
-        """All rows; fails when a ROW__ID comes twice in a directory."""
+    def rows(self, client: MetastoreClient, name: str, *, vectorized: bool, least_splits: int = 0,
+             **conf: str) -> list[tuple[Any, ...]]:
+        """All rows; fails when a ROW__ID comes twice in a directory, or there were fewer splits."""
         table = described(client, name)
         question = "vectorized" if vectorized else "rows"
-        rows = []
+        rows, splits = [], 0
         for place in table.places:
-            found = self.ask(question, place.location, table)
-            if question == "vectorized" and found["splits"]:
-                assert found["reader"] == "VectorizedOrcAcidRowBatchReader"
-            ids = [tuple(row["id"]) for row in found["rows"]]
-            assert len(set(ids)) == len(ids), f"a ROW__ID came twice in {place.location}"
-            rows += [(*map(_text, row["row"]), *place.values) for row in found["rows"]]
+            found = self.ask(question, place.location, table, insert_only=table.insert_only, conf=conf)
+            splits += found["splits"]
+            if vectorized and found["splits"]:
+                assert found["reader"].startswith("VectorizedOrcAcid") is not table.insert_only, found["reader"]
+            if not table.insert_only:
+                ids = [tuple(row["id"]) for row in found["rows"]]
+                assert len(set(ids)) == len(ids), f"a ROW__ID came twice in {place.location}"
+            values = [None if one == NO_VALUE else one for one in place.values]
+            rows += [(*map(_text, row["row"]), *values) for row in found["rows"]]
+        assert splits >= least_splits
         return sorted(rows, key=repr)
 
     def ask(self, question: str, location: str, table: Described, **more: Any) -> Any:

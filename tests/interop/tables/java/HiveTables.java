@@ -16,6 +16,7 @@ import java.util.List;
 import java.util.Properties;
 import java.util.stream.Collectors;
 import org.apache.hadoop.fs.Path;
+import org.apache.hadoop.hive.common.ValidReaderWriteIdList;
 import org.apache.hadoop.hive.common.type.DataTypePhysicalVariation;
 import org.apache.hadoop.hive.ql.exec.Utilities;
 import org.apache.hadoop.hive.ql.exec.vector.VectorExtractRow;
@@ -23,6 +24,7 @@ import org.apache.hadoop.hive.ql.exec.vector.VectorizedRowBatch;
 import org.apache.hadoop.hive.ql.exec.vector.VectorizedRowBatchCtx;
 import org.apache.hadoop.hive.ql.io.AcidInputFormat;
 import org.apache.hadoop.hive.ql.io.AcidOutputFormat;
+import org.apache.hadoop.hive.ql.io.HiveInputFormat;
 import org.apache.hadoop.hive.ql.io.RecordIdentifier;
 import org.apache.hadoop.hive.ql.io.RecordUpdater;
 import org.apache.hadoop.hive.ql.io.orc.OrcInputFormat;
@@ -94,7 +96,32 @@ public class HiveTables {
     job.set("hive.exec.orc.split.strategy", "ETL");
     job.set("hive.txn.valid.writeids", request.path("write_ids").asText());
     job.set("hive.txn.valid.txns", request.path("txns").asText());
+    request.path("conf").fields().forEachRemaining(one -> job.set(one.getKey(), one.getValue().asText()));
     return job;
+  }
+
+  /** What HiveInputFormat does before it asks for splits: full ACID leaves the choice of files to OrcInputFormat. */
+  private static JobConf scan(JsonNode request) throws Exception {
+    if (!isInsertOnly(request)) {
+      return acidJob(request);
+    }
+    JobConf job = job(request);
+    job.set("transactional", "true");
+    job.set("transactional_properties", "insert_only");
+    List<Path> chosen = new ArrayList<>();
+    HiveInputFormat.processPathsForMmRead(List.of(new Path(request.get("directory").asText())), job,
+        new ValidReaderWriteIdList(request.get("write_ids").asText()), chosen, null);
+    from(job, chosen.stream().map(Path::toString).collect(Collectors.joining(",")));
+    job.setBoolean("mapreduce.input.fileinputformat.input.dir.recursive", true);
+    return job;
+  }
+
+  private static boolean isInsertOnly(JsonNode request) {
+    return request.path("insert_only").asBoolean();
+  }
+
+  private static InputSplit[] splits(JobConf job, OrcInputFormat format) throws Exception {
+    return job.get("mapreduce.input.fileinputformat.inputdir").isEmpty() ? new InputSplit[0] : format.getSplits(job, 1);
   }
 
   private static JobConf acidJob(JsonNode request) {
@@ -114,12 +141,16 @@ public class HiveTables {
 
   /** Row by row: OrcInputFormat's splits, OrcRawRecordMerger below. */
   private static JsonNode rows(JsonNode request) throws Exception {
-    JobConf job = acidJob(request);
+    JobConf job = scan(request);
     OrcInputFormat format = new OrcInputFormat();
-    InputSplit[] splits = format.getSplits(job, 1);
+    InputSplit[] splits = splits(job, format);
     ObjectNode answer = JSON.createObjectNode().put("splits", splits.length);
     ArrayNode rows = answer.putArray("rows");
     for (InputSplit split : splits) {
+      if (isInsertOnly(request)) {
+        plainRows(job, request, format.getRecordReader(split, job, Reporter.NULL), rows);
+        continue;
+      }
       AcidInputFormat.RowReader<OrcStruct> reader = format.getReader(split, new AcidInputFormat.Options(job));
       OrcRawRecordMerger.ReaderKey key = reader.createKey();
       OrcStruct value = reader.createValue();
@@ -133,15 +164,40 @@ public class HiveTables {
     return answer;
   }
 
+  private static void plainRows(JobConf job, JsonNode request, RecordReader<?, ?> found, ArrayNode rows) throws Exception {
+    @SuppressWarnings("unchecked")
+    RecordReader<Object, OrcStruct> reader = (RecordReader<Object, OrcStruct>) found;
+    TypeInfo type = TypeInfoUtils.getTypeInfoFromTypeString("struct<" + struct(request) + ">");
+    ObjectInspector inspector = OrcStruct.createObjectInspector(type);
+    OrcStruct value = reader.createValue();
+    while (reader.next(reader.createKey(), value)) {
+      rows.addObject().set("row", plain(ObjectInspectorUtils.copyToStandardJavaObject(value, inspector)));
+    }
+    reader.close();
+  }
+
+  private static String struct(JsonNode request) {
+    String[] names = request.get("columns").asText().split(",");
+    List<TypeInfo> types = TypeInfoUtils.getTypeInfosFromTypeString(request.get("types").asText());
+    List<String> fields = new ArrayList<>();
+    for (int i = 0; i < names.length; i++) {
+      fields.add(names[i] + ":" + types.get(i).getTypeName());
+    }
+    return String.join(",", fields);
+  }
+
   /** As Hive runs it: OrcInputFormat in vector mode gives a VectorizedOrcAcidRowBatchReader. */
   @SuppressWarnings("unchecked")
   private static JsonNode vectorized(JsonNode request) throws Exception {
-    JobConf job = acidJob(request);
+    JobConf job = scan(request);
     String[] columns = request.get("columns").asText().split(",");
     List<TypeInfo> types = new ArrayList<>(TypeInfoUtils.getTypeInfosFromTypeString(request.get("types").asText()));
-    types.add(RecordIdentifier.StructInfo.typeInfo);
-    String[] names = Arrays.copyOf(columns, columns.length + 1);
-    names[columns.length] = VirtualColumn.ROWID.getName();
+    boolean hasIds = !isInsertOnly(request);
+    String[] names = Arrays.copyOf(columns, columns.length + (hasIds ? 1 : 0));
+    if (hasIds) {
+      types.add(RecordIdentifier.StructInfo.typeInfo);
+      names[columns.length] = VirtualColumn.ROWID.getName();
+    }
     int[] numbers = new int[columns.length];
     for (int i = 0; i < numbers.length; i++) {
       numbers[i] = i;
@@ -149,8 +205,9 @@ public class HiveTables {
     TypeInfo[] infos = types.toArray(new TypeInfo[0]);
     DataTypePhysicalVariation[] variations = new DataTypePhysicalVariation[infos.length];
     Arrays.fill(variations, DataTypePhysicalVariation.NONE);
-    VectorizedRowBatchCtx context = new VectorizedRowBatchCtx(names, infos, variations, numbers, 0, 1,
-        new VirtualColumn[] {VirtualColumn.ROWID}, new String[0], new DataTypePhysicalVariation[0]);
+    VectorizedRowBatchCtx context = new VectorizedRowBatchCtx(names, infos, variations, numbers, 0,
+        hasIds ? 1 : 0, hasIds ? new VirtualColumn[] {VirtualColumn.ROWID} : new VirtualColumn[0], new String[0],
+        new DataTypePhysicalVariation[0]);
     MapWork work = new MapWork();
     work.setVectorMode(true);
     work.setVectorizedRowBatchCtx(context);
@@ -158,7 +215,7 @@ public class HiveTables {
     job.set("hive.exec.plan", "file:/nowhere/" + System.nanoTime());
     Utilities.setMapWork(job, work);
     OrcInputFormat format = new OrcInputFormat();
-    InputSplit[] splits = format.getSplits(job, 1);
+    InputSplit[] splits = splits(job, format);
     ObjectNode answer = JSON.createObjectNode().put("splits", splits.length);
     ArrayNode rows = answer.putArray("rows");
     VectorExtractRow extract = new VectorExtractRow();
@@ -173,7 +230,9 @@ public class HiveTables {
         for (int i = 0; i < batch.size; i++) {
           extract.extractRow(batch, batch.selectedInUse ? batch.selected[i] : i, values);
           ObjectNode row = rows.addObject();
-          row.set("id", text(values[columns.length]));
+          if (hasIds) {
+            row.set("id", text(values[columns.length]));
+          }
           ArrayNode shown = row.putArray("row");
           for (int c = 0; c < columns.length; c++) {
             shown.add(text(values[c]));
