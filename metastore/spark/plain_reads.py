@@ -1,4 +1,4 @@
-"""Transactional tables that Spark reads by itself: without their delete events, and so wrongly.
+"""Transactional tables that Spark reads or writes by itself: without their delete events, in no transaction.
 
 Rule: what the session runs never reads so, it refuses instead (a view over such a table is the usual way into it). What
 others run with the same SparkSession object is warned of: its ``sql`` and ``table`` look at the plan that they return.
@@ -20,6 +20,10 @@ class PlainReadWarning(UserWarning):
     """Spark reads a transactional table behind the session's back."""
 
 
+class PlainWriteWarning(UserWarning):
+    """Spark has written into a transactional table behind the session's back."""
+
+
 def plainly_read(frame: DataFrame) -> list[str]:
     """Names of the transactional tables that ``frame`` reads as if they were plain ones."""
     plan = frame._jdf.queryExecution().analyzed()  # noqa: SLF001 - PySpark does not show plans as values
@@ -27,9 +31,30 @@ def plainly_read(frame: DataFrame) -> list[str]:
     for one in (plan, *_items(plan.subqueriesAll())):
         for leaf in _items(one.collectLeaves()):
             table = _catalog_table(leaf, str(leaf.nodeName()))
-            if table is not None and "true" in str(table.properties().get("transactional")).lower():
-                names.add(str(table.identifier().unquotedString()).removeprefix("spark_catalog."))
+            if table is not None and _is_transactional(table):
+                names.add(_name(table))
     return sorted(names)
+
+
+def plainly_written(frame: DataFrame) -> str | None:
+    """Name of the transactional table that a statement has written as if it were a plain one."""
+    plan = frame._jdf.queryExecution().analyzed()  # noqa: SLF001 - as above
+    match str(plan.getClass().getSimpleName()):
+        case "InsertIntoHiveTable":
+            table = plan.table()
+        case "InsertIntoHadoopFsRelationCommand" if plan.catalogTable().isDefined():
+            table = plan.catalogTable().get()
+        case _:
+            return None
+    return _name(table) if _is_transactional(table) else None
+
+
+def _is_transactional(table: Any) -> bool:
+    return "true" in str(table.properties().get("transactional")).lower()
+
+
+def _name(table: Any) -> str:
+    return str(table.identifier().unquotedString()).removeprefix("spark_catalog.")
 
 
 def _items(sequence: Any) -> Iterator[Any]:
@@ -64,7 +89,11 @@ def _warning(read: Callable[..., DataFrame]) -> Callable[..., DataFrame]:
     @wraps(read)
     def watched(*arguments: Any, **options: Any) -> DataFrame:
         frame = read(*arguments, **options)
-        if names := plainly_read(frame):
+        if name := plainly_written(frame):
+            warnings.warn(f"{name}: transactional, and written by Spark itself, in no transaction. Move the files out "
+                          "of the table's directory, and use the session's sql() or insert().", PlainWriteWarning,
+                          stacklevel=2)
+        elif names := plainly_read(frame):
             warnings.warn(f"{', '.join(names)}: transactional, and read by Spark itself, which does not know of "
                           "deleted rows. Use the session's table() or sql().", PlainReadWarning, stacklevel=2)
         return frame

@@ -1,0 +1,89 @@
+"""What the SQL front makes of texts: nothing reaches Spark that Spark would do wrong; the past, by SQL."""
+
+import pytest
+
+from metastore.errors import InvalidOperationError
+from metastore.spark.plain_reads import PlainWriteWarning
+
+pytestmark = pytest.mark.spark
+ACID = "STORED AS ORC TBLPROPERTIES ('transactional'='true')"
+
+
+def rows(frame):
+    return sorted((tuple(row) for row in frame.collect()), key=repr)
+
+
+@pytest.fixture
+def table(acid_session, db):
+    """The ids 1 and 2 by write id 1, 2 deleted by write id 2, 3 inserted by write id 3."""
+    name = f"{db}.t"
+    acid_session.sql(f"CREATE TABLE {name} (id INT) {ACID}")
+    acid_session.sql(f"INSERT INTO {name} VALUES (1), (2)")
+    acid_session.sql(f"DELETE FROM {name} WHERE id = 2")
+    acid_session.sql(f"-- the third\nINSERT INTO {name} VALUES (3)")
+    return name
+
+
+QUERIES = [
+    "-- what is left?\nSELECT * FROM {t}", "/* left */ (SELECT * FROM {t})", "TABLE {t}", "FROM {t} SELECT id",
+    "((SELECT id FROM {t}) EXCEPT (SELECT 7))", "--\n--\nWITH w AS (SELECT * FROM {t}) SELECT * FROM w"]
+REFUSED = [
+    ("LOAD DATA LOCAL INPATH '{f}' INTO TABLE {t}", "no transaction"), ("ANALYZE TABLE {t} COMPUTE STATISTICS", "rows that are deleted"),
+    ("CACHE TABLE {t}", "cannot be cached"), ("CACHE LAZY TABLE cached AS SELECT * FROM {t}", "cannot be cached"),
+    ("-- for later\nCREATE VIEW {t}_v AS SELECT * FROM {t}", "through a view"),
+    ("SELECT * FROM {t} VERSION AS OF 'x'", "a version is a write id"), ("SELECT * FROM {t} VERSION AS OF 99", "has write ids up to 3"),
+    ("SELECT * FROM {t} TIMESTAMP AS OF NULL", "no instant"), ("SELECT * FROM {t} TIMESTAMP AS OF '2100-01-01'", "still to come")]
+
+
+def test_nothing_goes_to_spark_that_it_would_do_wrong(acid_session, table, tmp_path):
+    for query in QUERIES:
+        assert rows(acid_session.sql(query.format(t=table))) == [(1,), (3,)], query
+    (tmp_path / "f").write_text("x")
+    for text, reason in REFUSED:
+        with pytest.raises(InvalidOperationError, match=reason):
+            acid_session.sql(text.format(t=table, f=tmp_path / "f"))
+    assert rows(acid_session.table(table)) == [(1,), (3,)]
+
+
+def test_writes_behind_the_sessions_back_are_warned_of(acid_session, db, spark):
+    for name, kind in (("full", ACID), ("plain", "STORED AS ORC")):
+        acid_session.sql(f"CREATE TABLE {db}.{name} (id INT) {kind}")
+    with pytest.warns(PlainWriteWarning, match=f"{db}.full: transactional, and written by Spark itself"):
+        spark.sql(f"INSERT INTO {db}.full VALUES (1)")
+    spark.sql(f"INSERT INTO {db}.plain VALUES (1)")  # a warning is an error in tests
+
+
+def test_plain_tables_are_left_to_spark(acid_session, db, tmp_path):
+    (tmp_path / "f").write_text("7\n")
+    acid_session.sql(f"CREATE TABLE {db}.p (id INT) STORED AS TEXTFILE")
+    acid_session.sql(f"LOAD DATA LOCAL INPATH '{tmp_path / 'f'}' INTO TABLE {db}.p")
+    acid_session.sql(f"ANALYZE TABLE {db}.p COMPUTE STATISTICS")
+    acid_session.sql(f"CACHE TABLE {db}.p")
+    assert rows(acid_session.sql(f"TABLE {db}.p")) == [(7,)]
+    acid_session.sql(f"UNCACHE TABLE {db}.p")
+
+
+def test_as_of_in_sql(acid_session, table):
+    sql = acid_session.sql
+    assert rows(sql(f"SELECT * FROM {table} VERSION AS OF 1")) == [(1,), (2,)]
+    assert rows(sql(f"SELECT old.id, new.id FROM {table} FOR VERSION AS OF 1 AS old LEFT JOIN {table} new ON old.id = new.id")) == [
+        (1, 1), (2, None)]
+    assert rows(sql(f"SELECT ROW__ID.writeid, id FROM {table} VERSION AS OF 2")) == [(1, 1)]
+    before = sql("SELECT string(current_timestamp() + INTERVAL 1 MILLISECOND)").first()[0]
+    sql(f"INSERT OVERWRITE TABLE {table} SELECT id * 10 FROM {table} VERSION AS OF 1")
+    assert rows(acid_session.table(table)) == [(10,), (20,)]
+    assert rows(sql(f"SELECT * FROM {table} TIMESTAMP AS OF '{before}'")) == [(1,), (3,)]
+    assert rows(sql(f"SELECT * FROM {table} TIMESTAMP AS OF current_timestamp() - INTERVAL 0 SECONDS")) == [(10,), (20,)]
+
+
+def test_a_sorted_table(acid_session, db):
+    acid_session.sql(f"CREATE TABLE {db}.s (k INT, v INT) CLUSTERED BY (k) SORTED BY (v DESC, k) INTO 2 BUCKETS STORED AS ORC "
+                     "TBLPROPERTIES ('transactional'='true', 'transactional_properties'='insert_only')")
+    acid_session.sql(f"INSERT INTO {db}.s SELECT id, id % 7 FROM range(100)")
+    told = acid_session.client.get_table(db, "s").sd
+    assert [(one.col, one.order) for one in told.sortCols] == [("v", 0), ("k", 1)]
+    found = acid_session.table(f"{db}.s").selectExpr("_metadata.file_path", "-v", "k").collect()
+    assert len({row[0] for row in found}) == 2
+    for file in {row[0] for row in found}:
+        mine = [tuple(row[1:]) for row in found if row[0] == file]
+        assert mine == sorted(mine)
