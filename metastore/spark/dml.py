@@ -41,11 +41,11 @@ def by_name(rows: DataFrame, table: AcidTable, defaults: Mapping[str, str]) -> D
 
 
 def by_position(rows: DataFrame, table: AcidTable, statement: Insert, defaults: Mapping[str, str]) -> DataFrame:
-    """A query's columns as INSERT means them: by position, static partition keys from the PARTITION clause."""
+    """A query's columns as INSERT means them: by position or BY NAME, static partition keys from PARTITION (...)."""
     static = _static(statement)
     if unknown := [key for key in statement.partition if key not in table.partition_names]:
         raise InvalidOperationError(f"{unknown[0]} is not a partition key of {table.name}.")
-    named = _named(table, statement)
+    named = rows.columns if statement.by_name else _named(table, statement)
     if len(rows.columns) != len(named):
         raise InvalidOperationError(f"The query has {len(rows.columns)} columns, and INSERT INTO {table.name} takes "
                                     f"{len(named)}: {', '.join(named)}.")

@@ -182,12 +182,35 @@ def table_ref(tree: exp.Expression | None) -> TableRef:
         tree = tree.this
     if not isinstance(tree, exp.Table) or not tree.name:
         raise InvalidOperationError("The statement's target must be a table's name, as DB.TABLE.")
+    if any(value and part not in {"this", "db", "catalog", "alias", "partition"} for part, value in tree.args.items()):
+        raise InvalidOperationError(f"The statement's target must be a table, and is {tree.sql(DIALECT)}.")
     if tree.catalog:
         raise InvalidOperationError(f"{tree.sql(DIALECT)} names a catalog; write DB.TABLE.")
     return TableRef(tree.db.lower() or None, tree.name.lower())
 
 
+_UNDERSTOOD: dict[type[exp.Expression], set[str]] = {
+    exp.Insert: {"this", "expression", "overwrite", "partition", "with_", "by_name"},
+    exp.MultitableInserts: {"source", "expressions", "with_"},
+    exp.Update: {"this", "expressions", "where", "from_"},
+    exp.Delete: {"this", "where"},
+    exp.Merge: {"this", "using", "on", "whens"},
+    exp.TruncateTable: {"expressions", "partition"},
+}
+"""The parts of a statement that mean something here. Any other would be passed over: such a statement is refused."""
+
+
+def _require_understood(tree: exp.Expression) -> None:
+    known = _UNDERSTOOD.get(type(tree))
+    for part, value in tree.args.items():
+        if known is not None and value and part not in known:
+            hint = " Put it into a subquery, or a temporary view." if part == "with_" else ""
+            what = f"{tree.key.removesuffix('table')} ... {part.strip('_')}".upper()
+            raise InvalidOperationError(f"{what} is not supported.{hint}")
+
+
 def _statement(tree: exp.Expression) -> Statement:
+    _require_understood(tree)
     match tree:
         case exp.Insert():
             return _insert(tree)
@@ -238,11 +261,13 @@ def _insert(tree: exp.Insert) -> Insert:
         query.set("with_", with_.copy())
     if not isinstance(query, exp.Query):
         raise InvalidOperationError("INSERT needs a SELECT or VALUES.")
-    return Insert(table_ref(target), query, columns, partition, overwrite=bool(tree.args.get("overwrite")))
+    return Insert(table_ref(target), query, columns, partition, overwrite=bool(tree.args.get("overwrite")),
+                  by_name=bool(tree.args.get("by_name")))
 
 
 def _multi_insert(tree: exp.MultitableInserts) -> MultiInsert:
     for insert in tree.expressions:
+        _require_understood(insert)
         if not isinstance(insert.expression, exp.Select) or insert.expression.args.get("from_"):
             raise InvalidOperationError("Each INSERT behind FROM takes one SELECT without a FROM of its own.")
     source = tree.args["source"]

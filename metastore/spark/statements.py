@@ -41,6 +41,8 @@ class Insert:
     columns: tuple[str, ...] = ()
     partition: dict[str, str | None] = field(default_factory=dict)
     overwrite: bool = False
+    by_name: bool = False
+    """Whether the query's columns are matched by their names, not by their places."""
 
     def over(self, query: str) -> str:
         """The statement's text with ``query`` in the place of its own."""
@@ -50,6 +52,8 @@ class Insert:
             text += f" PARTITION ({', '.join(keys)})"
         if self.columns:
             text += f" ({', '.join(f'`{name}`' for name in self.columns)})"
+        if self.by_name:
+            text += " BY NAME"
         return f"{text} {query}"
 
 

@@ -45,6 +45,13 @@ def test_nothing_goes_to_spark_that_it_would_do_wrong(acid_session, table, tmp_p
     assert rows(acid_session.table(table)) == [(1,), (3,)]
 
 
+def test_an_insert_by_name(acid_session, db):
+    acid_session.sql(f"CREATE TABLE {db}.named (a INT, b STRING) PARTITIONED BY (p INT) {ACID}")
+    acid_session.sql(f"INSERT INTO {db}.named PARTITION (p=1) BY NAME SELECT 'x' AS b, 7 AS A")
+    acid_session.sql(f"INSERT INTO {db}.named BY NAME SELECT 2 AS p, 8 AS a")
+    assert rows(acid_session.table(f"{db}.named")) == [(7, "x", 1), (8, None, 2)]
+
+
 def test_writes_behind_the_sessions_back_are_warned_of(acid_session, db, spark):
     for name, kind in (("full", ACID), ("plain", "STORED AS ORC")):
         acid_session.sql(f"CREATE TABLE {db}.{name} (id INT) {kind}")

@@ -115,6 +115,13 @@ def test_create_table():
     ("UPDATE db.t SET a = 1, A = 2", "set twice"),
     ("UPDATE db.t SET a = s.a FROM s WHERE s.id = t.id", "MERGE INTO"),
     ("INSERT OVERWRITE DIRECTORY '/x' SELECT 1", "directory"),
+    ("DELETE FROM db.t WHERE a = 1 LIMIT 3", "DELETE ... LIMIT is not supported"),
+    ("DELETE FROM db.t USING s WHERE t.a = s.a", "DELETE ... USING"), ("UPDATE db.t SET a = 1 LIMIT 1", "UPDATE ... LIMIT"),
+    ("WITH c AS (SELECT 1 AS a) DELETE FROM db.t WHERE a IN (SELECT a FROM c)", "DELETE ... WITH is not supported. Put it into a subquery"),
+    ("WITH c AS (SELECT 1 AS a) MERGE INTO db.t USING c ON t.a = c.a WHEN MATCHED THEN DELETE", "MERGE ... WITH"),
+    ("INSERT INTO db.t REPLACE WHERE a = 1 SELECT 1", "INSERT ... WHERE"), ("TRUNCATE TABLE IF EXISTS db.t", "TRUNCATE ... EXISTS"),
+    ("DELETE FROM db.t VERSION AS OF 3", "must be a table, and is db.t VERSION"),
+    ("UPDATE db.t JOIN s ON t.a = s.a SET t.b = 1", "must be a table, and is db.t JOIN s"), ("FROM s INSERT INTO a REPLACE WHERE x = 1 SELECT 1 INSERT INTO b SELECT 2", "INSERT ... WHERE"),
     ("MERGE INTO db.t USING s ON t.id = s.id WHEN NOT MATCHED THEN INSERT (a) VALUES (1, 2)", "1 columns and gives 2"),
     ("MERGE INTO db.t USING (SELECT 1) ON t.id = 1 WHEN MATCHED THEN DELETE", "alias"),
     ("CREATE TABLE db.t (a INT UNIQUE ENABLE) STORED AS ORC TBLPROPERTIES ('transactional'='true')", "keys are not enforced"),
@@ -130,7 +137,7 @@ def test_refused_with_the_reason(text, reason):
 
 @pytest.mark.parametrize("text", [
     "INSERT INTO TABLE d.t PARTITION (`p` = 'x', `q`) (`a`, `b`) SELECT 1", "INSERT OVERWRITE TABLE t SELECT 1",
-    "INSERT INTO TABLE d.t SELECT 1"])
+    "INSERT INTO TABLE d.t SELECT 1", "INSERT INTO TABLE d.t BY NAME SELECT 1"])
 def test_an_insert_is_written_out_as_it_was(text):
     statement = parse(text)
 
