@@ -123,7 +123,7 @@ class Measured:
 class _Skimming(TBinaryProtocolAccelerated):
     """Thrift's own skip() takes what is binary for text, which the bits of aborted transactions are not."""
 
-    readString = TBinaryProtocolAccelerated.readBinary
+    readString = TBinaryProtocolAccelerated.readBinary  # noqa: N815 - Thrift's name
 
 
 def skipped_to_the_end(reply: bytes) -> bool:
