@@ -1,11 +1,12 @@
-"""A snapshot of an ACID table as a DataFrame: one native ORC scan, and an anti-join where there are deletes.
+"""A snapshot of an ACID table as a DataFrame: one native ORC scan, and what takes the deleted rows out of it.
 
 Rules kept here (acid-format.md §12, §20.1). Every scan of ACID files asks for all six event columns and carries a
 filter over all six, because Spark's ORC source fails or misreads when one of them is pruned. A row counts when its
 write id is visible and no visible delete event of the same ACID directory names it; ROW__IDs are unique only there,
-so the directory is part of every join. Delete events are counted before the join, never guessed from file sizes: five
-million of them fit in 34 kB. Rows of files without event columns get their ids only where a delete event or the caller
-asks for them: that needs their position, and so one task for each file.
+so the directory is part of what they are found by. Deleted rows are looked up as bits; where those would take too much
+space, an anti-join takes the rows out, broadcast when they are few: counted, never guessed from file sizes, since five
+million delete events fit in 34 kB. Rows of files without event columns get their ids only where a delete event or the
+caller asks for them: that needs their position, and so one task for each file.
 """
 
 import re
@@ -18,15 +19,14 @@ from pyspark.sql.types import DataType, IntegerType, LongType, StructField, Stru
 
 from metastore.acid.events import DELETE_EVENT, INSERT_EVENT
 from metastore.acid.snapshots import ValidWriteIdList
+from metastore.files import Files
 from metastore.spark.cut_files import cut_events
+from metastore.spark.deleted import deleted_rows
 from metastore.spark.listing import BROADCAST_LIMIT, Directory
 from metastore.spark.scans import NumberedFile, directory_number, scan_files, value_by_number
 from metastore.spark.tables import AcidTable, TableKind
 
-WORD_LIMIT = 4_000_000
-"""Words of 64 neighbouring row ids up to which more delete events than that are broadcast as bits of such words."""
-
-_DIRECTORY, _FILE = "__directory", "__file"
+_DIRECTORY, _FILE, _BY = "__directory", "__file", "__by"
 _LOCAL = re.compile("^file:///")  # Hadoop writes file:///x where Spark's metadata column has file:/x
 _POSITION_BITS = (1 << 33) - 1
 _WHOLE_FILES = str(1 << 60)
@@ -35,7 +35,9 @@ ROW_ID = ("__write_id", "__bucket", "__row_id")
 ROW_ID_COLUMN = "ROW__ID"
 OPERATION_COLUMN, WRITE_ID_COLUMN = "_operation", "_write_id"
 _EVENT_IDS = ("originalTransaction", "bucket", "rowId")
-_WORD, _WORD_COLUMN, _BITS = "shiftright(rowId, 6)", "__word", "__bits"
+_MIX = ("__row_id ^ shiftleft(CAST(__bucket AS BIGINT), 20) ^ shiftleft(__write_id, 44)"
+        " ^ shiftleft(CAST(__directory AS BIGINT), 52)")
+"""A bigint that is the same for the same row, and seldom for others."""
 
 
 def event_type(row: DataType) -> StructType:
@@ -54,16 +56,12 @@ def read_snapshot(spark: SparkSession, table: AcidTable, directories: Sequence[D
         return frames if frames is not None else spark.createDataFrame([], table.schema)
     clean = [one for one in directories if one.delete_events == 0]
     dirty = [one for one in directories if one.delete_events != 0]
-    shown = [F.col("row").getField(column.name).alias(column.name) for column in table.columns]
-    shown += [F.col(name) for name in table.partition_names]
-    if row_ids:
-        shown += [F.col(event).alias(name) for event, name in zip(_EVENT_IDS, ROW_ID, strict=True)]
-    events = []
+    versions = []
     if clean or not dirty:
-        events.append(_inserts(spark, table, clean, write_ids, numbered=row_ids))
+        versions.append(_inserts(spark, table, clean, write_ids, numbered=row_ids))
     if dirty:
-        events.append(_without_deleted(spark, table, dirty, write_ids))
-    rows = reduce(DataFrame.unionByName, events).select(*shown)
+        versions.append(_without_deleted(spark, table, dirty, write_ids))
+    rows = reduce(DataFrame.unionByName, versions).drop(_BY, _DIRECTORY, *(() if row_ids else ROW_ID))
     if row_ids:
         return rows
     plain = _plain_rows(spark, table, [(one, one.sources.without_events) for one in clean])
@@ -78,22 +76,22 @@ def read_changes(spark: SparkSession, table: AcidTable, directories: Sequence[Di
     above ``after``.
     """
     inserts = _inserts(spark, table, directories, write_ids, numbered=True)
-    deletes = _events(spark, table, directories, write_ids, deletes=True)
-    place = [*_EVENT_IDS, _DIRECTORY]
-    first = deletes.groupBy(*place).agg(F.min("currentTransaction").alias(WRITE_ID_COLUMN))
+    by = F.col("currentTransaction").alias(_BY)
+    deletes = _events(spark, table, directories, write_ids, deletes=True).select(*_ids(), _DIRECTORY, by)
+    place = [*ROW_ID, _DIRECTORY]
+    first = deletes.groupBy(*place).agg(F.min(_BY).alias(WRITE_ID_COLUMN))
     late = first.where(F.col(WRITE_ID_COLUMN) > after).withColumn(OPERATION_COLUMN, F.lit("delete"))
     gone = inserts.join(late, place)
-    new = inserts.where(F.col("currentTransaction") > after).select(
-        "*", F.col("currentTransaction").alias(WRITE_ID_COLUMN), F.lit("insert").alias(OPERATION_COLUMN))
-    return new.unionByName(gone.select(*new.columns)).select(
-        F.col(OPERATION_COLUMN), F.col(WRITE_ID_COLUMN),
-        *(F.col("row").getField(column.name).alias(column.name) for column in table.columns),
-        *table.partition_names, row_id_column(*_EVENT_IDS))
+    new = inserts.where(F.col(_BY) > after).select(
+        "*", F.col(_BY).alias(WRITE_ID_COLUMN), F.lit("insert").alias(OPERATION_COLUMN))
+    return new.unionByName(gone.select(*(_quoted(name) for name in new.columns))).select(
+        F.col(OPERATION_COLUMN), F.col(WRITE_ID_COLUMN), *(_quoted(column.name) for column in table.columns),
+        *map(_quoted, table.partition_names), row_id_column())
 
 
 def with_row_id(rows: DataFrame) -> DataFrame:
     """Rows that were read with ``row_ids``, with Hive's ``ROW__ID`` instead: NULL where a row can have none."""
-    return rows.select(*(name for name in rows.columns if name not in ROW_ID), row_id_column())
+    return rows.select(*(_quoted(name) for name in rows.columns if name not in ROW_ID), row_id_column())
 
 
 def row_id_column(write_id: str = ROW_ID[0], bucket: str = ROW_ID[1], row_id: str = ROW_ID[2]) -> Column:
@@ -104,45 +102,51 @@ def row_id_column(write_id: str = ROW_ID[0], bucket: str = ROW_ID[1], row_id: st
 
 def _without_deleted(spark: SparkSession, table: AcidTable, directories: Sequence[Directory],
                      write_ids: ValidWriteIdList) -> DataFrame:
-    data = _inserts(spark, table, directories, write_ids, numbered=True)
-    deleted = _events(spark, table, directories, write_ids, deletes=True).select(*_EVENT_IDS, _DIRECTORY)
+    versions = _inserts(spark, table, directories, write_ids, numbered=True)
+    if (rows := deleted_rows(Files(), directories, write_ids)) is not None:
+        return versions.where(~rows.holds(spark, *ROW_ID, _DIRECTORY))
+    deleted = _events(spark, table, directories, write_ids, deletes=True).select(*_ids(), _DIRECTORY)
     counts = [one.delete_events for one in directories]
-    known = [count for count in counts if count is not None]
-    if len(known) == len(counts):
-        if sum(known) <= BROADCAST_LIMIT:
-            return _unless_named(data, deleted, "rowId", F.expr("true"))
-        words = deleted.groupBy(*_EVENT_IDS[:2], _DIRECTORY, F.expr(_WORD).alias(_WORD_COLUMN)).agg(
-            F.bit_or(F.expr("shiftleft(1L, CAST(rowId & 63 AS INT))")).alias(_BITS))
-        if words.count() <= WORD_LIMIT:
-            is_set = F.expr(f"(shiftrightunsigned({_BITS}, CAST(rowId & 63 AS INT)) & 1L) = 1L")
-            return _unless_named(data, words, _WORD, is_set)
-    return data.join(deleted.hint("merge"), [*_EVENT_IDS, _DIRECTORY], "left_anti")
+    if None not in counts and sum(count or 0 for count in counts) <= BROADCAST_LIMIT:
+        return _unless_named(versions, deleted)
+    return versions.join(deleted.hint("merge"), [*ROW_ID, _DIRECTORY], "left_anti")
 
 
-def _unless_named(data: DataFrame, deleted: DataFrame, place: str, is_meant: Column) -> DataFrame:
+def _unless_named(versions: DataFrame, deleted: DataFrame) -> DataFrame:
     """The rows that ``deleted`` does not name, which is broadcast.
 
     Spark looks up a single bigint several times faster than four columns, so the join is on a mix of them. That the
     columns are equal one by one is its second condition, written so that Spark does not take it for join keys.
     """
-    named = deleted.withColumnRenamed(_WORD_COLUMN, "rowId").select(
-        F.expr(_mix("rowId")).alias("__mix"), F.col("rowId").alias("__place"), *(
-            F.col(name).alias(f"__{name}_of_event") for name in (*_EVENT_IDS[:2], _DIRECTORY)),
-        *([_BITS] if _BITS in deleted.columns else []))
-    same = F.expr(f"(originalTransaction ^ __originalTransaction_of_event) | (({place}) ^ __place)"
-                  f" | CAST((bucket ^ __bucket_of_event) | ({_DIRECTORY} ^ __{_DIRECTORY}_of_event) AS BIGINT) = 0L")
-    return data.join(F.broadcast(named), (F.expr(_mix(place)) == F.col("__mix")) & same & is_meant, "left_anti")
+    place = (*ROW_ID, _DIRECTORY)
+    named = deleted.select(F.expr(_MIX).alias("__mix"), *(F.col(name).alias(f"{name}_of_event") for name in place))
+    differs = " | ".join(f"CAST({name} ^ {name}_of_event AS BIGINT)" for name in place)
+    return versions.join(F.broadcast(named), (F.expr(_MIX) == F.col("__mix")) & F.expr(f"{differs} = 0L"), "left_anti")
 
 
-def _mix(place: str) -> str:
-    """A bigint that is the same for the same row, and seldom for others."""
-    return (f"({place}) ^ shiftleft(CAST(bucket AS BIGINT), 20) ^ shiftleft(originalTransaction, 44)"
-            f" ^ shiftleft(CAST({_DIRECTORY} AS BIGINT), 52)")
+def _quoted(name: str) -> str:
+    return f"`{name.replace('`', '``')}`"
+
+
+def _ids() -> list[Column]:
+    """The ROW__ID of an event, as the columns of a row version."""
+    return [F.col(event).alias(name) for event, name in zip(_EVENT_IDS, ROW_ID, strict=True)]
+
+
+def _versions(table: AcidTable, events: DataFrame) -> DataFrame:
+    """Insert events as rows with their ids.
+
+    The columns are taken out of ``row`` here, before anything else: above a join Spark would read all of ``row``.
+    """
+    columns = [f"`row`.{_quoted(column.name)} AS {_quoted(column.name)}" for column in table.columns]
+    ids = [f"{event} AS {name}" for event, name in zip(_EVENT_IDS, ROW_ID, strict=True)]
+    return events.selectExpr(*columns, *map(_quoted, table.partition_names), *ids, f"currentTransaction AS {_BY}",
+                             _DIRECTORY)
 
 
 def _inserts(spark: SparkSession, table: AcidTable, directories: Sequence[Directory], write_ids: ValidWriteIdList, *,
              numbered: bool) -> DataFrame:
-    """Insert events of all kinds of files; with ``numbered`` also those that rows of plain files stand for."""
+    """Row versions of all kinds of files; with ``numbered`` also those of plain files."""
     frames = [_events(spark, table, directories, write_ids, deletes=False)]
     for number, one in enumerate(directories):
         if one.sources.cut:
@@ -150,7 +154,7 @@ def _inserts(spark: SparkSession, table: AcidTable, directories: Sequence[Direct
             frames.append(_placed(half.where(_counts([one], write_ids, deletes=False)), table, number, one))
         if numbered and one.sources.without_events:
             frames.append(_placed(_synthetic_events(spark, table, one), table, number, one))
-    return reduce(DataFrame.unionByName, frames)
+    return reduce(DataFrame.unionByName, [_versions(table, events) for events in frames])
 
 
 def _events(spark: SparkSession, table: AcidTable, directories: Sequence[Directory], write_ids: ValidWriteIdList, *,
@@ -218,12 +222,13 @@ def _counts(directories: Sequence[Directory], write_ids: ValidWriteIdList, *, de
 
     An update event (operation 1) is found only in bases that Hive before 3 compacted, where it is its row's only event.
     """
-    row, current, operation = F.col("row"), F.col("currentTransaction"), F.col("operation")
-    counts = ((operation == F.lit(DELETE_EVENT) if deletes else operation < F.lit(DELETE_EVENT))
-              & (F.col("originalTransaction") >= 0) & (F.col("bucket") >= 0) & (F.col("rowId") >= 0)
-              & (current <= write_ids.high_watermark) & (row.isNull() if deletes else row.isNotNull()))
     hidden: Iterable[int] = set().union(*(one.hidden_write_ids(write_ids) for one in directories))
-    return counts & ~current.isin(sorted(hidden)) if hidden else counts
+    counts = [f"operation = {DELETE_EVENT}" if deletes else f"operation < {DELETE_EVENT}",
+              "`row` IS NULL" if deletes else "`row` IS NOT NULL", f"currentTransaction <= {write_ids.high_watermark}L",
+              "originalTransaction >= 0", "bucket >= 0", "rowId >= 0"]
+    if hidden:
+        counts.append(f"currentTransaction NOT IN ({', '.join(f'{one}L' for one in sorted(hidden))})")
+    return F.expr(" AND ".join(counts))
 
 
 def _plain_rows(spark: SparkSession, table: AcidTable,

@@ -4,12 +4,14 @@ Rules kept here. What was listed once is not listed again: Spark gets the files 
 directories they lie in. The number of its directory goes with a file as the time of its modification, which ORC never
 looks at: to Spark that is a constant of the file, so a condition on the number, or on a value that is looked up by it
 (a partition key), leaves out whole files before anything is opened. Real partition columns are not to be had here:
-Spark would ask ORC for them too, and an ACID file has six columns, not seven.
+Spark would ask ORC for them too, and an ACID file has six columns, not seven. Conditions on a row's columns leave out
+stripes and row groups; that takes a data source of our own (see ``AcidOrcFormat.java``).
 """
 
 import re
 from collections.abc import Sequence
 from functools import cache
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -22,6 +24,8 @@ _ROOT = re.compile(r"^(?:[A-Za-z][A-Za-z0-9+.-]*:)?(?://[^/]*)?")
 _NOWHERE = "file:/.acid_files_that_are_listed_already"
 _UNBOUNDED, _FOREVER = 1 << 40, -1
 _IS_FILE, _READABLE = 2, 0o644
+_FORMAT = Path(__file__).with_name("AcidOrcFormat.java")
+_COMPILED = "_acid_orc_format"
 
 
 class NumberedFile(NamedTuple):
@@ -33,7 +37,7 @@ class NumberedFile(NamedTuple):
 
 
 def scan_files(spark: SparkSession, schema: StructType, files: Sequence[NumberedFile]) -> DataFrame:
-    """The rows of ORC files; ``directory_number`` tells of each where it is from."""
+    """The rows of ACID files, of the type of events; ``directory_number`` tells of each where it is from."""
     jvm: Any = spark._jvm  # noqa: SLF001 - PySpark has no other way to say which files there are
     session: Any = spark._jsparkSession  # noqa: SLF001
     sources = jvm.org.apache.spark.sql.execution.datasources
@@ -49,8 +53,24 @@ def scan_files(spark: SparkSession, schema: StructType, files: Sequence[Numbered
         raise RuntimeError("Spark does not take the files that it is given")
     relation = sources.HadoopFsRelation(
         index, session.parseDataType(StructType([]).json()), session.parseDataType(schema.json()), nothing,
-        sources.orc.OrcFileFormat(), options, session)
+        _file_format(spark), options, session)
     return DataFrame(session.baseRelationToDataFrame(relation), spark)
+
+
+def _file_format(spark: SparkSession) -> Any:
+    """An ``AcidOrcFormat``, compiled once for each Spark."""
+    context = spark.sparkContext
+    if (found := getattr(context, _COMPILED, None)) is None:
+        jvm: Any = spark._jvm  # noqa: SLF001 - as above
+        compiler = jvm.org.codehaus.janino.SimpleCompiler()
+        plain = jvm.org.apache.spark.sql.execution.datasources.orc.OrcFileFormat()
+        compiler.setParentClassLoader(plain.getClass().getClassLoader())
+        compiler.cook(_FORMAT.read_text("utf-8"))
+        found = compiler.getClassLoader().loadClass(_FORMAT.stem)
+        setattr(context, _COMPILED, found)
+    new_array = context._gateway.new_array  # noqa: SLF001
+    no_types, nothing = new_array(context._jvm.java.lang.Class, 0), new_array(context._jvm.java.lang.Object, 0)  # noqa: SLF001
+    return found.getConstructor(no_types).newInstance(nothing)
 
 
 def directory_number() -> Column:
