@@ -76,6 +76,10 @@ class Hive:
         return self._java.ask(question=question, directory=location, columns=",".join(table.columns),
                               types=":".join(table.columns.values()), write_ids=table.write_ids, txns=table.txns, **more)
 
+    def state(self, directory: str, write_ids: str, txns: str, *, is_compactor: bool) -> Any:
+        """What AcidUtils chooses in a directory."""
+        return self._java.ask(question="state", directory=directory, write_ids=write_ids, txns=txns, compactor=is_compactor)
+
     def write(self, client: MetastoreClient, name: str, location: str, **what: Any) -> None:
         """Write with OrcRecordUpdater into a directory: inserts, updates, deletes under a write id."""
         self.ask("write", location, described(client, name),

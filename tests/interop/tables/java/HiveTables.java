@@ -15,15 +15,21 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.Properties;
 import java.util.stream.Collectors;
+import java.util.stream.Stream;
+import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.Path;
+import org.apache.hadoop.hive.common.ValidCompactorWriteIdList;
 import org.apache.hadoop.hive.common.ValidReaderWriteIdList;
+import org.apache.hadoop.hive.common.ValidWriteIdList;
 import org.apache.hadoop.hive.common.type.DataTypePhysicalVariation;
 import org.apache.hadoop.hive.ql.exec.Utilities;
 import org.apache.hadoop.hive.ql.exec.vector.VectorExtractRow;
 import org.apache.hadoop.hive.ql.exec.vector.VectorizedRowBatch;
 import org.apache.hadoop.hive.ql.exec.vector.VectorizedRowBatchCtx;
+import org.apache.hadoop.hive.ql.io.AcidDirectory;
 import org.apache.hadoop.hive.ql.io.AcidInputFormat;
 import org.apache.hadoop.hive.ql.io.AcidOutputFormat;
+import org.apache.hadoop.hive.ql.io.AcidUtils;
 import org.apache.hadoop.hive.ql.io.HiveInputFormat;
 import org.apache.hadoop.hive.ql.io.RecordIdentifier;
 import org.apache.hadoop.hive.ql.io.RecordUpdater;
@@ -42,6 +48,7 @@ import org.apache.hadoop.mapred.InputSplit;
 import org.apache.hadoop.mapred.JobConf;
 import org.apache.hadoop.mapred.RecordReader;
 import org.apache.hadoop.mapred.Reporter;
+import org.apache.hive.common.util.Ref;
 
 /**
  * Hive 4's own readers and writer, asked over stdin: one JSON request a line, one JSON answer a line.
@@ -74,6 +81,7 @@ public class HiveTables {
       case "rows": return rows(request);
       case "vectorized": return vectorized(request);
       case "write": return write(request);
+      case "state": return state(request);
       default: throw new IllegalArgumentException("unknown question " + request);
     }
   }
@@ -242,6 +250,29 @@ public class HiveTables {
       reader.close();
     }
     return answer;
+  }
+
+  /** AcidUtils: which directories a reader, or a compactor, takes. */
+  private static JsonNode state(JsonNode request) throws Exception {
+    Configuration conf = new Configuration();
+    conf.set("hive.txn.valid.txns", request.get("txns").asText());
+    String list = request.get("write_ids").asText();
+    ValidWriteIdList writeIds = request.get("compactor").asBoolean()
+        ? new ValidCompactorWriteIdList(list) : new ValidReaderWriteIdList(list);
+    Path place = new Path(request.get("directory").asText());
+    AcidDirectory found = AcidUtils.getAcidState(place.getFileSystem(conf), place, conf, writeIds, Ref.from(false), false);
+    ObjectNode answer = JSON.createObjectNode();
+    answer.put("base", found.getBaseDirectory() == null ? null : found.getBaseDirectory().getName());
+    names(answer.putArray("deltas"), found.getCurrentDirectories().stream().map(AcidUtils.ParsedDelta::getPath));
+    names(answer.putArray("originals"), found.getOriginalFiles().stream().map(one -> one.getFileStatus().getPath()));
+    names(answer.putArray("directories"), found.getOriginalDirectories().stream());
+    names(answer.putArray("obsolete"), found.getObsolete().stream());
+    names(answer.putArray("aborted"), found.getAbortedDirectories().stream());
+    return answer.put("mixed_aborts", found.hasUncompactedAborts());
+  }
+
+  private static void names(ArrayNode array, Stream<Path> paths) {
+    paths.forEach(path -> array.add(path.getName()));
   }
 
   /** OrcRecordUpdater: a delta, a delete delta, or both; the values are strings, longs and ints as JSON has them. */
