@@ -18,6 +18,7 @@ from metastore.spark.acid_writer import (
     WrittenFile,
     write_acid,
 )
+from tests.support.acid.reading import described, ids_and_rows
 from tests.support.acid.tables import B0, AcidTable
 from tests.support.hive_oracle.oracle import HiveOracle
 
@@ -186,3 +187,5 @@ def test_what_hive_writes_is_what_we_choose_and_read(spark: SparkSession, oracle
     assert [(one.originalTransaction, one.bucket, one.rowId, one.row.v) for one in events] == [
         (1, 0, 0, "a"), (1, 0, 1, "b"), (1, 0, 2, "c")
     ]
+    assert ids_and_rows(spark, described(directory, table.columns), SNAPSHOT) == [((1, 0, 0), ("a",)), ((1, 0, 2), ("c",))]
+    assert sorted(row.values[0] for row in oracle.rows(directory, SNAPSHOT, table.columns)) == ["a", "c"]
