@@ -171,7 +171,7 @@ def test_when_one_process_dies_all_end_and_say_so(place):
 
 
 def test_when_the_first_process_is_killed_the_others_end_by_themselves(place):
-    with serving(place, "--processes", "2") as (process, addresses):
+    with serving(place, "--processes", "2", env={"TMPDIR": str(place)}) as (process, addresses):
         process.kill()
         process.wait(30)
         assert until_gone([one["pid"] for one in addresses["processes"]])
