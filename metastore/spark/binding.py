@@ -4,8 +4,9 @@ from collections.abc import Callable
 
 from sqlglot import exp
 
+from metastore.spark.dialect import DIALECT
 from metastore.spark.reader import ROW_ID_COLUMN
-from metastore.spark.statements import DIALECT, TableRef
+from metastore.spark.statements import TableRef
 
 Resolve = Callable[[TableRef], str | None]
 

@@ -10,8 +10,9 @@ from collections.abc import Mapping, Sequence
 from sqlglot import exp
 
 from metastore.errors import InvalidOperationError
+from metastore.spark.dialect import DIALECT
 from metastore.spark.reader import ROW_ID
-from metastore.spark.statements import DIALECT, Delete, Merge, MergeBranch, Update
+from metastore.spark.statements import Delete, Merge, MergeBranch, Update
 from metastore.spark.tables import AcidTable
 
 ACTION = "__action"

@@ -14,6 +14,7 @@ from sqlglot.tokens import Token, TokenType
 
 from metastore.catalog.model import ConstraintKind
 from metastore.errors import InvalidOperationError
+from metastore.spark.dialect import DIALECT
 
 _WORDS = {"ENABLE", "ENFORCED", "DISABLE", "VALIDATE", "NOVALIDATE", "RELY", "NORELY"}
 _STARTS = {"DEFAULT", "CHECK", "UNIQUE", "PRIMARY", "FOREIGN"}
@@ -63,7 +64,7 @@ def _items(text: str) -> Iterator[list[Token]]:
     """The columns and constraints in the first parentheses of a statement, each without what is in parentheses."""
     depth = 0
     item: list[Token] = []
-    for token in sqlglot.tokenize(text, dialect="spark"):
+    for token in sqlglot.tokenize(text, dialect=DIALECT):
         if token.token_type is TokenType.L_PAREN:
             depth += 1
         elif token.token_type is TokenType.R_PAREN:
@@ -122,9 +123,9 @@ def _of(node: exp.Expression, name: str | None, columns: tuple[str, ...]) -> Dec
         case exp.NotNullColumnConstraint() if not node.args.get("allow_null"):
             return Declaration(ConstraintKind.NOT_NULL, name, columns)
         case exp.DefaultColumnConstraint():
-            return Declaration(ConstraintKind.DEFAULT, name, columns, node.this.sql("spark"))
+            return Declaration(ConstraintKind.DEFAULT, name, columns, node.this.sql(DIALECT))
         case exp.CheckColumnConstraint():
-            return Declaration(ConstraintKind.CHECK, name, columns, node.this.sql("spark"))
+            return Declaration(ConstraintKind.CHECK, name, columns, node.this.sql(DIALECT))
         case exp.PrimaryKeyColumnConstraint():
             return Declaration(ConstraintKind.PRIMARY_KEY, name, columns)
         case exp.PrimaryKey():
@@ -136,7 +137,7 @@ def _of(node: exp.Expression, name: str | None, columns: tuple[str, ...]) -> Dec
             return _foreign(node.args.get("reference"), name, _names(node.expressions))
         case exp.Reference():
             return _foreign(node, name, columns)
-    raise InvalidOperationError(f"{node.sql('spark')} is not a constraint that is supported.")
+    raise InvalidOperationError(f"{node.sql(DIALECT)} is not a constraint that is supported.")
 
 
 def _foreign(reference: exp.Expression | None, name: str | None, columns: tuple[str, ...]) -> Declaration:

@@ -22,7 +22,8 @@ from metastore.client.constraints import enabled_constraints
 from metastore.errors import InvalidOperationError
 from metastore.ids import TableName
 from metastore.spark.constraint_syntax import Declaration
-from metastore.spark.statements import DIALECT, Insert, Merge, MergeBranch, Update
+from metastore.spark.dialect import DIALECT
+from metastore.spark.statements import Insert, Merge, MergeBranch, Update
 from metastore.spark.tables import AcidTable, HiveColumn, TableKind
 
 _ADDING = {

@@ -15,7 +15,8 @@ from sqlglot import exp
 from metastore.errors import InvalidOperationError
 from metastore.spark import dml
 from metastore.spark.binding import Resolve
-from metastore.spark.statements import DIALECT, Insert, MultiInsert
+from metastore.spark.dialect import DIALECT
+from metastore.spark.statements import Insert, MultiInsert
 from metastore.spark.tables import AcidTable, TableKind
 from metastore.spark.work import Work
 

@@ -15,8 +15,8 @@ from sqlglot.errors import SqlglotError
 
 from metastore.errors import InvalidOperationError
 from metastore.spark.constraint_syntax import Declaration, declarations, without_words
+from metastore.spark.dialect import DIALECT
 from metastore.spark.statements import (
-    DIALECT,
     AbortTransactions,
     AddConstraints,
     ChangeColumn,

@@ -21,8 +21,9 @@ from metastore.client.answers import domain_errors
 from metastore.errors import InvalidOperationError
 from metastore.files import Files
 from metastore.ids import TableName
+from metastore.spark.dialect import DIALECT
 from metastore.spark.listing import Directory
-from metastore.spark.statements import DIALECT, TableRef
+from metastore.spark.statements import TableRef
 from metastore.spark.tables import TableKind
 
 AsOf: TypeAlias = int | datetime

@@ -23,6 +23,7 @@ from metastore.spark.columns import alter_columns
 from metastore.spark.constraints import add_constraints, drop_constraint
 from metastore.spark.convert import convert
 from metastore.spark.create import create_table
+from metastore.spark.dialect import DIALECT
 from metastore.spark.effects import kinds_of, queries_of, target_of
 from metastore.spark.leases import ReadLeases
 from metastore.spark.multi_insert import multi_insert
@@ -32,7 +33,6 @@ from metastore.spark.plain_reads import checked_sql, require_no_plain_read, watc
 from metastore.spark.progress import shown
 from metastore.spark.reader import with_row_id
 from metastore.spark.statements import (
-    DIALECT,
     AbortTransactions,
     AddConstraints,
     ChangeColumn,

@@ -7,8 +7,6 @@ from sqlglot import exp
 
 from metastore.spark.constraint_syntax import Declaration
 
-DIALECT = "spark"
-
 
 class TableRef(NamedTuple):
     """A table as the statement names it; ``db`` is None where it leaves the database out.

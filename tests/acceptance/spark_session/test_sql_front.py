@@ -25,6 +25,7 @@ def table(acid_session, db):
 
 
 QUERIES = [
+    "SELECT id FROM {t} WHERE floor(log10(1000)) = 3 AND array(1, 2)[0] = 1 AND nvl(id, 0) > 0",
     "-- what is left?\nSELECT * FROM {t}", "/* left */ (SELECT * FROM {t})", "TABLE {t}", "FROM {t} SELECT id",
     "((SELECT id FROM {t}) EXCEPT (SELECT 7))", "--\n--\nWITH w AS (SELECT * FROM {t}) SELECT * FROM w"]
 REFUSED = [

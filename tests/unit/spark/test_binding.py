@@ -5,8 +5,9 @@ import sqlglot
 
 from metastore.errors import InvalidOperationError
 from metastore.spark.binding import bound_sql
+from metastore.spark.dialect import DIALECT
 from metastore.spark.multi_insert import of_joined
-from metastore.spark.statements import DIALECT, TableRef
+from metastore.spark.statements import TableRef
 
 
 @pytest.mark.parametrize(("query", "expected"), [
@@ -19,6 +20,8 @@ from metastore.spark.statements import DIALECT, TableRef
      "SELECT a.* EXCEPT (a.ROW__ID), b.k, b.ROW__ID.rowid FROM v_t AS a JOIN v_u AS b ON a.k = b.k"),
     ("SELECT * FROM db.t JOIN db.u USING (k) WHERE t.row__id.writeid = 3",
      "SELECT * EXCEPT (t.ROW__ID, u.ROW__ID) FROM v_t AS t JOIN v_u AS u USING (k) WHERE t.row__id.writeid = 3"),
+    ("SELECT log10(a), to_date(b, 'yyyy-MM-dd'), nvl(a, b), array(1, 2)[0], named_struct('x', 1), first(a, TRUE) FROM db.t",
+     "SELECT log10(a), to_date(b, 'yyyy-MM-dd'), nvl(a, b), array(1, 2)[0], named_struct('x', 1), first(a, TRUE) FROM v_t AS t"),
     ("SELECT COUNT(*) FROM db.t WHERE ROW__ID.rowid = 3", "SELECT COUNT(*) FROM v_t AS t WHERE ROW__ID.rowid = 3"),
     ("SELECT * FROM db.t VERSION AS OF 3 JOIN other.x TIMESTAMP AS OF 'y' AS z",
      "SELECT * FROM v_t3 AS t JOIN other.x TIMESTAMP AS OF 'y' AS z ON TRUE"),
