@@ -67,8 +67,8 @@ docs-check: setup
 bench: setup ## The benchmarks, beside their peers
 	@$(bin)/python -m benchmarks $(ARGS)
 
-bench-acid: setup ## Planning and reading ACID tables in Spark, beside plain ORC files
-	@for name in planning matrix; do $(bin)/python -m benchmarks.acid_$$name $(ARGS) || exit 1; done
+bench-acid: setup ## Planning, reading and writing ACID tables in Spark, beside plain ORC files
+	@for name in planning matrix deletes writes; do $(bin)/python -m benchmarks.acid_$$name $(ARGS) || exit 1; done
 
 bench-sustained: setup ## Ten minutes of mixed work at full speed: does anything grow?
 	@$(bin)/python -m benchmarks.sustained $(ARGS)

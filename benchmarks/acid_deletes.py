@@ -1,0 +1,68 @@
+"""Reading a table in which a quarter of the rows is deleted, one delete event each, beside the rest as flat ORC files.
+
+    python -m benchmarks.acid_deletes [--rows 20000000] [--runs 3]
+
+Also how much the driver's heap grows over all runs (after a full garbage collection), and how much is broadcast.
+"""
+
+from pyspark.sql import DataFrame
+
+from benchmarks.acid_matrix import QUERIES, TABLE
+from benchmarks.acid_session import HEAD, Action, alternating, circumstances, lakehouse, options, row
+from benchmarks.store_sales import COLUMNS, store_sales
+from metastore.spark.session import AcidSession
+
+LIMIT = 2
+
+
+def heap_mb(session: AcidSession) -> float:
+    """What is in use on the heap of the driver, which in a local Spark is also the executor."""
+    java = session.spark._jvm.java.lang  # noqa: SLF001
+    for _ in range(3):
+        java.System.gc()
+    return java.management.ManagementFactory.getMemoryMXBean().getHeapMemoryUsage().getUsed() / 2**20
+
+
+def broadcast_mb(frame: DataFrame) -> float:
+    """The size of what a query broadcasts, as Spark's own metric says after it ran."""
+    counted = frame.groupBy().count()
+    counted.collect()
+    nodes, found = [counted._jdf.queryExecution().executedPlan()], 0.0  # noqa: SLF001
+    while nodes:
+        node = nodes.pop()
+        name = node.nodeName()
+        if name == "BroadcastExchange":
+            found += node.metrics().apply("dataSize").value() / 2**20
+        if name == "AdaptiveSparkPlan":
+            nodes.append(node.executedPlan())
+        if name.endswith("QueryStage"):
+            nodes.append(node.plan())
+        children = node.children()
+        nodes += [children.apply(place) for place in range(children.size())]
+    return found
+
+
+def main() -> None:
+    chosen = options(__doc__, 20_000_000, 3)
+    with lakehouse() as (session, work):
+        spark = session.spark
+        rows = store_sales(spark, chosen.rows)
+        print(circumstances(rows.count(), chosen.runs))
+        spark.sql("CREATE DATABASE bench")
+        session.sql(f"CREATE TABLE {TABLE} ({COLUMNS}) STORED AS ORC TBLPROPERTIES ('transactional'='true')")
+        session.overwrite(TABLE, rows)
+        gone = session.delete(TABLE, "pmod(hash(ss_ticket_number, ss_item_sk), 4) = 0")
+        flat = work / "flat"
+        session.table(TABLE).write.option("compression", "zlib").orc(str(flat))
+        print(f"{gone} delete events\n\n{HEAD}")
+        before = heap_mb(session)
+        for title, query in QUERIES.items():
+            found = alternating({"acid": Action(lambda query=query: query(session.table(TABLE))),
+                                 "flat": Action(lambda query=query: query(spark.read.orc(str(flat))))}, chosen.runs)
+            print(row(title, found["acid"], found["flat"], LIMIT), flush=True)
+        print(f"\nheap in use: {before:.0f} MB before, {heap_mb(session):.0f} MB after; broadcast: "
+              f"{broadcast_mb(session.table(TABLE)):.1f} MB")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,112 @@
+"""Writing ACID tables, beside plain ORC files in the same Spark: INSERT; UPDATE, DELETE and MERGE of 1 % of the rows.
+
+    python -m benchmarks.acid_writes [--rows 10000000] [--runs 3]
+
+INSERT is compared with writing the same rows as plain files; the others with what changing rows takes without ACID
+tables: writing all of them anew. Each run of those changes another 1 %, so later ones read more deltas.
+"""
+
+import shutil
+from itertools import count
+from pathlib import Path
+
+from pyspark.sql import DataFrame
+
+from benchmarks.acid_session import HEAD, Action, alternating, circumstances, lakehouse, options, row
+from benchmarks.store_sales import COLUMNS, store_sales
+from metastore.spark.session import AcidSession
+
+TABLE = "bench.store_sales"
+
+
+class Contest:
+    """The table, its copy as plain files, and the statements of both sides."""
+
+    def __init__(self, session: AcidSession, work: Path, rows: DataFrame) -> None:
+        self.session, self.spark, self.rows = session, session.spark, rows
+        self.flat, self.written = str(work / "flat"), str(work / "written")
+        self.parts = {"acid": count(1), "flat": count(1)}
+
+    def create(self) -> None:
+        self.session.sql(f"CREATE TABLE {TABLE} ({COLUMNS}) STORED AS ORC TBLPROPERTIES ('transactional'='true')")
+
+    def recreate(self) -> None:
+        self.session.sql(f"DROP TABLE {TABLE}")
+        self.create()
+
+    def remove_written(self) -> None:
+        shutil.rmtree(self.written)
+
+    def write(self, rows: DataFrame) -> None:
+        rows.write.option("compression", "zlib").orc(self.written)
+
+    def part(self, contestant: str) -> str:
+        return f"pmod(hash(ss_ticket_number, ss_item_sk), 100) = {next(self.parts[contestant])}"
+
+    def source(self, part: str) -> None:
+        """Of 1 % of the rows, the new version of nine in ten, and new rows with the keys of the others."""
+        self.rows.where(part).selectExpr(
+            "ss_item_sk", "IF(ss_item_sk % 10 = 0, -ss_ticket_number, ss_ticket_number) AS ss_ticket_number",
+            "ss_quantity + 1 AS quantity").createOrReplaceTempView("source")
+
+    def flat_rows(self) -> DataFrame:
+        return self.spark.read.orc(self.flat)
+
+    def insert(self) -> None:
+        self.session.insert(TABLE, self.rows)
+
+    def update(self) -> None:
+        self.session.sql(f"UPDATE {TABLE} SET ss_quantity = ss_quantity + 1 WHERE {self.part('acid')}")
+
+    def update_flat(self) -> None:
+        new = f"IF({self.part('flat')}, ss_quantity + 1, ss_quantity)"
+        self.write(self.flat_rows().selectExpr(*(f"{new} AS {name}" if name == "ss_quantity" else name
+                                                 for name in self.rows.columns)))
+
+    def delete(self) -> None:
+        self.session.sql(f"DELETE FROM {TABLE} WHERE {self.part('acid')}")
+
+    def delete_flat(self) -> None:
+        self.write(self.flat_rows().where(f"NOT coalesce({self.part('flat')}, false)"))
+
+    def merge(self) -> None:
+        self.source(self.part("acid"))
+        self.session.sql(f"MERGE INTO {TABLE} t USING source s ON t.ss_item_sk = s.ss_item_sk AND t.ss_ticket_number = "
+                         "s.ss_ticket_number WHEN MATCHED THEN UPDATE SET ss_quantity = s.quantity WHEN NOT MATCHED "
+                         "THEN INSERT (ss_item_sk, ss_ticket_number, ss_quantity) VALUES (s.ss_item_sk, "
+                         "s.ss_ticket_number, s.quantity)")
+
+    def merge_flat(self) -> None:
+        self.source(self.part("flat"))
+        self.flat_rows().createOrReplaceTempView("flat")
+        chosen = ", ".join({"ss_quantity": "coalesce(s.quantity, t.ss_quantity) AS ss_quantity",
+                            "ss_item_sk": "coalesce(s.ss_item_sk, t.ss_item_sk) AS ss_item_sk",
+                            "ss_ticket_number": "coalesce(s.ss_ticket_number, t.ss_ticket_number) AS ss_ticket_number",
+                            }.get(name, f"t.{name}") for name in self.rows.columns)
+        self.write(self.spark.sql(f"SELECT {chosen} FROM flat t FULL JOIN source s ON t.ss_item_sk = s.ss_item_sk AND "
+                                  "t.ss_ticket_number = s.ss_ticket_number"))
+
+
+def main() -> None:
+    chosen = options(__doc__, 10_000_000, 3)
+    with lakehouse() as (session, work):
+        rows = store_sales(session.spark, chosen.rows)
+        print(circumstances(rows.count(), chosen.runs))
+        session.spark.sql("CREATE DATABASE bench")
+        contest = Contest(session, work, rows)
+        contest.create()
+        print(HEAD)
+        found = alternating({"acid": Action(contest.insert, contest.recreate), "flat": Action(
+            lambda: contest.write(rows), contest.remove_written)}, chosen.runs)
+        print(row("INSERT", found["acid"], found["flat"], 1.3), flush=True)
+        contest.insert()
+        rows.write.option("compression", "zlib").orc(contest.flat)
+        for title, ours, theirs in (("UPDATE", contest.update, contest.update_flat),
+                                    ("DELETE", contest.delete, contest.delete_flat),
+                                    ("MERGE", contest.merge, contest.merge_flat)):
+            found = alternating({"acid": Action(ours), "flat": Action(theirs, contest.remove_written)}, chosen.runs)
+            print(row(f"{title} of 1 %", found["acid"], found["flat"], 0.5), flush=True)
+
+
+if __name__ == "__main__":
+    main()
