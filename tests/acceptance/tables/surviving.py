@@ -4,18 +4,22 @@ A local cluster: executors are processes of their own, so they can be killed, ta
 """
 
 import os
+import shutil
 import signal
 import sys
 import time
 from pathlib import Path
 
 from pyspark import TaskContext
+from pyspark.find_spark_home import _find_spark_home
 from pyspark.sql import functions as F
 
 from metastore.spark import acid
 from tests.acceptance.tables.dying import session
 
-ROWS = 2000
+ROWS = 40_000
+TASK = ROWS // 4
+LATE = TASK - 100   # in each task: most of its rows are written by then
 
 
 def parent(pid):
@@ -23,13 +27,13 @@ def parent(pid):
 
 
 def kill_executor(number):
-    if number == ROWS // 2 and TaskContext.get().attemptNumber() == 0:
+    if number == 2 * TASK + LATE and TaskContext.get().attemptNumber() == 0:
         os.kill(parent(parent(os.getpid())), signal.SIGKILL)   # this process, its daemon, the executor
     return number
 
 
 def fail_once(number):
-    if number % (ROWS // 4) == 100 and TaskContext.get().attemptNumber() == 0:
+    if number % TASK == LATE and TaskContext.get().attemptNumber() == 0:
         raise ValueError("the first attempt fails after it has written rows")
     return number
 
@@ -52,7 +56,9 @@ def main():
     rows = spark.range(0, ROWS, 1, 4).select(chaos("id").cast("int").alias("id"), F.lit("x").alias("name"))
     with acid(spark) as ours:
         assert ours.insert(table, rows) == ROWS
+    leftovers = Path(_find_spark_home()) / "work" / spark.sparkContext.applicationId   # the workers' copies of jars, and logs
     spark.stop()
+    shutil.rmtree(leftovers)
 
 
 if __name__ == "__main__":
