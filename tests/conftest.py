@@ -9,6 +9,8 @@ import os
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.support.own_database import *  # noqa: F403
+
 settings.register_profile("dev", max_examples=50, deadline=None)
 settings.register_profile("ci", max_examples=200, deadline=None, derandomize=True,
                           suppress_health_check=[HealthCheck.too_slow])
@@ -23,23 +25,6 @@ def postgres():
     server = TestPostgres()
     yield server
     server.close()
-
-
-@pytest.fixture
-def database_url(postgres):
-    """URL of a fresh database with the newest schema."""
-    with postgres.cloned() as url:
-        yield url
-
-
-@pytest.fixture
-def database(database_url):
-    """A fresh Database with the newest schema."""
-    from metastore.db.engine import Database
-
-    opened = Database(database_url, pool_size=12)
-    yield opened
-    opened.close()
 
 
 @pytest.fixture

@@ -9,13 +9,13 @@ import pytest
 from thrift.Thrift import TApplicationException
 
 from metastore.client import MetastoreClient
-from metastore.db.engine import Database
 from metastore.loops.reaper import EXPIRY, Reaper
 from metastore.thrift_gen.hive_metastore import ttypes as types
 from metastore.txns import event_store, store
 from metastore.txns.event_service import EventReport
 from metastore.txns.purge_service import PurgeService
 from metastore.txns.rules import AbortCode
+from tests.support.own_database import *  # noqa: F403 - the triggers of the log belong to the database
 from tests.support.transactions import seconds
 
 
@@ -24,20 +24,6 @@ class UndoneError(Exception):
 
 
 LISTENER = "org.apache.hive.hcatalog.listener.DbNotificationListener"
-
-
-@pytest.fixture
-def database_url(postgres):
-    """A database of its own: the triggers belong to the database."""
-    with postgres.cloned() as url:
-        yield url
-
-
-@pytest.fixture
-def database(database_url):
-    opened = Database(database_url)
-    yield opened
-    opened.close()
 
 
 @pytest.fixture

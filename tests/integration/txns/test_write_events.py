@@ -5,27 +5,13 @@ from thrift.protocol.TJSONProtocol import TJSONProtocol
 from thrift.Thrift import TApplicationException
 from thrift.transport.TTransport import TMemoryBuffer
 
-from metastore.db.engine import Database
 from metastore.thrift_gen.hive_metastore import ttypes as types
 from metastore.txns import event_store, write_event_store
+from tests.support.own_database import *  # noqa: F403 - the triggers of the log belong to the database
 from tests.support.transactions import seconds
 
 ORC = "org.apache.hadoop.hive.ql.io.orc.Orc"
 LISTENER = "org.apache.hive.hcatalog.listener.DbNotificationListener"
-
-
-@pytest.fixture
-def database_url(postgres):
-    """A database of its own: whether the log is on belongs to the database."""
-    with postgres.cloned() as url:
-        yield url
-
-
-@pytest.fixture
-def database(database_url):
-    opened = Database(database_url)
-    yield opened
-    opened.close()
 
 
 @pytest.fixture
