@@ -8,6 +8,8 @@ from uuid import uuid4
 
 import pytest
 
+from metastore.client import MetastoreClient
+
 
 @pytest.fixture(scope="session")
 def lakehouse(postgres, tmp_path_factory) -> Iterator[SimpleNamespace]:
@@ -58,6 +60,15 @@ def acid_session(spark):
 
     with acid(spark) as session:
         yield session
+
+
+@pytest.fixture
+def nobody_reads(lakehouse):
+    """No transaction is open: a Cleaner waits for those that drivers left open which earlier tests killed."""
+    with MetastoreClient(lakehouse.uri) as client:
+        found = client.get_open_txns_info().open_txns
+        client.abort_txns(client.types.AbortTxnsRequest(
+            [one.id for one in found if one.state == client.types.TxnState.OPEN]))
 
 
 @pytest.fixture

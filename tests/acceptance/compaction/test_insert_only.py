@@ -36,7 +36,7 @@ class InThisSession(SubprocessRunner):
 
 
 @pytest.fixture
-def loops(lakehouse, spark):
+def loops(lakehouse, spark, nobody_reads):
     database, files = Database(lakehouse.database_url), Files()
     settings = CompactionSettings()
     runner = InThisSession(settings, lakehouse.uri)

@@ -34,7 +34,7 @@ class Loops:
 
 
 @pytest.fixture
-def loops(lakehouse):
+def loops(lakehouse, nobody_reads):
     database = Database(lakehouse.database_url)
     yield Loops(database, lakehouse.uri)
     database.close()

@@ -6,7 +6,7 @@ from tests.support.compacting import Compacting
 
 
 @pytest.fixture
-def compacting(lakehouse, spark):
+def compacting(lakehouse, spark, nobody_reads):
     loops = Compacting(lakehouse.database_url, lakehouse.uri, spark)
     yield loops
     loops.close()

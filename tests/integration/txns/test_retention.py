@@ -152,21 +152,21 @@ def writers(t, fetched):
 
 
 def test_no_writer_does_either(t, fetched):
-    """The same for the calls that change something; the most of three rounds, so that a page that fills up counts."""
+    """The same for the calls that change something; the least of three rounds, since autovacuum's pages count as well."""
     t.open()
     t.allocate("db.t", t.open())
 
-    def most():
+    def least():
         rounds = [writers(t, fetched) for _ in range(3)]
-        return {name: max(one[name] for one in rounds) for name in rounds[0]}
+        return {name: min(one[name] for one in rounds) for name in rounds[0]}
 
-    before = most()
+    before = least()
     t.rows("UPDATE txn_counter SET next_txn_id = 100, reserved_until = 10000 RETURNING 1")
     t.rows(FILLED.replace("generate_series(10,", "generate_series(100,").replace("%(last)s", str(100 + FINISHED))
            + " RETURNING 1")
     t.db.once("ANALYZE")
 
-    after = most()
+    after = least()
 
     assert min(before.values()) > 0, before
     assert {name: (before[name], count) for name, count in after.items() if count > before[name] + 3 * MORE} == {}
