@@ -5,7 +5,7 @@ Rule: a handler touches the connection only through `Call`. Three ways to run:
 - plain: on a thread of the bounded pool, may block on PostgreSQL or files;
 - `@immediate`: on the event loop itself; must not block, read a file or take a lock;
 - `@coalesced(lane)`: many calls in one go (group commit), on the event loop: waits for PostgreSQL let others run, but
-  nothing else may block. While batches of a lane are in PostgreSQL, later calls of the lane gather; each caller is
+  nothing else may block. While a batch of a lane is in PostgreSQL, later calls of the lane gather; each caller is
   answered after its own effect is durable.
 
 A coalesced call that cannot be decided yet is parked: the handler answers `LATER` for it, keeps it, and sends it
@@ -97,12 +97,8 @@ class Call:
         return f"Call({self.method}{self.args!r})"
 
 
-def coalesced(lane: str, width: int = 1) -> Callable[[Handler], Handler]:
+def coalesced(lane: str) -> Callable[[Handler], Handler]:
     """Run this handler with all calls of its lane that gathered meanwhile.
-
-    ``width``: batches of the lane in work at once: while PostgreSQL has the one, the loop makes the next (ADR 25).
-    Above 1 only for calls whose order of arrival does not matter, and which are never parked or undone: else a call
-    could meet itself.
 
     The method's signature is ``(self, calls: list[Call]) -> list[result | Exception]``, one item for each call, in
     order. Arguments are in ``call.args``. If it raises, every call is run again alone, so that one bad call hurts
@@ -110,7 +106,7 @@ def coalesced(lane: str, width: int = 1) -> Callable[[Handler], Handler]:
     """
 
     def mark(handler: Handler) -> Handler:
-        handler.__coalesced__ = (lane, width)  # type: ignore[attr-defined]
+        handler.__coalesced__ = lane  # type: ignore[attr-defined]
         return handler
 
     return mark

@@ -28,7 +28,6 @@ class Handler:
 
     run: Callable[..., Any]
     lane: str | None = None
-    width: int = 1
     immediate: bool = False
 
 
@@ -47,6 +46,6 @@ def handlers_of(*concepts: object) -> dict[str, Handler]:
                 raise TypeError(f"{type(concept).__name__}.{name} is not a method of the interface")
             if name in found:
                 raise TypeError(f"{name} is defined by {type(concept).__name__} and by another handler class")
-            lane, width = getattr(run, "__coalesced__", (None, 1))
-            found[name] = Handler(run, lane, width, immediate=getattr(run, "__immediate__", False))
+            lane, at_once = getattr(run, "__coalesced__", None), getattr(run, "__immediate__", False)
+            found[name] = Handler(run, lane, at_once)
     return found

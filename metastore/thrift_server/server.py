@@ -64,9 +64,8 @@ class Server:
         self._finished: deque[list[Call]] = deque()
         self._runnable: deque[Lane] = deque()
         self._pool = Pool(settings.worker_threads, self._middleware.run, self._done)
-        widths = {handler.lane: handler.width for handler in handlers.values() if handler.lane}
-        self._lanes = {name: Lane(width, self._middleware.run_batch, self._finished.append, self._wanted)
-                       for name, width in widths.items()}
+        lanes = {handler.lane for handler in handlers.values() if handler.lane}
+        self._lanes = {name: Lane(self._middleware.run_batch, self._finished.append, self._wanted) for name in lanes}
         self._put = {
             name: self._lanes[handler.lane].put if handler.lane else self._pool.put
             for name, handler in handlers.items()

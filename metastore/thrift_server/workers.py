@@ -52,17 +52,14 @@ class Pool:
 
 
 class Lane:
-    """Calls that are run together: those that gathered while the batches before were in work."""
+    """Calls that are run together: those that gathered while the batch before was in work."""
 
-    def __init__(self, width: int, run: Callable[[Batch], None], done: Callable[[Batch], None],
+    def __init__(self, run: Callable[[Batch], None], done: Callable[[Batch], None],
                  wanted: Callable[["Lane"], None]) -> None:
-        """``width``: batches in work at once.
-
-        ``wanted`` is told, on any thread, that there is something to do; the loop then calls `go`.
-        """
-        self._width, self._run, self._done, self._wanted = width, run, done, wanted
+        """``wanted`` is told, on any thread, that there is something to do; the loop then calls `go`."""
+        self._run, self._done, self._wanted = run, done, wanted
         self._queue: deque[Call] = deque()
-        self._in_work = 0
+        self._in_work = False
 
     def put(self, call: Call) -> None:
         """Let a call wait for its turn; on any thread."""
@@ -71,8 +68,8 @@ class Lane:
 
     def go(self, waits: "Waits") -> None:
         """Begin the next batch if it is its turn; returns when the batch first waits for PostgreSQL, or is done."""
-        if self._queue and self._in_work < self._width:
-            self._in_work += 1
+        if self._queue and not self._in_work:
+            self._in_work = True
             PgFiber(self._work, waits).switch()
 
     def _work(self) -> None:
@@ -81,7 +78,7 @@ class Lane:
             self._run(batch)
         except Exception:  # noqa: BLE001 - nothing should get here, and the loop serves everybody else
             _log.exception("a batch was given up", calls=len(batch))
-        self._in_work -= 1
+        self._in_work = False
         self._done(batch)
         if self._queue:
             self._wanted(self)

@@ -81,7 +81,7 @@ class LockHandlers:
         return [LATER if call in parked else _answer(call, found[call]) if call in found else _CLIENT_IS_GONE
                 for call in calls]
 
-    @coalesced("unlock", width=2)
+    @coalesced("unlock")
     def unlock(self, calls: list[Call]) -> list[Exception | None]:
         """Give a request up."""
         for call in calls:

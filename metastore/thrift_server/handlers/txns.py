@@ -37,33 +37,33 @@ class TxnHandlers:
         self.commits = commits
         self.writes = writes
 
-    @coalesced("open_txns", width=2)
+    @coalesced("open_txns")
     def open_txns(self, calls: list[Call]) -> list[ttypes.OpenTxnsResponse | Exception]:
         """Open transactions."""
         return [ids if isinstance(ids, Exception) else ttypes.OpenTxnsResponse(txn_ids=list(ids))
                 for ids in served(calls, _open_request, self.txns.open_txns)]
 
-    @coalesced("commit_txn", width=2)
+    @coalesced("commit_txn")
     def commit_txn(self, calls: list[Call]) -> list[Exception | None]:
         """Commit a transaction."""
         return list(served(calls, self._commit_request, self.commits.commit_txn))
 
-    @coalesced("abort_txn", width=2)
+    @coalesced("abort_txn")
     def abort_txn(self, calls: list[Call]) -> list[Exception | None]:
         """Abort a transaction."""
         return list(served(calls, _abort_request, self.txns.abort_txn))
 
-    @coalesced("abort_txns", width=2)
+    @coalesced("abort_txns")
     def abort_txns(self, calls: list[Call]) -> list[Exception | None]:
         """Abort those of the transactions that are open."""
         return list(served(calls, _abort_requests, self.txns.abort_txns))
 
-    @coalesced("heartbeat", width=2)
+    @coalesced("heartbeat")
     def heartbeat(self, calls: list[Call]) -> list[Exception | None]:
         """Keep a transaction, or a lock request without one, alive."""
         return list(served(calls, _heartbeat, self.txns.heartbeat))
 
-    @coalesced("heartbeat_txn_range", width=2)
+    @coalesced("heartbeat_txn_range")
     def heartbeat_txn_range(self, calls: list[Call]) -> list[ttypes.HeartbeatTxnRangeResponse | Exception]:
         """Keep a range of transactions alive."""
         answers = served(calls, _range, self.txns.heartbeat_txn_range)
@@ -71,7 +71,7 @@ class TxnHandlers:
                 else ttypes.HeartbeatTxnRangeResponse(aborted=set(one.aborted), nosuch=set(one.nosuch))
                 for one in answers]
 
-    @coalesced("get_open_txns", width=2)
+    @coalesced("get_open_txns")
     def get_open_txns(self, calls: list[Call]) -> list[ttypes.GetOpenTxnsResponse]:
         """Open and aborted transactions; read-only ones count for the minimum only.
 
@@ -91,7 +91,7 @@ class TxnHandlers:
         mark, infos = self.txns.get_open_txns_info()
         return ttypes.GetOpenTxnsInfoResponse(txn_high_water_mark=mark, open_txns=[_info(one) for one in infos])
 
-    @coalesced("add_dynamic_partitions", width=2)
+    @coalesced("add_dynamic_partitions")
     def add_dynamic_partitions(self, calls: list[Call]) -> list[Exception | None]:
         """Record which partitions a statement wrote."""
         return list(served(calls, _partitions, self.txns.add_dynamic_partitions))

@@ -20,7 +20,7 @@ class WriteIdHandlers:
         """``write_ids`` does the work."""
         self.write_ids = write_ids
 
-    @coalesced("allocate_table_write_ids", width=2)
+    @coalesced("allocate_table_write_ids")
     def allocate_table_write_ids(self, calls: list[Call]) -> list[ttypes.AllocateTableWriteIdsResponse | Exception]:
         """Give transactions their write ids for a table."""
         plain = [call for call in calls if call.args[0].replPolicy is None]
@@ -28,7 +28,7 @@ class WriteIdHandlers:
         return [_allocated(next(answers)) if call.args[0].replPolicy is None else self._replayed(call)
                 for call in calls]
 
-    @coalesced("get_valid_write_ids", width=2)
+    @coalesced("get_valid_write_ids")
     def get_valid_write_ids(self, calls: list[Call]) -> list[ttypes.GetValidWriteIdsResponse | Exception]:
         """What a reader may see of each table."""
         answers = served(calls, _reading, self.write_ids.get_valid_write_ids)

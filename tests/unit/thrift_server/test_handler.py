@@ -5,7 +5,7 @@ from metastore.thrift_server.handler import handlers_of
 
 
 class Locks:
-    @coalesced("locks", width=7)
+    @coalesced("locks")
     def unlock(self, calls):
         return [None for _ in calls]
 
@@ -23,7 +23,7 @@ class Locks:
 def test_public_methods_are_the_handlers():
     found = handlers_of(Locks())
     assert sorted(found) == ["getName", "get_table", "unlock"]
-    assert (found["unlock"].lane, found["unlock"].width) == ("locks", 7)
+    assert found["unlock"].lane == "locks"
     assert found["getName"].immediate
     assert found["get_table"].lane is None
     assert not found["get_table"].immediate

@@ -32,12 +32,9 @@ def pipes():
             os.close(fd)
 
 
-WIDTH = 2
-
-
 def lane_of(run):
     done, wanted = [], []
-    return Lane(WIDTH, run, done.append, wanted.append), done, wanted
+    return Lane(run, done.append, wanted.append), done, wanted
 
 
 def turn(waits):
@@ -47,27 +44,27 @@ def turn(waits):
 
 
 def test_while_one_batch_waits_others_run_and_calls_gather(waits, pipes):
-    ends = [pipes() for _ in range(WIDTH)]
+    answers, asks = pipes()
     batches = []
 
     def run(batch):
         batches.append(batch)
-        if len(batches) <= WIDTH:
-            fibers.until(ends[len(batches) - 1][0], select.POLLIN)
+        if len(batches) == 1:
+            fibers.until(answers, select.POLLIN)
 
     lane, done, wanted = lane_of(run)
-    for call in range(WIDTH + 3):
+    for call in range(4):
         lane.put(call)
         lane.go(waits)
-    assert batches == [[call] for call in range(WIDTH)]
+    assert batches == [[0]]
     assert done == []
 
-    os.write(ends[0][1], b"x")
+    os.write(asks, b"x")
     turn(waits)
     assert done == [[0]]
     assert wanted[-1] is lane, "the calls that gathered are announced"
     lane.go(waits)
-    assert batches[-1] == [WIDTH, WIDTH + 1, WIDTH + 2]
+    assert batches[-1] == [1, 2, 3]
 
 
 def test_a_batch_takes_no_more_than_its_most(waits):
