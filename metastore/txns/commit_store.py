@@ -11,7 +11,7 @@ Two ways: ``commit_uncontended`` (one round trip, all of a batch or none), and w
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any, NamedTuple
 
-from metastore.db.arrays import bigints
+from metastore.db.arrays import bigints, columns
 from metastore.db.engine import Database, PgTx
 from metastore.db.prepared import Prepared
 from metastore.ids import TableName
@@ -128,7 +128,7 @@ def insert_completed(pg: PgTx, txn_id: int, writes: Sequence[tuple[TableName, st
     """Record writes that a replayed commit reports: (table, partition, write id)."""
     rows: list[tuple[Any, ...]] = [(*name, partition, write_id) for name, partition, write_id in writes]
     if rows:
-        catalogs, dbs, tables, partitions, write_ids = (list(column) for column in zip(*rows, strict=True))
+        catalogs, dbs, tables, partitions, write_ids = columns(rows, 5)
         pg.sql("""
             INSERT INTO completed_txn_components (txn_id, catalog, db, "table", partition, write_id, update_delete, at)
             SELECT %s, *, false, metastore_now()

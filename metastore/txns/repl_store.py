@@ -6,6 +6,7 @@ The catalog's parameters are touched here because they must change together with
 from collections.abc import Collection, Sequence
 from typing import NamedTuple, Protocol
 
+from metastore.db.arrays import columns
 from metastore.db.engine import Database, PgTx
 from metastore.ids import DatabaseName, TableName
 
@@ -109,7 +110,7 @@ def update_table_parameter(pg: PgTx, table_id: int, key: str, value: str) -> boo
 
 def select_transactional(pg: PgTx, names: Collection[TableName]) -> set[TableName]:
     """Those of the tables that the catalog knows as transactional."""
-    catalogs, dbs, tables = (list(column) for column in zip(*names, strict=True))
+    catalogs, dbs, tables = columns(names, 3)
     rows = pg.sql("""
         SELECT t.catalog, t.db, t.name FROM tables AS t
         JOIN unnest(%s::text[], %s::text[], %s::text[]) AS w(catalog, db, name)

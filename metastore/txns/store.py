@@ -17,7 +17,7 @@ from array import array
 from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime
 from sys import byteorder
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from metastore.db.arrays import bigints, columns, literal
 from metastore.db.engine import Database, PgTx
@@ -162,18 +162,10 @@ def insert_txns(db: Database, wanted: Sequence[Opening], *, durable: bool) -> Op
 
     Serialises on: the counter row, until COMMIT.
     """
-    total = 0
-    starts: list[int] = []
-    for one in wanted:
-        starts.append(total)
-        total += one.size
-    parameters = {
-        "total": total, "starts": bigints(starts), "sizes": bigints(one.size for one in wanted),
-        "types": bigints(one.txn_type.value for one in wanted), "users": literal([one.user for one in wanted]),
-        "hosts": literal([one.host for one in wanted]), "agents": literal([one.agent_info for one in wanted])}
+    parameters = _opening_parameters(wanted)
     rows = db.once(_OPEN, parameters, durable=durable)
     while not rows:
-        db.once(_RESERVE, {"ids": total + ID_BLOCK})
+        db.once(_RESERVE, {"ids": parameters["total"] + ID_BLOCK})
         rows = db.once(_OPEN, parameters, durable=durable)
     return Opened(*rows[0])
 
@@ -184,10 +176,20 @@ def insert_txns_within(pg: PgTx, wanted: Opening) -> int:
     Serialises on: the counter row, until COMMIT.
     """
     pg.sql(_RESERVE, {"ids": wanted.size + ID_BLOCK})
-    [(first_id, _)] = pg.sql(_OPEN, {
-        "total": wanted.size, "starts": [0], "sizes": [wanted.size], "types": [int(wanted.txn_type)],
-        "users": [wanted.user], "hosts": [wanted.host], "agents": [wanted.agent_info]})
+    [(first_id, _)] = pg.sql(_OPEN, _opening_parameters([wanted]))
     return int(first_id)
+
+
+def _opening_parameters(wanted: Sequence[Opening]) -> dict[str, Any]:
+    total = 0
+    starts: list[int] = []
+    for one in wanted:
+        starts.append(total)
+        total += one.size
+    return {
+        "total": total, "starts": bigints(starts), "sizes": bigints(one.size for one in wanted),
+        "types": bigints(one.txn_type.value for one in wanted), "users": literal([one.user for one in wanted]),
+        "hosts": literal([one.host for one in wanted]), "agents": literal([one.agent_info for one in wanted])}
 
 
 def update_counter(pg: PgTx, next_txn_id: int) -> int | None:
@@ -331,11 +333,11 @@ def select_latest_conflict(db: Database, txn_id: int) -> int:
 def upsert_min_history(pg: PgTx, txn_id: int, floors: dict[TableName, int]) -> None:
     """Note the lowest write id of each table that the transaction still needs to read."""
     if floors:
-        catalogs, dbs, tables = (list(column) for column in zip(*floors, strict=True))
+        catalogs, dbs, tables = columns(floors, 3)
         pg.sql("""
             INSERT INTO min_history (txn_id, catalog, db, "table", min_write_id)
             SELECT %s, * FROM unnest(%s::text[], %s::text[], %s::text[], %s::bigint[])
             ON CONFLICT (txn_id, catalog, db, "table") DO UPDATE SET min_write_id = excluded.min_write_id""",
-               (txn_id, catalogs, dbs, tables, list(floors.values())))
+               (txn_id, catalogs, dbs, tables, bigints(floors.values())))
 
 

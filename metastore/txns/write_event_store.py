@@ -9,6 +9,7 @@ from collections.abc import Collection
 from datetime import datetime
 from typing import NamedTuple
 
+from metastore.db.arrays import columns
 from metastore.db.engine import Database, PgTx
 from metastore.ids import TableName
 
@@ -34,9 +35,8 @@ def upsert(pg: PgTx, events: Collection[WriteEvent]) -> None:
         for one in events:
             upsert(pg, [one])
         return
-    columns = [list(column) for column in zip(
-        *((one.txn_id, *one.name, one.partition, one.write_id, json.dumps(list(dict.fromkeys(one.files))),
-           one.table_object, one.partition_object) for one in sorted(events)), strict=True)]
+    rows = [(one.txn_id, *one.name, one.partition, one.write_id, json.dumps(list(dict.fromkeys(one.files))),
+             one.table_object, one.partition_object) for one in sorted(events)]
     pg.sql("""
         INSERT INTO write_events AS known
             (txn_id, catalog, db, "table", partition, write_id, files, table_object, partition_object, at)
@@ -49,7 +49,7 @@ def upsert(pg: PgTx, events: Collection[WriteEvent]) -> None:
             files = known.files || ARRAY(SELECT one FROM unnest(excluded.files) WITH ORDINALITY AS f(one, place)
                                          WHERE one <> ALL(known.files) ORDER BY place),
             table_object = excluded.table_object, partition_object = excluded.partition_object,
-            at = excluded.at""", columns)
+            at = excluded.at""", columns(rows, 9))
 
 
 def select_of(db: Database, txn_id: int, database: str | None, table: str | None) -> list[WriteEvent]:

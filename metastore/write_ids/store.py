@@ -152,8 +152,8 @@ def select_tables_now(db: Database, names: Collection[TableName]) -> tuple[Snaps
             {TableName(*row[4:7]): _known(row[7:]) for row in rows})
 
 
-def _known(columns: Sequence[Any]) -> TableWriteIds:
-    next_id, purged, mapped, write_ids, txn_ids, owned = columns
+def _known(told: Sequence[Any]) -> TableWriteIds:
+    next_id, purged, mapped, write_ids, txn_ids, owned = told
     return TableWriteIds(next_id or 0, purged or 0, mapped or 0,
                          list(zip(write_ids or (), txn_ids or (), strict=True)), owned)
 
@@ -175,7 +175,7 @@ def allocate_uncontended(db: Database, wanted: Collection[tuple[int, TableName]]
     names = _names(sorted({name for _, name in wanted}))
     pairs = columns([(txn_id, *name) for txn_id, name in wanted], 4)
     [(ids,)] = db.once(_ALLOCATE_UNCONTENDED, {
-        "of_txns": bigints({txn_id for txn_id, _ in wanted}), **{f"t_{key}": names[key] for key in names},
+        "of_txns": bigints({txn_id for txn_id, _ in wanted}), **{f"t_{key}": texts for key, texts in names.items()},
         **dict(zip(("txns", "catalogs", "dbs", "tables"), pairs, strict=True))})
     return None if ids is None else list(ids)
 
