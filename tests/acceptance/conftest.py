@@ -53,6 +53,19 @@ def spark(lakehouse, tmp_path_factory):
     session.stop()
 
 
+@pytest.fixture(autouse=True)
+def no_view_is_left(request):
+    """Neither by a test nor by the session: tests share one Spark, in any order, and SHOW TABLES lists views as well."""
+    spark = request.getfixturevalue("spark") if "spark" in request.fixturenames else None
+    yield
+    if spark is not None:
+        views = spark._jsparkSession.sessionState().catalog().listLocalTempViews("*")
+        left = [views.apply(i).table() for i in range(views.size())]
+        for view in left:
+            spark.catalog.dropTempView(view)
+        assert left == []
+
+
 @pytest.fixture
 def acid_session(spark):
     """``acid(spark)``."""

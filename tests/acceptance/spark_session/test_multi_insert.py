@@ -56,6 +56,7 @@ def test_the_source_is_evaluated_once_and_committed_once(acid_session, names, sp
     assert [row[0] for row in sorted(rows(acid_session, names["a"]))] == sorted(drawn * 2)
     ids = {tuple(row["ROW__ID"]) for row in acid_session.table(names["a"], row_id=True).collect()}
     assert (len(ids), {one[0] for one in ids}) == (100, {1})
+    spark.catalog.dropTempView(view)
 
 
 def test_all_or_nothing(acid_session, names):
