@@ -7,9 +7,8 @@ Also how much the driver's heap grows over all runs (after a full garbage collec
 
 from pyspark.sql import DataFrame
 
-from benchmarks.acid_matrix import QUERIES, TABLE
-from benchmarks.acid_session import HEAD, Action, alternating, circumstances, lakehouse, options, row
-from benchmarks.store_sales import COLUMNS, store_sales
+from benchmarks.acid_matrix import QUERIES
+from benchmarks.acid_session import HEAD, TABLE, Action, compared, options, with_store_sales
 from metastore.spark.session import AcidSession
 
 LIMIT = 2
@@ -44,12 +43,7 @@ def broadcast_mb(frame: DataFrame) -> float:
 
 def main() -> None:
     chosen = options(__doc__, 20_000_000, 3)
-    with lakehouse() as (session, work):
-        spark = session.spark
-        rows = store_sales(spark, chosen.rows)
-        print(circumstances(rows.count(), chosen.runs))
-        spark.sql("CREATE DATABASE bench")
-        session.sql(f"CREATE TABLE {TABLE} ({COLUMNS}) STORED AS ORC TBLPROPERTIES ('transactional'='true')")
+    with with_store_sales(chosen) as (session, work, rows):
         session.overwrite(TABLE, rows)
         gone = session.delete(TABLE, "pmod(hash(ss_ticket_number, ss_item_sk), 4) = 0")
         flat = work / "flat"
@@ -57,9 +51,8 @@ def main() -> None:
         print(f"{gone} delete events\n\n{HEAD}")
         before = heap_mb(session)
         for title, query in QUERIES.items():
-            found = alternating({"acid": Action(lambda query=query: query(session.table(TABLE))),
-                                 "flat": Action(lambda query=query: query(spark.read.orc(str(flat))))}, chosen.runs)
-            print(row(title, found["acid"], found["flat"], LIMIT), flush=True)
+            compared(title, Action(lambda query=query: query(session.table(TABLE))),
+                     Action(lambda query=query: query(session.spark.read.orc(str(flat)))), chosen.runs, LIMIT)
         print(f"\nheap in use: {before:.0f} MB before, {heap_mb(session):.0f} MB after; broadcast: "
               f"{broadcast_mb(session.table(TABLE)):.1f} MB")
 

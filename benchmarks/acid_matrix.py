@@ -12,11 +12,8 @@ from pathlib import Path
 from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
-from benchmarks.acid_session import HEAD, Action, alternating, circumstances, consume, lakehouse, options, row
-from benchmarks.store_sales import COLUMNS, store_sales
+from benchmarks.acid_session import HEAD, TABLE, Action, compared, consume, options, with_store_sales
 from metastore.spark.session import AcidSession
-
-TABLE = "bench.store_sales"
 
 
 def scan(frame: DataFrame) -> None:
@@ -58,17 +55,12 @@ def compare(session: AcidSession, work: Path, runs: int, state: str, limit: floa
 
         if ours() != theirs():
             raise RuntimeError(f"{state}, {title}: the ACID table and the flat files do not say the same")
-        found = alternating({"acid": Action(ours), "flat": Action(theirs)}, runs)
-        print(row(f"{state}: {title}", found["acid"], found["flat"], limit), flush=True)
+        compared(f"{state}: {title}", Action(ours), Action(theirs), runs, limit)
 
 
 def main() -> None:
     chosen = options(__doc__, 10_000_000, 5)
-    with lakehouse() as (session, work):
-        rows = store_sales(session.spark, chosen.rows)
-        print(circumstances(rows.count(), chosen.runs))
-        session.spark.sql("CREATE DATABASE bench")
-        session.sql(f"CREATE TABLE {TABLE} ({COLUMNS}) STORED AS ORC TBLPROPERTIES ('transactional'='true')")
+    with with_store_sales(chosen) as (session, work, rows):
         session.overwrite(TABLE, rows)
         print(HEAD)
         compare(session, work, chosen.runs, "only base", 1.05)

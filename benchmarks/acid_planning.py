@@ -74,8 +74,8 @@ def main() -> None:
                              "plain": Action(lambda: planned(spark.read.schema(frame.schema).orc(plain)))}, chosen.runs)
         print(f"{len(plain)} deltas, load {os.getloadavg()[0]:.1f}; median of {chosen.runs} alternating runs after one "
               "that does not count\n\n| | ACID | plain ORC | goal | kept |\n|---|--:|--:|--:|---|")
-        print(f"| planning | {found['acid']:.2f} s | {found['plain']:.2f} s | {GOAL} s | "
-              f"{'yes' if found['acid'] < GOAL else 'no'} |")
+        print(f"| planning | {found['acid'].seconds:.2f} s | {found['plain'].seconds:.2f} s | {GOAL} s | "
+              f"{'yes' if found['acid'].seconds < GOAL else 'no'} |")
         print(f"\nfor one plan: {calls['listing']} recursive listings, {calls['open']} files opened, {used} Spark jobs")
 
 

@@ -15,8 +15,12 @@ from pyspark.sql import DataFrame
 
 from benchmarks import peers
 from benchmarks.acid_tables import CORES, spark_on
+from benchmarks.cpu import tree_seconds
+from benchmarks.store_sales import COLUMNS, store_sales
 from metastore.spark import acid
 from metastore.spark.session import AcidSession
+
+TABLE = "bench.store_sales"
 
 
 class Action(NamedTuple):
@@ -24,6 +28,15 @@ class Action(NamedTuple):
 
     run: Callable[[], object]
     tidy: Callable[[], object] = lambda: None
+
+
+class Cost(NamedTuple):
+    """What a run took."""
+
+    seconds: float
+    """By the clock."""
+    cpu: float
+    """Processor seconds of Spark, of Python, of the metastore and its PostgreSQL together."""
 
 
 @contextmanager
@@ -44,6 +57,21 @@ def lakehouse(settings: Mapping[str, str] | None = None) -> Iterator[tuple[AcidS
             peers.end(server)
 
 
+@contextmanager
+def with_store_sales(chosen: argparse.Namespace) -> Iterator[tuple[AcidSession, Path, DataFrame]]:
+    """A lakehouse with an empty ACID table for the rows of store_sales, and these rows; says the circumstances."""
+    with lakehouse() as (session, work):
+        rows = store_sales(session.spark, chosen.rows)
+        print(circumstances(rows.count(), chosen.runs))
+        session.spark.sql("CREATE DATABASE bench")
+        create_table(session)
+        yield session, work, rows
+
+
+def create_table(session: AcidSession) -> None:
+    session.sql(f"CREATE TABLE {TABLE} ({COLUMNS}) STORED AS ORC TBLPROPERTIES ('transactional'='true')")
+
+
 def options(about: str | None, rows: int, runs: int) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", type=int, default=rows)
@@ -56,16 +84,22 @@ def circumstances(rows: int, runs: int) -> str:
             f"TPC-DS store_sales; median of {runs} alternating runs after one that does not count")
 
 
-def alternating(actions: Mapping[str, Action], runs: int) -> dict[str, float]:
-    """The median of each contestant's times; they take turns, and the first turn does not count, since it compiles."""
-    found: dict[str, list[float]] = {name: [] for name in actions}
+def alternating(actions: Mapping[str, Action], runs: int) -> dict[str, Cost]:
+    """The medians of each contestant's runs; they take turns, and the first turn does not count, since it compiles."""
+    found: dict[str, list[Cost]] = {name: [] for name in actions}
     for _ in range(runs + 1):
         for name, action in actions.items():
-            begin = time.perf_counter()
+            begin, spent = time.perf_counter(), tree_seconds(os.getpid())
             action.run()
-            found[name].append(time.perf_counter() - begin)
+            found[name].append(Cost(time.perf_counter() - begin, tree_seconds(os.getpid()) - spent))
             action.tidy()
-    return {name: statistics.median(times[1:]) for name, times in found.items()}
+    return {name: Cost(*map(statistics.median, zip(*costs[1:], strict=True))) for name, costs in found.items()}
+
+
+def compared(title: str, ours: Action, plain: Action, runs: int, limit: float) -> None:
+    """Print the line of the table for one piece of work."""
+    found = alternating({"acid": ours, "plain": plain}, runs)
+    print(row(title, found["acid"], found["plain"], limit), flush=True)
 
 
 def consume(frame: DataFrame) -> None:
@@ -73,10 +107,13 @@ def consume(frame: DataFrame) -> None:
     frame.write.format("noop").mode("overwrite").save()
 
 
-def row(title: str, ours: float, peer: float, limit: float) -> str:
-    """A line of a table: both times, the ratio, and whether the limit is kept."""
-    ratio = ours / peer
-    return f"| {title} | {ours:.2f} s | {peer:.2f} s | {ratio:.2f} | {limit:g} | {'yes' if ratio <= limit else 'no'} |"
+def row(title: str, ours: Cost, peer: Cost, limit: float) -> str:
+    """A line of a table: both costs, their ratios, and whether the limit is kept, which is one of elapsed time."""
+    ratio = ours.seconds / peer.seconds
+    elapsed = f"{ours.seconds:.2f} s | {peer.seconds:.2f} s | {ratio:.2f}"
+    spent = f"{ours.cpu:.2f} s | {peer.cpu:.2f} s | {ours.cpu / peer.cpu:.2f}"
+    return f"| {title} | {elapsed} | {spent} | {limit:g} | {'yes' if ratio <= limit else 'no'} |"
 
 
-HEAD = "| | ACID | plain ORC | ratio | at most | kept |\n|---|--:|--:|--:|--:|---|"
+HEAD = ("| | ACID | plain ORC | ratio | ACID, CPU | plain, CPU | ratio | at most | kept |\n"
+        "|---|--:|--:|--:|--:|--:|--:|--:|---|")

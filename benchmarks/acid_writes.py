@@ -12,11 +12,8 @@ from pathlib import Path
 
 from pyspark.sql import DataFrame
 
-from benchmarks.acid_session import HEAD, Action, alternating, circumstances, lakehouse, options, row
-from benchmarks.store_sales import COLUMNS, store_sales
+from benchmarks.acid_session import HEAD, TABLE, Action, compared, create_table, options, with_store_sales
 from metastore.spark.session import AcidSession
-
-TABLE = "bench.store_sales"
 
 
 class Contest:
@@ -27,12 +24,9 @@ class Contest:
         self.flat, self.written = str(work / "flat"), str(work / "written")
         self.parts = {"acid": count(1), "flat": count(1)}
 
-    def create(self) -> None:
-        self.session.sql(f"CREATE TABLE {TABLE} ({COLUMNS}) STORED AS ORC TBLPROPERTIES ('transactional'='true')")
-
     def recreate(self) -> None:
         self.session.sql(f"DROP TABLE {TABLE}")
-        self.create()
+        create_table(self.session)
 
     def remove_written(self) -> None:
         shutil.rmtree(self.written)
@@ -89,23 +83,17 @@ class Contest:
 
 def main() -> None:
     chosen = options(__doc__, 10_000_000, 3)
-    with lakehouse() as (session, work):
-        rows = store_sales(session.spark, chosen.rows)
-        print(circumstances(rows.count(), chosen.runs))
-        session.spark.sql("CREATE DATABASE bench")
+    with with_store_sales(chosen) as (session, work, rows):
         contest = Contest(session, work, rows)
-        contest.create()
         print(HEAD)
-        found = alternating({"acid": Action(contest.insert, contest.recreate), "flat": Action(
-            lambda: contest.write(rows), contest.remove_written)}, chosen.runs)
-        print(row("INSERT", found["acid"], found["flat"], 1.3), flush=True)
+        compared("INSERT", Action(contest.insert, contest.recreate),
+                 Action(lambda: contest.write(rows), contest.remove_written), chosen.runs, 1.3)
         contest.insert()
         rows.write.option("compression", "zlib").orc(contest.flat)
         for title, ours, theirs in (("UPDATE", contest.update, contest.update_flat),
                                     ("DELETE", contest.delete, contest.delete_flat),
                                     ("MERGE", contest.merge, contest.merge_flat)):
-            found = alternating({"acid": Action(ours), "flat": Action(theirs, contest.remove_written)}, chosen.runs)
-            print(row(f"{title} of 1 %", found["acid"], found["flat"], 0.5), flush=True)
+            compared(f"{title} of 1 %", Action(ours), Action(theirs, contest.remove_written), chosen.runs, 0.5)
 
 
 if __name__ == "__main__":
