@@ -41,6 +41,7 @@ from metastore.spark.tables import AcidTable, TableKind
 BROADCAST_LIMIT = 1_000_000
 """Delete events up to which a join broadcasts them one by one."""
 
+_LISTED_ALONE = 32
 _MANY_FILES = 20_000
 _MANY_REMOTE_FILES = 500
 
@@ -108,14 +109,15 @@ class Directory:
 
 
 def acid_directories(files: Files, table: AcidTable, places: Sequence[PartitionPlace], write_ids: ValidWriteIdList,
-                     txns: ValidTxnList, *, is_past: bool = False) -> list[Directory]:
+                     txns: ValidTxnList, *, is_past: bool = False, is_part: bool = False) -> list[Directory]:
     """The directories of a table as the snapshot sees them; an unpartitioned table is one place.
 
-    ``is_past``: the snapshot is an old one, whose files nobody has kept from the Cleaner.
+    ``is_past``: the snapshot is an old one, whose files nobody has kept from the Cleaner. ``is_part``: there are more
+    places than these.
     Raises: NotEnoughHistoryError when the snapshot's files are gone, InvalidOperationError for files that nobody here
         can read.
     """
-    listings = _by_place(files, table.location, places)
+    listings = _by_place(files, table.location, places, is_part=is_part)
     result = []
     events: int | None
     for place in places:
@@ -278,11 +280,13 @@ def _read(files: Files, location: str, path: str) -> bytes:
     return files.read(f"{location}/{path}")
 
 
-def _by_place(files: Files, root: str, places: Iterable[PartitionPlace]) -> dict[str, list[ListedFile]]:
-    """What lies below each place, with paths relative to it."""
+def _by_place(files: Files, root: str, places: Iterable[PartitionPlace], *,
+              is_part: bool) -> dict[str, list[ListedFile]]:
+    """What lies below each place, with paths relative to it; a few of many places are listed each alone."""
     places = list(places)
     result: dict[str, list[ListedFile]] = defaultdict(list)
-    inside = {place.location for place in places if (place.location + "/").startswith(root + "/")}
+    alone = is_part and len(places) <= _LISTED_ALONE
+    inside = {place.location for place in places if not alone and (place.location + "/").startswith(root + "/")}
     for entry in files.listing(root) if inside else ():
         if (home := _home(root, entry, inside)) is not None:
             result[home].append(_relative(root, home, entry))

@@ -29,11 +29,11 @@ def _orc(path: Path, rows: int = 1, schema: str = _EVENT, **notes: bytes) -> Non
 
 
 def _directories(root: Path, mark: int = 9, kind: TableKind = TableKind.FULL_ACID, places: Sequence[PartitionPlace] = (),
-                 *, is_past: bool = False) -> list[Directory]:
+                 *, is_past: bool = False, is_part: bool = False) -> list[Directory]:
     table = AcidTable(name=table_name("db", "t"), kind=kind, location=str(root), columns=(), partition_keys=(), bucket_columns=(),
                       bucket_count=0, bucketing_version=2, file_format="orc", parameters={})
     return acid_directories(Files(), table, places or [PartitionPlace("", (), str(root))], ValidWriteIdList("db.t", mark),
-                            ValidTxnList.everything(), is_past=is_past)
+                            ValidTxnList.everything(), is_past=is_past, is_part=is_part)
 
 
 def _sources(root: Path, **options: Any) -> Sources:
@@ -119,3 +119,21 @@ def test_a_past_that_was_overwritten_and_removed_is_an_error(tmp_path: Path) -> 
     _orc(tmp_path / "delta_0000004_0000004_0000" / "bucket_00000")
     assert _sources(tmp_path, mark=4, is_past=True).events
     assert _sources(tmp_path, mark=5, is_past=True).events
+
+
+@pytest.mark.parametrize(("number", "is_part", "listed"), [(3, True, 3), (32, True, 32), (33, True, 1), (3, False, 1)])
+def test_a_few_partitions_of_many_are_listed_each_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, is_part: bool,
+                                                        listed: int) -> None:
+    calls: list[str] = []
+    whole = Files.listing
+    monkeypatch.setattr(Files, "listing", lambda files, uri: calls.append(uri) or whole(files, uri))
+    files = [tmp_path / f"p={at}" / "base_0000001" / "bucket_00000" for at in range(number)]
+    for file in files:
+        file.parent.mkdir(parents=True)
+        file.write_text("never looked at")
+
+    found = _directories(tmp_path, is_part=is_part, places=[
+        PartitionPlace(f"p={at}", (str(at),), str(tmp_path / f"p={at}")) for at in range(number)])
+
+    assert [one.sources.events for one in found] == [(_file(file),) for file in files]
+    assert len(calls) == listed
