@@ -2,6 +2,7 @@
 
     python -m benchmarks.transactions [--seconds 2] [--runs 3] [--clients 1,8,32] [--only lock] [--peers hive_4_2,equal]
     python -m benchmarks.transactions --profile [--only lock]     a few seconds: what a call of ours costs, no peers
+    python -m benchmarks.transactions --no-peers --processes 2 --clients 32,64     several server processes on one port
 
 All of them work on one PostgreSQL, durable as it would be in use: fsync and synchronous_commit are on. Contestants take
 turns within each row, so that all of them meet the same disturbance. Processor time per call (of the server, and of all
@@ -66,6 +67,7 @@ def main() -> None:
     parser.add_argument("--no-peers", dest="peers", action="store_const", const="", help="our server alone")
     parser.add_argument("--small", action="store_true", help=f"leave out states of more than {LARGE} transactions")
     parser.add_argument("--profile", action="store_true", help="our server alone: what a call costs; small states")
+    parser.add_argument("--processes", type=int, default=1, help="of our server, on one port")
     parser.add_argument("--database-url", help="a PostgreSQL to use instead of an own one; databases are made in it")
     options = parser.parse_args()
     if options.profile:
@@ -105,9 +107,11 @@ class Comparison:
         self.start(running, options.peers.split(","))
 
     def start(self, running: ExitStack, names: list[str]) -> None:
-        many = [f"--set={key}={value}" for key, value in MANY_OPEN.items()]
+        how = [f"--set={key}={value}" for key, value in MANY_OPEN.items()]
+        if self.options.processes > 1:
+            how += ["--processes", str(self.options.processes)]
         url = peers.database(self.url, "bench_ours")
-        self.servers["ours"] = Contestant(*running.enter_context(peers.ours(self.work / "ours", url, *many)), url)
+        self.servers["ours"] = Contestant(*running.enter_context(peers.ours(self.work / "ours", url, *how)), url)
         for name, kind, start in ((HIVE_2_3, Hive23, hive.hive_2_3), (HIVE_4_2, Hive42, hive.hive_4_2)):
             if name in names:
                 url = peers.database(self.url, f"bench_{name}")
