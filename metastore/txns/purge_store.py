@@ -114,24 +114,25 @@ def delete_write_ids(pg: PgTx, limit: int = BATCH) -> int:
 def delete_duplicate_components(pg: PgTx, start: Entity, *, beyond: bool, limit: int = BATCH) -> Compared:
     """Remove completed components that a newer one, visible to everybody, says as much as.
 
-    Compares the next ``limit`` components, in the order of what they are about, with each other. Where the end of a
-    batch cuts an entity in two, the next one looks again at what is left of it; one entity may fill many batches.
+    Compares the next ``limit`` components, in the order of what they are about, with each other: those with a write id
+    by that, those of clients that know none (Hive 2) by their transactions. Where the end of a batch cuts an entity in
+    two, the next one looks again at what is left of it; one entity may fill many batches.
     """
     [(removed, size, first, last)] = pg.sql(f"""
         WITH visited AS MATERIALIZED (
-            SELECT ctid AS place, txn_id, catalog, db, "table", partition, write_id, update_delete
+            SELECT ctid AS place, txn_id, catalog, db, "table", partition, write_id IS NULL AS without,
+                   coalesce(write_id, txn_id) AS age, update_delete
             FROM completed_txn_components
             WHERE (catalog, db, "table", partition) {">" if beyond else ">="} %(start)s
             ORDER BY catalog, db, "table", partition LIMIT %(limit)s),
         settled AS (
-            SELECT v.*, max(write_id) OVER same AS newest,
-                   max(write_id) FILTER (WHERE update_delete) OVER same AS change
+            SELECT v.*, max(age) OVER same AS newest, max(age) FILTER (WHERE update_delete) OVER same AS change
             FROM visited AS v LEFT JOIN txns AS t ON t.id = v.txn_id
             WHERE t.id IS NULL OR t.commit_id < {_OLDEST_READER}
-            WINDOW same AS (PARTITION BY catalog, db, "table", partition)),
+            WINDOW same AS (PARTITION BY catalog, db, "table", partition, without)),
         gone AS (
             DELETE FROM completed_txn_components WHERE ctid = ANY(ARRAY(
-                SELECT place FROM settled WHERE write_id < newest AND (NOT update_delete OR write_id < change)))
+                SELECT place FROM settled WHERE age < newest AND (NOT update_delete OR age < change)))
             RETURNING 1),
         entities AS (
             SELECT row_number() OVER () AS place, ARRAY[catalog, db, "table", partition] AS name FROM visited)

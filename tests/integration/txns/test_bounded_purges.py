@@ -71,6 +71,19 @@ def test_duplicates_go_in_batches_as_they_would_at_once(t, small, seed):
     assert max(small) <= BATCH
 
 
+def test_what_clients_without_write_ids_wrote_is_told_by_their_latest(t, small):
+    """As Hive 2 does, and whoever takes a lock and commits; beside such a row one with a write id stays."""
+    transactions = [(1001, False), (1002, True), (1003, False), (1004, False)]
+    for txn_id, change in transactions:
+        t.rows("INSERT INTO completed_txn_components VALUES (%s, 'hive', 'db', 't', '', NULL, %s, metastore_now())"
+               " RETURNING 1", txn_id, change)
+    written(t, [("", 1005, False), ("", 1007, False)])
+    t.open()
+    assert t.purges.purge_duplicates() == 3
+    assert t.rows("SELECT txn_id, write_id FROM completed_txn_components ORDER BY txn_id") == [
+        (1002, None), (1004, None), (1007, 1007)]
+
+
 def test_what_a_reader_may_still_need_stays_and_holds_up_nobody(t, small):
     """More than a batch of one partition that is not settled: the walk goes on behind it."""
     t.open()
