@@ -12,7 +12,7 @@ from typing import Any
 
 import structlog
 
-_PASSWORD_IN_URL = re.compile(r"(://[^:/@\s]*):[^@\s]*@")
+_PASSWORD_IN_URL = re.compile(r"(://[^:/@\s]*:)[^@\s]*(?=@)|([?&]password=)[^&\s]+", re.IGNORECASE)
 _SECRET_FIELD = re.compile(r"password|secret|token|credential", re.IGNORECASE)
 
 
@@ -43,7 +43,7 @@ def masked(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> Mutab
         if _SECRET_FIELD.search(name):
             event[name] = "********"
         elif isinstance(value, str) and "://" in value:
-            event[name] = _PASSWORD_IN_URL.sub(r"\1:********@", value)
+            event[name] = _PASSWORD_IN_URL.sub(r"\1\2********", value)
     return event
 
 
