@@ -1,71 +1,125 @@
 import java.lang.reflect.Method;
 import java.util.ArrayList;
+import java.util.Arrays;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.hive.ql.io.sarg.SearchArgument;
+import org.apache.orc.OrcConf;
 import org.apache.orc.mapred.OrcInputFormat;
+import org.apache.spark.api.java.JavaSparkContext;
 import org.apache.spark.api.python.PythonUtils;
+import org.apache.spark.broadcast.Broadcast;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.execution.datasources.orc.OrcFileFormat;
 import org.apache.spark.sql.execution.datasources.orc.OrcFilters;
+import org.apache.spark.sql.execution.datasources.orc.OrcUtils;
 import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.sources.Filter;
+import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.DataTypes;
+import org.apache.spark.sql.types.Metadata;
+import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
+import org.apache.spark.util.SerializableConfiguration;
 
 /**
- * Spark's ORC source, with conditions on columns of "row" pushed down under the names that ORC looks for.
+ * Spark's ORC source for ACID files, as if the columns of "row" were the file's own.
  *
- * ORC looks for the columns of a condition inside "row" when a file is an ACID one: for "id", where Spark says "row.id"
- * and finds nothing. Conditions on the event columns are not pushed at all: ORC would take a user's column of the same
- * name. Exists in the driver only: what runs in the tasks is Spark's own reader, with the condition in its settings.
- * Compiled by the compiler that Spark has for its queries, which knows no generics.
+ * To Spark a file has the five fields of an event, whether its row is deleted, and then the table's columns; the names of
+ * the first six are whatever the given schema calls them. What a query does not ask for is not read. Conditions on
+ * the table's columns go to ORC, which looks for them inside "row" when a file is an ACID one; conditions on the others
+ * do not: ORC would take a user's column of the same name.
+ * Exists in the driver only; AcidOrcReader is what runs in the tasks. Compiled by the compiler that Spark has for its
+ * queries, which knows no generics.
  */
 public class AcidOrcFormat extends OrcFileFormat {
-    private static final String ROW = "row";
-    private static final String PREFIX = ROW + ".";
+    private static final String[] EVENT = {
+        "operation", "originalTransaction", "bucket", "rowId", "currentTransaction", "row"};
+    private static final int ROW = 5;
+
+    private long[][] deleted;
+    private int shift;
+
+    /** Which rows are deleted: the arrays of DeletedRows in metastore/spark/deleted.py. */
+    public void leaveOut(long[] versions, long[] parts, long[] starts, long[] ends, long[] words, int shift) {
+        this.deleted = new long[][] {versions, parts, starts, ends, words};
+        this.shift = shift;
+    }
 
     public scala.Function1 buildReaderWithPartitionValues(
             SparkSession spark, StructType data, StructType partition, StructType required,
             scala.collection.immutable.Seq filters, scala.collection.immutable.Map options, Configuration settings) {
+        int[] places = new int[required.length()];
+        boolean[] asked = new boolean[EVENT.length];
+        ArrayList fields = new ArrayList();
+        boolean marks = false;
+        for (int column = 0; column < places.length; ++column) {
+            int place = data.fieldIndex(required.fields()[column].name());
+            if (place >= AcidOrcReader.IN_ROW) {
+                places[column] = AcidOrcReader.IN_ROW + fields.size();
+                fields.add(required.fields()[column]);
+                asked[ROW] = true;
+            } else {
+                places[column] = place;
+                marks |= place == AcidOrcReader.DELETED;
+                if (place != AcidOrcReader.DELETED) asked[place] = true;
+            }
+        }
+        marks &= deleted != null;
+        if (marks) asked[1] = asked[2] = asked[3] = true;
+        StructType events = events(new StructType((StructField[]) fields.toArray(new StructField[fields.size()])));
+        String schema = OrcUtils.getOrcSchemaString(events);
+        OrcConf.MAPRED_INPUT_SCHEMA.setString(settings, schema);
+        OrcConf.INCLUDE_COLUMNS.setString(settings, included(asked));
+        OrcConf.IS_SCHEMA_EVOLUTION_CASE_SENSITIVE.setBoolean(settings, SQLConf.get().caseSensitiveAnalysis());
+        pushDown(data, filters, settings);
+        JavaSparkContext context = JavaSparkContext.fromSparkContext(spark.sparkContext());
+        Broadcast rowIds = marks ? context.broadcast(deleted) : null;
+        boolean batches = options.get("returning_batch").contains("true");
+        return new AcidOrcReader(
+            context.broadcast(new SerializableConfiguration(settings)), events, schema, places,
+            batches ? null : required, SQLConf.get().orcVectorizedReaderBatchSize(), rowIds, shift);
+    }
+
+    private static StructType events(StructType row) {
+        DataType[] types = {
+            DataTypes.IntegerType, DataTypes.LongType, DataTypes.IntegerType, DataTypes.LongType, DataTypes.LongType, row};
+        StructField[] fields = new StructField[EVENT.length];
+        for (int place = 0; place < fields.length; ++place) {
+            fields[place] = new StructField(EVENT[place], types[place], true, Metadata.empty());
+        }
+        return new StructType(fields);
+    }
+
+    private static String included(boolean[] asked) {
+        StringBuilder found = new StringBuilder();
+        for (int place = 0; place < asked.length; ++place) {
+            if (asked[place]) found.append(found.length() == 0 ? "" : ",").append(place);
+        }
+        return found.toString();
+    }
+
+    private static void pushDown(StructType data, scala.collection.immutable.Seq filters, Configuration settings) {
+        StructField[] all = data.fields();
+        StructType row = new StructType((StructField[]) Arrays.copyOfRange(all, AcidOrcReader.IN_ROW, all.length));
         ArrayList found = new ArrayList();
         for (int place = 0; place < filters.size(); ++place) {
             Filter filter = (Filter) filters.apply(place);
-            if (isOfRow(filter)) found.add(renamed(filter));
+            if (isOfRow(filter, data)) found.add(filter);
         }
-        StructType row = (StructType) data.apply(ROW).dataType();
         scala.Option argument = argument(row, found);
         if (SQLConf.get().orcFilterPushDown() && argument.isDefined()) {
             OrcInputFormat.setSearchArgument(settings, (SearchArgument) argument.get(), row.fieldNames());
         }
-        return new OrcFileFormat().buildReaderWithPartitionValues(
-            spark, data, partition, required, PythonUtils.toSeq(new ArrayList()), options, settings);
     }
 
-    private static boolean isOfRow(Filter filter) {
+    private static boolean isOfRow(Filter filter, StructType data) {
         String[] names = filter.references();
         for (int place = 0; place < names.length; ++place) {
-            if (!names[place].startsWith(PREFIX)) return false;
+            for (int field = 0; field < AcidOrcReader.IN_ROW; ++field) {
+                if (names[place].equals(data.fields()[field].name())) return false;
+            }
         }
         return names.length > 0;
-    }
-
-    /** The same filter with its columns named as inside "row". Filters are case classes; a column comes first. */
-    private static Filter renamed(Filter filter) {
-        scala.Product parts = (scala.Product) filter;
-        Object[] values = new Object[parts.productArity()];
-        for (int place = 0; place < values.length; ++place) {
-            Object value = parts.productElement(place);
-            if (value instanceof Filter) {
-                value = renamed((Filter) value);
-            } else if (place == 0) {
-                value = ((String) value).substring(PREFIX.length());
-            }
-            values[place] = value;
-        }
-        try {
-            return (Filter) filter.getClass().getConstructors()[0].newInstance(values);
-        } catch (ReflectiveOperationException error) {
-            throw new IllegalStateException(error);
-        }
     }
 
     /** Spark's conversion, which has got a third argument, an optional one, in version 4.3. */

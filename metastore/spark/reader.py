@@ -1,40 +1,52 @@
 """A snapshot of an ACID table as a DataFrame: one native ORC scan, and what takes the deleted rows out of it.
 
-Rules kept here (acid-format.md §12, §20.1). Every scan of ACID files asks for all six event columns and carries a
-filter over all six, because Spark's ORC source fails or misreads when one of them is pruned. A row counts when its
-write id is visible and no visible delete event of the same ACID directory names it; ROW__IDs are unique only there,
-so the directory is part of what they are found by. Deleted rows are looked up as bits; where those would take too much
-space, an anti-join takes the rows out, broadcast when they are few: counted, never guessed from file sizes, since five
-million delete events fit in 34 kB. Rows of files without event columns get their ids only where a delete event or the
-caller asks for them: that needs their position, and so one task for each file.
+Rules kept here (acid-format.md §12, §20.1). A row counts when its write id is visible and no visible delete event of
+the same ACID directory names it; ROW__IDs are unique only there, so the directory is part of what they are found by.
+What the names of directories tell is not asked of each row: only where a delta holds invisible write ids among visible
+ones are those of its rows read, and only where Hive before version 3 may have written is the operation. Deleted rows
+are looked up as bits; where those would take too much space, an anti-join takes the rows out, broadcast when they are
+few: counted, never guessed from file sizes, since five million delete events fit in 34 kB. Rows of files without event
+columns get their ids only where a delete event or the caller asks for them: that needs their position, and so one task
+for each file.
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import reduce
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import DataType, IntegerType, LongType, StructField, StructType
 
-from metastore.acid.events import DELETE_EVENT, INSERT_EVENT
-from metastore.acid.snapshots import ValidWriteIdList
+from metastore.acid.events import DELETE_EVENT, EVENT_COLUMNS, INSERT_EVENT
+from metastore.acid.snapshots import RangeState, ValidWriteIdList
 from metastore.files import Files
 from metastore.spark.cut_files import cut_events
-from metastore.spark.deleted import deleted_rows
+from metastore.spark.deleted import DeletedRows, deleted_rows
 from metastore.spark.listing import BROADCAST_LIMIT, Directory
-from metastore.spark.scans import NumberedFile, directory_number, scan_files, value_by_number
+from metastore.spark.scans import (
+    BUCKET,
+    BY,
+    DELETED,
+    EVENT_FIELDS,
+    OPERATION,
+    WRITE_ID,
+    NumberedFile,
+    directory_number,
+    scan_files,
+    value_by_number,
+)
+from metastore.spark.scans import ROW_ID as ROW_NUMBER
 from metastore.spark.tables import AcidTable, TableKind
 
-_DIRECTORY, _FILE, _BY = "__directory", "__file", "__by"
+_DIRECTORY, _FILE = "__directory", "__file"
 _LOCAL = re.compile("^file:///")  # Hadoop writes file:///x where Spark's metadata column has file:/x
 _POSITION_BITS = (1 << 33) - 1
 _WHOLE_FILES = str(1 << 60)
 # The ROW__ID of a row version, as columns of a read with ``row_ids``.
-ROW_ID = ("__write_id", "__bucket", "__row_id")
+ROW_ID = (WRITE_ID, BUCKET, ROW_NUMBER)
 ROW_ID_COLUMN = "ROW__ID"
 OPERATION_COLUMN, WRITE_ID_COLUMN = "_operation", "_write_id"
-_EVENT_IDS = ("originalTransaction", "bucket", "rowId")
 _MIX = ("__row_id ^ shiftleft(CAST(__bucket AS BIGINT), 20) ^ shiftleft(__write_id, 44)"
         " ^ shiftleft(CAST(__directory AS BIGINT), 52)")
 """A bigint that is the same for the same row, and seldom for others."""
@@ -61,7 +73,8 @@ def read_snapshot(spark: SparkSession, table: AcidTable, directories: Sequence[D
         versions.append(_inserts(spark, table, clean, write_ids, numbered=row_ids))
     if dirty:
         versions.append(_without_deleted(spark, table, dirty, write_ids))
-    rows = reduce(DataFrame.unionByName, versions).drop(_BY, _DIRECTORY, *(() if row_ids else ROW_ID))
+    unasked = [OPERATION, BY, DELETED, _DIRECTORY, *(() if row_ids else ROW_ID)]
+    rows = reduce(DataFrame.unionByName, versions).drop(*unasked)
     if row_ids:
         return rows
     plain = _plain_rows(spark, table, [(one, one.sources.without_events) for one in clean])
@@ -76,14 +89,13 @@ def read_changes(spark: SparkSession, table: AcidTable, directories: Sequence[Di
     above ``after``.
     """
     inserts = _inserts(spark, table, directories, write_ids, numbered=True)
-    by = F.col("currentTransaction").alias(_BY)
-    deletes = _events(spark, table, directories, write_ids, deletes=True).select(*_ids(), _DIRECTORY, by)
+    deletes = _events(spark, table, directories, write_ids, deletes=True).select(*ROW_ID, _DIRECTORY, BY)
     place = [*ROW_ID, _DIRECTORY]
-    first = deletes.groupBy(*place).agg(F.min(_BY).alias(WRITE_ID_COLUMN))
+    first = deletes.groupBy(*place).agg(F.min(BY).alias(WRITE_ID_COLUMN))
     late = first.where(F.col(WRITE_ID_COLUMN) > after).withColumn(OPERATION_COLUMN, F.lit("delete"))
     gone = inserts.join(late, place)
-    new = inserts.where(F.col(_BY) > after).select(
-        "*", F.col(_BY).alias(WRITE_ID_COLUMN), F.lit("insert").alias(OPERATION_COLUMN))
+    new = inserts.where(F.col(BY) > after).select(
+        "*", F.col(BY).alias(WRITE_ID_COLUMN), F.lit("insert").alias(OPERATION_COLUMN))
     return new.unionByName(gone.select(*(_quoted(name) for name in new.columns))).select(
         F.col(OPERATION_COLUMN), F.col(WRITE_ID_COLUMN), *(_quoted(column.name) for column in table.columns),
         *map(_quoted, table.partition_names), row_id_column())
@@ -102,10 +114,11 @@ def row_id_column(write_id: str = ROW_ID[0], bucket: str = ROW_ID[1], row_id: st
 
 def _without_deleted(spark: SparkSession, table: AcidTable, directories: Sequence[Directory],
                      write_ids: ValidWriteIdList) -> DataFrame:
-    versions = _inserts(spark, table, directories, write_ids, numbered=True)
-    if (rows := deleted_rows(Files(), directories, write_ids)) is not None:
-        return versions.where(~rows.holds(spark, *ROW_ID, _DIRECTORY))
-    deleted = _events(spark, table, directories, write_ids, deletes=True).select(*_ids(), _DIRECTORY)
+    rows = deleted_rows(Files(), directories, write_ids)
+    versions = _inserts(spark, table, directories, write_ids, numbered=True, deleted=rows)
+    if rows is not None:
+        return versions
+    deleted = _events(spark, table, directories, write_ids, deletes=True).select(*ROW_ID, _DIRECTORY)
     counts = [one.delete_events for one in directories]
     if None not in counts and sum(count or 0 for count in counts) <= BROADCAST_LIMIT:
         return _unless_named(versions, deleted)
@@ -128,45 +141,41 @@ def _quoted(name: str) -> str:
     return f"`{name.replace('`', '``')}`"
 
 
-def _ids() -> list[Column]:
-    """The ROW__ID of an event, as the columns of a row version."""
-    return [F.col(event).alias(name) for event, name in zip(_EVENT_IDS, ROW_ID, strict=True)]
-
-
-def _versions(table: AcidTable, events: DataFrame) -> DataFrame:
-    """Insert events as rows with their ids.
-
-    The columns are taken out of ``row`` here, before anything else: above a join Spark would read all of ``row``.
-    """
-    columns = [f"`row`.{_quoted(column.name)} AS {_quoted(column.name)}" for column in table.columns]
-    ids = [f"{event} AS {name}" for event, name in zip(_EVENT_IDS, ROW_ID, strict=True)]
-    return events.selectExpr(*columns, *map(_quoted, table.partition_names), *ids, f"currentTransaction AS {_BY}",
-                             _DIRECTORY)
-
-
 def _inserts(spark: SparkSession, table: AcidTable, directories: Sequence[Directory], write_ids: ValidWriteIdList, *,
-             numbered: bool) -> DataFrame:
-    """Row versions of all kinds of files; with ``numbered`` also those of plain files."""
-    frames = [_events(spark, table, directories, write_ids, deletes=False)]
+             numbered: bool, deleted: DeletedRows | None = None) -> DataFrame:
+    """Row versions of all kinds of files without those ``deleted``; with ``numbered`` also those of plain files."""
+    frames = [_events(spark, table, directories, write_ids, deletes=False, deleted=deleted)]
     for number, one in enumerate(directories):
+        others = []
         if one.sources.cut:
-            half = cut_events(spark, event_type(table.row_type), one.sources.cut)
-            frames.append(_placed(half.where(_counts([one], write_ids, deletes=False)), table, number, one))
+            half = _flat(table, cut_events(spark, event_type(table.row_type), one.sources.cut))
+            others.append(_where(half, _visible([one], write_ids, deletes=False)))
         if numbered and one.sources.without_events:
-            frames.append(_placed(_synthetic_events(spark, table, one), table, number, one))
-    return reduce(DataFrame.unionByName, [_versions(table, events) for events in frames])
+            others.append(_flat(table, _synthetic_events(spark, table, one)))
+        placed = [_placed(other, table, number, one) for other in others]
+        frames += placed if deleted is None else [
+            other.where(~deleted.holds(spark, *ROW_ID, _DIRECTORY)) for other in placed]
+    return reduce(DataFrame.unionByName, frames)
+
+
+def _flat(table: AcidTable, events: DataFrame) -> DataFrame:
+    """Events with the columns of ``row`` beside the others, all named as a scan names them."""
+    names = [f"{event} AS {name}" for event, name in zip(EVENT_COLUMNS, (OPERATION, *ROW_ID, BY), strict=False)]
+    columns = [f"`row`.{_quoted(one.name)} AS {_quoted(one.name)}" for one in table.columns]
+    return events.selectExpr(*names, f"false AS {DELETED}", *columns)
 
 
 def _events(spark: SparkSession, table: AcidTable, directories: Sequence[Directory], write_ids: ValidWriteIdList, *,
-            deletes: bool) -> DataFrame:
+            deletes: bool, deleted: DeletedRows | None = None) -> DataFrame:
     """Visible events of one kind, with the number of their directory and its partition values beside them."""
-    schema = event_type(table.row_type)
     files = [NumberedFile(file.path, file.size, number) for number, one in enumerate(directories)
              for file in (one.sources.deletes if deletes else one.sources.events)]
     if not files:
-        fields = [StructField(_DIRECTORY, IntegerType()), *table.partition_type.fields]
-        return spark.createDataFrame([], StructType(schema.fields + fields))
-    events = scan_files(spark, schema, files).where(_counts(directories, write_ids, deletes=deletes))
+        fields = [*EVENT_FIELDS, *table.row_type.fields, StructField(_DIRECTORY, IntegerType())]
+        return spark.createDataFrame([], StructType([*fields, *table.partition_type.fields]))
+    scanned = scan_files(spark, table.row_type, files, deleted)
+    conditions = _visible(directories, write_ids, deletes=deletes)
+    events = _where(scanned, conditions if deleted is None else [*conditions, f"NOT {DELETED}"])
     if len(directories) == 1:
         return _placed(events, table, 0, directories[0])
     number = directory_number()
@@ -217,18 +226,27 @@ def _is_known(column: str) -> Column:
     return F.coalesce(F.col(column), unknown.cast("int")) >= 0
 
 
-def _counts(directories: Sequence[Directory], write_ids: ValidWriteIdList, *, deletes: bool) -> Column:
-    """Which events count; names all six columns on purpose (see the module's rules).
+def _visible(directories: Sequence[Directory], write_ids: ValidWriteIdList, *, deletes: bool) -> list[str]:
+    """What an event must meet to count, beyond what the names of the directories tell already.
 
     An update event (operation 1) is found only in bases that Hive before 3 compacted, where it is its row's only event.
     """
-    hidden: Iterable[int] = set().union(*(one.hidden_write_ids(write_ids) for one in directories))
-    counts = [f"operation = {DELETE_EVENT}" if deletes else f"operation < {DELETE_EVENT}",
-              "`row` IS NULL" if deletes else "`row` IS NOT NULL", f"currentTransaction <= {write_ids.high_watermark}L",
-              "originalTransaction >= 0", "bucket >= 0", "rowId >= 0"]
-    if hidden:
-        counts.append(f"currentTransaction NOT IN ({', '.join(f'{one}L' for one in sorted(hidden))})")
-    return F.expr(" AND ".join(counts))
+    if deletes:
+        conditions = [f"{OPERATION} = {DELETE_EVENT}"]
+    elif all(part.is_marked for one in directories for part in (one.state.base, *one.state.insert_deltas) if part):
+        conditions = []
+    else:
+        conditions = [f"{OPERATION} < {DELETE_EVENT}"]
+    deltas = [part for one in directories for part in (one.state.delete_deltas if deletes else one.state.insert_deltas)]
+    if any(delta.visible is RangeState.SOME for delta in deltas):
+        conditions.append(f"{BY} <= {write_ids.high_watermark}L")
+        if hidden := set().union(*(one.hidden_write_ids(write_ids) for one in directories)):
+            conditions.append(f"{BY} NOT IN ({', '.join(f'{one}L' for one in sorted(hidden))})")
+    return conditions
+
+
+def _where(events: DataFrame, conditions: Sequence[str]) -> DataFrame:
+    return events.where(" AND ".join(conditions)) if conditions else events
 
 
 def _plain_rows(spark: SparkSession, table: AcidTable,

@@ -65,18 +65,98 @@ def test_deletes_hide_the_same_rows_in_every_way(acid_session, partitioned, monk
     assert frame.where("p = 5").count() == 0
 
 
-@pytest.mark.parametrize("words", [1_000_000, 0])
-def test_only_the_columns_that_are_asked_for_are_read_beside_deletes(acid_session, spark, db, monkeypatch, words) -> None:
-    monkeypatch.setattr(deleted, "MAX_WORDS", words)
-    acid_session.sql(f"CREATE TABLE {db}.wide (id BIGINT, one STRING, other STRING) {_ACID}")
-    acid_session.insert(f"{db}.wide", spark.range(10).selectExpr("id", "'x' AS one", "'y' AS other"))
-    acid_session.sql(f"DELETE FROM {db}.wide WHERE id = 3")
+def _columns_read(frame) -> list[set[str]]:
+    """Of each scan of a frame that was executed."""
+    return [set(node.requiredSchema().fieldNames()) for node in _nodes(frame) if node.nodeName().startswith("Scan orc")]
 
-    frame = acid_session.table(f"{db}.wide").select("id")
+
+@pytest.fixture
+def wide(acid_session, spark, db) -> str:
+    name = f"{db}.wide"
+    acid_session.sql(f"CREATE TABLE {name} (id BIGINT, one STRING, other STRING) {_ACID}")
+    acid_session.insert(name, spark.range(10).selectExpr("id", "'x' AS one", "'y' AS other"))
+    return name
+
+
+def test_nothing_of_an_event_is_read_but_what_the_query_needs(acid_session, wide) -> None:
+    for columns in (["id"], ["id", "one", "other"]):
+        frame = acid_session.table(wide).select(*columns)
+        assert len(frame.collect()) == 10
+        assert _columns_read(frame) == [set(columns)]
+    count = acid_session.table(wide).groupBy().count()
+    assert count.collect()[0][0] == 10
+    assert _columns_read(count) == [set()]
+    ids = acid_session.table(wide, row_id=True).select("ROW__ID.rowid")
+    assert len(ids.collect()) == 10
+    assert _columns_read(ids) == [{"__bucket", "__row_id"}]
+
+
+@pytest.mark.parametrize(("words", "columns"), [(1_000_000, {"__deleted"}), (0, {"__write_id", "__bucket", "__row_id"})])
+def test_only_the_columns_that_are_asked_for_are_read_beside_deletes(acid_session, wide, monkeypatch, words, columns) -> None:
+    monkeypatch.setattr(deleted, "MAX_WORDS", words)
+    acid_session.sql(f"DELETE FROM {wide} WHERE id = 3")
+
+    frame = acid_session.table(wide).select("id")
 
     assert sorted(row.id for row in frame.collect()) == [0, 1, 2, 4, 5, 6, 7, 8, 9]
-    scans = [node for node in _nodes(frame) if node.nodeName().startswith("Scan") and "rows" not in node.toString()]
-    assert "row:struct<id:bigint>" in "".join(node.requiredSchema().catalogString() for node in scans)
+    assert {"id", *columns} in _columns_read(frame)
+    assert not {"one", "other"} & set().union(*_columns_read(frame))
+
+
+def test_partitions_without_deletes_are_read_as_if_there_were_none(acid_session, partitioned) -> None:
+    acid_session.sql(f"DELETE FROM {partitioned} WHERE id = 5")
+
+    frame = acid_session.table(partitioned).select("id")
+
+    assert len(frame.collect()) == _PARTITIONS * 2 - 1
+    assert sorted(_columns_read(frame), key=len) == [{"id"}, {"id", "__deleted"}]
+
+
+@pytest.mark.parametrize("setting", ["spark.sql.orc.enableVectorizedReader", "spark.sql.codegen.wholeStage"])
+def test_rows_are_the_same_where_spark_takes_no_batches(acid_session, spark, db, setting) -> None:
+    name = f"{db}.nested"
+    acid_session.sql(f"CREATE TABLE {name} (id INT, inside STRUCT<deep: ARRAY<STRING>, far: MAP<STRING, DECIMAL(9,2)>>) {_ACID}")
+    acid_session.insert(name, spark.range(50).selectExpr(
+        "CAST(id AS INT) AS id", "struct(array('a', CAST(id AS STRING)) AS deep, map('k', CAST(id / 4 AS DECIMAL(9,2))) AS far) AS inside"))
+    acid_session.sql(f"DELETE FROM {name} WHERE id % 7 = 1")
+    expected = sorted(map(str, acid_session.table(name, row_id=True).collect()))
+
+    spark.conf.set(setting, "false")
+    try:
+        found = sorted(map(str, acid_session.table(name, row_id=True).collect()))
+        deep = acid_session.table(name).where("inside.deep[1] = '14'").select("inside.far", "id").collect()
+    finally:
+        spark.conf.unset(setting)
+
+    assert len(found) == 43
+    assert found == expected
+    assert [(row.id, str(row.far["k"])) for row in deep] == [(14, "3.50")]
+
+
+def test_tables_with_the_same_columns_are_not_taken_for_each_other(acid_session, spark, db) -> None:
+    """Spark runs equal parts of a plan once, and takes what is cached for an equal plan."""
+    for table, first in (("a", 0), ("b", 5)):
+        acid_session.sql(f"CREATE TABLE {db}.{table} (id BIGINT) {_ACID}")
+        acid_session.insert(f"{db}.{table}", spark.range(first, first + 10))
+    acid_session.sql(f"DELETE FROM {db}.a WHERE id = 7")
+    acid_session.sql(f"DELETE FROM {db}.b WHERE id = 8")
+    both = f"SELECT a.id AS a, b.id AS b FROM {db}.a FULL JOIN {db}.b ON a.id = b.id"
+
+    for threshold in ("-1", "10MB"):
+        spark.conf.set("spark.sql.autoBroadcastJoinThreshold", threshold)
+        rows = acid_session.sql(both).collect()
+        assert {row.a for row in rows} - {None} == set(range(10)) - {7}
+        assert {row.b for row in rows} - {None} == set(range(5, 15)) - {8}
+    spark.conf.unset("spark.sql.autoBroadcastJoinThreshold")
+    cached = acid_session.table(f"{db}.a").cache()
+    try:
+        assert cached.count() == 9
+        assert {row.id for row in acid_session.table(f"{db}.b").collect()} == set(range(5, 15)) - {8}
+        acid_session.sql(f"DELETE FROM {db}.a WHERE id = 9")
+        assert acid_session.table(f"{db}.a").count() == 8
+        assert acid_session.table(f"{db}.a", as_of_write_id=1).count() == 10
+    finally:
+        cached.unpersist()
 
 
 def _rows_read(frame) -> int:

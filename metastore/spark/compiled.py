@@ -1,0 +1,44 @@
+"""Java classes of ours in a Spark that knows nothing of them: compiled once for each Spark, and sent to its tasks.
+
+Rule: nothing has to be installed on a cluster. Spark's compiler for queries (Janino) makes the classes in the driver,
+and they go to the executors as a jar that the session adds, like any jar that a user adds.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+from threading import Lock
+from typing import Any
+from zipfile import ZipFile
+
+from pyspark.sql import SparkSession
+
+_COMPILED = "_acid_compiled"
+_compiling = Lock()
+
+
+def compiled(spark: SparkSession, *names: str) -> Any:
+    """The class of the last name, as the driver's JVM has it; the others are what it needs, in that order."""
+    context = spark.sparkContext
+    with _compiling:
+        if (found := getattr(context, _COMPILED, None)) is None:
+            found = {}
+            setattr(context, _COMPILED, found)
+        if names not in found:
+            found[names] = _compiled(spark, names)
+    return found[names]
+
+
+def _compiled(spark: SparkSession, names: Sequence[str]) -> Any:
+    context, jvm = spark.sparkContext, spark._jvm  # noqa: SLF001 - PySpark has no data sources in Java
+    loader = jvm.org.apache.spark.sql.execution.datasources.orc.OrcFileFormat().getClass().getClassLoader()
+    jar = Path(context._temp_dir) / f"{names[-1]}.jar"  # noqa: SLF001 - gone when Spark is
+    with ZipFile(jar, "w") as out:
+        for name in names:
+            compiler = jvm.org.codehaus.janino.SimpleCompiler()
+            compiler.setParentClassLoader(loader)
+            compiler.cook(Path(__file__).with_name(f"{name}.java").read_text("utf-8"))
+            loader = compiler.getClassLoader()
+            for entry, code in dict(compiler.getBytecodes()).items():
+                out.writestr(f"{entry.replace('.', '/')}.class", bytes(code))
+    context._jsc.addJar(str(jar))  # noqa: SLF001
+    return loader.loadClass(names[-1])
