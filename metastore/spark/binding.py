@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 from sqlglot import exp
 
+from metastore.spark.conditions import conditions_on
 from metastore.spark.dialect import DIALECT
 from metastore.spark.reader import ROW_ID_COLUMN
 from metastore.spark.statements import TableRef
@@ -16,7 +17,7 @@ def bound_sql(tree: exp.Expression, resolve: Resolve) -> str:
 
     A view takes the alias of the table, or its bare name, so that columns qualified with either still resolve; a
     database in front of a column (``db.t.c``) is dropped. Names of common table expressions are left alone. AS OF goes
-    to ``resolve``: its view is of the past already.
+    to ``resolve``: its view is of the past already; and so does what the query asks of the table's rows.
     """
     tree = tree.copy()
     local = {cte.alias.lower() for cte in tree.find_all(exp.CTE)}
@@ -25,7 +26,8 @@ def bound_sql(tree: exp.Expression, resolve: Resolve) -> str:
     for table in list(tree.find_all(exp.Table)):
         if not table.name or table.catalog or (not table.db and table.name.lower() in local):
             continue
-        view = resolve(TableRef(table.db.lower() or None, table.name.lower(), table.args.get("version")))
+        view = resolve(TableRef(table.db.lower() or None, table.name.lower(), table.args.get("version"),
+                                conditions_on(table)))
         if view is None:
             continue
         table.set("version", None)

@@ -1,28 +1,52 @@
 """ALTER TABLE of a transactional table's columns, which Spark does not do for tables of Hive's kind.
 
-Rule: files stay as they are, and readers find their columns by name. So a column may be moved, widened or dropped; what
-would make rows that are there read differently is refused: a rename while there are files, a type that cannot hold all.
+Rule: files stay as they are, and readers find their columns by name. So a column may be added, moved, widened or
+dropped; what would make rows that are there read differently is refused: a rename while there are files, a type that
+cannot hold all, a name whose values of before it was dropped are still there. Files of old Hives, which do not name
+their columns (``_col0``), are read by place.
 """
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
+from itertools import repeat
+from typing import NamedTuple
 
-from metastore.acid.names import is_hidden
+from pyarrow import ArrowException, orc, parquet
+
+from metastore.acid.events import EVENT_COLUMNS
+from metastore.acid.names import SIDE_FILE_SUFFIX, is_hidden
 from metastore.acid.types import HiveType, parse_type
 from metastore.client import MetastoreClient
 from metastore.client.answers import domain_errors
 from metastore.errors import InvalidOperationError
 from metastore.files import Files
-from metastore.spark.statements import ChangeColumn, ColumnDefinition, DropColumns, ReplaceColumns
+from metastore.spark.statements import AddColumns, ChangeColumn, ColumnDefinition, DropColumns, ReplaceColumns
 from metastore.spark.tables import AcidTable, TableKind
 
 _WHOLE = ("tinyint", "smallint", "int", "bigint")
 _REAL = ("float", "double")
 _TEXT = ("char", "varchar", "string")
+_NAMELESS = re.compile("_col[0-9]+")
+_READERS = 8
+
+
+class FileColumns(NamedTuple):
+    """The names of a file's columns, lower case."""
+
+    path: str
+    names: tuple[str, ...]
+
+    @property
+    def is_nameless(self) -> bool:
+        """Whether readers go by place."""
+        return bool(self.names) and all(_NAMELESS.fullmatch(name) for name in self.names)
 
 
 def alter_columns(client: MetastoreClient, files: Files, table: AcidTable, locations: Sequence[str],
-                  statement: ChangeColumn | ReplaceColumns | DropColumns) -> None:
+                  statement: AddColumns | ChangeColumn | ReplaceColumns | DropColumns) -> None:
     """Change columns of ``table``; ``locations``: of its partitions, or its own. The caller holds its exclusive lock.
 
     Raises: InvalidOperationError.
@@ -32,13 +56,16 @@ def alter_columns(client: MetastoreClient, files: Files, table: AcidTable, locat
     before = tuple(ColumnDefinition(one.name.lower(), one.type, one.comment) for one in found.sd.cols)
     after = altered(before, statement)
     _require_kept(table, before, after)
-    if isinstance(statement, ChangeColumn) and statement.name != statement.old and any(
-            not entry.is_dir and entry.size and not any(is_hidden(part) for part in entry.path.split("/"))
-            for location in locations for entry in files.listing(location)):
+    paths = list(_data_files(files, locations))
+    if isinstance(statement, ChangeColumn) and statement.name != statement.old and paths:
         raise InvalidOperationError(
             f"{table.name} has files, in which {statement.old} is named so: rows that are there would be NULL in "
             f"{statement.name}. ADD COLUMNS ({statement.name} ...), UPDATE ... SET {statement.name} = {statement.old}, "
             f"then DROP COLUMN {statement.old}.")
+    if table.file_format in _SCHEMAS:
+        with ThreadPoolExecutor(_READERS) as pool:
+            require_read_alike([one.name for one in before], [one.name for one in after],
+                               pool.map(partial(_columns_of, files), paths, repeat(table)))
     field = client.types.FieldSchema
     found.sd.cols = [field(name=one.name, type=one.type, comment=one.comment) for one in after]
     with domain_errors():
@@ -49,11 +76,13 @@ def alter_columns(client: MetastoreClient, files: Files, table: AcidTable, locat
 
 
 def altered(columns: Sequence[ColumnDefinition],
-            statement: ChangeColumn | ReplaceColumns | DropColumns) -> tuple[ColumnDefinition, ...]:
+            statement: AddColumns | ChangeColumn | ReplaceColumns | DropColumns) -> tuple[ColumnDefinition, ...]:
     """The columns as they are to be. Raises: InvalidOperationError."""
     names = [one.name for one in columns]
     result = list(columns)
     match statement:
+        case AddColumns(columns=given):
+            result += given
         case ReplaceColumns(columns=given):
             result = list(given)
         case DropColumns(names=gone):
@@ -75,6 +104,46 @@ def altered(columns: Sequence[ColumnDefinition],
     if len({one.name for one in result}) < len(result):
         raise InvalidOperationError("Two columns would have the same name.")
     return tuple(result)
+
+
+def require_read_alike(before: Sequence[str], after: Sequence[str], files: Iterable[FileColumns]) -> None:
+    """Raise InvalidOperationError when columns would be read out of files that do not mean them."""
+    fresh = {name: place for place, name in enumerate(after) if name not in before}
+    moved = [name for place, name in enumerate(after) if name in before and before.index(name) != place]
+    for file in files if fresh or moved else ():
+        if moved and file.is_nameless:
+            raise InvalidOperationError(f"{file.path} does not name its columns, so they are known by their places, "
+                                        f"and {moved[0]} would get another one. A major compaction names them.")
+        if held := [name for name, place in fresh.items()
+                    if (place < len(file.names) if file.is_nameless else name in file.names)]:
+            raise InvalidOperationError(
+                f"{file.path} still holds values of a column {held[0]} that was dropped: they would be seen again. "
+                "Take another name, or let a major compaction write the files anew and the Cleaner remove these.")
+
+
+def _data_files(files: Files, locations: Sequence[str]) -> Iterator[str]:
+    """Files that hold rows, whether a snapshot still shows them or not."""
+    for location in locations:
+        for entry in files.listing(location):
+            is_data = not entry.is_dir and entry.size and not entry.path.endswith(SIDE_FILE_SUFFIX)
+            if is_data and not any(is_hidden(part) or part.startswith("delete_delta_")
+                                   for part in entry.path.split("/")):
+                yield f"{location}/{entry.path}"
+
+
+def _columns_of(files: Files, path: str, table: AcidTable) -> FileColumns:
+    try:
+        with files.open(path) as source:
+            schema = _SCHEMAS[table.file_format](source)
+    except (ArrowException, OSError) as error:
+        raise InvalidOperationError(f"{path} cannot be read, so its columns are not known: {error}") from error
+    is_acid = table.kind is TableKind.FULL_ACID and tuple(schema.names) == EVENT_COLUMNS
+    names = [field.name for field in schema.field("row").type] if is_acid else schema.names
+    return FileColumns(path, tuple(name.lower() for name in names))
+
+
+_SCHEMAS = {"orc": lambda source: orc.ORCFile(source).schema,
+            "parquet": lambda source: parquet.ParquetFile(source).schema_arrow}
 
 
 def _require_known(names: Sequence[str], wanted: Sequence[str]) -> None:

@@ -13,9 +13,12 @@ from metastore.acid.names import BaseName, DeltaName
 from metastore.errors import InvalidOperationError
 from metastore.spark import changes
 from metastore.spark.binding import Resolve, bound_sql
+from metastore.spark.conditions import Conditions
 from metastore.spark.constraints import TableConstraints, Watch
 from metastore.spark.events import delete_events, insert_events, moved_events, partition_key, routed_rows
+from metastore.spark.places import typed_values
 from metastore.spark.plain_reads import checked_sql
+from metastore.spark.pruning import restriction
 from metastore.spark.reader import ROW_ID, row_id_column
 from metastore.spark.statements import Delete, Insert, Merge, Truncate, Update
 from metastore.spark.tables import AcidTable, TableKind
@@ -131,18 +134,21 @@ def _replace(work: Work, table: AcidTable, rows: DataFrame, keep_empty: Sequence
     return work.publish_base(table, statement, events, keep_empty=keep_empty, is_routed=is_routed)
 
 
-def _truncate(work: Work, table: AcidTable, partition: Mapping[str, str]) -> int:
+def _truncate(work: Work, table: AcidTable, statement: Truncate) -> int:
     """Empty a table, or the partitions with the values of ``partition``: an empty base in every directory."""
     table.require(TableKind.FULL_ACID, TableKind.INSERT_ONLY, action="TRUNCATE")
+    partition = statement.partition
     if unknown := [key for key in partition if key not in table.partition_names]:
         raise InvalidOperationError(f"{unknown[0]} is not a partition key of {table.name}.")
-    rows, places = work.frame(table), work.places(table)
+    where = restriction(statement.conditions, table.partition_keys)
+    rows, places = work.frame(table, where=where), work.places(table, where)
     for at, key in enumerate(table.partition_keys):
         if key.name in partition:
             value = F.expr(partition[key.name]).cast(key.spark_type())
             rows = rows.where(F.col(f"`{key.name}`").eqNullSafe(value))
             [[text]] = work.spark.range(1).select(value.cast("string")).collect()
-            places = [place for place in places if place.values[at] == text]
+            wanted = typed_values(table, [text if key is one else None for one in table.partition_keys])[at]
+            places = [place for place in places if typed_values(table, place.values)[at] == wanted]
     before = rows.count()
     keep = [partition_key(place.values) for place in places] if table.partition_keys else [table.location]
     _replace(work, table, work.spark.createDataFrame([], table.schema), keep)
@@ -161,7 +167,7 @@ def run(work: Work, table: AcidTable, statement: Insert | Update | Delete | Merg
         case Merge():
             return _merge(work, table, statement, resolve)
         case Truncate():
-            return _truncate(work, table, statement.partition)
+            return _truncate(work, table, statement)
 
 
 def _insert(work: Work, table: AcidTable, statement: Insert, resolve: Resolve) -> int:
@@ -181,7 +187,7 @@ def _update(work: Work, table: AcidTable, statement: Update, resolve: Resolve) -
     table.require(TableKind.FULL_ACID, action="UPDATE")
     constraints = TableConstraints.of(work.client, table)
     statement, watch = constraints.in_update(statement), Watch(constraints)
-    with _target_view(work, table) as (view, seen):
+    with _target_view(work, table, statement.conditions) as (view, seen):
         rows = query(work, changes.update_select(statement, table, view), resolve)
     kept = {column.name for column in table.columns} - set(statement.assignments)
     with evaluated_once(rows):
@@ -196,7 +202,7 @@ def _update(work: Work, table: AcidTable, statement: Update, resolve: Resolve) -
 def _delete(work: Work, table: AcidTable, statement: Delete, resolve: Resolve) -> int:
     """DELETE: a delete event for each row that the condition holds for."""
     table.require(TableKind.FULL_ACID, action="DELETE")
-    with _target_view(work, table) as (view, _):
+    with _target_view(work, table, statement.conditions) as (view, _):
         rows = query(work, changes.delete_select(statement, table, view), resolve)
     number = work.next_statement(table)
     return work.publish(table, number, deletes=delete_events(rows, table, number))
@@ -209,7 +215,7 @@ def _merge(work: Work, table: AcidTable, statement: Merge, resolve: Resolve) -> 
     statement, watch = constraints.in_merge(statement), Watch(constraints)
     source = exp.select("*").from_(statement.source.copy())
     columns = work.spark.sql(bound_sql(source, resolve)).columns
-    with _target_view(work, table) as (view, seen):
+    with _target_view(work, table, statement.conditions) as (view, seen):
         rows = query(work, changes.merge_select(statement, table, view, columns), resolve)
     with evaluated_once(rows):
         _require_one_source_row(rows, table)
@@ -248,10 +254,10 @@ def query(work: Work, tree: exp.Expression, resolve: Resolve) -> DataFrame:
 
 
 @contextmanager
-def _target_view(work: Work, table: AcidTable) -> Iterator[tuple[str, View]]:
+def _target_view(work: Work, table: AcidTable, conditions: Conditions) -> Iterator[tuple[str, View]]:
     """A temporary view over the target's rows with their ROW__IDs, for one statement to be analysed; and its files."""
     view = f"__target_{uuid4().hex}"
-    seen = work.view(table)
+    seen = work.view(table, where=restriction(conditions, table.partition_keys))
     seen.require_named_rows()
     rows = seen.frame(work.spark, row_ids=True)
     rows.select("*", row_id_column()).createOrReplaceTempView(view)

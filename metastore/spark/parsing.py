@@ -14,19 +14,14 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from metastore.errors import InvalidOperationError
+from metastore.spark.alterations import altered_table, column_definitions, dotted
+from metastore.spark.constants import Compute, with_constants
 from metastore.spark.constraint_syntax import Declaration, declarations, without_words
 from metastore.spark.dialect import DIALECT
 from metastore.spark.statements import (
     AbortTransactions,
-    AddConstraints,
-    ChangeColumn,
-    ColumnDefinition,
-    Compact,
-    Convert,
     CreateTable,
     Delete,
-    DropColumns,
-    DropConstraint,
     Insert,
     Merge,
     MergeBranch,
@@ -34,7 +29,6 @@ from metastore.spark.statements import (
     PassThrough,
     PlainOnly,
     Query,
-    ReplaceColumns,
     Show,
     Statement,
     TableRef,
@@ -56,36 +50,10 @@ _PLAIN_ONLY = (
 """What Spark does to tables, and does wrong to transactional ones."""
 _SHOW = re.compile(r"\s*show\s+(transactions|locks|compactions)\s*;?\s*$", re.IGNORECASE)
 _ABORT = re.compile(r"\s*abort\s+transactions((?:[\s,]+\d+)+)\s*;?\s*$", re.IGNORECASE)
-_COMPACT = re.compile(
-    r"\s*alter\s+table\s+(?P<table>[\w.`]+)(?:\s+partition\s*\((?P<partition>.*?)\))?\s+"
-    r"compact\s+'(?P<kind>\w+)'(?P<wait>\s+and\s+wait)?\s*;?\s*$", re.IGNORECASE | re.DOTALL)
-_SET_PROPERTIES = re.compile(
-    r"\s*alter\s+table\s+(?P<table>[\w.`]+)\s+set\s+tblproperties\s*\((?P<pairs>.*)\)\s*;?\s*$",
-    re.IGNORECASE | re.DOTALL)
-_ADD_CONSTRAINT = re.compile(
-    r"\s*alter\s+table\s+(?P<table>[\w.`]+)\s+add\s+(?P<constraint>constraint\s.*?);?\s*$", re.IGNORECASE | re.DOTALL)
-_DROP_CONSTRAINT = re.compile(
-    r"\s*alter\s+table\s+(?P<table>[\w.`]+)\s+drop\s+constraint\s+`?(?P<name>\w+)`?\s*;?\s*$", re.IGNORECASE)
-_CHANGE_COLUMN = re.compile(
-    r"\s*alter\s+table\s+(?P<table>[\w.`]+)\s+change\s+(column\s+)?`?(?P<old>\w+)`?\s+(?P<column>`?(?P<new>\w+)`?\s"
-    r".*?);?\s*$", re.IGNORECASE | re.DOTALL)
-_ALTER = r"\s*alter\s+table\s+(?P<table>[\w.`]+)\s+"
-_RENAME_COLUMN = re.compile(
-    _ALTER + r"rename\s+column\s+`?(?P<old>\w+)`?\s+to\s+`?(?P<new>\w+)`?\s*;?\s*$", re.IGNORECASE)
-_COLUMN_TYPE = re.compile(
-    _ALTER + r"(?:alter|change)\s+(?:column\s+)?`?(?P<name>\w+)`?\s+type\s+(?P<type>.*?)\s*;?\s*$",
-    re.IGNORECASE | re.DOTALL)
-_DROP_COLUMNS = re.compile(_ALTER + r"drop\s+columns?\s+(?P<names>\(?[\w`,\s]+\)?)\s*;?\s*$", re.IGNORECASE)
-_REPLACE_COLUMNS = re.compile(_ALTER + r"replace\s+columns\s*\((?P<columns>.*)\)\s*(?P<how>restrict|cascade)?\s*;?\s*$",
-                              re.IGNORECASE | re.DOTALL)
-_PLACE = re.compile(r"\s+(?:(?P<first>first)|after\s+`?(?P<after>\w+)`?)\s*$", re.IGNORECASE)
-_HOW = re.compile(r"\s+(?P<how>restrict|cascade)\s*$", re.IGNORECASE)
-_PROPERTY_PAIR = re.compile(r"""(['"])(?P<key>.*?)\1\s*=\s*(['"])(?P<value>.*?)\3""", re.DOTALL)
-_PARTITION_PAIR = re.compile(r"\s*`?(\w+)`?\s*=\s*(?:'([^']*)'|\"([^\"]*)\"|([^,'\"\s]+))\s*(?:,|$)")
 
 
-def parse(text: str) -> Statement:
-    """Read one statement.
+def parse(text: str, compute: Compute | None = None) -> Statement:
+    """Read one statement; ``compute``: gives the values of the constants in its conditions.
 
     Raises: InvalidOperationError for a data statement that cannot be understood, with what was wrong with it.
     """
@@ -106,7 +74,16 @@ def parse(text: str) -> Statement:
         raise InvalidOperationError(f"This statement cannot be understood: {error}") from error
     if len(trees) != 1:
         raise InvalidOperationError(f"One statement at a time, please: this text holds {len(trees)}.")
-    return _create(trees[0], words) if isinstance(trees[0], exp.Create) else _statement(trees[0])
+    tree = with_constants(trees[0], compute) if compute is not None else trees[0]
+    return _create(tree, words) if isinstance(tree, exp.Create) else _statement(tree)
+
+
+def parse_condition(text: str) -> exp.Expression:
+    """Read what may stand behind WHERE. Raises: InvalidOperationError."""
+    try:
+        return exp.condition(text, dialect=DIALECT)
+    except SqlglotError as error:
+        raise InvalidOperationError(f"This condition cannot be understood: {error}") from error
 
 
 def _own(text: str) -> Statement | None:
@@ -119,61 +96,8 @@ def _own(text: str) -> Statement | None:
         return Query(exp.select("*").from_(match["table"], dialect=DIALECT))
     for pattern, reason in _PLAIN_ONLY:
         if match := pattern.match(text):
-            return PlainOnly(_dotted(match["table"]), reason)
-    return _altered(text)
-
-
-def _altered(text: str) -> Statement | None:
-    """ALTER TABLE as far as it is ours."""
-    if match := _COMPACT.match(text):
-        return Compact(_dotted(match["table"]), _partition_literals(match["partition"] or ""), match["kind"].lower(),
-                       wait=bool(match["wait"]))
-    if match := _SET_PROPERTIES.match(text):
-        properties = {pair["key"]: pair["value"] for pair in _PROPERTY_PAIR.finditer(match["pairs"])}
-        if "transactional" in {key.lower() for key in properties}:
-            return Convert(_dotted(match["table"]), properties)
-    if match := _DROP_CONSTRAINT.match(text):
-        return DropConstraint(_dotted(match["table"]), match["name"].lower())
-    return _constraints_added(text) or _columns_altered(text)
-
-
-def _columns_altered(text: str) -> ChangeColumn | ReplaceColumns | DropColumns | None:
-    """Changes of columns, in Hive's words or in Spark's; None for what is not understood, which Spark may refuse."""
-    if match := _RENAME_COLUMN.match(text):
-        return ChangeColumn(_dotted(match["table"]), match["old"].lower(), match["new"].lower())
-    if match := _COLUMN_TYPE.match(text):
-        name = match["name"].lower()
-        return _changed(match["table"], name, f"`{name}` {match['type']}")
-    if match := _DROP_COLUMNS.match(text):
-        names = tuple(name.strip(" `\n\t").lower() for name in match["names"].strip("() ").split(","))
-        return DropColumns(_dotted(match["table"]), names)
-    if match := _REPLACE_COLUMNS.match(text):
-        columns = _definitions(match["columns"])
-        is_cascade = (match["how"] or "").lower() == "cascade"
-        return ReplaceColumns(_dotted(match["table"]), columns, is_cascade) if columns else None
-    match = _CHANGE_COLUMN.match(text)
-    return _changed(match["table"], match["old"].lower(), match["column"]) if match else None
-
-
-def _changed(table: str, old: str, item: str) -> ChangeColumn | None:
-    how = _HOW.search(item)
-    item = item[:how.start()] if how else item
-    place = _PLACE.search(item)
-    columns = _definitions(item[:place.start()] if place else item)
-    if not columns or len(columns) != 1:
-        return None
-    after = (place["after"] or "").lower() if place else None
-    return ChangeColumn(_dotted(table), old, columns[0].name, columns[0].type, columns[0].comment, after,
-                        cascade=bool(how) and how["how"].lower() == "cascade")  # type: ignore[index]
-
-
-def _definitions(items: str) -> tuple[ColumnDefinition, ...] | None:
-    try:
-        schema = sqlglot.parse_one(f"CREATE TABLE t ({items})", dialect=DIALECT).this
-    except SqlglotError:
-        return None
-    columns = tuple(ColumnDefinition(*column) for column in _columns(schema.expressions))
-    return columns if all(column.type for column in columns) else None
+            return PlainOnly(dotted(match["table"]), reason)
+    return altered_table(text)
 
 
 def table_ref(tree: exp.Expression | None) -> TableRef:
@@ -359,27 +283,6 @@ def _inserted(then: exp.Insert) -> dict[str, exp.Expression]:
     return dict(zip(columns, values, strict=True))
 
 
-def _constraints_added(text: str) -> AddConstraints | None:
-    """ALTER TABLE that adds constraints, read as a CREATE TABLE that has nothing else."""
-    match = _ADD_CONSTRAINT.match(text)
-    changed = None if match else _CHANGE_COLUMN.match(text)
-    found = match or changed
-    if found is None:
-        return None
-    item = found["constraint"] if match else found["column"]
-    plain, words = without_words(f"CREATE TABLE t ({item})")
-    if not words and changed:
-        return None  # an alteration of the column, which is Spark's
-    try:
-        schema = sqlglot.parse_one(plain, dialect=DIALECT).this
-    except SqlglotError as error:
-        raise InvalidOperationError(f"This constraint cannot be understood: {error}") from error
-    constraints, columns = declarations(schema, words), _columns(schema.expressions) if changed else ()
-    if changed and changed["old"].lower() != changed["new"].lower():
-        raise InvalidOperationError("One thing at a time: rename the column first, then add its constraint.")
-    return AddConstraints(_dotted(found["table"]), constraints, columns[0][:2] if columns else None)
-
-
 @dataclass
 class _Made:
     """What stands behind the columns of a CREATE TABLE."""
@@ -399,7 +302,7 @@ class _Made:
             case exp.SchemaCommentProperty():
                 self.comment = node.this.name
             case exp.PartitionedByProperty():
-                self.partition = _columns(node.this.expressions)
+                self.partition = column_definitions(node.this.expressions)
             case exp.ClusteredByProperty():
                 self.bucket_columns = tuple(column.name.lower() for column in node.expressions)
                 self.bucket_count = int(node.args["buckets"].name)
@@ -426,34 +329,8 @@ def _create(tree: exp.Create, words: list[frozenset[str]]) -> CreateTable | Pass
     columns: tuple[tuple[str, str, str | None], ...] = ()
     constraints: tuple[Declaration, ...] = ()
     if isinstance(tree.this, exp.Schema):
-        columns = _columns([node for node in tree.this.expressions if isinstance(node, exp.ColumnDef)])
+        columns = column_definitions([node for node in tree.this.expressions if isinstance(node, exp.ColumnDef)])
         constraints = declarations(tree.this, words)
     return CreateTable(table_ref(tree.this), columns, made.partition, made.bucket_columns, made.bucket_count, named,
                        made.location, made.comment, if_not_exists=bool(tree.args.get("exists")), query=tree.expression,
                        file_format=made.file_format, constraints=constraints, order=made.order)
-
-
-def _columns(nodes: list[exp.Expression]) -> tuple[tuple[str, str, str | None], ...]:
-    """(name, Hive type, comment) of each column definition; the type is "" where only a name is given."""
-    result = []
-    for node in nodes:
-        if not isinstance(node, exp.ColumnDef):
-            result.append((node.name.lower(), "", None))
-            continue
-        comment = None
-        for constraint in node.constraints:
-            if isinstance(constraint.kind, exp.CommentColumnConstraint):
-                comment = constraint.kind.this.name
-        kind = node.args["kind"].sql("hive").lower() if node.args.get("kind") else ""
-        result.append((node.name.lower(), kind.replace(": ", ":").replace(", ", ","), comment))
-    return tuple(result)
-
-
-def _dotted(text: str) -> TableRef:
-    db, _, table = text.replace("`", "").lower().rpartition(".")
-    return TableRef(db or None, table)
-
-
-def _partition_literals(text: str) -> dict[str, str]:
-    return {match[1].lower(): next(value for value in match.groups()[1:] if value is not None)
-            for match in _PARTITION_PAIR.finditer(text)}

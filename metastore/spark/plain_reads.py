@@ -1,7 +1,8 @@
 """Transactional tables that Spark reads or writes by itself: without their delete events, in no transaction.
 
 Rule: what the session runs never reads so, it refuses instead (a view over such a table is the usual way into it). What
-others run with the same SparkSession object is warned of: its ``sql`` and ``table`` look at the plan that they return.
+others run with the same SparkSession object is warned of: its ``sql``, ``table`` and ``read.table`` look at the plan
+that they return, ``insertInto`` and ``saveAsTable`` of its frames at the table that they are to write.
 """
 
 import warnings
@@ -9,7 +10,9 @@ from collections.abc import Callable, Iterator
 from functools import wraps
 from typing import Any
 
-from pyspark.sql import DataFrame, SparkSession
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, DataFrameReader, DataFrameWriter, SparkSession
 
 from metastore.errors import InvalidOperationError
 
@@ -78,27 +81,64 @@ def checked_sql(spark: SparkSession, text: str) -> DataFrame:
 
 
 def watch(spark: SparkSession) -> None:
-    """Let ``spark.sql`` and ``spark.table`` of this object warn of plain reads."""
+    """Let what this object, its readers and the writers of its frames offer warn of plain reads and writes."""
     if not getattr(spark, _WATCHED, False):
         for name in ("sql", "table"):
             setattr(spark, name, _warning(getattr(spark, name)))
         setattr(spark, _WATCHED, True)
+    if not hasattr(DataFrameReader, _WATCHED):  # Spark makes readers and writers anew for each use
+        DataFrameReader.table = _warning(DataFrameReader.table, _is_watched)
+        for name in ("insertInto", "saveAsTable"):
+            setattr(DataFrameWriter, name, _warning_of_target(getattr(DataFrameWriter, name)))
+        setattr(DataFrameReader, _WATCHED, True)
 
 
-def _warning(read: Callable[..., DataFrame]) -> Callable[..., DataFrame]:
+def _is_watched(one: Any, *_: Any) -> bool:
+    """Whether a reader or writer is of a session that is watched."""
+    return getattr(one._spark, _WATCHED, False) is True  # noqa: SLF001 - they do not show their session
+
+
+def _warning(read: Callable[..., DataFrame],
+             is_watched: Callable[..., bool] = lambda *_: True) -> Callable[..., DataFrame]:
     @wraps(read)
     def watched(*arguments: Any, **options: Any) -> DataFrame:
         frame = read(*arguments, **options)
+        if not is_watched(*arguments):
+            return frame
         if name := plainly_written(frame):
-            warnings.warn(f"{name}: transactional, and written by Spark itself, in no transaction. Move the files out "
-                          "of the table's directory, and use the session's sql() or insert().", PlainWriteWarning,
-                          stacklevel=2)
+            _warn_of_write(name)
         elif names := plainly_read(frame):
             warnings.warn(f"{', '.join(names)}: transactional, and read by Spark itself, which does not know of "
                           "deleted rows. Use the session's table() or sql().", PlainReadWarning, stacklevel=2)
         return frame
 
     return watched
+
+
+def _warning_of_target(write: Callable[..., None]) -> Callable[..., None]:
+    @wraps(write)
+    def watched(self: DataFrameWriter, *arguments: Any, **options: Any) -> None:
+        name = arguments[0] if arguments else options.get("tableName", options.get("name"))
+        if _is_watched(self) and (transactional := _transactional(self._spark, str(name))):
+            _warn_of_write(transactional)
+        write(self, *arguments, **options)
+
+    return watched
+
+
+def _warn_of_write(name: str) -> None:
+    warnings.warn(f"{name}: transactional, and written by Spark itself, in no transaction. Move the files out of the "
+                  "table's directory, and use the session's sql() or insert().", PlainWriteWarning, stacklevel=3)
+
+
+def _transactional(spark: SparkSession, name: str) -> str | None:
+    """The full name of the transactional table that Spark knows by a name; None if it is no such table."""
+    state = spark._jsparkSession.sessionState()  # noqa: SLF001 - PySpark does not show properties of tables as values
+    try:
+        table = state.catalog().getTableMetadata(state.sqlParser().parseTableIdentifier(name))
+    except (Py4JJavaError, PySparkException):
+        return None
+    return _name(table) if _is_transactional(table) else None
 
 
 def _catalog_table(leaf: Any, kind: str) -> Any:

@@ -3,20 +3,23 @@
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeAlias
 
-from sqlglot import exp
+from sqlglot import exp, parse_one
 
+from metastore.spark.conditions import Conditions, asked
 from metastore.spark.constraint_syntax import Declaration
+from metastore.spark.dialect import DIALECT
 
 
 class TableRef(NamedTuple):
     """A table as the statement names it; ``db`` is None where it leaves the database out.
 
-    ``version``: its VERSION AS OF or TIMESTAMP AS OF.
+    ``version``: its VERSION AS OF or TIMESTAMP AS OF. ``conditions``: what is asked of its rows.
     """
 
     db: str | None
     table: str
     version: exp.Version | None = None
+    conditions: Conditions | None = None
 
     def __str__(self) -> str:
         """As it is written."""
@@ -77,6 +80,11 @@ class Update:
     assignments: dict[str, exp.Expression]
     where: exp.Expression | None
 
+    @property
+    def conditions(self) -> Conditions:
+        """What a row must meet to be changed."""
+        return asked(self.where, self.alias)
+
 
 @dataclass(frozen=True)
 class Delete:
@@ -85,6 +93,11 @@ class Delete:
     table: TableRef
     alias: str
     where: exp.Expression | None
+
+    @property
+    def conditions(self) -> Conditions:
+        """What a row must meet to be removed."""
+        return asked(self.where, self.alias)
 
 
 @dataclass(frozen=True)
@@ -109,6 +122,11 @@ class Merge:
     on: exp.Expression
     branches: tuple[MergeBranch, ...]
 
+    @property
+    def conditions(self) -> Conditions:
+        """What a row of the target must meet to matter: ON, unless some branch is for rows that nothing matches."""
+        return asked(None if any(branch.by_source for branch in self.branches) else self.on, self.alias)
+
 
 @dataclass(frozen=True)
 class Truncate:
@@ -116,6 +134,12 @@ class Truncate:
 
     table: TableRef
     partition: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def conditions(self) -> Conditions:
+        """What a row must meet to be removed."""
+        literals = ((key, parse_one(value, dialect=DIALECT)) for key, value in self.partition.items())
+        return Conditions(tuple(exp.column(key).eq(value) for key, value in literals), frozenset({""}))
 
 
 @dataclass(frozen=True)
@@ -165,6 +189,15 @@ class ChangeColumn:
     type: str = ""
     comment: str | None = None
     after: str | None = None
+    cascade: bool = False
+
+
+@dataclass(frozen=True)
+class AddColumns:
+    """ALTER TABLE ... ADD COLUMNS."""
+
+    table: TableRef
+    columns: tuple[ColumnDefinition, ...]
     cascade: bool = False
 
 
@@ -243,6 +276,6 @@ class PassThrough:
 
 
 Statement: TypeAlias = (Query | Insert | MultiInsert | Update | Delete | Merge | Truncate | CreateTable | Convert
-                        | AddConstraints | DropConstraint | ChangeColumn | ReplaceColumns | DropColumns
+                        | AddConstraints | DropConstraint | AddColumns | ChangeColumn | ReplaceColumns | DropColumns
                         | Compact | Show | AbortTransactions | PlainOnly
                         | PassThrough)

@@ -33,25 +33,12 @@ from metastore.spark.acid_writer import LeftoverError, WrittenDirectory, write_a
 from metastore.spark.events import StatementId, partition_name, partition_values
 from metastore.spark.listing import Directory, PartitionPlace, acid_directories
 from metastore.spark.past import AsOf, cleaned_write_ids, require_kept
+from metastore.spark.places import Locations, partition_places
 from metastore.spark.plain_writer import write_plain
 from metastore.spark.precision import require_exact_moves
+from metastore.spark.pruning import Restriction
 from metastore.spark.reader import read_changes, read_snapshot
 from metastore.spark.tables import AcidTable, TableKind
-
-
-class Locations(dict[str, str]):
-    """Where each partition lies, by its ``_partition`` key; a new partition lies below the table."""
-
-    def __init__(self, table: AcidTable, places: Sequence[PartitionPlace]) -> None:
-        super().__init__()
-        self.table = table
-        self.known = {place.name: place.location for place in places}
-
-    def __missing__(self, key: str) -> str:
-        """The location for a key that is met for the first time."""
-        name = partition_name(self.table, partition_values(key))
-        self[key] = self.known.get(name) or f"{self.table.location}/{name}"
-        return self[key]
 
 
 @dataclass(frozen=True)
@@ -90,20 +77,27 @@ class Work:
     write_ids: dict[TableName, int] = field(default_factory=dict)
     published: list[WrittenDirectory] = field(default_factory=list)
     statements: int = 0
+    seen: dict[TableName, dict[str, PartitionPlace]] = field(default_factory=dict)
+    """Partitions by table and name, as far as they were asked for."""
 
-    def frame(self, table: AcidTable, *, row_ids: bool = False, as_of: AsOf | None = None) -> DataFrame:
-        """The table's rows as this transaction sees them, its own earlier statements included."""
-        return self.view(table, as_of=as_of).frame(self.spark, row_ids=row_ids)
+    def frame(self, table: AcidTable, *, row_ids: bool = False, as_of: AsOf | None = None,
+              where: Restriction | None = None) -> DataFrame:
+        """The table's rows as this transaction sees them, its own earlier statements included.
 
-    def view(self, table: AcidTable, *, as_of: AsOf | None = None) -> "View":
+        ``where``: rows of other partitions may be missing.
+        """
+        return self.view(table, as_of=as_of, where=where).frame(self.spark, row_ids=row_ids)
+
+    def view(self, table: AcidTable, *, as_of: AsOf | None = None, where: Restriction | None = None) -> "View":
         """What this transaction sees of the table, as files; ``as_of``: a write id or an instant of the past instead.
 
-        Raises: NotEnoughHistoryError when the files of the past are gone, or may be going.
+        ``where``: only these partitions. Raises: NotEnoughHistoryError when the files of the past are gone, or may be
+        going.
         """
         table.require(TableKind.FULL_ACID, TableKind.INSERT_ONLY, action="Reading a snapshot")
         write_ids = self._past(table, as_of) if as_of is not None else self._snapshot(table)
-        directories = acid_directories(self.files, table, self.places(table), write_ids, self.txn.valid_txns(),
-                                       is_past=as_of is not None)
+        directories = acid_directories(self.files, table, self.places(table, where), write_ids, self.txn.valid_txns(),
+                                       is_past=as_of is not None, is_part=where is not None)
         if as_of is not None:
             require_kept(self.files, table.kind, directories, write_ids, cleaned_write_ids(self.client, table.name))
         return View(table, write_ids, tuple(directories))
@@ -135,14 +129,16 @@ class Work:
         self.statements += 1
         return statement
 
-    def places(self, table: AcidTable) -> list[PartitionPlace]:
-        """The table's partitions as registered now; an unpartitioned table is one place."""
-        return partition_places(self.client, table)
+    def places(self, table: AcidTable, where: Restriction | None = None) -> list[PartitionPlace]:
+        """The table's partitions as registered now, or those of them; an unpartitioned table is one place."""
+        places = partition_places(self.client, table, where)
+        self.seen.setdefault(table.name, {}).update((place.name, place) for place in places)
+        return places
 
     def publish(self, table: AcidTable, statement: StatementId, *, inserts: DataFrame | None = None,
                 deletes: DataFrame | None = None, is_routed: bool = False) -> int:
         """Write the events of a statement; returns how many. Invisible until ``commit``."""
-        locations = Locations(table, self.places(table)) if table.partition_keys else None
+        locations = self._locations(table)
         ids = (statement.write_id, statement.write_id, statement.statement)
         written = []
         for events, is_delete in ((deletes, True), (inserts, False)):
@@ -150,6 +146,8 @@ class Work:
                 kind = "d" if is_delete else "i"
                 staging = f"{table.location}/.acid_stage_{self.txn.id}_{statement.statement}_{kind}"
                 self.txn.check()
+                if locations is not None:
+                    locations.is_closed = is_delete
                 done = write_acid(events, DeltaName(*ids, is_delete=is_delete),
                                   table.location if locations is None else locations, staging=staging,
                                   is_routed=is_routed and not is_delete)
@@ -160,7 +158,7 @@ class Work:
     def publish_base(self, table: AcidTable, statement: StatementId, inserts: DataFrame, *,
                      keep_empty: Sequence[str], is_routed: bool = False) -> int:
         """Write an INSERT OVERWRITE: a base in every partition that gets rows, and in ``keep_empty`` without any."""
-        locations = Locations(table, self.places(table)) if table.partition_keys else None
+        locations = self._locations(table)
         self.txn.check()
         written = write_acid(inserts, BaseName(statement.write_id),
                              table.location if locations is None else locations,
@@ -172,7 +170,7 @@ class Work:
     def publish_rows(self, table: AcidTable, name: BaseName | DeltaName, rows: DataFrame, *, statement: StatementId,
                      keep_empty: Sequence[str] = ()) -> int:
         """Write the rows of an insert-only table's statement as a base or a delta; returns how many."""
-        locations = Locations(table, self.places(table)) if table.partition_keys else None
+        locations = self._locations(table)
         self.txn.check()
         written = write_plain(rows, table.row_type, name, table.location if locations is None else locations,
                               staging=f"{table.location}/.acid_stage_{self.txn.id}_{statement.statement}_p",
@@ -228,14 +226,16 @@ class Work:
             self.files.delete(directory.path)
         del self.published[kept:]
 
+    def _locations(self, table: AcidTable) -> Locations | None:
+        return Locations(self.client, table, self.seen.get(table.name, {}).values()) if table.partition_keys else None
+
     def _announce(self, table: AcidTable, locations: Locations | None, written: Collection[WrittenDirectory],
                   operation: Operation) -> int:
         """Register new partitions and tell the transaction which ones it wrote."""
         if locations is not None:
             touched = {one.location for one in written}
-            keys = {key: place for key, place in locations.items() if place in touched}
-            names = {partition_name(table, partition_values(key)): key for key in keys}
-            self._add_partitions(table, [key for name, key in names.items() if name not in locations.known])
+            names = {locations.names[key]: key for key, place in locations.items() if place in touched}
+            self._add_partitions(table, [key for name, key in names.items() if name in locations.new])
             self.txn.add_dynamic_partitions(table.name.db, table.name.table, sorted(names), operation)
         return sum(one.rows for one in written)
 
@@ -271,17 +271,6 @@ class Work:
 def _leaves_something(error: BaseException | None) -> bool:
     """Whether a LeftoverError is what happened, or what happened before it: staging may not be removable either."""
     return error is not None and (isinstance(error, LeftoverError) or _leaves_something(error.__context__))
-
-
-def partition_places(client: MetastoreClient, table: AcidTable) -> list[PartitionPlace]:
-    """Where the partitions of a table lie; an unpartitioned table is one place."""
-    if not table.partition_keys:
-        return [PartitionPlace("", (), table.location)]
-    found = client.get_partitions(table.name.db, table.name.table, -1)
-    return [PartitionPlace(partition_name(table, list(one.values)),
-                           tuple(None if value in ("", DEFAULT_PARTITION) else value for value in one.values),
-                           one.sd.location)
-            for one in found]
 
 
 def _as_of(write_ids: ValidWriteIdList, write_id: int) -> ValidWriteIdList:

@@ -3,7 +3,7 @@
 import pytest
 
 from metastore.errors import InvalidOperationError
-from metastore.spark.plain_reads import PlainWriteWarning
+from metastore.spark.plain_reads import PlainReadWarning, PlainWriteWarning
 
 pytestmark = pytest.mark.spark
 ACID = "STORED AS ORC TBLPROPERTIES ('transactional'='true')"
@@ -58,7 +58,19 @@ def test_writes_behind_the_sessions_back_are_warned_of(acid_session, db, spark):
         acid_session.sql(f"CREATE TABLE {db}.{name} (id INT) {kind}")
     with pytest.warns(PlainWriteWarning, match=f"{db}.full: transactional, and written by Spark itself"):
         spark.sql(f"INSERT INTO {db}.full VALUES (1)")
+    rows = spark.createDataFrame([(1,)], "id INT").write
+    with pytest.warns(PlainWriteWarning, match=f"{db}.full: transactional, and written by Spark itself") as told:
+        rows.insertInto(f"{db}.full")
+    assert told[0].filename == __file__, "the line is told that writes"
+    with pytest.warns(PlainWriteWarning, match=f"{db}.full: transactional, and written by Spark itself"):
+        rows.format("hive").mode("append").saveAsTable(name=f"{db}.FULL")
+    with pytest.warns(PlainReadWarning, match=f"{db}.full: transactional, and read by Spark itself") as told:
+        spark.read.table(f"{db}.full")
+    assert told[0].filename == __file__, "the line is told that reads"
     spark.sql(f"INSERT INTO {db}.plain VALUES (1)")  # a warning is an error in tests
+    rows.insertInto(f"{db}.plain")
+    rows.mode("append").saveAsTable(f"{db}.fresh")
+    assert spark.read.table(f"{db}.plain").count() == 2
 
 
 def test_plain_tables_are_left_to_spark(acid_session, db, tmp_path):

@@ -1,0 +1,135 @@
+"""Where the partitions of a table lie, as the metastore has them registered: only those that a statement is about.
+
+Rules kept here. Spark decides by a partition's typed values, so the choice is not left to the metastore's filters: they
+compare in their own way. The names of all partitions are asked for, and by name those that the conditions leave. And a
+partition is known by its typed values when it is written: rows of ``p=03`` (INT) or ``n=1.5`` (DECIMAL(6,2)), as Hive
+spells it, have the values 3 and 1.50, and what is deleted of them must not go to partitions of those names.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from functools import cache, cached_property
+from typing import Any, TypeAlias
+
+from metastore.acid.types import parse_type
+from metastore.catalog.partition_names import DEFAULT_PARTITION, values_for
+from metastore.client import MetastoreClient
+from metastore.errors import InvalidOperationError
+from metastore.spark.events import partition_name, partition_values
+from metastore.spark.listing import PartitionPlace
+from metastore.spark.pruning import Constant, Restriction, is_text, typed
+from metastore.spark.tables import AcidTable
+
+_type = cache(parse_type)
+Typed: TypeAlias = tuple[Constant | None, ...]
+
+_ASKED_ONE_BY_ONE = 32
+"""So many partitions that a statement writes are asked for each alone, then all that there are."""
+
+
+class Locations(dict[str, str]):
+    """Where each partition lies, by its ``_partition`` key; a new partition lies below the table.
+
+    ``known``: partitions that are known already. ``is_closed``: whether no other partition may be met than those.
+    """
+
+    def __init__(self, client: MetastoreClient, table: AcidTable, known: Iterable[PartitionPlace]) -> None:
+        super().__init__()
+        self.client = client
+        self.table = table
+        self.is_closed = False
+        self.names: dict[str, str] = {}
+        """The partition's name for each key that was met."""
+        self.new: set[str] = set()
+        """Names that are not registered yet."""
+        self._known: dict[Typed, dict[str, PartitionPlace]] = defaultdict(dict)
+        self._note(known)
+        self._asked = 0
+
+    def __missing__(self, key: str) -> str:
+        """The location for a key that is met for the first time.
+
+        Raises: InvalidOperationError where it is not clear which partition is meant.
+        """
+        values = [value or None for value in partition_values(key)]
+        name = partition_name(self.table, values)
+        found = list(self._of_values(values, name))
+        if len(found) > 1:
+            raise InvalidOperationError(f"{found[0].name} and {found[1].name} of {self.table.name} are the same "
+                                        "partition to Spark: move the rows of one into the other, and drop it.")
+        if not found and self.is_closed:
+            raise InvalidOperationError(f"A partition of {self.table.name} spells its values otherwise than Spark, "
+                                        f"which calls it {name}: its rows cannot be changed.")
+        if not found:
+            self.new.add(name)
+        self.names[key] = found[0].name if found else name
+        self[key] = found[0].location if found else f"{self.table.location}/{name}"
+        return self[key]
+
+    def _of_values(self, values: Sequence[str | None], name: str) -> Iterable[PartitionPlace]:
+        wanted = typed_values(self.table, values)
+        if wanted not in self._known and not self.is_closed and self._asked <= _ASKED_ONE_BY_ONE:
+            self._asked += 1
+            self._note(_registered(self.client, self.table, [name] if self._asked <= _ASKED_ONE_BY_ONE else None))
+        if wanted not in self._known and not self.is_closed and self._asked <= _ASKED_ONE_BY_ONE:
+            self._note(_registered(self.client, self.table, self._otherwise_spelled.get(wanted, [])))
+        return self._known[wanted].values() if wanted in self._known else ()
+
+    def _note(self, places: Iterable[PartitionPlace]) -> None:
+        for place in places:
+            self._known[typed_values(self.table, place.values)][place.name] = place
+
+    @cached_property
+    def _otherwise_spelled(self) -> dict[Typed, list[str]]:
+        """The names of all partitions, if some may mean the same."""
+        names: dict[Typed, list[str]] = defaultdict(list)
+        if not all(is_text(_type(key.type)) for key in self.table.partition_keys):
+            for name in _names(self.client, self.table):
+                names[typed_values(self.table, _values(self.table, name))].append(name)
+        return names
+
+
+def partition_places(client: MetastoreClient, table: AcidTable,
+                     where: Restriction | None = None) -> list[PartitionPlace]:
+    """Where the partitions of a table lie, or those that ``where`` leaves; an unpartitioned table is one place."""
+    if not table.partition_keys:
+        return [PartitionPlace("", (), table.location)]
+    if where is None:
+        return _registered(client, table)
+    names = _names(client, table)
+    kept = [name for name in names if where.may_hold(_values(table, name))]
+    return _registered(client, table, kept if len(kept) < len(names) else None)
+
+
+def typed_values(table: AcidTable, values: Sequence[str | None]) -> Typed:
+    """Partition values that are equal where the same is meant, as far as that is known."""
+    kinds = (_type(key.type) for key in table.partition_keys)
+    return tuple(value if value is None or (same := typed(value, kind)) is None else same
+                 for value, kind in zip(values, kinds, strict=True))
+
+
+def _names(client: MetastoreClient, table: AcidTable) -> list[str]:
+    names: list[str] = client.get_partition_names(table.name.db, table.name.table, -1)
+    return names
+
+
+def _values(table: AcidTable, name: str) -> tuple[str | None, ...]:
+    values = values_for(table.partition_names, name)
+    if values is None:
+        raise InvalidOperationError(f"{name} is not a partition name of {table.name}.")
+    return _without_default(values)
+
+
+def _registered(client: MetastoreClient, table: AcidTable, names: list[str] | None = None) -> list[PartitionPlace]:
+    """All partitions, or those of these names that there are."""
+    found: list[Any]
+    if names is None:
+        found = client.get_partitions(table.name.db, table.name.table, -1)
+    else:
+        found = client.get_partitions_by_names(table.name.db, table.name.table, names) if names else []
+    return [PartitionPlace(partition_name(table, list(one.values)), _without_default(one.values), one.sd.location)
+            for one in found]
+
+
+def _without_default(values: Iterable[str]) -> tuple[str | None, ...]:
+    return tuple(None if value in ("", DEFAULT_PARTITION) else value for value in values)

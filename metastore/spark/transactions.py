@@ -1,0 +1,125 @@
+"""In which transaction a statement of a session runs: that of the block that it stands in, or one of its own.
+
+Rule: locks are taken before anything is read. A read's own transaction lives as long as its frame, a write's is
+committed at once, or undone.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from typing import TypeVar
+
+from pyspark.sql import DataFrame, SparkSession
+
+from metastore.client import MetastoreClient, TxnManager, WriteConflictError
+from metastore.client.lock_plan import Kind, Output, statement_locks
+from metastore.errors import InvalidOperationError
+from metastore.files import Files
+from metastore.spark.effects import target_of
+from metastore.spark.leases import ReadLeases
+from metastore.spark.progress import shown
+from metastore.spark.tables import AcidTable
+from metastore.spark.work import Work
+from metastore.telemetry.logs import get_logger
+from metastore.txns.rules import TxnType
+
+_log = get_logger(__name__)
+Result = TypeVar("Result")
+
+
+class Transactions:
+    """The transactions of one session. ``retries``: how often a statement that lost a write conflict is run again."""
+
+    def __init__(self, spark: SparkSession, client: MetastoreClient, files: Files, retries: int) -> None:
+        self.spark = spark
+        self.client = client
+        self.files = files
+        self.retries = retries
+        self.block: Work | None = None
+        """The transaction of the block that statements stand in."""
+        self._manager = TxnManager(client)
+        self._leases = ReadLeases()
+
+    def close(self) -> None:
+        """End the transactions of all reads."""
+        self._leases.close()
+
+    @contextmanager
+    def exclusively(self, table: AcidTable) -> Iterator[None]:
+        """Nobody else reads or writes the table meanwhile."""
+        if self.block is not None:
+            raise InvalidOperationError("A table is altered at once: not inside a transaction or snapshot block.")
+        locks = statement_locks(outputs=[Output(target_of(table), Kind.EXCLUSIVE_DDL)])
+        with self._manager.locked(locks, agent=f"spark-{self.spark.sparkContext.applicationId}"):
+            yield
+
+    def reading(self, tables: Sequence[AcidTable], read: Callable[[Work], DataFrame]) -> DataFrame:
+        """Run a read in the block's transaction, or in one of its own that lives as long as the frame."""
+        locks = statement_locks(inputs=[target_of(table) for table in tables])
+        if self.block is not None:
+            self.block.txn.lock(locks)
+            return read(self.block)
+        work = self._open(TxnType.READ_ONLY)
+        try:
+            work.txn.lock(locks)
+            frame = read(work)
+        except BaseException:
+            work.txn.abort_quietly()
+            raise
+        return self._leases.protect(frame, work.release)
+
+    def writing(self, target: AcidTable, kinds: Sequence[Kind], sources: Sequence[AcidTable],
+                write: Callable[[Work], int]) -> int:
+        """Run a write in the block's transaction, or in one of its own that commits at once."""
+        return self.writing_all([Output(target_of(target, is_written=True), kind) for kind in kinds], sources, write)
+
+    def writing_all(self, outputs: Sequence[Output], sources: Sequence[AcidTable],
+                    write: Callable[[Work], int]) -> int:
+        """The same for several tables."""
+        locks = statement_locks([target_of(table) for table in sources], outputs)
+        if self.block is not None:
+            self.block.txn.lock(locks)
+            with self.block.whole_or_not(), self._shown(outputs, self.block):
+                return write(self.block)
+        with self.transaction(TxnType.DEFAULT) as work:
+            work.txn.lock(locks)
+            with self._shown(outputs, work):
+                return write(work)
+
+    def _shown(self, outputs: Sequence[Output], work: Work) -> AbstractContextManager[None]:
+        names = dict.fromkeys(f"{output.target.db}.{output.target.table}" for output in outputs)
+        return shown(self.spark, f"Writing {', '.join(names)}", work.published)
+
+    @contextmanager
+    def transaction(self, kind: TxnType) -> Iterator[Work]:
+        """A transaction, committed at the end, undone when the block raises."""
+        work = self._open(kind)
+        try:
+            yield work
+        except BaseException:
+            work.abort()
+            raise
+        work.commit()
+
+    def _open(self, kind: TxnType) -> Work:
+        agent = f"spark-{self.spark.sparkContext.applicationId}"
+        return Work(self.spark, self.client, self.files, self._manager.open(agent=agent, kind=kind))
+
+    @contextmanager
+    def as_block(self, work: Work) -> Iterator[None]:
+        """Let all statements run in this transaction meanwhile."""
+        if self.block is not None:
+            raise InvalidOperationError("A transaction or snapshot block is open already; blocks do not nest.")
+        self.block = work
+        try:
+            yield
+        finally:
+            self.block = None
+
+    def retrying(self, attempt: Callable[[], Result]) -> Result:
+        """What ``attempt`` returns; it is called again when it loses a write conflict, inside a block only once."""
+        for left in reversed(range(self.retries if self.block is None else 0)):
+            try:
+                return attempt()
+            except WriteConflictError as lost:
+                _log.info("write_conflict.again", winner=lost.winner, attempts_left=left)
+        return attempt()

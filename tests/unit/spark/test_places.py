@@ -1,0 +1,83 @@
+"""Which partitions the metastore is asked for."""
+
+from types import SimpleNamespace
+
+import pytest
+import sqlglot
+
+from metastore.catalog.partition_names import DEFAULT_PARTITION, make_name
+from metastore.errors import InvalidOperationError
+from metastore.ids import TableName
+from metastore.spark.conditions import asked
+from metastore.spark.dialect import DIALECT
+from metastore.spark.events import partition_key
+from metastore.spark.listing import PartitionPlace
+from metastore.spark.places import Locations, partition_places
+from metastore.spark.pruning import restriction
+from metastore.spark.tables import AcidTable, HiveColumn, TableKind
+
+TABLE = AcidTable(TableName("hive", "db", "t"), TableKind.FULL_ACID, "file:/w/t", (HiveColumn("id", "int"),),
+                  (HiveColumn("p", "int"), HiveColumn("q", "string")), (), 0, 2, "orc", {})
+
+
+class Metastore:
+    """A metastore with partitions; remembers how many it was asked for, each time."""
+
+    def __init__(self, partitions: list[tuple[str, str]]) -> None:
+        self.found = {make_name(["p", "q"], values): SimpleNamespace(values=list(values), sd=SimpleNamespace(
+            location=f"file:/elsewhere/{place}")) for place, values in enumerate(partitions)}
+        self.asked: list[int] = []
+
+    def get_partitions(self, _db: str, _table: str, _limit: int) -> list[SimpleNamespace]:
+        self.asked.append(len(self.found))
+        return list(self.found.values())
+
+    def get_partition_names(self, _db: str, _table: str, _limit: int) -> list[str]:
+        return list(self.found)
+
+    def get_partitions_by_names(self, _db: str, _table: str, names: list[str]) -> list[SimpleNamespace]:
+        self.asked.append(len(names))
+        return [self.found[name] for name in names if name in self.found]
+
+
+PARTITIONS = [("3", "a"), ("03", "a/b=c%"), ("4", DEFAULT_PARTITION), (DEFAULT_PARTITION, "it's")]
+
+
+@pytest.mark.parametrize(("condition", "values", "asked_for"), [
+    ("p = 3", [("3", "a"), ("03", "a/b=c%")], [2]), ("q = 'a/b=c%'", [("03", "a/b=c%")], [1]), ("q IS NULL", [("4", None)], [1]),
+    ("p IS NULL AND q > 'a'", [(None, "it's")], [1]), ("p > 4", [], []), ("p + 0 = 3", [("3", "a"), ("03", "a/b=c%"), ("4", None), (None, "it's")], [4]),
+    ("p > 0 OR p IS NULL", [("3", "a"), ("03", "a/b=c%"), ("4", None), (None, "it's")], [4])])
+def test_only_partitions_that_conditions_leave_are_asked_for(condition: str, values: list[tuple[str | None, ...]], asked_for: list[int]) -> None:
+    client = Metastore(PARTITIONS)
+    where = restriction(asked(sqlglot.parse_one(condition, dialect=DIALECT)), TABLE.partition_keys)
+
+    assert [place.values for place in partition_places(client, TABLE, where)] == values  # type: ignore[arg-type]
+    assert client.asked == asked_for
+
+
+def test_a_few_partitions_that_are_written_are_asked_for_by_name_many_at_once() -> None:
+    client = Metastore([(str(p), "a") for p in range(100)])
+    places = Locations(client, TABLE, [PartitionPlace("p=0/q=a", ("0", "a"), "file:/known")])  # type: ignore[arg-type]
+
+    found = [places[partition_key([str(p), "a"])] for p in (0, 1, 2, 1, 1000)]
+    assert found == ["file:/known", "file:/elsewhere/1", "file:/elsewhere/2", "file:/elsewhere/1", "file:/w/t/p=1000/q=a"]
+    assert client.asked == [1, 1, 1]
+    for p in range(3, 150):
+        assert places[partition_key([str(p), "a"])] == (f"file:/elsewhere/{p}" if p < 100 else f"file:/w/t/p={p}/q=a")
+    assert client.asked == [1] * 32 + [100]
+    assert places.new == {"p=1000/q=a", *(f"p={p}/q=a" for p in range(100, 150))}
+
+
+def test_a_partition_is_known_by_what_its_values_mean() -> None:
+    client = Metastore([("03", "a"), ("5", "a"), ("05", "a"), (" 6", "a"), ("7", "07")])
+    places = Locations(client, TABLE, ())  # type: ignore[arg-type]
+    key = partition_key(["3", "a"])
+
+    assert (places[key], places.names[key], places.new) == ("file:/elsewhere/0", "p=03/q=a", set())
+    assert places[partition_key(["7", "7"])] == "file:/w/t/p=7/q=7"
+    whole = Locations(client, TABLE, partition_places(client, TABLE))  # type: ignore[arg-type]
+    whole.is_closed = True
+    for values, reason in ((["5", "a"], "p=5/q=a and p=05/q=a of db.t are the same"), (["6", "a"], "calls it p=6/q=a")):
+        with pytest.raises(InvalidOperationError, match=reason):
+            whole[partition_key(values)]
+    assert whole[key] == "file:/elsewhere/0"
