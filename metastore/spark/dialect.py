@@ -1,7 +1,8 @@
-"""Spark's SQL as sqlglot reads and writes it here: function calls stay as they stand.
+"""Spark's SQL as sqlglot reads and writes it here: function calls stay as they stand, strings are Spark 4's.
 
 Rule: of a statement only the names of tables change on its way to Spark. sqlglot's own dialect rewrites functions as it
-sees fit, log10(1000) to LOG(10, 1000), which is 2.9999999999999996, or to_date(x, 'yyyy-MM-dd') to TO_DATE(x).
+sees fit, log10(1000) to LOG(10, 1000), which is 2.9999999999999996, or to_date(x, 'yyyy-MM-dd') to TO_DATE(x). And it
+reads 'it''s' as Spark did before version 4: as two strings, which are "its" together.
 """
 
 from typing import Any, ClassVar
@@ -13,6 +14,11 @@ class Untouched(Spark):
     """Spark without sqlglot's knowledge of single functions."""
 
     NORMALIZE_FUNCTIONS = False
+
+    class Tokenizer(Spark.Tokenizer):
+        """A quote that is written twice stands for one."""
+
+        STRING_ESCAPES: ClassVar[list[str]] = ["\\", "'", '"']
 
     class Parser(Spark.Parser):
         """Calls are parsed as calls of functions that nobody knows."""

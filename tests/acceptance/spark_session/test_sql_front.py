@@ -46,6 +46,18 @@ def test_nothing_goes_to_spark_that_it_would_do_wrong(acid_session, table, tmp_p
     assert rows(acid_session.table(table)) == [(1,), (3,)]
 
 
+STRINGS = ["'it''s'", '"say ""x"""', "'a''''b'", "\"it''s\"", "'a' 'b'", r"'\\'", r"'\''", r"r'a\b'", r"'\101\u0041\n\%'"]
+
+
+def test_strings_are_what_spark_reads(acid_session, spark, table, db):
+    for text in STRINGS:
+        [[read]] = spark.sql(f"SELECT {text}").collect()
+        assert [(text, row[0]) for row in acid_session.sql(f"SELECT {text} FROM {table}").collect()] == [(text, read)] * 2
+    acid_session.sql(f"CREATE TABLE {db}.said (v STRING) {ACID}")
+    acid_session.sql(f"INSERT INTO {db}.said VALUES ('it''s')")
+    assert rows(acid_session.table(f"{db}.said")) == [("it's",)]
+
+
 def test_an_insert_by_name(acid_session, db):
     acid_session.sql(f"CREATE TABLE {db}.named (a INT, b STRING) PARTITIONED BY (p INT) {ACID}")
     acid_session.sql(f"INSERT INTO {db}.named PARTITION (p=1) BY NAME SELECT 'x' AS b, 7 AS A")

@@ -22,6 +22,8 @@ from metastore.spark.statements import TableRef
      "SELECT * EXCEPT (t.ROW__ID, u.ROW__ID) FROM v_t AS t JOIN v_u AS u USING (k) WHERE t.row__id.writeid = 3"),
     ("SELECT log10(a), to_date(b, 'yyyy-MM-dd'), nvl(a, b), array(1, 2)[0], named_struct('x', 1), first(a, TRUE) FROM db.t",
      "SELECT log10(a), to_date(b, 'yyyy-MM-dd'), nvl(a, b), array(1, 2)[0], named_struct('x', 1), first(a, TRUE) FROM v_t AS t"),
+    ("SELECT 'it''s', 'a''''b', 'a' 'b', '\\'' FROM db.t", r"SELECT 'it\'s', 'a\'\'b', CONCAT('a', 'b'), '\'' FROM v_t AS t"),
+    ('SELECT "say ""x""", "it\'\'s" FROM db.t', r"SELECT 'say " + '"x"' + r"', 'it\'\'s' FROM v_t AS t"),
     ("SELECT COUNT(*) FROM db.t WHERE ROW__ID.rowid = 3", "SELECT COUNT(*) FROM v_t AS t WHERE ROW__ID.rowid = 3"),
     ("SELECT * FROM db.t VERSION AS OF 3 JOIN other.x TIMESTAMP AS OF 'y' AS z",
      "SELECT * FROM v_t3 AS t JOIN other.x TIMESTAMP AS OF 'y' AS z ON TRUE"),
