@@ -19,6 +19,7 @@ from metastore.acid.events import EVENT_COLUMNS
 from metastore.acid.names import VERSION_FILE, VERSION_TEXT, BaseName, DeltaName, bucket_file
 from metastore.acid.orc_footer import acid_entries
 from metastore.errors import InvalidOperationError, MetaError
+from metastore.spark.event_format import event_format
 from metastore.spark.hadoop import Hadoop, OrcSummary
 
 _KEY = ("originalTransaction", "bucket", "rowId")
@@ -150,7 +151,8 @@ class _Writing:
             order = [F.col(column) for column in (*routing, *_KEY)]
             events = events.sortWithinPartitions(*order, F.col("currentTransaction").desc())
         writer = events.select(*EVENT_COLUMNS, *routing).write.option("compression", compression)
-        save_tasks(writer.format("orc"), routing, self.staging)
+        jvm_writer = for_tasks(writer, routing)._jwrite  # noqa: SLF001 - PySpark cannot name a data source of ours
+        event_format(events.sparkSession).save(jvm_writer, f"{self.staging}/tasks")
 
     def collect_files(self) -> None:
         """Find what the tasks wrote; give every file its place and its footer."""
@@ -205,10 +207,10 @@ class _Writing:
         return f"{self.staging}/out/{self.numbers.setdefault(location, len(self.numbers))}"
 
 
-def save_tasks(writer: DataFrameWriter, routing: Sequence[str], staging: str) -> None:
-    """Let Spark's own committer put one file for each task and value of the routing columns below ``staging/tasks``."""
+def for_tasks(writer: DataFrameWriter, routing: Sequence[str]) -> DataFrameWriter:
+    """A writer whose tasks write one file for each value of the routing columns; Spark's own committer places them."""
     writer = writer.option("maxRecordsPerFile", 0)
-    (writer.partitionBy(*routing) if routing else writer).save(f"{staging}/tasks")
+    return writer.partitionBy(*routing) if routing else writer
 
 
 def task_files(hadoop: Hadoop, directory: str, key: str | None = None) -> Iterator[tuple[str | None, str]]:

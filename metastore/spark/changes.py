@@ -2,7 +2,9 @@
 
 Rules kept here. Assigned values are cast to the column's type, so that a value that does not fit is Spark's error and
 not a wrong file. Partition columns and bucketing columns cannot be assigned (Hive refuses them: the row would have to
-move). The first WHEN branch that applies to a row is the one that counts. Pure.
+move). The first WHEN branch that applies to a row is the one that counts. A MERGE with a small source does not shuffle
+the target: Spark cannot broadcast the side of a join that is kept whole (the source, where rows of it may be inserted),
+so the rows that it matches are chosen first, by a join that can. Pure.
 """
 
 from collections.abc import Mapping, Sequence
@@ -35,10 +37,19 @@ def delete_select(statement: Delete, table: AcidTable, view: str) -> exp.Express
                           statement.where)
 
 
-def merge_select(statement: Merge, table: AcidTable, view: str, source_columns: Sequence[str]) -> exp.Expression:
+def merge_source(statement: Merge) -> exp.Expression:
+    """The rows of a MERGE's source."""
+    source = statement.source.copy()
+    if isinstance(source, exp.Subquery):
+        source.set("alias", exp.TableAlias(this=exp.to_identifier(statement.source_alias)))
+    return exp.select("*").from_(source)
+
+
+def merge_select(statement: Merge, table: AcidTable, view: str, source_view: str, source_columns: Sequence[str], *,
+                 is_small: bool) -> exp.Expression:
     """What a MERGE does to each pair of rows: ACTION, ROW__ID, the new values and the partition keys.
 
-    Only the rows that some branch applies to are in it.
+    Only the rows that some branch applies to are in it. ``is_small``: the source's keys can be broadcast.
     """
     for branch in statement.branches:
         _require_branch(branch, table)
@@ -57,9 +68,12 @@ def merge_select(statement: Merge, table: AcidTable, view: str, source_columns: 
                     for branch, value in zip(statement.branches, values, strict=True)]
         chosen.append(_named(exp.cast(_case(conditions, branches), key.sql_type, dialect=DIALECT), key.name))
     side = _join_side(statement.branches)
-    marked = exp.select("*", _named(exp.true(), _MATCH)).from_(_source_relation(statement))
-    joined = exp.select(*_row_id(target), *chosen).from_(_target(target, view)).join(
+    marked = exp.select("*", _named(exp.true(), _MATCH)).from_(exp.table_(source_view))
+    is_chosen_first = is_small and side in ("inner", "right") and _has_equality(statement)
+    rows = _matched(statement, view, source_view) if is_chosen_first else _target(target, view)
+    joined = exp.select(*_row_id(target), *chosen).from_(rows).join(
         marked.subquery(source), on=statement.on.copy(), join_type=side)
+    _drop_databases(joined, statement)
     return exp.select("*").from_(joined.subquery("__changes")).where(exp.column(ACTION).is_(exp.null()).not_())
 
 
@@ -133,11 +147,39 @@ def _join_side(branches: Sequence[MergeBranch]) -> str:
         not_matched, by_source]
 
 
-def _source_relation(statement: Merge) -> exp.Expression:
-    source = statement.source.copy()
-    if isinstance(source, exp.Subquery):
-        source.set("alias", exp.TableAlias(this=exp.to_identifier(statement.source_alias)))
-    return source
+def _matched(statement: Merge, view: str, source_view: str) -> exp.Subquery:
+    """The target's rows that some row of the source matches."""
+    target, source = statement.alias, statement.source_alias
+    matched = exp.select(exp.Column(this=exp.Star(), table=exp.to_identifier(target))).from_(_target(target, view))
+    matched = matched.join(_target(source, source_view), on=statement.on.copy(), join_type="left semi")
+    broadcast = exp.Anonymous(this="BROADCAST", expressions=[exp.to_identifier(source)])
+    matched.set("hint", exp.Hint(expressions=[broadcast]))
+    return matched.subquery(target)
+
+
+def _sides(statement: Merge) -> set[str]:
+    return {statement.alias.lower(), statement.source_alias.lower()}
+
+
+def _drop_databases(tree: exp.Expression, statement: Merge) -> None:
+    """Both sides are views, so a column is qualified with their names alone: ``t.c``, where ``db.t.c`` may be said."""
+    for column in tree.find_all(exp.Column):
+        if column.db and column.db.lower() not in _sides(statement) and column.table.lower() in _sides(statement):
+            column.set("db", None)
+
+
+def _has_equality(statement: Merge) -> bool:
+    """Whether the ON condition lets Spark look rows up, and is nothing but a condition on two rows."""
+    on, sides = statement.on.unnest(), _sides(statement)
+    parts = [part.unnest() for part in on.flatten()] if isinstance(on, exp.And) else [on]
+    return on.find(exp.Query) is None and any(
+        {_table_of(part.left), _table_of(part.right)} == sides for part in parts if isinstance(part, exp.EQ))
+
+
+def _table_of(expression: exp.Expression) -> str | None:
+    """The one table that an expression is about; None where it is not said, or where there are several."""
+    names = {column.table.lower() for column in expression.find_all(exp.Column)}
+    return names.pop() if len(names) == 1 else None
 
 
 def _select_target(alias: str, view: str, columns: Sequence[exp.Expression],

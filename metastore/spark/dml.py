@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import reduce
 from uuid import uuid4
 
 from pyspark.sql import DataFrame, Row
@@ -16,12 +17,13 @@ from metastore.spark.binding import Resolve, bound_sql
 from metastore.spark.conditions import Conditions
 from metastore.spark.constraints import TableConstraints, Watch
 from metastore.spark.events import delete_events, insert_events, moved_events, partition_key, routed_rows
+from metastore.spark.listing import BROADCAST_LIMIT
 from metastore.spark.places import typed_values
 from metastore.spark.plain_reads import checked_sql
 from metastore.spark.pruning import restriction
 from metastore.spark.reader import ROW_ID, row_id_column
 from metastore.spark.statements import Delete, Insert, Merge, Truncate, Update
-from metastore.spark.tables import AcidTable, TableKind
+from metastore.spark.tables import AcidTable, TableKind, quoted
 from metastore.spark.work import View, Work
 
 
@@ -38,9 +40,9 @@ def by_name(rows: DataFrame, table: AcidTable, defaults: Mapping[str, str]) -> D
         raise InvalidOperationError(f"{table.name} has no column {unknown[0]}. It has: {', '.join(wanted)}.")
     if missing := [name for name in table.partition_names if name not in given and name not in defaults]:
         raise InvalidOperationError(f"The rows have no value for partition key {missing[0]} of {table.name}.")
-    fields = {field.name: field.dataType for field in table.schema.fields}
-    return rows.select(*((F.col(f"`{given[name]}`") if name in given else F.expr(defaults.get(name, "NULL")))
-                         .cast(fields[name]).alias(name) for name in wanted))
+    values = {name: quoted(given[name]) if name in given else f"({defaults.get(name, 'NULL')})" for name in wanted}
+    return rows.selectExpr(*(f"CAST({values[column.name]} AS {column.sql_type}) AS {quoted(column.name)}"
+                             for column in (*table.columns, *table.partition_keys)))
 
 
 def by_position(rows: DataFrame, table: AcidTable, statement: Insert, defaults: Mapping[str, str]) -> DataFrame:
@@ -213,39 +215,58 @@ def _merge(work: Work, table: AcidTable, statement: Merge, resolve: Resolve) -> 
     table.require(TableKind.FULL_ACID, action="MERGE")
     constraints = TableConstraints.of(work.client, table)
     statement, watch = constraints.in_merge(statement), Watch(constraints)
-    source = exp.select("*").from_(statement.source.copy())
-    columns = work.spark.sql(bound_sql(source, resolve)).columns
-    with _target_view(work, table, statement.conditions) as (view, seen):
-        rows = query(work, changes.merge_select(statement, table, view, columns), resolve)
-    with evaluated_once(rows):
-        _require_one_source_row(rows, table)
-        number = work.next_statement(table)
-        action = F.col(changes.ACTION)
-        kept = changes.kept_columns(statement, table, columns)
-        seen.require_exact_moves(work, rows.where(action == changes.UPDATE), kept)
-        old = rows.where(action.isin(changes.UPDATE, changes.DELETE))
-        moved = moved_events(watch.over(rows.where(action == changes.UPDATE)), table, number)
-        fresh, _ = insert_events(watch.over(rows.where(action == changes.INSERT)), table, number)
-        counts = {row[0]: row[1] for row in rows.groupBy(action).count().collect()}
-        deletes = delete_events(old, table, number) if set(counts) != {changes.INSERT} else None
-        work.publish(table, number, deletes=deletes, inserts=_disjoint(moved, fresh))
+    source = query(work, changes.merge_source(statement), resolve)
+    with evaluated_once(source):
+        is_small = source.count() <= BROADCAST_LIMIT
+        with _target_view(work, table, statement.conditions) as (view, seen), _view_of(source) as name:
+            select = changes.merge_select(statement, table, view, name, source.columns, is_small=is_small)
+            rows = query(work, select, resolve)
+        with evaluated_once(rows):
+            counts = _counts(rows, table)
+            kept = changes.kept_columns(statement, table, source.columns)
+            seen.require_exact_moves(work, _with_action(rows, changes.UPDATE), kept)
+            number = work.next_statement(table)
+            inserts = []
+            if counts[changes.UPDATE]:
+                inserts.append(moved_events(watch.over(_with_action(rows, changes.UPDATE)), table, number))
+            if counts[changes.INSERT]:
+                inserts.append(insert_events(watch.over(_with_action(rows, changes.INSERT)), table, number)[0])
+            old = _with_action(rows, changes.UPDATE, changes.DELETE)
+            is_insert = counts[changes.INSERT] and not counts[changes.UPDATE] + counts[changes.DELETE]
+            work.publish(table, number, deletes=None if is_insert else delete_events(old, table, number),
+                         inserts=_disjoint(*inserts) if inserts else None)
     watch.require_kept()
     return sum(counts.values())
 
 
-def _disjoint(moved: DataFrame, fresh: DataFrame) -> DataFrame:
-    """Both kinds of new rows under one statement id: odd row ids for the moved, even ones for the inserted."""
-    return moved.withColumn("rowId", F.col("rowId") * 2 + 1).unionByName(
-        fresh.withColumn("rowId", F.col("rowId") * 2))
+def _with_action(rows: DataFrame, *actions: str) -> DataFrame:
+    return rows.where(F.col(changes.ACTION).isin(*actions))
 
 
-def _require_one_source_row(rows: DataFrame, table: AcidTable) -> None:
-    changed = rows.where(F.col(changes.ACTION).isin(changes.UPDATE, changes.DELETE))
-    twice = changed.groupBy(*ROW_ID, *table.partition_names).count().where("count > 1").limit(1).collect()
-    if twice:
+def _disjoint(first: DataFrame, *others: DataFrame) -> DataFrame:
+    """All kinds of new rows under one statement id: each kind has row ids of its own."""
+    kinds = [first, *others]
+    return reduce(DataFrame.unionByName, [
+        kind.withColumn("rowId", F.col("rowId") * len(kinds) + place) for place, kind in enumerate(kinds)])
+
+
+def _counts(rows: DataFrame, table: AcidTable) -> dict[str, int]:
+    """How many rows each action of a MERGE has, by one job.
+
+    Raises: InvalidOperationError when two source rows want to change the same row.
+    """
+    actions = (changes.UPDATE, changes.DELETE, changes.INSERT)
+    times = {action: f"__{action}_times" for action in actions}
+    each = rows.groupBy(*ROW_ID, *table.partition_names).agg(
+        *(F.count_if(F.col(changes.ACTION) == action).alias(times[action]) for action in actions))
+    changed = F.col(times[changes.UPDATE]) + F.col(times[changes.DELETE])
+    found = each.agg(F.max_by(F.struct(*ROW_ID, changed.alias("times")), changed).alias("most"),
+                     *(F.sum(times[action]).alias(action) for action in actions)).collect()[0]
+    if found.most is not None and found.most.times > 1:
         raise InvalidOperationError(
-            f"MERGE: {twice[0]['count']} source rows match the same row of {table.name} (ROW__ID "
-            f"{[twice[0][name] for name in ROW_ID]}). Make the source unique on the ON condition.")
+            f"MERGE: {found.most.times} source rows match the same row of {table.name} (ROW__ID "
+            f"{[found.most[name] for name in ROW_ID]}). Make the source unique on the ON condition.")
+    return {action: found[action] or 0 for action in actions}
 
 
 def query(work: Work, tree: exp.Expression, resolve: Resolve) -> DataFrame:
@@ -256,15 +277,21 @@ def query(work: Work, tree: exp.Expression, resolve: Resolve) -> DataFrame:
 @contextmanager
 def _target_view(work: Work, table: AcidTable, conditions: Conditions) -> Iterator[tuple[str, View]]:
     """A temporary view over the target's rows with their ROW__IDs, for one statement to be analysed; and its files."""
-    view = f"__target_{uuid4().hex}"
     seen = work.view(table, where=restriction(conditions, table.partition_keys))
     seen.require_named_rows()
-    rows = seen.frame(work.spark, row_ids=True)
-    rows.select("*", row_id_column()).createOrReplaceTempView(view)
-    try:
+    with _view_of(seen.frame(work.spark, row_ids=True).select("*", row_id_column())) as view:
         yield view, seen
+
+
+@contextmanager
+def _view_of(rows: DataFrame) -> Iterator[str]:
+    """A temporary view, for one statement to be analysed."""
+    view = f"__rows_{uuid4().hex}"
+    rows.createOrReplaceTempView(view)
+    try:
+        yield view
     finally:
-        work.spark.catalog.dropTempView(view)
+        rows.sparkSession.catalog.dropTempView(view)
 
 
 @contextmanager

@@ -18,7 +18,7 @@ from metastore.catalog.partition_names import make_name
 from metastore.spark.acid_writer import PARTITION_COLUMN, WRITER_COLUMN, writer_id
 from metastore.spark.bucket_hash import bucket
 from metastore.spark.reader import ROW_ID
-from metastore.spark.tables import AcidTable
+from metastore.spark.tables import AcidTable, HiveColumn, quoted
 
 MAX_WRITERS = 4096
 _ROW_ID_BITS = (1 << 33) - 1
@@ -47,9 +47,11 @@ def insert_events(rows: DataFrame, table: AcidTable, statement: StatementId) -> 
 
 def routed_rows(rows: DataFrame, table: AcidTable) -> DataFrame:
     """Rows for an insert-only table: its columns, and where each row goes."""
-    columns = [F.col(field.name).cast(field.dataType).alias(field.name) for field in table.row_type.fields]
-    writer = [_bucket(rows, table).cast("int").alias(WRITER_COLUMN)] if table.bucket_count else []
-    return rows.select(*columns, *writer, *_partition_column(table))
+    columns = [f"{_cast(column)} AS {quoted(column.name)}" for column in table.columns]
+    if not table.bucket_count:
+        return rows.selectExpr(*columns, *_partition_column(table))
+    routed = rows.withColumn(WRITER_COLUMN, _bucket(rows, table).cast("int"))
+    return routed.selectExpr(*columns, WRITER_COLUMN, *_partition_column(table))
 
 
 def moved_events(rows: DataFrame, table: AcidTable, statement: StatementId) -> DataFrame:
@@ -66,12 +68,12 @@ def moved_events(rows: DataFrame, table: AcidTable, statement: StatementId) -> D
 
 def delete_events(rows: DataFrame, table: AcidTable, statement: StatementId) -> DataFrame:
     """Delete events for ``rows``, which carry their ROW__ID."""
-    write_id, bucket, row_id = (F.col(name) for name in ROW_ID)
-    return rows.select(
-        F.lit(DELETE_EVENT).alias("operation"), write_id.alias("originalTransaction"), bucket.alias("bucket"),
-        row_id.alias("rowId"), F.lit(statement.write_id).cast("bigint").alias("currentTransaction"),
-        F.lit(None).cast(table.row_type).alias("row"), writer_id(bucket).alias(WRITER_COLUMN),
-        *_partition_column(table))
+    write_id, bucket, row_id = ROW_ID
+    row = ", ".join(f"{quoted(column.name)}: {column.sql_type}" for column in table.columns)
+    return rows.withColumn(WRITER_COLUMN, writer_id(F.col(bucket))).selectExpr(
+        f"{DELETE_EVENT} AS operation", f"{write_id} AS originalTransaction", f"{bucket} AS bucket",
+        f"{row_id} AS rowId", f"{statement.write_id}L AS currentTransaction", f"CAST(NULL AS struct<{row}>) AS `row`",
+        WRITER_COLUMN, *_partition_column(table))
 
 
 def partition_key(values: Sequence[str | None]) -> str:
@@ -105,19 +107,23 @@ def _bucket(rows: DataFrame, table: AcidTable) -> Column:
 
 
 def _as_events(numbered: DataFrame, table: AcidTable, statement: StatementId) -> DataFrame:
-    write_id = F.lit(statement.write_id).cast("bigint")
-    codec = F.shiftleft(F.col(WRITER_COLUMN), 16).bitwiseOR(F.lit(_CODEC_V1 | statement.statement))
-    row = F.struct(*(F.col(field.name).cast(field.dataType).alias(field.name) for field in table.row_type.fields))
-    return numbered.select(
-        F.lit(INSERT_EVENT).alias("operation"), write_id.alias("originalTransaction"),
-        codec.cast("int").alias("bucket"), F.col(ROW_ID[2]).cast("bigint").alias("rowId"),
-        write_id.alias("currentTransaction"), row.alias("row"), F.col(WRITER_COLUMN).cast("int").alias(WRITER_COLUMN),
-        *_partition_column(table))
+    write_id, row_id = f"{statement.write_id}L", ROW_ID[2]
+    codec = f"shiftleft({WRITER_COLUMN}, 16) | {_CODEC_V1 | statement.statement}"
+    row = ", ".join(f"{_cast(column)} AS {quoted(column.name)}" for column in table.columns)
+    return numbered.selectExpr(
+        f"{INSERT_EVENT} AS operation", f"{write_id} AS originalTransaction", f"CAST({codec} AS INT) AS bucket",
+        f"CAST({row_id} AS BIGINT) AS rowId", f"{write_id} AS currentTransaction", f"struct({row}) AS `row`",
+        f"CAST({WRITER_COLUMN} AS INT) AS {WRITER_COLUMN}", *_partition_column(table))
 
 
-def _partition_column(table: AcidTable) -> list[Column]:
+def _partition_column(table: AcidTable) -> list[str]:
     """The partition values as JSON text, so that one string says them all, NULL included."""
     if not table.partition_keys:
         return []
-    values = F.array(*(F.col(key.name).cast(key.dataType).cast("string") for key in table.partition_type.fields))
-    return [F.to_json(values).alias(PARTITION_COLUMN)]
+    values = ", ".join(f"CAST({_cast(key)} AS STRING)" for key in table.partition_keys)
+    return [f"to_json(array({values})) AS {PARTITION_COLUMN}"]
+
+
+def _cast(column: HiveColumn) -> str:
+    """A column of the table out of rows, as SQL: PySpark asks the JVM several times for each column that it makes."""
+    return f"CAST({quoted(column.name)} AS {column.sql_type})"

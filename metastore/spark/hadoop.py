@@ -1,23 +1,19 @@
 """Files as Spark's JVM sees them: the same file systems and credentials as the data frames that it reads and writes.
 
-Rule: this is the only module that reaches into the JVM. It moves files, amends the footers of finished ORC files and
-looks into them with the JVM's own ORC reader; it knows nothing of tables or transactions.
+Rule: it moves files, amends the footers of finished ORC files and looks into them with the JVM's own ORC reader; it
+knows nothing of tables or transactions.
 """
 
 from contextlib import closing
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from py4j.java_gateway import get_field
 from pyspark.sql import SparkSession
 
 from metastore.acid.orc_footer import MAX_TAIL, RowKey, amended
-
-_KEY_COLUMNS = (1, 2, 3)
-"""Places of originalTransaction, bucket and rowId among the root's fields; a column id is one more (0 is the root)."""
-
-_BUCKET_COLUMN_ID = 3
+from metastore.spark.event_format import event_format
 
 
 class OrcSummary(NamedTuple):
@@ -67,7 +63,7 @@ class Hadoop:
     def read(self, path: str) -> bytes:
         """A small file's content."""
         with closing(self._fs(path).open(self._path(path))) as source:
-            return bytes(self._jvm.org.apache.commons.io.IOUtils.toByteArray(source))
+            return bytes(self._whole(source))
 
     def write(self, path: str, content: bytes) -> None:
         """Write a small new file."""
@@ -79,13 +75,11 @@ class Hadoop:
 
     def summary(self, path: str) -> OrcSummary:
         """Look into an ACID ORC file: row count, range of the bucket column, last key of every stripe."""
-        with self._orc_reader(path) as reader:
-            rows, stripes = int(reader.getNumberOfRows()), list(reader.getStripes())
-            if not rows:
-                return OrcSummary(0, None, None, ())
-            statistics = reader.getStatistics()[_BUCKET_COLUMN_ID]
-            ends = self._stripe_ends(reader, [int(stripe.getNumberOfRows()) for stripe in stripes])
-            return OrcSummary(rows, int(statistics.getMinimum()), int(statistics.getMaximum()), ends)
+        rows, *others = self._events.summary(path, self._configuration).split(";")
+        if not others:
+            return OrcSummary(int(rows), None, None, ())
+        (low, high), *ends = (map(int, one.split(",")) for one in others)
+        return OrcSummary(int(rows), low, high, tuple(RowKey(*end) for end in ends))
 
     def rows(self, path: str) -> int:
         """Rows of an ORC file, from its footer."""
@@ -143,39 +137,34 @@ class Hadoop:
         orc = self._jvm.org.apache.orc.OrcFile
         return closing(orc.createReader(self._path(path), orc.readerOptions(self._configuration)))
 
-    def _stripe_ends(self, reader: Any, stripe_rows: list[int]) -> tuple[RowKey, ...]:
-        schema = reader.getSchema()
-        include = self.spark.sparkContext._gateway.new_array(self._jvm.boolean, schema.getMaximumId() + 1)  # noqa: SLF001
-        for column_id in (0, *(column + 1 for column in _KEY_COLUMNS)):
-            include[column_id] = True
-        batch = schema.createRowBatch(1)
-        columns = get_field(batch, "cols")
-        rows, ends, last = reader.rows(reader.options().include(include)), [], -1
-        try:
-            for count in stripe_rows:
-                last += count
-                rows.seekToRow(last)
-                rows.nextBatch(batch)
-                ends.append(RowKey(*(int(get_field(columns[column], "vector")[0]) for column in _KEY_COLUMNS)))
-        finally:
-            rows.close()
-        return tuple(ends)
-
     def _tail(self, fs: Any, path: str, size: int) -> bytes:
         with closing(fs.open(self._path(path))) as source:
             source.seek(max(0, size - MAX_TAIL))
-            return bytes(self._jvm.org.apache.commons.io.IOUtils.toByteArray(source))
+            return bytes(self._whole(source))
 
     def _fs(self, path: str) -> Any:
         return self._path(path).getFileSystem(self._configuration)
 
     def _path(self, path: str) -> Any:
-        return self._jvm.org.apache.hadoop.fs.Path(path)
+        return self._path_class(path)
+
+    @cached_property
+    def _path_class(self) -> Any:
+        """Found once: PySpark asks the JVM about every part of such a name."""
+        return self._jvm.org.apache.hadoop.fs.Path
+
+    @cached_property
+    def _whole(self) -> Any:
+        return self._jvm.org.apache.commons.io.IOUtils.toByteArray
+
+    @cached_property
+    def _events(self) -> Any:
+        return event_format(self.spark)
 
     @property
     def _jvm(self) -> Any:
         return self.spark._jvm  # noqa: SLF001 - PySpark offers no other way to Hadoop's file systems
 
-    @property
+    @cached_property
     def _configuration(self) -> Any:
         return self.spark._jsc.hadoopConfiguration()  # noqa: SLF001

@@ -21,8 +21,8 @@ from metastore.spark.acid_writer import (
     RoutingError,
     WrittenDirectory,
     WrittenFile,
+    for_tasks,
     publish_all,
-    save_tasks,
     spread,
     task_files,
 )
@@ -87,7 +87,7 @@ class _Writing:
         order = [F.col(name) if ascends else F.col(name).desc() for name, ascends in self.order]
         if routing or order:
             rows = rows.sortWithinPartitions(*routing, *order)
-        save_tasks(self._writer(rows.select(*self.row_type.names, *routing)), routing, self.staging)
+        for_tasks(self._writer(rows.select(*self.row_type.names, *routing)), routing).save(f"{self.staging}/tasks")
 
     def collect_files(self) -> None:
         """Give every file that has rows its name and its place."""

@@ -1,8 +1,10 @@
 """What Spark needs to know of a metastore table: kind, columns, partition keys, buckets, location; in Spark's types."""
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import cached_property
 from typing import Any
 
 from pyspark.sql.types import DataType, StructField, StructType
@@ -78,15 +80,15 @@ class AcidTable:
             file_format=_file_format(sd.inputFormat or ""), parameters=parameters,
             order=tuple((one.col.lower(), one.order == 1) for one in sd.sortCols or ()))
 
-    @property
+    @cached_property
     def row_type(self) -> StructType:
         """The struct ``row`` of the table's ACID files."""
-        return StructType([StructField(c.name, c.spark_type()) for c in self.columns])
+        return _struct(self.columns)
 
-    @property
+    @cached_property
     def partition_type(self) -> StructType:
         """The partition keys, typed."""
-        return StructType([StructField(c.name, c.spark_type()) for c in self.partition_keys])
+        return _struct(self.partition_keys)
 
     @property
     def schema(self) -> StructType:
@@ -107,6 +109,19 @@ class AcidTable:
                 TableKind.INSERT_ONLY: "Its rows have no ids."}
             raise InvalidOperationError(f"{action} needs a {allowed} table, and {self.name} is {self.kind}. "
                                         f"{advice.get(self.kind, '')}".rstrip())
+
+
+def quoted(name: str) -> str:
+    """A column's name in Spark's SQL."""
+    return f"`{name.replace('`', '``')}`"
+
+
+def _struct(columns: Sequence[HiveColumn]) -> StructType:
+    """Types are parsed by Spark's JVM: all of them by one call."""
+    if not columns:
+        return StructType([])
+    parsed = StructType.fromDDL(", ".join(f"{quoted(one.name)} {one.sql_type}" for one in columns))
+    return StructType([StructField(one.name, field.dataType) for one, field in zip(columns, parsed, strict=True)])
 
 
 def _file_format(input_format: str) -> str:

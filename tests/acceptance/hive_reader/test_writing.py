@@ -46,6 +46,21 @@ TYPES = {
     "a_null": ("string", "cast(null as string)", None),
 }
 
+LIMITS = {
+    "boolean": ["true", "false"], "tinyint": ["-128", "127"], "smallint": ["-32768", "32767"],
+    "int": ["-2147483648", "2147483647"], "bigint": ["-9223372036854775808", "9223372036854775807"],
+    "float": ["'NaN'", "'-Infinity'", "-0.1"], "double": ["'NaN'", "'Infinity'", "4.9e-324"],
+    "decimal(7,2)": ["-99999.99", "0", "1.50", "100"], "decimal(18,18)": ["-0.999999999999999999", "0.1"],
+    "decimal(18,0)": ["999999999999999999"], "decimal(38,10)": ["-9999999999999999999999999999.9999999999", "1.5"],
+    "string": ["''", "'größe'", "repeat('x', 3000)"], "binary": ["X''", "X'00FF'"],
+    "date": ["'0001-01-01'", "'1582-10-04'", "'1582-10-15'", "'9999-12-31'"],
+    "timestamp": ["'0001-01-01 00:00:00'", "'1969-12-31 23:59:59.999999'", "'2013-03-10 02:30:00'"],
+    "array<decimal(7,2)>": ["array()", "array(1.50, null)", "array_repeat(-0.01, 300)"],
+    "map<string,array<int>>": ["map()", "map('a', array(1), 'b', null)"],
+    "struct<a:date,b:struct<c:string>>": ["struct(date'2020-02-29', struct(null))", "struct(null, null)"],
+}
+"""Values of each type for which the writer may have to do something special."""
+
 
 @pytest.fixture
 def directory(tmp_path: Path) -> Path:
@@ -73,6 +88,24 @@ def test_every_type_arrives(spark: SparkSession, oracle: HiveOracle, directory: 
     (found,) = oracle.rows(directory, SNAPSHOT, {name: kind for name, (kind, _, _) in TYPES.items()})
     assert found.row_id == (1, B0, 0)
     assert dict(zip(TYPES, found.values, strict=True)) == {name: value for name, (_, _, value) in TYPES.items()}
+
+
+@pytest.mark.parametrize("types", [list(LIMITS), [kind for kind in LIMITS if "array<" not in kind]])
+def test_the_files_say_what_those_of_sparks_own_writer_say(spark: SparkSession, directory: Path, types: list[str]) -> None:
+    """Several batches of rows; NULL in each column, and events without a row."""
+    columns = [F.expr(f"array({', '.join(f'cast({value} as {kind})' for value in LIMITS[kind])}, null)"
+                      f"[cast(pmod(hash(row.n, {place}), {len(LIMITS[kind]) + 1}) as int)]").alias(f"c{place}")
+               for place, kind in enumerate(types)]
+    events = _events(spark, 2500, tasks=2).withColumn("row", F.when(F.expr("rowId % 7 < 6"), F.struct("row.n", *columns)))
+
+    (written,) = write_acid(events, DeltaName(1, 1, 0), str(directory), staging=f"{directory}/.stage", is_routed=True)
+
+    events.drop(WRITER_COLUMN).write.orc(f"{directory}/.plain")
+    ours, plain = (spark.read.schema(events.drop(WRITER_COLUMN).schema).orc(path).selectExpr("to_json(struct(*))")
+                   for path in (written.path, f"{directory}/.plain"))
+    expected = sorted(row[0] for row in plain.collect())
+    assert len(expected) == 2500
+    assert sorted(row[0] for row in ours.collect()) == expected
 
 
 def test_stripes_and_splits_lose_and_resurrect_nothing(

@@ -49,7 +49,26 @@ def test_delete_needs_only_ids_and_keys():
 ])
 def test_merge_joins_no_more_than_its_branches_need(whens, join):
     merge = parse(f"MERGE INTO db.t USING db.s ON t.id = s.id {whens}")
-    assert join in bound_sql(merge_select(merge, TABLE, "target", ["id", "v", "p"]), views)
+    select = merge_select(merge, TABLE, "target", "source", ["id", "v", "p"], is_small=False)
+    assert join in bound_sql(select, views)
+    assert "SEMI" not in bound_sql(select, views)
+
+
+@pytest.mark.parametrize(("on", "when", "is_chosen_first"), [
+    ("t.id = s.id", "WHEN NOT MATCHED THEN INSERT *", True),
+    ("t.v > 'x' AND (db.t.id = abs(s.id + 1))", "WHEN MATCHED THEN DELETE", True),
+    ("t.id = s.id", "WHEN NOT MATCHED BY SOURCE THEN DELETE", False),
+    ("t.id < s.id", "WHEN MATCHED THEN DELETE", False),
+    ("t.id = 3", "WHEN MATCHED THEN DELETE", False),
+    ("t.id = id", "WHEN MATCHED THEN DELETE", False),
+    ("t.id = s.id OR t.v = s.v", "WHEN MATCHED THEN DELETE", False),
+    ("t.id = s.id AND t.v IN (SELECT v FROM db.u)", "WHEN MATCHED THEN DELETE", False),
+])
+def test_a_merge_with_a_small_source_chooses_the_rows_of_the_target_by_a_broadcast(on, when, is_chosen_first):
+    merge = parse(f"MERGE INTO db.t USING db.s ON {on} {when}")
+    text = bound_sql(merge_select(merge, TABLE, "target", "source", ["id", "v", "p"], is_small=True), views)
+    assert "db." not in text
+    assert ("(SELECT /*+ BROADCAST(s) */ t.* FROM target AS t LEFT SEMI JOIN source AS s ON " in text) is is_chosen_first
 
 
 @pytest.mark.parametrize(("text", "reason"), [
@@ -69,4 +88,4 @@ def test_what_cannot_be_assigned(text, reason):
 def test_merge_branches_that_make_no_sense(whens, reason):
     merge = parse(f"MERGE INTO db.t USING db.s ON t.id = s.id {whens}")
     with pytest.raises(InvalidOperationError, match=reason):
-        merge_select(merge, TABLE, "target", ["id", "v"])
+        merge_select(merge, TABLE, "target", "source", ["id", "v"], is_small=False)
