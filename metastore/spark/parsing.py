@@ -78,12 +78,14 @@ def parse(text: str, compute: Compute | None = None) -> Statement:
     return _create(tree, words) if isinstance(tree, exp.Create) else _statement(tree)
 
 
-def parse_condition(text: str) -> exp.Expression:
-    """Read what may stand behind WHERE. Raises: InvalidOperationError."""
+def parse_condition(text: str, compute: Compute) -> exp.Expression:
+    """Read what may stand behind WHERE; ``compute``: as in ``parse``. Raises: InvalidOperationError."""
     try:
-        return exp.condition(text, dialect=DIALECT)
+        where = exp.Where(this=exp.condition(text, dialect=DIALECT))
     except SqlglotError as error:
         raise InvalidOperationError(f"This condition cannot be understood: {error}") from error
+    computed: exp.Expression = with_constants(where, compute).this
+    return computed
 
 
 def _own(text: str) -> Statement | None:

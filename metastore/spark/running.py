@@ -67,7 +67,7 @@ class Runner:
 
     def run(self, text: str) -> DataFrame:
         """Run one statement; those that write answer one row with the column ``rows``."""
-        statement = parse(text, self._computed)
+        statement = parse(text, self.computed)
         if self._is_sparks(statement):
             return self.spark.sql(text)
         match statement:
@@ -159,7 +159,7 @@ class Runner:
 
     def change(self, text: str) -> int:
         """Run one UPDATE, DELETE or MERGE; returns how many rows it changed."""
-        statement = parse(text, self._computed)
+        statement = parse(text, self.computed)
         if not isinstance(statement, Update | Delete | Merge):
             raise InvalidOperationError(f"This is not one statement: {text}")
         return self._change(statement)
@@ -211,7 +211,7 @@ class Runner:
             return self.txns.writing(table, [Kind.INSERT], [], lambda work: dml.append(work, table, rows))
         return 0
 
-    def _computed(self, expressions: Sequence[str]) -> Sequence[object] | None:
+    def computed(self, expressions: Sequence[str]) -> Sequence[object] | None:
         """The values of expressions without columns; None where Spark has none for them."""
         try:
             return self.spark.sql(f"SELECT {', '.join(expressions)}").first()

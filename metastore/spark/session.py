@@ -77,7 +77,7 @@ class AcidSession:
         as_of = as_of_write_id if as_of_timestamp is None else instant(self.spark, as_of_timestamp)
         table = self._lookup(name)
         table.require(TableKind.FULL_ACID, *([] if row_id else [TableKind.INSERT_ONLY]), action="Reading a snapshot")
-        condition = None if where is None else parse_condition(where)
+        condition = None if where is None else parse_condition(where, self._runner.computed)
         chosen = restriction(asked(condition), table.partition_keys)
 
         def read(work: Work) -> DataFrame:
