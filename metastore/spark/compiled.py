@@ -17,7 +17,7 @@ _compiling = Lock()
 
 
 def compiled(spark: SparkSession, *names: str) -> Any:
-    """The class of the last name, as the driver's JVM has it; the others are what it needs, in that order."""
+    """An object of the last class, in the driver's JVM; the other classes are what it needs, in that order."""
     context = spark.sparkContext
     with _compiling:
         if (found := getattr(context, _COMPILED, None)) is None:
@@ -41,4 +41,6 @@ def _compiled(spark: SparkSession, names: Sequence[str]) -> Any:
             for entry, code in dict(compiler.getBytecodes()).items():
                 out.writestr(f"{entry.replace('.', '/')}.class", bytes(code))
     context._jsc.addJar(str(jar))  # noqa: SLF001
-    return loader.loadClass(names[-1])
+    new_array = context._gateway.new_array  # noqa: SLF001
+    no_types, nothing = new_array(jvm.java.lang.Class, 0), new_array(jvm.java.lang.Object, 0)
+    return loader.loadClass(names[-1]).getConstructor(no_types).newInstance(nothing)

@@ -56,15 +56,10 @@ class DeletedRows:
     words: Numbers
     shift: int
 
-    @property
-    def arrays(self) -> tuple[Numbers, ...]:
-        """All of them, in the order in which ``AcidOrcReader.java`` has them."""
-        return self.versions, self.parts, self.starts, self.ends, self.words
-
-    def in_java(self, spark: SparkSession) -> list[Any]:
-        """The same, as long[] of the driver's JVM."""
-        java = _Arrays(spark)
-        return [java.longs(numbers) for numbers in self.arrays]
+    def in_bytes(self) -> bytes:
+        """The arrays as ``AcidOrcFormat.java`` takes them, each after its length."""
+        arrays = (self.versions, self.parts, self.starts, self.ends, self.words)
+        return b"".join(len(one).to_bytes(8, "big") + one.astype(">i8").tobytes() for one in arrays)
 
     def holds(self, spark: SparkSession, write_id: str, bucket: str, row_id: str, directory: str) -> Column:
         """Whether the row with these columns is deleted; not where one of them is NULL."""
@@ -160,21 +155,16 @@ def _bits(offsets: Sequence[Numbers]) -> Numbers:
 
 
 class _Arrays:
-    """Arrays in the JVM, and as literals of a plan: Spark's for Python lists would box every number and print it."""
+    """Arrays as literals of a plan: Spark's own for Python lists would box every number, and write it into the plan."""
 
     def __init__(self, spark: SparkSession) -> None:
         self._jvm: Any = spark._jvm  # noqa: SLF001
         self._gateway: Any = spark.sparkContext._gateway  # noqa: SLF001
 
-    def longs(self, numbers: Numbers) -> Any:
-        """A long[]."""
-        values = self._gateway.new_array(self._jvm.long, len(numbers))
-        self._jvm.java.nio.ByteBuffer.wrap(numbers.astype(">i8").tobytes()).asLongBuffer().get(values)
-        return values
-
     def of(self, numbers: Numbers) -> Column:
         """An array<bigint>."""
-        values = self.longs(numbers)
+        values = self._gateway.new_array(self._jvm.long, len(numbers))
+        self._jvm.java.nio.ByteBuffer.wrap(numbers.astype(">i8").tobytes()).asLongBuffer().get(values)
         types = self._jvm.org.apache.spark.sql.types
         expressions = self._jvm.org.apache.spark.sql.catalyst.expressions
         literal = expressions.Literal(expressions.UnsafeArrayData.fromPrimitiveArray(values),
