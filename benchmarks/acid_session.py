@@ -58,9 +58,10 @@ def lakehouse(settings: Mapping[str, str] | None = None) -> Iterator[tuple[AcidS
 
 
 @contextmanager
-def with_store_sales(chosen: argparse.Namespace) -> Iterator[tuple[AcidSession, Path, DataFrame]]:
+def with_store_sales(chosen: argparse.Namespace,
+                     settings: Mapping[str, str] | None = None) -> Iterator[tuple[AcidSession, Path, DataFrame]]:
     """A lakehouse with an empty ACID table for the rows of store_sales, and these rows; says the circumstances."""
-    with lakehouse() as (session, work):
+    with lakehouse(settings) as (session, work):
         rows = store_sales(session.spark, chosen.rows)
         print(circumstances(rows.count(), chosen.runs))
         session.spark.sql("CREATE DATABASE bench")
