@@ -64,7 +64,7 @@ def main() -> None:
                 session.client.commit_txn(types.CommitTxnRequest(one.txnId))
         plain = [str(delta) for delta in sorted(location.glob("delta_*"))]
         counted = CountedFiles()
-        session.files = counted
+        session._txns.files = counted  # noqa: SLF001 - sessions have no place for one
         frame = session.table(TABLE)
         before = jobs(frame)
         planned(frame)
