@@ -40,7 +40,8 @@ def _compiled(spark: SparkSession, names: Sequence[str]) -> Any:
             loader = compiler.getClassLoader()
             for entry, code in dict(compiler.getBytecodes()).items():
                 out.writestr(f"{entry.replace('.', '/')}.class", bytes(code))
-    context._jsc.addJar(str(jar))  # noqa: SLF001
+    # Where the tasks are in this process, or on this machine, they need no connection to the driver for it.
+    context._jsc.addJar(f"local:{jar}" if context.master.startswith("local") else str(jar))  # noqa: SLF001
     new_array = context._gateway.new_array  # noqa: SLF001
     no_types, nothing = new_array(jvm.java.lang.Class, 0), new_array(jvm.java.lang.Object, 0)
     return loader.loadClass(names[-1]).getConstructor(no_types).newInstance(nothing)

@@ -32,16 +32,18 @@ NOTHING_WRITTEN = {"transaction opened", "locks held", "write id allocated", "co
 
 @pytest.fixture
 def expire(lakehouse):
-    """Let every transaction without heartbeats run out."""
-    database = Database(lakehouse.database_url)
+    """Let every transaction without heartbeats run out. Afterwards the clock that tests share is right again."""
+    database, ahead = Database(lakehouse.database_url), []
 
     def run():
-        TestClock(database).advance(timedelta(hours=1))
+        ahead.append(timedelta(hours=1))
+        TestClock(database).advance(ahead[-1])
         report = Reaper(PurgeService(database, TxnSettings())).tick()
         assert report.failed == {}
         return report
 
     yield run
+    TestClock(database).advance(-sum(ahead, timedelta()))
     database.close()
 
 
