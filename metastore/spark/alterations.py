@@ -24,7 +24,7 @@ from metastore.spark.statements import (
     PlainOnly,
     ReplaceColumns,
     Statement,
-    TableRef,
+    dotted,
 )
 
 _COMPACT = re.compile(
@@ -165,12 +165,6 @@ def column_definitions(nodes: list[exp.Expression]) -> tuple[tuple[str, str, str
         kind = node.args["kind"].sql("hive").lower() if node.args.get("kind") else ""
         result.append((node.name.lower(), kind.replace(": ", ":").replace(", ", ","), comment))
     return tuple(result)
-
-
-def dotted(text: str) -> TableRef:
-    """A table's name as it is written."""
-    db, _, table = text.replace("`", "").lower().rpartition(".")
-    return TableRef(db or None, table)
 
 
 def _partition_literals(text: str) -> dict[str, str]:

@@ -24,7 +24,7 @@ from metastore.ids import TableName
 from metastore.spark.constraint_syntax import Declaration
 from metastore.spark.dialect import DIALECT
 from metastore.spark.statements import Insert, Merge, MergeBranch, Update
-from metastore.spark.tables import AcidTable, HiveColumn, TableKind
+from metastore.spark.tables import AcidTable, HiveColumn, TableKind, quoted
 
 _ADDING = {
     ConstraintKind.NOT_NULL: ("add_not_null_constraint", "AddNotNullConstraintRequest"),
@@ -62,7 +62,7 @@ class TableConstraints:
     def of(cls, client: MetastoreClient, table: AcidTable) -> "TableConstraints":
         """As the metastore has them now."""
         found = enabled_constraints(client, table.name)
-        rules = [Rule(f"NOT NULL {name} ({column})", f"{_quoted(column)} IS NULL") for name, column in found.not_null]
+        rules = [Rule(f"NOT NULL {name} ({column})", f"{quoted(column)} IS NULL") for name, column in found.not_null]
         rules += [Rule(f"CHECK {name} ({condition})", f"NOT ({condition})") for name, condition in found.checks]
         return cls(table.name, tuple(rules), found.defaults)
 
@@ -217,7 +217,3 @@ def _is_default(value: exp.Expression) -> bool:
         return value.name.upper() == "DEFAULT"
     return (isinstance(value, exp.Column) and not value.table and not value.this.quoted
             and value.name.upper() == "DEFAULT")
-
-
-def _quoted(name: str) -> str:
-    return f"`{name.replace('`', '``')}`"

@@ -14,7 +14,7 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from metastore.errors import InvalidOperationError
-from metastore.spark.alterations import altered_table, column_definitions, dotted
+from metastore.spark.alterations import altered_table, column_definitions
 from metastore.spark.constants import Compute, with_constants
 from metastore.spark.constraint_syntax import Declaration, declarations, without_words
 from metastore.spark.dialect import DIALECT
@@ -34,6 +34,7 @@ from metastore.spark.statements import (
     TableRef,
     Truncate,
     Update,
+    dotted,
 )
 
 _CREATE = re.compile(r"\s*create\s+(or\s+replace\s+)?(external\s+|(global\s+)?temp(orary)?\s+)?(table|view)\b",

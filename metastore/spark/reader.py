@@ -37,7 +37,7 @@ from metastore.spark.scans import (
     value_by_number,
 )
 from metastore.spark.scans import ROW_ID as ROW_NUMBER
-from metastore.spark.tables import AcidTable, TableKind
+from metastore.spark.tables import AcidTable, TableKind, quoted
 
 _DIRECTORY, _FILE = "__directory", "__file"
 _LOCAL = re.compile("^file:///")  # Hadoop writes file:///x where Spark's metadata column has file:/x
@@ -96,14 +96,14 @@ def read_changes(spark: SparkSession, table: AcidTable, directories: Sequence[Di
     gone = inserts.join(late, place)
     new = inserts.where(F.col(BY) > after).select(
         "*", F.col(BY).alias(WRITE_ID_COLUMN), F.lit("insert").alias(OPERATION_COLUMN))
-    return new.unionByName(gone.select(*(_quoted(name) for name in new.columns))).select(
-        F.col(OPERATION_COLUMN), F.col(WRITE_ID_COLUMN), *(_quoted(column.name) for column in table.columns),
-        *map(_quoted, table.partition_names), row_id_column())
+    return new.unionByName(gone.select(*(quoted(name) for name in new.columns))).select(
+        F.col(OPERATION_COLUMN), F.col(WRITE_ID_COLUMN), *(quoted(column.name) for column in table.columns),
+        *map(quoted, table.partition_names), row_id_column())
 
 
 def with_row_id(rows: DataFrame) -> DataFrame:
     """Rows that were read with ``row_ids``, with Hive's ``ROW__ID`` instead: NULL where a row can have none."""
-    return rows.select(*(_quoted(name) for name in rows.columns if name not in ROW_ID), row_id_column())
+    return rows.select(*(quoted(name) for name in rows.columns if name not in ROW_ID), row_id_column())
 
 
 def row_id_column(write_id: str = ROW_ID[0], bucket: str = ROW_ID[1], row_id: str = ROW_ID[2]) -> Column:
@@ -137,10 +137,6 @@ def _unless_named(versions: DataFrame, deleted: DataFrame) -> DataFrame:
     return versions.join(F.broadcast(named), (F.expr(_MIX) == F.col("__mix")) & F.expr(f"{differs} = 0L"), "left_anti")
 
 
-def _quoted(name: str) -> str:
-    return f"`{name.replace('`', '``')}`"
-
-
 def _inserts(spark: SparkSession, table: AcidTable, directories: Sequence[Directory], write_ids: ValidWriteIdList, *,
              numbered: bool, deleted: DeletedRows | None = None) -> DataFrame:
     """Row versions of all kinds of files without those ``deleted``; with ``numbered`` also those of plain files."""
@@ -161,7 +157,7 @@ def _inserts(spark: SparkSession, table: AcidTable, directories: Sequence[Direct
 def _flat(table: AcidTable, events: DataFrame) -> DataFrame:
     """Events with the columns of ``row`` beside the others, all named as a scan names them."""
     names = [f"{event} AS {name}" for event, name in zip(EVENT_COLUMNS, (OPERATION, *ROW_ID, BY), strict=False)]
-    columns = [f"`row`.{_quoted(one.name)} AS {_quoted(one.name)}" for one in table.columns]
+    columns = [f"`row`.{quoted(one.name)} AS {quoted(one.name)}" for one in table.columns]
     return events.selectExpr(*names, f"false AS {DELETED}", *columns)
 
 

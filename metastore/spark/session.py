@@ -24,7 +24,7 @@ from metastore.spark.past import instant
 from metastore.spark.plain_reads import require_no_plain_read, watch
 from metastore.spark.pruning import restriction
 from metastore.spark.running import Runner
-from metastore.spark.statements import TableRef
+from metastore.spark.statements import dotted
 from metastore.spark.streaming import BatchSink, positions, start
 from metastore.spark.tables import AcidTable, TableKind
 from metastore.spark.transactions import Transactions
@@ -201,8 +201,7 @@ class AcidSession:
 
     def _lookup(self, name: str) -> AcidTable:
         """The table ``db.table`` or ``table``, quoted or not."""
-        db, _, table = name.replace("`", "").lower().rpartition(".")
-        return self._tables.lookup(TableRef(db or None, table))
+        return self._tables.lookup(dotted(name))
 
 
 

@@ -26,6 +26,12 @@ class TableRef(NamedTuple):
         return f"{self.db}.{self.table}" if self.db else self.table
 
 
+def dotted(text: str) -> TableRef:
+    """A table's name as it is written: ``db.table`` or ``table``, quoted or not."""
+    db, _, table = text.replace("`", "").lower().rpartition(".")
+    return TableRef(db or None, table)
+
+
 @dataclass(frozen=True)
 class Query:
     """SELECT or WITH."""
