@@ -7,9 +7,9 @@ everywhere.
 """
 
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from os import scandir
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
@@ -27,7 +27,6 @@ class FileEntry(NamedTuple):
 
     path: str
     size: int
-    modified_at: datetime | None
     is_dir: bool
 
 
@@ -167,11 +166,13 @@ class Files:
         """Everything below a directory, sorted by path; [] if there is none."""
         path = local_path(uri)
         if path is not None:
-            return sorted(_walk_local(path, ""))
+            entries: list[FileEntry] = []
+            _walk_local(str(path), "", entries)
+            return sorted(entries)
         store, key = self._remote(uri)
         root = str(store.fs._strip_protocol(key)).rstrip("/") + "/"  # noqa: SLF001 - fsspec's own way to compare names
         found: dict[str, dict[str, Any]] = store.fs.find(key, withdirs=True, detail=True)
-        return sorted(FileEntry(name.removeprefix(root).rstrip("/"), int(info.get("size") or 0), _modified_at(info),
+        return sorted(FileEntry(name.removeprefix(root).rstrip("/"), int(info.get("size") or 0),
                                 info["type"] == "directory")
                       for name, info in found.items() if name.rstrip("/") + "/" != root)
 
@@ -210,31 +211,17 @@ def _delete_local(path: Path, *, recursive: bool) -> None:
         path.unlink(missing_ok=True)
 
 
-def _walk_local(directory: Path, prefix: str) -> Iterator[FileEntry]:
+def _walk_local(directory: str, prefix: str, found: list[FileEntry]) -> None:
+    """Add everything below a directory. What is a file or a directory is known without asking for it, a size is not."""
     try:
         entries = list(scandir(directory))
     except (FileNotFoundError, NotADirectoryError):
         return
     for entry in entries:
-        try:
-            status = entry.stat()
-        except FileNotFoundError:  # removed while being listed
-            continue
-        is_dir = entry.is_dir()
-        yield FileEntry(prefix + entry.name, 0 if is_dir else status.st_size,
-                        datetime.fromtimestamp(status.st_mtime, UTC), is_dir)
-        if is_dir:
-            yield from _walk_local(Path(entry.path), f"{prefix}{entry.name}/")
-
-
-def _modified_at(info: Mapping[str, Any]) -> datetime | None:
-    """Every fsspec store names and types it in its own way."""
-    found = next((info[key] for key in ("LastModified", "last_modified", "mtime", "updated", "created")
-                  if info.get(key) is not None), None)
-    if isinstance(found, int | float):
-        return datetime.fromtimestamp(found, UTC)
-    if isinstance(found, str):
-        found = datetime.fromisoformat(found)
-    if isinstance(found, datetime):
-        return found if found.tzinfo else found.replace(tzinfo=UTC)
-    return None
+        path = prefix + entry.name
+        if entry.is_dir():
+            found.append(FileEntry(path, 0, is_dir=True))
+            _walk_local(entry.path, path + "/", found)
+        else:
+            with suppress(FileNotFoundError):  # removed while being listed
+                found.append(FileEntry(path, entry.stat().st_size, is_dir=False))

@@ -133,7 +133,7 @@ def acid_directories(files: Files, table: AcidTable, places: Sequence[PartitionP
     return result
 
 
-def _require_past(location: str, listing: Iterable[ListedFile], state: AcidState, write_ids: ValidWriteIdList) -> None:
+def _require_past(location: str, listing: Iterable[Listed], state: AcidState, write_ids: ValidWriteIdList) -> None:
     """An INSERT OVERWRITE lets the Cleaner remove what was before; then a past snapshot would just be empty.
 
     (A compaction does so too, but the directory selection itself knows that one.)
@@ -281,26 +281,23 @@ def _read(files: Files, location: str, path: str) -> bytes:
 
 
 def _by_place(files: Files, root: str, places: Iterable[PartitionPlace], *,
-              is_part: bool) -> dict[str, list[ListedFile]]:
+              is_part: bool) -> dict[str, list[Listed]]:
     """What lies below each place, with paths relative to it; a few of many places are listed each alone."""
     places = list(places)
-    result: dict[str, list[ListedFile]] = defaultdict(list)
+    result: dict[str, list[Listed]] = defaultdict(list)
     alone = is_part and len(places) <= _LISTED_ALONE
-    inside = {place.location for place in places if not alone and (place.location + "/").startswith(root + "/")}
+    inside = {place.location for place in places if not alone and place.location.startswith(root + "/")}
     for entry in files.listing(root) if inside else ():
         if (home := _home(root, entry, inside)) is not None:
             result[home].append(_relative(root, home, entry))
     for place in places:
         if place.location not in inside:
-            result[place.location] = [ListedFile(entry.path, entry.size, entry.is_dir)
-                                      for entry in files.listing(place.location)]
+            result[place.location] = [*files.listing(place.location)]
     return result
 
 
 def _home(root: str, entry: FileEntry, inside: set[str]) -> str | None:
     """The place that an entry belongs to: the deepest one above it."""
-    if root in inside:
-        return root
     location = root
     for part in entry.path.split("/")[:-1]:
         location = f"{location}/{part}"
