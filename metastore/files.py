@@ -1,14 +1,15 @@
 """Directories and files wherever tables live: the local disk, S3, Google storage, Azure, HDFS.
 
 Rule: a location is Hive's text, never decoded (``%3A`` in a partition's directory is four characters on disk) and never
-a working-directory relative path. One listing per directory tree, never one per directory. Errors are ``OSError``,
-whatever the store. Object stores have no directories: making one there is nothing, and removing an absent one is fine
-everywhere.
+a working-directory relative path. One listing per directory tree, never one per directory, and each asks the store:
+what a process has listed before is no answer. Errors are ``OSError``, whatever the store. Object stores have no
+directories: making one there is nothing, the empty objects with which others mark one are not files, and removing an
+absent one is fine everywhere.
 """
 
 import shutil
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from os import scandir
 from pathlib import Path
@@ -58,36 +59,36 @@ class Files:
             existed = path.is_dir()
             path.mkdir(parents=True, exist_ok=True)
             return not existed
-        store, key = self._remote(uri)
-        if store.protocol_name in _OBJECT_STORES or store.fs.isdir(key):
-            return False
-        store.fs.makedirs(key, exist_ok=True)
-        return True
+        with self._remote(uri) as store:
+            if store.has_objects or store.fs.isdir(store.key):
+                return False
+            store.fs.makedirs(store.key, exist_ok=True)
+            return True
 
     def exists(self, uri: str) -> bool:
         """Whether a file or directory is there."""
         path = local_path(uri)
         if path is not None:
             return path.exists()
-        store, key = self._remote(uri)
-        return bool(store.fs.exists(key))
+        with self._remote(uri) as store:
+            return bool(store.fs.exists(store.key))
 
     def read(self, uri: str) -> bytes:
         """The content of a small file (a marker, a JSON)."""
         path = local_path(uri)
         if path is not None:
             return path.read_bytes()
-        store, key = self._remote(uri)
-        return bytes(store.fs.cat_file(key))
+        with self._remote(uri) as store:
+            return bytes(store.fs.cat_file(store.key))
 
     def open(self, uri: str) -> BinaryIO:
         """A file to read from any position; the caller closes it."""
         path = local_path(uri)
         if path is not None:
             return path.open("rb")
-        store, key = self._remote(uri)
-        opened: BinaryIO = store.fs.open(key, "rb")
-        return opened
+        with self._remote(uri) as store:
+            opened: BinaryIO = store.fs.open(store.key, "rb")
+            return opened
 
     def write(self, uri: str, content: bytes) -> None:
         """Make a small file with its parents; what was there is replaced."""
@@ -96,10 +97,9 @@ class Files:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(content)
             return
-        store, key = self._remote(uri)
-        if store.protocol_name not in _OBJECT_STORES:
-            store.fs.makedirs(key.rsplit("/", 1)[0], exist_ok=True)
-        store.fs.pipe_file(key, content)
+        with self._remote(uri) as store:
+            store.make_parent()
+            store.fs.pipe_file(store.key, content)
 
     def create(self, uri: str) -> BinaryIO:
         """A new file to write from its beginning to its end, with its parents; the caller closes it.
@@ -110,13 +110,12 @@ class Files:
         if path is not None:
             path.parent.mkdir(parents=True, exist_ok=True)
             return path.open("xb")
-        store, key = self._remote(uri)
-        if store.fs.exists(key):
-            raise FileExistsError(f"{uri} exists")
-        if store.protocol_name not in _OBJECT_STORES:
-            store.fs.makedirs(key.rsplit("/", 1)[0], exist_ok=True)
-        created: BinaryIO = store.fs.open(key, "wb")
-        return created
+        with self._remote(uri) as store:
+            if store.fs.exists(store.key):
+                raise FileExistsError(f"{uri} exists")
+            store.make_parent()
+            created: BinaryIO = store.fs.open(store.key, "wb")
+            return created
 
     def delete(self, uri: str, *, recursive: bool = True) -> None:
         """Remove a file or directory; absent is fine. Without ``recursive`` only a file or an empty directory."""
@@ -124,11 +123,10 @@ class Files:
         if path is not None:
             _delete_local(path, recursive=recursive)
             return
-        store, key = self._remote(uri)
-        if store.fs.exists(key):
-            if not recursive and store.fs.isdir(key) and store.fs.ls(key):
+        with self._remote(uri) as store:
+            if not recursive and store.children():
                 raise OSError(f"{uri}: directory is not empty")
-            store.fs.rm(key, recursive=True)
+            store.remove(store.key)
 
     def delete_children(self, uri: str) -> None:
         """Empty a directory and keep it; absent is fine."""
@@ -137,10 +135,9 @@ class Files:
             for child in list(path.iterdir()) if path.is_dir() else []:
                 _delete_local(child, recursive=True)
             return
-        store, key = self._remote(uri)
-        if store.fs.isdir(key):
-            for child in store.fs.ls(key, detail=False):
-                store.fs.rm(child, recursive=True)
+        with self._remote(uri) as store:
+            for name in store.children():
+                store.remove(f"{store.key.rstrip('/')}/{name}")
 
     def rename(self, source: str, target: str) -> None:
         """Move a directory or file to a place that is free; the target's parent is made if needed.
@@ -149,18 +146,16 @@ class Files:
         """
         if self.exists(target):
             raise FileExistsError(f"{target} exists")
-        path, to = local_path(source), local_path(target)
-        if path is not None and to is not None:
-            to.parent.mkdir(parents=True, exist_ok=True)
-            shutil.move(path, to)
+        path, to_path = local_path(source), local_path(target)
+        if path is not None and to_path is not None:
+            to_path.parent.mkdir(parents=True, exist_ok=True)
+            shutil.move(path, to_path)
             return
-        store, key = self._remote(source)
-        other, to_key = self._remote(target)
-        if (store.protocol_name, urlsplit(source).netloc) != (other.protocol_name, urlsplit(target).netloc):
-            raise OSError(f"{source} cannot be moved to {target}: another file system")
-        if store.protocol_name not in _OBJECT_STORES:
-            store.fs.makedirs(to_key.rsplit("/", 1)[0], exist_ok=True)
-        store.fs.mv(key, to_key, recursive=True)
+        with self._remote(source) as store, self._remote(target) as to:
+            if (store.protocol_name, urlsplit(source).netloc) != (to.protocol_name, urlsplit(target).netloc):
+                raise OSError(f"{source} cannot be moved to {target}: another file system")
+            to.make_parent()
+            store.move(to.key)
 
     def listing(self, uri: str) -> list[FileEntry]:
         """Everything below a directory, sorted by path; [] if there is none."""
@@ -169,36 +164,85 @@ class Files:
             entries: list[FileEntry] = []
             _walk_local(str(path), "", entries)
             return sorted(entries)
-        store, key = self._remote(uri)
-        root = str(store.fs._strip_protocol(key)).rstrip("/") + "/"  # noqa: SLF001 - fsspec's own way to compare names
-        found: dict[str, dict[str, Any]] = store.fs.find(key, withdirs=True, detail=True)
-        return sorted(FileEntry(name.removeprefix(root).rstrip("/"), int(info.get("size") or 0),
-                                info["type"] == "directory")
-                      for name, info in found.items() if name.rstrip("/") + "/" != root)
+        with self._remote(uri) as store:
+            return store.listing()
 
     def children(self, uri: str) -> list[str]:
         """The names directly below a directory, sorted; [] if there is none."""
         path = local_path(uri)
         if path is not None:
             return sorted(child.name for child in path.iterdir()) if path.is_dir() else []
-        store, key = self._remote(uri)
-        if not store.fs.isdir(key):
-            return []
-        return sorted(str(child).rstrip("/").rsplit("/", 1)[-1] for child in store.fs.ls(key, detail=False))
+        with self._remote(uri) as store:
+            return store.children()
 
-    def _remote(self, uri: str) -> tuple["_Store", str]:
+    @contextmanager
+    def _remote(self, uri: str) -> Iterator["_Store"]:
+        """The store of a URI, for one call."""
         scheme = urlsplit(uri).scheme.lower()
         name = _FSSPEC_SCHEME.get(scheme, scheme)
+        # Otherwise fsspec would go on answering from what a process has listed once.
+        options = {"use_listings_cache": False} if name in _OBJECT_STORES else {}
         try:
-            fs, key = fsspec.core.url_to_fs(f"{name}{uri[len(scheme):]}", **self.options.get(scheme, {}))
+            fs, key = fsspec.core.url_to_fs(f"{name}{uri[len(scheme):]}", **options, **self.options.get(scheme, {}))
         except (ImportError, ValueError) as error:
             raise OSError(f"{uri}: no file system for {scheme!r} here: {error}") from error
-        return _Store(name, fs), key
+        try:
+            yield _Store(name, fs, str(key))
+        except OSError:
+            raise
+        except Exception as error:  # every store's library has its own; of S3 those of connections and credentials
+            raise OSError(f"{uri}: {type(error).__name__}: {error}") from error
 
 
 class _Store(NamedTuple):
+    """A file system, and where a URI is in it."""
+
     protocol_name: str
     fs: Any
+    key: str
+
+    @property
+    def has_objects(self) -> bool:
+        """Whether there are no directories."""
+        return self.protocol_name in _OBJECT_STORES
+
+    def make_parent(self) -> None:
+        if not self.has_objects:
+            self.fs.makedirs(self.key.rsplit("/", 1)[0], exist_ok=True)
+
+    def listing(self) -> list[FileEntry]:
+        root = str(self.fs._strip_protocol(self.key)).rstrip("/") + "/"  # noqa: SLF001 - fsspec's own way to compare names
+        found: dict[str, dict[str, Any]] = self.fs.find(self.key, withdirs=True, detail=True)
+        return sorted({
+            FileEntry(name.removeprefix(root).rstrip("/"), int(info.get("size") or 0),
+                      info["type"] == "directory" or name.endswith("/"))
+            for name, info in found.items() if name.rstrip("/") + "/" != root})
+
+    def children(self) -> list[str]:
+        if not self.fs.isdir(self.key):
+            return []
+        names = (str(child).rstrip("/") for child in self.fs.ls(self.key, detail=False))
+        own = str(self.fs._strip_protocol(self.key)).rstrip("/")  # noqa: SLF001
+        return sorted({name.rsplit("/", 1)[-1] for name in names if name != own})
+
+    def remove(self, key: str) -> None:
+        """Remove what is there, if there is something. s3fs says nothing when the store refuses to."""
+        if self.fs.exists(key):
+            with suppress(FileNotFoundError):
+                self.fs.rm(key, recursive=True)
+            if self.has_objects and self.fs.exists(key):
+                raise OSError(f"{key} cannot be removed, or not all of it")
+
+    def move(self, to: str) -> None:
+        """Move a file or directory. Objects are all copied, then all removed; s3fs's own way stops at a directory."""
+        if not self.has_objects:
+            self.fs.mv(self.key, to, recursive=True)
+            return
+        found = [self.key] if self.fs.isfile(self.key) else self.fs.find(self.key)
+        if not found:
+            raise FileNotFoundError(self.key)
+        self.fs.copy(found, [to + name.removeprefix(self.key) for name in found], on_error="raise")
+        self.fs.rm(found)
 
 
 def _delete_local(path: Path, *, recursive: bool) -> None:

@@ -4,15 +4,18 @@ import uuid
 
 import pytest
 
+from metastore import files
 from metastore.files import Files, local_path
 
 FILES = Files()
 
 
-@pytest.fixture(params=["path", "file:", "file://", "memory"])
-def root(request, tmp_path):
-    """An empty place, in each spelling."""
-    if request.param == "memory":
+@pytest.fixture(params=["path", "file:", "file://", "memory", "objects"])
+def root(request, tmp_path, monkeypatch):
+    """An empty place, in each spelling; "objects" are without directories."""
+    if request.param == "objects":
+        monkeypatch.setattr(files, "_OBJECT_STORES", {"memory"})
+    if request.param in ("memory", "objects"):
         return f"memory://{uuid.uuid4().hex}"
     return {"path": "", "file:": "file:", "file://": "file://"}[request.param] + str(tmp_path / "x y%2F")
 
@@ -36,10 +39,11 @@ def test_unknown_file_system():
         FILES.exists("nope://x/y")
 
 
-def test_mkdirs_says_whether_it_did(root):
-    assert FILES.mkdirs(f"{root}/a/b")
+def test_mkdirs_says_whether_it_did(root, request):
+    has_directories = "objects" not in request.node.callspec.id
+    assert FILES.mkdirs(f"{root}/a/b") is has_directories
     assert not FILES.mkdirs(f"{root}/a/b")
-    assert FILES.exists(f"{root}/a")
+    assert FILES.exists(f"{root}/a") is has_directories
 
 
 def test_write_read_delete(root):
@@ -114,3 +118,70 @@ def test_links_are_not_followed_when_deleting(tmp_path):
     FILES.delete(str(tmp_path / "link"))
     assert (tmp_path / "kept" / "f").exists()
     assert not (tmp_path / "link").is_symlink()
+
+
+class Objects:
+    """What s3fs answers where somebody made directories: "t/", and "t/d/" with a file in it. ``refuses``: it removes nothing."""
+
+    def __init__(self, refuses=False):
+        self.keys, self.refuses = {"b/t/": 0, "b/t/d/": 0, "b/t/d/f": 3}, refuses
+
+    def _strip_protocol(self, key):
+        return key
+
+    def find(self, key, withdirs=False, detail=False):
+        found = {name: {"type": "file", "size": size} for name, size in self.keys.items() if name.startswith(f"{key}/")}
+        directories = {"b/t/d": {"type": "directory", "size": 0}} if withdirs and "b/t/d/f" in self.keys else {}
+        return {**found, **directories} if detail else sorted(found)
+
+    def ls(self, key, detail):
+        return {"b/t": ["b/t/", "b/t/d"], "b/t/d": ["b/t/d/", "b/t/d/f"]}[key]
+
+    def isdir(self, key):
+        return key in ("b/t", "b/t/d")
+
+    def exists(self, key):
+        return any(name.startswith(key) for name in self.keys)
+
+    def rm(self, key, recursive):
+        if not self.refuses:
+            self.keys = {name: size for name, size in self.keys.items() if not name.startswith(key)}
+
+
+@pytest.fixture
+def objects(monkeypatch):
+    """``objects(fs)``: what s3a://b is."""
+    def use(fs):
+        def found(url, **options):
+            assert options == {"use_listings_cache": False}, "fsspec answers from its memory otherwise"
+            return fs, url.removeprefix("s3://")
+        monkeypatch.setattr("fsspec.core.url_to_fs", found)
+        return fs
+    return use
+
+
+def test_empty_objects_that_stand_for_directories_are_not_files(objects):
+    objects(Objects())
+    assert FILES.listing("s3a://b/t") == [("d", 0, True), ("d/f", 3, False)]
+    assert FILES.children("s3a://b/t") == ["d"]
+    assert FILES.children("s3a://b/t/d") == ["f"]
+    with pytest.raises(OSError, match="not empty"):
+        FILES.delete("s3a://b/t", recursive=False)
+    FILES.delete_children("s3a://b/t")
+    assert not FILES.exists("s3a://b/t/d")
+
+
+def test_a_store_that_quietly_removes_nothing_is_found_out(objects):
+    objects(Objects(refuses=True))
+    with pytest.raises(OSError, match="b/t/d cannot be removed"):
+        FILES.delete("s3a://b/t/d")
+
+
+def test_errors_of_a_store_s_library_are_errors_of_the_system(objects):
+    class NoCredentialsError(Exception):
+        pass
+
+    fs = objects(Objects())
+    fs.exists = lambda key: (_ for _ in ()).throw(NoCredentialsError("Unable to locate credentials"))
+    with pytest.raises(OSError, match="s3a://b/t: NoCredentialsError: Unable to locate credentials"):
+        FILES.exists("s3a://b/t")
