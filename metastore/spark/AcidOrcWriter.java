@@ -1,5 +1,9 @@
 import java.io.IOException;
 import java.io.UncheckedIOException;
+import java.nio.ByteBuffer;
+import java.util.Iterator;
+import java.util.UUID;
+import java.util.concurrent.ConcurrentHashMap;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.Path;
 import org.apache.hadoop.hive.ql.exec.vector.BytesColumnVector;
@@ -11,11 +15,7 @@ import org.apache.hadoop.hive.ql.exec.vector.StructColumnVector;
 import org.apache.hadoop.hive.ql.exec.vector.VectorizedRowBatch;
 import org.apache.hadoop.mapreduce.Job;
 import org.apache.hadoop.mapreduce.TaskAttemptContext;
-import org.apache.orc.IntegerColumnStatistics;
 import org.apache.orc.OrcFile;
-import org.apache.orc.Reader;
-import org.apache.orc.RecordReader;
-import org.apache.orc.StripeInformation;
 import org.apache.orc.TypeDescription;
 import org.apache.orc.mapred.OrcMapredRecordWriter;
 import org.apache.orc.mapred.OrcOutputFormat;
@@ -42,27 +42,47 @@ import org.apache.spark.sql.types.ShortType;
 import org.apache.spark.sql.types.StringType;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
+import org.apache.spark.util.CollectionAccumulator;
 
 /**
- * Spark's ORC source, with a writer for events that fills ORC's vectors itself.
+ * Spark's ORC source, with a writer for changes that fills ORC's vectors itself.
  *
- * Spark's own makes a nested struct anew for each row, and everything that converts its values. Of an event that is
- * "row", with all of the table's columns. Compiled by the compiler that Spark has for its queries, which knows no
+ * A change is one of Hive's events, or both at once: an update is the old version's delete event and the new one's
+ * insert event. Each file of Spark's becomes up to two, "part-..." with insert events and "delete-part-..." with delete
+ * events; the task that closes one reports what is in it, and Spark takes the reports of the attempts that it keeps.
+ * Spark's own writer makes a nested struct anew for each row, and everything that converts its values; of an event that
+ * is "row", with all of the table's columns. Compiled by the compiler that Spark has for its queries, which knows no
  * generics; executors get it as a jar.
  */
 public class AcidOrcWriter extends OrcFileFormat {
+    private static final int INSERT = 0, UPDATE = 1, DELETE = 2;
     private static final int OPERATION = 0, ORIGINAL = 1, BUCKET = 2, ROW_ID = 3, CURRENT = 4, ROW = 5;
+    private static final String REPORTS = "acidreports";
+    /** What tasks report, by the name of the write, while it goes on. */
+    private static final ConcurrentHashMap WRITES = new ConcurrentHashMap();
 
-    /** Let a writer that has got everything but its format write here. Spark finds a format by its class's name. */
-    public void save(DataFrameWriter writer, String path) {
+    /**
+     * Let a writer that has got everything but its format write below a path. "statement" marks the new row versions.
+     *
+     * A line for each file: events, lowest and highest writer id, updates, the most often repeated ROW__ID and how often,
+     * its path below "path". Spark finds a format by its class's name.
+     */
+    public String save(SparkSession spark, DataFrameWriter writer, String path, int statement) {
+        CollectionAccumulator reports = spark.sparkContext().collectionAccumulator();
+        String name = UUID.randomUUID() + "/" + statement;
         Thread thread = Thread.currentThread();
         ClassLoader usual = thread.getContextClassLoader();
         thread.setContextClassLoader(new KnowingUs(usual));
+        WRITES.put(name, reports);
         try {
-            writer.format(getClass().getName()).save(path);
+            writer.format(getClass().getName()).option(REPORTS, name).save(path);
         } finally {
+            WRITES.remove(name);
             thread.setContextClassLoader(usual);
         }
+        StringBuilder lines = new StringBuilder();
+        for (Iterator each = reports.value().iterator(); each.hasNext();) lines.append(each.next()).append("\n");
+        return lines.toString();
     }
 
     /** What knows all classes that its parent knows, and this one. */
@@ -77,53 +97,25 @@ public class AcidOrcWriter extends OrcFileFormat {
         }
     }
 
-    /** Of a finished file: rows;lowest bucket,highest bucket;write id,bucket,row id of each stripe's last event;... */
-    public String summary(String path, Configuration settings) throws IOException {
-        Reader reader = OrcFile.createReader(new Path(path), OrcFile.readerOptions(settings));
-        try {
-            if (reader.getNumberOfRows() == 0) return "0";
-            IntegerColumnStatistics buckets = (IntegerColumnStatistics) reader.getStatistics()[BUCKET + 1];
-            StringBuffer told = new StringBuffer().append(reader.getNumberOfRows());
-            told.append(";").append(buckets.getMinimum()).append(",").append(buckets.getMaximum());
-            TypeDescription schema = reader.getSchema();
-            boolean[] wanted = new boolean[schema.getMaximumId() + 1];
-            wanted[0] = wanted[ORIGINAL + 1] = wanted[BUCKET + 1] = wanted[ROW_ID + 1] = true;
-            VectorizedRowBatch batch = schema.createRowBatch(1);
-            RecordReader rows = reader.rows(reader.options().include(wanted));
-            try {
-                long last = -1;
-                for (int stripe = 0; stripe < reader.getStripes().size(); ++stripe) {
-                    last += ((StripeInformation) reader.getStripes().get(stripe)).getNumberOfRows();
-                    rows.seekToRow(last);
-                    rows.nextBatch(batch);
-                    told.append(";").append(number(batch, ORIGINAL)).append(",").append(number(batch, BUCKET));
-                    told.append(",").append(number(batch, ROW_ID));
-                }
-            } finally {
-                rows.close();
-            }
-            return told.toString();
-        } finally {
-            reader.close();
-        }
-    }
-
-    private static long number(VectorizedRowBatch batch, int column) {
-        return ((LongColumnVector) batch.cols[column]).vector[0];
-    }
-
     public OutputWriterFactory prepareWrite(
             SparkSession spark, Job job, scala.collection.immutable.Map options, StructType events) {
-        return new Factory(super.prepareWrite(spark, job, options, events));
+        String name = (String) options.apply(REPORTS);
+        int statement = Integer.parseInt(name.substring(name.indexOf('/') + 1));
+        return new Factory(
+            super.prepareWrite(spark, job, options, events), (CollectionAccumulator) WRITES.get(name), statement);
     }
 
     /** What goes from the driver to the tasks. */
     public static class Factory extends OutputWriterFactory {
         private static final long serialVersionUID = 1L;
         private final OutputWriterFactory plain;
+        private final CollectionAccumulator reports;
+        private final int statement;
 
-        public Factory(OutputWriterFactory plain) {
+        public Factory(OutputWriterFactory plain, CollectionAccumulator reports, int statement) {
             this.plain = plain;
+            this.reports = reports;
+            this.statement = statement;
         }
 
         public String getFileExtension(TaskAttemptContext context) {
@@ -131,78 +123,194 @@ public class AcidOrcWriter extends OrcFileFormat {
         }
 
         public OutputWriter newInstance(String path, StructType events, TaskAttemptContext context) {
-            try {
-                return new Events(path, events, context.getConfiguration());
-            } catch (IOException error) {
-                throw new UncheckedIOException(error);
-            }
+            return new Changes(path, events, context.getConfiguration(), reports, statement);
         }
     }
 
-    /** One file. */
-    public static class Events extends OutputWriter {
-        private static final int MANY = 1024, FEW = 64;
+    /** The changes of one (partition, writer), sorted by ROW__ID. */
+    public static class Changes extends OutputWriter {
         private final String path;
-        private final org.apache.orc.Writer file;
-        private final VectorizedRowBatch batch;
-        private final StructColumnVector row;
-        private final Column[] columns;
+        private final StructType events;
+        private final Configuration settings;
+        private final CollectionAccumulator reports;
+        private final int statement;
+        private Events inserts, deletes;
+        private long nextRowId, updates;
 
-        public Events(String path, StructType events, Configuration settings) throws IOException {
+        public Changes(String path, StructType events, Configuration settings, CollectionAccumulator reports, int statement) {
             this.path = path;
-            StructType type = (StructType) events.fields()[ROW].dataType();
-            TypeDescription schema = OrcUtils.orcTypeDescription(events);
-            boolean mayBeLong = type.catalogString().contains("array<") || type.catalogString().contains("map<");
-            this.file = OrcFile.createWriter(
-                new Path(path), OrcOutputFormat.buildOptions(settings).setSchema(schema));
-            OrcUtils.addSparkVersionMetadata(file);
-            this.batch = schema.createRowBatch(mayBeLong ? FEW : MANY);
-            this.row = (StructColumnVector) batch.cols[ROW];
-            this.columns = new Column[type.length()];
-            for (int place = 0; place < columns.length; ++place) {
-                TypeDescription kind = (TypeDescription) ((TypeDescription) schema.getChildren().get(ROW))
-                    .getChildren().get(place);
-                columns[place] = new Column(type.fields()[place], kind, row.fields[place], place);
-            }
+            this.events = events;
+            this.settings = settings;
+            this.reports = reports;
+            this.statement = statement;
         }
 
         public String path() {
             return path;
         }
 
-        public void write(InternalRow event) {
-            if (batch.size == batch.getMaxSize()) flush();
-            int at = batch.size;
+        public void write(InternalRow change) {
             for (int column = 0; column < ROW; ++column) {
-                if (event.isNullAt(column)) throw new IllegalStateException("Only the row of an event may be NULL");
-                long number = column == OPERATION || column == BUCKET ? event.getInt(column) : event.getLong(column);
-                ((LongColumnVector) batch.cols[column]).vector[at] = number;
+                if (column != ROW_ID && change.isNullAt(column)) {
+                    throw new IllegalStateException("Of an event only the row, and the id of a new one, may be NULL");
+                }
             }
-            if (event.isNullAt(ROW)) {
-                setNull(row, at);
-            } else {
-                InternalRow values = event.getStruct(ROW, columns.length);
-                for (int place = 0; place < columns.length; ++place) columns[place].set(at, values);
+            int operation = change.getInt(OPERATION), bucket = change.getInt(BUCKET);
+            long original = change.getLong(ORIGINAL), current = change.getLong(CURRENT);
+            boolean isNew = change.isNullAt(ROW_ID);
+            if (isNew && operation != INSERT) {
+                throw new IllegalStateException("Only an inserted row may be without an id");
             }
-            batch.size = at + 1;
+            try {
+                if (operation != INSERT) {
+                    if (deletes == null) deletes = open("delete-", DELETE);
+                    deletes.write(original, bucket, change.getLong(ROW_ID), current, null);
+                }
+                if (operation == DELETE) return;
+                if (inserts == null) inserts = open("", INSERT);
+                if (operation == UPDATE) {
+                    ++updates;
+                    inserts.write(current, newBucket(bucket), nextRowId++, current, change);
+                } else {
+                    inserts.write(original, bucket, isNew ? nextRowId++ : change.getLong(ROW_ID), current, change);
+                }
+            } catch (IOException error) {
+                throw new UncheckedIOException(error);
+            }
+        }
+
+        /** The new version of a row keeps the writer of the old one, as in Hive. */
+        private int newBucket(int bucket) {
+            return VERSION_1 | writerId(bucket) << 16 | statement;
+        }
+
+        private Events open(String prefix, int kind) throws IOException {
+            Path given = new Path(path);
+            return new Events(new Path(given.getParent(), prefix + given.getName()), events, settings, kind);
         }
 
         public void close() {
-            if (batch.size > 0) flush();
             try {
-                file.close();
+                if (deletes != null) reports.add(deletes.finished(0));
+                if (inserts != null) reports.add(inserts.finished(updates));
             } catch (IOException error) {
                 throw new UncheckedIOException(error);
             }
         }
+    }
 
-        private void flush() {
-            try {
-                file.addRowBatch(batch);
-            } catch (IOException error) {
-                throw new UncheckedIOException(error);
+    private static final int VERSION_1 = 1 << 29, MAX_WRITER_ID = 0xFFF;
+
+    /** The writer id in a ROW__ID's bucket number (metastore/acid/bucket.py). */
+    static int writerId(int bucket) {
+        return bucket >>> 29 == 1 ? bucket >>> 16 & MAX_WRITER_ID : bucket;
+    }
+
+    /** One file, with the notes in its footer that Hive wants (metastore/acid/orc_footer.py). */
+    static class Events implements OrcFile.WriterCallback {
+        private static final int MANY = 1024, FEW = 64;
+        private final Path path;
+        private final int kind;
+        private final org.apache.orc.Writer file;
+        private final VectorizedRowBatch batch;
+        private final long[][] numbers = new long[ROW][];
+        private final StructColumnVector row;
+        private final Column[] columns;
+        private final StringBuilder index = new StringBuilder();
+        private long rows, lastOriginal = -1, lastBucket, lastRowId, times, mostTimes;
+        private int lowest = Integer.MAX_VALUE, highest = -1;
+        private String lastFlushed = "", mostRepeated = "";
+
+        Events(Path path, StructType events, Configuration settings, int kind) throws IOException {
+            this.path = path;
+            this.kind = kind;
+            StructType type = (StructType) events.fields()[ROW].dataType();
+            TypeDescription schema = OrcUtils.orcTypeDescription(events);
+            boolean mayBeLong = type.catalogString().contains("array<") || type.catalogString().contains("map<");
+            this.file = OrcFile.createWriter(
+                path, OrcOutputFormat.buildOptions(settings).setSchema(schema).callback(this));
+            OrcUtils.addSparkVersionMetadata(file);
+            this.batch = schema.createRowBatch(mayBeLong ? FEW : MANY);
+            for (int column = 0; column < ROW; ++column) numbers[column] = ((LongColumnVector) batch.cols[column]).vector;
+            this.row = (StructColumnVector) batch.cols[ROW];
+            this.columns = new Column[type.length()];
+            for (int place = 0; place < columns.length; ++place) {
+                TypeDescription kindOf = (TypeDescription) ((TypeDescription) schema.getChildren().get(ROW))
+                    .getChildren().get(place);
+                columns[place] = new Column(type.fields()[place], kindOf, row.fields[place], place);
             }
+        }
+
+        /** "change": where the row is, null for none. */
+        void write(long original, int bucket, long rowId, long current, InternalRow change) throws IOException {
+            if (batch.size == batch.getMaxSize()) flush();
+            int at = batch.size;
+            numbers[OPERATION][at] = kind;
+            numbers[ORIGINAL][at] = original;
+            numbers[BUCKET][at] = bucket;
+            numbers[ROW_ID][at] = rowId;
+            numbers[CURRENT][at] = current;
+            if (change == null || change.isNullAt(ROW)) {
+                setNull(row, at);
+            } else {
+                InternalRow values = change.getStruct(ROW, columns.length);
+                for (int place = 0; place < columns.length; ++place) columns[place].set(at, values);
+            }
+            batch.size = at + 1;
+            note(original, bucket, rowId);
+        }
+
+        private void note(long original, int bucket, long rowId) {
+            boolean isSame = original == lastOriginal && bucket == lastBucket && rowId == lastRowId;
+            times = isSame ? times + 1 : 1;
+            if (times > mostTimes) {
+                mostTimes = times;
+                mostRepeated = original + "," + bucket + "," + rowId;
+            }
+            lastOriginal = original;
+            lastBucket = bucket;
+            lastRowId = rowId;
+            int writer = writerId(bucket);
+            lowest = Math.min(lowest, writer);
+            highest = Math.max(highest, writer);
+            ++rows;
+        }
+
+        private void flush() throws IOException {
+            lastFlushed = lastOriginal + "," + lastBucket + "," + lastRowId + ";";
+            file.addRowBatch(batch);
             batch.reset();
+        }
+
+        /** A stripe ends with what was given to ORC last. */
+        public void preStripeWrite(OrcFile.WriterContext context) {
+            index.append(lastFlushed);
+            lastFlushed = "";
+        }
+
+        /** ORC says this before it writes the last stripe. */
+        public void preFooterWrite(OrcFile.WriterContext context) {
+            index.append(lastFlushed);
+            file.addUserMetadata("hive.acid.key.index", ByteBuffer.wrap(index.toString().getBytes()));
+            String stats = kind == DELETE ? "0,0," + rows : rows + ",0,0";
+            file.addUserMetadata("hive.acid.stats", ByteBuffer.wrap(stats.getBytes()));
+            file.addUserMetadata("hive.acid.version", ByteBuffer.wrap("2".getBytes()));
+        }
+
+        /** The file's report, once it is complete. */
+        String finished(long updates) throws IOException {
+            if (batch.size > 0) flush();
+            file.close();
+            return rows + " " + lowest + " " + highest + " " + updates + " " + mostRepeated + " " + mostTimes + " " + place();
+        }
+
+        /** The file's path from where Spark puts its files, whatever directory the attempt writes to. */
+        private String place() {
+            String place = path.getName();
+            for (Path above = path.getParent(); above.getName().indexOf('=') > 0; above = above.getParent()) {
+                place = above.getName() + "/" + place;
+            }
+            return place;
         }
 
         static void setNull(ColumnVector vector, int at) {

@@ -1,26 +1,28 @@
 """Publishing ACID ORC files from Spark: events in, finished ``base_…``, ``delta_…`` and ``delete_delta_…`` out.
 
 Rule: tasks only ever write below a hidden staging directory beside the target (Spark's own committer, so retries and
-speculation leave one file per task); the driver checks that there is exactly one file per (partition, bucket), gives
-each its footer, writes ``_orc_acid_version`` and renames. Nothing exists under a final name before it is complete.
+speculation leave one set of files per task); the driver checks that they are those that the tasks reported, one for
+each (partition, bucket), adds ``_orc_acid_version`` and renames, deletes before inserts. Nothing exists under a final
+name before it is complete.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
+from typing import NamedTuple
 from urllib.parse import unquote
 
 from pyspark.sql import Column, DataFrame, DataFrameWriter
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 
-from metastore.acid.bucket import MAX_WRITER_ID, decode
+from metastore.acid.bucket import MAX_WRITER_ID
 from metastore.acid.events import EVENT_COLUMNS
 from metastore.acid.names import VERSION_FILE, VERSION_TEXT, BaseName, DeltaName, bucket_file
-from metastore.acid.orc_footer import acid_entries
+from metastore.acid.orc_footer import RowKey, acid_entries
 from metastore.errors import InvalidOperationError, MetaError
-from metastore.spark.event_format import event_format
-from metastore.spark.hadoop import Hadoop, OrcSummary
+from metastore.spark.event_format import DELETES_PREFIX, FileReport, write_changes
+from metastore.spark.hadoop import Hadoop
 
 _KEY = ("originalTransaction", "bucket", "rowId")
 
@@ -35,8 +37,24 @@ class RoutingError(MetaError):
     """Events came out of the tasks in files that no ACID directory may have: a fault of the caller's routing."""
 
 
+class ChangedTwiceError(MetaError):
+    """A statement has several delete events for one row."""
+
+    def __init__(self, row_id: RowKey, times: int) -> None:
+        super().__init__(f"{times} delete events of one statement name the row {list(row_id)}")
+        self.row_id = row_id
+        self.times = times
+
+
 class LeftoverError(MetaError):
     """A part of what a statement wrote is there and cannot be removed: its transaction must not be committed."""
+
+
+class Deletes(NamedTuple):
+    """Where the delete events of a statement go that writes both kinds: as ``name`` and ``location`` of the inserts."""
+
+    name: DeltaName
+    location: str | Mapping[str, str]
 
 
 @dataclass(frozen=True)
@@ -47,6 +65,8 @@ class WrittenFile:
     rows: int
     size: int
     bucket: int
+    updates: int = 0
+    """How many of its rows are new versions of others, which the same statement deleted."""
 
 
 @dataclass(frozen=True)
@@ -67,9 +87,29 @@ class WrittenDirectory:
         return sum(file.rows for file in self.files)
 
     @property
+    def updates(self) -> int:
+        """New versions of rows in all files."""
+        return sum(file.updates for file in self.files)
+
+    @property
     def size(self) -> int:
         """Bytes in all files."""
         return sum(file.size for file in self.files)
+
+
+@dataclass
+class Staged:
+    """A directory in staging, ready to be published; ``files``: with their names as paths."""
+
+    location: str
+    name: BaseName | DeltaName
+    out: str
+    files: list[WrittenFile] = field(default_factory=list)
+
+    @property
+    def path(self) -> str:
+        """Where it is published."""
+        return f"{self.location}/{self.name}"
 
 
 def write_acid(
@@ -78,6 +118,7 @@ def write_acid(
     location: str | Mapping[str, str],
     *,
     staging: str,
+    deletes: Deletes | None = None,
     empty: Sequence[str] = (),
     is_routed: bool = False,
     compression: str = "zlib",
@@ -87,13 +128,18 @@ def write_acid(
     ``events``: exactly ``operation int, originalTransaction bigint, bucket int, rowId bigint, currentTransaction
     bigint, row struct<table columns, lower case, no partition columns>`` (``row`` null for delete events), plus
     ``_writer int`` (N; for delete events the writer id decoded from ``bucket``), plus, when ``location`` is a mapping,
-    ``_partition string``, a key of that mapping. Both extra columns are not written.
+    ``_partition string``, a key of that mapping. Both extra columns are not written. An insert event without ``rowId``
+    gets the next of its file. An update (operation 1) stands for two events: the deletion of the row with its id, and
+    the insertion of its ``row`` with a new id.
 
     ``location``: the ACID directory's URI (unpartitioned table), or {key: ACID directory's URI} for partitions. Several
     partitions are written by one Spark job.
 
     ``staging``: URI of a hidden directory on the same file system, for example
     ``<table>/.acid_stage_<txn id>_<statement>``; it must not exist and is removed in any case.
+
+    ``deletes``: where delete events go; without it ``events`` are of one kind, that of ``name``. With it they are one
+    statement's, which may change a row only once.
 
     ``empty``: keys (or, unpartitioned, locations) for which a directory with one empty ``bucket_00000`` is published
     when no event goes there (INSERT OVERWRITE, TRUNCATE, MAJOR compaction). Others without events get no directory.
@@ -104,19 +150,18 @@ def write_acid(
     and are already sorted by key (originalTransaction, bucket, rowId ascending, currentTransaction descending), as a
     fresh INSERT has them; otherwise events are shuffled and sorted here.
 
-    Returns what was published, ordered by location. Raises: FileExistsError when a target directory exists (nothing is
-    published then), RoutingError when a (partition, writer) pair came out as more than one file, InvalidOperationError
-    for a column that Spark would store as another type.
+    Returns what was published, delete deltas first, ordered by location. Raises, nothing being published:
+    FileExistsError when a target directory exists, RoutingError when a (partition, writer) pair came out as more than
+    one file, ChangedTwiceError, InvalidOperationError for a column that Spark would store as another type.
     """
     if '"timestamp_ntz"' in events.schema.json():
         raise InvalidOperationError("Spark would store a timestamp_ntz column as a bigint: cast it to timestamp")
     hadoop = Hadoop(events.sparkSession)
     if hadoop.exists(staging):
         raise FileExistsError(f"{staging} exists already: another attempt of the same statement may be running")
-    writing = _Writing(hadoop, events, name, location, staging)
+    writing = _Writing(hadoop, events, name, location, deletes, staging)
     try:
-        writing.run_tasks(is_routed=is_routed, compression=compression)
-        writing.collect_files()
+        writing.collect_files(writing.run_tasks(is_routed=is_routed, compression=compression))
         writing.add_empty(empty)
         return writing.publish()
     finally:
@@ -131,16 +176,13 @@ class _Writing:
     events: DataFrame
     name: BaseName | DeltaName
     location: str | Mapping[str, str]
+    deletes: Deletes | None
     staging: str
-    targets: dict[str, list[WrittenFile]] = field(default_factory=dict)
-    numbers: dict[str, int] = field(default_factory=dict)
+    staged: dict[tuple[bool, str], Staged] = field(default_factory=dict)
+    """By whether they are delete deltas, and by location."""
 
-    @property
-    def is_delete(self) -> bool:
-        return isinstance(self.name, DeltaName) and self.name.is_delete
-
-    def run_tasks(self, *, is_routed: bool, compression: str) -> None:
-        """Let Spark write the files, one for each (partition, writer)."""
+    def run_tasks(self, *, is_routed: bool, compression: str) -> list[FileReport]:
+        """Let Spark write the files, one of each kind for each (partition, writer)."""
         routing = [] if isinstance(self.location, str) else [PARTITION_COLUMN]
         if not is_routed:
             routing.append(WRITER_COLUMN)
@@ -150,61 +192,80 @@ class _Writing:
         if routing:
             order = [F.col(column) for column in (*routing, *_KEY)]
             events = events.sortWithinPartitions(*order, F.col("currentTransaction").desc())
-        writer = events.select(*EVENT_COLUMNS, *routing).write.option("compression", compression)
-        jvm_writer = for_tasks(writer, routing)._jwrite  # noqa: SLF001 - PySpark cannot name a data source of ours
-        event_format(events.sparkSession).save(jvm_writer, f"{self.staging}/tasks")
+        writer = for_tasks(events.select(*EVENT_COLUMNS, *routing).write.option("compression", compression), routing)
+        statement = self.name.statement_id if isinstance(self.name, DeltaName) else None
+        return write_changes(events.sparkSession, writer, f"{self.staging}/tasks", statement or 0)
 
-    def collect_files(self) -> None:
-        """Find what the tasks wrote; give every file its place and its footer."""
-        for key, path in task_files(self.hadoop, f"{self.staging}/tasks"):
-            summary = self.hadoop.summary(path)
-            if not summary.rows:
-                continue
-            bucket = _writer_id(path, summary)
-            files = self.targets.setdefault(self._location_of(key), [])
-            if any(file.bucket == bucket for file in files):
-                raise RoutingError(
-                    f"Two tasks wrote {bucket_file(bucket)} of {self.name} for {key or self.location}: "
-                    "all events of one partition and writer must come from one task"
-                )
-            out = self._out(self._location_of(key))
-            if not files:
-                self.hadoop.mkdirs(out)
-            self.hadoop.rename(path, f"{out}/{bucket_file(bucket)}")
-            entries = acid_entries(summary.stripe_ends, summary.rows, is_delete=self.is_delete)
-            self.hadoop.add_footer_entries(f"{out}/{bucket_file(bucket)}", entries)
-            size = self.hadoop.size(f"{out}/{bucket_file(bucket)}")
-            files.append(WrittenFile(bucket_file(bucket), summary.rows, size, bucket))
+    def collect_files(self, reports: Sequence[FileReport]) -> None:
+        """Give every file that the tasks wrote its place. Raises: RoutingError, ChangedTwiceError."""
+        tasks = f"{self.staging}/tasks/"
+        found = {path.removeprefix(tasks): (key, path) for key, path in task_files(self.hadoop, tasks.rstrip("/"))}
+        if other := found.keys() ^ {report.file for report in reports}:
+            raise RoutingError(f"The files that tasks reported are not those that there are: {sorted(other)}")
+        for report in sorted(reports, key=lambda one: not one.is_of_deletes):  # partitions of deleted rows are there
+            self._place(*found[report.file], report)
 
     def add_empty(self, keys: Sequence[str]) -> None:
         """Give each of these that got no events a directory with one file without rows."""
         for key in keys:
-            location = key if isinstance(self.location, str) else self._location_of(key)
-            if location in self.targets:
+            location = key if isinstance(self.location, str) else _location(self.location, key)
+            if (self.is_delete, location) in self.staged:
                 continue
-            self.targets[location] = []
-            path = f"{self._out(location)}/{bucket_file(0)}"
+            staged = self._staged(self.name, location, is_delete=self.is_delete)
+            path = f"{staged.out}/{bucket_file(0)}"
             entries = acid_entries((), 0, is_delete=self.is_delete)
             schema = orc_type(self.events.select(*EVENT_COLUMNS).schema)
             self.hadoop.write_empty_orc(path, schema, entries)
-            self.targets[location] = [WrittenFile(bucket_file(0), 0, self.hadoop.size(path), 0)]
+            staged.files.append(WrittenFile(bucket_file(0), 0, self.hadoop.size(path), 0))
 
     def publish(self) -> list[WrittenDirectory]:
         """Mark everything as ours and rename it to its final name."""
-        for location in self.targets:
-            self.hadoop.write(f"{self._out(location)}/{VERSION_FILE}", VERSION_TEXT)
-        return publish_all(self.hadoop, self.name, {self._out(one): one for one in self.targets}, self.targets)
+        for staged in self.staged.values():
+            self.hadoop.write(f"{staged.out}/{VERSION_FILE}", VERSION_TEXT)
+        ordered = sorted(self.staged.items(), key=lambda item: (not item[0][0], item[0][1]))
+        return publish_all(self.hadoop, [staged for _, staged in ordered])
 
-    def _location_of(self, key: str | None) -> str:
-        if isinstance(self.location, str):
-            return self.location
-        try:
-            return self.location[key or ""]
-        except KeyError:
-            raise RoutingError(f"An event names the partition {key!r}, for which no location was given") from None
+    @property
+    def is_delete(self) -> bool:
+        """Whether all events are delete events."""
+        return isinstance(self.name, DeltaName) and self.name.is_delete
 
-    def _out(self, location: str) -> str:
-        return f"{self.staging}/out/{self.numbers.setdefault(location, len(self.numbers))}"
+    def _place(self, key: str | None, path: str, report: FileReport) -> None:
+        if report.lowest_writer != report.highest_writer:
+            raise RoutingError(f"{path} holds events of writers {report.lowest_writer} to {report.highest_writer}; "
+                               "a file must hold one writer's")
+        bucket, name, location = report.lowest_writer, self.name, self.location
+        is_delete = report.is_of_deletes
+        if is_delete and self.deletes is not None:
+            name, location = self.deletes
+            if report.times > 1:
+                raise ChangedTwiceError(report.repeated, report.times)
+        elif is_delete != self.is_delete:
+            raise RoutingError(f"{path} holds events of the other kind than {self.name}")
+        staged = self._staged(name, _location(location, key), is_delete=is_delete)
+        if any(file.bucket == bucket for file in staged.files):
+            raise RoutingError(f"Two tasks wrote {bucket_file(bucket)} of {name} for {key or location}: "
+                               "all events of one partition and writer must come from one task")
+        target = f"{staged.out}/{bucket_file(bucket)}"
+        self.hadoop.rename(path, target)
+        staged.files.append(WrittenFile(bucket_file(bucket), report.rows, self.hadoop.size(target), bucket,
+                                        report.updates))
+
+    def _staged(self, name: BaseName | DeltaName, location: str, *, is_delete: bool) -> Staged:
+        if (is_delete, location) not in self.staged:
+            staged = Staged(location, name, f"{self.staging}/out/{len(self.staged)}")
+            self.hadoop.mkdirs(staged.out)
+            self.staged[is_delete, location] = staged
+        return self.staged[is_delete, location]
+
+
+def _location(location: str | Mapping[str, str], key: str | None) -> str:
+    if isinstance(location, str):
+        return location
+    try:
+        return location[key or ""]
+    except KeyError:
+        raise RoutingError(f"An event names the partition {key!r}, for which no location was given") from None
 
 
 def for_tasks(writer: DataFrameWriter, routing: Sequence[str]) -> DataFrameWriter:
@@ -221,32 +282,30 @@ def task_files(hadoop: Hadoop, directory: str, key: str | None = None) -> Iterat
             yield from task_files(hadoop, path, unquote(child.partition("=")[2]))
         elif is_directory and child.startswith(f"{WRITER_COLUMN}="):
             yield from task_files(hadoop, path, key)
-        elif child.startswith("part-"):
+        elif child.startswith(("part-", DELETES_PREFIX)):
             yield key, path
 
 
-def publish_all(hadoop: Hadoop, name: BaseName | DeltaName, outs: Mapping[str, str],
-                targets: Mapping[str, list[WrittenFile]]) -> list[WrittenDirectory]:
-    """Rename finished directories (``outs``: path → location) to their final name.
+def publish_all(hadoop: Hadoop, staged: Sequence[Staged]) -> list[WrittenDirectory]:
+    """Rename finished directories to their final name, in the order given.
 
     A rename that fails may have happened in part, where it is a copy of file after file (object stores). So after a
     failure all that may be there is removed again.
     Raises: FileExistsError; LeftoverError when that cannot be removed.
     """
-    for location in outs.values():
-        if hadoop.exists(f"{location}/{name}"):
-            raise FileExistsError(f"{location}/{name} exists already: nothing was published")
+    for one in staged:
+        if hadoop.exists(one.path):
+            raise FileExistsError(f"{one.path} exists already: nothing was published")
     published: list[WrittenDirectory] = []
     try:
-        for out, location in sorted(outs.items(), key=lambda pair: pair[1]):
-            hadoop.mkdirs(location)
-            path = f"{location}/{name}"
-            hadoop.rename(out, path)
-            final = [replace(file, path=f"{path}/{file.path}") for file in targets[location]]
+        for one in staged:
+            hadoop.mkdirs(one.location)
+            hadoop.rename(one.out, one.path)
+            final = [replace(file, path=f"{one.path}/{file.path}") for file in one.files]
             final.sort(key=lambda file: (file.bucket, file.path))
-            published.append(WrittenDirectory(location, path, tuple(final)))
+            published.append(WrittenDirectory(one.location, one.path, tuple(final)))
     except BaseException as error:
-        _withdraw(hadoop, [f"{location}/{name}" for location in outs.values()], error)
+        _withdraw(hadoop, [one.path for one in staged], error)
         raise
     return published
 
@@ -289,11 +348,3 @@ def orc_type(kind: DataType) -> str:
             return f"map<{orc_type(kind.keyType)},{orc_type(kind.valueType)}>"
         case _:
             return str(kind.simpleString())
-
-
-def _writer_id(path: str, summary: OrcSummary) -> int:
-    """The one writer id of all rows of a file, from the file's own statistics (the writer id is the highest part)."""
-    low, high = (decode(number or 0).writer_id for number in (summary.min_bucket, summary.max_bucket))
-    if low != high:
-        raise RoutingError(f"{path} holds events of writers {low} to {high}; a file must hold one writer's")
-    return low

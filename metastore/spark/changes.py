@@ -23,11 +23,12 @@ _MATCH = "__matched"
 
 
 def update_select(statement: Update, table: AcidTable, view: str) -> exp.Expression:
-    """Rows that an UPDATE changes: ROW__ID, the new values of all columns, the partition keys."""
+    """Rows that an UPDATE changes: ACTION, ROW__ID, the new values of all columns, the partition keys."""
     require_assignable(statement.assignments, table)
     columns = [_named(_new_value(statement.assignments, statement.alias, name, kind), name)
                for name, kind in _columns(table)]
-    return _select_target(statement.alias, view, [*_row_id(statement.alias), *columns,
+    action = _named(exp.Literal.string(UPDATE), ACTION)
+    return _select_target(statement.alias, view, [action, *_row_id(statement.alias), *columns,
                                                   *_keys(table, statement.alias)], statement.where)
 
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import reduce
 from uuid import uuid4
 
 from pyspark.sql import DataFrame, Row
@@ -12,16 +11,18 @@ from sqlglot import exp
 
 from metastore.acid.names import BaseName, DeltaName
 from metastore.errors import InvalidOperationError
+from metastore.locks.rules import Operation
 from metastore.spark import changes
+from metastore.spark.acid_writer import ChangedTwiceError
 from metastore.spark.binding import Resolve, bound_sql
 from metastore.spark.conditions import Conditions
 from metastore.spark.constraints import TableConstraints, Watch
-from metastore.spark.events import delete_events, insert_events, moved_events, partition_key, routed_rows
+from metastore.spark.events import changes_of, delete_events, insert_events, partition_key, routed_rows
 from metastore.spark.listing import BROADCAST_LIMIT
 from metastore.spark.places import typed_values
 from metastore.spark.plain_reads import checked_sql
 from metastore.spark.pruning import restriction
-from metastore.spark.reader import ROW_ID, row_id_column
+from metastore.spark.reader import row_id_column
 from metastore.spark.statements import Delete, Insert, Merge, Truncate, Update
 from metastore.spark.tables import AcidTable, TableKind, quoted
 from metastore.spark.work import View, Work
@@ -103,7 +104,7 @@ def insert(work: Work, table: AcidTable, rows: DataFrame, constraints: TableCons
         count = work.publish_rows(table, name, routed_rows(watched, table), statement=statement)
     else:
         events, is_routed = insert_events(watched, table, statement)
-        count = work.publish(table, statement, inserts=events, is_routed=is_routed)
+        count = work.publish(table, statement, events, Operation.INSERT, is_routed=is_routed)
     watch.require_kept()
     return count
 
@@ -192,11 +193,9 @@ def _update(work: Work, table: AcidTable, statement: Update, resolve: Resolve) -
     with _target_view(work, table, statement.conditions) as (view, seen):
         rows = query(work, changes.update_select(statement, table, view), resolve)
     kept = {column.name for column in table.columns} - set(statement.assignments)
-    with evaluated_once(rows):
-        seen.require_exact_moves(work, rows, kept)
-        number = work.next_statement(table)
-        count = work.publish(table, number, deletes=delete_events(rows, table, number),
-                             inserts=moved_events(watch.over(rows), table, number)) // 2
+    seen.require_exact_moves(work, rows, kept)
+    number = work.next_statement(table)
+    count = work.publish(table, number, changes_of(watch.over(rows), table, number), Operation.UPDATE)
     watch.require_kept()
     return count
 
@@ -207,7 +206,7 @@ def _delete(work: Work, table: AcidTable, statement: Delete, resolve: Resolve) -
     with _target_view(work, table, statement.conditions) as (view, _):
         rows = query(work, changes.delete_select(statement, table, view), resolve)
     number = work.next_statement(table)
-    return work.publish(table, number, deletes=delete_events(rows, table, number))
+    return work.publish(table, number, delete_events(rows, table, number), Operation.UPDATE)
 
 
 def _merge(work: Work, table: AcidTable, statement: Merge, resolve: Resolve) -> int:
@@ -221,52 +220,20 @@ def _merge(work: Work, table: AcidTable, statement: Merge, resolve: Resolve) -> 
         with _target_view(work, table, statement.conditions) as (view, seen), _view_of(source) as name:
             select = changes.merge_select(statement, table, view, name, source.columns, is_small=is_small)
             rows = query(work, select, resolve)
-        with evaluated_once(rows):
-            counts = _counts(rows, table)
-            kept = changes.kept_columns(statement, table, source.columns)
-            seen.require_exact_moves(work, _with_action(rows, changes.UPDATE), kept)
-            number = work.next_statement(table)
-            inserts = []
-            if counts[changes.UPDATE]:
-                inserts.append(moved_events(watch.over(_with_action(rows, changes.UPDATE)), table, number))
-            if counts[changes.INSERT]:
-                inserts.append(insert_events(watch.over(_with_action(rows, changes.INSERT)), table, number)[0])
-            old = _with_action(rows, changes.UPDATE, changes.DELETE)
-            is_insert = counts[changes.INSERT] and not counts[changes.UPDATE] + counts[changes.DELETE]
-            work.publish(table, number, deletes=None if is_insert else delete_events(old, table, number),
-                         inserts=_disjoint(*inserts) if inserts else None)
+        seen.require_exact_moves(work, _updated(rows), changes.kept_columns(statement, table, source.columns))
+        number = work.next_statement(table)
+        try:
+            count = work.publish(table, number, changes_of(watch.over(rows), table, number), Operation.UPDATE)
+        except ChangedTwiceError as error:
+            raise InvalidOperationError(
+                f"MERGE: {error.times} source rows match the same row of {table.name} (ROW__ID {list(error.row_id)}). "
+                "Make the source unique on the ON condition.") from error
     watch.require_kept()
-    return sum(counts.values())
+    return count
 
 
-def _with_action(rows: DataFrame, *actions: str) -> DataFrame:
-    return rows.where(F.col(changes.ACTION).isin(*actions))
-
-
-def _disjoint(first: DataFrame, *others: DataFrame) -> DataFrame:
-    """All kinds of new rows under one statement id: each kind has row ids of its own."""
-    kinds = [first, *others]
-    return reduce(DataFrame.unionByName, [
-        kind.withColumn("rowId", F.col("rowId") * len(kinds) + place) for place, kind in enumerate(kinds)])
-
-
-def _counts(rows: DataFrame, table: AcidTable) -> dict[str, int]:
-    """How many rows each action of a MERGE has, by one job.
-
-    Raises: InvalidOperationError when two source rows want to change the same row.
-    """
-    actions = (changes.UPDATE, changes.DELETE, changes.INSERT)
-    times = {action: f"__{action}_times" for action in actions}
-    each = rows.groupBy(*ROW_ID, *table.partition_names).agg(
-        *(F.count_if(F.col(changes.ACTION) == action).alias(times[action]) for action in actions))
-    changed = F.col(times[changes.UPDATE]) + F.col(times[changes.DELETE])
-    found = each.agg(F.max_by(F.struct(*ROW_ID, changed.alias("times")), changed).alias("most"),
-                     *(F.sum(times[action]).alias(action) for action in actions)).collect()[0]
-    if found.most is not None and found.most.times > 1:
-        raise InvalidOperationError(
-            f"MERGE: {found.most.times} source rows match the same row of {table.name} (ROW__ID "
-            f"{[found.most[name] for name in ROW_ID]}). Make the source unique on the ON condition.")
-    return {action: found[action] or 0 for action in actions}
+def _updated(rows: DataFrame) -> DataFrame:
+    return rows.where(F.col(changes.ACTION) == changes.UPDATE)
 
 
 def query(work: Work, tree: exp.Expression, resolve: Resolve) -> DataFrame:

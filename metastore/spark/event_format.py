@@ -1,12 +1,43 @@
-"""Spark's ORC source with a writer for events (``AcidOrcWriter.java``)."""
+"""Spark's ORC source with a writer for changes of ACID tables (``AcidOrcWriter.java``)."""
 
-from typing import Any
+from typing import NamedTuple
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrameWriter, SparkSession
 
+from metastore.acid.orc_footer import RowKey
 from metastore.spark.compiled import compiled
 
+DELETES_PREFIX = "delete-part-"
+"""What the names of files with delete events begin with."""
 
-def event_format(spark: SparkSession) -> Any:
-    """An ``AcidOrcWriter`` in the driver's JVM."""
-    return compiled(spark, "AcidOrcWriter")
+
+class FileReport(NamedTuple):
+    """What the task that wrote a file says of it."""
+
+    rows: int
+    lowest_writer: int
+    highest_writer: int
+    updates: int
+    """How many of its insert events are new versions of rows."""
+    repeated: RowKey
+    """The id that most of its events have."""
+    times: int
+    """How many that are."""
+    file: str
+    """Its path below the directory of all."""
+
+    @property
+    def is_of_deletes(self) -> bool:
+        """Whether it holds delete events."""
+        return self.file.rpartition("/")[2].startswith(DELETES_PREFIX)
+
+
+def write_changes(spark: SparkSession, writer: DataFrameWriter, path: str, statement: int) -> list[FileReport]:
+    """Let tasks write files with events below ``path``; returns what is in them. ``statement`` marks new versions."""
+    lines = compiled(spark, "AcidOrcWriter").save(spark._jsparkSession, writer._jwrite, path, statement)  # noqa: SLF001
+    return [_report(*line.split(" ", 6)) for line in lines.split("\n") if line]
+
+
+def _report(rows: str, lowest: str, highest: str, updates: str, repeated: str, times: str, file: str) -> FileReport:
+    row_id = RowKey(*map(int, repeated.split(",")))
+    return FileReport(int(rows), int(lowest), int(highest), int(updates), row_id, int(times), file)

@@ -1,8 +1,9 @@
 """Rows → ACID events: which ROW__ID, which writer and which partition each insert and delete event gets.
 
 Rules kept here (acid-format.md §6-§8, §17, §20.2). A new row version's id is (write id, codec(writer, statement),
-rowId), and rowId comes from ``monotonically_increasing_id``, unique over the whole statement, so any routing of rows to
-writers keeps ids unique. A delete event copies the id of the row verbatim and goes to the writer named in it.
+rowId), and the tasks count the rowIds in the file that they write, as Hive does: a writer has one in a directory. A
+delete event copies the id of the row verbatim and goes to the writer named in it. What an UPDATE or MERGE does to a row
+is one record until a task makes both events of it, so both are of the same row, and it is moved only once.
 """
 
 import json
@@ -12,16 +13,16 @@ from dataclasses import dataclass
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
-from metastore.acid.events import DELETE_EVENT, INSERT_EVENT
+from metastore.acid.events import DELETE_EVENT, INSERT_EVENT, UPDATE_EVENT
 from metastore.acid.types import parse_type
 from metastore.catalog.partition_names import make_name
 from metastore.spark.acid_writer import PARTITION_COLUMN, WRITER_COLUMN, writer_id
 from metastore.spark.bucket_hash import bucket
+from metastore.spark.changes import ACTION, DELETE, INSERT, UPDATE
 from metastore.spark.reader import ROW_ID
 from metastore.spark.tables import AcidTable, HiveColumn, quoted
 
 MAX_WRITERS = 4096
-_ROW_ID_BITS = (1 << 33) - 1
 _CODEC_V1 = 1 << 29
 
 
@@ -40,8 +41,7 @@ def insert_events(rows: DataFrame, table: AcidTable, statement: StatementId) -> 
     """
     if table.bucket_count:
         return _bucketed(rows, table, statement), False
-    numbered = rows.coalesce(MAX_WRITERS).withColumn(WRITER_COLUMN, F.spark_partition_id()).withColumn(
-        ROW_ID[2], F.monotonically_increasing_id().bitwiseAND(_ROW_ID_BITS))
+    numbered = rows.coalesce(MAX_WRITERS).withColumn(WRITER_COLUMN, F.spark_partition_id())
     return _as_events(numbered, table, statement), True
 
 
@@ -54,16 +54,23 @@ def routed_rows(rows: DataFrame, table: AcidTable) -> DataFrame:
     return routed.selectExpr(*columns, WRITER_COLUMN, *_partition_column(table))
 
 
-def moved_events(rows: DataFrame, table: AcidTable, statement: StatementId) -> DataFrame:
-    """New row versions for updated ``rows``, which still carry the ROW__ID of the version that they replace.
+def changes_of(rows: DataFrame, table: AcidTable, statement: StatementId) -> DataFrame:
+    """The changes that an UPDATE or a MERGE makes. ``rows``: ACTION, the old ROW__ID, the new values.
 
-    Unbucketed: the writer stays that of the old version, as Hive keeps it.
+    A new row of an unbucketed table gets one of so few writers that they do not make many small files.
     """
-    if table.bucket_count:
-        return _bucketed(rows, table, statement)
-    numbered = rows.withColumn(WRITER_COLUMN, writer_id(F.col(ROW_ID[1]))).withColumn(
-        ROW_ID[2], F.monotonically_increasing_id())
-    return _as_events(numbered, table, statement)
+    write_id, bucket, row_id = ROW_ID
+    is_new = f"{ACTION} = '{INSERT}'"
+    tasks = rows.sparkSession.sparkContext.defaultParallelism
+    new_writer = _bucket(rows, table) if table.bucket_count else F.spark_partition_id() % tasks
+    writer = F.when(F.expr(is_new), new_writer).otherwise(writer_id(F.col(bucket)))
+    return rows.withColumn(WRITER_COLUMN, writer).selectExpr(
+        f"CASE {ACTION} WHEN '{INSERT}' THEN {INSERT_EVENT} WHEN '{UPDATE}' THEN {UPDATE_EVENT} "
+        f"WHEN '{DELETE}' THEN {DELETE_EVENT} END AS operation",
+        f"IF({is_new}, {statement.write_id}L, {write_id}) AS originalTransaction",
+        f"IF({is_new}, {_codec(statement)}, {bucket}) AS bucket", f"IF({is_new}, NULL, {row_id}) AS rowId",
+        f"{statement.write_id}L AS currentTransaction", f"IF({ACTION} = '{DELETE}', NULL, {_row(table)}) AS `row`",
+        f"CAST({WRITER_COLUMN} AS INT) AS {WRITER_COLUMN}", *_partition_column(table))
 
 
 def delete_events(rows: DataFrame, table: AcidTable, statement: StatementId) -> DataFrame:
@@ -93,9 +100,7 @@ def partition_name(table: AcidTable, values: Sequence[str | None]) -> str:
 
 
 def _bucketed(rows: DataFrame, table: AcidTable, statement: StatementId) -> DataFrame:
-    numbered = rows.withColumn(ROW_ID[2], F.monotonically_increasing_id())
-    numbered = numbered.withColumn(WRITER_COLUMN, _bucket(rows, table))
-    return _as_events(numbered, table, statement)
+    return _as_events(rows.withColumn(WRITER_COLUMN, _bucket(rows, table)), table, statement)
 
 
 def _bucket(rows: DataFrame, table: AcidTable) -> Column:
@@ -107,13 +112,19 @@ def _bucket(rows: DataFrame, table: AcidTable) -> Column:
 
 
 def _as_events(numbered: DataFrame, table: AcidTable, statement: StatementId) -> DataFrame:
-    write_id, row_id = f"{statement.write_id}L", ROW_ID[2]
-    codec = f"shiftleft({WRITER_COLUMN}, 16) | {_CODEC_V1 | statement.statement}"
-    row = ", ".join(f"{_cast(column)} AS {quoted(column.name)}" for column in table.columns)
+    write_id = f"{statement.write_id}L"
     return numbered.selectExpr(
-        f"{INSERT_EVENT} AS operation", f"{write_id} AS originalTransaction", f"CAST({codec} AS INT) AS bucket",
-        f"CAST({row_id} AS BIGINT) AS rowId", f"{write_id} AS currentTransaction", f"struct({row}) AS `row`",
+        f"{INSERT_EVENT} AS operation", f"{write_id} AS originalTransaction", f"{_codec(statement)} AS bucket",
+        "CAST(NULL AS BIGINT) AS rowId", f"{write_id} AS currentTransaction", f"{_row(table)} AS `row`",
         f"CAST({WRITER_COLUMN} AS INT) AS {WRITER_COLUMN}", *_partition_column(table))
+
+
+def _codec(statement: StatementId) -> str:
+    return f"CAST(shiftleft({WRITER_COLUMN}, 16) | {_CODEC_V1 | statement.statement} AS INT)"
+
+
+def _row(table: AcidTable) -> str:
+    return f"struct({', '.join(f'{_cast(column)} AS {quoted(column.name)}' for column in table.columns)})"
 
 
 def _partition_column(table: AcidTable) -> list[str]:

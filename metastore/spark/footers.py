@@ -62,7 +62,7 @@ def orc_tails(files: Files, paths: Iterable[str]) -> list[OrcTail]:
 def delete_counts(files: Files, paths: Sequence[str]) -> list[int]:
     """How many delete events each of the files of delete deltas holds.
 
-    Our own writers note it in plain text at the very end of the file, so most often a few bytes tell.
+    The streaming connection notes it in plain text at the very end of the file, so a few bytes tell there.
     """
     with ThreadPoolExecutor(_READERS) as pool:
         return list(pool.map(partial(_delete_count, files), paths))

@@ -1,28 +1,14 @@
 """Files as Spark's JVM sees them: the same file systems and credentials as the data frames that it reads and writes.
 
-Rule: it moves files, amends the footers of finished ORC files and looks into them with the JVM's own ORC reader; it
-knows nothing of tables or transactions.
+Rule: it moves files and looks into ORC files with the JVM's own reader; it knows nothing of tables or transactions.
 """
 
 from contextlib import closing
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from pyspark.sql import SparkSession
-
-from metastore.acid.orc_footer import MAX_TAIL, RowKey, amended
-from metastore.spark.event_format import event_format
-
-
-class OrcSummary(NamedTuple):
-    """What an ACID file's own statistics say; the bucket numbers are None in an empty file."""
-
-    rows: int
-    min_bucket: int | None
-    max_bucket: int | None
-    stripe_ends: tuple[RowKey, ...]
 
 
 @dataclass(frozen=True)
@@ -73,14 +59,6 @@ class Hadoop:
         finally:
             out.close()
 
-    def summary(self, path: str) -> OrcSummary:
-        """Look into an ACID ORC file: row count, range of the bucket column, last key of every stripe."""
-        rows, *others = self._events.summary(path, self._configuration).split(";")
-        if not others:
-            return OrcSummary(int(rows), None, None, ())
-        (low, high), *ends = (map(int, one.split(",")) for one in others)
-        return OrcSummary(int(rows), low, high, tuple(RowKey(*end) for end in ends))
-
     def rows(self, path: str) -> int:
         """Rows of an ORC file, from its footer."""
         with self._orc_reader(path) as reader:
@@ -96,34 +74,6 @@ class Hadoop:
         with self._orc_reader(path) as reader:
             return bool(reader.hasMetadataValue("org.apache.spark.version"))
 
-    def add_footer_entries(self, path: str, entries: dict[str, bytes]) -> None:
-        """Add user metadata to a finished ORC file.
-
-        In place on a local disk; elsewhere (HDFS, object stores, where a file's end cannot be changed) through a copy
-        beside it, made by the JVM.
-        """
-        fs, size = self._fs(path), self.size(path)
-        tail = self._tail(fs, path, size)
-        change = amended(tail, entries)
-        if fs.getScheme() == "file":
-            file = Path(self._path(path).toUri().getPath())
-            with file.open("r+b") as out:
-                out.truncate(size - change.cut)
-                out.seek(0, 2)
-                out.write(change.appended)
-            file.with_name(f".{file.name}.crc").unlink(missing_ok=True)
-            return
-        copy = f"{path}.amended"
-        source, out = fs.open(self._path(path)), fs.create(self._path(copy), True)  # noqa: FBT003
-        try:
-            self._jvm.org.apache.hadoop.io.IOUtils.copyBytes(source, out, size - change.cut, False)  # noqa: FBT003
-            out.write(bytearray(change.appended))
-        finally:
-            source.close()
-            out.close()
-        self.delete(path)
-        self.rename(copy, path)
-
     def write_empty_orc(self, path: str, schema: str, entries: dict[str, bytes]) -> None:
         """Write an ORC file without rows; ``schema`` in ORC's type language."""
         orc = self._jvm.org.apache.orc
@@ -136,11 +86,6 @@ class Hadoop:
     def _orc_reader(self, path: str) -> closing[Any]:
         orc = self._jvm.org.apache.orc.OrcFile
         return closing(orc.createReader(self._path(path), orc.readerOptions(self._configuration)))
-
-    def _tail(self, fs: Any, path: str, size: int) -> bytes:
-        with closing(fs.open(self._path(path))) as source:
-            source.seek(max(0, size - MAX_TAIL))
-            return bytes(self._whole(source))
 
     def _fs(self, path: str) -> Any:
         return self._path(path).getFileSystem(self._configuration)
@@ -156,10 +101,6 @@ class Hadoop:
     @cached_property
     def _whole(self) -> Any:
         return self._jvm.org.apache.commons.io.IOUtils.toByteArray
-
-    @cached_property
-    def _events(self) -> Any:
-        return event_format(self.spark)
 
     @property
     def _jvm(self) -> Any:

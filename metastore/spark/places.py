@@ -30,14 +30,14 @@ _ASKED_ONE_BY_ONE = 32
 class Locations(dict[str, str]):
     """Where each partition lies, by its ``_partition`` key; a new partition lies below the table.
 
-    ``known``: partitions that are known already. ``is_closed``: whether no other partition may be met than those.
+    ``known``: partitions that are known already. ``existing``: the same for rows that exist, whose partitions do too.
     """
 
     def __init__(self, client: MetastoreClient, table: AcidTable, known: Iterable[PartitionPlace]) -> None:
         super().__init__()
         self.client = client
         self.table = table
-        self.is_closed = False
+        self.existing = _OfExistingRows(self)
         self.names: dict[str, str] = {}
         """The partition's name for each key that was met."""
         self.new: set[str] = set()
@@ -47,17 +47,21 @@ class Locations(dict[str, str]):
         self._asked = 0
 
     def __missing__(self, key: str) -> str:
-        """The location for a key that is met for the first time.
+        """The location for a key that is met for the first time. Raises: as ``find``."""
+        return self.find(key, may_be_new=True)
+
+    def find(self, key: str, *, may_be_new: bool) -> str:
+        """The location for a key.
 
         Raises: InvalidOperationError where it is not clear which partition is meant.
         """
         values = [value or None for value in partition_values(key)]
         name = partition_name(self.table, values)
-        found = list(self._of_values(values, name))
+        found = list(self._of_values(values, name, may_be_new=may_be_new))
         if len(found) > 1:
             raise InvalidOperationError(f"{found[0].name} and {found[1].name} of {self.table.name} are the same "
                                         "partition to Spark: move the rows of one into the other, and drop it.")
-        if not found and self.is_closed:
+        if not found and not may_be_new:
             raise InvalidOperationError(f"A partition of {self.table.name} spells its values otherwise than Spark, "
                                         f"which calls it {name}: its rows cannot be changed.")
         if not found:
@@ -66,12 +70,12 @@ class Locations(dict[str, str]):
         self[key] = found[0].location if found else f"{self.table.location}/{name}"
         return self[key]
 
-    def _of_values(self, values: Sequence[str | None], name: str) -> Iterable[PartitionPlace]:
+    def _of_values(self, values: Sequence[str | None], name: str, *, may_be_new: bool) -> Iterable[PartitionPlace]:
         wanted = typed_values(self.table, values)
-        if wanted not in self._known and not self.is_closed and self._asked <= _ASKED_ONE_BY_ONE:
+        if wanted not in self._known and may_be_new and self._asked <= _ASKED_ONE_BY_ONE:
             self._asked += 1
             self._note(_registered(self.client, self.table, [name] if self._asked <= _ASKED_ONE_BY_ONE else None))
-        if wanted not in self._known and not self.is_closed and self._asked <= _ASKED_ONE_BY_ONE:
+        if wanted not in self._known and may_be_new and self._asked <= _ASKED_ONE_BY_ONE:
             self._note(_registered(self.client, self.table, self._otherwise_spelled.get(wanted, [])))
         return self._known[wanted].values() if wanted in self._known else ()
 
@@ -87,6 +91,16 @@ class Locations(dict[str, str]):
             for name in _names(self.client, self.table):
                 names[typed_values(self.table, _values(self.table, name))].append(name)
         return names
+
+
+class _OfExistingRows(dict[str, str]):
+    def __init__(self, locations: Locations) -> None:
+        super().__init__()
+        self.locations = locations
+
+    def __missing__(self, key: str) -> str:
+        self[key] = self.locations.get(key) or self.locations.find(key, may_be_new=False)
+        return self[key]
 
 
 def partition_places(client: MetastoreClient, table: AcidTable,

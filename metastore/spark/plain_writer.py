@@ -19,6 +19,7 @@ from metastore.spark.acid_writer import (
     PARTITION_COLUMN,
     WRITER_COLUMN,
     RoutingError,
+    Staged,
     WrittenDirectory,
     WrittenFile,
     for_tasks,
@@ -49,13 +50,12 @@ def write_plain(rows: DataFrame, row_type: StructType, name: BaseName | DeltaNam
     hadoop = Hadoop(rows.sparkSession)
     if hadoop.exists(staging):
         raise FileExistsError(f"{staging} exists already: another attempt of the same statement may be running")
-    writing = _Writing(hadoop, files, rows, row_type, location, staging, file_format, order)
+    writing = _Writing(hadoop, files, rows, row_type, name, location, staging, file_format, order)
     try:
         writing.run_tasks()
         writing.collect_files()
         writing.add_empty(empty)
-        outs = {out: one for one, out in writing.outs.items()}
-        return publish_all(hadoop, name, outs, writing.targets)
+        return publish_all(hadoop, [writing.staged[location] for location in sorted(writing.staged)])
     finally:
         hadoop.delete(staging)
 
@@ -66,12 +66,13 @@ class _Writing:
     files: Files
     rows: DataFrame
     row_type: StructType
+    name: BaseName | DeltaName
     location: str | Mapping[str, str]
     staging: str
     file_format: str
     order: Sequence[tuple[str, bool]]
-    targets: dict[str, list[WrittenFile]] = field(default_factory=dict)
-    outs: dict[str, str] = field(default_factory=dict)
+    staged: dict[str, Staged] = field(default_factory=dict)
+    """By location."""
 
     @property
     def is_bucketed(self) -> bool:
@@ -99,9 +100,9 @@ class _Writing:
         """Give each of these that got no rows a directory with one file without rows."""
         for key in keys:
             location = key if isinstance(self.location, str) else self._location_of(key)
-            if location in self.targets:
+            if location in self.staged:
                 continue
-            place = f"{self.staging}/empty/{len(self.outs)}"
+            place = f"{self.staging}/empty/{len(self.staged)}"
             none = self.rows.sparkSession.createDataFrame([], self.row_type)
             self._writer(none.coalesce(1)).save(place)
             [(_, path)] = task_files(self.hadoop, place)
@@ -111,19 +112,19 @@ class _Writing:
         return rows.write.format(self.file_format).option("compression", _COMPRESSION[self.file_format])
 
     def _place(self, location: str, path: str, rows: int) -> None:
-        placed = self.targets.setdefault(location, [])
-        if not placed:
-            self.outs[location] = f"{self.staging}/out/{len(self.outs)}"
-            self.hadoop.mkdirs(self.outs[location])
-        bucket = len(placed)
+        if location not in self.staged:
+            self.staged[location] = Staged(location, self.name, f"{self.staging}/out/{len(self.staged)}")
+            self.hadoop.mkdirs(self.staged[location].out)
+        staged = self.staged[location]
+        bucket = len(staged.files)
         if self.is_bucketed and rows:
             bucket = int(path.rpartition(f"{WRITER_COLUMN}=")[2].partition("/")[0])
         name = original_file(bucket)
-        if any(file.path == name for file in placed):
+        if any(file.path == name for file in staged.files):
             raise RoutingError(f"Two tasks wrote bucket {bucket} of {location}: one must write all rows of a bucket")
         size = self.hadoop.size(path)
-        self.hadoop.rename(path, f"{self.outs[location]}/{name}")
-        placed.append(WrittenFile(name, rows, size, bucket))
+        self.hadoop.rename(path, f"{staged.out}/{name}")
+        staged.files.append(WrittenFile(name, rows, size, bucket))
 
     def _location_of(self, key: str | None) -> str:
         return self.location if isinstance(self.location, str) else self.location[key or ""]

@@ -29,7 +29,7 @@ from metastore.errors import (
 from metastore.files import Files
 from metastore.ids import TableName
 from metastore.locks.rules import Operation
-from metastore.spark.acid_writer import LeftoverError, WrittenDirectory, write_acid
+from metastore.spark.acid_writer import Deletes, LeftoverError, WrittenDirectory, write_acid
 from metastore.spark.events import StatementId, partition_name, partition_values
 from metastore.spark.listing import Directory, PartitionPlace, acid_directories
 from metastore.spark.past import AsOf, cleaned_write_ids, require_kept
@@ -135,25 +135,18 @@ class Work:
         self.seen.setdefault(table.name, {}).update((place.name, place) for place in places)
         return places
 
-    def publish(self, table: AcidTable, statement: StatementId, *, inserts: DataFrame | None = None,
-                deletes: DataFrame | None = None, is_routed: bool = False) -> int:
-        """Write the events of a statement; returns how many. Invisible until ``commit``."""
+    def publish(self, table: AcidTable, statement: StatementId, events: DataFrame, operation: Operation, *,
+                is_routed: bool = False) -> int:
+        """Write the events of a statement; returns how many rows it changed. Invisible until ``commit``."""
         locations = self._locations(table)
         ids = (statement.write_id, statement.write_id, statement.statement)
-        written = []
-        for events, is_delete in ((deletes, True), (inserts, False)):
-            if events is not None:
-                kind = "d" if is_delete else "i"
-                staging = f"{table.location}/.acid_stage_{self.txn.id}_{statement.statement}_{kind}"
-                self.txn.check()
-                if locations is not None:
-                    locations.is_closed = is_delete
-                done = write_acid(events, DeltaName(*ids, is_delete=is_delete),
-                                  table.location if locations is None else locations, staging=staging,
-                                  is_routed=is_routed and not is_delete)
-                self.published += done
-                written += done
-        return self._announce(table, locations, written, Operation.UPDATE if deletes is not None else Operation.INSERT)
+        place, old = (table.location, table.location) if locations is None else (locations, locations.existing)
+        self.txn.check()
+        written = write_acid(events, DeltaName(*ids), place, deletes=Deletes(DeltaName(*ids, is_delete=True), old),
+                             staging=f"{table.location}/.acid_stage_{self.txn.id}_{statement.statement}",
+                             is_routed=is_routed)
+        self.published += written
+        return self._announce(table, locations, written, operation) - sum(one.updates for one in written)
 
     def publish_base(self, table: AcidTable, statement: StatementId, inserts: DataFrame, *,
                      keep_empty: Sequence[str], is_routed: bool = False) -> int:

@@ -32,7 +32,7 @@ def test_names_are_bound_to_views(text, expected):
 def test_update_keeps_what_is_not_assigned_and_casts_what_is():
     select = update_select(parse("UPDATE db.t SET v = upper(v) WHERE id IN (SELECT id FROM db.u)"), TABLE, "target")
     assert bound_sql(select, views) == (
-        f"SELECT {ROW_ID}, `t`.`id` AS `id`, CAST(upper(v) AS STRING) AS `v`, `t`.`p` FROM target AS t "
+        f"SELECT 'update' AS `__action`, {ROW_ID}, `t`.`id` AS `id`, CAST(upper(v) AS STRING) AS `v`, `t`.`p` FROM target AS t "
         "WHERE id IN (SELECT id FROM view_u AS u)")
 
 
