@@ -24,7 +24,7 @@ from tests.support.postgres import TestClock
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(1800)]
 
-CHOSEN = list(POINTS) if os.environ.get("TABLE_SEEDS") else ["inserts renamed"]
+CHOSEN = list(POINTS) if os.environ.get("TABLE_SEEDS") else ["all renamed"]
 BEFORE = [(1, "old", "a"), (2, "old", "a"), (3, "old", "a"), (4, "old", "b")]
 AFTER = [(1, "new", "a"), (3, "old", "a"), (4, "new", "b"), (9, "new", "c")]
 NOTHING_WRITTEN = {"transaction opened", "locks held", "write id allocated", "committed"}
