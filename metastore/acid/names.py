@@ -27,9 +27,8 @@ NO_BUCKET = -1
 
 _BUCKET_FILE = re.compile(r"bucket_([0-9]+)(?:_([0-9]+))?")
 _ORIGINAL_FILE = re.compile(r"([0-9]+)_[0-9]+(?:_copy_([0-9]+))?")
-_NUMBER = re.compile(r"-?[0-9]+")
-_MIN_AND_MAX = 2
-_WITH_STATEMENT = 3
+_BASE = re.compile(r"base_(-?[0-9]+)(?:_v(-?[0-9]+))?")
+_DELTA = re.compile(r"(delete_)?delta_(-?[0-9]+)_(-?[0-9]+)(?:_(-?[0-9]+))?(?:_v(-?[0-9]+))?")
 
 
 class MalformedNameError(MetaError):
@@ -91,20 +90,16 @@ def parse_directory(name: str) -> DirectoryName | None:
 
     Raises: MalformedNameError.
     """
-    if name.startswith(BASE_PREFIX):
-        numbers, visibility = _numbers(name, BASE_PREFIX)
-        if len(numbers) == 1:
-            return BaseName(numbers[0], visibility)
-    elif name.startswith((DELTA_PREFIX, DELETE_DELTA_PREFIX)):
-        is_delete = name.startswith(DELETE_DELTA_PREFIX)
-        numbers, visibility = _numbers(name, DELETE_DELTA_PREFIX if is_delete else DELTA_PREFIX)
-        if len(numbers) == _MIN_AND_MAX:
-            return DeltaName(numbers[0], numbers[1], None, visibility, is_delete)
-        if len(numbers) == _WITH_STATEMENT:
-            return DeltaName(numbers[0], numbers[1], numbers[2], visibility, is_delete)
-    else:
-        return None
-    raise _malformed(name)
+    if match := _DELTA.fullmatch(name):
+        visibility = int(match[5] or 0)
+        return DeltaName(int(match[2]), int(match[3]), _optional(match[4]), visibility, match[1] is not None)
+    if match := _BASE.fullmatch(name):
+        return BaseName(int(match[1]), int(match[2] or 0))
+    if name.startswith((BASE_PREFIX, DELTA_PREFIX, DELETE_DELTA_PREFIX)):
+        raise MalformedNameError(
+            f"Directory {name} is named like a base or a delta, but its numbers cannot be read: rename or remove it"
+        )
+    return None
 
 
 def parse_file(name: str) -> FileName:
@@ -133,24 +128,6 @@ def side_file(name: str) -> str:
 
 def _visibility(txn_id: int) -> str:
     return f"_v{txn_id:07d}" if txn_id else ""
-
-
-def _numbers(name: str, prefix: str) -> tuple[list[int], int]:
-    """The numbers between prefix and ``_v``, and the number behind it."""
-    body, marker, visibility = name[len(prefix) :].partition("_v")
-    parts = body.split("_")
-    if marker:
-        parts.append(visibility)
-    if not all(_NUMBER.fullmatch(part) for part in parts):
-        raise _malformed(name)
-    numbers = [int(part) for part in parts]
-    return (numbers[:-1], numbers[-1]) if marker else (numbers, 0)
-
-
-def _malformed(name: str) -> MalformedNameError:
-    return MalformedNameError(
-        f"Directory {name} is named like a base or a delta, but its numbers cannot be read: rename or remove it"
-    )
 
 
 def _optional(digits: str | None) -> int | None:

@@ -297,15 +297,16 @@ class _Selection:
 def _grouped(listing: Iterable[Listed]) -> _Children:
     children = _Children()
     for entry in listing:
-        *parents, last = entry.path.split("/")
-        if any(is_hidden(part) for part in parents) or (is_hidden(last) and last not in _MARKERS):
+        above, _, last = entry.path.rpartition("/")
+        if is_hidden(above) or "/_" in above or "/." in above or (is_hidden(last) and last not in _MARKERS):
             continue
-        if parents:
-            inside = children.directories.setdefault(parents[0], [])
+        if above:
+            directory = above.partition("/")[0]
+            inside = children.directories.setdefault(directory, [])
             if last == METADATA_FILE:
-                children.with_metadata.add(parents[0])
+                children.with_metadata.add(directory)
             elif last == VERSION_FILE:
-                children.with_version.add(parents[0])
+                children.with_version.add(directory)
             else:
                 inside.append(entry)
         elif entry.is_dir:
