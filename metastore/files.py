@@ -238,11 +238,18 @@ class _Store(NamedTuple):
         if not self.has_objects:
             self.fs.mv(self.key, to, recursive=True)
             return
-        found = [self.key] if self.fs.isfile(self.key) else self.fs.find(self.key)
-        if not found:
-            raise FileNotFoundError(self.key)
-        self.fs.copy(found, [to + name.removeprefix(self.key) for name in found], on_error="raise")
-        self.fs.rm(found)
+        objects = [name for name in self._objects() if not name.endswith("/")]
+        if objects:
+            self.fs.copy(objects, [to + name.removeprefix(self.key) for name in objects], on_error="raise")
+            self.fs.rm(objects)
+        left = self._objects()
+        if not set(left).isdisjoint(objects):
+            raise OSError(f"{self.key} is copied to {to}, but cannot be removed, or not all of it")
+        if all(name.endswith("/") for name in left):
+            self.remove(self.key)
+
+    def _objects(self) -> list[str]:
+        return [self.key] if self.fs.isfile(self.key) else [*self.fs.find(self.key)]
 
 
 def _delete_local(path: Path, *, recursive: bool) -> None:
