@@ -57,9 +57,12 @@ public class AcidOrcFormat extends OrcFileFormat {
     /**
      * A scan over files that are listed already. "files": an array of FileStatus as Hadoop writes one, "root": a path that
      * is theirs alone. "deleted": the arrays of DeletedRows in metastore/spark/deleted.py, each after its length; or null.
+     * "where": a condition, or "". "wanted": what is made of each row, expressions with NUL between them. All in one call,
+     * since PySpark asks the JVM several times for each column that is made one by one.
      */
-    public Dataset scan(SparkSession spark, String root, byte[] files, String schema, byte[] deleted, int shift)
-            throws IOException {
+    public Dataset scan(
+            SparkSession spark, String root, byte[] files, String schema, byte[] deleted, int shift, String where,
+            String wanted) throws IOException {
         FileStatus[] listed = listed(files, spark.sparkContext().hadoopConfiguration());
         FileStatusCache cache = new SharedInMemoryCache(1L << 40, -1L).createForNewClient();
         cache.putLeafFiles(new Path(root), listed);
@@ -75,9 +78,10 @@ public class AcidOrcFormat extends OrcFileFormat {
         AcidOrcFormat format = new AcidOrcFormat();
         format.deleted = deleted == null ? null : arrays(ByteBuffer.wrap(deleted));
         format.shift = shift;
-        return spark.baseRelationToDataFrame(new HadoopFsRelation(
-            index, new StructType(new StructField[0]), (StructType) DataType.fromJson(schema), scala.Option.empty(), format,
-            none, spark));
+        Dataset events = spark.baseRelationToDataFrame(new HadoopFsRelation(
+            index, new StructType(new StructField[0]), StructType.fromDDL(schema), scala.Option.empty(), format, none,
+            spark));
+        return (where.isEmpty() ? events : events.where(where)).selectExpr(wanted.split("\0"));
     }
 
     private static FileStatus[] listed(byte[] files, Configuration settings) throws IOException {
