@@ -1,18 +1,11 @@
-import java.io.ByteArrayInputStream;
-import java.io.DataInputStream;
 import java.io.IOException;
 import java.lang.reflect.Method;
 import java.nio.ByteBuffer;
 import java.util.ArrayList;
 import java.util.Arrays;
-import java.util.Collections;
 import java.util.HashMap;
 import org.apache.hadoop.conf.Configuration;
-import org.apache.hadoop.fs.FileStatus;
-import org.apache.hadoop.fs.FileSystem;
-import org.apache.hadoop.fs.Path;
 import org.apache.hadoop.hive.ql.io.sarg.SearchArgument;
-import org.apache.hadoop.io.ArrayWritable;
 import org.apache.orc.OrcConf;
 import org.apache.orc.mapred.OrcInputFormat;
 import org.apache.spark.api.java.JavaSparkContext;
@@ -20,10 +13,6 @@ import org.apache.spark.api.python.PythonUtils;
 import org.apache.spark.broadcast.Broadcast;
 import org.apache.spark.sql.Dataset;
 import org.apache.spark.sql.SparkSession;
-import org.apache.spark.sql.execution.datasources.FileStatusCache;
-import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
-import org.apache.spark.sql.execution.datasources.InMemoryFileIndex;
-import org.apache.spark.sql.execution.datasources.SharedInMemoryCache;
 import org.apache.spark.sql.execution.datasources.orc.OrcFileFormat;
 import org.apache.spark.sql.execution.datasources.orc.OrcFilters;
 import org.apache.spark.sql.execution.datasources.orc.OrcUtils;
@@ -57,46 +46,14 @@ public class AcidOrcFormat extends OrcFileFormat {
     /**
      * A scan over files that are listed already. "files": an array of FileStatus as Hadoop writes one, "root": a path that
      * is theirs alone. "deleted": the arrays of DeletedRows in metastore/spark/deleted.py, each after its length; or null.
-     * "where": a condition, or "". "wanted": what is made of each row, expressions with NUL between them. All in one call,
-     * since PySpark asks the JVM several times for each column that is made one by one.
      */
-    public Dataset scan(
-            SparkSession spark, String root, byte[] files, String schema, byte[] deleted, int shift, String where,
-            String wanted) throws IOException {
-        FileStatus[] listed = listed(files, spark.sparkContext().hadoopConfiguration());
-        FileStatusCache cache = new SharedInMemoryCache(1L << 40, -1L).createForNewClient();
-        cache.putLeafFiles(new Path(root), listed);
-        HashMap options = new HashMap();
-        scala.collection.immutable.Map none = PythonUtils.toScalaMap(options);
-        options.put("recursiveFileLookup", "true");
-        InMemoryFileIndex index = new InMemoryFileIndex(
-            spark, PythonUtils.toSeq(Collections.singletonList(new Path(root))), PythonUtils.toScalaMap(options),
-            scala.Option.empty(), cache, scala.Option.empty(), scala.Option.empty());
-        if (index.allFiles().size() != listed.length) {
-            throw new IllegalStateException("Spark does not take the files that it is given");
-        }
+    public Dataset scan(SparkSession spark, String root, byte[] files, String schema, byte[] deleted, int shift)
+            throws IOException {
         AcidOrcFormat format = new AcidOrcFormat();
         format.deleted = deleted == null ? null : arrays(ByteBuffer.wrap(deleted));
         format.shift = shift;
-        Dataset events = spark.baseRelationToDataFrame(new HadoopFsRelation(
-            index, new StructType(new StructField[0]), StructType.fromDDL(schema), scala.Option.empty(), format, none,
-            spark));
-        return (where.isEmpty() ? events : events.where(where)).selectExpr(wanted.split("\0"));
-    }
-
-    private static FileStatus[] listed(byte[] files, Configuration settings) throws IOException {
-        ArrayWritable found = new ArrayWritable(FileStatus.class);
-        found.readFields(new DataInputStream(new ByteArrayInputStream(files)));
-        FileStatus[] listed = new FileStatus[found.get().length];
-        HashMap systems = new HashMap();
-        for (int place = 0; place < listed.length; ++place) {
-            listed[place] = (FileStatus) found.get()[place];
-            Path path = listed[place].getPath();
-            String root = path.toUri().getScheme() + "://" + path.toUri().getAuthority();
-            if (!systems.containsKey(root)) systems.put(root, path.getFileSystem(settings));
-            listed[place].setPath(((FileSystem) systems.get(root)).makeQualified(path));
-        }
-        return listed;
+        return ListedFiles.scan(
+            spark, root, files, (StructType) DataType.fromJson(schema), format, new HashMap());
     }
 
     private static long[][] arrays(ByteBuffer given) {

@@ -23,6 +23,7 @@ from metastore.client import MetastoreClient
 from metastore.client.answers import domain_errors
 from metastore.errors import InvalidOperationError
 from metastore.files import Files
+from metastore.spark.serde_storage import HiveStorage, require_alterable
 from metastore.spark.statements import AddColumns, ChangeColumn, ColumnDefinition, DropColumns, ReplaceColumns
 from metastore.spark.tables import AcidTable, TableKind
 
@@ -57,12 +58,17 @@ def alter_columns(client: MetastoreClient, files: Files, table: AcidTable, locat
     after = altered(before, statement)
     _require_kept(table, before, after)
     paths = list(_data_files(files, locations))
-    if isinstance(statement, ChangeColumn) and statement.name != statement.old and paths:
+    storage = table.file_format
+    if isinstance(storage, HiveStorage) and paths:
+        require_alterable(str(table.name), storage, [(one.name, one.type) for one in before],
+                          [(one.name, one.type) for one in after])
+    is_named = not isinstance(storage, HiveStorage) or storage.is_by_name
+    if isinstance(statement, ChangeColumn) and statement.name != statement.old and paths and is_named:
         raise InvalidOperationError(
             f"{table.name} has files, in which {statement.old} is named so: rows that are there would be NULL in "
             f"{statement.name}. ADD COLUMNS ({statement.name} ...), UPDATE ... SET {statement.name} = {statement.old}, "
             f"then DROP COLUMN {statement.old}.")
-    if table.file_format in _SCHEMAS:
+    if storage in _SCHEMAS:
         with ThreadPoolExecutor(_READERS) as pool:
             require_read_alike([one.name for one in before], [one.name for one in after],
                                pool.map(partial(_columns_of, files), paths, repeat(table)))
@@ -134,7 +140,7 @@ def _data_files(files: Files, locations: Sequence[str]) -> Iterator[str]:
 def _columns_of(files: Files, path: str, table: AcidTable) -> FileColumns:
     try:
         with files.open(path) as source:
-            schema = _SCHEMAS[table.file_format](source)
+            schema = _SCHEMAS[str(table.file_format)](source)
     except (ArrowException, OSError) as error:
         raise InvalidOperationError(f"{path} cannot be read, so its columns are not known: {error}") from error
     is_acid = table.kind is TableKind.FULL_ACID and tuple(schema.names) == EVENT_COLUMNS

@@ -287,7 +287,11 @@ def described_table(spec: CompactionJobSpec) -> AcidTable:
     name = TableName(spec.catalog, spec.database, spec.table)
     database = spec.database if spec.catalog == DEFAULT_CATALOG else f"@{spec.catalog}#{spec.database}"
     with MetastoreClient(spec.metastore_uri or None) as client:
-        return AcidTable.of(name, client.get_table(database, spec.table))
+        table = AcidTable.of(name, client.get_table(database, spec.table))
+        if table.kind is not TableKind.INSERT_ONLY or not spec.partition:
+            return table
+        partition = client.get_partition_by_name(database, spec.table, spec.partition)
+        return replace(table, file_format=table.stored_as(partition.sd))
 
 
 def _own_session(spark: SparkSession) -> SparkSession:

@@ -8,20 +8,26 @@ MAJOR: base and deltas → ``base_<H>_v<T>``. MINOR: deltas → ``delta_<m>_<H>_
 """
 
 from dataclasses import replace
+from typing import NamedTuple
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
 
-from metastore.acid.names import BaseName, DeltaName
+from metastore.acid.names import NO_BUCKET, BaseName, DeltaName, parse_file
 from metastore.acid.state import AcidState, BaseDirectory, DeltaDirectory
 from metastore.compaction.job import CompactionJobSpec
 from metastore.errors import InvalidOperationError
 from metastore.files import Files
-from metastore.spark.acid_writer import WrittenDirectory
+from metastore.spark.acid_writer import WRITER_COLUMN, WrittenDirectory
 from metastore.spark.events import routed_rows
 from metastore.spark.hadoop import Hadoop
-from metastore.spark.plain_writer import WRITABLE, count_rows, write_plain
+from metastore.spark.listing import DataFile
+from metastore.spark.plain_writer import count_rows, write_plain
 from metastore.spark.precision import require_exact
-from metastore.spark.tables import AcidTable
+from metastore.spark.scans import NumberedFile
+from metastore.spark.serde_files import FILE_NUMBER, RAW, scan_serde
+from metastore.spark.serde_storage import AVRO, HiveStorage
+from metastore.spark.tables import AcidTable, FileFormat
 
 
 def compact_rows(spark: SparkSession, spec: CompactionJobSpec, table: AcidTable, state: AcidState,
@@ -37,24 +43,74 @@ def compact_rows(spark: SparkSession, spec: CompactionJobSpec, table: AcidTable,
     chosen: list[BaseDirectory | DeltaDirectory] = list(state.insert_deltas)
     if isinstance(name, BaseName) and state.base is not None:
         chosen.append(state.base)
-    paths = [f"{spec.location}/{file.path}" for one in chosen for file in one.files if file.size]
-    if table.file_format == "orc":
-        require_exact(spark, table.row_type, [], paths)
-    count = sum(count_rows(files, table.file_format, path) for path in paths)
+    inputs = [DataFile(f"{spec.location}/{file.path}", file.size) for one in chosen for file in one.files if file.size]
+    here = replace(table, partition_keys=())
+    copies = (_stored_by_hive(spark, here, table.file_format, inputs) if isinstance(table.file_format, HiveStorage)
+              else _stored_by_spark(spark, here, table.file_format, [one.path for one in inputs], files))
     hadoop, staging = Hadoop(spark), f"{spec.location}/.compaction_{spec.txn_id}"
     for leftover in (staging, f"{spec.location}/{name}"):  # of an attempt that died: only this job writes under the txn
         hadoop.delete(leftover)
-    here = replace(table, partition_keys=())
-    published = write_plain(routed_rows(_rows(spark, table, paths), here), table.row_type, name, spec.location,
-                            staging=staging, file_format=table.file_format, files=files,
+    published = write_plain(copies.rows, copies.columns, name, spec.location, staging=staging,
+                            file_format=copies.file_format, files=files,
                             empty=[spec.location] if isinstance(name, BaseName) else [], order=table.order)
-    written = sum(directory.rows for directory in published)
+    written, count = sum(directory.rows for directory in published), copies.read
     if written != count:
         for directory in published:
             hadoop.delete(directory.path)
         raise InvalidOperationError(f"{spec.location} has {count} rows, and {written} were written: "
                                     "nothing is compacted")
     return published, count
+
+
+class _Copies(NamedTuple):
+    """What is to be written, and how: ``rows`` have ``columns``, and the bucket that each goes to."""
+
+    rows: DataFrame
+    columns: StructType
+    file_format: FileFormat
+    read: int
+
+
+def _stored_by_spark(spark: SparkSession, table: AcidTable, file_format: str, paths: list[str],
+                     files: Files) -> _Copies:
+    if file_format == "orc":
+        require_exact(spark, table.row_type, [], paths)
+    count = sum(count_rows(files, file_format, path) for path in paths)
+    return _Copies(routed_rows(_rows(spark, table, file_format, paths), table), table.row_type, file_format, count)
+
+
+def _stored_by_hive(spark: SparkSession, table: AcidTable, storage: HiveStorage, inputs: list[DataFile]) -> _Copies:
+    """Lines are copied as they are, whatever is in them; other records through the SerDe."""
+    storage.require_writable(table.name)
+    if not storage.is_text or not inputs:
+        _require_whole_timestamps(table, storage)
+        rows = scan_serde(spark, storage, table.row_type, [NumberedFile(*one, 0) for one in inputs]) if inputs else (
+            spark.createDataFrame([], table.row_type))
+        return _Copies(routed_rows(rows, table), table.row_type, storage, rows.count())
+    if table.order:
+        raise InvalidOperationError(f"{table.name} is SORTED BY columns, which copied lines would not be: use a Worker "
+                                    "of Hive")
+    lines = scan_serde(spark, storage.raw(), RAW, [NumberedFile(*one, _bucket(table, one.path)) for one in inputs])
+    count = lines.count()
+    if table.bucket_count:
+        lines = lines.selectExpr("*", f"{FILE_NUMBER} AS {WRITER_COLUMN}")
+    return _Copies(lines, RAW, storage.raw(), count)
+
+
+def _bucket(table: AcidTable, path: str) -> int:
+    """The bucket of a file: its name tells it, as everywhere in Hive."""
+    if not table.bucket_count:
+        return 0
+    bucket = parse_file(path.rpartition("/")[2].partition(".")[0]).bucket  # 000000_0.gz
+    if bucket == NO_BUCKET:
+        raise InvalidOperationError(f"{path} has no bucket number in its name: rename it like 000000_0")
+    return bucket
+
+
+def _require_whole_timestamps(table: AcidTable, storage: HiveStorage) -> None:
+    if storage.serde != AVRO and "timestamp" in table.row_type.simpleString():
+        raise InvalidOperationError(f"{table.name} has timestamps in files of {storage.serde}, whose nanoseconds Spark "
+                                    "would cut: use a Worker of Hive")
 
 
 def _output(spec: CompactionJobSpec, state: AcidState) -> BaseName | DeltaName | None:
@@ -69,11 +125,11 @@ def _output(spec: CompactionJobSpec, state: AcidState) -> BaseName | DeltaName |
     return DeltaName(*ids, None, spec.txn_id)
 
 
-def _rows(spark: SparkSession, table: AcidTable, paths: list[str]) -> DataFrame:
+def _rows(spark: SparkSession, table: AcidTable, file_format: str, paths: list[str]) -> DataFrame:
     """Read all or fail: a file that is lost or damaged must never be compacted away."""
     if not paths:
         return spark.createDataFrame([], table.row_type)
-    reader = spark.read.schema(table.row_type).format(table.file_format)
+    reader = spark.read.schema(table.row_type).format(file_format)
     return reader.option("ignoreMissingFiles", "false").option("ignoreCorruptFiles", "false").load(paths)
 
 
@@ -81,9 +137,8 @@ def _require_copyable(table: AcidTable, location: str, state: AcidState) -> None
     if outside := [file.path for file in state.originals if file.size]:
         raise InvalidOperationError(f"{location} holds files outside of bases and deltas, which Hive does not show in "
                                     f"insert-only tables; a base would hide them for ever: {outside[0]}")
-    if table.file_format not in WRITABLE:
-        formats = " or ".join(WRITABLE).upper()
-        raise InvalidOperationError(f"{table.name} is not stored as {formats}: use a Worker of Hive")
+    if not table.file_format:
+        raise InvalidOperationError(f"The metastore does not tell how {location} is stored: use a Worker of Hive")
     if table.file_format == "parquet" and "timestamp" in table.row_type.simpleString():
         raise InvalidOperationError(f"{table.name} has timestamps in Parquet, whose nanoseconds Spark would cut: use a "
                                     "Worker of Hive")

@@ -1,5 +1,6 @@
 """CREATE TABLE for transactional tables: Spark's own knows nothing of them, so the metastore is asked directly."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -9,15 +10,33 @@ from metastore.client import MetastoreClient
 from metastore.errors import InvalidOperationError
 from metastore.ids import TableName
 from metastore.spark.constraints import require_sound, thrift_rows
+from metastore.spark.serde_files import require_usable
+from metastore.spark.serde_storage import (
+    AVRO,
+    JSON,
+    LAZY_SIMPLE,
+    TEXT_INPUT,
+    TEXT_OUTPUT,
+    HiveStorage,
+    seen_columns,
+)
 from metastore.spark.statements import CreateTable
-from metastore.spark.tables import HiveColumn
+from metastore.spark.tables import HiveColumn, stored_as
 
 _CLASSES = {
     "orc": ("org.apache.hadoop.hive.ql.io.orc.OrcInputFormat", "org.apache.hadoop.hive.ql.io.orc.OrcOutputFormat",
             "org.apache.hadoop.hive.ql.io.orc.OrcSerde"),
     "parquet": ("org.apache.hadoop.hive.ql.io.parquet.MapredParquetInputFormat",
                 "org.apache.hadoop.hive.ql.io.parquet.MapredParquetOutputFormat",
-                "org.apache.hadoop.hive.ql.io.parquet.serde.ParquetHiveSerDe")}
+                "org.apache.hadoop.hive.ql.io.parquet.serde.ParquetHiveSerDe"),
+    "textfile": (TEXT_INPUT, TEXT_OUTPUT, LAZY_SIMPLE),
+    "jsonfile": (TEXT_INPUT, TEXT_OUTPUT, JSON),
+    "sequencefile": ("org.apache.hadoop.mapred.SequenceFileInputFormat",
+                     "org.apache.hadoop.hive.ql.io.HiveSequenceFileOutputFormat", LAZY_SIMPLE),
+    "rcfile": ("org.apache.hadoop.hive.ql.io.RCFileInputFormat", "org.apache.hadoop.hive.ql.io.RCFileOutputFormat",
+               "org.apache.hadoop.hive.serde2.columnar.LazyBinaryColumnarSerDe"),
+    "avro": ("org.apache.hadoop.hive.ql.io.avro.AvroContainerInputFormat",
+             "org.apache.hadoop.hive.ql.io.avro.AvroContainerOutputFormat", AVRO)}
 """Hive's input format, output format and SerDe of the formats that tables are written in here."""
 _ARGUMENTS = (ConstraintKind.PRIMARY_KEY, ConstraintKind.FOREIGN_KEY, ConstraintKind.UNIQUE, ConstraintKind.NOT_NULL,
               ConstraintKind.DEFAULT, ConstraintKind.CHECK)
@@ -38,19 +57,17 @@ def create_table(client: MetastoreClient, name: TableName, statement: CreateTabl
                       for column in statement.partition_columns]
     if not columns:
         raise InvalidOperationError(f"CREATE TABLE {name} declares no columns.")
-    if statement.file_format not in _CLASSES:
-        raise InvalidOperationError(f"Insert-only tables are STORED AS {' or '.join(_CLASSES).upper()} here, not "
-                                    f"{statement.file_format.upper()}.")
-    input_format, output_format, serde = _CLASSES[statement.file_format]
+    input_format, output_format, serde = _classes(statement)
     sd = types.StorageDescriptor(
         cols=columns, location=statement.location, inputFormat=input_format,
         outputFormat=output_format, compressed=False, numBuckets=statement.bucket_count or -1,
         bucketCols=list(statement.bucket_columns), parameters={}, storedAsSubDirectories=False,
         sortCols=[types.Order(name, int(ascends)) for name, ascends in statement.order],
-        serdeInfo=types.SerDeInfo(name=None, serializationLib=serde, parameters={}))
+        serdeInfo=types.SerDeInfo(name=None, serializationLib=serde, parameters=_told(serde, statement)))
     parameters = {"bucketing_version": "2", **statement.properties}
     if statement.comment is not None:
         parameters["comment"] = statement.comment
+    _require_storable(spark, sd, parameters)
     table = types.Table(
         tableName=name.table, dbName=name.db, owner=owner, createTime=0, lastAccessTime=0, retention=0, sd=sd,
         partitionKeys=partition_keys, parameters=parameters, tableType="MANAGED_TABLE")
@@ -70,6 +87,40 @@ def create_table(client: MetastoreClient, name: TableName, statement: CreateTabl
             return False
         raise
     return True
+
+
+def _classes(statement: CreateTable) -> tuple[str, str, str]:
+    if statement.classes is not None:
+        return *statement.classes, statement.serde or LAZY_SIMPLE
+    if statement.file_format not in _CLASSES:
+        raise InvalidOperationError(f"Insert-only tables are STORED AS {', '.join(_CLASSES).upper()}, or INPUTFORMAT "
+                                    f"... OUTPUTFORMAT ... with ROW FORMAT SERDE, not {statement.file_format.upper()}.")
+    input_format, output_format, serde = _CLASSES[statement.file_format]
+    if statement.serde is None and statement.serde_parameters and serde != LAZY_SIMPLE:
+        raise InvalidOperationError(f"ROW FORMAT DELIMITED says nothing about {statement.file_format.upper()} files.")
+    if statement.serde not in (None, serde) and statement.file_format in ("orc", "parquet"):
+        raise InvalidOperationError(f"{statement.file_format.upper()} files are not read by {statement.serde}.")
+    return input_format, output_format, statement.serde or serde
+
+
+def _told(serde: str, statement: CreateTable) -> dict[str, str]:
+    """What the SerDe is told."""
+    return ({"serialization.format": "1"} if serde == LAZY_SIMPLE else {}) | statement.serde_parameters
+
+
+def _require_storable(spark: SparkSession, sd: Any, parameters: Mapping[str, str]) -> None:
+    """Raise InvalidOperationError where the classes are not there, or make other columns of the table's."""
+    declared = [(one.name, one.type) for one in sd.cols]
+    serde = sd.serdeInfo.serializationLib
+    seen = seen_columns(serde, declared)
+    for (name, kind), (_, other) in zip(declared, seen, strict=True):
+        if kind != other:
+            raise InvalidOperationError(f"{serde.rpartition('.')[2]} makes the column {name} {other}, whatever it is "
+                                        f"declared as: declare it so, not {kind}.")
+    storage = stored_as(sd, seen, parameters)
+    if isinstance(storage, HiveStorage):
+        storage.require_storable("the table")
+        require_usable(spark, storage)
 
 
 def _field(types: Any, name: str, kind: str, comment: str | None) -> Any:

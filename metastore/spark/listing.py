@@ -36,7 +36,8 @@ from metastore.acid.state import (
 from metastore.errors import InvalidOperationError
 from metastore.files import FileEntry, Files, local_path
 from metastore.spark.footers import delete_counts, has_old_events, orc_tail, orc_tails
-from metastore.spark.tables import AcidTable, TableKind
+from metastore.spark.serde_storage import HiveStorage
+from metastore.spark.tables import AcidTable, FileFormat, TableKind
 
 BROADCAST_LIMIT = 1_000_000
 """Delete events up to which a join broadcasts them one by one."""
@@ -47,11 +48,15 @@ _MANY_REMOTE_FILES = 500
 
 
 class PartitionPlace(NamedTuple):
-    """A partition: its name, its values (None for the default partition) and where it lies."""
+    """A partition: its name, its values (None for the default partition) and where it lies.
+
+    ``stored_as``: how its files are stored, where that is not as the table's are.
+    """
 
     name: str
     values: tuple[str | None, ...]
     location: str
+    stored_as: FileFormat | None = None
 
 
 class DataFile(NamedTuple):
@@ -100,6 +105,8 @@ class Directory:
     sources: Sources
     delete_events: int | None
     """None: there are some, not counted."""
+    stored_as: FileFormat | None = None
+    """How its files are stored, where that is not as the table's are."""
 
     def hidden_write_ids(self, write_ids: ValidWriteIdList) -> set[int]:
         """Write ids inside the deltas whose rows must be filtered out one by one."""
@@ -125,11 +132,11 @@ def acid_directories(files: Files, table: AcidTable, places: Sequence[PartitionP
         if is_past:
             _require_past(place.location, listings[place.location], state, write_ids)
         if table.kind is TableKind.INSERT_ONLY:
-            sources, events = _insert_only_sources(table, place.location, state), 0
+            sources, events = _insert_only_sources(table, place, state), 0
         else:
             sources = acid_sources(files, place.location, state)
             events = _count_delete_events(files, sources)
-        result.append(Directory(place.name, place.values, place.location, state, sources, events))
+        result.append(Directory(place.name, place.values, place.location, state, sources, events, place.stored_as))
     return result
 
 
@@ -175,14 +182,17 @@ def acid_sources(files: Files, location: str, state: AcidState) -> Sources:
     return Sources(tuple(events), tuple(deletes), tuple(cut), (*plain, *originals), (*unnamed, *bare))
 
 
-def _insert_only_sources(table: AcidTable, location: str, state: AcidState) -> Sources:
+def _insert_only_sources(table: AcidTable, place: PartitionPlace, state: AcidState) -> Sources:
     """The files of an insert-only table, nested ones included (Hive writes those for UNION ALL)."""
+    location, file_format = place.location, place.stored_as or table.file_format
     if originals := _filled(state.originals):
         raise InvalidOperationError(
             f"{location} holds files outside of bases and deltas, which Hive does not show in insert-only tables: "
             f"move them out of the way, or load them with LOAD DATA in Hive. First of them: {originals[0].path}")
-    if not table.file_format:
-        raise InvalidOperationError(f"{table.name} is stored in a format that Spark has no exact reader for.")
+    if not file_format:
+        raise InvalidOperationError(f"{location} of {table.name} is stored in a way that the metastore does not tell.")
+    if isinstance(file_format, HiveStorage):
+        file_format.require_readable(table.name)
     chosen: list[BaseDirectory | DeltaDirectory] = [*([state.base] if state.base else []), *state.insert_deltas]
     return Sources(tuple(file for one in chosen for file in _data_files(location, _filled(one.files))))
 

@@ -7,7 +7,7 @@ delete events, and show wrong rows without a word. Comments in front of a statem
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import sqlglot
 from sqlglot import exp
@@ -292,7 +292,10 @@ class _Made:
 
     location: str | None = None
     comment: str | None = None
-    file_format: str = "orc"
+    stored_as: str | None = None
+    serde: str | None = None
+    serde_parameters: dict[str, str] = field(default_factory=dict)
+    classes: tuple[str, str] | None = None
     partition: tuple[tuple[str, str, str | None], ...] = ()
     bucket_columns: tuple[str, ...] = ()
     bucket_count: int = 0
@@ -311,8 +314,42 @@ class _Made:
                 self.bucket_count = int(node.args["buckets"].name)
                 self.order = tuple((one.name.lower(), not one.args.get("desc"))
                                    for one in node.args.get("sorted_by") or ())
+            case exp.FileFormatProperty(this=exp.InputOutputFormat() as given):
+                self.classes = given.args["input_format"].name, given.args["output_format"].name
+                self.stored_as = _FORMATS.get(self.classes[0].rpartition(".")[2], "inputformat")
             case exp.FileFormatProperty():
-                self.file_format = node.name.lower()
+                self.stored_as = node.name.lower()
+            case exp.RowFormatDelimitedProperty():
+                self.serde_parameters = _delimiters(node)
+            case exp.RowFormatSerdeProperty():
+                told = node.args.get("serde_properties")
+                self.serde = node.this.name
+                self.serde_parameters = {one.this.name: one.args["value"].name
+                                         for one in (told.expressions if told else ())}
+            case exp.StorageHandlerProperty():
+                raise InvalidOperationError("What is STORED BY another system cannot be transactional here.")
+
+    @property
+    def file_format(self) -> str:
+        """What STORED AS says; without it ORC, or text where a row format is given, as in Hive."""
+        return self.stored_as or ("textfile" if self.serde or self.serde_parameters else "orc")
+
+
+_FORMATS = {"OrcInputFormat": "orc", "MapredParquetInputFormat": "parquet"}
+_DELIMITERS = {"fields": "field.delim", "escaped": "escape.delim", "collection_items": "colelction.delim",
+               "map_keys": "mapkey.delim", "lines": "line.delim", "null": "serialization.null.format"}
+"""ROW FORMAT DELIMITED: sqlglot's words for its parts, and Hive's."""
+
+
+def _delimiters(node: exp.Expression) -> dict[str, str]:
+    found = {_DELIMITERS[part]: value.name for part, value in node.args.items() if part in _DELIMITERS and value}
+    if found.get("line.delim", "\n") != "\n":
+        raise InvalidOperationError("LINES TERMINATED BY takes '\\n' only, as in Hive.")
+    if "field.delim" in found:
+        found["serialization.format"] = found["field.delim"]
+    if "colelction.delim" in found:  # as Hive has spelled it since version 3
+        found["collection.delim"] = found["colelction.delim"]
+    return found
 
 
 def _create(tree: exp.Create, words: list[frozenset[str]]) -> CreateTable | PassThrough:
@@ -336,4 +373,5 @@ def _create(tree: exp.Create, words: list[frozenset[str]]) -> CreateTable | Pass
         constraints = declarations(tree.this, words)
     return CreateTable(table_ref(tree.this), columns, made.partition, made.bucket_columns, made.bucket_count, named,
                        made.location, made.comment, if_not_exists=bool(tree.args.get("exists")), query=tree.expression,
-                       file_format=made.file_format, constraints=constraints, order=made.order)
+                       file_format=made.file_format, constraints=constraints, order=made.order, serde=made.serde,
+                       serde_parameters=made.serde_parameters, classes=made.classes)

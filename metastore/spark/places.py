@@ -18,7 +18,8 @@ from metastore.errors import InvalidOperationError
 from metastore.spark.events import partition_name, partition_values
 from metastore.spark.listing import PartitionPlace
 from metastore.spark.pruning import Constant, Restriction, is_text, typed
-from metastore.spark.tables import AcidTable
+from metastore.spark.serde_storage import HiveStorage, require_same_types
+from metastore.spark.tables import AcidTable, FileFormat, TableKind
 
 _type = cache(parse_type)
 Typed: TypeAlias = tuple[Constant | None, ...]
@@ -64,6 +65,9 @@ class Locations(dict[str, str]):
         if not found and not may_be_new:
             raise InvalidOperationError(f"A partition of {self.table.name} spells its values otherwise than Spark, "
                                         f"which calls it {name}: its rows cannot be changed.")
+        if found and found[0].stored_as is not None:
+            raise InvalidOperationError(f"The partition {found[0].name} of {self.table.name} is stored otherwise than "
+                                        "the table is now: nothing can be written there. Drop it, or use Hive.")
         if not found:
             self.new.add(name)
         self.names[key] = found[0].name if found else name
@@ -141,8 +145,19 @@ def _registered(client: MetastoreClient, table: AcidTable, names: list[str] | No
         found = client.get_partitions(table.name.db, table.name.table, -1)
     else:
         found = client.get_partitions_by_names(table.name.db, table.name.table, names) if names else []
-    return [PartitionPlace(partition_name(table, list(one.values)), _without_default(one.values), one.sd.location)
-            for one in found]
+    return [PartitionPlace(partition_name(table, list(one.values)), _without_default(one.values), one.sd.location,
+                           _stored_otherwise(table, one)) for one in found]
+
+
+def _stored_otherwise(table: AcidTable, partition: Any) -> FileFormat | None:
+    """How a partition's files are stored, if not as the table's are."""
+    if table.kind is not TableKind.INSERT_ONLY:
+        return None
+    found = table.stored_as(partition.sd)
+    if isinstance(found, HiveStorage):
+        own = [(column.name.lower(), column.type) for column in partition.sd.cols or ()]
+        require_same_types(partition_name(table, list(partition.values)), found, own)
+    return None if found == table.file_format else found
 
 
 def _without_default(values: Iterable[str]) -> tuple[str | None, ...]:

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from pyarrow import parquet
-from pyspark.sql import DataFrame, DataFrameWriter
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 from pyspark.sql.types import StructType
 
@@ -29,6 +29,9 @@ from metastore.spark.acid_writer import (
 )
 from metastore.spark.footers import orc_tail
 from metastore.spark.hadoop import Hadoop
+from metastore.spark.serde_files import require_usable, save_serde, written_rows
+from metastore.spark.serde_storage import HiveStorage
+from metastore.spark.tables import FileFormat
 
 WRITABLE = ("orc", "parquet")
 _COMPRESSION = {"orc": "zlib", "parquet": "snappy"}
@@ -36,7 +39,7 @@ _COMPRESSION = {"orc": "zlib", "parquet": "snappy"}
 
 
 def write_plain(rows: DataFrame, row_type: StructType, name: BaseName | DeltaName, location: str | Mapping[str, str], *,
-                staging: str, file_format: str, files: Files, empty: Sequence[str] = (),
+                staging: str, file_format: FileFormat, files: Files, empty: Sequence[str] = (),
                 order: Sequence[tuple[str, bool]] = ()) -> list[WrittenDirectory]:
     """Write rows into one directory called ``name`` in each partition that gets some.
 
@@ -44,9 +47,11 @@ def write_plain(rows: DataFrame, row_type: StructType, name: BaseName | DeltaNam
     bucketed; otherwise as ``acid_writer.write_acid``. ``order``: columns that each file is sorted by, and whether they
     ascend.
     """
-    if file_format not in WRITABLE:
-        raise InvalidOperationError(f"Insert-only tables are written as {' or '.join(WRITABLE)}, and this one is "
-                                    f"{file_format or 'of another format'}: write it with Hive.")
+    if isinstance(file_format, HiveStorage):
+        file_format.require_writable(location if isinstance(location, str) else "This table")
+        require_usable(rows.sparkSession, file_format)
+    elif file_format not in WRITABLE:
+        raise InvalidOperationError("The metastore does not say how this table is stored: write it with Hive.")
     hadoop = Hadoop(rows.sparkSession)
     if hadoop.exists(staging):
         raise FileExistsError(f"{staging} exists already: another attempt of the same statement may be running")
@@ -69,7 +74,7 @@ class _Writing:
     name: BaseName | DeltaName
     location: str | Mapping[str, str]
     staging: str
-    file_format: str
+    file_format: FileFormat
     order: Sequence[tuple[str, bool]]
     staged: dict[str, Staged] = field(default_factory=dict)
     """By location."""
@@ -88,12 +93,12 @@ class _Writing:
         order = [F.col(name) if ascends else F.col(name).desc() for name, ascends in self.order]
         if routing or order:
             rows = rows.sortWithinPartitions(*routing, *order)
-        for_tasks(self._writer(rows.select(*self.row_type.names, *routing)), routing).save(f"{self.staging}/tasks")
+        self._save(rows.select(*self.row_type.names, *routing), f"{self.staging}/tasks", routing)
 
     def collect_files(self) -> None:
         """Give every file that has rows its name and its place."""
         for key, path in task_files(self.hadoop, f"{self.staging}/tasks"):
-            if count := count_rows(self.files, self.file_format, path):
+            if count := self._count(path):
                 self._place(self._location_of(key), path, count)
 
     def add_empty(self, keys: Sequence[str]) -> None:
@@ -104,12 +109,21 @@ class _Writing:
                 continue
             place = f"{self.staging}/empty/{len(self.staged)}"
             none = self.rows.sparkSession.createDataFrame([], self.row_type)
-            self._writer(none.coalesce(1)).save(place)
+            self._save(none.coalesce(1), place)
             [(_, path)] = task_files(self.hadoop, place)
             self._place(location, path, 0)
 
-    def _writer(self, rows: DataFrame) -> DataFrameWriter:
-        return rows.write.format(self.file_format).option("compression", _COMPRESSION[self.file_format])
+    def _save(self, rows: DataFrame, path: str, routing: Sequence[str] = ()) -> None:
+        writer = for_tasks(rows.write, routing)
+        if isinstance(self.file_format, HiveStorage):
+            save_serde(writer, path, self.file_format, rows.sparkSession)
+        else:
+            writer.format(self.file_format).option("compression", _COMPRESSION[self.file_format]).save(path)
+
+    def _count(self, path: str) -> int:
+        if isinstance(self.file_format, HiveStorage):
+            return written_rows(self.hadoop, path)
+        return count_rows(self.files, self.file_format, path)
 
     def _place(self, location: str, path: str, rows: int) -> None:
         if location not in self.staged:

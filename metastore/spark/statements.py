@@ -166,6 +166,12 @@ class CreateTable:
     constraints: tuple[Declaration, ...] = ()
     order: tuple[tuple[str, bool], ...] = ()
     """SORTED BY: columns, and whether they ascend."""
+    serde: str | None = None
+    """The class of ROW FORMAT SERDE."""
+    serde_parameters: dict[str, str] = field(default_factory=dict)
+    """Those of ROW FORMAT DELIMITED too."""
+    classes: tuple[str, str] | None = None
+    """Those of STORED AS INPUTFORMAT ... OUTPUTFORMAT ...."""
 
 
 @dataclass(frozen=True)

@@ -1,20 +1,21 @@
 """What Spark needs to know of a metastore table: kind, columns, partition keys, buckets, location; in Spark's types."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeAlias
 
 from pyspark.sql.types import DataType, StructField, StructType
 
 from metastore.errors import InvalidOperationError
 from metastore.ids import TableName
+from metastore.spark.serde_storage import HiveStorage, seen_columns, without_lengths
 
-# Characters and varchars are plain strings inside files: Hive pads and cuts them when it reads (acid-format.md §4.3).
-_STRING_LIKE = re.compile(r"\b(?:var)?char\s*\(\s*\d+\s*\)", re.IGNORECASE)
 _UNREADABLE = re.compile(r"\b(uniontype\s*<|timestamp with local time zone|interval_)", re.IGNORECASE)
+FileFormat: TypeAlias = str | HiveStorage
+"""How files are stored: as Spark calls it (``orc``, ``parquet``), or Hive's classes that do it; "" if neither."""
 
 
 class TableKind(StrEnum):
@@ -38,7 +39,7 @@ class HiveColumn:
         if _UNREADABLE.search(self.type):
             raise InvalidOperationError(f"Column {self.name} has type {self.type}, which Spark cannot hold. "
                                         "Read the table with Hive or leave the column out in a view.")
-        return _STRING_LIKE.sub("string", self.type)
+        return without_lengths(self.type)
 
     def spark_type(self) -> DataType:
         """The same as a Spark type; raises as ``sql_type``."""
@@ -57,7 +58,7 @@ class AcidTable:
     bucket_columns: tuple[str, ...]
     bucket_count: int
     bucketing_version: int
-    file_format: str
+    file_format: FileFormat
     parameters: dict[str, str]
     order: tuple[tuple[str, bool], ...] = ()
     """SORTED BY: columns, and whether they ascend."""
@@ -70,14 +71,16 @@ class AcidTable:
         insert_only = parameters.get("transactional_properties", "").lower() == "insert_only"
         kind = TableKind.PLAIN if not transactional else (
             TableKind.INSERT_ONLY if insert_only else TableKind.FULL_ACID)
+        serde = sd.serdeInfo.serializationLib if sd.serdeInfo else None
+        columns = seen_columns(serde or "", [(c.name.lower(), c.type) for c in sd.cols or ()])
         return cls(
             name=name, kind=kind, location=sd.location or "",
-            columns=tuple(HiveColumn(c.name.lower(), c.type) for c in sd.cols or ()),
+            columns=tuple(HiveColumn(*column) for column in columns),
             partition_keys=tuple(HiveColumn(c.name.lower(), c.type) for c in thrift_table.partitionKeys or ()),
             bucket_columns=tuple(c.lower() for c in sd.bucketCols or ()),
             bucket_count=max(sd.numBuckets or 0, 0) if sd.bucketCols else 0,
             bucketing_version=2 if parameters.get("bucketing_version") == "2" else 1,
-            file_format=_file_format(sd.inputFormat or ""), parameters=parameters,
+            file_format=stored_as(sd, columns, parameters), parameters=parameters,
             order=tuple((one.col.lower(), one.order == 1) for one in sd.sortCols or ()))
 
     @cached_property
@@ -99,6 +102,10 @@ class AcidTable:
     def partition_names(self) -> list[str]:
         """Names of the partition keys, in order."""
         return [key.name for key in self.partition_keys]
+
+    def stored_as(self, sd: Any) -> FileFormat:
+        """How files are stored where ``sd`` is the storage descriptor, a partition's for instance."""
+        return stored_as(sd, [(one.name, one.type) for one in self.columns], self.parameters)
 
     def require(self, *kinds: TableKind, action: str) -> None:
         """Raise InvalidOperationError unless the table is of one of ``kinds``."""
@@ -124,7 +131,10 @@ def _struct(columns: Sequence[HiveColumn]) -> StructType:
     return StructType([StructField(one.name, field.dataType) for one, field in zip(columns, parsed, strict=True)])
 
 
-def _file_format(input_format: str) -> str:
-    """Spark's name of the format behind a Hive input format class; "" if Spark has none."""
-    known = {"OrcInputFormat": "orc", "MapredParquetInputFormat": "parquet", "AvroContainerInputFormat": "avro"}
-    return known.get(input_format.rsplit(".", 1)[-1], "")
+def stored_as(sd: Any, columns: Sequence[tuple[str, str]], parameters: Mapping[str, str]) -> FileFormat:
+    """How files are stored where ``sd`` is the storage descriptor; the columns and parameters are the table's."""
+    known = {"OrcInputFormat": "orc", "MapredParquetInputFormat": "parquet"}
+    if (name := known.get((sd.inputFormat or "").rsplit(".", 1)[-1])) is not None:
+        return name
+    is_known = sd.inputFormat and sd.serdeInfo and sd.serdeInfo.serializationLib
+    return HiveStorage.of(sd, columns, parameters) if is_known else ""

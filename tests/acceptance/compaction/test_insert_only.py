@@ -1,5 +1,6 @@
 """Insert-only tables through the real loops; the Spark job runs in the session of the tests."""
 
+import gzip
 from dataclasses import replace
 from pathlib import Path
 from threading import Event
@@ -46,7 +47,7 @@ def loops(lakehouse, spark, nobody_reads):
     database.close()
 
 
-@pytest.mark.parametrize("file_format", ["ORC", "PARQUET"])
+@pytest.mark.parametrize("file_format", ["ORC", "PARQUET", "AVRO"])
 def test_they_are_compacted_and_read_the_same(acid_session, db, loops, spark, monkeypatch, file_format):
     """Minor, then major: the rows of committed writes, and none of an aborted one whose files stayed."""
     table = f"{db}.only"
@@ -84,6 +85,32 @@ def test_they_are_compacted_and_read_the_same(acid_session, db, loops, spark, mo
     assert compacted("MINOR") == ["delta_0000001_0000004"]
     acid_session.sql(f"INSERT INTO {table} VALUES (5, 'late', 'a b')")
     assert compacted("MAJOR") == ["base_0000005"]
+
+
+def test_lines_of_text_are_copied_as_they_are(acid_session, db, loops, spark):
+    """What no column has is kept as well; files of Hive's, zipped ones among them, keep their buckets."""
+    acid_session.sql(f"CREATE TABLE {db}.text (id INT, name STRING) CLUSTERED BY (id) INTO 2 BUCKETS ROW FORMAT DELIMITED FIELDS "
+                     f"TERMINATED BY ',' STORED AS TEXTFILE {INSERT_ONLY}")
+    for number in range(2):
+        acid_session.sql(f"INSERT INTO {db}.text VALUES ({number}, 'a'), ({number + 10}, NULL), ({number + 20}, 'c')")
+    root = Path(unquote(urlsplit(acid_session.client.get_table(db, "text").sd.location).path))
+    odd = b"no number,\xff\xfe,more\n"
+    (root / "delta_0000001_0000001_0000" / "000001_0_copy_1.gz").write_bytes(gzip.compress(odd))
+    rows, lines = sorted(map(tuple, acid_session.table(f"{db}.text").collect()), key=repr), {}
+    for file in root.glob("delta*/0*"):
+        content = gzip.decompress(file.read_bytes()) if file.suffix == ".gz" else file.read_bytes()
+        lines.setdefault(file.name[:8], []).extend(content.splitlines())
+    types = acid_session.client.types
+    number = acid_session.client.compact2(types.CompactionRequest(db, "text", None, types.CompactionType.MAJOR)).id
+    report = loops[0].tick()
+    while report.compaction_id not in (number, None):
+        report = loops[0].tick()
+    assert report.outcome is WorkOutcome.COMPACTED, report
+    [base] = root.glob("base_0000002_v*")
+    assert {file.name: sorted(file.read_bytes().splitlines()) for file in base.glob("0*")} == {
+        name: sorted(found) for name, found in lines.items()}
+    assert sorted(map(tuple, acid_session.table(f"{db}.text").collect()), key=repr) == rows
+    assert len(rows) == 7
 
 
 def test_what_cannot_be_copied_exactly_is_left_alone(acid_session, db, spark, lakehouse):

@@ -1,0 +1,111 @@
+import java.io.IOException;
+import java.io.PrintWriter;
+import java.io.StringWriter;
+import java.util.HashMap;
+import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.fs.Path;
+import org.apache.hadoop.io.compress.CompressionCodec;
+import org.apache.hadoop.io.compress.CompressionCodecFactory;
+import org.apache.hadoop.io.compress.SplittableCompressionCodec;
+import org.apache.hadoop.mapreduce.Job;
+import org.apache.spark.api.java.JavaSparkContext;
+import org.apache.spark.sql.DataFrameWriter;
+import org.apache.spark.sql.Dataset;
+import org.apache.spark.sql.SparkSession;
+import org.apache.spark.sql.execution.datasources.OutputWriterFactory;
+import org.apache.spark.sql.hive.execution.HiveFileFormat;
+import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.StructType;
+import org.apache.spark.unsafe.Platform;
+import org.apache.spark.util.SerializableConfiguration;
+
+/**
+ * A data source of files that Hive's own classes read and write: any input format, output format and SerDe.
+ *
+ * To Spark two of these are the same, as two of its HiveFileFormat are: what differs is in the root of their files.
+ * Compiled by the compiler that Spark has for its queries; SerdeReader and SerdeWriter are what runs in the tasks.
+ */
+public class SerdeFormat extends HiveFileFormat {
+    private static final String OPTION = "acid.serde";
+    private SerdeTable table;
+
+    /** "text": as SerdeTable takes it; the other arguments are those of ListedFiles. */
+    public Dataset scan(SparkSession spark, String root, byte[] files, String schema, String text) throws IOException {
+        SerdeFormat format = new SerdeFormat();
+        format.table = new SerdeTable(text);
+        HashMap options = new HashMap();
+        options.put("ignoreMissingFiles", "false");
+        options.put("ignoreCorruptFiles", "false");
+        return ListedFiles.scan(spark, root, files, (StructType) DataType.fromJson(schema), format, options);
+    }
+
+    /** Why the table's classes cannot be used; null when they can. */
+    public String refusal(SparkSession spark, String text) {
+        return new SerdeTable(text).refusal(spark.sparkContext().hadoopConfiguration());
+    }
+
+    /** Let a writer that has got everything but its format write here; returns why a row cannot be stored, or null. */
+    public String save(DataFrameWriter writer, String path, String text) {
+        Thread thread = Thread.currentThread();
+        ClassLoader usual = thread.getContextClassLoader();
+        thread.setContextClassLoader(new KnowingUs(usual));
+        try {
+            writer.format(getClass().getName()).option(OPTION, text).save(path);
+            return null;
+        } catch (Throwable error) {
+            StringWriter told = new StringWriter();
+            error.printStackTrace(new PrintWriter(told, true));
+            int at = told.toString().indexOf(SerdeWriter.REFUSAL);
+            if (at < 0) Platform.throwException(error);
+            return told.toString().substring(at + SerdeWriter.REFUSAL.length()).split("\n")[0].trim();
+        } finally {
+            thread.setContextClassLoader(usual);
+        }
+    }
+
+    /** What knows all classes that its parent knows, and this one. */
+    public static class KnowingUs extends ClassLoader {
+        public KnowingUs(ClassLoader parent) {
+            super(parent);
+        }
+
+        protected Class findClass(String name) throws ClassNotFoundException {
+            if (name.equals(SerdeFormat.class.getName())) return SerdeFormat.class;
+            throw new ClassNotFoundException(name);
+        }
+    }
+
+    public boolean supportFieldName(String name) {
+        return true;
+    }
+
+    public boolean supportDataType(DataType type) {
+        return true;
+    }
+
+    /** Only what is known to find the first record of a part by itself, and has no lines to leave out. */
+    public boolean isSplitable(SparkSession spark, scala.collection.immutable.Map options, Path path) {
+        String input = table.properties().getProperty("acid.input");
+        if (table.header() > 0) return false;
+        if (input.equals("org.apache.hadoop.mapred.TextInputFormat")) {
+            Configuration settings = spark.sparkContext().hadoopConfiguration();
+            CompressionCodec codec = new CompressionCodecFactory(settings).getCodec(path);
+            return codec == null || codec instanceof SplittableCompressionCodec;
+        }
+        return input.equals("org.apache.hadoop.mapred.SequenceFileInputFormat")
+            || input.equals("org.apache.hadoop.hive.ql.io.RCFileInputFormat")
+            || input.equals("org.apache.hadoop.hive.ql.io.avro.AvroContainerInputFormat");
+    }
+
+    public scala.Function1 buildReaderWithPartitionValues(
+            SparkSession spark, StructType data, StructType partition, StructType required,
+            scala.collection.immutable.Seq filters, scala.collection.immutable.Map options, Configuration settings) {
+        JavaSparkContext context = JavaSparkContext.fromSparkContext(spark.sparkContext());
+        return new SerdeReader(context.broadcast(new SerializableConfiguration(settings)), table, required);
+    }
+
+    public OutputWriterFactory prepareWrite(
+            SparkSession spark, Job job, scala.collection.immutable.Map options, StructType schema) {
+        return new SerdeWriter.Factory(new SerdeTable((String) options.apply(OPTION)));
+    }
+}

@@ -1,0 +1,165 @@
+import java.io.IOException;
+import java.io.Serializable;
+import java.util.ArrayList;
+import java.util.Iterator;
+import java.util.NoSuchElementException;
+import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.hive.ql.exec.Utilities;
+import org.apache.hadoop.io.Text;
+import org.apache.hadoop.mapred.FileSplit;
+import org.apache.hadoop.mapred.InputFormat;
+import org.apache.hadoop.mapred.JobConf;
+import org.apache.hadoop.mapred.RecordReader;
+import org.apache.hadoop.mapred.Reporter;
+import org.apache.hadoop.util.ReflectionUtils;
+import org.apache.spark.TaskContext;
+import org.apache.spark.api.python.PythonUtils;
+import org.apache.spark.broadcast.Broadcast;
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
+import org.apache.spark.sql.catalyst.expressions.SpecificInternalRow;
+import org.apache.spark.sql.catalyst.expressions.UnsafeProjection;
+import org.apache.spark.sql.catalyst.types.DataTypeUtils;
+import org.apache.spark.sql.execution.datasources.PartitionedFile;
+import org.apache.spark.sql.hive.HadoopTableReader$;
+import org.apache.spark.sql.types.StructType;
+import org.apache.spark.unsafe.Platform;
+import org.apache.spark.unsafe.types.UTF8String;
+import org.apache.spark.util.SerializableConfiguration;
+import org.apache.spark.util.TaskCompletionListener;
+import scala.Tuple2;
+import scala.jdk.javaapi.CollectionConverters;
+import scala.runtime.AbstractFunction1;
+
+/** What runs in the tasks: the rows of a part of a file, by the table's own input format and SerDe. */
+public class SerdeReader extends AbstractFunction1 implements Serializable {
+    private static final long serialVersionUID = 1L;
+    final Broadcast settings;
+    final SerdeTable table;
+    final StructType wanted;
+
+    public SerdeReader(Broadcast settings, SerdeTable table, StructType wanted) {
+        this.settings = settings;
+        this.table = table;
+        this.wanted = wanted;
+    }
+
+    public Object apply(Object argument) {
+        PartitionedFile file = (PartitionedFile) argument;
+        Configuration given = ((SerializableConfiguration) settings.value()).value();
+        try {
+            JobConf job = new JobConf(given);
+            Utilities.copyTableJobPropertiesToConf(table.described(), job);
+            InputFormat format = (InputFormat) ReflectionUtils.newInstance(table.input(), job);
+            FileSplit part = new FileSplit(file.toPath(), file.start(), file.length(), new String[0]);
+            Records records = new Records(format.getRecordReader(part, job, Reporter.NULL));
+            if (TaskContext.get() != null) TaskContext.get().addTaskCompletionListener((TaskCompletionListener) records);
+            for (int line = file.start() == 0 ? table.header() : 0; line > 0 && records.hasNext(); --line) records.next();
+            UnsafeProjection projection = UnsafeProjection.create(wanted);
+            Iterator rows = table.isRaw() ? new Raw(records, wanted.length(), projection)
+                : new Rows(filled(records, given), projection);
+            return CollectionConverters.asScala(rows);
+        } catch (Exception error) {
+            Platform.throwException(error);
+            return null;
+        }
+    }
+
+    private scala.collection.Iterator filled(Iterator records, Configuration given) throws Exception {
+        org.apache.hadoop.hive.serde2.AbstractSerDe serde = table.serde(new JobConf(given), table.properties());
+        scala.collection.immutable.Seq attributes = DataTypeUtils.toAttributes(wanted);
+        ArrayList places = new ArrayList();
+        for (int place = 0; place < wanted.length(); ++place) {
+            places.add(new Tuple2(attributes.apply(place), Integer.valueOf(place)));
+        }
+        return HadoopTableReader$.MODULE$.fillObject(
+            CollectionConverters.asScala(records), serde, PythonUtils.toSeq(places), new SpecificInternalRow(wanted), serde);
+    }
+
+    /** The values of a record reader, which uses one object for all of them. */
+    static class Records implements Iterator, TaskCompletionListener {
+        private final RecordReader reader;
+        private final Object key, value;
+        private boolean isAsked, isThere, isClosed;
+
+        Records(RecordReader reader) {
+            this.reader = reader;
+            this.key = reader.createKey();
+            this.value = reader.createValue();
+        }
+
+        public boolean hasNext() {
+            if (!isAsked && !isClosed) {
+                try {
+                    isThere = reader.next(key, value);
+                } catch (IOException error) {
+                    Platform.throwException(error);
+                }
+                isAsked = true;
+                if (!isThere) onTaskCompletion(null);
+            }
+            return isThere;
+        }
+
+        public Object next() {
+            if (!hasNext()) throw new NoSuchElementException();
+            isAsked = false;
+            return value;
+        }
+
+        public void onTaskCompletion(TaskContext context) {
+            if (isClosed) return;
+            isClosed = true;
+            isThere = false;
+            try {
+                reader.close();
+            } catch (IOException error) {
+                Platform.throwException(error);
+            }
+        }
+    }
+
+    /** Spark's rows in the form that all of its operators take. */
+    static class Rows implements Iterator {
+        private final scala.collection.Iterator rows;
+        private final UnsafeProjection projection;
+
+        Rows(scala.collection.Iterator rows, UnsafeProjection projection) {
+            this.rows = rows;
+            this.projection = projection;
+        }
+
+        public boolean hasNext() {
+            return rows.hasNext();
+        }
+
+        public Object next() {
+            return projection.apply((InternalRow) rows.next());
+        }
+    }
+
+    /** Records as they stand in the file. */
+    static class Raw implements Iterator {
+        private final Iterator records;
+        private final GenericInternalRow row;
+        private final UnsafeProjection projection;
+
+        Raw(Iterator records, int columns, UnsafeProjection projection) {
+            this.records = records;
+            this.row = new GenericInternalRow(columns);
+            this.projection = projection;
+        }
+
+        public boolean hasNext() {
+            return records.hasNext();
+        }
+
+        public Object next() {
+            Text line = (Text) records.next();
+            for (int column = 0; column < row.numFields(); ++column) {
+                row.update(column, UTF8String.fromBytes(line.getBytes(), 0, line.getLength()));
+            }
+            return projection.apply(row);
+        }
+    }
+}

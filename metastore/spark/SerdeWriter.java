@@ -1,0 +1,256 @@
+import java.io.IOException;
+import java.nio.charset.StandardCharsets;
+import java.util.Arrays;
+import java.util.List;
+import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.fs.FSDataOutputStream;
+import org.apache.hadoop.fs.Path;
+import org.apache.hadoop.hive.ql.exec.FileSinkOperator;
+import org.apache.hadoop.hive.ql.exec.Utilities;
+import org.apache.hadoop.hive.ql.io.HiveFileFormatUtils;
+import org.apache.hadoop.hive.ql.plan.FileSinkDesc;
+import org.apache.hadoop.hive.ql.plan.TableDesc;
+import org.apache.hadoop.hive.serde2.AbstractSerDe;
+import org.apache.hadoop.hive.serde2.avro.AvroGenericRecordWritable;
+import org.apache.hadoop.hive.serde2.objectinspector.ObjectInspectorUtils;
+import org.apache.hadoop.hive.serde2.objectinspector.StructField;
+import org.apache.hadoop.hive.serde2.objectinspector.StructObjectInspector;
+import org.apache.hadoop.io.BinaryComparable;
+import org.apache.hadoop.io.Text;
+import org.apache.hadoop.io.Writable;
+import org.apache.hadoop.mapred.JobConf;
+import org.apache.hadoop.mapred.Reporter;
+import org.apache.hadoop.mapred.TextInputFormat;
+import org.apache.hadoop.mapreduce.TaskAttemptContext;
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.catalyst.util.ArrayData;
+import org.apache.spark.sql.catalyst.util.MapData;
+import org.apache.spark.sql.execution.datasources.OutputWriter;
+import org.apache.spark.sql.execution.datasources.OutputWriterFactory;
+import org.apache.spark.sql.hive.HadoopTableReader$;
+import org.apache.spark.sql.types.ArrayType;
+import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.Decimal;
+import org.apache.spark.sql.types.MapType;
+import org.apache.spark.sql.types.StructType;
+import org.apache.spark.unsafe.Platform;
+
+/**
+ * One file by the table's own SerDe and output format, in which every row can be read again as it is.
+ *
+ * SerDes write what they cannot read again without a word: a delimiter inside a text, a line's end, NULL in a CSV. So each
+ * record is read again at once, and one that is another row then ends the task, with REFUSAL and the reason. How many rows
+ * the file has is told by a small file beside it ("rows-" and its name): most formats do not say it.
+ */
+public class SerdeWriter extends OutputWriter {
+    public static final String REFUSAL = "Cannot be stored: ";
+    private final String path;
+    private final SerdeTable table;
+    private final Configuration settings;
+    private final StructType schema;
+    private final boolean isRaw, isText;
+    private final AbstractSerDe serializer, deserializer;
+    private final StructObjectInspector standard, read;
+    private final List fields;
+    private final scala.Function1[] wrappers, unwrappers;
+    private final Object[] values;
+    private final FileSinkOperator.RecordWriter out;
+    private long rows;
+
+    public SerdeWriter(String path, SerdeTable table, StructType schema, Configuration settings) throws Exception {
+        this.path = path;
+        this.table = table;
+        this.settings = settings;
+        this.schema = schema;
+        this.isRaw = table.isRaw();
+        this.isText = TextInputFormat.class.isAssignableFrom(table.input());
+        JobConf job = new JobConf(settings);
+        TableDesc described = table.described();
+        Utilities.copyTableJobPropertiesToConf(described, job);
+        this.serializer = table.serde(job, described.getProperties());
+        this.deserializer = table.serde(new JobConf(settings), table.properties());
+        this.read = (StructObjectInspector) deserializer.getObjectInspector();
+        this.fields = read.getAllStructFieldRefs();
+        this.standard = (StructObjectInspector) ObjectInspectorUtils.getStandardObjectInspector(
+            serializer.getObjectInspector(), ObjectInspectorUtils.ObjectInspectorCopyOption.DEFAULT);
+        int count = isRaw ? 0 : schema.length();
+        this.values = new Object[count];
+        this.wrappers = new scala.Function1[count];
+        this.unwrappers = new scala.Function1[count];
+        for (int place = 0; place < count; ++place) {
+            StructField made = (StructField) standard.getAllStructFieldRefs().get(place);
+            StructField found = (StructField) fields.get(place);
+            wrappers[place] = HadoopTableReader$.MODULE$.wrapperFor(
+                made.getFieldObjectInspector(), schema.fields()[place].dataType());
+            unwrappers[place] = HadoopTableReader$.MODULE$.unwrapperFor(found.getFieldObjectInspector());
+        }
+        this.out = HiveFileFormatUtils.getHiveRecordWriter(
+            job, described, serializer.getSerializedClass(), new FileSinkDesc(new Path(path).getParent(), described, false),
+            new Path(path), Reporter.NULL);
+    }
+
+    public String path() {
+        return path;
+    }
+
+    public void write(InternalRow row) {
+        try {
+            Writable record = isRaw ? new Text(row.getUTF8String(0).getBytes()) : record(row);
+            if (isText) requireOneLine((BinaryComparable) record);
+            out.write(record);
+            if (!isRaw) requireSame(row, record);  // afterwards: Avro's bytes are gone when they have been read
+            ++rows;
+        } catch (Exception error) {
+            Platform.throwException(error);
+        }
+    }
+
+    public void close() {
+        try {
+            out.close(false);
+            Path file = new Path(path);
+            Path told = new Path(file.getParent(), "rows-" + file.getName());
+            FSDataOutputStream count = told.getFileSystem(settings).create(told, true);
+            try {
+                count.write(String.valueOf(rows).getBytes(StandardCharsets.US_ASCII));
+            } finally {
+                count.close();
+            }
+        } catch (IOException error) {
+            Platform.throwException(error);
+        }
+    }
+
+    private Writable record(InternalRow row) throws Exception {
+        for (int place = 0; place < values.length; ++place) {
+            values[place] = row.isNullAt(place) ? null
+                : wrappers[place].apply(row.get(place, schema.fields()[place].dataType()));
+        }
+        try {
+            return serializer.serialize(values, standard);
+        } catch (UnsupportedOperationException error) {
+            throw refused(serializer.getClass().getName() + " only reads");
+        } catch (RuntimeException error) {
+            throw refused(serializer.getClass().getName() + " does not write the row: " + error);
+        }
+    }
+
+    private static void requireOneLine(BinaryComparable record) {
+        byte[] bytes = record.getBytes();
+        for (int at = 0; at < record.getLength(); ++at) {
+            if (bytes[at] == '\n' || bytes[at] == '\r') {
+                throw refused("a value has a line's end, and each row of this table is a line of its files");
+            }
+        }
+        if (record.getLength() > 2 && bytes[0] == (byte) 0xEF && bytes[1] == (byte) 0xBB && bytes[2] == (byte) 0xBF) {
+            throw refused("a row begins with a byte order mark, which is not read at the beginning of a file");
+        }
+    }
+
+    private void requireSame(InternalRow row, Writable record) {
+        int place = 0;
+        try {
+            if (record instanceof AvroGenericRecordWritable) {  // as if it came out of a file
+                AvroGenericRecordWritable one = (AvroGenericRecordWritable) record;
+                one.setFileSchema(one.getRecord().getSchema());
+            }
+            Object found = deserializer.deserialize(record);
+            for (; place < values.length; ++place) {
+                DataType type = schema.fields()[place].dataType();
+                Object value = read.getStructFieldData(found, (StructField) fields.get(place));
+                Object again = value == null ? null : unwrappers[place].apply(value);
+                if (!isSame(row.isNullAt(place) ? null : row.get(place, type), again, type)) {
+                    throw refused(unreadable(place, row));
+                }
+            }
+        } catch (IllegalArgumentException error) {
+            if (error.getMessage() != null && error.getMessage().startsWith(REFUSAL)) throw error;
+            throw refused(unreadable(place, row) + " (" + error + ")");
+        } catch (Exception error) {
+            throw refused(unreadable(place, row) + " (" + error + ")");
+        }
+    }
+
+    private String unreadable(int place, InternalRow row) {
+        return (row.isNullAt(place) ? "NULL" : "a value") + " of the column " + schema.fields()[place].name()
+            + " would be another one when it is read again: " + serializer.getClass().getSimpleName()
+            + " as this table has it cannot hold it";
+    }
+
+    private static IllegalArgumentException refused(String reason) {
+        return new IllegalArgumentException(REFUSAL + reason);
+    }
+
+    /** Whether two of Spark's values are the same; the entries of maps in any order. */
+    public static boolean isSame(Object one, Object other, DataType type) {
+        if (one == null || other == null) return one == other;
+        if (one instanceof byte[]) return Arrays.equals((byte[]) one, (byte[]) other);
+        if (one instanceof Decimal) return ((Decimal) one).compare((Decimal) other) == 0;
+        if (type instanceof ArrayType) {
+            return isSameArray((ArrayData) one, (ArrayData) other, ((ArrayType) type).elementType());
+        }
+        if (type instanceof MapType) return isSameMap((MapData) one, (MapData) other, (MapType) type);
+        if (type instanceof StructType) return isSameRow((InternalRow) one, (InternalRow) other, (StructType) type);
+        return one.equals(other);
+    }
+
+    private static boolean isSameArray(ArrayData one, ArrayData other, DataType type) {
+        if (one.numElements() != other.numElements()) return false;
+        for (int place = 0; place < one.numElements(); ++place) {
+            if (!isSame(element(one, place, type), element(other, place, type), type)) return false;
+        }
+        return true;
+    }
+
+    private static boolean isSameMap(MapData one, MapData other, MapType type) {
+        if (one.numElements() != other.numElements()) return false;
+        for (int place = 0; place < one.numElements(); ++place) {
+            Object key = element(one.keyArray(), place, type.keyType());
+            Object value = element(one.valueArray(), place, type.valueType());
+            boolean isFound = false;
+            for (int there = 0; there < other.numElements() && !isFound; ++there) {
+                isFound = isSame(key, element(other.keyArray(), there, type.keyType()), type.keyType())
+                    && isSame(value, element(other.valueArray(), there, type.valueType()), type.valueType());
+            }
+            if (!isFound) return false;
+        }
+        return true;
+    }
+
+    private static boolean isSameRow(InternalRow one, InternalRow other, StructType type) {
+        for (int place = 0; place < type.length(); ++place) {
+            DataType kind = type.fields()[place].dataType();
+            Object left = one.isNullAt(place) ? null : one.get(place, kind);
+            Object right = other.isNullAt(place) ? null : other.get(place, kind);
+            if (!isSame(left, right, kind)) return false;
+        }
+        return true;
+    }
+
+    private static Object element(ArrayData array, int place, DataType type) {
+        return array.isNullAt(place) ? null : array.get(place, type);
+    }
+
+    /** What goes from the driver to the tasks. */
+    public static class Factory extends OutputWriterFactory {
+        private static final long serialVersionUID = 1L;
+        private final SerdeTable table;
+
+        public Factory(SerdeTable table) {
+            this.table = table;
+        }
+
+        public String getFileExtension(TaskAttemptContext context) {
+            return "";
+        }
+
+        public OutputWriter newInstance(String path, StructType schema, TaskAttemptContext context) {
+            try {
+                return new SerdeWriter(path, table, schema, context.getConfiguration());
+            } catch (Exception error) {
+                Platform.throwException(error);
+                return null;
+            }
+        }
+    }
+}

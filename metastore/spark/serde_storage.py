@@ -1,0 +1,172 @@
+"""How Hive's own classes store a table: input format, output format, SerDe, and what they are told. Pure.
+
+Rule: what a SerDe is told is what Hive tells it (columns, then parameters of the SerDe, then of the table), so that it
+reads and writes here what it does there. Where one is known to see other types than a table declares, those are the
+table's, as in Hive.
+"""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from metastore.acid.types import parse_type
+from metastore.errors import InvalidOperationError
+
+TEXT_INPUT = "org.apache.hadoop.mapred.TextInputFormat"
+TEXT_OUTPUT = "org.apache.hadoop.hive.ql.io.HiveIgnoreKeyTextOutputFormat"
+LAZY_SIMPLE = "org.apache.hadoop.hive.serde2.lazy.LazySimpleSerDe"
+OPEN_CSV = "org.apache.hadoop.hive.serde2.OpenCSVSerde"
+AVRO = "org.apache.hadoop.hive.serde2.avro.AvroSerDe"
+JSON = "org.apache.hadoop.hive.serde2.JsonSerDe"
+JSON_OF_HCATALOG = "org.apache.hive.hcatalog.data.JsonSerDe"
+_COLUMNAR = "org.apache.hadoop.hive.serde2.columnar.ColumnarSerDe"
+_REGEX = "org.apache.hadoop.hive.serde2.RegexSerDe"
+
+_BY_NAME = (AVRO, JSON, JSON_OF_HCATALOG)
+"""SerDes that find a column by its name; to all others a column is a place."""
+_UNTYPED = (*_BY_NAME, LAZY_SIMPLE, OPEN_CSV, _COLUMNAR, _REGEX)
+"""SerDes whose files can be read with other types than they were written with."""
+
+_WITH_LENGTH = re.compile(r"\b(?:var)?char\s*\(\s*\d+\s*\)", re.IGNORECASE)
+_SMALL = re.compile(r"\b(?:tiny|small)int\b", re.IGNORECASE)
+_COLLECTION, _OLD_COLLECTION = "collection.delim", "colelction.delim"
+_LINE_ENDS = ("", "\n", "10")
+
+
+@dataclass(frozen=True)
+class HiveStorage:
+    """The classes, and the properties that they are told, in the order in which later ones replace earlier ones."""
+
+    input_format: str
+    output_format: str
+    serde: str
+    columns: tuple[tuple[str, str], ...]
+    properties: tuple[tuple[str, str], ...]
+    is_raw: bool = False
+    """Whether a row is a record as it stands in the file, as one text."""
+
+    @classmethod
+    def of(cls, sd: Any, columns: Iterable[tuple[str, str]], parameters: Mapping[str, str]) -> "HiveStorage":
+        """``sd``: a table's or partition's storage descriptor as the metastore has it; the others are the table's."""
+        told: dict[str, str] = {**dict(sd.serdeInfo.parameters or {}), **parameters}
+        if _COLLECTION in told:  # Hive before 3 spells it otherwise
+            told.setdefault(_OLD_COLLECTION, told[_COLLECTION])
+        return cls(sd.inputFormat or "", sd.outputFormat or "", sd.serdeInfo.serializationLib or "", tuple(columns),
+                   tuple(sorted(told.items())))
+
+    @property
+    def is_text(self) -> bool:
+        """Whether each row is a line."""
+        return self.input_format == TEXT_INPUT
+
+    @property
+    def is_by_name(self) -> bool:
+        """Whether a column is known by its name in the files."""
+        return self.serde in _BY_NAME
+
+    @property
+    def is_untyped(self) -> bool:
+        """Whether the files can be read with wider types than they were written with."""
+        return self.serde in _UNTYPED
+
+    @property
+    def has_own_columns(self) -> bool:
+        """Whether its columns are those of a schema that it is given, whatever the metastore says."""
+        return self.serde == AVRO and bool({"avro.schema.literal", "avro.schema.url"} & dict(self.properties).keys())
+
+    def raw(self) -> "HiveStorage":
+        """The same files as records, which no SerDe looks into."""
+        return replace(self, is_raw=True)
+
+    def text(self) -> str:
+        """All of it in the form that java.util.Properties reads."""
+        names = [name for name, _ in self.columns]
+        told = {"columns": ("\0" if any("," in name for name in names) else ",").join(names),
+                "columns.types": ":".join(without_lengths(kind) for _, kind in self.columns),
+                "columns.comments": "\0" * (len(names) - 1)}
+        if any("," in name for name in names):
+            told["column.name.delimiter"] = "\0"
+        told |= dict(self.properties)
+        told |= {"serialization.lib": self.serde, "acid.input": self.input_format, "acid.output": self.output_format}
+        if self.is_raw:
+            told["acid.raw"] = "true"
+        return "".join(f"{_escaped(key)}={_escaped(value)}\n" for key, value in sorted(told.items()))
+
+    def require_readable(self, name: object) -> None:
+        """Raise InvalidOperationError for what would be read as rows and is none."""
+        if self._count("skip.footer.line.count"):
+            raise InvalidOperationError(f"{name} leaves out lines at the end of each file (skip.footer.line.count), "
+                                        "which is not done here: read it with Hive.")
+
+    def require_writable(self, name: object) -> None:
+        """Raise InvalidOperationError for a table whose files would not be read as they are written."""
+        self.require_readable(name)
+        self.require_storable(name)
+        if self._count("skip.header.line.count"):
+            raise InvalidOperationError(f"{name} leaves out the first lines of each file (skip.header.line.count): "
+                                        "rows would be lost there. Files with such lines come by LOAD DATA in Hive.")
+        told = dict(self.properties)
+        has_other_ends = told.get("line.delim", "") not in _LINE_ENDS or "textinputformat.record.delimiter" in told
+        if self.is_text and has_other_ends:
+            raise InvalidOperationError(f"The rows of {name} do not end with a line's end: write it with Hive.")
+
+    def require_storable(self, name: object) -> None:
+        """Raise InvalidOperationError for columns that Hive could not read in files that are written here."""
+        limited = [column for column, kind in self.columns if _WITH_LENGTH.search(kind)]
+        if self.serde == AVRO and limited:
+            raise InvalidOperationError(f"Column {limited[0]} of {name} is CHAR or VARCHAR. Hive reads those only from "
+                                        "Avro files that say how long they are, as Spark's do not: declare it STRING.")
+
+    def _count(self, key: str) -> int:
+        text = dict(self.properties).get(key, "0").strip()
+        if not text.isdecimal():
+            raise InvalidOperationError(f"{key} is '{text}', which is no number of lines.")
+        return int(text)
+
+
+def seen_columns(serde: str, columns: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Columns with the types that a SerDe gives them, whatever they are declared as: that of CSV knows strings only."""
+    if serde == OPEN_CSV:
+        return [(name, "string") for name, _ in columns]
+    if serde == AVRO:
+        return [(name, _SMALL.sub("int", kind)) for name, kind in columns]
+    return list(columns)
+
+
+def require_same_types(name: str, storage: HiveStorage, own: Sequence[tuple[str, str]]) -> None:
+    """Raise InvalidOperationError when a partition's files hold other types than the table has; ``own``: its."""
+    if storage.is_untyped:
+        return
+    for (column, kind), (_, here) in zip(storage.columns, own, strict=False):
+        if parse_type(without_lengths(kind)) != parse_type(without_lengths(here)):
+            raise InvalidOperationError(f"{name} was written when {column} was {here}, and its files cannot be read as "
+                                        f"{kind}: {storage.serde} stores numbers by their type.")
+
+
+def require_alterable(name: str, storage: HiveStorage, before: Sequence[tuple[str, str]],
+                      after: Sequence[tuple[str, str]]) -> None:
+    """Raise InvalidOperationError when the files of a table would be read otherwise after its columns were altered."""
+    if storage.has_own_columns:
+        raise InvalidOperationError(f"The columns of {name} are those of its Avro schema: change that.")
+    places = {column: place for place, (column, _) in enumerate(before)}
+    moved = [column for place, (column, _) in enumerate(after) if places.get(column, place) != place]
+    gone = places.keys() - {column for column, _ in after}
+    if len(after) < len(before) or (gone if storage.is_by_name else moved):
+        raise InvalidOperationError(f"{name} has files, which do not say by themselves which columns they have: "
+                                    "columns may be added at the end, not moved or dropped.")
+    types = dict(before)
+    changed = [column for column, kind in after if column in types and parse_type(kind) != parse_type(types[column])]
+    if changed and not storage.is_untyped:
+        raise InvalidOperationError(f"{name} has files, in which {changed[0]} is {types[changed[0]]}: {storage.serde} "
+                                    "cannot read it as another type.")
+
+
+def without_lengths(kind: str) -> str:
+    """A Hive type with its characters and varchars as strings, as they are in files: Hive cuts them when it reads."""
+    return _WITH_LENGTH.sub("string", kind)
+
+
+def _escaped(text: str) -> str:
+    units = text.encode("utf-16-be")
+    return "".join(f"\\u{units[at]:02x}{units[at + 1]:02x}" for at in range(0, len(units), 2))
