@@ -46,14 +46,17 @@ public class AcidOrcFormat extends OrcFileFormat {
     /**
      * A scan over files that are listed already. "files": an array of FileStatus as Hadoop writes one, "root": a path that
      * is theirs alone. "deleted": the arrays of DeletedRows in metastore/spark/deleted.py, each after its length; or null.
+     * "where": a condition, or "". "wanted": what is made of each row, expressions with NUL between them. All in one call,
+     * since PySpark asks the JVM several times for each column that is made one by one.
      */
-    public Dataset scan(SparkSession spark, String root, byte[] files, String schema, byte[] deleted, int shift)
-            throws IOException {
+    public Dataset scan(
+            SparkSession spark, String root, byte[] files, String schema, byte[] deleted, int shift, String where,
+            String wanted) throws IOException {
         AcidOrcFormat format = new AcidOrcFormat();
         format.deleted = deleted == null ? null : arrays(ByteBuffer.wrap(deleted));
         format.shift = shift;
-        return ListedFiles.scan(
-            spark, root, files, (StructType) DataType.fromJson(schema), format, new HashMap());
+        Dataset events = ListedFiles.scan(spark, root, files, StructType.fromDDL(schema), format, new HashMap());
+        return (where.isEmpty() ? events : events.where(where)).selectExpr(wanted.split("\0"));
     }
 
     private static long[][] arrays(ByteBuffer given) {

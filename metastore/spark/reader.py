@@ -25,17 +25,17 @@ from metastore.acid.snapshots import RangeState, ValidWriteIdList
 from metastore.files import Files
 from metastore.spark.cut_files import cut_events
 from metastore.spark.deleted import DeletedRows, deleted_rows
-from metastore.spark.listing import BROADCAST_LIMIT, Directory
+from metastore.spark.listing import BROADCAST_LIMIT, DataFile, Directory
 from metastore.spark.scans import (
     BUCKET,
     BY,
     DELETED,
-    EVENT_FIELDS,
+    DIRECTORY_NUMBER,
     OPERATION,
     WRITE_ID,
     NumberedFile,
-    directory_number,
     scan_files,
+    text_value,
     value_by_number,
 )
 from metastore.spark.scans import ROW_ID as ROW_NUMBER
@@ -71,17 +71,14 @@ def read_snapshot(spark: SparkSession, table: AcidTable, directories: Sequence[D
         return _insert_only_rows(spark, table, directories)
     clean = [one for one in directories if one.delete_events == 0]
     dirty = [one for one in directories if one.delete_events != 0]
-    versions = []
-    if clean or not dirty:
-        versions.append(_inserts(spark, table, clean, write_ids, numbered=row_ids))
+    kept = ROW_ID if row_ids else ()
+    versions = _inserts(spark, table, clean, write_ids, kept, numbered=row_ids)
     if dirty:
-        versions.append(_without_deleted(spark, table, dirty, write_ids))
-    unasked = [OPERATION, BY, DELETED, _DIRECTORY, *(() if row_ids else ROW_ID)]
-    rows = reduce(DataFrame.unionByName, versions).drop(*unasked)
-    if row_ids:
-        return rows
-    plain = _plain_rows(spark, table, [(one, one.sources.without_events) for one in clean])
-    return rows if plain is None else rows.unionByName(plain)
+        versions += _without_deleted(spark, table, dirty, write_ids, kept)
+    if not row_ids:
+        plain = _plain_rows(spark, table, [(one, one.sources.without_events) for one in clean])
+        versions += [] if plain is None else [plain]
+    return _united(spark, table, kept, versions)
 
 
 def read_changes(spark: SparkSession, table: AcidTable, directories: Sequence[Directory],
@@ -91,9 +88,10 @@ def read_changes(spark: SparkSession, table: AcidTable, directories: Sequence[Di
     A row that was updated is in it twice: deleted as it was, and inserted as it is. ``directories`` must have no base
     above ``after``.
     """
-    inserts = _inserts(spark, table, directories, write_ids, numbered=True)
-    deletes = _events(spark, table, directories, write_ids, deletes=True).select(*ROW_ID, _DIRECTORY, BY)
     place = [*ROW_ID, _DIRECTORY]
+    kept = (*place, BY)
+    inserts = _united(spark, table, kept, _inserts(spark, table, directories, write_ids, kept, numbered=True))
+    deletes = _deletes(spark, directories, write_ids, kept)
     first = deletes.groupBy(*place).agg(F.min(BY).alias(WRITE_ID_COLUMN))
     late = first.where(F.col(WRITE_ID_COLUMN) > after).withColumn(OPERATION_COLUMN, F.lit("delete"))
     gone = inserts.join(late, place)
@@ -116,16 +114,19 @@ def row_id_column(write_id: str = ROW_ID[0], bucket: str = ROW_ID[1], row_id: st
 
 
 def _without_deleted(spark: SparkSession, table: AcidTable, directories: Sequence[Directory],
-                     write_ids: ValidWriteIdList) -> DataFrame:
+                     write_ids: ValidWriteIdList, kept: Sequence[str]) -> list[DataFrame]:
     rows = deleted_rows(Files(), directories, write_ids)
-    versions = _inserts(spark, table, directories, write_ids, numbered=True, deleted=rows)
     if rows is not None:
-        return versions
-    deleted = _events(spark, table, directories, write_ids, deletes=True).select(*ROW_ID, _DIRECTORY)
+        return _inserts(spark, table, directories, write_ids, kept, numbered=True, deleted=rows)
+    place = (*ROW_ID, _DIRECTORY)
+    versions = _united(spark, table, place, _inserts(spark, table, directories, write_ids, place, numbered=True))
+    deleted = _deletes(spark, directories, write_ids, place)
     counts = [one.delete_events for one in directories]
     if None not in counts and sum(count or 0 for count in counts) <= BROADCAST_LIMIT:
-        return _unless_named(versions, deleted)
-    return versions.join(deleted.hint("merge"), [*ROW_ID, _DIRECTORY], "left_anti")
+        left = _unless_named(versions, deleted)
+    else:
+        left = versions.join(deleted.hint("merge"), list(place), "left_anti")
+    return [left.drop(*(name for name in place if name not in kept))]
 
 
 def _unless_named(versions: DataFrame, deleted: DataFrame) -> DataFrame:
@@ -140,10 +141,16 @@ def _unless_named(versions: DataFrame, deleted: DataFrame) -> DataFrame:
     return versions.join(F.broadcast(named), (F.expr(_MIX) == F.col("__mix")) & F.expr(f"{differs} = 0L"), "left_anti")
 
 
-def _inserts(spark: SparkSession, table: AcidTable, directories: Sequence[Directory], write_ids: ValidWriteIdList, *,
-             numbered: bool, deleted: DeletedRows | None = None) -> DataFrame:
-    """Row versions of all kinds of files without those ``deleted``; with ``numbered`` also those of plain files."""
-    frames = [_events(spark, table, directories, write_ids, deletes=False, deleted=deleted)]
+def _inserts(spark: SparkSession, table: AcidTable, directories: Sequence[Directory], write_ids: ValidWriteIdList,
+             kept: Sequence[str], *, numbered: bool, deleted: DeletedRows | None = None) -> list[DataFrame]:
+    """Row versions of all kinds of files without those ``deleted``; with ``numbered`` also those of plain files.
+
+    Each frame has the columns of the event that are to be ``kept``, and those of the table.
+    """
+    files = _numbered_files([one.sources.events for one in directories])
+    conditions = _visible(directories, write_ids, deletes=False) + ([] if deleted is None else [f"NOT {DELETED}"])
+    frames = [scan_files(spark, table.columns, files, _wanted(table, directories, kept), conditions, deleted)
+              ] if files else []
     for number, one in enumerate(directories):
         others = []
         if one.sources.cut:
@@ -151,43 +158,51 @@ def _inserts(spark: SparkSession, table: AcidTable, directories: Sequence[Direct
             others.append(_where(half, _visible([one], write_ids, deletes=False)))
         if numbered and one.sources.without_events:
             others.append(_flat(table, _synthetic_events(spark, table, one)))
-        placed = [_placed(other, table, number, one) for other in others]
-        frames += placed if deleted is None else [
-            other.where(~deleted.holds(spark, *ROW_ID, _DIRECTORY)) for other in placed]
+        for other in others:
+            left = other if deleted is None else other.where(~deleted.holds(spark, *ROW_ID, str(number)))
+            frames.append(left.selectExpr(*_wanted(table, [one], kept, str(number))))
+    return frames
+
+
+def _deletes(spark: SparkSession, directories: Sequence[Directory], write_ids: ValidWriteIdList,
+             kept: Sequence[str]) -> DataFrame:
+    """Visible delete events."""
+    files = _numbered_files([one.sources.deletes for one in directories])
+    return scan_files(spark, (), files, _event_columns(kept), _visible(directories, write_ids, deletes=True))
+
+
+def _numbered_files(files: Sequence[Sequence[DataFile]]) -> list[NumberedFile]:
+    """The files of each directory, with its number."""
+    return [NumberedFile(file.path, file.size, number) for number, found in enumerate(files) for file in found]
+
+
+def _united(spark: SparkSession, table: AcidTable, kept: Sequence[str], frames: Sequence[DataFrame]) -> DataFrame:
+    """The rows of all frames; of none: no rows, with the same columns."""
+    frames = frames or [scan_files(spark, table.columns, [], _wanted(table, [], kept))]
     return reduce(DataFrame.unionByName, frames)
+
+
+def _wanted(table: AcidTable, directories: Sequence[Directory], kept: Sequence[str],
+            number: str = DIRECTORY_NUMBER) -> list[str]:
+    """What a frame has, as SQL: columns of the event, those of the table, and its partition keys by the directory."""
+    keys = []
+    for place, key in enumerate(table.partition_keys):
+        values = [one.values[place] for one in directories] or [None]
+        value = value_by_number(values, key.sql_type) if len(values) > 1 else (
+            f"CAST({text_value(values[0])} AS {key.sql_type})")
+        keys.append(f"{value} AS {quoted(key.name)}")
+    return [*_event_columns(kept, number), *(quoted(one.name) for one in table.columns), *keys]
+
+
+def _event_columns(kept: Sequence[str], number: str = DIRECTORY_NUMBER) -> list[str]:
+    return [f"{number} AS {_DIRECTORY}" if name == _DIRECTORY else name for name in kept]
 
 
 def _flat(table: AcidTable, events: DataFrame) -> DataFrame:
     """Events with the columns of ``row`` beside the others, all named as a scan names them."""
     names = [f"{event} AS {name}" for event, name in zip(EVENT_COLUMNS, (OPERATION, *ROW_ID, BY), strict=False)]
     columns = [f"`row`.{quoted(one.name)} AS {quoted(one.name)}" for one in table.columns]
-    return events.selectExpr(*names, f"false AS {DELETED}", *columns)
-
-
-def _events(spark: SparkSession, table: AcidTable, directories: Sequence[Directory], write_ids: ValidWriteIdList, *,
-            deletes: bool, deleted: DeletedRows | None = None) -> DataFrame:
-    """Visible events of one kind, with the number of their directory and its partition values beside them."""
-    files = [NumberedFile(file.path, file.size, number) for number, one in enumerate(directories)
-             for file in (one.sources.deletes if deletes else one.sources.events)]
-    if not files:
-        fields = [*EVENT_FIELDS, *table.row_type.fields, StructField(_DIRECTORY, IntegerType())]
-        return spark.createDataFrame([], StructType([*fields, *table.partition_type.fields]))
-    scanned = scan_files(spark, table.row_type, files, deleted)
-    conditions = _visible(directories, write_ids, deletes=deletes)
-    events = _where(scanned, conditions if deleted is None else [*conditions, f"NOT {DELETED}"])
-    if len(directories) == 1:
-        return _placed(events, table, 0, directories[0])
-    number = directory_number()
-    keys = [value_by_number(number, [one.values[place] for one in directories], key.dataType).alias(key.name)
-            for place, key in enumerate(table.partition_type.fields)]
-    return events.select("*", number.alias(_DIRECTORY), *keys)
-
-
-def _placed(events: DataFrame, table: AcidTable, number: int, directory: Directory) -> DataFrame:
-    """Events of one directory, with its number and its partition values."""
-    values = zip(table.partition_type.fields, directory.values, strict=True)
-    return events.select("*", F.lit(number).alias(_DIRECTORY),
-                         *(F.lit(value).cast(key.dataType).alias(key.name) for key, value in values))
+    return events.selectExpr(*names, *columns)
 
 
 def _synthetic_events(spark: SparkSession, table: AcidTable, directory: Directory) -> DataFrame:

@@ -12,23 +12,23 @@ from collections.abc import Sequence
 from hashlib import sha256
 from typing import NamedTuple
 
-from pyspark.sql import Column, DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812 - the customary name
-from pyspark.sql.types import ArrayType, BooleanType, DataType, IntegerType, LongType, StructField, StructType
+from pyspark.sql import DataFrame, SparkSession
 
 from metastore.acid.protobuf import bytes_field, number_field
 from metastore.spark.compiled import compiled
 from metastore.spark.deleted import DeletedRows
+from metastore.spark.tables import HiveColumn, quoted
 
 OPERATION, WRITE_ID, BUCKET, ROW_ID, BY = "__operation", "__write_id", "__bucket", "__row_id", "__by"
 DELETED = "__deleted"
-EVENT_FIELDS = (StructField(OPERATION, IntegerType()), StructField(WRITE_ID, LongType()),
-                StructField(BUCKET, IntegerType()), StructField(ROW_ID, LongType()), StructField(BY, LongType()),
-                StructField(DELETED, BooleanType()))
+DIRECTORY_NUMBER = "CAST(unix_millis(_metadata.file_modification_time) AS INT)"
+"""The number of the directory that a row's file belongs to, as SQL for a scan."""
+
+_EVENT_FIELDS = f"{OPERATION} INT, {WRITE_ID} BIGINT, {BUCKET} INT, {ROW_ID} BIGINT, {BY} BIGINT, {DELETED} BOOLEAN"
 """What a scan has before the table's columns: an event's fields as ORC orders them, and whether its row is deleted."""
 
 NOWHERE = "file:/.acid_files_that_are_listed_already"
-_IS_FILE, _READABLE = 2, 0o644
+_IS_FILE, _READABLE = number_field(1, 2), bytes_field(4, number_field(1, 0o644))
 
 
 class NumberedFile(NamedTuple):
@@ -39,34 +39,34 @@ class NumberedFile(NamedTuple):
     number: int
 
 
-def scan_files(spark: SparkSession, columns: StructType, files: Sequence[NumberedFile],
-               deleted: DeletedRows | None = None) -> DataFrame:
-    """The events in ACID files: ``EVENT_FIELDS``, then ``columns``; ``directory_number`` tells where each is from."""
+def scan_files(spark: SparkSession, columns: Sequence[HiveColumn], files: Sequence[NumberedFile], wanted: Sequence[str],
+               where: Sequence[str] = (), deleted: DeletedRows | None = None) -> DataFrame:
+    """The events in ACID files that meet all of ``where``; ``wanted`` is made of the event's fields and ``columns``."""
     content, bits = file_statuses(files), None if deleted is None else deleted.in_bytes()
     shift = 0 if deleted is None else deleted.shift
     name = sha256(b"%d,%d,%b%b" % (shift, len(content), content, bits or b"")).hexdigest()
-    schema = StructType([*EVENT_FIELDS, *columns.fields])
+    schema = ", ".join([_EVENT_FIELDS, *(f"{quoted(one.name)} {one.sql_type}" for one in columns)])
     frame = compiled(spark, "AcidOrcReader", "ListedFiles", "AcidOrcFormat").scan(
-        spark._jsparkSession, f"{NOWHERE}/{name}", content, schema.json(), bits, shift)  # noqa: SLF001
+        spark._jsparkSession, f"{NOWHERE}/{name}", content, schema, bits, shift, " AND ".join(where),  # noqa: SLF001
+        "\0".join(wanted))
     return DataFrame(frame, spark)
 
 
-def directory_number() -> Column:
-    """The number of the directory that a row's file belongs to; for the scan itself, before anything is done to it."""
-    return F.unix_millis(F.col("_metadata.file_modification_time")).cast("int")
+def value_by_number(values: Sequence[str | None], kind: str) -> str:
+    """The value with the number of the directory among ``values``, as SQL: constant for a file, so it prunes files."""
+    return f"get(CAST(array({', '.join(map(text_value, values))}) AS ARRAY<{kind}>), {DIRECTORY_NUMBER})"
 
 
-def value_by_number(number: Column, values: Sequence[str | None], kind: DataType) -> Column:
-    """The value with that place among ``values``, as ``kind``: constant for each file, so that it prunes files."""
-    texts = ", ".join("NULL" if value is None else f"CAST(X'{value.encode().hex()}' AS STRING)" for value in values)
-    return F.get(F.expr(f"array({texts})").cast(ArrayType(kind)), number)
+def text_value(text: str | None) -> str:
+    """A text as SQL, whatever is in it."""
+    return "NULL" if text is None else f"CAST(X'{text.encode().hex()}' AS STRING)"
 
 
 def file_statuses(files: Sequence[NumberedFile]) -> bytes:
     """The files as ``FileStatus`` objects, in the format in which Hadoop writes an array of them."""
     content = bytearray(len(files).to_bytes(4, "big"))
     for one in files:
-        status = (number_field(1, _IS_FILE) + bytes_field(2, one.path.encode()) + number_field(3, one.size)
-                  + bytes_field(4, number_field(1, _READABLE)) + number_field(7, one.number))
+        status = (_IS_FILE + bytes_field(2, one.path.encode()) + number_field(3, one.size) + _READABLE
+                  + number_field(7, one.number))
         content += len(status).to_bytes(4, "big") + status
     return bytes(content)
