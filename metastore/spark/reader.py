@@ -149,8 +149,7 @@ def _inserts(spark: SparkSession, table: AcidTable, directories: Sequence[Direct
     """
     files = _numbered_files([one.sources.events for one in directories])
     conditions = _visible(directories, write_ids, deletes=False) + ([] if deleted is None else [f"NOT {DELETED}"])
-    frames = [scan_files(spark, table.columns, files, _wanted(table, directories, kept), conditions, deleted)
-              ] if files else []
+    frames = []
     for number, one in enumerate(directories):
         others = []
         if one.sources.cut:
@@ -161,6 +160,9 @@ def _inserts(spark: SparkSession, table: AcidTable, directories: Sequence[Direct
         for other in others:
             left = other if deleted is None else other.where(~deleted.holds(spark, *ROW_ID, str(number)))
             frames.append(left.selectExpr(*_wanted(table, [one], kept, str(number))))
+    if files or frames:  # the first frame of a union says in which session it is, and plain files have one of their own
+        wanted = _wanted(table, directories, kept)
+        frames.insert(0, scan_files(spark, table.columns, files, wanted, conditions, deleted))
     return frames
 
 
