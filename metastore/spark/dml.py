@@ -19,7 +19,7 @@ from metastore.spark.conditions import Conditions
 from metastore.spark.constraints import TableConstraints, Watch
 from metastore.spark.events import changes_of, delete_events, insert_events, partition_key, routed_rows
 from metastore.spark.listing import BROADCAST_LIMIT
-from metastore.spark.places import typed_values
+from metastore.spark.places import read_by
 from metastore.spark.plain_reads import checked_sql
 from metastore.spark.pruning import restriction
 from metastore.spark.reader import row_id_column
@@ -144,16 +144,17 @@ def _truncate(work: Work, table: AcidTable, statement: Truncate) -> int:
     if unknown := [key for key in partition if key not in table.partition_names]:
         raise InvalidOperationError(f"{unknown[0]} is not a partition key of {table.name}.")
     where = restriction(statement.conditions, table.partition_keys)
-    rows, places = work.frame(table, where=where), work.places(table, where)
+    rows, found = work.frame(table, where=where), []
+    if table.partition_keys:
+        found = read_by(work.spark, table, [place.values for place in work.places(table, where)])
     for at, key in enumerate(table.partition_keys):
         if key.name in partition:
             value = F.expr(partition[key.name]).cast(key.spark_type())
             rows = rows.where(F.col(f"`{key.name}`").eqNullSafe(value))
             [[text]] = work.spark.range(1).select(value.cast("string")).collect()
-            wanted = typed_values(table, [text if key is one else None for one in table.partition_keys])[at]
-            places = [place for place in places if typed_values(table, place.values)[at] == wanted]
+            found = [values for values in found if values[at] == text]
     before = rows.count()
-    keep = [partition_key(place.values) for place in places] if table.partition_keys else [table.location]
+    keep = list(map(partition_key, found)) if table.partition_keys else [table.location]
     _replace(work, table, work.spark.createDataFrame([], table.schema), keep)
     return before
 

@@ -1,28 +1,35 @@
 """Where the partitions of a table lie, as the metastore has them registered: only those that a statement is about.
 
 Rules kept here. Spark decides by a partition's typed values, so the choice is not left to the metastore's filters: they
-compare in their own way. The names of all partitions are asked for, and by name those that the conditions leave. And a
-partition is known by its typed values when it is written: rows of ``p=03`` (INT) or ``n=1.5`` (DECIMAL(6,2)), as Hive
-spells it, have the values 3 and 1.50, and what is deleted of them must not go to partitions of those names.
+compare in their own way. The names of all partitions are asked for (or those with a text that a key must equal: a text
+has one spelling), and by name those that the conditions leave. And a partition is known by its typed values when it is
+written: rows of ``p=03`` (INT) or ``n=1.5`` (DECIMAL(6,2)), as Hive spells it, have the values 3 and 1.50, and what is
+deleted of them must not go to partitions of those names. Where only Spark can say which value it reads (``2024-1-5``,
+any TIMESTAMP), it is asked.
 """
 
+import json
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache, cached_property
 from typing import Any, TypeAlias
 
-from metastore.acid.types import parse_type
-from metastore.catalog.partition_names import DEFAULT_PARTITION, values_for
+from pyspark.sql import SparkSession
+
+from metastore.acid.types import HiveType, parse_type
+from metastore.catalog.partition_names import DEFAULT_PARTITION, escape, unescape, values_for
 from metastore.client import MetastoreClient
 from metastore.errors import InvalidOperationError
 from metastore.spark.events import partition_name, partition_values
 from metastore.spark.listing import PartitionPlace
-from metastore.spark.pruning import Constant, Restriction, is_text, typed
+from metastore.spark.pruning import Constant, Restriction, Values, exact_texts, is_text, typed
 from metastore.spark.serde_storage import HiveStorage, require_same_types
 from metastore.spark.tables import AcidTable, FileFormat, TableKind
 
 _type = cache(parse_type)
 Typed: TypeAlias = tuple[Constant | None, ...]
+Read: TypeAlias = Callable[[Sequence[Values]], Sequence[Values]]
+"""Values of partitions → the same as Spark writes what it reads there; NULL where it reads nothing."""
 
 _ASKED_ONE_BY_ONE = 32
 """So many partitions that a statement writes are asked for each alone, then all that there are."""
@@ -32,19 +39,22 @@ class Locations(dict[str, str]):
     """Where each partition lies, by its ``_partition`` key; a new partition lies below the table.
 
     ``known``: partitions that are known already. ``existing``: the same for rows that exist, whose partitions do too.
+    ``read``: what to ask about spellings that are not the usual ones.
     """
 
-    def __init__(self, client: MetastoreClient, table: AcidTable, known: Iterable[PartitionPlace]) -> None:
+    def __init__(self, client: MetastoreClient, table: AcidTable, known: Iterable[PartitionPlace],
+                 read: Read) -> None:
         super().__init__()
         self.client = client
         self.table = table
+        self.read = read
         self.existing = _OfExistingRows(self)
         self.names: dict[str, str] = {}
         """The partition's name for each key that was met."""
         self.new: set[str] = set()
         """Names that are not registered yet."""
         self._known: dict[Typed, dict[str, PartitionPlace]] = defaultdict(dict)
-        self._note(known)
+        self._note(known, are_read=True)
         self._asked = 0
 
     def __missing__(self, key: str) -> str:
@@ -52,7 +62,7 @@ class Locations(dict[str, str]):
         return self.find(key, may_be_new=True)
 
     def find(self, key: str, *, may_be_new: bool) -> str:
-        """The location for a key.
+        """The location for a key, as Spark writes its values.
 
         Raises: InvalidOperationError where it is not clear which partition is meant.
         """
@@ -74,8 +84,8 @@ class Locations(dict[str, str]):
         self[key] = found[0].location if found else f"{self.table.location}/{name}"
         return self[key]
 
-    def _of_values(self, values: Sequence[str | None], name: str, *, may_be_new: bool) -> Iterable[PartitionPlace]:
-        wanted = typed_values(self.table, values)
+    def _of_values(self, values: Values, name: str, *, may_be_new: bool) -> Iterable[PartitionPlace]:
+        wanted = _typed_values(self.table, values)
         if wanted not in self._known and may_be_new and self._asked <= _ASKED_ONE_BY_ONE:
             self._asked += 1
             self._note(_registered(self.client, self.table, [name] if self._asked <= _ASKED_ONE_BY_ONE else None))
@@ -83,18 +93,42 @@ class Locations(dict[str, str]):
             self._note(_registered(self.client, self.table, self._otherwise_spelled.get(wanted, [])))
         return self._known[wanted].values() if wanted in self._known else ()
 
-    def _note(self, places: Iterable[PartitionPlace]) -> None:
-        for place in places:
-            self._known[typed_values(self.table, place.values)][place.name] = place
+    def _note(self, places: Iterable[PartitionPlace], *, are_read: bool = False) -> None:
+        places = list(places)
+        for place, values in zip(places, self._read([place.values for place in places]), strict=True):
+            if are_read or _same_nulls(place.values, values):
+                self._known[_typed_values(self.table, values)][place.name] = place
 
     @cached_property
     def _otherwise_spelled(self) -> dict[Typed, list[str]]:
         """The names of all partitions, if some may mean the same."""
         names: dict[Typed, list[str]] = defaultdict(list)
-        if not all(is_text(_type(key.type)) for key in self.table.partition_keys):
-            for name in _names(self.client, self.table):
-                names[typed_values(self.table, _values(self.table, name))].append(name)
+        if not all(map(is_text, self._types)):
+            found = _names(self.client, self.table)
+            for name, values in zip(found, self._read(_values(self.table, found)), strict=True):
+                names[_typed_values(self.table, values)].append(name)
         return names
+
+    def _read(self, found: Sequence[Values]) -> Sequence[Values]:
+        """Values as Spark writes them, or in a spelling that is known to mean the same; Spark is asked for the rest."""
+        odd = [values for values in found if not all(
+            value is None or typed(value, kind) is not None for value, kind in zip(values, self._types, strict=True))]
+        known = dict(zip(map(tuple, odd), self.read(odd), strict=True)) if odd else {}
+        return [known.get(tuple(values), values) for values in found]
+
+    @cached_property
+    def _types(self) -> list[HiveType]:
+        return [_type(key.type) for key in self.table.partition_keys]
+
+
+def read_by(spark: SparkSession, table: AcidTable, found: Sequence[Values]) -> list[Values]:
+    """Values of partitions as Spark writes what it reads there; NULL where it reads nothing. Without a job."""
+    cast = "try_cast" if spark.conf.get("spark.sql.ansi.enabled") == "true" else "CAST"
+    values = ", ".join(f"CAST({cast}(one[{place}] AS {key.sql_type}) AS STRING)"
+                       for place, key in enumerate(table.partition_keys))
+    query = f"SELECT transform(from_json(:found, 'array<array<string>>'), one -> array({values}))"
+    [[read]] = SparkSession.sql(spark, query, {"found": json.dumps(found)}).collect()
+    return [tuple(one) for one in read]
 
 
 class _OfExistingRows(dict[str, str]):
@@ -114,16 +148,25 @@ def partition_places(client: MetastoreClient, table: AcidTable,
         return [PartitionPlace("", (), table.location)]
     if where is None:
         return _registered(client, table)
-    names = _names(client, table)
-    kept = [name for name in names if where.may_hold(_values(table, name))]
-    return _registered(client, table, kept if len(kept) < len(names) else None)
+    texts = exact_texts(where, len(table.partition_keys))
+    if any(texts):
+        names: list[str] = client.get_partition_names_ps(table.name.db, table.name.table, texts, -1)
+    else:
+        names = _names(client, table)
+    kept = [name for name, values in zip(names, _values(table, names), strict=True) if where.may_hold(values)]
+    return _registered(client, table, kept if any(texts) or len(kept) < len(names) else None)
 
 
-def typed_values(table: AcidTable, values: Sequence[str | None]) -> Typed:
+def _typed_values(table: AcidTable, values: Sequence[str | None]) -> Typed:
     """Partition values that are equal where the same is meant, as far as that is known."""
     kinds = (_type(key.type) for key in table.partition_keys)
     return tuple(value if value is None or (same := typed(value, kind)) is None else same
                  for value, kind in zip(values, kinds, strict=True))
+
+
+def _same_nulls(values: Values, others: Values) -> bool:
+    """Whether what is NULL in one is so in the other: a text that cannot be read is no place for rows with NULL."""
+    return all((one is None) == (other is None) for one, other in zip(values, others, strict=True))
 
 
 def _names(client: MetastoreClient, table: AcidTable) -> list[str]:
@@ -131,11 +174,22 @@ def _names(client: MetastoreClient, table: AcidTable) -> list[str]:
     return names
 
 
-def _values(table: AcidTable, name: str) -> tuple[str | None, ...]:
-    values = values_for(table.partition_names, name)
-    if values is None:
-        raise InvalidOperationError(f"{name} is not a partition name of {table.name}.")
-    return _without_default(values)
+def _values(table: AcidTable, names: Iterable[str]) -> list[Values]:
+    """The values in each name. There may be 100,000 names, most often in the form that ``make_name`` gives them."""
+    starts = [f"{escape(key)}=" for key in table.partition_names]
+    value = cache(unescape)
+    found: list[Values] = []
+    values: list[str] | None
+    for name in names:
+        parts = name.split("/")
+        if len(parts) == len(starts) and all(map(str.startswith, parts, starts)):
+            values = [value(part[len(start):]) for part, start in zip(parts, starts, strict=True)]
+        else:
+            values = values_for(table.partition_names, name)
+        if values is None:
+            raise InvalidOperationError(f"{name} is not a partition name of {table.name}.")
+        found.append(_without_default(values))
+    return found
 
 
 def _registered(client: MetastoreClient, table: AcidTable, names: list[str] | None = None) -> list[PartitionPlace]:

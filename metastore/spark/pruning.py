@@ -27,6 +27,8 @@ Values: TypeAlias = Sequence[str | None]
 
 _NUMBER = re.compile(r"-?[0-9]{1,18}(?:\.[0-9]{1,18})?")
 _DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+_SIMPLE = re.compile(r"[A-Za-z0-9_-]+")
+"""Texts that are the same in names, and to metastores that take them for patterns."""
 _ODD = re.compile(r"[\\\x00-\x1f\x7f]")
 _BITS = {"tinyint": 7, "smallint": 15, "int": 31, "bigint": 63}
 _TEXT = ("string", "varchar", "char")
@@ -104,6 +106,15 @@ def restriction(conditions: Conditions | None, keys: Sequence[HiveColumn]) -> Re
     if conditions.may_be_missing:
         parts = [part for part in parts if not part.may_hold([None] * len(keys))]
     return _all(parts)
+
+
+def exact_texts(where: Restriction, count: int) -> list[str]:
+    """For each key the text that it has to be, where the metastore can be asked for it; "": any."""
+    texts = [""] * count
+    for part in where.parts if isinstance(where, AllOf) else (where,):
+        if isinstance(part, Comparison) and part.holds is operator.eq and is_text(part.type):
+            texts[part.key] = str(part.constant) if _SIMPLE.fullmatch(str(part.constant)) else ""
+    return texts
 
 
 def is_text(kind: HiveType) -> bool:

@@ -37,6 +37,7 @@ class Transactions:
         self.block: Work | None = None
         """The transaction of the block that statements stand in."""
         self._manager = TxnManager(client)
+        self._agent = f"spark-{spark.sparkContext.applicationId}"
         self._leases = ReadLeases()
 
     def close(self) -> None:
@@ -49,7 +50,7 @@ class Transactions:
         if self.block is not None:
             raise InvalidOperationError("A table is altered at once: not inside a transaction or snapshot block.")
         locks = statement_locks(outputs=[Output(target_of(table), Kind.EXCLUSIVE_DDL)])
-        with self._manager.locked(locks, agent=f"spark-{self.spark.sparkContext.applicationId}"):
+        with self._manager.locked(locks, agent=self._agent):
             yield
 
     def reading(self, tables: Sequence[AcidTable], read: Callable[[Work], DataFrame]) -> DataFrame:
@@ -101,8 +102,7 @@ class Transactions:
         work.commit()
 
     def _open(self, kind: TxnType) -> Work:
-        agent = f"spark-{self.spark.sparkContext.applicationId}"
-        return Work(self.spark, self.client, self.files, self._manager.open(agent=agent, kind=kind))
+        return Work(self.spark, self.client, self.files, self._manager.open(agent=self._agent, kind=kind))
 
     @contextmanager
     def as_block(self, work: Work) -> Iterator[None]:

@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -33,7 +34,7 @@ from metastore.spark.acid_writer import Deletes, LeftoverError, WrittenDirectory
 from metastore.spark.events import StatementId, partition_name, partition_values
 from metastore.spark.listing import Directory, PartitionPlace, acid_directories
 from metastore.spark.past import AsOf, cleaned_write_ids, require_kept
-from metastore.spark.places import Locations, partition_places
+from metastore.spark.places import Locations, partition_places, read_by
 from metastore.spark.plain_writer import write_plain
 from metastore.spark.precision import require_exact_moves
 from metastore.spark.pruning import Restriction
@@ -220,7 +221,10 @@ class Work:
         del self.published[kept:]
 
     def _locations(self, table: AcidTable) -> Locations | None:
-        return Locations(self.client, table, self.seen.get(table.name, {}).values()) if table.partition_keys else None
+        if not table.partition_keys:
+            return None
+        seen = self.seen.get(table.name, {}).values()
+        return Locations(self.client, table, seen, partial(read_by, self.spark, table))
 
     def _announce(self, table: AcidTable, locations: Locations | None, written: Collection[WrittenDirectory],
                   operation: Operation) -> int:

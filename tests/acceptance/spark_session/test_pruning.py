@@ -1,6 +1,7 @@
 """Partitions that a statement's conditions leave out are neither asked for nor listed; its rows and effects are the same."""
 
 import datetime as dt
+from collections.abc import Iterator
 from copy import copy
 from decimal import Decimal
 from functools import partial
@@ -164,16 +165,57 @@ def test_conditions_mean_what_they_mean_to_spark_and_changes_stay_where_rows_are
     assert acid_session.client.get_partition_names(db, "spelled", -1) == names
 
 
-def test_rows_of_partitions_that_nobody_can_name_are_not_changed(acid_session, db) -> None:
-    """To Spark `` 3`` is 3, and so are its rows; what is deleted of them must not be looked for elsewhere."""
+@pytest.fixture
+def oddly_spelled(acid_session, spark, db) -> Iterator[str]:
+    """Three partitions whose values only Spark can read, one of them at an hour that Berlin's clocks left out; a row in each."""
     name, types = f"{db}.odd", acid_session.client.types
-    acid_session.sql(f"CREATE TABLE {name} (id INT) PARTITIONED BY (p INT) {_ACID}")
-    acid_session.sql(f"INSERT INTO {name} VALUES (1, 3)")
-    [partition] = acid_session.client.get_partitions(db, "odd", -1)
-    acid_session.client.drop_partition(db, "odd", ["3"], False)
-    acid_session.client.add_partition(types.Partition(values=[" 3"], dbName=db, tableName="odd", sd=partition.sd, parameters={}))
+    spark.conf.set("spark.sql.session.timeZone", "Europe/Berlin")
+    acid_session.sql(f"CREATE TABLE {name} (id INT) PARTITIONED BY (at TIMESTAMP, day DATE, n DOUBLE) {_ACID}")
+    sd = acid_session.client.get_table(db, "odd").sd
+    for place, values in enumerate([["2024-01-05 10:00:00.0", "2024-1-5", "1"], ["2024-03-31 02:30:00", "2024-01-06", "2.50"],
+                                    ["2024-02-01", "2024-01-07", " 3"]]):
+        one = copy(sd)
+        one.location = f"{sd.location}/lies{place}"
+        acid_session.client.add_partition(types.Partition(values=values, dbName=db, tableName="odd", sd=one, parameters={}))
+    acid_session.sql(f"INSERT INTO {name} VALUES (1, TIMESTAMP '2024-01-05 10:00:00', DATE '2024-01-05', 1), "
+                     "(2, TIMESTAMP '2024-03-31 03:30:00', DATE '2024-01-06', 2.5), (3, TIMESTAMP '2024-02-01 00:00:00', DATE '2024-01-07', 3)")
+    assert len(acid_session.client.get_partition_names(db, "odd", -1)) == 3
+    yield name
+    spark.conf.set("spark.sql.session.timeZone", "UTC")
 
-    assert [tuple(row) for row in acid_session.sql(f"SELECT * FROM {name} WHERE p = 3").collect()] == [(1, 3)]
-    with pytest.raises(InvalidOperationError, match="spells its values otherwise"):
-        acid_session.delete(name, "p = 3")
-    assert acid_session.table(name).count() == 1
+
+def _rows(acid_session, name) -> list[tuple]:
+    columns = acid_session.table(name).selectExpr("id", "date_format(at, 'MM-dd HH:mm')", "day(day)", "n")
+    return sorted(tuple(row) for row in columns.collect())
+
+
+def test_rows_are_changed_where_they_are_in_partitions_that_only_spark_can_read(acid_session, db, oddly_spelled) -> None:
+    sql = acid_session.sql
+    names = acid_session.client.get_partition_names(db, "odd", -1)
+
+    assert sql(f"UPDATE {oddly_spelled} SET id = 10 WHERE day = '2024-01-05'").first()["rows"] == 1
+    merge = (f"MERGE INTO {oddly_spelled} t USING (VALUES (2), (4)) AS s(id) ON t.id = s.id WHEN MATCHED THEN UPDATE SET id = 20 WHEN NOT MATCHED "
+             "THEN INSERT (id, at, day, n) VALUES (s.id, TIMESTAMP '2024-02-01 00:00:00', DATE '2024-01-07', 3)")
+    assert sql(merge).first()["rows"] == 2
+    assert sql(f"DELETE FROM {oddly_spelled} WHERE n = 3 AND id = 3").first()["rows"] == 1
+
+    expected = [(4, "02-01 00:00", 7, 3.0), (10, "01-05 10:00", 5, 1.0), (20, "03-31 03:30", 6, 2.5)]
+    assert _rows(acid_session, oddly_spelled) == expected
+    sql(f"INSERT OVERWRITE TABLE {oddly_spelled} PARTITION (at='2024-01-05 10:00:00', day='2024-01-05', n=1) VALUES (11)")
+    assert _rows(acid_session, oddly_spelled) == sorted([*expected[:1], (11, *expected[1][1:]), expected[2]])
+    assert sql(f"TRUNCATE TABLE {oddly_spelled} PARTITION (at='2024-03-31 03:30:00')").first()["rows"] == 1
+    assert [row[0] for row in _rows(acid_session, oddly_spelled)] == [4, 11]
+    assert acid_session.client.get_partition_names(db, "odd", -1) == names
+
+
+def test_rows_of_two_partitions_that_spark_cannot_tell_apart_are_not_changed(acid_session, db, oddly_spelled) -> None:
+    """Half past two is half past three where there is no half past two."""
+    [wrong] = [one for one in acid_session.client.get_partitions(db, "odd", -1) if one.values[0] == "2024-03-31 02:30:00"]
+    wrong.values = ["2024-03-31 03:30:00", *wrong.values[1:]]
+    wrong.sd.location += "again"
+    acid_session.client.add_partition(wrong)
+
+    with pytest.raises(InvalidOperationError, match="are the same partition to Spark"):
+        acid_session.delete(oddly_spelled, "n = 2.5")
+    assert [row[0] for row in _rows(acid_session, oddly_spelled)] == [1, 2, 3]
+    assert acid_session.delete(oddly_spelled, "n <> 2.5") == 2

@@ -27,6 +27,7 @@ class Metastore:
         self.found = {make_name(["p", "q"], values): SimpleNamespace(values=list(values), sd=SimpleNamespace(
             location=f"file:/elsewhere/{place}")) for place, values in enumerate(partitions)}
         self.asked: list[int] = []
+        self.texts: list[list[str]] = []
 
     def get_partitions(self, _db: str, _table: str, _limit: int) -> list[SimpleNamespace]:
         self.asked.append(len(self.found))
@@ -35,12 +36,28 @@ class Metastore:
     def get_partition_names(self, _db: str, _table: str, _limit: int) -> list[str]:
         return list(self.found)
 
+    def get_partition_names_ps(self, _db: str, _table: str, texts: list[str], _limit: int) -> list[str]:
+        self.texts.append(texts)
+        return [name for name, one in self.found.items() if all(text in ("", value) for text, value in zip(texts, one.values, strict=True))]
+
     def get_partitions_by_names(self, _db: str, _table: str, names: list[str]) -> list[SimpleNamespace]:
         self.asked.append(len(names))
         return [self.found[name] for name in names if name in self.found]
 
 
 PARTITIONS = [("3", "a"), ("03", "a/b=c%"), ("4", DEFAULT_PARTITION), (DEFAULT_PARTITION, "it's")]
+
+
+@pytest.mark.parametrize(("condition", "values", "texts"), [
+    ("q = 'a' AND p > 0", [("3", "a")], ["", "a"]), ("q = 'a' OR q = 'b'", [("3", "a")], None), ("q > 'a'", [("03", "a/b=c%"), (None, "it's")], None),
+    ("'it\\'s' = q", [(None, "it's")], None), ("p = 3", [("3", "a"), ("03", "a/b=c%")], None), ("q = 'b' AND q <=> 'a'", [], ["", "a"]),
+    ("q = '__HIVE_DEFAULT_PARTITION__'", [], ["", DEFAULT_PARTITION])])
+def test_a_text_that_a_key_must_equal_is_looked_up_by_the_metastore(condition: str, values: list[tuple[str | None, ...]], texts: list[str] | None) -> None:
+    client = Metastore(PARTITIONS)
+    where = restriction(asked(sqlglot.parse_one(condition, dialect=DIALECT)), TABLE.partition_keys)
+
+    assert [place.values for place in partition_places(client, TABLE, where)] == values  # type: ignore[arg-type]
+    assert client.texts == ([] if texts is None else [texts])
 
 
 @pytest.mark.parametrize(("condition", "values", "asked_for"), [
@@ -57,7 +74,7 @@ def test_only_partitions_that_conditions_leave_are_asked_for(condition: str, val
 
 def test_a_few_partitions_that_are_written_are_asked_for_by_name_many_at_once() -> None:
     client = Metastore([(str(p), "a") for p in range(100)])
-    places = Locations(client, TABLE, [PartitionPlace("p=0/q=a", ("0", "a"), "file:/known")])  # type: ignore[arg-type]
+    places = Locations(client, TABLE, [PartitionPlace("p=0/q=a", ("0", "a"), "file:/known")], list)  # type: ignore[arg-type]
 
     found = [places[partition_key([str(p), "a"])] for p in (0, 1, 2, 1, 1000)]
     assert found == ["file:/known", "file:/elsewhere/1", "file:/elsewhere/2", "file:/elsewhere/1", "file:/w/t/p=1000/q=a"]
@@ -69,14 +86,27 @@ def test_a_few_partitions_that_are_written_are_asked_for_by_name_many_at_once() 
 
 
 def test_a_partition_is_known_by_what_its_values_mean() -> None:
-    client = Metastore([("03", "a"), ("5", "a"), ("05", "a"), (" 6", "a"), ("7", "07")])
-    places = Locations(client, TABLE, ())  # type: ignore[arg-type]
+    client = Metastore([("03", "a"), ("5", "a"), ("05", "a"), (" 6", "a"), ("7", "07"), ("x", "b"), (" 8", "a"), ("8", "a")])
+    reads = {" 6": "6", " 8": "8", "x": None}
+    asked: list[list[tuple]] = []
+
+    def read(found: list[tuple]) -> list[tuple]:
+        """As Spark does, with casts that do not fail."""
+        asked.append(found)
+        return [(reads[p], q) for p, q in found]
+
+    places = Locations(client, TABLE, (), read)  # type: ignore[arg-type]
     key = partition_key(["3", "a"])
 
     assert (places[key], places.names[key], places.new) == ("file:/elsewhere/0", "p=03/q=a", set())
     assert places[partition_key(["7", "7"])] == "file:/w/t/p=7/q=7"
-    whole = Locations(client, TABLE, partition_places(client, TABLE))  # type: ignore[arg-type]
-    for values, reason in ((["5", "a"], "p=5/q=a and p=05/q=a of db.t are the same"), (["6", "a"], "calls it p=6/q=a")):
+    assert places[partition_key(["6", "a"])] == "file:/elsewhere/3"
+    assert places[partition_key([None, "b"])] == f"file:/w/t/p={DEFAULT_PARTITION}/q=b"
+    assert asked[0] == [(" 6", "a"), ("x", "b"), (" 8", "a")]
+
+    whole = Locations(client, TABLE, partition_places(client, TABLE), read)  # type: ignore[arg-type]
+    for values, reason in ((["5", "a"], "p=5/q=a and p=05/q=a of db.t are the same"), (["8", "a"], "p= 8/q=a and p=8/q=a of db.t are"),
+                           (["9", "a"], "calls it p=9/q=a")):
         with pytest.raises(InvalidOperationError, match=reason):
             whole.existing[partition_key(values)]
-    assert whole.existing[key] == "file:/elsewhere/0"
+    assert [whole.existing[partition_key(values)] for values in (["3", "a"], ["6", "a"], [None, "b"])] == [f"file:/elsewhere/{n}" for n in (0, 3, 5)]
