@@ -82,7 +82,7 @@ interop: setup ## Hive's own Java clients 2.3.10, 3.1.3 and 4.x against the serv
 	@$(bin)/python -m pytest -n0 tests/interop/clients/sessions.py $(ARGS)
 
 interop-tables: setup ## Hive 4.0.1 and Trino 380 read what we write, and we read what they write (fetches them with Maven)
-	@$(bin)/python -m pytest -n0 tests/interop/tables/vectors.py tests/interop/tables/stories.py $(ARGS)
+	@$(bin)/python -m pytest -n0 tests/interop/tables/vectors.py tests/interop/tables/stories.py tests/interop/tables/lines.py $(ARGS)
 
 # Without a seed: the first eight.
 robustness-tables: setup ## ACID tables: random stories, kill -9 at every point of a commit, lost executors, concurrent writers (SEED=17 | SEEDS=1-50)

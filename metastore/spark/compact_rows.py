@@ -24,8 +24,8 @@ from metastore.spark.hadoop import Hadoop
 from metastore.spark.listing import DataFile
 from metastore.spark.plain_writer import count_rows, write_plain
 from metastore.spark.precision import require_exact
-from metastore.spark.scans import NumberedFile
-from metastore.spark.serde_files import FILE_NUMBER, RAW, scan_serde
+from metastore.spark.scans import DIRECTORY_NUMBER, NumberedFile
+from metastore.spark.serde_files import RAW, scan_serde
 from metastore.spark.serde_storage import AVRO, HiveStorage
 from metastore.spark.tables import AcidTable, FileFormat
 
@@ -93,7 +93,7 @@ def _stored_by_hive(spark: SparkSession, table: AcidTable, storage: HiveStorage,
     lines = scan_serde(spark, storage.raw(), RAW, [NumberedFile(*one, _bucket(table, one.path)) for one in inputs])
     count = lines.count()
     if table.bucket_count:
-        lines = lines.selectExpr("*", f"{FILE_NUMBER} AS {WRITER_COLUMN}")
+        lines = lines.selectExpr("*", f"{DIRECTORY_NUMBER} AS {WRITER_COLUMN}")
     return _Copies(lines, RAW, storage.raw(), count)
 
 

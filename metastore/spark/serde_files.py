@@ -14,22 +14,19 @@ from pyspark.sql.types import StringType, StructField, StructType
 from metastore.errors import InvalidOperationError
 from metastore.spark.compiled import compiled
 from metastore.spark.hadoop import Hadoop
-from metastore.spark.scans import NOWHERE, NumberedFile, file_statuses
+from metastore.spark.scans import NOWHERE, NumberedFile, file_statuses, value_by_number
 from metastore.spark.serde_storage import HiveStorage
 from metastore.spark.tables import quoted
 
 RAW = StructType([StructField("__record", StringType())])
 """The columns of a storage that is raw."""
 
-FILE_NUMBER = "CAST(unix_millis(_metadata.file_modification_time) AS INT)"
-"""The number of the file that a row is from, as SQL for the scan itself: constant for a file, so it prunes files."""
-
 _CLASSES = ("JsonLines", "SerdeTable", "SerdeReader", "SerdeWriter", "ListedFiles", "SerdeFormat")
 
 
 def scan_serde(spark: SparkSession, storage: HiveStorage, columns: StructType,
                files: Sequence[NumberedFile]) -> DataFrame:
-    """The rows of files; ``FILE_NUMBER`` tells the number of the file that each is from.
+    """The rows of files; ``DIRECTORY_NUMBER`` tells the number of the file that each is from.
 
     Raises: InvalidOperationError when the classes are not there, or see other columns.
     """
@@ -43,7 +40,8 @@ def scan_serde(spark: SparkSession, storage: HiveStorage, columns: StructType,
 def partitioned_rows(spark: SparkSession, storage: HiveStorage, columns: StructType, keys: StructType,
                      files: Sequence[NumberedFile], values: Sequence[tuple[str | None, ...]]) -> DataFrame:
     """The same with the partition keys; a file's number is the place of its partition among ``values``."""
-    found = [_partition_value([one[place] for one in values], key) for place, key in enumerate(keys.fields)]
+    found = [f"{value_by_number([one[place] for one in values], key.dataType.simpleString())} AS {quoted(key.name)}"
+             for place, key in enumerate(keys.fields)]
     return scan_serde(spark, storage, columns, files).selectExpr("*", *found)
 
 
@@ -64,12 +62,6 @@ def require_usable(spark: SparkSession, storage: HiveStorage) -> None:
     """Raise InvalidOperationError when this Spark has not got the classes, or they see other columns."""
     if reason := _format(spark).refusal(spark._jsparkSession, storage.text()):  # noqa: SLF001 - as above
         raise InvalidOperationError(f"This table cannot be read or written here: {reason}.")
-
-
-def _partition_value(values: Sequence[str | None], key: StructField) -> str:
-    texts = ("NULL" if value is None else f"CAST(X'{value.encode().hex()}' AS STRING)" for value in values)
-    kind = key.dataType.simpleString()
-    return f"get(CAST(array({', '.join(texts)}) AS ARRAY<{kind}>), {FILE_NUMBER}) AS {quoted(key.name)}"
 
 
 def _format(spark: SparkSession) -> Any:

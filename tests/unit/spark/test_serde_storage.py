@@ -73,6 +73,13 @@ def test_tables_whose_lines_are_not_all_rows(parameters, may_be_read, reason):
     storage(parameters={"skip.header.line.count": " 0 ", "line.delim": "\n"}).require_writable("db.t")
 
 
+def test_characters_in_avro_are_not_written():
+    with pytest.raises(InvalidOperationError, match="Column b of db.t is CHAR or VARCHAR"):
+        storage(AVRO, [("a", "string"), ("b", "array<varchar(3)>")]).require_writable("db.t")
+    storage(AVRO).require_writable("db.t")
+    storage(LAZY_SIMPLE, [("b", "char(3)")]).require_writable("db.t")
+
+
 def test_partitions_whose_files_hold_other_types():
     columns = [("a", "bigint"), ("b", "string"), ("c", "int")]
     require_same_types("p=1", storage(LAZY_SIMPLE, columns), [("a", "int"), ("b", "string")])
