@@ -1,0 +1,85 @@
+"""A lakehouse on S3: an S3 server, our server with its warehouse there, and a Spark session on both.
+
+Everybody finds S3 as outside of tests: Python by the usual variables of the environment, Spark by spark-defaults.conf.
+"""
+
+import os
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import pyspark
+import pytest
+
+from tests.acceptance.conftest import acid_session, db, nobody_reads
+from tests.acceptance.tables.conftest import compacting
+from tests.acceptance.tables.test_kills import expire
+from tests.interop.java import fetched
+
+HERE = Path(__file__).parent
+
+__all__ = ["acid_session", "compacting", "db", "expire", "nobody_reads"]
+
+
+@pytest.fixture(scope="session")
+def store():
+    from tests.interop.s3.store import KEYS, served  # which the other tests have no packages for
+
+    with pytest.MonkeyPatch.context() as patch, served() as server:
+        for name, value in {**KEYS, "AWS_ENDPOINT_URL": server.url}.items():
+            patch.setenv(name, value)
+        yield server
+
+
+@pytest.fixture(scope="session")
+def lakehouse(postgres, store):
+    """As that of the acceptance tests, with its warehouse on S3."""
+    from metastore.app import App
+    from metastore.config.settings import Source, build
+
+    warehouse = f"s3a://{store.bucket}/warehouse"
+    with postgres.cloned() as url:
+        app = App(build([Source("test", {
+            "metastore.database.url": url, "hive.metastore.thrift.bind.host": "127.0.0.1", "hive.metastore.port": "0",
+            "metastore.http.port": "0", "hive.metastore.warehouse.dir": warehouse})]), loops=False)
+        app.start()
+        yield SimpleNamespace(app=app, uri=app.thrift_uri, database_url=url, warehouse=warehouse)
+        app.stop()
+
+
+@pytest.fixture(scope="session")
+def spark(lakehouse, store, tmp_path_factory):
+    from tests.interop.s3.store import REGION
+
+    version = (HERE / "pom.xml").read_text().partition("<artifactId>hadoop-aws</artifactId><version>")[2].partition("<")[0]
+    assert Path(pyspark.__file__, "..", "jars", f"hadoop-client-api-{version}.jar").resolve().exists(), (
+        f"PySpark's Hadoop is not {version} any more: name its version in {HERE / 'pom.xml'}")
+    settings = tmp_path_factory.mktemp("spark")
+    (settings / "spark-defaults.conf").write_text("\n".join(f"{name} {value}" for name, value in {
+        "spark.driver.extraClassPath": fetched(HERE / "pom.xml", "s3a", "s3"),
+        "spark.hadoop.fs.s3a.endpoint": store.url, "spark.hadoop.fs.s3a.endpoint.region": REGION,
+        "spark.hadoop.fs.s3a.path.style.access": "true",
+        "spark.sql.warehouse.dir": lakehouse.warehouse}.items()))
+    from pyspark.sql import SparkSession
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SPARK_CONF_DIR", str(settings))
+        patch.setenv("PYSPARK_PYTHON", sys.executable)
+        patch.setenv("PYTHONPATH", os.pathsep.join([str(HERE.parents[2]), os.environ.get("PYTHONPATH", "")]))
+        session = (
+            SparkSession.builder.master("local[2]")
+            .config("spark.ui.enabled", "false")
+            .config("spark.sql.shuffle.partitions", "2")
+            .config("spark.default.parallelism", "2")
+            .config("spark.sql.session.timeZone", "UTC")
+            .config("spark.driver.extraJavaOptions", "-Duser.timezone=UTC")
+            .config("spark.driver.memory", "1g")
+            .config("spark.driver.bindAddress", "127.0.0.1")
+            .config("spark.driver.host", "127.0.0.1")
+            .config("spark.hadoop.hive.metastore.uris", lakehouse.uri)
+            .enableHiveSupport()
+            .getOrCreate()
+        )
+        session.sparkContext.setLogLevel("ERROR")
+        yield session
+        session.stop()

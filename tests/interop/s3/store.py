@@ -1,0 +1,92 @@
+"""An S3 server on this machine that tells what it was asked for: moto's, which we did not write."""
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+import boto3
+from moto.server import DomainDispatcherApplication, create_backend_app
+from werkzeug.serving import WSGIRequestHandler, make_server
+
+REGION = "us-east-1"
+KEYS = {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test", "AWS_DEFAULT_REGION": REGION}
+
+
+class Request(NamedTuple):
+    """One that the server was sent. ``kind``: what S3's manual calls it."""
+
+    kind: str
+    key: str
+    size: int
+
+
+class Store:
+    """A bucket and what was asked of it; ``url`` is the server's endpoint."""
+
+    bucket = "lake"
+
+    def __init__(self, url: str, requests: list[Request]) -> None:
+        self.url, self._requests = url, requests
+        self.client: Any = boto3.client(
+            "s3", endpoint_url=url, region_name=REGION, aws_access_key_id="test", aws_secret_access_key="test")
+        self.client.create_bucket(Bucket=self.bucket)
+
+    @contextmanager
+    def watched(self) -> Iterator[list[Request]]:
+        """The requests of a block; complete when it is left."""
+        before, seen = len(self._requests), []
+        yield seen
+        seen += self._requests[before:]
+
+    def keys(self, prefix: str = "") -> list[str]:
+        """Every object that anybody sees, without the empty ones that stand for directories."""
+        pages = self.client.get_paginator("list_objects_v2").paginate(Bucket=self.bucket, Prefix=prefix)
+        found = [one["Key"] for page in pages for one in page.get("Contents", [])]
+        return sorted(key for key in found if not key.endswith("/"))
+
+    def uploads(self, prefix: str = "") -> list[str]:
+        """Keys of the uploads that are neither completed nor aborted."""
+        found = self.client.list_multipart_uploads(Bucket=self.bucket, Prefix=prefix).get("Uploads", [])
+        return sorted(one["Key"] for one in found if one["Key"].startswith(prefix))
+
+
+class _Quiet(WSGIRequestHandler):
+    def log(self, type: str, message: str, *args: Any) -> None:
+        """Nothing: requests are counted, not printed."""
+
+
+@contextmanager
+def served() -> Iterator[Store]:
+    """A server with an empty bucket."""
+    requests: list[Request] = []
+    moto = DomainDispatcherApplication(create_backend_app)
+
+    def noting(environ: dict[str, Any], start: Any) -> Any:
+        _, _, key = environ["PATH_INFO"].lstrip("/").partition("/")
+        requests.append(Request(_kind(environ, key), key, int(environ.get("CONTENT_LENGTH") or 0)))
+        return moto(environ, start)
+
+    server = make_server("127.0.0.1", 0, noting, threaded=True, request_handler=_Quiet)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    try:
+        yield Store(f"http://127.0.0.1:{server.server_port}", requests)
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+def _kind(environ: dict[str, Any], key: str) -> str:
+    method, query = environ["REQUEST_METHOD"], environ.get("QUERY_STRING", "")
+    copied = "Copy" if "HTTP_X_AMZ_COPY_SOURCE" in environ else ""
+    if "uploadId=" in query:
+        return {"PUT": f"UploadPart{copied}", "POST": "CompleteMultipartUpload", "DELETE": "AbortMultipartUpload",
+                "GET": "ListParts"}[method]
+    if "uploads" in query.split("&") or query.startswith("uploads"):
+        return {"POST": "CreateMultipartUpload", "GET": "ListMultipartUploads"}[method]
+    if not key:
+        return {"GET": "ListObjects", "POST": "DeleteObjects"}.get(method, f"{method} bucket")
+    return {"GET": "GetObject", "HEAD": "HeadObject", "DELETE": "DeleteObject",
+            "PUT": "CopyObject" if copied else "PutObject"}.get(method, method)
