@@ -9,10 +9,10 @@ WORKERS ?= 2
 ARGS ?=
 pytest := $(bin)/python -m pytest -n $(WORKERS) --dist worksteal $(ARGS)
 
-.PHONY: interop interop-tables robustness-tables help setup run demo test test-fast test-cov model lint fmt types layers idl idl-check docs docs-check bench bench-acid bench-sustained robustness lock clean
+.PHONY: interop interop-tables interop-s3 robustness-tables help setup run demo test test-fast test-cov model lint fmt types layers idl idl-check docs docs-check bench bench-acid bench-sustained robustness lock clean
 
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-17s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  %-17s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: ## Prepare .venv (and Java 17 where allowed); does nothing when nothing changed
 	@bash tools/setup.sh
@@ -83,6 +83,10 @@ interop: setup ## Hive's own Java clients 2.3.10, 3.1.3 and 4.x against the serv
 
 interop-tables: setup ## Hive 4.0.1 and Trino 380 read what we write, and we read what they write (fetches them with Maven)
 	@$(bin)/python -m pytest -n0 tests/interop/tables/vectors.py tests/interop/tables/stories.py tests/interop/tables/lines.py $(ARGS)
+
+interop-s3: setup ## ACID tables whose warehouse is on S3: an S3 server here, S3A for Spark (fetches them with pip and Maven)
+	@bash tools/interop_s3.sh
+	@.data/interop/s3/python/bin/python -m pytest -n0 tests/interop/s3/objects.py tests/interop/s3/tables.py $(ARGS)
 
 # Without a seed: the first eight.
 robustness-tables: setup ## ACID tables: random stories, kill -9 at every point of a commit, lost executors, concurrent writers (SEED=17 | SEEDS=1-50)
