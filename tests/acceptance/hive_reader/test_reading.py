@@ -147,6 +147,14 @@ def test_a_closed_batch_shows_no_aborted_or_open_write_id(spark: SparkSession, o
     assert _values(spark, place, write_ids) == []
 
 
+def test_columns_are_found_however_a_file_spells_them(spark: SparkSession, tmp_path: Path) -> None:
+    place = tmp_path / "t"
+    _orc(place / "delta_0000001_0000001_0000" / "bucket_00000", _EVENT.replace("v:", "V:"), [(0, 1, B0, 0, 1, ("upper",))])
+    _orc(place / "delta_0000002_0000002_0000" / "bucket_00000", _EVENT, [(0, 2, B0, 0, 2, ("lower",))])
+
+    assert _values(spark, place, ValidWriteIdList("db.t", 2)) == ["lower", "upper"]
+
+
 def test_bases_of_old_compactors_keep_rows_that_were_updated(spark: SparkSession, tmp_path: Path) -> None:
     place = tmp_path / "t"
     events = [(0, 1, 0, 0, 1, ("inserted",)), (1, 1, 0, 1, 2, ("updated",))]

@@ -214,3 +214,17 @@ def test_row_ids_far_apart_are_told_from_each_other(acid_session, spark, db) -> 
     expected = sorted(set(range(1000)) - set(gone))
 
     assert sorted(row.id for row in acid_session.table(f"{db}.wide").collect()) == expected
+
+
+@pytest.mark.parametrize("refused", [1, 4])
+def test_deleted_rows_are_found_whichever_way_keeps_their_chunks_apart(acid_session, partitioned, monkeypatch, refused) -> None:
+    """The first ways of mixing a chunk's two numbers are refused here; they fail by themselves only for many chunks."""
+    real, asked = deleted._apart, []
+    monkeypatch.setattr(deleted, "_apart", lambda mixed: real(mixed) if len(asked) == refused else asked.append(mixed))
+    gone = [5, 7, 38, 45, 48, 79]
+    acid_session.sql(f"DELETE FROM {partitioned} WHERE id IN ({', '.join(map(str, gone))})")
+
+    rows = acid_session.table(partitioned).select("id").collect()
+
+    assert len(asked) == refused
+    assert sorted(row.id for row in rows) == sorted(set(range(_PARTITIONS * 2)) - set(gone))

@@ -1,0 +1,64 @@
+"""Where the bytes of each column lie in an ORC file, read off its tail: for tests that destroy some of them."""
+
+import zlib
+from collections.abc import Collection, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pyorc
+
+from metastore.acid.protobuf import fields
+
+
+class Stream(NamedTuple):
+    """Bytes of one column in one stripe: values, lengths, which are NULL, or the index of its row groups."""
+
+    column: int
+    start: int
+    end: int
+
+
+def columns(path: Path, names: Collection[str]) -> set[int]:
+    """The numbers of columns by their names (``row.inside.deep``) and of the structs around them."""
+    with path.open("rb") as file:
+        schema = pyorc.Reader(file).schema
+    parts = (name.split(".") for name in names)
+    return {0} | {schema.find_column_id(".".join(part[:depth])) for part in parts for depth in range(1, len(part) + 1)}
+
+
+def destroy(path: Path, kept: Collection[int]) -> int:
+    """Make the bytes of all other columns unreadable: no chunk is as long as their first one says. How many streams."""
+    content = bytearray(path.read_bytes())
+    found = [one for one in streams(bytes(content)) if one.column not in kept]
+    for one in found:
+        content[one.start:one.end] = b"\xff" * (one.end - one.start)
+    path.write_bytes(content)
+    path.with_name(f".{path.name}.crc").unlink(missing_ok=True)
+    return len(found)
+
+
+def streams(content: bytes) -> Iterator[Stream]:
+    """All streams of a file that zlib has compressed; empty ones have no bytes."""
+    end = len(content) - 1 - content[-1]
+    tail = {one.number: one.value for one in fields(content[end:-1])}
+    assert tail[2] == 1, "not zlib"
+    for stripe in (one.value for one in fields(_inflated(content[end - tail[1]:end])) if one.number == 3):
+        place = {one.number: one.value for one in fields(stripe)}
+        start = place[1]
+        footer = start + place[2] + place[3]
+        for stream in (one.value for one in fields(_inflated(content[footer:footer + place[4]])) if one.number == 1):
+            told = {one.number: one.value for one in fields(stream)}
+            if told.get(3, 0):
+                yield Stream(told.get(2, 0), start, start + told[3])
+            start += told.get(3, 0)
+
+
+def _inflated(chunks: bytes) -> bytes:
+    """What chunks hold: each says in three bytes how long it is, and whether it is compressed."""
+    found, at = b"", 0
+    while at < len(chunks):
+        header = int.from_bytes(chunks[at:at + 3], "little")
+        part = chunks[at + 3:at + 3 + (header >> 1)]
+        found += part if header & 1 else zlib.decompress(part, -15)
+        at += 3 + (header >> 1)
+    return found
