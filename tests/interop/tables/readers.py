@@ -102,4 +102,18 @@ class Trino:
 
 
 def _text(value: Any) -> str | None:
-    return value if value is None else str(value)
+    """A value as Java prints it; structs are lists."""
+    return None if value is None else _printed(value)
+
+
+def _printed(value: Any) -> str:
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return str(value).lower()
+        case list():
+            return f"[{', '.join(map(_printed, value))}]"
+        case dict():
+            return f"{{{', '.join(f'{key}={_printed(one)}' for key, one in value.items())}}}"
+    return str(value)

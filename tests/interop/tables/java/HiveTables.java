@@ -13,6 +13,7 @@ import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
+import java.util.Map;
 import java.util.Properties;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
@@ -44,6 +45,7 @@ import org.apache.hadoop.hive.serde2.objectinspector.ObjectInspectorFactory;
 import org.apache.hadoop.hive.serde2.objectinspector.ObjectInspectorUtils;
 import org.apache.hadoop.hive.serde2.typeinfo.TypeInfo;
 import org.apache.hadoop.hive.serde2.typeinfo.TypeInfoUtils;
+import org.apache.hadoop.io.BytesWritable;
 import org.apache.hadoop.mapred.InputSplit;
 import org.apache.hadoop.mapred.JobConf;
 import org.apache.hadoop.mapred.RecordReader;
@@ -337,6 +339,11 @@ public class HiveTables {
       ((List<?>) value).forEach(item -> result.add(text(item)));
       return result;
     }
+    if (value instanceof Map) {
+      ObjectNode result = JSON.createObjectNode();
+      ((Map<?, ?>) value).forEach((key, item) -> result.set(String.valueOf(key), text(item)));
+      return result;
+    }
     return JSON.getNodeFactory().textNode(value.toString());
   }
 
@@ -346,14 +353,14 @@ public class HiveTables {
       ((List<?>) value).forEach(item -> result.add(plain(item)));
       return result;
     }
-    if (value instanceof Number || value instanceof Boolean || value instanceof byte[]) {
-      return JSON.valueToTree(value);
-    }
-    if (value instanceof java.util.Map) {
-      ArrayNode result = JSON.createArrayNode();
-      ((java.util.Map<?, ?>) value).forEach((key, item) -> result.addArray().add(plain(key)).add(plain(item)));
+    if (value instanceof Map) {
+      ObjectNode result = JSON.createObjectNode();
+      ((Map<?, ?>) value).forEach((key, item) -> result.set(String.valueOf(key), plain(item)));
       return result;
     }
-    return text(value);
+    if (value instanceof Number || value instanceof Boolean) {
+      return JSON.valueToTree(value);
+    }
+    return text(value instanceof byte[] ? new BytesWritable((byte[]) value) : value);
   }
 }

@@ -19,6 +19,7 @@ import java.io.PrintStream;
 import java.io.PrintWriter;
 import java.io.StringWriter;
 import java.nio.charset.StandardCharsets;
+import java.util.HexFormat;
 import java.util.List;
 import java.util.Map;
 
@@ -68,9 +69,13 @@ public class TrinoTables {
     ArrayNode rows = answer.putArray("rows");
     for (MaterializedRow row : result) {
       ArrayNode values = rows.addArray();
-      row.getFields().forEach(value -> values.add(value == null ? null : value.toString()));
+      row.getFields().forEach(value -> values.add(value == null ? null : text(value)));
     }
     result.getUpdateCount().ifPresent(count -> answer.put("changed", count));
     return answer;
+  }
+
+  private static String text(Object value) {
+    return value instanceof byte[] ? HexFormat.ofDelimiter(" ").formatHex((byte[]) value) : value.toString();
   }
 }
