@@ -3,8 +3,8 @@
 Rule: a location is Hive's text, never decoded (``%3A`` in a partition's directory is four characters on disk) and never
 a working-directory relative path. One listing per directory tree, never one per directory, and each asks the store:
 what a process has listed before is no answer. Errors are ``OSError``, whatever the store. Object stores have no
-directories: making one there is nothing, the empty objects with which others mark one are not files, and removing an
-absent one is fine everywhere.
+directories: on S3 an empty object stands for one that was made, as Hadoop has it, and is no file; on others making one
+is nothing. Removing an absent one is fine everywhere.
 """
 
 import shutil
@@ -60,10 +60,7 @@ class Files:
             path.mkdir(parents=True, exist_ok=True)
             return not existed
         with self._remote(uri) as store:
-            if store.has_objects or store.fs.isdir(store.key):
-                return False
-            store.fs.makedirs(store.key, exist_ok=True)
-            return True
+            return store.make_directory()
 
     def exists(self, uri: str) -> bool:
         """Whether a file or directory is there."""
@@ -205,6 +202,17 @@ class _Store(NamedTuple):
     def has_objects(self) -> bool:
         """Whether there are no directories."""
         return self.protocol_name in _OBJECT_STORES
+
+    def make_directory(self) -> bool:
+        """Make one that is not there. On S3 an empty object stands for it: Spark wants its plain tables to have one."""
+        if (self.has_objects and self.protocol_name != "s3") or self.fs.isdir(self.key):
+            return False
+        if self.protocol_name == "s3":
+            bucket, key, _ = self.fs.split_path(self.key)
+            self.fs.call_s3("put_object", Bucket=bucket, Key=f"{key.rstrip('/')}/", Body=b"")
+        else:
+            self.fs.makedirs(self.key, exist_ok=True)
+        return True
 
     def make_parent(self) -> None:
         if not self.has_objects:

@@ -51,6 +51,18 @@ def test_empty_objects_of_hadoop_stand_for_directories(store, place):
     assert "Contents" not in store.client.list_objects_v2(Bucket=store.bucket, Prefix=prefix)
 
 
+def test_a_directory_that_is_made_is_there_for_hadoop(store, place):
+    prefix, uri = place
+    assert FILES.mkdirs(f"{uri}/t")
+    assert not FILES.mkdirs(f"{uri}/t")
+    assert [one["Key"] for one in store.client.list_objects_v2(Bucket=store.bucket, Prefix=prefix)["Contents"]] == [f"{prefix}/t/"]
+    assert FILES.listing(uri) == [("t", 0, True)]
+    put(store, f"{prefix}/u/f", b"x")
+    assert not FILES.mkdirs(f"{uri}/u")
+    FILES.delete(f"{uri}/t", recursive=False)
+    assert not FILES.exists(f"{uri}/t")
+
+
 def test_directories_move(store, place):
     prefix, uri = place
     put(store, f"{prefix}/a/")

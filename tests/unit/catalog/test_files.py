@@ -140,6 +140,13 @@ class Objects:
     def isdir(self, key):
         return key in ("b/t", "b/t/d")
 
+    def split_path(self, key):
+        return (*key.split("/", 1), None)
+
+    def call_s3(self, call, Bucket, Key, Body):  # noqa: N803 - S3's names
+        assert (call, Body) == ("put_object", b"")
+        self.keys[f"{Bucket}/{Key}"] = 0
+
     def exists(self, key):
         return any(name.startswith(key) for name in self.keys)
 
@@ -169,6 +176,13 @@ def test_empty_objects_that_stand_for_directories_are_not_files(objects):
         FILES.delete("s3a://b/t", recursive=False)
     FILES.delete_children("s3a://b/t")
     assert not FILES.exists("s3a://b/t/d")
+
+
+def test_a_directory_that_is_made_on_s3_is_there_for_spark(objects):
+    fs = objects(Objects())
+    assert not FILES.mkdirs("s3a://b/t")
+    assert FILES.mkdirs("s3a://b/new")
+    assert fs.keys["b/new/"] == 0
 
 
 def test_a_store_that_quietly_removes_nothing_is_found_out(objects):
