@@ -7,7 +7,9 @@ import os
 import shutil
 import signal
 import sys
+import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 
 from pyspark import TaskContext
@@ -44,7 +46,23 @@ def dawdle(number):
     return number
 
 
+def kill_where_files_grow(place, killed):
+    """Kill an executor as soon as a task writes a file, with the rows that it has got ready for the tasks of others."""
+    while not killed:
+        with suppress(OSError):   # a directory or a process went away meanwhile
+            if list(place.glob(".acid_stage*/tasks/_temporary/**/*part-*")):
+                killed += executors()[:1]
+                os.kill(killed[0], signal.SIGKILL)
+        time.sleep(0.01)  # noqa: TID251 - for as long as the driver runs
+
+
+def executors():
+    found = [path.parent for path in Path("/proc").glob("[0-9]*/cmdline") if b"CoarseGrainedExecutorBackend" in path.read_bytes()]
+    return [int(one.name) for one in found if parent(parent(one.name)) == os.getpid()]
+
+
 WAYS = {"executor killed": kill_executor, "tasks retried": fail_once, "speculation": dawdle}
+UPDATED = "executor killed during an update"
 
 
 def main():
@@ -52,10 +70,18 @@ def main():
     spark = session(uri, "local-cluster[2,1,512]", **{
         "spark.executor.memory": "512m", "spark.task.maxFailures": "4", "spark.speculation": str(way == "speculation").lower(),
         "spark.speculation.quantile": "0.5", "spark.speculation.interval": "100ms", "spark.speculation.minTaskRuntime": "1s"})
-    chaos = F.udf(WAYS[way], "bigint")
-    rows = spark.range(0, ROWS, 1, 4).select(chaos("id").cast("int").alias("id"), F.lit("x").alias("name"))
+    rows = spark.range(0, ROWS, 1, 4).select(F.col("id").cast("int").alias("id"), F.lit("x").alias("name"))
     with acid(spark) as ours:
-        assert ours.insert(table, rows) == ROWS
+        if way == UPDATED:
+            assert ours.insert(table, rows) == ROWS
+            place = Path(ours.client.get_table(*table.split(".")).sd.location.removeprefix("file:").replace("///", "/"))
+            killed = []
+            threading.Thread(target=kill_where_files_grow, args=(place, killed), daemon=True).start()
+            assert ours.update(table, {"name": "'y'"}) == ROWS
+            assert len(killed) == 1
+        else:
+            chaos = F.udf(WAYS[way], "bigint")
+            assert ours.insert(table, rows.withColumn("id", chaos("id").cast("int"))) == ROWS
     leftovers = Path(_find_spark_home()) / "work" / spark.sparkContext.applicationId   # the workers' copies of jars, and logs
     spark.stop()
     shutil.rmtree(leftovers)
