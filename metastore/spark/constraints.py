@@ -105,12 +105,12 @@ class Watch:
         self._constraints = constraints
         self._observations: list[Observation] = []
 
-    def over(self, rows: DataFrame) -> DataFrame:
-        """The same rows, to be used in one write."""
+    def over(self, rows: DataFrame, where: str = "true") -> DataFrame:
+        """The same rows, to be used in one write. ``where``: SQL; only rows that meet it have to keep the rules."""
         if not self._constraints.rules:
             return rows
         self._observations.append(Observation())
-        return rows.observe(self._observations[-1], *_counters(self._constraints.rules))
+        return rows.observe(self._observations[-1], *_counters(self._constraints.rules, where))
 
     def require_kept(self) -> None:
         """After the write: raise ConstraintViolationError if it broke a rule."""
@@ -207,8 +207,9 @@ def _add(client: MetastoreClient, table: TableName, declared: Sequence[Declarati
         getattr(client, method)(getattr(client.types, request)(thrift_rows(client.types, table, one)))
 
 
-def _counters(rules: Sequence[Rule]) -> list[Column]:
-    return [F.count_if(F.expr(rule.broken)).alias(f"broken_{number}") for number, rule in enumerate(rules)]
+def _counters(rules: Sequence[Rule], where: str = "true") -> list[Column]:
+    return [F.count_if(F.expr(f"({rule.broken}) AND {where}")).alias(f"broken_{number}")
+            for number, rule in enumerate(rules)]
 
 
 def _is_default(value: exp.Expression) -> bool:

@@ -223,8 +223,9 @@ def _merge(work: Work, table: AcidTable, statement: Merge, resolve: Resolve) -> 
             rows = query(work, select, resolve)
         seen.require_exact_moves(work, _updated(rows), changes.kept_columns(statement, table, source.columns))
         number = work.next_statement(table)
+        new = watch.over(rows, f"{changes.ACTION} <> '{changes.DELETE}'")
         try:
-            count = work.publish(table, number, changes_of(watch.over(rows), table, number), Operation.UPDATE)
+            count = work.publish(table, number, changes_of(new, table, number), Operation.UPDATE)
         except ChangedTwiceError as error:
             raise InvalidOperationError(
                 f"MERGE: {error.times} source rows match the same row of {table.name} (ROW__ID {list(error.row_id)}). "

@@ -11,9 +11,10 @@ from typing import TypeVar
 from pyspark.sql import DataFrame, SparkSession
 
 from metastore.client import MetastoreClient, TxnManager, WriteConflictError
-from metastore.client.lock_plan import Kind, Output, statement_locks
+from metastore.client.lock_plan import Kind, Output, StatementLocks, statement_locks
 from metastore.errors import InvalidOperationError
 from metastore.files import Files
+from metastore.locks.rules import LockType
 from metastore.spark.effects import target_of
 from metastore.spark.leases import ReadLeases
 from metastore.spark.progress import shown
@@ -50,6 +51,7 @@ class Transactions:
         if self.block is not None:
             raise InvalidOperationError("A table is altered at once: not inside a transaction or snapshot block.")
         locks = statement_locks(outputs=[Output(target_of(table), Kind.EXCLUSIVE_DDL)])
+        self._require_unread(locks)
         with self._manager.locked(locks, agent=self._agent):
             yield
 
@@ -66,7 +68,7 @@ class Transactions:
         except BaseException:
             work.txn.abort_quietly()
             raise
-        return self._leases.protect(frame, work.release)
+        return self._leases.protect(frame, work.release, [(one.db, one.table) for one in locks.locks])
 
     def writing(self, target: AcidTable, kinds: Sequence[Kind], sources: Sequence[AcidTable],
                 write: Callable[[Work], int]) -> int:
@@ -77,6 +79,7 @@ class Transactions:
                     write: Callable[[Work], int]) -> int:
         """The same for several tables."""
         locks = statement_locks([target_of(table) for table in sources], outputs)
+        self._require_unread(locks)
         if self.block is not None:
             self.block.txn.lock(locks)
             with self.block.whole_or_not(), self._shown(outputs, self.block):
@@ -85,6 +88,15 @@ class Transactions:
             work.txn.lock(locks)
             with self._shown(outputs, work):
                 return write(work)
+
+    def _require_unread(self, locks: StatementLocks) -> None:
+        """Raise InvalidOperationError where a lock would have to wait for this session itself."""
+        for one in locks.locks:
+            if one.type is LockType.EXCLUSIVE and self._leases.keep_locked((one.db, one.table)):
+                raise InvalidOperationError(
+                    f"{one.db}.{one.table} is locked by a DataFrame of this session that was read from it and can "
+                    "still be used, so it can be neither replaced nor altered: let go of the DataFrame (del rows), or "
+                    "read and write in one statement (INSERT OVERWRITE ... SELECT), or in one session.transaction().")
 
     def _shown(self, outputs: Sequence[Output], work: Work) -> AbstractContextManager[None]:
         names = dict.fromkeys(f"{output.target.db}.{output.target.table}" for output in outputs)

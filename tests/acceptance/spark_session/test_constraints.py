@@ -36,6 +36,13 @@ def test_what_is_left_out_has_its_default(acid_session, ruled, spark):
     assert rows(acid_session, ruled) == [(4, "new", 8)]
 
 
+def test_a_row_that_goes_has_no_rules_to_keep(acid_session, ruled):
+    acid_session.sql(f"INSERT INTO {ruled} (id, amount) VALUES (2, 6)")
+    acid_session.sql(f"MERGE INTO {ruled} t USING (SELECT 1 AS id UNION SELECT 2) s ON t.id = s.id WHEN MATCHED AND t.id = 1 "
+                     "THEN DELETE WHEN MATCHED THEN UPDATE SET amount = 7")
+    assert rows(acid_session, ruled) == [(2, "new", 7)]
+
+
 BROKEN = [
     ("INSERT INTO {t} (id, amount) VALUES (NULL, 5), (NULL, 6), (2, 7)", r"NOT NULL ids \(id\) by 2 rows"),
     ("INSERT INTO {t} (name) VALUES ('x')", r"NOT NULL ids \(id\) by 1 row\."),

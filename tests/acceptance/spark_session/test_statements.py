@@ -125,6 +125,20 @@ def test_overwrite_and_truncate(acid_session, flat, parted):
     assert rows(acid_session, parted) == []
 
 
+def test_nobody_waits_for_a_lock_of_his_own(acid_session, flat):
+    """A frame that was read keeps its table locked; who replaces or alters it would wait for himself."""
+    late = acid_session.table(flat).where("id > 2")
+    with pytest.raises(InvalidOperationError, match="let go of the DataFrame"):
+        acid_session.overwrite(flat, late)
+    with pytest.raises(InvalidOperationError, match="let go of the DataFrame"):
+        acid_session.sql(f"ALTER TABLE {flat} ADD COLUMNS (more INT)")
+    acid_session.delete(flat, "id = 1")
+    del late
+    with acid_session.transaction():
+        acid_session.overwrite(flat, acid_session.table(flat).where("id > 2"))
+    assert rows(acid_session, flat) == [(3, "c"), (4, "d")]
+
+
 def test_bucketed_rows_go_where_hives_hash_sends_them(acid_session, db):
     name = f"{db}.bucketed"
     acid_session.sql(f"CREATE TABLE {name} (k STRING, v INT) CLUSTERED BY (k) INTO 3 BUCKETS STORED AS ORC "
