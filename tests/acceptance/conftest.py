@@ -9,6 +9,7 @@ from uuid import uuid4
 import pytest
 
 from metastore.client import MetastoreClient
+from tests.support.spark_sessions import spark_on
 
 
 @pytest.fixture(scope="session")
@@ -31,24 +32,7 @@ def lakehouse(postgres, tmp_path_factory) -> Iterator[SimpleNamespace]:
 def spark(lakehouse, tmp_path_factory):
     """Spark with its built-in Hive client (2.3.10) on the lakehouse."""
     os.environ["PYSPARK_PYTHON"] = sys.executable
-    from pyspark.sql import SparkSession
-
-    session = (
-        SparkSession.builder.master("local[2]")
-        .config("spark.ui.enabled", "false")
-        .config("spark.sql.shuffle.partitions", "2")
-        .config("spark.default.parallelism", "2")
-        .config("spark.sql.session.timeZone", "UTC")
-        .config("spark.driver.extraJavaOptions", "-Duser.timezone=UTC")
-        .config("spark.driver.memory", "1g")
-        .config("spark.driver.bindAddress", "127.0.0.1")
-        .config("spark.driver.host", "127.0.0.1")
-        .config("spark.hadoop.hive.metastore.uris", lakehouse.uri)
-        .config("spark.sql.warehouse.dir", lakehouse.warehouse.as_uri())
-        .enableHiveSupport()
-        .getOrCreate()
-    )
-    session.sparkContext.setLogLevel("ERROR")
+    session = spark_on(lakehouse.uri, lakehouse.warehouse.as_uri())
     yield session
     session.stop()
 

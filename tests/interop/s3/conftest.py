@@ -15,6 +15,7 @@ from tests.acceptance.conftest import acid_session, db, nobody_reads
 from tests.acceptance.tables.conftest import compacting
 from tests.acceptance.tables.test_kills import expire
 from tests.interop.java import fetched
+from tests.support.spark_sessions import spark_on
 
 HERE = Path(__file__).parent
 
@@ -60,26 +61,10 @@ def spark(lakehouse, store, tmp_path_factory):
         "spark.hadoop.fs.s3a.endpoint": store.url, "spark.hadoop.fs.s3a.endpoint.region": REGION,
         "spark.hadoop.fs.s3a.path.style.access": "true",
         "spark.sql.warehouse.dir": lakehouse.warehouse}.items()))
-    from pyspark.sql import SparkSession
-
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("SPARK_CONF_DIR", str(settings))
         patch.setenv("PYSPARK_PYTHON", sys.executable)
         patch.setenv("PYTHONPATH", os.pathsep.join([str(HERE.parents[2]), os.environ.get("PYTHONPATH", "")]))
-        session = (
-            SparkSession.builder.master("local[2]")
-            .config("spark.ui.enabled", "false")
-            .config("spark.sql.shuffle.partitions", "2")
-            .config("spark.default.parallelism", "2")
-            .config("spark.sql.session.timeZone", "UTC")
-            .config("spark.driver.extraJavaOptions", "-Duser.timezone=UTC")
-            .config("spark.driver.memory", "1g")
-            .config("spark.driver.bindAddress", "127.0.0.1")
-            .config("spark.driver.host", "127.0.0.1")
-            .config("spark.hadoop.hive.metastore.uris", lakehouse.uri)
-            .enableHiveSupport()
-            .getOrCreate()
-        )
-        session.sparkContext.setLogLevel("ERROR")
+        session = spark_on(lakehouse.uri, lakehouse.warehouse)
         yield session
         session.stop()

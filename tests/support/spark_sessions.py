@@ -1,0 +1,26 @@
+"""The Spark that tests share: small, quick, in UTC, with its built-in Hive client on a metastore."""
+
+from typing import Any
+
+
+def spark_on(uri: str, warehouse: str) -> Any:
+    """A session; ``warehouse``: where Spark puts tables of databases that it makes itself."""
+    from pyspark.sql import SparkSession
+
+    session = (
+        SparkSession.builder.master("local[2]")
+        .config("spark.ui.enabled", "false")
+        .config("spark.sql.shuffle.partitions", "2")
+        .config("spark.default.parallelism", "2")
+        .config("spark.sql.session.timeZone", "UTC")
+        .config("spark.driver.extraJavaOptions", "-Duser.timezone=UTC")
+        .config("spark.driver.memory", "1g")
+        .config("spark.driver.bindAddress", "127.0.0.1")
+        .config("spark.driver.host", "127.0.0.1")
+        .config("spark.hadoop.hive.metastore.uris", uri)
+        .config("spark.sql.warehouse.dir", warehouse)
+        .enableHiveSupport()
+        .getOrCreate()
+    )
+    session.sparkContext.setLogLevel("ERROR")
+    return session
