@@ -31,6 +31,13 @@ UPDATE txn_counter SET next_txn_id = %(last)s + 1, reserved_until = %(last)s + 1
 """
 
 
+@pytest.fixture(autouse=True)
+def no_leftovers(t):
+    """Rows that earlier tests removed lie in the pages until a VACUUM, and a planner that looks for the largest id
+    walks over them."""
+    t.db.once("VACUUM")
+
+
 @pytest.fixture
 def pages(t, monkeypatch):
     """``pages(call)``: how many pages the statements of the call touch, when they are run again and undone."""
@@ -152,7 +159,7 @@ def writers(t, fetched):
 
 
 def test_no_writer_does_either(t, fetched):
-    """The same for the calls that change something; the least of three rounds, since autovacuum's pages count as well."""
+    """The same for the calls that change something; the least of three rounds, since the first plans its statements."""
     t.open()
     t.allocate("db.t", t.open())
 
