@@ -1,12 +1,18 @@
-"""CREATE TABLE for transactional tables: Spark's own knows nothing of them, so the metastore is asked directly."""
+"""CREATE TABLE for transactional tables: Spark's own knows nothing of them, so the metastore is asked directly.
 
-from collections.abc import Mapping
+Rule: a table that a query is to fill is there with the query's rows, or is not there. Its transaction locks the name
+for itself before the table is made, so others who ask for locks see it filled or not at all.
+"""
+
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from pyspark.sql import SparkSession
 
+from metastore.acid.names import is_hidden
 from metastore.catalog.model import ConstraintKind
 from metastore.client import MetastoreClient
+from metastore.client.lock_plan import Kind, Output, Target
 from metastore.errors import InvalidOperationError
 from metastore.ids import TableName
 from metastore.spark.constraints import require_sound, thrift_rows
@@ -21,7 +27,8 @@ from metastore.spark.serde_storage import (
     seen_columns,
 )
 from metastore.spark.statements import CreateTable
-from metastore.spark.tables import HiveColumn, stored_as
+from metastore.spark.tables import AcidTable, HiveColumn, stored_as
+from metastore.spark.work import Work
 
 _CLASSES = {
     "orc": ("org.apache.hadoop.hive.ql.io.orc.OrcInputFormat", "org.apache.hadoop.hive.ql.io.orc.OrcOutputFormat",
@@ -87,6 +94,48 @@ def create_table(client: MetastoreClient, name: TableName, statement: CreateTabl
             return False
         raise
     return True
+
+
+def filling_locks(name: TableName, statement: CreateTable) -> list[Output]:
+    """What CREATE TABLE AS writes, for its locks: as Hive's, and nobody looks at the table before it is filled."""
+    target = Target(name.db, name.table, is_dynamic=bool(statement.partition_columns))
+    return [Output(target, Kind.CREATE_TABLE_AS), Output(target, Kind.EXCLUSIVE_DDL)]
+
+
+def filled(work: Work, table: AcidTable, fill: Callable[[], int]) -> int:
+    """What ``fill`` answers; when it fails, the table, which the statement has just created, is dropped.
+
+    Raises: InvalidOperationError where there are files already, whose rows would be among the query's.
+    """
+    client = work.client
+    if any(not is_hidden(entry.path) for entry in work.files.listing(table.location)):
+        client.drop_table(table.name.db, table.name.table, False)  # noqa: FBT003 - Thrift's order: the files are kept
+        raise InvalidOperationError(f"{table.location}, where {table.name} would be, has files: CREATE TABLE AS needs "
+                                    "an empty directory. Remove them, or give another LOCATION.")
+    try:
+        return fill()
+    except BaseException as failure:
+        drop_created(work, table, failure)
+        raise
+
+
+def drop_created(work: Work, table: AcidTable, failure: BaseException) -> None:
+    """Drop what a failed CREATE TABLE AS has created, with its files. ``failure`` is told when the table stays.
+
+    The locks are lost when the transaction is: then somebody else may have written to the table, who keeps it.
+    """
+    client, (_, db, name) = work.client, table.name
+    try:
+        request = client.types.GetValidWriteIdsRequest(fullTableNames=[f"{db}.{name}"])
+        [found] = client.get_valid_write_ids(request).tblValidWriteIds
+        if found.writeIdHighWaterMark > work.write_ids.get(table.name, 0):
+            failure.add_note(f"{table.name} was created, and others have written to it meanwhile: it stays.")
+            return
+        client.drop_table(db, name, True)  # noqa: FBT003
+    except client.types.NoSuchObjectException:
+        return
+    except Exception as error:  # noqa: BLE001 - whatever it is, the first failure is what the caller has to know
+        failure.add_note(f"{table.name} was created, and is still there without rows: DROP TABLE it. ({error})")
 
 
 def _classes(statement: CreateTable) -> tuple[str, str, str]:

@@ -33,6 +33,10 @@ class Tables:
             raise NoSuchObjectError(f"Table {ref} does not exist in the metastore at {self.client.uri}.")
         return table
 
+    def exists(self, name: TableName) -> bool:
+        """Whether there is a table or a view of that name."""
+        return self._find(TableRef(name.db, name.table)) is not None
+
     def _find(self, ref: TableRef) -> AcidTable | None:
         name = table_name(ref.db or self.spark.catalog.currentDatabase(), ref.table)
         try:

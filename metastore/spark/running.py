@@ -8,16 +8,16 @@ from pyspark.sql import DataFrame, SparkSession
 from sqlglot import exp, parse_one
 
 from metastore.client import MetastoreClient
-from metastore.client.lock_plan import Kind, Output
-from metastore.errors import InvalidOperationError
+from metastore.client.lock_plan import Output
+from metastore.errors import AlreadyExistsError, InvalidOperationError, NoSuchTxnError, TxnAbortedError
 from metastore.files import Files
-from metastore.ids import table_name
+from metastore.ids import TableName, table_name
 from metastore.spark import admin, dml
 from metastore.spark.binding import bound_sql, names_row_id
 from metastore.spark.columns import alter_columns
 from metastore.spark.constraints import add_constraints, drop_constraint
 from metastore.spark.convert import convert
-from metastore.spark.create import create_table
+from metastore.spark.create import create_table, drop_created, filled, filling_locks
 from metastore.spark.dialect import DIALECT
 from metastore.spark.effects import kinds_of, queries_of, target_of
 from metastore.spark.lookup import Tables
@@ -204,12 +204,33 @@ class Runner:
         if statement.query is None:
             create_table(self.client, name, statement, self.client.user, self.spark)
             return 0
+        if self.txns.block is not None:
+            raise InvalidOperationError("A table is created at once, whatever becomes of a block: inside a transaction "
+                                        "or snapshot block use INSERT INTO a table that was created before.")
+        if self.tables.exists(name):
+            if statement.if_not_exists:
+                return 0
+            raise AlreadyExistsError(f"Table {name} already exists.")
         rows = self.run(statement.query.sql(DIALECT))
         columns = tuple((field.name.lower(), field.dataType.simpleString(), None) for field in rows.schema.fields)
-        if create_table(self.client, name, replace(statement, columns=columns), self.client.user, self.spark):
+        return self._create_filled(name, replace(statement, columns=columns), rows)
+
+    def _create_filled(self, name: TableName, statement: CreateTable, rows: DataFrame) -> int:
+        created: list[tuple[Work, AcidTable]] = []
+
+        def run(work: Work) -> int:
+            if not create_table(self.client, name, statement, self.client.user, self.spark):
+                return 0
             table = self.tables.lookup(TableRef(name.db, name.table))
-            return self.txns.writing(table, [Kind.INSERT], [], lambda work: dml.append(work, table, rows))
-        return 0
+            created.append((work, table))
+            return filled(work, table, lambda: dml.append(work, table, rows))
+
+        try:
+            return self.txns.writing_all(filling_locks(name, statement), [], run)
+        except (TxnAbortedError, NoSuchTxnError) as lost:  # not committed, which is known
+            for work, table in created:
+                drop_created(work, table, lost)
+            raise
 
     def computed(self, expressions: Sequence[str]) -> Sequence[object] | None:
         """The values of expressions without columns; None where Spark has none for them."""

@@ -1,7 +1,7 @@
-"""A driver that kills itself with its JVM at a named point of the commit protocol: python -m ... URI TABLE POINT.
+"""A driver that kills itself with its JVM at a named point of the commit protocol: python -m ... URI TABLE POINT [SQL].
 
-The product knows of no points: they are put around its functions here. The statement is one MERGE that updates, deletes
-and inserts, the last into a partition that is new, so that each point is passed.
+The product knows of no points: they are put around its functions here. The statement, where none is given, is one MERGE
+that updates, deletes and inserts, the last into a partition that is new, so that each point is passed.
 """
 
 import os
@@ -84,12 +84,15 @@ def session(uri, master="local[2]", **conf):
 
 
 def main():
-    uri, table, point = sys.argv[1:]
+    uri, table, point, *sql = sys.argv[1:]
     spark = session(uri)
     with acid(spark) as ours:
         source = spark.createDataFrame(SOURCE, "id INT, name STRING, p STRING")
         arm(POINTS[point])
-        ours.merge(table, source, "t.id = s.id", MERGE)
+        if sql:
+            ours.sql(*sql)
+        else:
+            ours.merge(table, source, "t.id = s.id", MERGE)
     sys.exit("it was not killed")
 
 

@@ -14,6 +14,7 @@ import pytest
 from metastore.acid.violations import Rule
 from metastore.config import TxnSettings
 from metastore.db.engine import Database
+from metastore.errors import AlreadyExistsError
 from metastore.files import Files
 from metastore.ids import table_name
 from metastore.loops.reaper import Reaper
@@ -47,8 +48,8 @@ def expire(lakehouse):
     database.close()
 
 
-def killed(uri, table, point):
-    done = subprocess.run([sys.executable, "-m", "tests.acceptance.tables.dying", uri, table, point], check=False,
+def killed(uri, table, point, *sql):
+    done = subprocess.run([sys.executable, "-m", "tests.acceptance.tables.dying", uri, table, point, *sql], check=False,
                           capture_output=True, text=True, start_new_session=True, timeout=600)
     assert done.returncode == -signal.SIGKILL, done.stderr[-3000:]
 
@@ -96,3 +97,20 @@ def test_a_driver_killed(point, acid_session, db, lakehouse, compacting, expire)
     quarantine(files, findings())
     assert findings() == []
     assert rows() == expected
+
+
+@pytest.mark.skipif("TABLE_SEEDS" not in os.environ, reason="make robustness-tables")
+def test_a_driver_killed_while_it_fills_a_new_table(acid_session, db, lakehouse, expire):
+    """Nobody can undo the table then: it is there without rows, in nobody's way, until it is dropped."""
+    name, client = f"{db}.t", acid_session.client
+    create = f"CREATE TABLE {name} STORED AS ORC TBLPROPERTIES ('transactional'='true') AS SELECT id FROM range(3)"
+    killed(lakehouse.uri, name, "all renamed", create)
+    assert expire().expired_txns >= 1
+    assert acid_session.table(name).count() == 0
+    with pytest.raises(AlreadyExistsError):
+        acid_session.sql(create)
+    acid_session.spark.sql(f"DROP TABLE {name}")
+    assert not (lakehouse.warehouse / f"{db}.db" / "t").exists()
+    acid_session.sql(create)
+    assert client.get_table(db, "t").tableName == "t"
+    assert acid_session.table(name).count() == 3
