@@ -30,10 +30,18 @@ def _deleted(root: Path, events: list, **lists: object) -> DeletedRows | None:
     for place, _, _, _ in {(row[0], 0, 0, 0) for row, _ in events}:
         mine = sorted((current, *row[1:]) for row, current in events if row[0] == place)
         for current in {event[0] for event in mine}:
-            delta = root / f"p={place}" / f"delete_delta_{current:07d}_{current:07d}_0000"
-            delta.mkdir(parents=True)
-            with (delta / "bucket_00000").open("wb") as out, pyorc.Writer(out, _EVENT) as writer:
-                writer.writerows([(2, write_id, bucket, row_id, by, None) for by, write_id, bucket, row_id in mine if by == current])
+            _write(root / f"p={place}" / f"delete_delta_{current:07d}_{current:07d}_0000",
+                   [event for event in mine if event[0] == current])
+    return _read(root, **lists)
+
+
+def _write(delta: Path, events: list) -> None:
+    delta.mkdir(parents=True)
+    with (delta / "bucket_00000").open("wb") as out, pyorc.Writer(out, _EVENT) as writer:
+        writer.writerows([(2, write_id, bucket, row_id, by, None) for by, write_id, bucket, row_id in events])
+
+
+def _read(root: Path, **lists: object) -> DeletedRows | None:
     table = AcidTable(name=table_name("db", "t"), kind=TableKind.FULL_ACID, location=str(root), columns=(), partition_keys=(),
                       bucket_columns=(), bucket_count=0, bucketing_version=2, file_format="orc", parameters={})
     places = [PartitionPlace(f"p={one}", (str(one),), f"{root}/p={one}") for one in range(3)]
@@ -69,6 +77,17 @@ def test_events_of_transactions_that_are_not_seen_do_not_count(tmp_path: Path) -
 
     assert rows is not None
     assert [_holds(rows, *row) for row, _ in events] == [True, False]
+
+
+def test_of_a_directory_of_several_transactions_only_the_events_that_are_seen_count(tmp_path: Path) -> None:
+    """As a minor compaction and a streaming writer leave them: some may be aborted, or later than the snapshot."""
+    by = [7, 8, 9, _MARK, _MARK + 1, 25]
+    _write(tmp_path / "p=0" / "delete_delta_0000007_0000025", [(current, 1, encode(0), current) for current in by])
+
+    rows = _read(tmp_path, invalid=(8,))
+
+    assert rows is not None
+    assert [current for current in by if _holds(rows, 0, 1, encode(0), current)] == [7, 9, _MARK]
 
 
 @pytest.mark.parametrize(("limit", "value"), [("MAX_EVENTS", 1), ("MAX_WORDS", 1), ("MAX_CHUNKS", 1), ("_MAX_WRITE_ID", _MARK)])
