@@ -214,7 +214,8 @@ def _merge(work: Work, table: AcidTable, statement: Merge, resolve: Resolve) -> 
     """MERGE: the source is evaluated once; a target row that two source rows want to change is an error."""
     table.require(TableKind.FULL_ACID, action="MERGE")
     constraints = TableConstraints.of(work.client, table)
-    statement, watch = constraints.in_merge(statement), Watch(constraints)
+    named = statement.named([column.name for column in (*table.columns, *table.partition_keys)])
+    statement, watch = constraints.in_merge(named), Watch(constraints)
     source = query(work, changes.merge_source(statement), resolve)
     with evaluated_once(source):
         is_small = source.count() <= BROADCAST_LIMIT

@@ -42,6 +42,7 @@ def queries_of(statement: Insert | MultiInsert | Update | Delete | Merge | Trunc
             return [where] if where is not None else []
         case Merge(source=source, on=on, branches=branches):
             conditions = [branch.condition for branch in branches if branch.condition is not None]
-            return [exp.select("*").from_(source.copy()), on, *conditions]
+            values = [value for branch in branches for value in (*branch.values.values(), *branch.in_order)]
+            return [exp.select("*").from_(source.copy()), on, *conditions, *values]
         case Truncate():
             return []

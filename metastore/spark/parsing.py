@@ -266,24 +266,25 @@ def _branch(when: exp.When) -> MergeBranch:
         case exp.Update():
             return MergeBranch(matched, by_source, condition, "update", _assignments(then.expressions))
         case exp.Insert():
-            return MergeBranch(matched, by_source, condition, "insert", _inserted(then))
+            return MergeBranch(matched, by_source, condition, "insert", *_inserted(then))
         case _ if then.name.upper() == "DELETE":
             return MergeBranch(matched, by_source, condition, "delete", {})
     raise InvalidOperationError(f"MERGE cannot do {then.sql(DIALECT)}.")
 
 
-def _inserted(then: exp.Insert) -> dict[str, exp.Expression]:
+def _inserted(then: exp.Insert) -> tuple[dict[str, exp.Expression], tuple[exp.Expression, ...]]:
+    """The values by column; in order, where no columns are named, as Hive has it; neither for ``*``."""
     if isinstance(then.this, exp.Star) or (then.this is None and isinstance(then.expression, exp.Star)):
-        return {}
+        return {}, ()
     if then.expression is None:
         raise InvalidOperationError("WHEN NOT MATCHED THEN INSERT needs VALUES (...) or *.")
-    if then.this is None:
-        raise InvalidOperationError("WHEN NOT MATCHED THEN INSERT needs its columns: INSERT (a, b) VALUES (x, y).")
-    columns = [column.name.lower() for column in then.this.expressions]
     values = then.expression.expressions
+    if then.this is None:
+        return {}, tuple(values)
+    columns = [column.name.lower() for column in then.this.expressions]
     if len(columns) != len(values):
         raise InvalidOperationError(f"INSERT names {len(columns)} columns and gives {len(values)} values.")
-    return dict(zip(columns, values, strict=True))
+    return dict(zip(columns, values, strict=True)), ()
 
 
 @dataclass

@@ -1,10 +1,12 @@
 """The statements that are ours, as values: their parts as sqlglot trees. Module ``parsing`` makes them of SQL text."""
 
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple, TypeAlias
 
 from sqlglot import exp, parse_one
 
+from metastore.errors import InvalidOperationError
 from metastore.spark.conditions import Conditions, asked
 from metastore.spark.constraint_syntax import Declaration
 from metastore.spark.dialect import DIALECT
@@ -108,13 +110,26 @@ class Delete:
 
 @dataclass(frozen=True)
 class MergeBranch:
-    """One WHEN: ``matched`` and ``by_source`` say when; ``action``: update, delete or insert; no ``values``: ``*``."""
+    """One WHEN: ``matched`` and ``by_source`` say when; ``action``: update, delete or insert; no ``values``: ``*``.
+
+    ``in_order``: what an INSERT gives without naming columns, for all of the table's (``named`` makes it ``values``).
+    """
 
     matched: bool
     by_source: bool
     condition: exp.Expression | None
     action: str
     values: dict[str, exp.Expression]
+    in_order: tuple[exp.Expression, ...] = ()
+
+    def named(self, columns: Sequence[str]) -> "MergeBranch":
+        """The branch with a column for each value. Raises: InvalidOperationError if there are not as many."""
+        if not self.in_order:
+            return self
+        if len(self.in_order) != len(columns):
+            raise InvalidOperationError(f"MERGE: INSERT gives {len(self.in_order)} values, and the table has "
+                                        f"{len(columns)} columns: {', '.join(columns)}.")
+        return replace(self, values=dict(zip(columns, self.in_order, strict=True)), in_order=())
 
 
 @dataclass(frozen=True)
@@ -127,6 +142,10 @@ class Merge:
     source_alias: str
     on: exp.Expression
     branches: tuple[MergeBranch, ...]
+
+    def named(self, columns: Sequence[str]) -> "Merge":
+        """The statement with a column for each value; ``columns``: the table's, partition keys last."""
+        return replace(self, branches=tuple(branch.named(columns) for branch in self.branches))
 
     @property
     def conditions(self) -> Conditions:

@@ -214,6 +214,14 @@ def test_merge_refuses_two_source_rows_for_one_target_row(acid_session, flat):
     assert rows(acid_session, flat)[0] == (1, "a")
 
 
+def test_hives_own_form_of_merge(acid_session, flat, parted):
+    """INSERT without columns, partition keys last; and values that another table's snapshot gives."""
+    acid_session.sql(f"MERGE INTO {parted} t USING (SELECT * FROM {flat} WHERE id > 3 UNION ALL SELECT 5, 'e') s ON t.id = s.id "
+                     f"WHEN MATCHED THEN UPDATE SET name = (SELECT max(f.name) FROM {flat} f) || s.name "
+                     "WHEN NOT MATCHED THEN INSERT VALUES (s.id, s.name, 'new')")
+    assert rows(acid_session, parted) == [(1, "a", "x/y"), (2, "b", "ä b%"), (3, "c", None), (4, "dd", "x/y"), (5, "e", "new")]
+
+
 def test_subqueries_read_the_same_snapshot(acid_session, flat, parted):
     assert acid_session.sql(f"DELETE FROM {flat} WHERE id IN (SELECT p.id FROM {parted} p WHERE p.day = 'x/y')").first()[0] == 2
     assert rows(acid_session, flat) == [(2, "b"), (3, "c")]

@@ -95,6 +95,17 @@ def test_merge_branches():
     assert [one.values for one in star.branches] == [{}, {}]
 
 
+def test_hives_merge_inserts_without_naming_columns():
+    """The only form that Hive 2.2 to 3 has."""
+    merge = parse("MERGE INTO db.t USING s ON t.id = s.id WHEN MATCHED THEN DELETE "
+                  "WHEN NOT MATCHED AND s.id > 0 THEN INSERT VALUES (s.id, DEFAULT)").named(["id", "v"])
+    delete, insert = merge.branches
+    assert (delete.values, insert.in_order) == ({}, ())
+    assert {name: value.sql() for name, value in insert.values.items()} == {"id": "s.id", "v": "DEFAULT"}
+    with pytest.raises(InvalidOperationError, match="gives 2 values, and the table has 1 columns: id"):
+        parse("MERGE INTO db.t USING s ON t.id = s.id WHEN NOT MATCHED THEN INSERT VALUES (s.id, 1)").named(["id"])
+
+
 def test_create_table():
     created = parse("CREATE TABLE IF NOT EXISTS db.T (Id INT COMMENT 'key', s STRUCT<a: INT, b: STRING>, d DECIMAL(10, 2)) "
                     "COMMENT 'x' PARTITIONED BY (day STRING) CLUSTERED BY (id) INTO 4 BUCKETS STORED AS ORC LOCATION '/l' "
