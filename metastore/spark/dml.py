@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import reduce
 from uuid import uuid4
 
 from pyspark.sql import DataFrame, Row
@@ -163,7 +164,7 @@ def run(work: Work, table: AcidTable, statement: Insert | Update | Delete | Merg
     """Run a statement; returns how many rows it inserted, changed and removed."""
     match statement:
         case Insert():
-            return _insert(work, table, statement, resolve)
+            return insert_all(work, table, [statement], resolve)
         case Update():
             return _update(work, table, statement, resolve)
         case Delete():
@@ -174,14 +175,15 @@ def run(work: Work, table: AcidTable, statement: Insert | Update | Delete | Merg
             return _truncate(work, table, statement)
 
 
-def _insert(work: Work, table: AcidTable, statement: Insert, resolve: Resolve) -> int:
-    """INSERT INTO or OVERWRITE with a query."""
-    constraints = TableConstraints.of(work.client, table)
-    statement = constraints.in_insert(statement, _named(table, statement))
-    rows = by_position(query(work, statement.query, resolve), table, statement, constraints.defaults)
-    if not statement.overwrite:
+def insert_all(work: Work, table: AcidTable, statements: Sequence[Insert], resolve: Resolve) -> int:
+    """INSERT INTO or OVERWRITE with a query; or several that overwrite the same, with the rows of all."""
+    constraints, first = TableConstraints.of(work.client, table), statements[0]
+    several = [constraints.in_insert(one, _named(table, one)) for one in statements]
+    rows = reduce(DataFrame.union, (by_position(query(work, one.query, resolve), table, one, constraints.defaults)
+                                    for one in several))
+    if not first.overwrite:
         return insert(work, table, rows, constraints)
-    static = _static(statement)
+    static = _static(first)
     fixed = work.spark.sql(f"SELECT {', '.join(static.values())}").collect()[0] if static else ()
     return overwrite(work, table, rows, dict(zip(static, fixed, strict=True)), constraints)
 

@@ -1,12 +1,14 @@
 """FROM source INSERT ... INSERT ...: one source, evaluated once, into several tables or partitions in one transaction.
 
 Rule: each INSERT is a statement of its own inside the transaction, with its own statement id, so two that go into one
-table do not meet. What one of them overwrites, none of the others may write: a base hides what lies below its write id.
+table do not meet. Those that overwrite the partitions that their rows name are one, with the rows of all, as in Hive.
+What is overwritten otherwise, none of the others may write: a base hides what lies below its write id.
 """
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import TypeAlias
 from uuid import uuid4
 
 from pyspark.sql.types import StructType
@@ -20,11 +22,13 @@ from metastore.spark.statements import Insert, MultiInsert
 from metastore.spark.tables import AcidTable, TableKind
 from metastore.spark.work import Work
 
+_Group: TypeAlias = tuple[AcidTable, list[Insert]]
+
 
 def multi_insert(work: Work, statement: MultiInsert, targets: Sequence[AcidTable], resolve: Resolve) -> int:
     """Run all INSERTs; returns how many rows they wrote. ``targets``: their tables, in order."""
-    pairs = list(zip(statement.inserts, targets, strict=True))
-    _require_apart(pairs)
+    groups = _groups(list(zip(statement.inserts, targets, strict=True)))
+    _require_apart(groups)
     source = dml.query(work, statement.source, resolve)
     view = f"__source_{uuid4().hex}"
     source.createOrReplaceTempView(view)
@@ -32,8 +36,8 @@ def multi_insert(work: Work, statement: MultiInsert, targets: Sequence[AcidTable
         with dml.evaluated_once(source):
             columns = {one.name: one.dataType.fieldNames() for one in source.schema.fields
                        if one.name in statement.joined and isinstance(one.dataType, StructType)}
-            return sum(dml.run(work, table, _over(one, view, statement.alias, columns), resolve)
-                       for one, table in pairs)
+            return sum(dml.insert_all(work, table, [_over(one, view, statement.alias, columns) for one in inserts],
+                                      resolve) for table, inserts in groups)
     finally:
         work.spark.catalog.dropTempView(view)
 
@@ -72,13 +76,24 @@ def of_joined(query: exp.Expression, columns: Mapping[str, Sequence[str]]) -> ex
     return query
 
 
-def _require_apart(pairs: Sequence[tuple[Insert, AcidTable]]) -> None:
-    for _, table in pairs:
+def _groups(pairs: Sequence[tuple[Insert, AcidTable]]) -> list[_Group]:
+    """The INSERTs by table, and by what they overwrite."""
+    groups: dict[object, _Group] = {}
+    for number, (one, table) in enumerate(pairs):
+        key = (table.name, *one.partition.items()) if one.overwrite else number
+        groups.setdefault(key, (table, []))[1].append(one)
+    return list(groups.values())
+
+
+def _require_apart(groups: Sequence[_Group]) -> None:
+    for table, _ in groups:
         table.require(TableKind.FULL_ACID, TableKind.INSERT_ONLY, action="An INSERT among several")
-    often = Counter(table.name for _, table in pairs)
-    overwritten = {table.name for one, table in pairs if one.overwrite}
-    for one, table in pairs:
-        is_whole = table.partition_keys and all(one.partition.get(key) for key in table.partition_names)
-        if often[table.name] > 1 and table.name in overwritten and not (one.overwrite and is_whole):
+    often = Counter(table.name for table, _ in groups)
+    overwritten = {table.name for table, (one, *_) in groups if one.overwrite}
+    for table, (one, *same) in groups:
+        is_whole = all(one.partition.get(key) for key in table.partition_names)
+        is_shared = often[table.name] > 1 and table.name in overwritten
+        if (same and is_whole) or (is_shared and not (one.overwrite and table.partition_keys and is_whole)):
             raise InvalidOperationError(f"{table.name} is overwritten and written again by one statement: that is "
-                                        "possible only for different partitions, each whole: PARTITION (key=value).")
+                                        "possible only for different partitions, each whole: PARTITION (key=value), "
+                                        "or all the same way for those that the rows name: PARTITION (key).")

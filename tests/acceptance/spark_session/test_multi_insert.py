@@ -59,6 +59,15 @@ def test_the_source_is_evaluated_once_and_committed_once(acid_session, names, sp
     spark.catalog.dropTempView(view)
 
 
+def test_several_overwrite_the_partitions_that_their_rows_name(acid_session, names):
+    """As Hive's acid_direct_insert_insert_overwrite.q: the rows of both, also where they meet in one partition."""
+    acid_session.sql("""FROM {src}
+        INSERT OVERWRITE TABLE {b} PARTITION (p) SELECT id, v, 1 WHERE v IS NOT NULL
+        INSERT OVERWRITE TABLE {b} PARTITION (p) SELECT id, v, IF(id = 4, 1, 5) p WHERE id > 2 SORT BY id""".format(**names))
+    assert rows(acid_session, names["b"]) == [
+        (1, "x", 1), (2, "y", 1), (3, "x", 1), (3, "x", 5), (4, None, 1), (9, "kept", 2)]
+
+
 def test_all_or_nothing(acid_session, names):
     acid_session.sql(f"ALTER TABLE {names['b']} ADD CONSTRAINT c CHECK (id < 4)")
     with pytest.raises(ConstraintViolationError, match="CHECK c"):
@@ -69,6 +78,11 @@ def test_all_or_nothing(acid_session, names):
 REFUSED = [
     ("FROM {src} INSERT INTO {b} PARTITION (p=1) SELECT id, v INSERT OVERWRITE TABLE {b} PARTITION (p=1) SELECT id, v",
      "overwritten and written again"),
+    ("FROM {src} INSERT OVERWRITE TABLE {b} PARTITION (p=1) SELECT id, v INSERT OVERWRITE TABLE {b} PARTITION (p=1) SELECT id, v",
+     "overwritten and written again"),
+    ("FROM {src} INSERT OVERWRITE TABLE {b} PARTITION (p=1) SELECT id, v INSERT OVERWRITE TABLE {b} PARTITION (p) SELECT id, v, 2",
+     "overwritten and written again"),
+    ("FROM {src} INSERT OVERWRITE TABLE {a} SELECT id, v INSERT OVERWRITE TABLE {a} SELECT id, v", "overwritten and written again"),
     ("FROM {src} INSERT OVERWRITE TABLE {a} SELECT id, v INSERT INTO {a} SELECT id, v", "overwritten and written again"),
     ("FROM {src} s JOIN {a} t ON s.id = t.id INSERT INTO {a} SELECT id, s.v INSERT INTO {b} SELECT 1, 'x', 2", "of s and of t"),
     ("FROM {src} INSERT INTO {a} SELECT id INSERT INTO {b} SELECT id, v, 1", "takes 2: id, v"),
