@@ -206,7 +206,7 @@ def test_no_join_where_nothing_is_deleted(acid_session, partitioned) -> None:
 
 
 def test_row_ids_far_apart_are_told_from_each_other(acid_session, spark, db) -> None:
-    """Bits of words of 64 row ids: the first, the last and neighbours of words, beyond 2**33."""
+    """Bits of words of 64 row ids: the first, the last and neighbours of words. Farther ones: test_deleted_rows.py."""
     acid_session.sql(f"CREATE TABLE {db}.wide (id BIGINT) CLUSTERED BY (id) INTO 2 BUCKETS {_ACID}")
     acid_session.insert(f"{db}.wide", spark.range(0, 1000, numPartitions=3))
     gone = [0, 1, 63, 64, 65, 127, 128, 333, 334, 666, 999]

@@ -1,0 +1,58 @@
+"""Rows whose ids are neighbours in every way: of several write ids, statements and buckets in one file, on both sides of
+the borders of words and chunks. What a scan shows is what a plain list says, however it finds the deleted ones."""
+
+import random
+from itertools import product
+
+import pytest
+
+from metastore.acid.bucket import encode
+from metastore.acid.names import BaseName, DeltaName
+from metastore.acid.snapshots import ValidWriteIdList
+from metastore.spark import deleted, reader
+from tests.support.acid.reading import described, ids_and_rows, snapshot
+from tests.support.acid.tables import AcidTable
+
+pytestmark = pytest.mark.spark
+
+_BORDERS = [0, 1, 63, 64, 127, (1 << 21) - 1, 1 << 21, (1 << 21) + 64, (1 << 22) - 1, 1 << 22, (1 << 22) + 63,
+            (1 << 22) + (1 << 21), (1 << 23) + 5, (1 << 33) + 1, (1 << 40) + 5]
+ROWS = list(product((1, 2), (encode(0), encode(0, 1), encode(1)), _BORDERS))
+FIRST = [(1, encode(0), 0), (1, encode(0, 1), 0), (1, encode(0, 1), 64), (2, encode(1), 1 << 22)]
+
+
+@pytest.fixture(scope="module")
+def far(spark, tmp_path_factory):
+    """A base with all rows, deletes of a few of them, then of a third."""
+    table = AcidTable(spark, tmp_path_factory.mktemp("far") / "t", {"v": "string"})
+    table.directory.mkdir()
+    table.insert(BaseName(2), [(*row, [str(row)]) for row in ROWS])
+    table.delete(DeltaName(3, 3, 0), [(3, row) for row in FIRST])
+    table.delete(DeltaName(4, 4, 0), [(4, row) for row in random.Random(4).sample(ROWS, len(ROWS) // 3)])
+    return table
+
+
+@pytest.mark.parametrize(("words", "one_by_one", "settings", "join"), [
+    (1 << 22, 0, {}, None),
+    (1 << 22, 0, {"spark.sql.orc.enableVectorizedReader": "false"}, None),
+    (0, 1000, {}, "BroadcastHashJoin"),
+    (0, 0, {}, "SortMergeJoin"),
+], ids=["bits", "bits, row by row", "broadcast", "merge"])
+def test_the_rows_that_are_left(spark, far, monkeypatch, words, one_by_one, settings, join):
+    monkeypatch.setattr(deleted, "MAX_WORDS", words)
+    monkeypatch.setattr(reader, "BROADCAST_LIMIT", one_by_one)
+    gone = {3: set(FIRST), 4: {*FIRST, *random.Random(4).sample(ROWS, len(ROWS) // 3)}}
+    for setting, value in settings.items():
+        spark.conf.set(setting, value)
+    try:
+        for mark, named in gone.items():
+            write_ids, table = ValidWriteIdList("db.t", mark), described(far.directory, far.columns)
+            left = [(row, (str(row),)) for row in ROWS if row not in named]
+            assert ids_and_rows(spark, table, write_ids) == sorted(left, key=repr)
+            frame = snapshot(spark, table, write_ids)
+            assert sorted(row.v for row in frame.collect()) == sorted(str(row) for row in ROWS if row not in named)
+            plan = frame._jdf.queryExecution().executedPlan().toString()
+            assert [name for name in ("BroadcastHashJoin", "SortMergeJoin") if name in plan] == ([join] if join else [])
+    finally:
+        for setting in settings:
+            spark.conf.unset(setting)
