@@ -1,5 +1,6 @@
 """What others wrote is read by us as Hive reads it: Hive's own writer, files without row ids, open batches, old files."""
 
+import random
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
@@ -63,6 +64,22 @@ def test_original_files_get_the_ids_of_the_specification(spark: SparkSession, or
     assert _values(spark, place, all_of_it) == ["new", "o0", "o1", "sub", "ten"]
     assert _values(spark, place, ValidWriteIdList("db.t", 0)) == ["o0", "o1", "other", "sub", "ten", "two"]
     assert ids_and_rows(spark, named, all_of_it)[-2:] == [((0, B0, 4), ("sub",)), ((2, B0, 0), ("new",))]
+
+
+def test_rows_of_a_file_that_spark_would_split_are_numbered_through(spark: SparkSession, tmp_path: Path) -> None:
+    place, texts = tmp_path / "t", random.Random(1)
+    place.mkdir()
+    rows = [(texts.randbytes(100).hex(),) for _ in range(90_000)]
+    with (place / "000000_0").open("wb") as out, pyorc.Writer(out, "struct<v:string>", stripe_size=1 << 20) as writer:
+        writer.writerows(rows)
+    gone = [0, 44_444, 89_999]
+    AcidTable(spark, place).delete(DeltaName(1, 1, 0), [(1, (0, B0, row)) for row in gone])
+    assert spark.read.orc(str(place / "000000_0")).rdd.getNumPartitions() > 1
+
+    left = snapshot(spark, described(place, COLUMNS), ValidWriteIdList("db.t", 1), row_ids=True).collect()
+
+    assert {row["__row_id"]: row.v for row in left} == {
+        number: value for number, (value,) in enumerate(rows) if number not in gone}
 
 
 def test_a_file_of_an_odd_name_is_read_and_its_rows_have_no_ids(spark: SparkSession, tmp_path: Path) -> None:
@@ -200,6 +217,18 @@ def test_values_of_every_type_that_hive_wrote(spark: SparkSession, oracle: HiveO
         "True", "-128", "-32768", str(-(2**31)), str(-(2**63)), "1.5", "0.1",
         "-9999999999999999999999999999.0123456789", "größe", "vier", "c", "b'\\x00\\xff\\x10'",
         "2013-03-10", "2013-03-10 02:30:00.123456", "[1, None]", "{'k': 1}", "Row(x=1, y='y')"]
+
+
+def test_texts_of_fixed_length_that_hive_padded_meet_conditions(spark: SparkSession, oracle: HiveOracle, tmp_path: Path) -> None:
+    """What ORC notes of a group of rows is padded, what a condition compares with is not."""
+    place, columns = tmp_path / "t", {"c": "char(5)", "v": "varchar(5)"}
+    place.mkdir()
+    oracle.write(place, columns, write_id=1, inserts=[["ab", "ab"], ["ab", "ab "]])
+    rows = snapshot(spark, described(place, columns), ValidWriteIdList("db.t", 1))
+
+    for condition, count in (("c = 'ab'", 2), ("c IN ('ab', 'x')", 2), ("c <= 'ab'", 2), ("c > 'ab'", 0), ("c <> 'ab'", 0),
+                             ("v = 'ab'", 1), ("v = 'ab '", 1), ("v > 'ab'", 1)):
+        assert (condition, len(rows.where(condition).collect())) == (condition, count)
 
 
 def test_a_base_name_needs_no_compaction_to_be_raw(tmp_path: Path) -> None:

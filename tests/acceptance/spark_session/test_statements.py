@@ -8,7 +8,7 @@ from pyspark.sql import functions as F
 from metastore.acid.snapshots import ValidWriteIdList
 from metastore.client.heartbeat import LostError
 from metastore.errors import InvalidOperationError, NoSuchObjectError, TxnAbortedError
-from metastore.spark import acid
+from metastore.spark import acid, acid_writer, plain_writer
 from tests.support.hive_oracle.oracle import HiveOracle
 
 pytestmark = pytest.mark.spark
@@ -146,9 +146,13 @@ def test_bucketed_rows_go_where_hives_hash_sends_them(acid_session, db):
     acid_session.insert(name, acid_session.spark.range(40).select(
         F.concat(F.lit("ключ"), "id").alias("k"), F.col("id").cast("int").alias("v")))
     acid_session.update(name, {"v": "v + 1"}, "v < 10")
+    new = acid_session.spark.range(30, 70).selectExpr("concat('ключ', id) AS k", "CAST(id AS INT) AS v")
+    assert acid_session.merge(name, new, "t.k = s.k", ["WHEN NOT MATCHED THEN INSERT *"]) == 30
     from metastore.acid.hashes import bucket_of
     from metastore.acid.types import parse_type
-    for row in acid_session.table(name, row_id=True).collect():
+    found = acid_session.table(name, row_id=True).collect()
+    assert len(found) == 70
+    for row in found:
         assert (row["ROW__ID"]["bucketid"] >> 16) & 0xFFF == bucket_of([row["k"]], [parse_type("string")], 3, 2)
     with pytest.raises(InvalidOperationError, match="Bucketing column k"):
         acid_session.update(name, {"k": "'z'"})
@@ -198,6 +202,29 @@ def test_a_failure_in_the_middle_leaves_nothing_visible(acid_session, flat, lake
     assert rows(acid_session, flat) == [(1, "a"), (2, "b"), (3, "c"), (4, "d")]
     directory = lakehouse.warehouse / f"{flat.split('.')[0]}.db" / "flat"
     assert [child.name for child in directory.iterdir()] == ["delta_0000001_0000001_0000"]
+
+
+@pytest.mark.parametrize("kind", ["'transactional'='true'", "'transactional'='true', 'transactional_properties'='insert_only'"])
+def test_what_is_not_published_yet_is_hidden(acid_session, db, lakehouse, monkeypatch, kind):
+    """To readers of any kind a directory without a name of theirs holds rows from before the table was transactional."""
+    name, seen = f"{db}.t", []
+    acid_session.sql(f"CREATE TABLE {name} (id INT) STORED AS ORC TBLPROPERTIES ({kind})")
+    directory = lakehouse.warehouse / f"{db}.db" / "t"
+
+    def visible():
+        return {child.name for child in directory.iterdir() if not child.name.startswith((".", "_"))}
+
+    for module in (acid_writer, plain_writer):
+        def looking(*arguments, publish=module.publish_all):
+            seen.append(visible())
+            assert list(directory.rglob("0*_0")) or list(directory.rglob("bucket_*"))
+            return publish(*arguments)
+
+        monkeypatch.setattr(module, "publish_all", looking)
+    for word, published in (("INTO", set()), ("OVERWRITE TABLE", {"delta_0000001_0000001_0000"})):
+        acid_session.sql(f"INSERT {word} {name} VALUES (1)")
+        assert seen.pop() == published
+    assert visible() == {"delta_0000001_0000001_0000", "base_0000002"}
 
 
 def test_a_transaction_that_was_aborted_cannot_commit(acid_session, flat, spark):
