@@ -46,7 +46,8 @@ def without_words(text: str) -> tuple[str, list[frozenset[str]]]:
     for item in _items(text):
         has_foreign = False
         for number, token in enumerate(item):
-            word = token.text.upper().split(" ")[0]  # PRIMARY KEY is one token
+            is_quoted = token.token_type is TokenType.IDENTIFIER
+            word = "" if is_quoted else token.text.upper().split(" ")[0]  # PRIMARY KEY is one token
             before = item[number - 1] if number else None
             negated = before is not None and before.text.upper() == "NOT"
             if word in _WORDS and words and number:

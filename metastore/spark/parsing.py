@@ -6,7 +6,7 @@ delete events, and show wrong rows without a word. Comments in front of a statem
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import sqlglot
@@ -39,6 +39,8 @@ from metastore.spark.statements import (
 
 _CREATE = re.compile(r"\s*create\s+(or\s+replace\s+)?(external\s+|(global\s+)?temp(orary)?\s+)?(table|view)\b",
                      re.IGNORECASE)
+_CREATE_TRANSACTIONAL = re.compile(r"create\s+transactional\s+(?=table\b)", re.IGNORECASE)
+"""Hive 4's short form of TBLPROPERTIES ('transactional'='true')."""
 _DATA_STATEMENT = re.compile(r"(\(\s*)*(select|with|from|insert|update|delete|merge|truncate|cache)\b", re.IGNORECASE)
 _LEADING = re.compile(r"\A(?:\s+|--[^\n]*(?:\n|$)|/\*.*?\*/)*", re.DOTALL)
 _TABLE = re.compile(r"table\s+(?P<table>[\w.`]+)\s*;?\s*$", re.IGNORECASE)
@@ -61,6 +63,9 @@ def parse(text: str, compute: Compute | None = None) -> Statement:
     text = _LEADING.sub("", text, count=1)
     if (own := _own(text)) is not None:
         return own
+    is_transactional = _CREATE_TRANSACTIONAL.match(text)
+    if is_transactional:
+        text = f"CREATE {text[is_transactional.end():]}"
     is_data = _DATA_STATEMENT.match(text) is not None
     if not is_data and not _CREATE.match(text):
         return PassThrough()
@@ -76,7 +81,9 @@ def parse(text: str, compute: Compute | None = None) -> Statement:
     if len(trees) != 1:
         raise InvalidOperationError(f"One statement at a time, please: this text holds {len(trees)}.")
     tree = with_constants(trees[0], compute) if compute is not None else trees[0]
-    return _create(tree, words) if isinstance(tree, exp.Create) else _statement(tree)
+    if isinstance(tree, exp.Create):
+        return _create(tree, words, {"transactional": "true"} if is_transactional else {})
+    return _statement(tree)
 
 
 def parse_condition(text: str, compute: Compute) -> exp.Expression:
@@ -353,10 +360,11 @@ def _delimiters(node: exp.Expression) -> dict[str, str]:
     return found
 
 
-def _create(tree: exp.Create, words: list[frozenset[str]]) -> CreateTable | PassThrough:
+def _create(tree: exp.Create, words: list[frozenset[str]], given: Mapping[str, str]) -> CreateTable | PassThrough:
     properties = tree.args.get("properties")
     nodes = properties.expressions if properties else []
-    named = {node.this.name.lower(): node.args["value"].name for node in nodes if type(node) is exp.Property}
+    named = {**given, **{node.this.name.lower(): node.args["value"].name for node in nodes
+                         if type(node) is exp.Property}}
     if tree.kind != "TABLE" or named.get("transactional", "").lower() != "true":
         return PassThrough(tree)
     made = _Made()

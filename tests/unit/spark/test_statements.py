@@ -118,6 +118,19 @@ def test_create_table():
     assert as_select.query.sql("spark") == "SELECT 1 AS a"
 
 
+def test_hives_short_form_of_create_table():
+    short = parse("create transactional table db.t (a INT NOT NULL, `default` INT) TBLPROPERTIES ('k'='v')")
+    assert short == parse("CREATE TABLE db.t (a INT NOT NULL, `default` INT) TBLPROPERTIES ('transactional'='true', 'k'='v')")
+    assert (short.file_format, [column[0] for column in short.columns]) == ("orc", ["a", "default"])
+
+
+def test_hives_short_form_of_create_table():
+    short = parse("create transactional table db.t (a INT NOT NULL, `default` INT) TBLPROPERTIES ('k'='v')")
+    assert short == parse("CREATE TABLE db.t (a INT NOT NULL, `default` INT) TBLPROPERTIES ('transactional'='true', 'k'='v')")
+    assert (short.file_format, [column[0] for column in short.columns]) == ("orc", ["a", "default"])
+    assert (short.properties["transactional"], [one.kind.name for one in short.constraints]) == ("true", ["NOT_NULL"])
+
+
 @pytest.mark.parametrize(("text", "reason"), [
     ("SELECT FROM WHERE", "cannot be understood"),
     ("UPDATE db.t SET a =", "cannot be understood"),
