@@ -86,7 +86,7 @@ interop-tables: setup ## Hive 4.0.1 and Trino 380 read what we write, and we rea
 
 interop-s3: setup ## ACID tables whose warehouse is on S3: an S3 server here, S3A for Spark (fetches them with pip and Maven)
 	@bash tools/interop_s3.sh
-	@.data/interop/s3/python/bin/python -m pytest -n0 tests/interop/s3/objects.py tests/interop/s3/tables.py $(ARGS)
+	@.data/interop/s3/python/bin/python -m pytest -n0 tests/interop/s3/objects.py tests/interop/s3/tables.py tests/interop/s3/in_place.py $(ARGS)
 
 # Without a seed: the first eight.
 robustness-tables: setup ## ACID tables: random stories, kill -9 at every point of a commit, lost executors, concurrent writers (SEED=17 | SEEDS=1-50)

@@ -4,6 +4,7 @@ import java.nio.ByteBuffer;
 import java.util.Iterator;
 import java.util.UUID;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.function.Function;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.Path;
 import org.apache.hadoop.hive.ql.exec.vector.BytesColumnVector;
@@ -58,22 +59,23 @@ public class AcidOrcWriter extends OrcFileFormat {
     private static final int INSERT = 0, UPDATE = 1, DELETE = 2;
     private static final int OPERATION = 0, ORIGINAL = 1, BUCKET = 2, ROW_ID = 3, CURRENT = 4, ROW = 5;
     private static final String REPORTS = "acidreports";
-    /** What tasks report, by the name of the write, while it goes on. */
+    /** What tasks report, and what is done to the factory of writers, by the name of the write, while it goes on. */
     private static final ConcurrentHashMap WRITES = new ConcurrentHashMap();
 
     /**
-     * Let a writer that has got everything but its format write below a path. "statement" marks the new row versions.
+     * Let a writer that has got everything but its format write below a path. "statement" marks the new row versions;
+     * "around", if there is one, makes another factory of writers of the one here.
      *
      * A line for each file: events, lowest and highest writer id, updates, the most often repeated ROW__ID and how often,
      * its path below "path". Spark finds a format by its class's name.
      */
-    public String save(SparkSession spark, DataFrameWriter writer, String path, int statement) {
+    public String save(SparkSession spark, DataFrameWriter writer, String path, int statement, Function around) {
         CollectionAccumulator reports = spark.sparkContext().collectionAccumulator();
         String name = UUID.randomUUID() + "/" + statement;
         Thread thread = Thread.currentThread();
         ClassLoader usual = thread.getContextClassLoader();
         thread.setContextClassLoader(new KnowingUs(usual));
-        WRITES.put(name, reports);
+        WRITES.put(name, new Object[] {reports, around});
         try {
             writer.format(getClass().getName()).option(REPORTS, name).save(path);
         } finally {
@@ -101,8 +103,10 @@ public class AcidOrcWriter extends OrcFileFormat {
             SparkSession spark, Job job, scala.collection.immutable.Map options, StructType events) {
         String name = (String) options.apply(REPORTS);
         int statement = Integer.parseInt(name.substring(name.indexOf('/') + 1));
-        return new Factory(
-            super.prepareWrite(spark, job, options, events), (CollectionAccumulator) WRITES.get(name), statement);
+        Object[] write = (Object[]) WRITES.get(name);
+        Factory made = new Factory(
+            super.prepareWrite(spark, job, options, events), (CollectionAccumulator) write[0], statement);
+        return write[1] == null ? made : (OutputWriterFactory) ((Function) write[1]).apply(made);
     }
 
     /** What goes from the driver to the tasks. */

@@ -3,12 +3,15 @@
 Rule: tasks only ever write below a hidden staging directory beside the target (Spark's own committer, so retries and
 speculation leave one set of files per task); the driver checks that they are those that the tasks reported, one for
 each (partition, bucket), adds ``_orc_acid_version`` and renames, deletes before inserts. Nothing exists under a final
-name before it is complete.
+name before it is complete. On S3, where a rename is a copy, tasks upload to the final names instead (``in_place``).
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import reduce
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import NamedTuple
 from urllib.parse import unquote
 
@@ -23,6 +26,7 @@ from metastore.acid.orc_footer import RowKey, acid_entries
 from metastore.errors import InvalidOperationError, MetaError
 from metastore.spark.event_format import DELETES_PREFIX, FileReport, write_changes
 from metastore.spark.hadoop import Hadoop
+from metastore.spark.in_place import Below, ElsewhereError, InPlaceWrite, Upload, abort, complete
 
 _KEY = ("originalTransaction", "bucket", "rowId")
 
@@ -99,17 +103,27 @@ class WrittenDirectory:
 
 @dataclass
 class Staged:
-    """A directory in staging, ready to be published; ``files``: with their names as paths."""
+    """A directory in staging, ready to be published; ``files``: with their names as paths. Or one of ``uploads``."""
 
     location: str
     name: BaseName | DeltaName
     out: str
     files: list[WrittenFile] = field(default_factory=list)
+    uploads: list[Upload] = field(default_factory=list)
 
     @property
     def path(self) -> str:
         """Where it is published."""
         return f"{self.location}/{self.name}"
+
+    def publish(self, hadoop: Hadoop) -> None:
+        """Let it have its final name."""
+        if self.uploads:
+            hadoop.write(f"{self.path}/{VERSION_FILE}", VERSION_TEXT)
+            complete(hadoop.spark, self.uploads)
+        else:
+            hadoop.mkdirs(self.location)
+            hadoop.rename(self.out, self.path)
 
 
 def write_acid(
@@ -118,6 +132,7 @@ def write_acid(
     location: str | Mapping[str, str],
     *,
     staging: str,
+    below: Below | None = None,
     deletes: Deletes | None = None,
     empty: Sequence[str] = (),
     is_routed: bool = False,
@@ -137,6 +152,8 @@ def write_acid(
 
     ``staging``: URI of a hidden directory on the same file system, for example
     ``<table>/.acid_stage_<txn id>_<statement>``; it must not exist and is removed in any case.
+
+    ``below``: where the partitions of a mapping lie that lie nowhere else. Without it they are not written in place.
 
     ``deletes``: where delete events go; without it ``events`` are of one kind, that of ``name``. With it they are one
     statement's, which may change a row only once.
@@ -159,18 +176,36 @@ def write_acid(
     hadoop = Hadoop(events.sparkSession)
     if hadoop.exists(staging):
         raise FileExistsError(f"{staging} exists already: another attempt of the same statement may be running")
-    writing = _Writing(hadoop, events, name, location, deletes, staging)
-    try:
+
+    def written(write: InPlaceWrite | None) -> list[WrittenDirectory]:
+        writing = _Writing(hadoop, events, name, location, deletes, staging, write)
         writing.collect_files(writing.run_tasks(is_routed=is_routed, compression=compression))
         writing.add_empty(empty)
         return writing.publish()
+
+    try:
+        root = Below(location) if isinstance(location, str) else below
+        if root and (write := InPlaceWrite.into(events.sparkSession, root, name, deletes.name if deletes else name)):
+            with suppress(ElsewhereError), write.aborted_on_failure():
+                return written(write)
+        return written(None)
     finally:
         hadoop.delete(staging)
 
 
+class _TaskFile(NamedTuple):
+    """A file in staging."""
+
+    key: str | None
+    path: str
+
+
 @dataclass
 class _Writing:
-    """One call's work. Below ``staging``, ``tasks/`` is Spark's output and each ``out/<n>/`` a directory to publish."""
+    """One call's work. Below ``staging``, ``tasks/`` is Spark's output and each ``out/<n>/`` a directory to publish.
+
+    ``write``: what uploads the files of the tasks to their final names; then there is nothing of them in staging.
+    """
 
     hadoop: Hadoop
     events: DataFrame
@@ -178,6 +213,7 @@ class _Writing:
     location: str | Mapping[str, str]
     deletes: Deletes | None
     staging: str
+    write: InPlaceWrite | None
     staged: dict[tuple[bool, str], Staged] = field(default_factory=dict)
     """By whether they are delete deltas, and by location."""
 
@@ -194,16 +230,25 @@ class _Writing:
             events = events.sortWithinPartitions(*order, F.col("currentTransaction").desc())
         writer = for_tasks(events.select(*EVENT_COLUMNS, *routing).write.option("compression", compression), routing)
         statement = self.name.statement_id if isinstance(self.name, DeltaName) else None
-        return write_changes(events.sparkSession, writer, f"{self.staging}/tasks", statement or 0)
+        spark, number = events.sparkSession, statement or 0
+        if self.write is None:
+            return write_changes(spark, writer, f"{self.staging}/tasks", number)
+        with TemporaryDirectory(prefix="in-place-") as nothing:  # Spark's committer finds nothing to commit there
+            return write_changes(spark, writer, Path(nothing, "tasks").as_uri(), number, self.write.write)
 
     def collect_files(self, reports: Sequence[FileReport]) -> None:
-        """Give every file that the tasks wrote its place. Raises: RoutingError, ChangedTwiceError."""
-        tasks = f"{self.staging}/tasks/"
-        found = {path.removeprefix(tasks): (key, path) for key, path in task_files(self.hadoop, tasks.rstrip("/"))}
+        """Give every file that the tasks wrote its place. Raises: RoutingError, ChangedTwiceError, ElsewhereError."""
+        found: dict[str, _TaskFile | Upload]
+        if self.write is None:
+            tasks = f"{self.staging}/tasks"
+            staged = task_files(self.hadoop, tasks)
+            found = {path.removeprefix(f"{tasks}/"): _TaskFile(key, path) for key, path in staged}
+        else:
+            found = {upload.file: upload for upload in self.write.uploads()}
         if other := found.keys() ^ {report.file for report in reports}:
             raise RoutingError(f"The files that tasks reported are not those that there are: {sorted(other)}")
         for report in sorted(reports, key=lambda one: not one.is_of_deletes):  # partitions of deleted rows are there
-            self._place(*found[report.file], report)
+            self._place(found[report.file], report)
 
     def add_empty(self, keys: Sequence[str]) -> None:
         """Give each of these that got no events a directory with one file without rows."""
@@ -221,7 +266,8 @@ class _Writing:
     def publish(self) -> list[WrittenDirectory]:
         """Mark everything as ours and rename it to its final name."""
         for staged in self.staged.values():
-            self.hadoop.write(f"{staged.out}/{VERSION_FILE}", VERSION_TEXT)
+            if not staged.uploads:
+                self.hadoop.write(f"{staged.out}/{VERSION_FILE}", VERSION_TEXT)
         ordered = sorted(self.staged.items(), key=lambda item: (not item[0][0], item[0][1]))
         return publish_all(self.hadoop, [staged for _, staged in ordered])
 
@@ -230,10 +276,11 @@ class _Writing:
         """Whether all events are delete events."""
         return isinstance(self.name, DeltaName) and self.name.is_delete
 
-    def _place(self, key: str | None, path: str, report: FileReport) -> None:
+    def _place(self, file: _TaskFile | Upload, report: FileReport) -> None:
+        key = file.key
         if report.lowest_writer != report.highest_writer:
-            raise RoutingError(f"{path} holds events of writers {report.lowest_writer} to {report.highest_writer}; "
-                               "a file must hold one writer's")
+            raise RoutingError(f"{report.file} holds events of writers {report.lowest_writer} to "
+                               f"{report.highest_writer}; a file must hold one writer's")
         bucket, name, location = report.lowest_writer, self.name, self.location
         is_delete = report.is_of_deletes
         if is_delete and self.deletes is not None:
@@ -241,20 +288,27 @@ class _Writing:
             if report.times > 1:
                 raise ChangedTwiceError(report.repeated, report.times)
         elif is_delete != self.is_delete:
-            raise RoutingError(f"{path} holds events of the other kind than {self.name}")
+            raise RoutingError(f"{report.file} holds events of the other kind than {self.name}")
         staged = self._staged(name, _location(location, key), is_delete=is_delete)
-        if any(file.bucket == bucket for file in staged.files):
+        if any(other.bucket == bucket for other in staged.files):
             raise RoutingError(f"Two tasks wrote {bucket_file(bucket)} of {name} for {key or location}: "
                                "all events of one partition and writer must come from one task")
-        target = f"{staged.out}/{bucket_file(bucket)}"
-        self.hadoop.rename(path, target)
-        staged.files.append(WrittenFile(bucket_file(bucket), report.rows, self.hadoop.size(target), bucket,
-                                        report.updates))
+        if isinstance(file, _TaskFile):
+            target = f"{staged.out}/{bucket_file(bucket)}"
+            self.hadoop.rename(file.path, target)
+            size = self.hadoop.size(target)
+        else:
+            if file.target != f"{staged.path}/{bucket_file(bucket)}":
+                raise ElsewhereError(f"{file.target} was to be {bucket_file(bucket)} of {staged.path}")
+            staged.uploads.append(file)
+            size = int(file.size)
+        staged.files.append(WrittenFile(bucket_file(bucket), report.rows, size, bucket, report.updates))
 
     def _staged(self, name: BaseName | DeltaName, location: str, *, is_delete: bool) -> Staged:
         if (is_delete, location) not in self.staged:
             staged = Staged(location, name, f"{self.staging}/out/{len(self.staged)}")
-            self.hadoop.mkdirs(staged.out)
+            if self.write is None:
+                self.hadoop.mkdirs(staged.out)
             self.staged[is_delete, location] = staged
         return self.staged[is_delete, location]
 
@@ -287,10 +341,10 @@ def task_files(hadoop: Hadoop, directory: str, key: str | None = None) -> Iterat
 
 
 def publish_all(hadoop: Hadoop, staged: Sequence[Staged]) -> list[WrittenDirectory]:
-    """Rename finished directories to their final name, in the order given.
+    """Let finished directories have their final names, in the order given.
 
-    A rename that fails may have happened in part, where it is a copy of file after file (object stores). So after a
-    failure all that may be there is removed again.
+    What fails may have happened in part: uploads are completed one by one, and a rename may be a copy of file after
+    file (object stores). So after a failure all that may be there is removed again.
     Raises: FileExistsError; LeftoverError when that cannot be removed.
     """
     for one in staged:
@@ -299,21 +353,21 @@ def publish_all(hadoop: Hadoop, staged: Sequence[Staged]) -> list[WrittenDirecto
     published: list[WrittenDirectory] = []
     try:
         for one in staged:
-            hadoop.mkdirs(one.location)
-            hadoop.rename(one.out, one.path)
+            one.publish(hadoop)
             final = [replace(file, path=f"{one.path}/{file.path}") for file in one.files]
             final.sort(key=lambda file: (file.bucket, file.path))
             published.append(WrittenDirectory(one.location, one.path, tuple(final)))
     except BaseException as error:
-        _withdraw(hadoop, [one.path for one in staged], error)
+        _withdraw(hadoop, staged, error)
         raise
     return published
 
 
-def _withdraw(hadoop: Hadoop, paths: Sequence[str], failure: BaseException) -> None:
+def _withdraw(hadoop: Hadoop, staged: Sequence[Staged], failure: BaseException) -> None:
     try:
-        for path in paths:
-            hadoop.delete(path)
+        abort(hadoop.spark, [upload for one in staged for upload in one.uploads])
+        for one in staged:
+            hadoop.delete(one.path)
     except Exception as error:  # noqa: BLE001 - whatever the store says, the transaction is over
         raise LeftoverError(f"{failure}; and what was written of it cannot be removed: {error}") from failure
 

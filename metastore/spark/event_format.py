@@ -1,6 +1,6 @@
 """Spark's ORC source with a writer for changes of ACID tables (``AcidOrcWriter.java``)."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from pyspark.sql import DataFrameWriter, SparkSession
 
@@ -32,9 +32,14 @@ class FileReport(NamedTuple):
         return self.file.rpartition("/")[2].startswith(DELETES_PREFIX)
 
 
-def write_changes(spark: SparkSession, writer: DataFrameWriter, path: str, statement: int) -> list[FileReport]:
-    """Let tasks write files with events below ``path``; returns what is in them. ``statement`` marks new versions."""
-    lines = compiled(spark, "AcidOrcWriter").save(spark._jsparkSession, writer._jwrite, path, statement)  # noqa: SLF001
+def write_changes(spark: SparkSession, writer: DataFrameWriter, path: str, statement: int,
+                  around: Any = None) -> list[FileReport]:
+    """Let tasks write files with events below ``path``; returns what is in them. ``statement`` marks new versions.
+
+    ``around``: what ``AcidOrcWriter.java`` says of it.
+    """
+    jvm_spark, jvm_writer = spark._jsparkSession, writer._jwrite  # noqa: SLF001
+    lines = compiled(spark, "AcidOrcWriter").save(jvm_spark, jvm_writer, path, statement, around)
     return [_report(*line.split(" ", 6)) for line in lines.split("\n") if line]
 
 

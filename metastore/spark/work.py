@@ -1,8 +1,8 @@
 """One metastore transaction from Spark's side: its locks, its snapshot of each table, its numbered statements.
 
-Rules kept here (acid-format.md §17.1). Locks first, then the snapshot, then the write id. Files go to hidden staging
-and are renamed, deletes before inserts; partitions are registered and announced; only then may the transaction commit.
-After an abort the published files are removed where possible; what stays is invisible.
+Rules kept here (acid-format.md §17.1). Locks first, then the snapshot, then the write id. Files are published whole,
+deletes before inserts; partitions are registered and announced; only then may the transaction commit. After an abort
+the published files are removed where possible; what stays is invisible.
 """
 
 import copy
@@ -32,6 +32,7 @@ from metastore.ids import TableName
 from metastore.locks.rules import Operation
 from metastore.spark.acid_writer import Deletes, LeftoverError, WrittenDirectory, write_acid
 from metastore.spark.events import StatementId, partition_name, partition_values
+from metastore.spark.in_place import Below
 from metastore.spark.listing import Directory, PartitionPlace, acid_directories
 from metastore.spark.past import AsOf, cleaned_write_ids, require_kept
 from metastore.spark.places import Locations, partition_places, read_by
@@ -145,7 +146,7 @@ class Work:
         self.txn.check()
         written = write_acid(events, DeltaName(*ids), place, deletes=Deletes(DeltaName(*ids, is_delete=True), old),
                              staging=f"{table.location}/.acid_stage_{self.txn.id}_{statement.statement}",
-                             is_routed=is_routed)
+                             below=self._below(table), is_routed=is_routed)
         self.published += written
         return self._announce(table, locations, written, operation) - sum(one.updates for one in written)
 
@@ -157,7 +158,7 @@ class Work:
         written = write_acid(inserts, BaseName(statement.write_id),
                              table.location if locations is None else locations,
                              staging=f"{table.location}/.acid_stage_{self.txn.id}_{statement.statement}_b",
-                             empty=keep_empty, is_routed=is_routed)
+                             below=self._below(table), empty=keep_empty, is_routed=is_routed)
         self.published += written
         return self._announce(table, locations, written, Operation.UPDATE)
 
@@ -225,6 +226,13 @@ class Work:
             return None
         seen = self.seen.get(table.name, {}).values()
         return Locations(self.client, table, seen, partial(read_by, self.spark, table))
+
+    def _below(self, table: AcidTable) -> Below | None:
+        """Where its partitions lie, if none is known to lie elsewhere."""
+        seen = self.seen.get(table.name, {}).values()
+        if any(place.location != f"{table.location}/{place.name}" for place in seen):
+            return None
+        return Below(table.location, table.partition_names)
 
     def _announce(self, table: AcidTable, locations: Locations | None, written: Collection[WrittenDirectory],
                   operation: Operation) -> int:

@@ -3,12 +3,12 @@
 from typing import Any
 
 
-def spark_on(uri: str, warehouse: str) -> Any:
+def spark_on(uri: str, warehouse: str, master: str = "local[2]") -> Any:
     """A session; ``warehouse``: where Spark puts tables of databases that it makes itself."""
     from pyspark.sql import SparkSession
 
     session = (
-        SparkSession.builder.master("local[2]")
+        SparkSession.builder.master(master)
         .config("spark.ui.enabled", "false")
         .config("spark.sql.shuffle.partitions", "2")
         .config("spark.default.parallelism", "2")

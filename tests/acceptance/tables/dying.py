@@ -12,7 +12,6 @@ from typing import NamedTuple
 
 from metastore.client import txn_manager
 from metastore.spark import acid, acid_writer, work
-from metastore.spark.hadoop import Hadoop
 
 
 class Point(NamedTuple):
@@ -31,15 +30,18 @@ POINTS = {
     "events staged by the tasks": Point(acid_writer._Writing, "run_tasks"),
     "files collected": Point(acid_writer._Writing, "collect_files"),
     "complete in staging": Point(acid_writer, "publish_all", "before"),
-    "one of two partitions' deletes renamed": Point(Hadoop, "rename of a directory"),
-    "deletes renamed": Point(Hadoop, "rename of a directory", passage=2),
-    "one of three partitions' inserts renamed": Point(Hadoop, "rename of a directory", passage=3),
-    "all renamed": Point(acid_writer, "publish_all"),
+    "one of two partitions' deletes published": Point(acid_writer.Staged, "publish"),
+    "deletes published": Point(acid_writer.Staged, "publish", passage=2),
+    "one of three partitions' inserts published": Point(acid_writer.Staged, "publish", passage=3),
+    "all published": Point(acid_writer, "publish_all"),
     "partition registered": Point(work.Work, "_add_partitions"),
     "partitions announced": Point(txn_manager.Transaction, "add_dynamic_partitions"),
     "about to commit": Point(txn_manager.Transaction, "commit", "before"),
     "committed": Point(txn_manager.Transaction, "commit"),
 }
+
+POINTS_IN_PLACE = {**POINTS, "about to complete": Point(acid_writer, "complete", "before")}
+"""Where files are not renamed."""
 
 MERGE = ["WHEN MATCHED AND s.id = 2 THEN DELETE", "WHEN MATCHED THEN UPDATE SET name = s.name",
          "WHEN NOT MATCHED THEN INSERT (id, name, p) VALUES (s.id, s.name, s.p)"]
@@ -52,15 +54,13 @@ def die():
 
 def arm(point):
     """Put the point around its function."""
-    name = "rename" if point.function == "rename of a directory" else point.function
-    function, passed = getattr(point.owner, name), 0
+    function, passed = getattr(point.owner, point.function), 0
 
     @wraps(function)
     def passing(*arguments, **named):
         nonlocal passed
-        counts = name != "rename" or "delta_" in arguments[2].rpartition("/")[2]
-        passed += counts
-        is_now = counts and passed == point.passage
+        passed += 1
+        is_now = passed == point.passage
         if is_now and point.when == "before":
             die()
         result = function(*arguments, **named)
@@ -68,7 +68,7 @@ def arm(point):
             die()
         return result
 
-    setattr(point.owner, name, passing)
+    setattr(point.owner, point.function, passing)
 
 
 def session(uri, master="local[2]", **conf):
@@ -88,7 +88,7 @@ def main():
     spark = session(uri)
     with acid(spark) as ours:
         source = spark.createDataFrame(SOURCE, "id INT, name STRING, p STRING")
-        arm(POINTS[point])
+        arm(POINTS_IN_PLACE[point])
         if sql:
             ours.sql(*sql)
         else:

@@ -56,8 +56,9 @@ def spark(lakehouse, store, tmp_path_factory):
     assert Path(pyspark.__file__, "..", "jars", f"hadoop-client-api-{version}.jar").resolve().exists(), (
         f"PySpark's Hadoop is not {version} any more: name its version in {HERE / 'pom.xml'}")
     settings = tmp_path_factory.mktemp("spark")
+    jars = fetched(HERE / "pom.xml", "s3a", "s3")
     (settings / "spark-defaults.conf").write_text("\n".join(f"{name} {value}" for name, value in {
-        "spark.driver.extraClassPath": fetched(HERE / "pom.xml", "s3a", "s3"),
+        "spark.driver.extraClassPath": jars, "spark.executor.extraClassPath": jars,
         "spark.hadoop.fs.s3a.endpoint": store.url, "spark.hadoop.fs.s3a.endpoint.region": REGION,
         "spark.hadoop.fs.s3a.path.style.access": "true",
         "spark.sql.warehouse.dir": lakehouse.warehouse}.items()))
@@ -65,6 +66,6 @@ def spark(lakehouse, store, tmp_path_factory):
         patch.setenv("SPARK_CONF_DIR", str(settings))
         patch.setenv("PYSPARK_PYTHON", sys.executable)
         patch.setenv("PYTHONPATH", os.pathsep.join([str(HERE.parents[2]), os.environ.get("PYTHONPATH", "")]))
-        session = spark_on(lakehouse.uri, lakehouse.warehouse)
+        session = spark_on(lakehouse.uri, lakehouse.warehouse, master="local[2,3]")   # a task may fail twice
         yield session
         session.stop()

@@ -1,7 +1,7 @@
 """An S3 server on this machine that tells what it was asked for: moto's, which we did not write."""
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
@@ -28,9 +28,10 @@ class Store:
 
     def __init__(self, url: str, requests: list[Request]) -> None:
         self.url, self._requests = url, requests
+        self.answer: Callable[[Request], str | None] = lambda request: None
+        """The status that a request is refused with; None lets it pass."""
         self.client: Any = boto3.client(
             "s3", endpoint_url=url, region_name=REGION, aws_access_key_id="test", aws_secret_access_key="test")
-        self.client.create_bucket(Bucket=self.bucket)
 
     @contextmanager
     def watched(self) -> Iterator[list[Request]]:
@@ -38,6 +39,15 @@ class Store:
         before, seen = len(self._requests), []
         yield seen
         seen += self._requests[before:]
+
+    @contextmanager
+    def answering(self, answer: Callable[[Request], str | None]) -> Iterator[None]:
+        """Ask ``answer`` about each request of a block before it is served."""
+        usual, self.answer = self.answer, answer
+        try:
+            yield
+        finally:
+            self.answer = usual
 
     def keys(self, prefix: str = "") -> list[str]:
         """Every object that anybody sees, without the empty ones that stand for directories."""
@@ -64,14 +74,21 @@ def served() -> Iterator[Store]:
 
     def noting(environ: dict[str, Any], start: Any) -> Any:
         _, _, key = environ["PATH_INFO"].lstrip("/").partition("/")
-        requests.append(Request(_kind(environ, key), key, int(environ.get("CONTENT_LENGTH") or 0)))
-        return moto(environ, start)
+        request = Request(_kind(environ, key), key, int(environ.get("CONTENT_LENGTH") or 0))
+        requests.append(request)
+        if (status := store.answer(request)) is None:
+            return moto(environ, start)
+        environ["wsgi.input"].read(request.size)
+        start(status, [("Content-Length", "0")])
+        return []
 
     server = make_server("127.0.0.1", 0, noting, threaded=True, request_handler=_Quiet)
+    store = Store(f"http://127.0.0.1:{server.server_port}", requests)
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
     try:
-        yield Store(f"http://127.0.0.1:{server.server_port}", requests)
+        store.client.create_bucket(Bucket=store.bucket)
+        yield store
     finally:
         server.shutdown()
         thread.join()

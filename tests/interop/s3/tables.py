@@ -8,7 +8,6 @@ from metastore.files import Files
 from metastore.ids import table_name
 from metastore.spark.table_check import check_table
 from metastore.streaming import Json, connect
-from tests.acceptance.tables import test_kills
 from tests.acceptance.tables.story import Story
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(1800)]
@@ -111,11 +110,6 @@ def test_a_table_s_life(acid_session, db, store, create, compacting, kind, is_pa
 @pytest.mark.parametrize("seed", [1, 2])
 def test_a_story(seed, acid_session, db, compacting):
     Story(seed, acid_session, db, compacting).tell(8)
-
-
-@pytest.mark.parametrize("point", test_kills.CHOSEN)
-def test_a_driver_killed(point, acid_session, db, lakehouse, compacting, expire):
-    test_kills.test_a_driver_killed(point, acid_session, db, lakehouse, compacting, expire)
 
 
 def test_rows_come_without_spark(acid_session, create, lakehouse):
