@@ -17,8 +17,9 @@ pytestmark = pytest.mark.spark
 
 _BORDERS = [0, 1, 63, 64, 127, (1 << 21) - 1, 1 << 21, (1 << 21) + 64, (1 << 22) - 1, 1 << 22, (1 << 22) + 63,
             (1 << 22) + (1 << 21), (1 << 23) + 5, (1 << 33) + 1, (1 << 40) + 5]
-ROWS = list(product((1, 2), (encode(0), encode(0, 1), encode(1)), _BORDERS))
-FIRST = [(1, encode(0), 0), (1, encode(0, 1), 0), (1, encode(0, 1), 64), (2, encode(1), 1 << 22)]
+ROWS = [*product((1, 2), (encode(0), encode(0, 1), encode(1)), _BORDERS),
+        *((1, encode(0, statement), 3) for statement in range(2, 9))]
+FIRST = [(1, encode(0), 0), (1, encode(0, 1), 0), (1, encode(0, 1), 64), (1, encode(0, 4), 3), (2, encode(1), 1 << 22)]
 
 
 @pytest.fixture(scope="module")

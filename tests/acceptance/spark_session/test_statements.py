@@ -48,6 +48,10 @@ def open_txns(session):
     return {txn.id for txn in session.client.get_open_txns_info().open_txns if txn.state == 3}
 
 
+def locks_of(session, txn_id):
+    return session.client.show_locks(session.client.types.ShowLocksRequest(txnid=txn_id)).locks
+
+
 def hive_rows(oracle, session, name):
     """What Hive's reader shows of an unpartitioned table with the newest snapshot."""
     db, table = name.split(".")
@@ -204,6 +208,13 @@ def test_a_failure_in_the_middle_leaves_nothing_visible(acid_session, flat, lake
     assert [child.name for child in directory.iterdir()] == ["delta_0000001_0000001_0000"]
 
 
+def test_deletes_are_published_before_inserts(acid_session, parted, monkeypatch):
+    published, publish = [], acid_writer.publish_all
+    monkeypatch.setattr(acid_writer, "publish_all", lambda hadoop, staged: published.extend(staged) or publish(hadoop, staged))
+    assert acid_session.update(parted, {"name": "upper(name)"}, "id <= 3") == 3
+    assert [one.name.is_delete for one in published] == [True] * 3 + [False] * 3
+
+
 @pytest.mark.parametrize("kind", ["'transactional'='true'", "'transactional'='true', 'transactional_properties'='insert_only'"])
 def test_what_is_not_published_yet_is_hidden(acid_session, db, lakehouse, monkeypatch, kind):
     """To readers of any kind a directory without a name of theirs holds rows from before the table was transactional."""
@@ -300,7 +311,9 @@ def test_reads_end_their_transactions(acid_session, flat):
     frame = acid_session.table(flat)
     derived = frame.where("id = 1")
     del frame
-    assert len(open_txns(acid_session) - before) == 1
+    [mine] = open_txns(acid_session) - before
+    assert [(str(lock.type), lock.tablename) for lock in locks_of(acid_session, mine)] == [
+        (str(acid_session.client.types.LockType.SHARED_READ), "flat")]
     assert derived.count() == 1
     acid_session.close()
     assert open_txns(acid_session) <= before
