@@ -49,7 +49,13 @@ _PLAIN_ONLY = (
      ("LOAD DATA by Spark puts files into its directory that belong to no transaction. Read them with spark.read, and "
       "insert the rows.")),
     (re.compile(r"analyze\s+table\s+(?P<table>[\w.`]+)", re.IGNORECASE),
-     "ANALYZE by Spark counts rows that are deleted, and not those of deltas."))
+     "ANALYZE by Spark counts rows that are deleted, and not those of deltas."),
+    (re.compile(r"alter\s+table\s+(?P<table>[\w.`]+)\s+unset\s+tblproperties\b.*['\"]transactional(_properties)?['\"]",
+                re.IGNORECASE | re.DOTALL),
+     "There is no way back: copy its rows into a new table instead."),
+    (re.compile(r"alter\s+table\s+(?P<table>[\w.`]+)\s+(partition\s*\(.*?\)\s*)?set\s+serde\b",
+                re.IGNORECASE | re.DOTALL),
+     "Another SerDe would not read the files that it has: copy its rows into a new table instead."))
 """What Spark does to tables, and does wrong to transactional ones."""
 _SHOW = re.compile(r"\s*show\s+(transactions|locks|compactions)\s*;?\s*$", re.IGNORECASE)
 _ABORT = re.compile(r"\s*abort\s+transactions((?:[\s,]+\d+)+)\s*;?\s*$", re.IGNORECASE)
@@ -344,6 +350,7 @@ class _Made:
 
 
 _FORMATS = {"OrcInputFormat": "orc", "MapredParquetInputFormat": "parquet"}
+_NEVER_TRANSACTIONAL = {exp.ExternalProperty: "EXTERNAL", exp.TemporaryProperty: "TEMPORARY"}
 _DELIMITERS = {"fields": "field.delim", "escaped": "escape.delim", "collection_items": "colelction.delim",
                "map_keys": "mapkey.delim", "lines": "line.delim", "null": "serialization.null.format"}
 """ROW FORMAT DELIMITED: sqlglot's words for its parts, and Hive's."""
@@ -367,6 +374,8 @@ def _create(tree: exp.Create, words: list[frozenset[str]], given: Mapping[str, s
                          if type(node) is exp.Property}}
     if tree.kind != "TABLE" or named.get("transactional", "").lower() != "true":
         return PassThrough(tree)
+    if kinds := [kind for node in nodes if (kind := _NEVER_TRANSACTIONAL.get(type(node)))]:
+        raise InvalidOperationError(f"{kinds[0]} tables cannot be transactional: leave the word out, or the property.")
     made = _Made()
     for node in nodes:
         made.take(node)

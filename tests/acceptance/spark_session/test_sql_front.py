@@ -32,6 +32,9 @@ REFUSED = [
     ("LOAD DATA LOCAL INPATH '{f}' INTO TABLE {t}", "no transaction"), ("ANALYZE TABLE {t} COMPUTE STATISTICS", "rows that are deleted"),
     ("CACHE TABLE {t}", "cannot be cached"), ("CACHE LAZY TABLE cached AS SELECT * FROM {t}", "cannot be cached"),
     ("-- for later\nCREATE VIEW {t}_v AS SELECT * FROM {t}", "through a view"),
+    ("ALTER TABLE {t} UNSET TBLPROPERTIES ('transactional')", "no way back"),
+    ("ALTER TABLE {t} SET TBLPROPERTIES ('transactional'='false')", "no way back"),
+    ("ALTER TABLE {t} SET SERDE 'org.apache.hadoop.hive.serde2.columnar.ColumnarSerDe'", "Another SerDe"),
     ("SELECT * FROM {t} VERSION AS OF 'x'", "a version is a write id"), ("SELECT * FROM {t} VERSION AS OF 99", "has write ids up to 3"),
     ("SELECT * FROM {t} TIMESTAMP AS OF NULL", "no instant"), ("SELECT * FROM {t} TIMESTAMP AS OF '2100-01-01'", "still to come")]
 

@@ -54,6 +54,9 @@ def test_statements_without_expressions(text, expected):
     ("(SELECT 1) UNION ALL (SELECT 2)", Query), ("((SELECT 1))", Query), ("TABLE db.t", Query), ("FROM db.t SELECT a", Query),
     ("-- yesterday's\nSELECT 1", Query), ("/* a */ -- b\n /**/ DELETE FROM t", Delete), ("--\nINSERT INTO t SELECT 1", Insert),
     ("load data local inpath '/x' overwrite into table db.t partition (p=1)", PlainOnly),
+    ("alter table db.t unset tblproperties('transactional_properties', 'transactional')", PlainOnly),
+    ("ALTER TABLE db.t UNSET TBLPROPERTIES ('note')", PassThrough),
+    ("alter table db.t partition (p='a)b') set serde 'x.Y'", PlainOnly), ("alter table db.t set serdeproperties ('a'='b')", PassThrough),
 ])
 def test_queries(text, kind):
     assert isinstance(parse(text), kind)
@@ -122,12 +125,6 @@ def test_hives_short_form_of_create_table():
     short = parse("create transactional table db.t (a INT NOT NULL, `default` INT) TBLPROPERTIES ('k'='v')")
     assert short == parse("CREATE TABLE db.t (a INT NOT NULL, `default` INT) TBLPROPERTIES ('transactional'='true', 'k'='v')")
     assert (short.file_format, [column[0] for column in short.columns]) == ("orc", ["a", "default"])
-
-
-def test_hives_short_form_of_create_table():
-    short = parse("create transactional table db.t (a INT NOT NULL, `default` INT) TBLPROPERTIES ('k'='v')")
-    assert short == parse("CREATE TABLE db.t (a INT NOT NULL, `default` INT) TBLPROPERTIES ('transactional'='true', 'k'='v')")
-    assert (short.file_format, [column[0] for column in short.columns]) == ("orc", ["a", "default"])
     assert (short.properties["transactional"], [one.kind.name for one in short.constraints]) == ("true", ["NOT_NULL"])
 
 
@@ -151,6 +148,8 @@ def test_hives_short_form_of_create_table():
     ("CREATE TABLE db.t (a INT UNIQUE ENABLE) STORED AS ORC TBLPROPERTIES ('transactional'='true')", "keys are not enforced"),
     ("CREATE TABLE db.t (a INT) CLUSTERED BY (a) SORTED BY (a) INTO 2 BUCKETS STORED AS ORC TBLPROPERTIES ('transactional'='true')",
      "cannot be SORTED BY"),
+    ("CREATE EXTERNAL TABLE db.t (a INT) STORED AS ORC LOCATION '/t' TBLPROPERTIES ('transactional'='true')", "EXTERNAL tables cannot"),
+    ("CREATE TEMPORARY TABLE t (a INT) STORED AS ORC TBLPROPERTIES ('transactional'='true')", "TEMPORARY tables cannot"),
     ("FROM t JOIN (SELECT 1) INSERT INTO a SELECT 1 INSERT INTO b SELECT 2", "needs its own name"),
     ("CREATE TABLE db.t (a INT) STORED AS PARQUET TBLPROPERTIES ('transactional'='true')", "STORED AS ORC"),
 ])
