@@ -1,4 +1,3 @@
-import java.io.IOException;
 import java.lang.reflect.Method;
 import java.nio.ByteBuffer;
 import java.util.ArrayList;
@@ -6,6 +5,7 @@ import java.util.Arrays;
 import java.util.HashMap;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.hive.ql.io.sarg.SearchArgument;
+import org.apache.hadoop.mapred.JobConf;
 import org.apache.orc.OrcConf;
 import org.apache.orc.mapred.OrcInputFormat;
 import org.apache.spark.api.java.JavaSparkContext;
@@ -13,6 +13,13 @@ import org.apache.spark.api.python.PythonUtils;
 import org.apache.spark.broadcast.Broadcast;
 import org.apache.spark.sql.Dataset;
 import org.apache.spark.sql.SparkSession;
+import org.apache.spark.sql.catalyst.parser.ParseException;
+import org.apache.spark.sql.catalyst.parser.ParserInterface;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.Project;
+import org.apache.spark.sql.classic.Dataset$;
+import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
+import org.apache.spark.sql.execution.datasources.LogicalRelation$;
 import org.apache.spark.sql.execution.datasources.orc.OrcFileFormat;
 import org.apache.spark.sql.execution.datasources.orc.OrcFilters;
 import org.apache.spark.sql.execution.datasources.orc.OrcUtils;
@@ -23,13 +30,16 @@ import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.Metadata;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
+import org.apache.spark.unsafe.Platform;
 import org.apache.spark.util.SerializableConfiguration;
+import scala.runtime.AbstractFunction0;
 
 /**
  * Spark's ORC source for ACID files, as if the columns of "row" were the file's own.
  *
  * To Spark a file has the five fields of an event, whether its row is deleted, and then the table's columns; the names of
- * the first six are whatever the given schema calls them. What a query does not ask for is not read. Conditions on
+ * the first six are whatever the given schema calls them, and a scan that needs none of them has the columns alone, as one
+ * of a flat file. What a query does not ask for is not read. Conditions on
  * the table's columns go to ORC, which looks for them inside "row" when a file is an ACID one; conditions on the others
  * do not: ORC would take a user's column of the same name.
  * Exists in the driver only; AcidOrcReader is what runs in the tasks. Compiled by the compiler that Spark has for its
@@ -41,22 +51,59 @@ public class AcidOrcFormat extends OrcFileFormat {
     private static final int ROW = 5;
 
     private long[][] deleted;
-    private int shift;
+    private int shift, inRow;
 
     /**
      * A scan over files that are listed already. "files": an array of FileStatus as Hadoop writes one, "root": a path that
-     * is theirs alone. "deleted": the arrays of DeletedRows in metastore/spark/deleted.py, each after its length; or null.
-     * "where": a condition, or "". "wanted": what is made of each row, expressions with NUL between them. All in one call,
-     * since PySpark asks the JVM several times for each column that is made one by one.
+     * is theirs alone. "event": what the first six fields are called, or "" for a scan of the table's columns and nothing
+     * else. "deleted": the arrays of DeletedRows in metastore/spark/deleted.py, each after its length; or null. "where": a
+     * condition, or "". "before" and "after": what there is beside the table's columns, expressions with NUL after each.
+     * All in one call and one plan, which is analysed once and names columns that it knows: PySpark asks the JVM several
+     * times for each column that is made one by one, and Spark analyses each step of a frame by itself.
      */
     public Dataset scan(
-            SparkSession spark, String root, byte[] files, String schema, byte[] deleted, int shift, String where,
-            String wanted) throws IOException {
-        AcidOrcFormat format = new AcidOrcFormat();
-        format.deleted = deleted == null ? null : arrays(ByteBuffer.wrap(deleted));
-        format.shift = shift;
-        Dataset events = ListedFiles.scan(spark, root, files, StructType.fromDDL(schema), format, new HashMap());
-        return (where.isEmpty() ? events : events.where(where)).selectExpr(wanted.split("\0"));
+            final SparkSession spark, final String root, final byte[] files, final String event, final String columns,
+            final byte[] deleted, final int shift, final String where, final String before, final String after) {
+        return (Dataset) spark.withActive(new AbstractFunction0() {
+            public Object apply() {
+                AcidOrcFormat format = new AcidOrcFormat();
+                format.deleted = deleted == null ? null : arrays(ByteBuffer.wrap(deleted));
+                format.shift = shift;
+                format.inRow = event.isEmpty() ? 0 : AcidOrcReader.IN_ROW;
+                String separator = event.isEmpty() || columns.isEmpty() ? "" : ", ";
+                StructType schema = StructType.fromDDL(event + separator + columns);
+                LogicalPlan plan = null;
+                try {
+                    HadoopFsRelation relation = ListedFiles.relation(spark, root, files, schema, format, new HashMap());
+                    plan = LogicalRelation$.MODULE$.apply(relation, false);
+                    if (!event.isEmpty()) plan = shown(spark, plan, where, before, after);
+                } catch (Exception error) {
+                    Platform.throwException(error);
+                }
+                return Dataset$.MODULE$.ofRows((org.apache.spark.sql.classic.SparkSession) spark, plan);
+            }
+        });
+    }
+
+    private static LogicalPlan shown(SparkSession spark, LogicalPlan events, String where, String before, String after)
+            throws ParseException {
+        ParserInterface parser = ((org.apache.spark.sql.classic.SparkSession) spark).sessionState().sqlParser();
+        ArrayList shown = new ArrayList();
+        addParsed(parser, before, shown);
+        for (int place = AcidOrcReader.IN_ROW; place < events.output().size(); ++place) {
+            shown.add(events.output().apply(place));
+        }
+        addParsed(parser, after, shown);
+        LogicalPlan rows = where.isEmpty() ? events
+            : new org.apache.spark.sql.catalyst.plans.logical.Filter(parser.parseExpression(where), events);
+        return new Project(PythonUtils.toSeq(shown), rows);
+    }
+
+    private static void addParsed(ParserInterface parser, String texts, ArrayList parsed) throws ParseException {
+        String[] each = texts.split("\0");
+        for (int place = 0; place < each.length && !texts.isEmpty(); ++place) {
+            parsed.add(parser.parseExpression(each[place]));
+        }
     }
 
     private static long[][] arrays(ByteBuffer given) {
@@ -77,7 +124,7 @@ public class AcidOrcFormat extends OrcFileFormat {
         ArrayList fields = new ArrayList();
         boolean marks = false;
         for (int column = 0; column < places.length; ++column) {
-            int place = data.fieldIndex(required.fields()[column].name());
+            int place = data.fieldIndex(required.fields()[column].name()) + AcidOrcReader.IN_ROW - inRow;
             if (place >= AcidOrcReader.IN_ROW) {
                 places[column] = AcidOrcReader.IN_ROW + fields.size();
                 fields.add(required.fields()[column]);
@@ -100,7 +147,7 @@ public class AcidOrcFormat extends OrcFileFormat {
         Broadcast rowIds = marks ? context.broadcast(deleted) : null;
         boolean batches = options.get("returning_batch").contains("true");
         return new AcidOrcReader(
-            context.broadcast(new SerializableConfiguration(settings)), events, schema, places,
+            context.broadcast(new SerializableConfiguration(new JobConf(settings))), events, schema, places,
             batches ? null : required, SQLConf.get().orcVectorizedReaderBatchSize(), rowIds, shift);
     }
 
@@ -122,9 +169,9 @@ public class AcidOrcFormat extends OrcFileFormat {
         return found.toString();
     }
 
-    private static void pushDown(StructType data, scala.collection.immutable.Seq filters, Configuration settings) {
+    private void pushDown(StructType data, scala.collection.immutable.Seq filters, Configuration settings) {
         StructField[] all = data.fields();
-        StructType row = new StructType((StructField[]) Arrays.copyOfRange(all, AcidOrcReader.IN_ROW, all.length));
+        StructType row = new StructType((StructField[]) Arrays.copyOfRange(all, inRow, all.length));
         ArrayList found = new ArrayList();
         for (int place = 0; place < filters.size(); ++place) {
             Filter filter = (Filter) filters.apply(place);
@@ -136,10 +183,10 @@ public class AcidOrcFormat extends OrcFileFormat {
         }
     }
 
-    private static boolean isOfRow(Filter filter, StructType data) {
+    private boolean isOfRow(Filter filter, StructType data) {
         String[] names = filter.references();
         for (int place = 0; place < names.length; ++place) {
-            for (int field = 0; field < AcidOrcReader.IN_ROW; ++field) {
+            for (int field = 0; field < inRow; ++field) {
                 if (names[place].equals(data.fields()[field].name())) return false;
             }
         }

@@ -3,6 +3,7 @@ import java.io.Serializable;
 import java.util.Collections;
 import java.util.Iterator;
 import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.mapred.JobConf;
 import org.apache.hadoop.mapreduce.JobID;
 import org.apache.hadoop.mapreduce.TaskAttemptID;
 import org.apache.hadoop.mapreduce.TaskID;
@@ -51,6 +52,7 @@ public class AcidOrcReader extends AbstractFunction1 implements Serializable {
     final int capacity;
     final Broadcast deleted;
     final int shift;
+    private transient JobConf job;
 
     /** "rows": the type of the result when it is to be rows, null when batches. "deleted": null when nothing is. */
     public AcidOrcReader(
@@ -68,7 +70,6 @@ public class AcidOrcReader extends AbstractFunction1 implements Serializable {
 
     public Object apply(Object argument) {
         PartitionedFile file = (PartitionedFile) argument;
-        Configuration conf = ((SerializableConfiguration) settings.value()).value();
         TaskAttemptID attempt = new TaskAttemptID(new TaskID(new JobID(), TaskType.MAP, 0), 0);
         OrcColumnarBatchReader reader = new OrcColumnarBatchReader(capacity, MemoryMode.ON_HEAP);
         Batches batches = new Batches(this, reader, file.modificationTime());
@@ -76,7 +77,7 @@ public class AcidOrcReader extends AbstractFunction1 implements Serializable {
         try {
             reader.initialize(
                 new FileSplit(file.toPath(), file.start(), file.length(), new String[0]),
-                new TaskAttemptContextImpl(conf, attempt));
+                new TaskAttemptContextImpl(job(), attempt));
         } catch (IOException error) {
             Platform.throwException(error);
         }
@@ -87,6 +88,15 @@ public class AcidOrcReader extends AbstractFunction1 implements Serializable {
         }
         reader.initBatch(TypeDescription.fromString(schema), events.fields(), columns, none, file.partitionValues());
         return CollectionConverters.asScala(rows == null ? (Iterator) batches : (Iterator) new Rows(batches, rows));
+    }
+
+    /** The settings. Hadoop copies all of them for each file when they are not a job's, at the cost of opening it. */
+    private JobConf job() {
+        if (job == null) {
+            Configuration sent = ((SerializableConfiguration) settings.value()).value();
+            job = sent instanceof JobConf ? (JobConf) sent : new JobConf(sent);
+        }
+        return job;
     }
 
     /** The batches of one file, which is closed after the last one, or when the task ends. */

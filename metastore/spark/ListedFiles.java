@@ -9,36 +9,68 @@ import org.apache.hadoop.fs.FileSystem;
 import org.apache.hadoop.fs.Path;
 import org.apache.hadoop.io.ArrayWritable;
 import org.apache.spark.api.python.PythonUtils;
-import org.apache.spark.sql.Dataset;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.execution.datasources.FileFormat;
-import org.apache.spark.sql.execution.datasources.FileStatusCache;
 import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
-import org.apache.spark.sql.execution.datasources.InMemoryFileIndex;
-import org.apache.spark.sql.execution.datasources.SharedInMemoryCache;
+import org.apache.spark.sql.execution.datasources.PartitionSpec;
+import org.apache.spark.sql.execution.datasources.PartitionSpec$;
+import org.apache.spark.sql.execution.datasources.PartitioningAwareFileIndex;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 
-/** Scans over files that are listed already, by any of Spark's formats. Exists in the driver only. */
-public class ListedFiles {
+/** The files of a scan, which are listed already; by any of Spark's formats. Exists in the driver only. */
+public class ListedFiles extends PartitioningAwareFileIndex {
+    private final Path root;
+    private final scala.collection.mutable.LinkedHashMap files = new scala.collection.mutable.LinkedHashMap();
+
+    private ListedFiles(SparkSession spark, HashMap options, Path root) {
+        super(spark, PythonUtils.toScalaMap(options), scala.Option.empty(),
+            PartitioningAwareFileIndex.$lessinit$greater$default$4());
+        this.root = root;
+    }
+
     /** "files": an array of FileStatus as Hadoop writes one, "root": a path that is theirs alone. */
-    public static Dataset scan(
+    public static HadoopFsRelation relation(
             SparkSession spark, String root, byte[] files, StructType schema, FileFormat format, HashMap options)
             throws IOException {
-        FileStatus[] listed = listed(files, spark.sparkContext().hadoopConfiguration());
-        FileStatusCache cache = new SharedInMemoryCache(1L << 40, -1L).createForNewClient();
-        cache.putLeafFiles(new Path(root), listed);
         HashMap deep = new HashMap();
         deep.put("recursiveFileLookup", "true");
-        InMemoryFileIndex index = new InMemoryFileIndex(
-            spark, PythonUtils.toSeq(Collections.singletonList(new Path(root))), PythonUtils.toScalaMap(deep),
-            scala.Option.empty(), cache, scala.Option.empty(), scala.Option.empty());
+        ListedFiles index = new ListedFiles(spark, deep, new Path(root));
+        FileStatus[] listed = listed(files, spark.sparkContext().hadoopConfiguration());
+        for (int place = 0; place < listed.length; ++place) index.files.put(listed[place].getPath(), listed[place]);
         if (index.allFiles().size() != listed.length) {
             throw new IllegalStateException("Spark does not take the files that it is given");
         }
-        return spark.baseRelationToDataFrame(new HadoopFsRelation(
+        return new HadoopFsRelation(
             index, new StructType(new StructField[0]), schema, scala.Option.empty(), format,
-            PythonUtils.toScalaMap(options), spark));
+            PythonUtils.toScalaMap(options), spark);
+    }
+
+    public scala.collection.immutable.Seq rootPaths() {
+        return PythonUtils.toSeq(Collections.singletonList(root));
+    }
+
+    public scala.collection.mutable.LinkedHashMap leafFiles() {
+        return files;
+    }
+
+    public scala.collection.immutable.Map leafDirToChildrenFiles() {
+        return PythonUtils.toScalaMap(new HashMap());
+    }
+
+    public PartitionSpec partitionSpec() {
+        return PartitionSpec$.MODULE$.emptySpec();
+    }
+
+    /** A snapshot stays what it is. */
+    public void refresh() {}
+
+    public boolean equals(Object other) {
+        return other instanceof ListedFiles && ((ListedFiles) other).root.equals(root);
+    }
+
+    public int hashCode() {
+        return root.hashCode();
     }
 
     private static FileStatus[] listed(byte[] files, Configuration settings) throws IOException {

@@ -36,7 +36,8 @@ public class SerdeFormat extends HiveFileFormat {
         HashMap options = new HashMap();
         options.put("ignoreMissingFiles", "false");
         options.put("ignoreCorruptFiles", "false");
-        return ListedFiles.scan(spark, root, files, (StructType) DataType.fromJson(schema), format, options);
+        return spark.baseRelationToDataFrame(
+            ListedFiles.relation(spark, root, files, (StructType) DataType.fromJson(schema), format, options));
     }
 
     /** Why the table's classes cannot be used; null when they can. */

@@ -16,14 +16,15 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
-from pyarrow import orc
 from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
 from metastore.acid.events import DELETE_EVENT
 from metastore.acid.snapshots import ValidWriteIdList
 from metastore.files import Files
+from metastore.spark.delete_files import DeleteFiles
 from metastore.spark.listing import Directory
 
 MAX_EVENTS, MAX_WORDS, MAX_CHUNKS = 20_000_000, 1 << 20, 512
@@ -76,27 +77,27 @@ class DeletedRows:
         return F.coalesce(found, F.lit(False))  # noqa: FBT003 - a literal of SQL
 
 
-def deleted_rows(files: Files, directories: Sequence[Directory], write_ids: ValidWriteIdList) -> DeletedRows | None:
+def deleted_rows(files: Files, directories: Sequence[Directory], write_ids: ValidWriteIdList,
+                 deletes: DeleteFiles) -> DeletedRows | None:
     """The visible delete events of all directories; None where bits are not the way to hold them."""
-    counts = [one.delete_events for one in directories]
-    if None in counts or sum(count or 0 for count in counts) > MAX_EVENTS:
+    count = deletes.events(file for one in directories for file in one.sources.deletes)
+    if count is None or count > MAX_EVENTS:
         return None
     if write_ids.high_watermark >= _MAX_WRITE_ID or len(directories) >= _MAX_DIRECTORIES:
         return None
     found: dict[Chunk, list[Numbers]] = defaultdict(list)
     for number, directory in enumerate(directories):
         for file in directory.sources.deletes:
-            for chunk, offsets in _chunks(_visible(files, file.path, directory, write_ids), number):
+            events = deletes.read(files, file.path, _COLUMNS)
+            for chunk, offsets in _chunks(_visible(events, directory, write_ids), number):
                 found[chunk].append(offsets)
                 if len(found) > MAX_CHUNKS:
                     return None
     return _tabled(found)
 
 
-def _visible(files: Files, path: str, directory: Directory, write_ids: ValidWriteIdList) -> list[Numbers]:
-    """Write id, bucket and row id of the delete events of a file that count."""
-    with files.open(path) as source:
-        events = orc.ORCFile(source).read(columns=_COLUMNS)
+def _visible(events: pa.Table, directory: Directory, write_ids: ValidWriteIdList) -> list[Numbers]:
+    """Write id, bucket and row id of those delete events that count."""
     operation, write_id, bucket, row_id, current = (events[name].to_numpy() for name in _COLUMNS)
     counts = (operation == DELETE_EVENT) & (current <= write_ids.high_watermark)
     if hidden := directory.hidden_write_ids(write_ids):

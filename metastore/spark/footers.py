@@ -1,21 +1,20 @@
 """What the tails of ORC files say: rows, columns, their writer's notes. Read in the driver, without a Spark job."""
 
-import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
-from os import SEEK_END
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from pyarrow import ArrowInvalid, orc
 
 from metastore.acid.events import INSERT_EVENT
-from metastore.acid.orc_footer import MAX_TAIL, STATS
+from metastore.acid.orc_footer import STATS
 from metastore.files import Files
 
-_READERS = 8
-_NOTED = re.compile(STATS.encode() + rb"\x12.0,0,(\d+)\x2a", re.DOTALL)
+READERS = 8
+"""Files that are looked at at a time."""
+
 _SPARK_VERSION = "org.apache.spark.version"
 
 
@@ -45,35 +44,23 @@ class EventCounts(NamedTuple):
 def orc_tail(files: Files, path: str) -> OrcTail:
     """Look at one file. Raises: OSError when it is not an ORC file, with its path."""
     with files.open(path) as source:
-        try:
-            opened = orc.ORCFile(source)
-            notes = {key.decode(): value for key, value in (opened.metadata or {}).items()}
-            return OrcTail(path, int(opened.nrows), tuple(opened.schema.names), notes)
-        except (ArrowInvalid, OSError) as error:
-            raise OSError(f"{path} cannot be read as an ORC file: {error}") from error
+        opened = opened_orc(path, source)
+        notes = {key.decode(): value for key, value in (opened.metadata or {}).items()}
+        return OrcTail(path, int(opened.nrows), tuple(opened.schema.names), notes)
+
+
+def opened_orc(path: str, source: Any) -> orc.ORCFile:
+    """What can be read from, or is in memory, as an ORC file. Raises: OSError when it is none, with its path."""
+    try:
+        return orc.ORCFile(source)
+    except (ArrowInvalid, OSError) as error:
+        raise OSError(f"{path} cannot be read as an ORC file: {error}") from error
 
 
 def orc_tails(files: Files, paths: Iterable[str]) -> list[OrcTail]:
     """Look at several files at a time."""
-    with ThreadPoolExecutor(_READERS) as pool:
+    with ThreadPoolExecutor(READERS) as pool:
         return list(pool.map(partial(orc_tail, files), paths))
-
-
-def delete_counts(files: Files, paths: Sequence[str]) -> list[int]:
-    """How many delete events each of the files of delete deltas holds.
-
-    The streaming connection notes it in plain text at the very end of the file, so a few bytes tell there.
-    """
-    with ThreadPoolExecutor(_READERS) as pool:
-        return list(pool.map(partial(_delete_count, files), paths))
-
-
-def _delete_count(files: Files, path: str) -> int:
-    with files.open(path) as source:
-        end = source.seek(0, SEEK_END)
-        source.seek(max(0, end - MAX_TAIL))
-        noted = _NOTED.search(source.read())
-    return int(noted[1]) if noted else orc_tail(files, path).rows
 
 
 def event_counts(tail: OrcTail) -> EventCounts | None:

@@ -34,8 +34,8 @@ from metastore.acid.state import (
     acid_state,
 )
 from metastore.errors import InvalidOperationError
-from metastore.files import FileEntry, Files, local_path
-from metastore.spark.footers import delete_counts, has_old_events, orc_tail, orc_tails
+from metastore.files import FileEntry, Files
+from metastore.spark.footers import has_old_events, orc_tail, orc_tails
 from metastore.spark.serde_storage import HiveStorage
 from metastore.spark.tables import AcidTable, FileFormat, TableKind
 
@@ -43,8 +43,6 @@ BROADCAST_LIMIT = 1_000_000
 """Delete events up to which a join broadcasts them one by one."""
 
 _LISTED_ALONE = 32
-_MANY_FILES = 20_000
-_MANY_REMOTE_FILES = 500
 
 
 class PartitionPlace(NamedTuple):
@@ -103,8 +101,6 @@ class Directory:
     location: str
     state: AcidState
     sources: Sources
-    delete_events: int | None
-    """None: there are some, not counted."""
     stored_as: FileFormat | None = None
     """How its files are stored, where that is not as the table's are."""
 
@@ -126,17 +122,15 @@ def acid_directories(files: Files, table: AcidTable, places: Sequence[PartitionP
     """
     listings = _by_place(files, table.location, places, is_part=is_part)
     result = []
-    events: int | None
     for place in places:
         state = acid_state(listings[place.location], write_ids, txns, partial(_read, files, place.location))
         if is_past:
             _require_past(place.location, listings[place.location], state, write_ids)
         if table.kind is TableKind.INSERT_ONLY:
-            sources, events = _insert_only_sources(table, place, state), 0
+            sources = _insert_only_sources(table, place, state)
         else:
             sources = acid_sources(files, place.location, state)
-            events = _count_delete_events(files, sources)
-        result.append(Directory(place.name, place.values, place.location, state, sources, events, place.stored_as))
+        result.append(Directory(place.name, place.values, place.location, state, sources, place.stored_as))
     return result
 
 
@@ -277,13 +271,6 @@ def _filled(entries: Iterable[Listed]) -> list[Listed]:
 
 def _data_files(location: str, wanted: Iterable[Listed]) -> list[DataFile]:
     return [DataFile(f"{location}/{file.path}", file.size) for file in wanted]
-
-
-def _count_delete_events(files: Files, sources: Sources) -> int | None:
-    """Events in the delete deltas, as their footers say; None where asking them would take long."""
-    paths = [file.path for file in sources.deletes]
-    few = _MANY_FILES if all(local_path(path) is not None for path in paths) else _MANY_REMOTE_FILES
-    return sum(delete_counts(files, paths)) if len(paths) <= few else None
 
 
 def _read(files: Files, location: str, path: str) -> bytes:

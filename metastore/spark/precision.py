@@ -88,7 +88,7 @@ def _foreign(files: Files, directory: Directory) -> Directory:
     foreign = {tail.path for tail in orc_tails(files, [*events, *plain]) if not tail.is_by_spark}
     kept = Sources(events=tuple(file for file in sources.events if file.path in foreign), cut=sources.cut,
                    plain=tuple(one for path, one in plain.items() if path in foreign))
-    return replace(directory, sources=kept, delete_events=0)
+    return replace(directory, sources=kept)
 
 
 def as_text(kind: DataType) -> DataType:

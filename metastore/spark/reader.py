@@ -24,6 +24,7 @@ from metastore.acid.events import DELETE_EVENT, EVENT_COLUMNS, INSERT_EVENT
 from metastore.acid.snapshots import RangeState, ValidWriteIdList
 from metastore.files import Files
 from metastore.spark.cut_files import cut_events
+from metastore.spark.delete_files import DeleteFiles
 from metastore.spark.deleted import DeletedRows, deleted_rows
 from metastore.spark.listing import BROADCAST_LIMIT, DataFile, Directory
 from metastore.spark.scans import (
@@ -69,12 +70,15 @@ def read_snapshot(spark: SparkSession, table: AcidTable, directories: Sequence[D
     """The rows of ``table`` that the snapshot shows; with ``row_ids`` also the ROW__ID columns (full ACID only)."""
     if table.kind is TableKind.INSERT_ONLY:
         return _insert_only_rows(spark, table, directories)
-    clean = [one for one in directories if one.delete_events == 0]
-    dirty = [one for one in directories if one.delete_events != 0]
+    deletes = DeleteFiles.of(Files(), [file for one in directories for file in one.sources.deletes])
+    clean: list[Directory] = []
+    dirty: list[Directory] = []
+    for one in directories:
+        (clean if deletes.events(one.sources.deletes) == 0 else dirty).append(one)
     kept = ROW_ID if row_ids else ()
     versions = _inserts(spark, table, clean, write_ids, kept, numbered=row_ids)
     if dirty:
-        versions += _without_deleted(spark, table, dirty, write_ids, kept)
+        versions += _without_deleted(spark, table, dirty, write_ids, kept, deletes)
     if not row_ids:
         plain = _plain_rows(spark, table, [(one, one.sources.without_events) for one in clean])
         versions += [] if plain is None else [plain]
@@ -114,15 +118,15 @@ def row_id_column(write_id: str = ROW_ID[0], bucket: str = ROW_ID[1], row_id: st
 
 
 def _without_deleted(spark: SparkSession, table: AcidTable, directories: Sequence[Directory],
-                     write_ids: ValidWriteIdList, kept: Sequence[str]) -> list[DataFrame]:
-    rows = deleted_rows(Files(), directories, write_ids)
+                     write_ids: ValidWriteIdList, kept: Sequence[str], deletes: DeleteFiles) -> list[DataFrame]:
+    rows = deleted_rows(Files(), directories, write_ids, deletes)
     if rows is not None:
         return _inserts(spark, table, directories, write_ids, kept, numbered=True, deleted=rows)
     place = (*ROW_ID, _DIRECTORY)
     versions = _united(spark, table, place, _inserts(spark, table, directories, write_ids, place, numbered=True))
     deleted = _deletes(spark, directories, write_ids, place)
-    counts = [one.delete_events for one in directories]
-    if None not in counts and sum(count or 0 for count in counts) <= BROADCAST_LIMIT:
+    count = deletes.events(file for one in directories for file in one.sources.deletes)
+    if count is not None and count <= BROADCAST_LIMIT:
         left = _unless_named(versions, deleted)
     else:
         left = versions.join(deleted.hint("merge"), list(place), "left_anti")
@@ -159,10 +163,11 @@ def _inserts(spark: SparkSession, table: AcidTable, directories: Sequence[Direct
             others.append(_flat(table, _synthetic_events(spark, table, one)))
         for other in others:
             left = other if deleted is None else other.where(~deleted.holds(spark, *ROW_ID, str(number)))
-            frames.append(left.selectExpr(*_wanted(table, [one], kept, str(number))))
+            frames.append(left.selectExpr(*_event_columns(kept, str(number)), *(quoted(c.name) for c in table.columns),
+                                          *_keys(table, [one])))
     if files or frames:  # the first frame of a union says in which session it is, and plain files have one of their own
-        wanted = _wanted(table, directories, kept)
-        frames.insert(0, scan_files(spark, table.columns, files, wanted, conditions, deleted))
+        frames.insert(0, scan_files(spark, table.columns, files, _event_columns(kept), _keys(table, directories),
+                                    conditions, deleted))
     return frames
 
 
@@ -170,7 +175,7 @@ def _deletes(spark: SparkSession, directories: Sequence[Directory], write_ids: V
              kept: Sequence[str]) -> DataFrame:
     """Visible delete events."""
     files = _numbered_files([one.sources.deletes for one in directories])
-    return scan_files(spark, (), files, _event_columns(kept), _visible(directories, write_ids, deletes=True))
+    return scan_files(spark, (), files, _event_columns(kept), where=_visible(directories, write_ids, deletes=True))
 
 
 def _numbered_files(files: Sequence[Sequence[DataFile]]) -> list[NumberedFile]:
@@ -180,23 +185,23 @@ def _numbered_files(files: Sequence[Sequence[DataFile]]) -> list[NumberedFile]:
 
 def _united(spark: SparkSession, table: AcidTable, kept: Sequence[str], frames: Sequence[DataFrame]) -> DataFrame:
     """The rows of all frames; of none: no rows, with the same columns."""
-    frames = frames or [scan_files(spark, table.columns, [], _wanted(table, [], kept))]
+    frames = frames or [scan_files(spark, table.columns, [], _event_columns(kept), _keys(table, []))]
     return reduce(DataFrame.unionByName, frames)
 
 
-def _wanted(table: AcidTable, directories: Sequence[Directory], kept: Sequence[str],
-            number: str = DIRECTORY_NUMBER) -> list[str]:
-    """What a frame has, as SQL: columns of the event, those of the table, and its partition keys by the directory."""
+def _keys(table: AcidTable, directories: Sequence[Directory]) -> list[str]:
+    """The partition keys of a frame, as SQL: by the number of the directory, where there are several."""
     keys = []
     for place, key in enumerate(table.partition_keys):
         values = [one.values[place] for one in directories] or [None]
         value = value_by_number(values, key.sql_type) if len(values) > 1 else (
             f"CAST({text_value(values[0])} AS {key.sql_type})")
         keys.append(f"{value} AS {quoted(key.name)}")
-    return [*_event_columns(kept, number), *(quoted(one.name) for one in table.columns), *keys]
+    return keys
 
 
 def _event_columns(kept: Sequence[str], number: str = DIRECTORY_NUMBER) -> list[str]:
+    """Those columns of a frame that are the event's, as SQL."""
     return [f"{number} AS {_DIRECTORY}" if name == _DIRECTORY else name for name in kept]
 
 

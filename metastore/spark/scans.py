@@ -39,16 +39,21 @@ class NumberedFile(NamedTuple):
     number: int
 
 
-def scan_files(spark: SparkSession, columns: Sequence[HiveColumn], files: Sequence[NumberedFile], wanted: Sequence[str],
-               where: Sequence[str] = (), deleted: DeletedRows | None = None) -> DataFrame:
-    """The events in ACID files that meet all of ``where``; ``wanted`` is made of the event's fields and ``columns``."""
+def scan_files(spark: SparkSession, columns: Sequence[HiveColumn], files: Sequence[NumberedFile],
+               before: Sequence[str] = (), after: Sequence[str] = (), where: Sequence[str] = (),
+               deleted: DeletedRows | None = None) -> DataFrame:
+    """The events in ACID files that meet all of ``where``: ``columns``, with what is made of an event's fields beside.
+
+    A scan that asks for nothing but the columns is to Spark one of flat files.
+    """
     content, bits = file_statuses(files), None if deleted is None else deleted.in_bytes()
     shift = 0 if deleted is None else deleted.shift
     name = sha256(b"%d,%d,%b%b" % (shift, len(content), content, bits or b"")).hexdigest()
-    schema = ", ".join([_EVENT_FIELDS, *(f"{quoted(one.name)} {one.sql_type}" for one in columns)])
     frame = compiled(spark, "AcidOrcReader", "ListedFiles", "AcidOrcFormat").scan(
-        spark._jsparkSession, f"{NOWHERE}/{name}", content, schema, bits, shift, " AND ".join(where),  # noqa: SLF001
-        "\0".join(wanted))
+        spark._jsparkSession, f"{NOWHERE}/{name}", content,  # noqa: SLF001
+        _EVENT_FIELDS if before or after or where else "",
+        ", ".join(f"{quoted(one.name)} {one.sql_type}" for one in columns), bits, shift, " AND ".join(where),
+        "\0".join(before), "\0".join(after))
     return DataFrame(frame, spark)
 
 

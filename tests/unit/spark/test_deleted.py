@@ -12,6 +12,7 @@ from metastore.acid.snapshots import ValidTxnList, ValidWriteIdList
 from metastore.files import Files
 from metastore.ids import table_name
 from metastore.spark import deleted
+from metastore.spark.delete_files import DeleteFiles
 from metastore.spark.deleted import Chunk, DeletedRows, deleted_rows
 from metastore.spark.listing import PartitionPlace, acid_directories
 from metastore.spark.tables import AcidTable, TableKind
@@ -48,7 +49,9 @@ def _read(root: Path, **lists: object) -> DeletedRows | None:
     write_ids = ValidWriteIdList("db.t", _MARK, **lists)
     for place in places:
         Path(place.location).mkdir(parents=True, exist_ok=True)
-    return deleted_rows(Files(), acid_directories(Files(), table, places, write_ids, ValidTxnList.everything()), write_ids)
+    directories = acid_directories(Files(), table, places, write_ids, ValidTxnList.everything())
+    deletes = DeleteFiles.of(Files(), [file for one in directories for file in one.sources.deletes])
+    return deleted_rows(Files(), directories, write_ids, deletes)
 
 
 def _holds(rows: DeletedRows, directory: int, write_id: int, bucket: int, row_id: int) -> bool:

@@ -50,14 +50,15 @@ def test_files_of_ordinary_directories_are_not_opened(tmp_path: Path) -> None:
         (tmp_path / name).mkdir()
         (tmp_path / name / "bucket_00000").write_text("never looked at")
         (tmp_path / name / "_orc_acid_version").write_text("2")
-    _orc(tmp_path / "delete_delta_0000002_0000002_0000" / "bucket_00000", rows=3)
+    delete_delta = tmp_path / "delete_delta_0000002_0000002_0000"
+    delete_delta.mkdir()
+    (delete_delta / "bucket_00000").write_text("nor this")
 
     [found] = _directories(tmp_path)
 
     assert found.sources.events == (_file(tmp_path / "base_0000001" / "bucket_00000"),
                                     _file(tmp_path / "delta_0000002_0000002_0000" / "bucket_00000"))
-    assert found.sources.deletes == (_file(tmp_path / "delete_delta_0000002_0000002_0000" / "bucket_00000"),)
-    assert found.delete_events == 3
+    assert found.sources.deletes == (_file(delete_delta / "bucket_00000"),)
 
 
 @pytest.mark.parametrize("stray", ["random", "sub/bucket_00007"])

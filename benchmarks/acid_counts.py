@@ -1,0 +1,92 @@
+"""What a query on an ACID table does beside reading rows, counted: the same on a busy machine as on a quiet one."""
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cache, wraps
+from typing import Any
+
+from py4j import clientserver, java_gateway
+from pyspark import SparkContext
+from pyspark.sql import SparkSession
+
+from metastore.client import MetastoreClient
+from metastore.files import Files
+
+HEAD = ("| | metastore calls | files opened by the driver | calls into the JVM | rules run | Spark jobs | tasks | "
+        "settings copied |\n|---|--:|--:|--:|--:|--:|--:|--:|")
+_HISTOGRAM = """
+public class Histogram {
+    public String told() throws Exception {
+        return (String) java.lang.management.ManagementFactory.getPlatformMBeanServer().invoke(
+            new javax.management.ObjectName("com.sun.management:type=DiagnosticCommand"), "gcClassHistogram",
+            new Object[] {new String[] {"-all"}}, new String[] {String[].class.getName()});
+    }
+}
+"""
+_COLUMNS = ("metastore", "opened", "jvm", "rules", "jobs", "tasks", "copies")
+
+
+def count(spark: SparkSession, action: Callable[[], object]) -> Counter[str]:
+    """What ``action`` does. Copies of settings are those that no garbage collection has found yet: at least so many."""
+    context = spark.sparkContext._jsc.sc()  # noqa: SLF001 - counters of Spark's own
+    rules = spark._jvm.org.apache.spark.sql.catalyst.rules.RuleExecutor  # noqa: SLF001
+    spark._jvm.java.lang.System.gc()  # noqa: SLF001
+    dag = context.dagScheduler()
+    jobs, stage, rule, copies = dag.nextJobId(), dag.nextStageId(), rules.getCurrentMetrics().numRuns(), _copies(spark)
+    with _counted() as found:
+        action()
+    found.update(copies=_copies(spark) - copies, rules=rules.getCurrentMetrics().numRuns() - rule,
+                 jobs=dag.nextJobId() - jobs)
+    context.listenerBus().waitUntilEmpty()
+    found.update(tasks=sum(context.statusStore().lastStageAttempt(one).numCompleteTasks()
+                           for one in range(stage, dag.nextStageId())))
+    return found
+
+
+def row(title: str, found: Counter[str]) -> str:
+    """A line of the table."""
+    return f"| {title} | {' | '.join(str(found[one]) for one in _COLUMNS)} |"
+
+
+@contextmanager
+def _counted() -> Iterator[Counter[str]]:
+    found: Counter[str] = Counter()
+    gateways = [one for one in (java_gateway.GatewayClient, clientserver.JavaClient) if "send_command" in vars(one)]
+    watched = [(MetastoreClient, "_call", "metastore"), (Files, "open", "opened"), (Files, "read", "opened"),
+               *((one, "send_command", "jvm") for one in gateways)]
+    originals = [(kind, name, vars(kind)[name]) for kind, name, _ in watched]
+    for kind, name, what in watched:
+        setattr(kind, name, _counting(vars(kind)[name], found, what))
+    try:
+        yield found
+    finally:
+        for kind, name, original in originals:
+            setattr(kind, name, original)
+
+
+def _counting(original: Callable[..., Any], found: Counter[str], what: str) -> Callable[..., Any]:
+    @wraps(original)
+    def method(self: Any, first: Any, *rest: Any, **options: Any) -> Any:
+        if what != "jvm" or not first.startswith("m\n"):  # an object that nobody needs any more
+            found[what] += 1
+        return original(self, first, *rest, **options)
+
+    return method
+
+
+def _copies(spark: SparkSession) -> int:
+    """How many objects with all of Hadoop's settings there are, those that nobody needs any more included."""
+    told = _histogram(spark.sparkContext).told()
+    return sum(int(line.split()[1]) for line in told.splitlines()
+               if line.split()[3:4] == ["org.apache.hadoop.mapred.JobConf"])
+
+
+@cache
+def _histogram(context: SparkContext) -> Any:
+    """Made once: PySpark takes two classes with one name for the same."""
+    jvm, new_array = context._jvm, context._gateway.new_array  # noqa: SLF001
+    compiler = jvm.org.codehaus.janino.SimpleCompiler()
+    compiler.cook(_HISTOGRAM)
+    kind = compiler.getClassLoader().loadClass("Histogram").getConstructor(new_array(jvm.java.lang.Class, 0))
+    return kind.newInstance(new_array(jvm.java.lang.Object, 0))
