@@ -184,7 +184,7 @@ class Runner:
             case MultiInsert(inserts=inserts):
                 return (all(self.tables.lookup(one.table).kind is TableKind.PLAIN for one in inserts)
                         and not self.tables.acid_tables(*queries_of(statement)))
-            case PlainOnly() | AddColumns() | ChangeColumn() | ReplaceColumns() | DropColumns():
+            case PlainOnly() | AddColumns() | ChangeColumn() | ReplaceColumns() | DropColumns() | Truncate():
                 return self.tables.acid_table(statement.table) is None
         return False
 

@@ -96,6 +96,8 @@ def test_plain_tables_are_left_to_spark(acid_session, db, tmp_path):
     acid_session.sql(f"CACHE TABLE {db}.p")
     assert rows(acid_session.sql(f"TABLE {db}.p")) == [(7,)]
     acid_session.sql(f"UNCACHE TABLE {db}.p")
+    acid_session.sql(f"TRUNCATE TABLE {db}.p")
+    assert rows(acid_session.sql(f"TABLE {db}.p")) == []
 
 
 def test_as_of_in_sql(acid_session, table):
