@@ -20,16 +20,24 @@ _BORDERS = [0, 1, 63, 64, 127, (1 << 21) - 1, 1 << 21, (1 << 21) + 64, (1 << 22)
 ROWS = [*product((1, 2), (encode(0), encode(0, 1), encode(1)), _BORDERS),
         *((1, encode(0, statement), 3) for statement in range(2, 9))]
 FIRST = [(1, encode(0), 0), (1, encode(0, 1), 0), (1, encode(0, 1), 64), (1, encode(0, 4), 3), (2, encode(1), 1 << 22)]
+THIRD = random.Random(4).sample(ROWS, len(ROWS) // 3)
+_OTHERS = [row for row in ROWS if row not in {*FIRST, *THIRD}]
+LATER = list(zip((5, 6, 7), _OTHERS, strict=False))
+SEEN = [(ValidWriteIdList("db.t", 3), {*FIRST}), (ValidWriteIdList("db.t", 4), {*FIRST, *THIRD}),
+        (ValidWriteIdList("db.t", 7, 6, (6,)), {*FIRST, *THIRD, _OTHERS[0], _OTHERS[2]}),
+        (ValidWriteIdList("db.t", 6), {*FIRST, *THIRD, _OTHERS[0], _OTHERS[1]})]
+"""Snapshots, and which rows are deleted in each."""
 
 
 @pytest.fixture(scope="module")
 def far(spark, tmp_path_factory):
-    """A base with all rows, deletes of a few of them, then of a third."""
+    """A base with all rows, deletes of a few of them, then of a third, then of three by as many transactions in one."""
     table = AcidTable(spark, tmp_path_factory.mktemp("far") / "t", {"v": "string"})
     table.directory.mkdir()
     table.insert(BaseName(2), [(*row, [str(row)]) for row in ROWS])
     table.delete(DeltaName(3, 3, 0), [(3, row) for row in FIRST])
-    table.delete(DeltaName(4, 4, 0), [(4, row) for row in random.Random(4).sample(ROWS, len(ROWS) // 3)])
+    table.delete(DeltaName(4, 4, 0), [(4, row) for row in THIRD])
+    table.delete(DeltaName(5, 7), LATER)
     return table
 
 
@@ -42,12 +50,11 @@ def far(spark, tmp_path_factory):
 def test_the_rows_that_are_left(spark, far, monkeypatch, words, one_by_one, settings, join):
     monkeypatch.setattr(deleted, "MAX_WORDS", words)
     monkeypatch.setattr(reader, "BROADCAST_LIMIT", one_by_one)
-    gone = {3: set(FIRST), 4: {*FIRST, *random.Random(4).sample(ROWS, len(ROWS) // 3)}}
     for setting, value in settings.items():
         spark.conf.set(setting, value)
     try:
-        for mark, named in gone.items():
-            write_ids, table = ValidWriteIdList("db.t", mark), described(far.directory, far.columns)
+        table = described(far.directory, far.columns)
+        for write_ids, named in SEEN:
             left = [(row, (str(row),)) for row in ROWS if row not in named]
             assert ids_and_rows(spark, table, write_ids) == sorted(left, key=repr)
             frame = snapshot(spark, table, write_ids)
