@@ -349,7 +349,8 @@ def publish_all(hadoop: Hadoop, staged: Sequence[Staged]) -> list[WrittenDirecto
     """
     for one in staged:
         if hadoop.exists(one.path):
-            raise FileExistsError(f"{one.path} exists already: nothing was published")
+            raise FileExistsError(f"{one.path} exists already: nothing was published. A transaction can overwrite a "
+                                  "table or partition once.")
     published: list[WrittenDirectory] = []
     try:
         for one in staged:

@@ -77,12 +77,12 @@ def of_joined(query: exp.Expression, columns: Mapping[str, Sequence[str]]) -> ex
 
 
 def _groups(pairs: Sequence[tuple[Insert, AcidTable]]) -> list[_Group]:
-    """The INSERTs by table, and by what they overwrite."""
+    """The INSERTs by table, and by what they overwrite; those first that do, so that none hides another unnoticed."""
     groups: dict[object, _Group] = {}
     for number, (one, table) in enumerate(pairs):
         key = (table.name, *one.partition.items()) if one.overwrite else number
         groups.setdefault(key, (table, []))[1].append(one)
-    return list(groups.values())
+    return sorted(groups.values(), key=lambda group: not group[1][0].overwrite)
 
 
 def _require_apart(groups: Sequence[_Group]) -> None:
@@ -93,7 +93,7 @@ def _require_apart(groups: Sequence[_Group]) -> None:
     for table, (one, *same) in groups:
         is_whole = all(one.partition.get(key) for key in table.partition_names)
         is_shared = often[table.name] > 1 and table.name in overwritten
-        if (same and is_whole) or (is_shared and not (one.overwrite and table.partition_keys and is_whole)):
+        if (same and is_whole) or (is_shared and not (table.partition_keys and is_whole)):
             raise InvalidOperationError(f"{table.name} is overwritten and written again by one statement: that is "
                                         "possible only for different partitions, each whole: PARTITION (key=value), "
                                         "or all the same way for those that the rows name: PARTITION (key).")

@@ -14,7 +14,7 @@ from functools import partial
 
 from pyspark.sql import DataFrame, SparkSession
 
-from metastore.acid.names import BaseName, DeltaName
+from metastore.acid.names import BaseName, DeltaName, parse_directory
 from metastore.acid.snapshots import ValidWriteIdList
 from metastore.acid.state import NotEnoughHistoryError
 from metastore.catalog.partition_names import DEFAULT_PARTITION
@@ -147,7 +147,7 @@ class Work:
         written = write_acid(events, DeltaName(*ids), place, deletes=Deletes(DeltaName(*ids, is_delete=True), old),
                              staging=f"{table.location}/.acid_stage_{self.txn.id}_{statement.statement}",
                              below=self._below(table), is_routed=is_routed)
-        self.published += written
+        self._take(written)
         return self._announce(table, locations, written, operation) - sum(one.updates for one in written)
 
     def publish_base(self, table: AcidTable, statement: StatementId, inserts: DataFrame, *,
@@ -159,7 +159,7 @@ class Work:
                              table.location if locations is None else locations,
                              staging=f"{table.location}/.acid_stage_{self.txn.id}_{statement.statement}_b",
                              below=self._below(table), empty=keep_empty, is_routed=is_routed)
-        self.published += written
+        self._take(written)
         return self._announce(table, locations, written, Operation.UPDATE)
 
     def publish_rows(self, table: AcidTable, name: BaseName | DeltaName, rows: DataFrame, *, statement: StatementId,
@@ -171,7 +171,7 @@ class Work:
                               staging=f"{table.location}/.acid_stage_{self.txn.id}_{statement.statement}_p",
                               file_format=table.file_format, files=self.files, empty=keep_empty,
                               order=table.order)
-        self.published += written
+        self._take(written)
         is_base = isinstance(name, BaseName)
         return self._announce(table, locations, written, Operation.UPDATE if is_base else Operation.INSERT)
 
@@ -215,6 +215,17 @@ class Work:
                 self.txn.abort_quietly()
                 raise
             raise
+
+    def _take(self, written: Sequence[WrittenDirectory]) -> None:
+        """Note what a statement published. Raises: InvalidOperationError for what an own base hides from everybody."""
+        overwritten = {one.location for one in self.published
+                       if isinstance(parse_directory(one.path.rpartition("/")[2]), BaseName)}
+        self.published += written
+        if hidden := [one.location for one in written if one.location in overwritten]:
+            raise InvalidOperationError(
+                f"This transaction has overwritten {hidden[0]} already, and INSERT OVERWRITE or TRUNCATE is the last "
+                "that it can write there: no reader would see more of it. Let one query give all rows, or use another "
+                "transaction.")
 
     def _remove_published(self, kept: int = 0) -> None:
         for directory in self.published[kept:]:

@@ -29,11 +29,12 @@ def test_rows_go_where_each_insert_sends_them(acid_session, names):
     count = acid_session.sql("""FROM {src} s
         INSERT INTO {a} SELECT id, v WHERE v = 'x'
         INSERT OVERWRITE TABLE {b} PARTITION (p=1) SELECT s.id, v WHERE v IS NULL
+        INSERT INTO TABLE {b} PARTITION (p=2) SELECT 7, 'more' WHERE id = 1
         INSERT OVERWRITE TABLE {b} PARTITION (p=3) SELECT max(id), v GROUP BY v HAVING v IS NOT NULL
         INSERT INTO TABLE {a} (id) SELECT id * 10 WHERE id IN (SELECT id FROM {src} WHERE id > 3)""".format(**names)).first()[0]
-    assert count == 6
+    assert count == 7
     assert rows(acid_session, names["a"]) == [(1, "x"), (3, "x"), (40, None)]
-    assert rows(acid_session, names["b"]) == [(2, "y", 3), (3, "x", 3), (4, None, 1), (9, "kept", 2)]
+    assert rows(acid_session, names["b"]) == [(2, "y", 3), (3, "x", 3), (4, None, 1), (7, "more", 2), (9, "kept", 2)]
 
 
 def test_tables_that_are_joined(acid_session, names):
@@ -77,7 +78,8 @@ def test_all_or_nothing(acid_session, names):
 
 REFUSED = [
     ("FROM {src} INSERT INTO {b} PARTITION (p=1) SELECT id, v INSERT OVERWRITE TABLE {b} PARTITION (p=1) SELECT id, v",
-     "overwritten and written again"),
+     "has overwritten"),
+    ("FROM {src} INSERT INTO {b} PARTITION (p='1') SELECT id, v INSERT OVERWRITE TABLE {b} PARTITION (p=1) SELECT id, v", "has overwritten"),
     ("FROM {src} INSERT OVERWRITE TABLE {b} PARTITION (p=1) SELECT id, v INSERT OVERWRITE TABLE {b} PARTITION (p=1) SELECT id, v",
      "overwritten and written again"),
     ("FROM {src} INSERT OVERWRITE TABLE {b} PARTITION (p=1) SELECT id, v INSERT OVERWRITE TABLE {b} PARTITION (p) SELECT id, v, 2",
@@ -94,3 +96,4 @@ def test_what_cannot_be_done_right_is_refused(acid_session, names):
         with pytest.raises(InvalidOperationError, match=reason):
             acid_session.sql(statement.format(**names))
     assert rows(acid_session, names["a"]) == []
+    assert rows(acid_session, names["b"]) == [(9, "kept", 2), (9, "old", 1)]

@@ -245,6 +245,28 @@ def test_a_transaction_that_was_aborted_cannot_commit(acid_session, flat, spark)
     assert acid_session.table(flat).count() == 4
 
 
+@pytest.mark.parametrize("properties", ["'transactional'='true'", "'transactional'='true', 'transactional_properties'='insert_only'"])
+def test_what_an_own_overwrite_would_hide_is_refused(acid_session, db, properties):
+    """A base hides all deltas of its write id, and a transaction has one write id for a table."""
+    name, sql = f"{db}.t", acid_session.sql
+    sql(f"CREATE TABLE {name} (id INT) PARTITIONED BY (p INT) STORED AS ORC TBLPROPERTIES ({properties})")
+    sql(f"INSERT INTO {name} VALUES (1, 1), (2, 2)")
+    with acid_session.transaction():
+        sql(f"INSERT INTO {name} VALUES (7, 1), (8, 2)")
+        sql(f"INSERT OVERWRITE TABLE {name} PARTITION (p=1) SELECT 10")
+        sql(f"INSERT INTO {name} VALUES (11, 2)")
+        later = [f"INSERT INTO {name} VALUES (12, 1), (13, 2)"]
+        if "insert_only" not in properties:
+            later += [f"DELETE FROM {name} WHERE id = 10", f"UPDATE {name} SET id = 14 WHERE id IN (2, 10)"]
+        for statement in later:
+            with pytest.raises(InvalidOperationError, match="has overwritten .*p=1 already"):
+                sql(statement)
+        with pytest.raises(FileExistsError, match="can overwrite a table or partition once"):
+            sql(f"INSERT OVERWRITE TABLE {name} PARTITION (p=1) SELECT 15")
+        assert rows(acid_session, name) == [(10, 1), (11, 2), (2, 2), (8, 2)]
+    assert rows(acid_session, name) == [(10, 1), (11, 2), (2, 2), (8, 2)]
+
+
 def test_merge_refuses_two_source_rows_for_one_target_row(acid_session, flat):
     with pytest.raises(InvalidOperationError, match="2 source rows match the same row"):
         acid_session.sql(f"MERGE INTO {flat} t USING (SELECT explode(array(1, 1)) AS id) s ON t.id = s.id "
