@@ -5,6 +5,8 @@ for itself before the table is made, so others who ask for locks see it filled o
 """
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
+from copy import copy
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -26,10 +28,11 @@ from metastore.spark.serde_storage import (
     HiveStorage,
     seen_columns,
 )
-from metastore.spark.statements import CreateTable
+from metastore.spark.statements import CreateLike, CreateTable
 from metastore.spark.tables import AcidTable, HiveColumn, stored_as
 from metastore.spark.work import Work
 
+_OF_KIND = ("transactional", "transactional_properties", "bucketing_version", "comment")
 _CLASSES = {
     "orc": ("org.apache.hadoop.hive.ql.io.orc.OrcInputFormat", "org.apache.hadoop.hive.ql.io.orc.OrcOutputFormat",
             "org.apache.hadoop.hive.ql.io.orc.OrcSerde"),
@@ -94,6 +97,18 @@ def create_table(client: MetastoreClient, name: TableName, statement: CreateTabl
             return False
         raise
     return True
+
+
+def create_like(client: MetastoreClient, name: TableName, source: TableName, statement: CreateLike, owner: str) -> None:
+    """Make a table of the kind of ``source``, whose constraints it does not get. Raises: what create_table raises."""
+    types, old = client.types, client.get_table(source.db, source.table)
+    sd = copy(old.sd)
+    sd.location = statement.location
+    kept = {key: value for key, value in old.parameters.items() if key in _OF_KIND}
+    with suppress(*([types.AlreadyExistsException] if statement.if_not_exists else [])):
+        client.create_table(types.Table(
+            tableName=name.table, dbName=name.db, owner=owner, createTime=0, lastAccessTime=0, retention=0, sd=sd,
+            partitionKeys=old.partitionKeys, parameters={**kept, **statement.properties}, tableType=old.tableType))
 
 
 def filling_locks(name: TableName, statement: CreateTable) -> list[Output]:

@@ -20,6 +20,7 @@ from metastore.spark.constraint_syntax import Declaration, declarations, without
 from metastore.spark.dialect import DIALECT
 from metastore.spark.statements import (
     AbortTransactions,
+    CreateLike,
     CreateTable,
     Delete,
     Insert,
@@ -367,15 +368,21 @@ def _delimiters(node: exp.Expression) -> dict[str, str]:
     return found
 
 
-def _create(tree: exp.Create, words: list[frozenset[str]], given: Mapping[str, str]) -> CreateTable | PassThrough:
+def _create(tree: exp.Create, words: list[frozenset[str]], given: Mapping[str, str],
+            ) -> CreateTable | CreateLike | PassThrough:
     properties = tree.args.get("properties")
     nodes = properties.expressions if properties else []
     named = {**given, **{node.this.name.lower(): node.args["value"].name for node in nodes
                          if type(node) is exp.Property}}
+    never = [kind for node in nodes if (kind := _NEVER_TRANSACTIONAL.get(type(node)))]
+    source = next((node.this for node in nodes if isinstance(node, exp.LikeProperty)), None)
+    if source is not None and not never:
+        location = next((node.this.name for node in nodes if isinstance(node, exp.LocationProperty)), None)
+        return CreateLike(table_ref(tree.this), table_ref(source), bool(tree.args.get("exists")), location, named)
     if tree.kind != "TABLE" or named.get("transactional", "").lower() != "true":
         return PassThrough(tree)
-    if kinds := [kind for node in nodes if (kind := _NEVER_TRANSACTIONAL.get(type(node)))]:
-        raise InvalidOperationError(f"{kinds[0]} tables cannot be transactional: leave the word out, or the property.")
+    if never:
+        raise InvalidOperationError(f"{never[0]} tables cannot be transactional: leave the word out, or the property.")
     made = _Made()
     for node in nodes:
         made.take(node)

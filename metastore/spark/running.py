@@ -17,7 +17,7 @@ from metastore.spark.binding import bound_sql, names_row_id
 from metastore.spark.columns import alter_columns
 from metastore.spark.constraints import add_constraints, drop_constraint
 from metastore.spark.convert import convert
-from metastore.spark.create import create_table, drop_created, filled, filling_locks
+from metastore.spark.create import create_like, create_table, drop_created, filled, filling_locks
 from metastore.spark.dialect import DIALECT
 from metastore.spark.effects import kinds_of, queries_of, target_of
 from metastore.spark.lookup import Tables
@@ -32,6 +32,7 @@ from metastore.spark.statements import (
     ChangeColumn,
     Compact,
     Convert,
+    CreateLike,
     CreateTable,
     Delete,
     DropColumns,
@@ -77,8 +78,8 @@ class Runner:
                 return self._run_over(statement.query, statement.over, text)
             case Insert() | MultiInsert() | Update() | Delete() | Merge() | Truncate():
                 return self._rows(self._change(statement))
-            case (CreateTable() | Convert() | AddConstraints() | DropConstraint() | AddColumns() | ChangeColumn()
-                  | ReplaceColumns() | DropColumns()):
+            case (CreateTable() | CreateLike() | Convert() | AddConstraints() | DropConstraint() | AddColumns()
+                  | ChangeColumn() | ReplaceColumns() | DropColumns()):
                 return self._rows(self._define(statement))
             case Compact() | Show() | AbortTransactions():
                 return self._operate(statement)
@@ -99,10 +100,14 @@ class Runner:
     def _rows(self, count: int) -> DataFrame:
         return admin.one_row(self.spark, "rows", count)
 
-    def _define(self, statement: CreateTable | Convert | AddConstraints | DropConstraint | AddColumns | ChangeColumn
-                | ReplaceColumns | DropColumns) -> int:
+    def _define(self, statement: CreateTable | CreateLike | Convert | AddConstraints | DropConstraint | AddColumns
+                | ChangeColumn | ReplaceColumns | DropColumns) -> int:
         if isinstance(statement, CreateTable):
             return self._create(statement)
+        if isinstance(statement, CreateLike):
+            source = self.tables.lookup(statement.source).name
+            create_like(self.client, self._named(statement.table), source, statement, self.client.user)
+            return 0
         table = self.tables.lookup(statement.table)
         with self.txns.exclusively(table):
             match statement:
@@ -186,6 +191,8 @@ class Runner:
                         and not self.tables.acid_tables(*queries_of(statement)))
             case PlainOnly() | AddColumns() | ChangeColumn() | ReplaceColumns() | DropColumns() | Truncate():
                 return self.tables.acid_table(statement.table) is None
+            case CreateLike(source=source):
+                return self.tables.acid_table(source) is None
         return False
 
     def _insert_many(self, statement: MultiInsert) -> int:
@@ -199,8 +206,11 @@ class Runner:
 
         return self.txns.writing_all(outputs, self.tables.acid_tables(*queries_of(statement)), run)
 
+    def _named(self, new: TableRef) -> TableName:
+        return table_name(new.db or self.spark.catalog.currentDatabase(), new.table)
+
     def _create(self, statement: CreateTable) -> int:
-        name = table_name(statement.table.db or self.spark.catalog.currentDatabase(), statement.table.table)
+        name = self._named(statement.table)
         if statement.query is None:
             create_table(self.client, name, statement, self.client.user, self.spark)
             return 0

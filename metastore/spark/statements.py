@@ -194,6 +194,17 @@ class CreateTable:
 
 
 @dataclass(frozen=True)
+class CreateLike:
+    """CREATE TABLE ... LIKE: ``table`` gets the columns, the storage and the kind of ``source``, and no rows."""
+
+    table: TableRef
+    source: TableRef
+    if_not_exists: bool
+    location: str | None
+    properties: dict[str, str]
+
+
+@dataclass(frozen=True)
 class Convert:
     """ALTER TABLE ... SET TBLPROPERTIES with ``transactional`` among the properties."""
 
@@ -306,7 +317,6 @@ class PassThrough:
     tree: exp.Expression | None = field(default=None, compare=False)
 
 
-Statement: TypeAlias = (Query | Insert | MultiInsert | Update | Delete | Merge | Truncate | CreateTable | Convert
-                        | AddConstraints | DropConstraint | AddColumns | ChangeColumn | ReplaceColumns | DropColumns
-                        | Compact | Show | AbortTransactions | PlainOnly
-                        | PassThrough)
+Statement: TypeAlias = (Query | Insert | MultiInsert | Update | Delete | Merge | Truncate | CreateTable | CreateLike
+                        | Convert | AddConstraints | DropConstraint | AddColumns | ChangeColumn | ReplaceColumns
+                        | DropColumns | Compact | Show | AbortTransactions | PlainOnly | PassThrough)

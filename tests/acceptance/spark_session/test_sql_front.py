@@ -88,6 +88,31 @@ def test_writes_behind_the_sessions_back_are_warned_of(acid_session, db, spark):
     assert spark.read.table(f"{db}.plain").count() == 2
 
 
+def test_create_table_like_is_of_the_same_kind(acid_session, db):
+    sql = acid_session.sql
+    sql(f"CREATE TABLE {db}.full (id INT NOT NULL, v STRING) PARTITIONED BY (p INT) CLUSTERED BY (id) INTO 2 BUCKETS {ACID}")
+    sql(f"CREATE TABLE {db}.text (id INT) STORED AS TEXTFILE TBLPROPERTIES ('transactional'='true', "
+        "'transactional_properties'='insert_only')")
+    sql(f"INSERT INTO {db}.full VALUES (1, 'a', 1)")
+    for name in ("full", "text"):
+        sql(f"CREATE TABLE {db}.{name}_2 LIKE {db}.{name} TBLPROPERTIES ('note'='n')")
+        sql(f"CREATE TABLE IF NOT EXISTS {db}.{name}_2 LIKE {db}.{name}")
+        old, new = (acid_session.client.get_table(db, one) for one in (name, f"{name}_2"))
+        assert (new.sd.cols, new.partitionKeys, new.sd.bucketCols, new.sd.numBuckets, new.sd.serdeInfo, new.tableType) == (
+            old.sd.cols, old.partitionKeys, old.sd.bucketCols, old.sd.numBuckets, old.sd.serdeInfo, old.tableType)
+        kinds = ("transactional", "transactional_properties", "bucketing_version")
+        assert [new.parameters.get(key) for key in kinds] == [old.parameters.get(key) for key in kinds]
+        assert (new.parameters["note"], new.sd.location) == ("n", f"{old.sd.location}_2")
+    sql(f"INSERT INTO {db}.full_2 VALUES (2, 'b', 1), (3, 'c', 2)")
+    sql(f"UPDATE {db}.full_2 SET v = 'd' WHERE id = 3")
+    sql(f"INSERT INTO {db}.text_2 VALUES (4)")
+    assert rows(acid_session.table(f"{db}.full_2")) == [(2, "b", 1), (3, "d", 2)]
+    assert rows(acid_session.table(f"{db}.text_2")) == [(4,)]
+    assert rows(acid_session.table(f"{db}.full")) == [(1, "a", 1)]
+    with pytest.raises(InvalidOperationError, match="by Spark itself"):
+        sql(f"CREATE EXTERNAL TABLE {db}.other LIKE {db}.full LOCATION '/other'")
+
+
 def test_plain_tables_are_left_to_spark(acid_session, db, tmp_path):
     (tmp_path / "f").write_text("7\n")
     acid_session.sql(f"CREATE TABLE {db}.p (id INT) STORED AS TEXTFILE")
@@ -96,6 +121,7 @@ def test_plain_tables_are_left_to_spark(acid_session, db, tmp_path):
     acid_session.sql(f"CACHE TABLE {db}.p")
     assert rows(acid_session.sql(f"TABLE {db}.p")) == [(7,)]
     acid_session.sql(f"UNCACHE TABLE {db}.p")
+    acid_session.sql(f"CREATE TABLE {db}.q LIKE {db}.p")
     acid_session.sql(f"TRUNCATE TABLE {db}.p")
     assert rows(acid_session.sql(f"TABLE {db}.p")) == []
 

@@ -9,6 +9,7 @@ from metastore.spark.statements import (
     ChangeColumn,
     ColumnDefinition,
     Compact,
+    CreateLike,
     CreateTable,
     Delete,
     DropColumns,
@@ -119,6 +120,12 @@ def test_create_table():
         query=None)
     as_select = parse("CREATE TABLE db.t STORED AS ORC TBLPROPERTIES ('transactional'='true') AS SELECT 1 AS a")
     assert as_select.query.sql("spark") == "SELECT 1 AS a"
+
+
+def test_create_table_like():
+    assert parse("CREATE TABLE IF NOT EXISTS db.n LIKE db.t LOCATION '/l' TBLPROPERTIES ('k'='v')") == CreateLike(
+        TableRef("db", "n"), T, if_not_exists=True, location="/l", properties={"k": "v"})
+    assert isinstance(parse("CREATE EXTERNAL TABLE db.n LIKE db.t LOCATION '/l'"), PassThrough)
 
 
 def test_hives_short_form_of_create_table():
