@@ -81,8 +81,8 @@ robustness: setup ## Histories with killed servers and databases, judged by a ch
 interop: setup ## Hive's own Java clients 2.3.10, 3.1.3 and 4.x against the server (fetches them with Maven)
 	@$(bin)/python -m pytest -n0 tests/interop/clients/sessions.py $(ARGS)
 
-interop-tables: setup ## Hive 4.0.1 and Trino 380 read what we write, and we read what they write (fetches them with Maven)
-	@$(bin)/python -m pytest -n0 tests/interop/tables/vectors.py tests/interop/tables/stories.py tests/interop/tables/every_type.py tests/interop/tables/lines.py $(ARGS)
+interop-tables: setup ## Hive 4.0.1 and Trino 380 read what we write, we what they write, and Hive's queries (fetches them with Maven)
+	@$(bin)/python -m pytest -n0 tests/interop/tables/vectors.py tests/interop/tables/stories.py tests/interop/tables/every_type.py tests/interop/tables/lines.py tests/interop/tables/hive_queries.py $(ARGS)
 
 interop-s3: setup ## ACID tables whose warehouse is on S3: an S3 server here, S3A for Spark (fetches them with pip and Maven)
 	@bash tools/interop_s3.sh
