@@ -226,6 +226,7 @@ class _Writing:
         if not is_routed:
             events = spread(events, routing)
         if routing:
+            events = events.withColumns({column: not_constant(column) for column in routing})
             order = [F.col(column) for column in (*routing, *_KEY)]
             events = events.sortWithinPartitions(*order, F.col("currentTransaction").desc())
         writer = for_tasks(events.select(*EVENT_COLUMNS, *routing).write.option("compression", compression), routing)
@@ -371,6 +372,15 @@ def _withdraw(hadoop: Hadoop, staged: Sequence[Staged], failure: BaseException) 
             hadoop.delete(one.path)
     except Exception as error:  # noqa: BLE001 - whatever the store says, the transaction is over
         raise LeftoverError(f"{failure}; and what was written of it cannot be removed: {error}") from failure
+
+
+def not_constant(column: str) -> Column:
+    """The column's values, which Spark cannot know beforehand.
+
+    What it knows (all rows are of one partition) it leaves out of the order. It finds then that the rows are not
+    ordered as files are, and sorts them by the routing columns alone, whereby the order of the events is lost.
+    """
+    return F.when(F.spark_partition_id() >= 0, F.col(column))
 
 
 def spread(events: DataFrame, routing: Sequence[str]) -> DataFrame:

@@ -23,6 +23,7 @@ from metastore.spark.acid_writer import (
     WrittenDirectory,
     WrittenFile,
     for_tasks,
+    not_constant,
     publish_all,
     spread,
     task_files,
@@ -92,6 +93,7 @@ class _Writing:
             rows = spread(rows, routing)
         order = [F.col(name) if ascends else F.col(name).desc() for name, ascends in self.order]
         if routing or order:
+            rows = rows.withColumns({column: not_constant(column) for column in routing})
             rows = rows.sortWithinPartitions(*routing, *order)
         self._save(rows.select(*self.row_type.names, *routing), f"{self.staging}/tasks", routing)
 

@@ -8,7 +8,10 @@ from pyspark.sql import functions as F
 from metastore.acid.snapshots import ValidWriteIdList
 from metastore.client.heartbeat import LostError
 from metastore.errors import InvalidOperationError, NoSuchObjectError, TxnAbortedError
+from metastore.files import Files
+from metastore.ids import table_name
 from metastore.spark import acid, acid_writer, plain_writer
+from metastore.spark.table_check import check_table
 from tests.support.hive_oracle.oracle import HiveOracle
 
 pytestmark = pytest.mark.spark
@@ -265,6 +268,17 @@ def test_what_an_own_overwrite_would_hide_is_refused(acid_session, db, propertie
             sql(f"INSERT OVERWRITE TABLE {name} PARTITION (p=1) SELECT 15")
         assert rows(acid_session, name) == [(10, 1), (11, 2), (2, 2), (8, 2)]
     assert rows(acid_session, name) == [(10, 1), (11, 2), (2, 2), (8, 2)]
+
+
+def test_events_of_one_known_partition_are_in_order(acid_session, db):
+    """Spark leaves a column that it knows out of an order; the files that hold most rows are read first, which are the last here."""
+    name = f"{db}.t"
+    acid_session.sql(f"CREATE TABLE {name} (id INT) PARTITIONED BY (p STRING) STORED AS ORC TBLPROPERTIES ('transactional'='true')")
+    for count in (1, 40, 4000):
+        acid_session.sql(f"INSERT INTO {name} SELECT /*+ REPARTITION(1) */ id, 'a' FROM range({count})")
+    for statement in (f"UPDATE {name} SET id = id + 1 WHERE p = 'a'", f"DELETE FROM {name} WHERE p = 'a' AND id > 0"):
+        acid_session.sql(statement)
+        assert [one for one in check_table(acid_session.client, Files(), table_name(db, "t")) if not one.finding.is_unneeded] == []
 
 
 def test_merge_refuses_two_source_rows_for_one_target_row(acid_session, flat):

@@ -70,7 +70,7 @@ class Story:
             self.check()
             with_faults = [one for one in check_table(self.session.client, Files(), table_name(self.db, "t"))
                            if not one.finding.is_unneeded]
-            assert with_faults == []
+            assert with_faults == [], with_faults
         except BaseException as error:
             error.add_note("\n".join(self.log))
             raise
