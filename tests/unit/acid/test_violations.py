@@ -51,6 +51,7 @@ def test_a_sound_directory() -> None:
      (Rule.UNKNOWN_FILE, "delta_0000001_0000001_0000/bucket_x", False)),
     (["random"], (Rule.UNKNOWN_FILE, "random", False)),
     (["delta_0000003_0000003_0000/bucket_00000"], (Rule.NO_VERSION_FILE, "delta_0000003_0000003_0000", False)),
+    (["delete_delta_0000003_0000003_0000/bucket_00000"], (Rule.NO_VERSION_FILE, "delete_delta_0000003_0000003_0000", False)),
     (["delta_0000003_0000003_0000/"], (Rule.EMPTY_DIRECTORY, "delta_0000003_0000003_0000", True)),
     (["delta_0000001_0000001_0000/bucket_00000_flush_length"],
      (Rule.SIDE_FILE, "delta_0000001_0000001_0000/bucket_00000_flush_length", False)),
@@ -77,9 +78,10 @@ def test_what_writers_at_work_and_compactors_leave_is_no_violation(paths: list[s
     assert found.state is not None
 
 
-def test_a_delta_that_begins_within_the_base() -> None:
-    assert _found(*_delta("base_0000003_v0000020"), *_delta("delta_0000002_0000004")) == {
-        (Rule.OVERLAPPING_RANGES, "delta_0000002_0000004", False)}
+@pytest.mark.parametrize("delta", ["delta_0000002_0000004", "delta_0000003_0000004", "delete_delta_0000003_0000004"])
+def test_a_delta_that_begins_within_the_base(delta: str) -> None:
+    assert _found(*_delta("base_0000003_v0000020"), *_delta(delta)) == {(Rule.OVERLAPPING_RANGES, delta, False)}
+    assert _found(*_delta("base_0000003_v0000020"), *_delta(delta.replace("3_", "4_").replace("2_", "4_"))) == set()
 
 
 def test_a_delta_within_a_wider_one_that_is_not_its_neighbour() -> None:

@@ -1,6 +1,7 @@
 """What the inside of an ACID file tells: files made by a writer that is not ours, each with one thing wrong."""
 
 from collections.abc import Sequence
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +33,7 @@ def _check(tmp_path: Path, rows: Sequence[tuple[Any, ...]], notes: dict[str, byt
            directory: str = "delta_0000003_0000003_0000", schema: str = _EVENT) -> list[Rule]:
     path = tmp_path / directory / name
     path.parent.mkdir(parents=True)
-    with path.open("wb") as out, pyorc.Writer(out, schema) as writer:
+    with path.open("wb") as out, pyorc.Writer(out, schema, batch_size=500, stripe_size=1) as writer:
         writer.writerows(rows)
         writer.set_user_metadata(**(_notes(rows) if notes is None else notes))
     (path.parent / "_orc_acid_version").write_text("2")
@@ -52,6 +53,8 @@ def test_sound_files(tmp_path: Path) -> None:
     assert _check(tmp_path / "i", ROWS) == []
     assert _check(tmp_path / "n", [], _notes([], index="")) == []
     assert _check(tmp_path / "b", [(0, 1, 0, 5, 2, ("old codec",)), *ROWS], directory="base_0000003") == []
+    assert _check(tmp_path / "w", [(0, 0, B0, 7, 0, ("from before the conversion",)), (0, 1, B0, 5, 1, ("a",)), (0, 2, B0, 0, 2, ("b",))],
+                  directory="base_0000003") == []
     assert _check(tmp_path / "d", DELETES[:2], directory="delete_delta_0000002_0000003") == []
     assert _check(tmp_path / "r", [("v",)], {}, name="000000_0", schema="struct<v:string>") == []
 
@@ -70,16 +73,40 @@ def _swapped(first: int, second: int) -> list[tuple[Any, ...]]:
     ([(0, 3, 2 << 29, 0, 3, ("x",))], None, [Rule.WRONG_BUCKET]),
     ([(1, 3, B0, 0, 3, ("x",))], {**_notes(ROWS[:1]), "hive.acid.stats": b"0,1,0"}, [Rule.WRONG_OPERATION]),
     ([(0, 4, B0, 0, 4, ("x",))], None, [Rule.WRONG_WRITE_ID]),
+    ([(0, 2, B0, 0, 2, ("x",))], None, [Rule.WRONG_WRITE_ID]),
     (ROWS, {key: value for key, value in _notes(ROWS).items() if "index" not in key}, [Rule.NO_KEY_INDEX]),
     (ROWS, _notes(ROWS, index=""), [Rule.SHORT_KEY_INDEX]),
     (ROWS, _notes(ROWS, index=f"3,{B0},2;"), [Rule.WRONG_KEY_INDEX]),
     (ROWS, _notes(ROWS, stats="3,0,0"), [Rule.WRONG_STATISTICS]),
+    (ROWS, _notes(ROWS, stats="5,0,0"), [Rule.WRONG_STATISTICS]),
     (ROWS, {key: value for key, value in _notes(ROWS).items() if "stats" not in key}, [Rule.WRONG_STATISTICS]),
     (ROWS, _notes(ROWS, version="1"), [Rule.OLD_VERSION]),
 ])
 def test_each_violation_is_named(tmp_path: Path, rows: list[tuple[Any, ...]], notes: dict[str, bytes] | None,
                                  expected: list[Rule]) -> None:
     assert _check(tmp_path / "t", rows, notes) == expected
+
+
+def test_bases(tmp_path: Path) -> None:
+    assert _check(tmp_path / "w", [(0, 4, B0, 0, 4, ("x",))], directory="base_0000003") == [Rule.WRONG_WRITE_ID]
+    assert _check(tmp_path / "o", [(0, 2, B0, 0, 2, ("b",)), (0, 1, B0, 5, 1, ("a",))], directory="base_0000003") == [Rule.UNSORTED]
+
+
+def test_every_stripe_is_looked_at(tmp_path: Path) -> None:
+    many = [(0, 3, B0, row, 3, (f"v{row * 0x9E3779B1:032x}",)) for row in range(4000)]
+    _check(tmp_path / "s", many, {})
+    with (tmp_path / "s" / "delta_0000003_0000003_0000" / "bucket_00000").open("rb") as file:
+        ends = [end - 1 for end in accumulate(len(stripe) for stripe in pyorc.Reader(file).iter_stripes())]
+    assert len(ends) > 1
+    keys = [f"3,{B0},{end};" for end in ends]
+    last = ends[-2]
+    swapped = [*many[:last], many[last + 1], many[last], *many[last + 2:]]
+
+    assert _check(tmp_path / "b", many, _notes(many, "".join(keys))) == []
+    assert _check(tmp_path / "f", many, _notes(many, "".join(keys[1:]))) == [Rule.SHORT_KEY_INDEX]
+    assert _check(tmp_path / "m", many, _notes(many, "".join([*keys, keys[-1]]))) == [Rule.SHORT_KEY_INDEX]
+    assert _check(tmp_path / "w", many, _notes(many, "".join([*keys[:-1], f"3,{B0},{ends[-1] - 1};"]))) == [Rule.WRONG_KEY_INDEX]
+    assert _check(tmp_path / "o", swapped, _notes(swapped, "".join([*keys[:-2], f"3,{B0},{last + 1};", keys[-1]]))) == [Rule.UNSORTED]
 
 
 def test_delete_files(tmp_path: Path) -> None:
