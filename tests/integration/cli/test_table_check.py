@@ -34,28 +34,35 @@ def table(client, tmp_path):
     """The place of a table ``db.t`` that is partitioned by ``p`` and has the partition ``p=1``."""
     types = client.types
     client.create_database(types.Database("db", locationUri=(tmp_path / "db").as_uri()))
-    for name, parameters in (("t", {"transactional": "true"}), ("plain", {})):
-        client.create_table(types.Table(
-            tableName=name, dbName="db", owner="ann", tableType="MANAGED_TABLE", parameters=parameters,
-            partitionKeys=[types.FieldSchema("p", "string")],
-            sd=types.StorageDescriptor(
-                cols=[types.FieldSchema("a", "int")], inputFormat="org.apache.hadoop.hive.ql.io.orc.OrcInputFormat",
-                outputFormat="org.apache.hadoop.hive.ql.io.orc.OrcOutputFormat", numBuckets=-1,
-                serdeInfo=types.SerDeInfo(serializationLib="org.apache.hadoop.hive.ql.io.orc.OrcSerde"))))
-    place = Path(client.get_table("db", "t").sd.location.removeprefix("file:").replace("///", "/")) / "p=1"
+    keys = [types.FieldSchema("p", "string")]
+    place = _created(client, "t", {"transactional": "true"}, keys) / "p=1"
+    _created(client, "plain", {}, keys)
     sd = client.get_table("db", "t").sd
     sd.location = f"file://{place}"
     client.add_partition(types.Partition(values=["1"], dbName="db", tableName="t", sd=sd, parameters={}))
     return place
 
 
-def _delta(client, place, *, commit, rows=((0, 0), (1, 1))):
-    """A transaction that wrote a delta with rows of these (row id, value)."""
+def _created(client, name, parameters, keys=(), buckets=()):
+    """The place of a new table ``db.<name>``; ``buckets``: how many, by which column."""
+    types = client.types
+    count, *columns = buckets or (-1,)
+    client.create_table(types.Table(
+        tableName=name, dbName="db", owner="ann", tableType="MANAGED_TABLE", parameters=parameters, partitionKeys=list(keys),
+        sd=types.StorageDescriptor(
+            cols=[types.FieldSchema("a", "int")], inputFormat="org.apache.hadoop.hive.ql.io.orc.OrcInputFormat",
+            outputFormat="org.apache.hadoop.hive.ql.io.orc.OrcOutputFormat", numBuckets=count, bucketCols=columns,
+            serdeInfo=types.SerDeInfo(serializationLib="org.apache.hadoop.hive.ql.io.orc.OrcSerde"))))
+    return Path(client.get_table("db", name).sd.location.removeprefix("file:").replace("///", "/"))
+
+
+def _delta(client, place, *, commit=True, rows=((0, 0), (1, 1)), table="t", name="delta_{0:07d}_{0:07d}_0000", file="bucket_00000"):
+    """A transaction that wrote a delta, or what ``name`` says, with rows of these (row id, value)."""
     txn = TxnManager(client).open()
-    write_id = txn.write_id("db", "t")
-    path = place / f"delta_{write_id:07d}_{write_id:07d}_0000"
+    write_id = txn.write_id("db", table)
+    path = place / name.format(write_id)
     path.mkdir(parents=True)
-    with (path / "bucket_00000").open("wb") as out, pyorc.Writer(out, _EVENT) as writer:
+    with (path / file).open("wb") as out, pyorc.Writer(out, _EVENT) as writer:
         writer.writerows((0, write_id, encode(0), row_id, write_id, (value,)) for row_id, value in rows)
         writer.set_user_metadata(**{"hive.acid.key.index": f"{write_id},{encode(0)},{rows[-1][0]};".encode(),
                                     "hive.acid.stats": f"{len(rows)},0,0".encode(), "hive.acid.version": b"2"})
@@ -89,6 +96,36 @@ def test_findings_in_every_form(run, client, table):
         ("p=1", "delta_0000001_0000001_0000/bucket_00000", "unsorted file")]
     assert yaml.safe_load(as_yaml) == json.loads(as_json)
     assert json.loads(quick) == json.loads(as_json)[:2]
+
+
+def test_files_of_every_kind_of_directory_are_looked_into(run, client, table):
+    """But not those that a streaming writer has not closed."""
+    _delta(client, table, name="base_{0:07d}", rows=((1, 1), (0, 0)))
+    _delta(client, table, name="delete_delta_{0:07d}_{0:07d}_0000")
+    batch = _delta(client, table)
+    (batch / "bucket_00000").write_bytes(b"half a file")
+    (batch / "bucket_00000_flush_length").write_bytes((5).to_bytes(8, "big"))
+
+    found = json.loads(run("table", "check", "db.t", "-o", "json")[1])
+
+    assert sorted((one["path"], one["violation"]) for one in found) == [
+        ("base_0000001/bucket_00000", "unsorted file"),
+        ("delete_delta_0000002_0000002_0000/bucket_00000", "wrong operation"),
+        ("delta_0000003_0000003_0000/bucket_00000_flush_length", "side file")]
+
+
+def test_what_is_wrong_depends_on_the_kind_of_table(run, client, table):
+    """A bucketed one has so many buckets; the files of an insert-only one are of any format."""
+    bucketed = _created(client, "b", {"transactional": "true"}, buckets=(1, "a"))
+    _delta(client, bucketed, table="b", file="bucket_00001")
+    plain = _created(client, "i", {"transactional": "true", "transactional_properties": "insert_only"})
+    (_delta(client, plain, table="i", file="000000_0") / "000000_0").write_text("1,no ORC\n")
+
+    found = json.loads(run("table", "check", "db.b", "-o", "json")[1])
+
+    path = "delta_0000001_0000001_0000/bucket_00001"
+    assert [(one["path"], one["violation"]) for one in found] == [(path, "bucket out of range"), (path, "wrong bucket")]
+    assert run("table", "check", "db.i")[0] == 0
 
 
 def test_quarantine_moves_what_nobody_needs_and_removes_nothing(run, client, table):
