@@ -51,24 +51,27 @@ public class AcidOrcFormat extends OrcFileFormat {
     private static final int ROW = 5;
 
     private long[][] deleted;
-    private int shift, inRow;
+    private int shift, small, inRow;
 
     /**
      * A scan over files that are listed already. "files": an array of FileStatus as Hadoop writes one, "root": a path that
      * is theirs alone. "event": what the first six fields are called, or "" for a scan of the table's columns and nothing
-     * else. "deleted": the arrays of DeletedRows in metastore/spark/deleted.py, each after its length; or null. "where": a
-     * condition, or "". "before" and "after": what there is beside the table's columns, expressions with NUL after each.
+     * else. "deleted": the arrays of DeletedRows in metastore/spark/deleted.py, each after its length; or null. "small": up
+     * to which size a file is read whole. "where": a condition, or "". "before" and "after": what there is beside the
+     * table's columns, expressions with NUL after each.
      * All in one call and one plan, which is analysed once and names columns that it knows: PySpark asks the JVM several
      * times for each column that is made one by one, and Spark analyses each step of a frame by itself.
      */
     public Dataset scan(
             final SparkSession spark, final String root, final byte[] files, final String event, final String columns,
-            final byte[] deleted, final int shift, final String where, final String before, final String after) {
+            final byte[] deleted, final int shift, final int small, final String where, final String before,
+            final String after) {
         return (Dataset) spark.withActive(new AbstractFunction0() {
             public Object apply() {
                 AcidOrcFormat format = new AcidOrcFormat();
                 format.deleted = deleted == null ? null : arrays(ByteBuffer.wrap(deleted));
                 format.shift = shift;
+                format.small = small;
                 format.inRow = event.isEmpty() ? 0 : AcidOrcReader.IN_ROW;
                 String separator = event.isEmpty() || columns.isEmpty() ? "" : ", ";
                 StructType schema = StructType.fromDDL(event + separator + columns);
@@ -148,7 +151,7 @@ public class AcidOrcFormat extends OrcFileFormat {
         boolean batches = options.get("returning_batch").contains("true");
         return new AcidOrcReader(
             context.broadcast(new SerializableConfiguration(new JobConf(settings))), events, schema, places,
-            batches ? null : required, SQLConf.get().orcVectorizedReaderBatchSize(), rowIds, shift);
+            batches ? null : required, SQLConf.get().orcVectorizedReaderBatchSize(), rowIds, shift, small);
     }
 
     private static StructType events(StructType row) {

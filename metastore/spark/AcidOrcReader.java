@@ -1,16 +1,17 @@
 import java.io.IOException;
 import java.io.Serializable;
+import java.lang.reflect.Field;
 import java.util.Collections;
 import java.util.Iterator;
 import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.hive.ql.exec.vector.LongColumnVector;
+import org.apache.hadoop.hive.ql.exec.vector.VectorizedRowBatch;
 import org.apache.hadoop.mapred.JobConf;
-import org.apache.hadoop.mapreduce.JobID;
-import org.apache.hadoop.mapreduce.TaskAttemptID;
-import org.apache.hadoop.mapreduce.TaskID;
-import org.apache.hadoop.mapreduce.TaskType;
-import org.apache.hadoop.mapreduce.lib.input.FileSplit;
-import org.apache.hadoop.mapreduce.task.TaskAttemptContextImpl;
+import org.apache.orc.OrcFile;
+import org.apache.orc.Reader;
+import org.apache.orc.RecordReader;
 import org.apache.orc.TypeDescription;
+import org.apache.orc.mapred.OrcInputFormat;
 import org.apache.spark.TaskContext;
 import org.apache.spark.broadcast.Broadcast;
 import org.apache.spark.memory.MemoryMode;
@@ -43,6 +44,7 @@ public class AcidOrcReader extends AbstractFunction1 implements Serializable {
     public static final int DELETED = 5, IN_ROW = 6;
     static final int WRITE_ID = 1, BUCKET = 2, ROW_ID = 3, ROW = 5;
     static final int CHUNK_BITS = 22, BUCKET_BITS = 31, HIGH_BITS = 41;
+    private static final Field SOURCE = source();
 
     final Broadcast settings;
     final StructType events;
@@ -51,13 +53,17 @@ public class AcidOrcReader extends AbstractFunction1 implements Serializable {
     final StructType rows;
     final int capacity;
     final Broadcast deleted;
-    final int shift;
+    final int shift, small;
     private transient JobConf job;
+    private transient Reader.Options wanted;
 
-    /** "rows": the type of the result when it is to be rows, null when batches. "deleted": null when nothing is. */
+    /**
+     * "rows": the type of the result when it is to be rows, null when batches. "deleted": null when nothing is. "small": up to
+     * which size a file is read whole.
+     */
     public AcidOrcReader(
             Broadcast settings, StructType events, String schema, int[] places, StructType rows, int capacity,
-            Broadcast deleted, int shift) {
+            Broadcast deleted, int shift, int small) {
         this.settings = settings;
         this.events = events;
         this.schema = schema;
@@ -66,20 +72,23 @@ public class AcidOrcReader extends AbstractFunction1 implements Serializable {
         this.capacity = capacity;
         this.deleted = deleted;
         this.shift = shift;
+        this.small = small;
     }
 
     public Object apply(Object argument) {
         PartitionedFile file = (PartitionedFile) argument;
-        TaskAttemptID attempt = new TaskAttemptID(new TaskID(new JobID(), TaskType.MAP, 0), 0);
         OrcColumnarBatchReader reader = new OrcColumnarBatchReader(capacity, MemoryMode.ON_HEAP);
-        Batches batches = new Batches(this, reader, file.modificationTime());
+        Marks marks = deleted == null ? null : new Marks((long[][]) deleted.value(), shift, file.modificationTime(), capacity);
+        Batches batches = new Batches(this, reader, marks);
         if (TaskContext.get() != null) TaskContext.get().addTaskCompletionListener((TaskCompletionListener) batches);
         try {
-            reader.initialize(
-                new FileSplit(file.toPath(), file.start(), file.length(), new String[0]),
-                new TaskAttemptContextImpl(job(), attempt));
+            RecordReader source = opened(file);
+            if (marks != null) marks.source = source;
+            SOURCE.set(reader, marks == null ? source : marks);
         } catch (IOException error) {
             Platform.throwException(error);
+        } catch (IllegalAccessException error) {
+            throw new IllegalStateException(error);
         }
         int[] columns = new int[events.length()], none = new int[events.length()];
         for (int place = 0; place < columns.length; ++place) {
@@ -88,6 +97,25 @@ public class AcidOrcReader extends AbstractFunction1 implements Serializable {
         }
         reader.initBatch(TypeDescription.fromString(schema), events.fields(), columns, none, file.partitionValues());
         return CollectionConverters.asScala(rows == null ? (Iterator) batches : (Iterator) new Rows(batches, rows));
+    }
+
+    /** What Spark's reader reads. It opens files itself otherwise, and decodes the condition anew for each. */
+    private static Field source() {
+        try {
+            Field source = OrcColumnarBatchReader.class.getDeclaredField("recordReader");
+            source.setAccessible(true);
+            return source;
+        } catch (NoSuchFieldException error) {
+            throw new IllegalStateException("This Spark does not read ORC as those before did", error);
+        }
+    }
+
+    private RecordReader opened(PartitionedFile file) throws IOException {
+        OrcFile.ReaderOptions how = OrcFile.readerOptions(job());
+        Reader source = file.fileSize() <= small
+            ? SmallOrcFile.open(file.toPath(), (int) file.fileSize(), how) : OrcFile.createReader(file.toPath(), how);
+        if (wanted == null) wanted = OrcInputFormat.buildOptions(job(), source, 0, 0);
+        return source.rows(wanted.clone().range(file.start(), file.length()));
     }
 
     /** The settings. Hadoop copies all of them for each file when they are not a job's, at the cost of opening it. */
@@ -103,15 +131,13 @@ public class AcidOrcReader extends AbstractFunction1 implements Serializable {
     static final class Batches implements Iterator, TaskCompletionListener {
         private final AcidOrcReader asked;
         private final RecordReaderIterator source;
-        private final long directory;
+        private final Marks marks;
         private ColumnarBatch batch;
-        private OnHeapColumnVector marks;
-        private long[] versions, parts, starts, ends, words;
 
-        Batches(AcidOrcReader asked, OrcColumnarBatchReader reader, long directory) {
+        Batches(AcidOrcReader asked, OrcColumnarBatchReader reader, Marks marks) {
             this.asked = asked;
             this.source = new RecordReaderIterator(reader);
-            this.directory = directory;
+            this.marks = marks;
         }
 
         public void onTaskCompletion(TaskContext context) {
@@ -125,7 +151,6 @@ public class AcidOrcReader extends AbstractFunction1 implements Serializable {
         public Object next() {
             ColumnarBatch events = (ColumnarBatch) source.next();
             if (batch == null) batch = arranged(events);
-            if (words != null) mark(events);
             batch.setNumRows(events.numRows());
             return batch;
         }
@@ -140,48 +165,79 @@ public class AcidOrcReader extends AbstractFunction1 implements Serializable {
             for (int column = 0; column < columns.length; ++column) {
                 int place = asked.places[column];
                 if (place == DELETED) {
-                    columns[column] = deletions();
+                    columns[column] = marks == null ? new OnHeapColumnVector(asked.capacity, DataTypes.BooleanType) : marks.found;
                 } else {
                     columns[column] = place < IN_ROW ? events.column(place) : events.column(ROW).getChild(place - IN_ROW);
                 }
             }
             return new ColumnarBatch(columns);
         }
+    }
 
-        private ColumnVector deletions() {
-            marks = new OnHeapColumnVector(asked.capacity, DataTypes.BooleanType);
-            if (asked.deleted != null) {
-                long[][] table = (long[][]) asked.deleted.value();
-                versions = table[0];
-                parts = table[1];
-                starts = table[2];
-                ends = table[3];
-                words = table[4];
+    /** The rows of one file, and which of them are deleted: "found", anew for each batch. */
+    static final class Marks implements RecordReader {
+        final OnHeapColumnVector found;
+        RecordReader source;
+        private final long directory;
+        private final int shift;
+        private final long[] versions, parts, starts, ends, words;
+
+        Marks(long[][] table, int shift, long directory, int capacity) {
+            this.found = new OnHeapColumnVector(capacity, DataTypes.BooleanType);
+            this.shift = shift;
+            this.directory = directory;
+            versions = table[0];
+            parts = table[1];
+            starts = table[2];
+            ends = table[3];
+            words = table[4];
+        }
+
+        public boolean nextBatch(VectorizedRowBatch batch) throws IOException {
+            boolean isOne = source.nextBatch(batch);
+            if (isOne) {
+                mark((LongColumnVector) batch.cols[WRITE_ID], (LongColumnVector) batch.cols[BUCKET],
+                    (LongColumnVector) batch.cols[ROW_ID], batch.size);
             }
-            return marks;
+            return isOne;
         }
 
         /** Neighbours are most often of the same chunk: it is looked up only where it changes. */
-        private void mark(ColumnarBatch events) {
-            ColumnVector writeIds = events.column(WRITE_ID), buckets = events.column(BUCKET);
-            ColumnVector rowIds = events.column(ROW_ID);
-            int count = events.numRows();
+        private void mark(LongColumnVector writeIds, LongColumnVector buckets, LongColumnVector rowIds, int count) {
+            int nextWriteId = writeIds.isRepeating ? 0 : 1, nextBucket = buckets.isRepeating ? 0 : 1;
+            int nextRowId = rowIds.isRepeating ? 0 : 1;
             long version = -1, part = -1, start = 0, end = 0;
             for (int row = 0; row < count; ++row) {
-                long rowId = rowIds.getLong(row);
-                long ofRow = writeIds.getLong(row) << BUCKET_BITS | (long) buckets.getInt(row);
+                long rowId = rowIds.vector[row * nextRowId];
+                long ofRow = writeIds.vector[row * nextWriteId] << BUCKET_BITS | buckets.vector[row * nextBucket];
                 long around = directory << HIGH_BITS | rowId >> CHUNK_BITS;
                 if (ofRow != version || around != part) {
                     version = ofRow;
                     part = around;
-                    int place = (int) (((version ^ part << asked.shift) & Long.MAX_VALUE) % (long) versions.length);
+                    int place = (int) (((version ^ part << shift) & Long.MAX_VALUE) % (long) versions.length);
                     boolean known = versions[place] == version && parts[place] == part;
                     start = known ? starts[place] : 0L;
                     end = known ? ends[place] : 0L;
                 }
                 long word = start + ((rowId & (1L << CHUNK_BITS) - 1L) >> 6);
-                marks.putBoolean(row, word < end && (words[(int) word] >>> (int) (rowId & 63L) & 1L) != 0L);
+                found.putBoolean(row, word < end && (words[(int) word] >>> (int) (rowId & 63L) & 1L) != 0L);
             }
+        }
+
+        public long getRowNumber() throws IOException {
+            return source.getRowNumber();
+        }
+
+        public float getProgress() throws IOException {
+            return source.getProgress();
+        }
+
+        public void close() throws IOException {
+            source.close();
+        }
+
+        public void seekToRow(long row) throws IOException {
+            source.seekToRow(row);
         }
     }
 

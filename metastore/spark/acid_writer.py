@@ -226,9 +226,7 @@ class _Writing:
         if not is_routed:
             events = spread(events, routing)
         if routing:
-            events = events.withColumns({column: not_constant(column) for column in routing})
-            order = [F.col(column) for column in (*routing, *_KEY)]
-            events = events.sortWithinPartitions(*order, F.col("currentTransaction").desc())
+            events = in_order(events, routing, [*map(F.col, _KEY), F.col("currentTransaction").desc()])
         writer = for_tasks(events.select(*EVENT_COLUMNS, *routing).write.option("compression", compression), routing)
         statement = self.name.statement_id if isinstance(self.name, DeltaName) else None
         spark, number = events.sparkSession, statement or 0
@@ -374,13 +372,15 @@ def _withdraw(hadoop: Hadoop, staged: Sequence[Staged], failure: BaseException) 
         raise LeftoverError(f"{failure}; and what was written of it cannot be removed: {error}") from failure
 
 
-def not_constant(column: str) -> Column:
-    """The column's values, which Spark cannot know beforehand.
+def in_order(rows: DataFrame, routing: Sequence[str], order: Sequence[Column]) -> DataFrame:
+    """Each task's rows by the routing columns, and those of one file in the order given.
 
-    What it knows (all rows are of one partition) it leaves out of the order. It finds then that the rows are not
-    ordered as files are, and sorts them by the routing columns alone, whereby the order of the events is lost.
+    The routing columns become ones of which Spark cannot know the values beforehand. What it knows (all rows are of one
+    partition) it leaves out of the order; it finds then that the rows are not ordered as files are, and sorts them by
+    the routing columns alone, whereby the order given is lost.
     """
-    return F.when(F.spark_partition_id() >= 0, F.col(column))
+    unknown = {column: F.when(F.spark_partition_id() >= 0, F.col(column)) for column in routing}
+    return rows.withColumns(unknown).sortWithinPartitions(*routing, *order)
 
 
 def spread(events: DataFrame, routing: Sequence[str]) -> DataFrame:

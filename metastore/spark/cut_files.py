@@ -45,6 +45,9 @@ def cut_events(spark: SparkSession, schema: StructType, files: Sequence[CutFile]
 def _events(file: CutFile, schema: StructType) -> Iterator[tuple[Any, ...]]:
     with Files().open(file.path) as source:
         content = source.read(file.length)
+    if len(content) < file.length:
+        raise InvalidOperationError(f"{file.path} has {len(content)} bytes, and its side file says that {file.length} "
+                                    "are committed: the file is damaged.")
     table = orc.ORCFile(pa.BufferReader(content)).read()
     table = table.cast(pa.schema([pa.field(one.name, _in_microseconds(one.type)) for one in table.schema]), safe=False)
     for batch in table.to_batches(_BATCH_ROWS):

@@ -41,7 +41,8 @@ def insert_events(rows: DataFrame, table: AcidTable, statement: StatementId) -> 
     """
     if table.bucket_count:
         return _bucketed(rows, table, statement), False
-    numbered = rows.coalesce(MAX_WRITERS).withColumn(WRITER_COLUMN, F.spark_partition_id())
+    apart = rows.where(F.spark_partition_id() >= 0)  # else Spark would forget that the caller has asked for fewer tasks
+    numbered = apart.coalesce(MAX_WRITERS).withColumn(WRITER_COLUMN, F.spark_partition_id())
     return _as_events(numbered, table, statement), True
 
 

@@ -221,32 +221,35 @@ def _numbered(files: Files, paths: Iterable[str], write_id: int = 0, statement_i
 
 def _event_files(files: Files, location: str, directory: BaseDirectory | DeltaDirectory,
                  ) -> tuple[list[Listed], list[CutFile]]:
-    """Files to read whole, and those of which a streaming writer has flushed only a part."""
+    """Files to read whole, and those of which a streaming writer has flushed only a part.
+
+    Of a file that is being written a listing may say any size: HDFS says 0 for its first block.
+    """
     with_side_file = {file.path.removesuffix(SIDE_FILE_SUFFIX) for file in directory.side_files}
     whole, cut = [], []
-    for one in _filled(directory.bucket_files or directory.files):
-        length = _flushed(files, f"{location}/{one.path}", one.size) if one.path in with_side_file else None
-        if length is None:
+    for one in directory.bucket_files or directory.files:
+        path = f"{location}/{one.path}"
+        if one.path not in with_side_file:
             whole.append(one)
+        elif (length := _flushed(files, path)) is None:
+            whole.append(ListedFile(one.path, _size(files, path)))
         elif length:
-            cut.append(CutFile(f"{location}/{one.path}", length))
-    return whole, cut
+            cut.append(CutFile(path, length))
+    return _filled(whole), cut
 
 
-def _flushed(files: Files, path: str, listed: int) -> int | None:
+def _flushed(files: Files, path: str) -> int | None:
     """How much of a file counts that its writer may be appending to right now; None when it was closed meanwhile."""
     side = side_file(path)
     try:
-        length = flushed_length(files.read(side), side)
+        return flushed_length(files.read(side), side)
     except FileNotFoundError:
         return None
-    if length > listed:
-        with files.open(path) as source:
-            size = source.seek(0, SEEK_END)
-        if length > size:
-            raise InvalidOperationError(f"{path} has {size} bytes, and its side file says that {length} are committed: "
-                                        "the file is damaged.")
-    return length
+
+
+def _size(files: Files, path: str) -> int:
+    with files.open(path) as source:
+        return source.seek(0, SEEK_END)
 
 
 def require_new_events(files: Files, location: str, directory: BaseDirectory | DeltaDirectory,

@@ -23,7 +23,7 @@ from metastore.spark.acid_writer import (
     WrittenDirectory,
     WrittenFile,
     for_tasks,
-    not_constant,
+    in_order,
     publish_all,
     spread,
     task_files,
@@ -93,8 +93,7 @@ class _Writing:
             rows = spread(rows, routing)
         order = [F.col(name) if ascends else F.col(name).desc() for name, ascends in self.order]
         if routing or order:
-            rows = rows.withColumns({column: not_constant(column) for column in routing})
-            rows = rows.sortWithinPartitions(*routing, *order)
+            rows = in_order(rows, routing, order)
         self._save(rows.select(*self.row_type.names, *routing), f"{self.staging}/tasks", routing)
 
     def collect_files(self) -> None:

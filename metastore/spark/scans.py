@@ -16,6 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from metastore.acid.protobuf import bytes_field, number_field
 from metastore.spark.compiled import compiled
+from metastore.spark.delete_files import SMALL
 from metastore.spark.deleted import DeletedRows
 from metastore.spark.tables import HiveColumn, quoted
 
@@ -49,10 +50,10 @@ def scan_files(spark: SparkSession, columns: Sequence[HiveColumn], files: Sequen
     content, bits = file_statuses(files), None if deleted is None else deleted.in_bytes()
     shift = 0 if deleted is None else deleted.shift
     name = sha256(b"%d,%d,%b%b" % (shift, len(content), content, bits or b"")).hexdigest()
-    frame = compiled(spark, "AcidOrcReader", "ListedFiles", "AcidOrcFormat").scan(
+    frame = compiled(spark, "SmallOrcFile", "AcidOrcReader", "ListedFiles", "AcidOrcFormat").scan(
         spark._jsparkSession, f"{NOWHERE}/{name}", content,  # noqa: SLF001
         _EVENT_FIELDS if before or after or where else "",
-        ", ".join(f"{quoted(one.name)} {one.sql_type}" for one in columns), bits, shift, " AND ".join(where),
+        ", ".join(f"{quoted(one.name)} {one.sql_type}" for one in columns), bits, shift, SMALL, " AND ".join(where),
         "\0".join(before), "\0".join(after))
     return DataFrame(frame, spark)
 

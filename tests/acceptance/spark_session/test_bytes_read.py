@@ -10,7 +10,7 @@ import pytest
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
-from metastore.spark import deleted
+from metastore.spark import deleted, scans
 from tests.support.acid.orc_streams import columns, destroy
 
 pytestmark = pytest.mark.spark
@@ -68,6 +68,13 @@ def _must_need(acid_session, name, question, needed, answer) -> None:
     file.write_bytes(whole)
 
 
+@pytest.fixture(params=[1 << 20, 0], ids=["whole", "in parts"])
+def small(request, monkeypatch) -> None:
+    """Small files, read at once and as large ones."""
+    monkeypatch.setattr(scans, "SMALL", request.param)
+
+
+@pytest.mark.usefixtures("small")
 def test_no_byte_is_read_of_columns_that_a_query_has_no_use_for(acid_session, table) -> None:
     for question in QUESTIONS:
         _must_need(acid_session, table, *question)
@@ -113,6 +120,15 @@ def test_each_split_of_a_file_shows_its_own_rows(acid_session, spark, db, monkey
     assert sorted(row.n for row in rows if row.text == "new") == [border + 1 for border in borders]
 
 
+def test_a_file_that_has_grown_since_it_was_listed_is_read_to_its_end(acid_session, spark, table) -> None:
+    file = _place(acid_session, table) / "delta_0000001_0000001_0000" / "bucket_00000"
+    columns = acid_session._lookup(table).columns
+    for size in (file.stat().st_size, 900, 4):
+        rows = scans.scan_files(spark, columns, [scans.NumberedFile(str(file), size, 0)], ["__row_id"])
+        assert {row["__row_id"] for row in rows.collect()} == set(range(30))
+
+
+@pytest.mark.usefixtures("small")
 def test_no_file_stays_open_behind_a_query_that_does_not_read_to_the_end(acid_session, spark, db) -> None:
     name = f"{db}.t"
     acid_session.sql(f"CREATE TABLE {name} (id BIGINT) {_ACID}")

@@ -73,6 +73,14 @@ def test_insert_and_read(acid_session, flat):
     assert acid_session.table(flat).where("id = 3").select("name").collect()[0][0] == "c"
 
 
+@pytest.mark.parametrize("tasks", [1, 3])
+def test_an_insert_makes_as_many_files_as_its_rows_have_tasks(acid_session, flat, spark, tasks):
+    acid_session.insert(flat, spark.range(5, 50, numPartitions=4).selectExpr("CAST(id AS INT) AS id", "'x' AS name").coalesce(tasks))
+    place = Path(acid_session.client.get_table(*flat.split(".")).sd.location.removeprefix("file:").replace("///", "/"))
+    newest = max(place.glob("delta_*"))
+    assert sorted(file.name for file in newest.glob("bucket_*")) == [f"bucket_{number:05}" for number in range(tasks)]
+
+
 def test_update_delete_and_merge_say_the_same_as_hive(acid_session, flat, oracle):
     assert acid_session.update(flat, {"name": "concat(name, '!')"}, "id <= 2") == 2
     assert acid_session.delete(flat, "id = 3") == 1
@@ -88,6 +96,28 @@ def test_update_delete_and_merge_say_the_same_as_hive(acid_session, flat, oracle
     assert len({row.row_id for row in seen_by_hive}) == 3
     ours = {tuple(row["ROW__ID"]) for row in acid_session.table(flat, row_id=True).collect()}
     assert ours == {row.row_id for row in seen_by_hive}
+
+
+def test_new_rows_and_new_versions_in_one_file_have_ids_of_their_own(acid_session, db, oracle):
+    """One bucket, so that one task numbers what a MERGE updates and what it inserts; two MERGEs in one transaction."""
+    name = f"{db}.one"
+    acid_session.sql(f"CREATE TABLE {name} (id INT, v STRING) CLUSTERED BY (id) INTO 1 BUCKETS STORED AS ORC "
+                     "TBLPROPERTIES ('transactional'='true')")
+    acid_session.sql(f"INSERT INTO {name} SELECT CAST(id AS INT), 'old' FROM range(6)")
+    with acid_session.transaction():
+        for last in (8, 10):
+            acid_session.sql(f"MERGE INTO {name} t USING (SELECT CAST(id AS INT) AS id FROM range(2, {last})) s ON t.id = s.id "
+                             f"WHEN MATCHED AND t.id = 3 THEN DELETE WHEN MATCHED THEN UPDATE SET v = v || '+' "
+                             "WHEN NOT MATCHED THEN INSERT VALUES (s.id, 'new')")
+
+    expected = [(0, "old"), (1, "old"), (2, "old++"), (3, "new"), (4, "old++"), (5, "old++"), (6, "new+"), (7, "new+"),
+                (8, "new"), (9, "new")]
+    assert rows(acid_session, name) == expected
+    assert sorted(tuple(row.values) for row in hive_rows(oracle, acid_session, name)) == expected
+    assert check_table(acid_session.client, Files(), table_name(db, "one")) == []
+    ids = [row["ROW__ID"] for row in acid_session.table(name, row_id=True).collect()]
+    assert sorted((one["writeid"], one["bucketid"] & 0xFFF, one["rowid"]) for one in ids) == [
+        (1, 0, 0), (1, 0, 1), (2, 1, 0), *((2, 1, at) for at in range(1, 8))]
 
 
 def test_hive_reads_no_row_of_an_aborted_writer(acid_session, flat, oracle):

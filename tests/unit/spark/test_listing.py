@@ -11,9 +11,9 @@ from metastore.acid.bucket import encode
 from metastore.acid.snapshots import ValidTxnList, ValidWriteIdList
 from metastore.acid.state import NotEnoughHistoryError
 from metastore.errors import InvalidOperationError
-from metastore.files import Files
+from metastore.files import FileEntry, Files
 from metastore.ids import table_name
-from metastore.spark.listing import DataFile, Directory, PartitionPlace, Sources, acid_directories
+from metastore.spark.listing import CutFile, DataFile, Directory, PartitionPlace, Sources, acid_directories
 from metastore.spark.tables import AcidTable, TableKind
 
 _EVENT = ("struct<operation:int,originalTransaction:bigint,bucket:int,rowId:bigint,currentTransaction:bigint,"
@@ -29,10 +29,10 @@ def _orc(path: Path, rows: int = 1, schema: str = _EVENT, **notes: bytes) -> Non
 
 
 def _directories(root: Path, mark: int = 9, kind: TableKind = TableKind.FULL_ACID, places: Sequence[PartitionPlace] = (),
-                 *, is_past: bool = False, is_part: bool = False) -> list[Directory]:
+                 *, files: Files | None = None, is_past: bool = False, is_part: bool = False) -> list[Directory]:
     table = AcidTable(name=table_name("db", "t"), kind=kind, location=str(root), columns=(), partition_keys=(), bucket_columns=(),
                       bucket_count=0, bucketing_version=2, file_format="orc", parameters={})
-    return acid_directories(Files(), table, places or [PartitionPlace("", (), str(root))], ValidWriteIdList("db.t", mark),
+    return acid_directories(files or Files(), table, places or [PartitionPlace("", (), str(root))], ValidWriteIdList("db.t", mark),
                             ValidTxnList.everything(), is_past=is_past, is_part=is_part)
 
 
@@ -138,3 +138,28 @@ def test_a_few_partitions_of_many_are_listed_each_alone(tmp_path: Path, monkeypa
 
     assert [one.sources.events for one in found] == [(_file(file),) for file in files]
     assert len(calls) == listed
+
+
+class _Stale(Files):
+    """A store that tells no size of a file that is being written (HDFS), and whose writer closes it a moment later."""
+
+    def __init__(self, *, closes: bool) -> None:
+        super().__init__()
+        self.closes = closes
+
+    def listing(self, uri: str) -> list[FileEntry]:
+        found = [one._replace(size=0) if one.path.endswith("bucket_00000") else one for one in super().listing(uri)]
+        if self.closes:
+            Path(uri, "delta_0000001_0000010", "bucket_00000_flush_length").unlink()
+        return found
+
+
+@pytest.mark.parametrize("closes", [False, True], ids=["open", "closed meanwhile"])
+def test_a_file_that_is_being_written_is_as_long_as_its_writer_says(tmp_path: Path, *, closes: bool) -> None:
+    file = tmp_path / "delta_0000001_0000010" / "bucket_00000"
+    _orc(file)
+    file.with_name("bucket_00000_flush_length").write_bytes((100).to_bytes(8, "big"))
+
+    found = _sources(tmp_path, files=_Stale(closes=closes))
+
+    assert found == (Sources(events=(_file(file),)) if closes else Sources(cut=(CutFile(str(file), 100),)))

@@ -1,0 +1,80 @@
+import java.io.EOFException;
+import java.io.IOException;
+import java.nio.ByteBuffer;
+import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.fs.FSDataInputStream;
+import org.apache.hadoop.fs.FSInputStream;
+import org.apache.hadoop.fs.FutureDataInputStreamBuilder;
+import org.apache.hadoop.fs.Path;
+import org.apache.hadoop.util.functional.FutureIO;
+import org.apache.orc.OrcFile;
+import org.apache.orc.Reader;
+import org.apache.orc.impl.ReaderImpl;
+
+/**
+ * ORC's reader of a file that one request has brought into memory.
+ *
+ * A delta is small most often, and ORC asks a file for its tail, for the index and the end of each stripe and for its data one
+ * after another. Then a query beside many deltas waits for the store, and on a local disk for the threads that ORC reads with.
+ */
+public class SmallOrcFile extends ReaderImpl {
+    private SmallOrcFile(Path path, OrcFile.ReaderOptions options, byte[] content) throws IOException {
+        super(path, options.orcTail(extractFileTail(ByteBuffer.wrap(content))));
+        file = new FSDataInputStream(new Content(content));
+    }
+
+    /** A reader of the file: this one for "size" bytes, which are asked for at once; ORC's own when it has grown meanwhile. */
+    public static Reader open(Path path, int size, OrcFile.ReaderOptions options) throws IOException {
+        byte[] content = new byte[size];
+        FSDataInputStream source = opened(path, size, options.getConfiguration());
+        try {
+            source.readFully(content);
+            if (source.read() >= 0) return OrcFile.createReader(path, options);
+        } finally {
+            source.close();
+        }
+        return new SmallOrcFile(path, options, content);
+    }
+
+    private static FSDataInputStream opened(Path path, int size, Configuration settings) throws IOException {
+        FutureDataInputStreamBuilder opening = path.getFileSystem(settings).openFile(path);
+        opening.opt("fs.option.openfile.length", Integer.toString(size));
+        opening.opt("fs.option.openfile.read.policy", "whole-file");
+        return (FSDataInputStream) FutureIO.awaitFuture(opening.build());
+    }
+
+    /** Bytes as Hadoop reads a file. */
+    static final class Content extends FSInputStream {
+        private final byte[] content;
+        private int place;
+
+        Content(byte[] content) {
+            this.content = content;
+        }
+
+        public void seek(long position) throws IOException {
+            if (position < 0 || position > content.length) throw new EOFException("No byte " + position);
+            place = (int) position;
+        }
+
+        public long getPos() {
+            return place;
+        }
+
+        public boolean seekToNewSource(long position) {
+            return false;
+        }
+
+        public int read() {
+            return place < content.length ? content[place++] & 0xff : -1;
+        }
+
+        public int read(byte[] into, int offset, int length) {
+            if (place == content.length) return length == 0 ? 0 : -1;
+            int count = Math.min(length, content.length - place);
+            System.arraycopy(content, place, into, offset, count);
+            place += count;
+            return count;
+        }
+    }
+}
