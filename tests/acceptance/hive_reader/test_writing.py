@@ -222,3 +222,16 @@ def test_what_hive_writes_is_what_we_choose_and_read(spark: SparkSession, oracle
     ]
     assert ids_and_rows(spark, described(directory, table.columns), SNAPSHOT) == [((1, 0, 0), ("a",)), ((1, 0, 2), ("c",))]
     assert sorted(row.values[0] for row in oracle.rows(directory, SNAPSHOT, table.columns)) == ["a", "c"]
+
+
+def test_deletes_of_rows_that_hive_2_wrote_go_where_it_looks_for_them(spark: SparkSession, oracle: HiveOracle, directory: Path) -> None:
+    """Their bucket number is the writer's id alone; Hive reads the delete events of one bucket beside its rows."""
+    table = AcidTable(spark, directory)
+    oracle.write(directory, table.columns, write_id=1, bucket=3, inserts=[["a"], ["b"], ["c"]])
+
+    [written] = table.delete(DeltaName(2, 2, 0), [(2, (1, 3, 1))])
+
+    assert [file.bucket for file in written.files] == [3]
+    assert sorted((row.row_id, row.values[0]) for row in oracle.rows(directory, SNAPSHOT, table.columns)) == [
+        ((1, 3, 0), "a"), ((1, 3, 2), "c")]
+    assert ids_and_rows(spark, described(directory, table.columns), SNAPSHOT) == [((1, 3, 0), ("a",)), ((1, 3, 2), ("c",))]

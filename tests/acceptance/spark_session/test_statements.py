@@ -107,7 +107,7 @@ def test_new_rows_and_new_versions_in_one_file_have_ids_of_their_own(acid_sessio
     with acid_session.transaction():
         for last in (8, 10):
             acid_session.sql(f"MERGE INTO {name} t USING (SELECT CAST(id AS INT) AS id FROM range(2, {last})) s ON t.id = s.id "
-                             f"WHEN MATCHED AND t.id = 3 THEN DELETE WHEN MATCHED THEN UPDATE SET v = v || '+' "
+                             "WHEN MATCHED AND t.id = 3 THEN DELETE WHEN MATCHED THEN UPDATE SET v = v || '+' "
                              "WHEN NOT MATCHED THEN INSERT VALUES (s.id, 'new')")
 
     expected = [(0, "old"), (1, "old"), (2, "old++"), (3, "new"), (4, "old++"), (5, "old++"), (6, "new+"), (7, "new+"),
