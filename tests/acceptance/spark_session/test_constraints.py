@@ -36,6 +36,14 @@ def test_what_is_left_out_has_its_default(acid_session, ruled, spark):
     assert rows(acid_session, ruled) == [(4, "new", 8)]
 
 
+def test_default_is_a_word_in_every_branch_of_a_merge_and_null_is_null(acid_session, ruled):
+    acid_session.sql(f"INSERT INTO {ruled} VALUES (2, NULL, 6)")
+    acid_session.sql(f"MERGE INTO {ruled} t USING (SELECT explode(array(2, 8, 9)) AS id) s ON t.id = s.id "
+                     "WHEN MATCHED THEN UPDATE SET name = DEFAULT WHEN NOT MATCHED AND s.id = 8 THEN INSERT VALUES (s.id, DEFAULT, 50) "
+                     "WHEN NOT MATCHED THEN INSERT (id, name, amount) VALUES (s.id, NULL, 50)")
+    assert rows(acid_session, ruled) == [(1, "new", 5), (2, "new", 6), (8, "new", 50), (9, None, 50)]
+
+
 def test_a_row_that_goes_has_no_rules_to_keep(acid_session, ruled):
     acid_session.sql(f"INSERT INTO {ruled} (id, amount) VALUES (2, 6)")
     acid_session.sql(f"MERGE INTO {ruled} t USING (SELECT 1 AS id UNION SELECT 2) s ON t.id = s.id WHEN MATCHED AND t.id = 1 "
