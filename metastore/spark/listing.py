@@ -178,7 +178,7 @@ def acid_sources(files: Files, location: str, state: AcidState) -> Sources:
 
 def _insert_only_sources(table: AcidTable, place: PartitionPlace, state: AcidState) -> Sources:
     """The files of an insert-only table, nested ones included (Hive writes those for UNION ALL)."""
-    location, file_format = place.location, place.stored_as or table.file_format
+    location, file_format = place.location, table.file_format if place.stored_as is None else place.stored_as
     if originals := _filled(state.originals):
         raise InvalidOperationError(
             f"{location} holds files outside of bases and deltas, which Hive does not show in insert-only tables: "

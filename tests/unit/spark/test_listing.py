@@ -14,6 +14,7 @@ from metastore.errors import InvalidOperationError
 from metastore.files import FileEntry, Files
 from metastore.ids import table_name
 from metastore.spark.listing import CutFile, DataFile, Directory, PartitionPlace, Sources, acid_directories
+from metastore.spark.serde_storage import HiveStorage
 from metastore.spark.tables import AcidTable, TableKind
 
 _EVENT = ("struct<operation:int,originalTransaction:bigint,bucket:int,rowId:bigint,currentTransaction:bigint,"
@@ -92,6 +93,23 @@ def test_insert_only_directories(tmp_path: Path) -> None:
     _orc(tmp_path / "000000_0", schema="struct<v:int>")
     with pytest.raises(InvalidOperationError, match="outside of bases and deltas.*000000_0"):
         _directories(tmp_path, kind=TableKind.INSERT_ONLY)
+
+
+def test_each_partition_of_an_insert_only_table_is_stored_in_its_own_way(tmp_path: Path) -> None:
+    for at in range(3):
+        _orc(tmp_path / f"p={at}" / "delta_0000001_0000001_0000" / "000000_0", schema="struct<v:int>")
+    footed = HiveStorage("Input", "Output", "SerDe", (), (("skip.footer.line.count", "1"),))
+    usual, otherwise, unreadable, untold = (
+        PartitionPlace(f"p={at}", (str(at),), str(tmp_path / f"p={at}"), way)
+        for at, way in enumerate((None, "parquet", footed, "")))
+
+    found = _directories(tmp_path, kind=TableKind.INSERT_ONLY, places=[usual, otherwise])
+
+    assert [(one.stored_as, len(one.sources.events)) for one in found] == [(None, 1), ("parquet", 1)]
+    with pytest.raises(InvalidOperationError, match="skip.footer.line.count"):
+        _directories(tmp_path, kind=TableKind.INSERT_ONLY, places=[unreadable])
+    with pytest.raises(InvalidOperationError, match="p=3 .* in a way that the metastore does not tell"):
+        _directories(tmp_path, kind=TableKind.INSERT_ONLY, places=[untold])
 
 
 def test_each_partition_gets_what_lies_below_it(tmp_path: Path) -> None:
