@@ -79,10 +79,13 @@ class Hadoop:
             return bool(reader.hasMetadataValue("org.apache.spark.version"))
 
     def write_empty_orc(self, path: str, schema: str, entries: dict[str, bytes]) -> None:
-        """Write an ORC file without rows; ``schema`` in ORC's type language."""
+        """Write an ORC file without rows; ``schema`` in ORC's type language.
+
+        Its footer is compressed too: by zlib, since ORC's own choice since version 2 is zstd, unknown to Hive before 4.
+        """
         orc = self._jvm.org.apache.orc
         options = orc.OrcFile.writerOptions(self._configuration).setSchema(orc.TypeDescription.fromString(schema))
-        writer = orc.OrcFile.createWriter(self._path(path), options)
+        writer = orc.OrcFile.createWriter(self._path(path), options.compress(orc.CompressionKind.ZLIB))
         for name, value in entries.items():
             writer.addUserMetadata(name, self._jvm.java.nio.ByteBuffer.wrap(bytearray(value)))
         writer.close()

@@ -145,6 +145,8 @@ def test_a_fresh_insert_is_written_without_a_shuffle(spark: SparkSession, oracle
         "_orc_acid_version", "bucket_00000", "bucket_00001", "bucket_00002"
     ]
     assert (Path(written.path) / "_orc_acid_version").read_bytes() == b"2"
+    with Path(written.files[2].path).open("rb") as file:
+        assert pyorc.Reader(file).compression == pyorc.CompressionKind.SNAPPY
     rows = oracle.rows(directory, SNAPSHOT, {"n": "bigint", "s": "string"})
     assert sorted(row.values[0] for row in rows) == list(range(1000))
 
@@ -176,6 +178,8 @@ def test_an_overwrite_without_rows_hides_what_was_there(spark: SparkSession, ora
                             empty=[str(directory)])
 
     assert written.files == (WrittenFile(f"{written.path}/bucket_00000", 0, written.size, 0),)
+    with Path(written.files[0].path).open("rb") as file:
+        assert pyorc.Reader(file).compression == pyorc.CompressionKind.ZLIB, "Hive before 4 knows no zstd"
     assert oracle.rows(directory, SNAPSHOT, {"n": "bigint", "s": "string"}) == []
     assert write_acid(_events(spark, 0), DeltaName(3, 3, 0), str(directory), staging=f"{directory}/.stage") == []
 
@@ -227,11 +231,12 @@ def test_what_hive_writes_is_what_we_choose_and_read(spark: SparkSession, oracle
 def test_deletes_of_rows_that_hive_2_wrote_go_where_it_looks_for_them(spark: SparkSession, oracle: HiveOracle, directory: Path) -> None:
     """Their bucket number is the writer's id alone; Hive reads the delete events of one bucket beside its rows."""
     table = AcidTable(spark, directory)
-    oracle.write(directory, table.columns, write_id=1, bucket=3, inserts=[["a"], ["b"], ["c"]])
+    for bucket in (1, 3):
+        oracle.write(directory, table.columns, write_id=1, bucket=bucket, inserts=[["a"], ["b"], ["c"]])
 
-    [written] = table.delete(DeltaName(2, 2, 0), [(2, (1, 3, 1))])
+    [written] = table.delete(DeltaName(2, 2, 0), [(2, (1, 3, 1)), (2, (1, 1, 0))])
 
-    assert [file.bucket for file in written.files] == [3]
-    assert sorted((row.row_id, row.values[0]) for row in oracle.rows(directory, SNAPSHOT, table.columns)) == [
-        ((1, 3, 0), "a"), ((1, 3, 2), "c")]
-    assert ids_and_rows(spark, described(directory, table.columns), SNAPSHOT) == [((1, 3, 0), ("a",)), ((1, 3, 2), ("c",))]
+    left = [((1, 1, 1), "b"), ((1, 1, 2), "c"), ((1, 3, 0), "a"), ((1, 3, 2), "c")]
+    assert [(file.bucket, file.rows) for file in written.files] == [(1, 1), (3, 1)]
+    assert sorted((row.row_id, row.values[0]) for row in oracle.rows(directory, SNAPSHOT, table.columns)) == left
+    assert ids_and_rows(spark, described(directory, table.columns), SNAPSHOT) == [(row_id, (value,)) for row_id, value in left]
