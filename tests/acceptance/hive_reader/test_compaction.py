@@ -4,6 +4,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import pyorc
 import pytest
 from pyspark.sql import SparkSession
 
@@ -12,8 +13,10 @@ from metastore.acid.names import BaseName, DeltaName
 from metastore.acid.snapshots import NO_OPEN, ValidWriteIdList
 from metastore.compaction.job import CompactionJobResult, CompactionJobSpec
 from metastore.errors import InvalidOperationError
+from metastore.files import Files
 from metastore.spark import acid_writer
 from metastore.spark.compact_job import run
+from metastore.spark.file_check import check_file
 from metastore.spark.tables import HiveColumn
 from tests.support.acid.tables import B0, B1, AcidTable
 from tests.support.hive_oracle.oracle import HiveOracle, HiveRow
@@ -109,6 +112,26 @@ def test_hives_compactor_would_write_the_same_events(table: AcidTable, oracle: H
         ours = oracle.events(place, snapshot, table.columns, bucket, base="base_0000004", deltas=[], collapse=True)
         assert [(event["id"], event["event"][5]) for event in ours] == live
         assert all(event["event"][4] == event["id"][0] for event in ours), "currentTransaction = originalTransaction"
+
+
+def test_of_several_deletes_of_one_row_the_newest_comes_first(table: AcidTable, oracle: HiveOracle) -> None:
+    table.insert(DeltaName(1, 1, 0), [(1, B0, row, [f"r{row}"]) for row in range(3)])
+    for deleter, gone in ((2, (0, 1)), (3, (1,)), (4, (1, 2))):
+        table.delete(DeltaName(deleter, deleter, 0), [(deleter, (1, B0, row)) for row in gone])
+
+    snapshot = ValidWriteIdList("db.t", 4).for_compactor()
+    deltas = [delta.path for delta in table.state(snapshot).deltas]
+    theirs = oracle.events(table.directory, snapshot, table.columns, 0, base=None, deltas=deltas, collapse=False)
+
+    minor = _compact(table, "minor", f"4:{NO_OPEN}::")
+
+    ours = oracle.events(_only(table, *minor.directories), snapshot, table.columns, 0, base=None, collapse=False,
+                         deltas=[name.partition("_v")[0] for name in minor.directories])
+    assert ours == theirs
+    with (table.directory / minor.directories[0] / "bucket_00000").open("rb") as file:
+        assert [(event[3], event[4]) for event in pyorc.Reader(file)] == [(0, 2), (1, 4), (1, 3), (1, 2), (2, 4)]
+    assert check_file(Files(), str(table.directory), f"{minor.directories[0]}/bucket_00000",
+                      table.state(ValidWriteIdList("db.t", 4)).delete_deltas[0]) == []
 
 
 def test_nothing_of_an_aborted_or_open_write_id_gets_in(table: AcidTable, oracle: HiveOracle) -> None:

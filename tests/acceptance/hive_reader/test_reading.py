@@ -173,6 +173,18 @@ def test_columns_are_found_however_a_file_spells_them(spark: SparkSession, tmp_p
     assert _values(spark, place, ValidWriteIdList("db.t", 2)) == ["lower", "upper"]
 
 
+def test_columns_of_original_files_are_found_by_name(spark: SparkSession, oracle: HiveOracle, tmp_path: Path) -> None:
+    place, columns = tmp_path / "t", {"v": "string", "more": "int", "n": "int"}
+    _orc(place / "000000_0", "struct<n:int,gone:int,v:string>", [(1, 8, "a"), (2, 9, "b")])
+    table, all_of_it = described(place, columns), ValidWriteIdList("db.t", 5)
+
+    theirs = [tuple(row.values) for row in oracle.rows(place, all_of_it, columns)]
+
+    assert sorted(theirs) == [("a", None, 1), ("b", None, 2)]
+    assert sorted(tuple(row) for row in snapshot(spark, table, all_of_it).collect()) == sorted(theirs)
+    assert ids_and_rows(spark, table, all_of_it) == [((0, B0, at), values) for at, values in enumerate(sorted(theirs))]
+
+
 def test_bases_of_old_compactors_keep_rows_that_were_updated(spark: SparkSession, tmp_path: Path) -> None:
     place = tmp_path / "t"
     events = [(0, 1, 0, 0, 1, ("inserted",)), (1, 1, 0, 1, 2, ("updated",))]

@@ -17,7 +17,9 @@ pytestmark = pytest.mark.spark
 
 _BORDERS = [0, 1, 63, 64, 127, (1 << 21) - 1, 1 << 21, (1 << 21) + 64, (1 << 22) - 1, 1 << 22, (1 << 22) + 63,
             (1 << 22) + (1 << 21), (1 << 23) + 5, (1 << 33) + 1, (1 << 40) + 5]
-ROWS = [*product((1, 2), (encode(0), encode(0, 1), encode(1)), _BORDERS),
+# What a join mixes of these ids is what it mixes of deleted ones: of another statement, writer, write id.
+MIXED_ALIKE = [(1, encode(0), 1 << 20), (2, encode(0), 1 << 22 | 1 << 36), (2, encode(0), 3 << 44)]
+ROWS = [*MIXED_ALIKE, *product((1, 2), (encode(0), encode(0, 1), encode(1)), _BORDERS),
         *((1, encode(0, statement), 3) for statement in range(2, 9))]
 FIRST = [(1, encode(0), 0), (1, encode(0, 1), 0), (1, encode(0, 1), 64), (1, encode(0, 4), 3), (2, encode(1), 1 << 22)]
 THIRD = random.Random(4).sample(ROWS, len(ROWS) // 3)

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pyorc
 import pytest
+from pyarrow import parquet
 
 from metastore.acid.hashes import bucket_of
 from metastore.acid.types import parse_type
@@ -54,7 +55,10 @@ def test_insert_only_tables(acid_session, db, spark, file_format):
 
 
 def test_files_of_insert_only_tables_can_be_read_by_hive_before_4(acid_session, db):
-    """Its ORC knows no zstd, which is what Spark writes if nothing is said: also for what an overwrite without rows leaves."""
+    """Its ORC knows no zstd, which is what Spark writes if nothing is said: also for what an overwrite without rows leaves.
+
+    Its Parquet may not either: it is of whatever Hadoop it runs in.
+    """
     name = f"{db}.only"
     acid_session.sql(f"CREATE TABLE {name} (id INT) PARTITIONED BY (p STRING) STORED AS ORC {_INSERT_ONLY}")
     acid_session.sql(f"INSERT INTO {name} VALUES (1, 'x')")
@@ -66,6 +70,10 @@ def test_files_of_insert_only_tables_can_be_read_by_hive_before_4(acid_session, 
     for file in written:
         with file.open("rb") as source:
             assert pyorc.Reader(source).compression == pyorc.CompressionKind.ZLIB
+    acid_session.sql(f"CREATE TABLE {db}.columns (id INT) STORED AS PARQUET {_INSERT_ONLY}")
+    acid_session.sql(f"INSERT INTO {db}.columns VALUES (1)")
+    [file] = files(acid_session, f"{db}.columns")
+    assert parquet.ParquetFile(location(acid_session, f"{db}.columns") / file).metadata.row_group(0).column(0).compression == "SNAPPY"
 
 
 def test_insert_only_tables_in_buckets_and_from_a_query(acid_session, db):
