@@ -10,7 +10,6 @@ import org.apache.orc.OrcConf;
 import org.apache.orc.mapred.OrcInputFormat;
 import org.apache.spark.api.java.JavaSparkContext;
 import org.apache.spark.api.python.PythonUtils;
-import org.apache.spark.broadcast.Broadcast;
 import org.apache.spark.sql.Dataset;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.catalyst.parser.ParseException;
@@ -146,12 +145,12 @@ public class AcidOrcFormat extends OrcFileFormat {
         OrcConf.INCLUDE_COLUMNS.setString(settings, included(asked));
         OrcConf.IS_SCHEMA_EVOLUTION_CASE_SENSITIVE.setBoolean(settings, SQLConf.get().caseSensitiveAnalysis());
         pushDown(data, filters, settings);
-        JavaSparkContext context = JavaSparkContext.fromSparkContext(spark.sparkContext());
-        Broadcast rowIds = marks ? context.broadcast(deleted) : null;
         boolean batches = options.get("returning_batch").contains("true");
+        // In one: Spark sets 4 MB aside for everything that is sent by itself.
+        Object[] sent = {new SerializableConfiguration(new JobConf(settings)), marks ? deleted : null};
         return new AcidOrcReader(
-            context.broadcast(new SerializableConfiguration(new JobConf(settings))), events, schema, places,
-            batches ? null : required, SQLConf.get().orcVectorizedReaderBatchSize(), rowIds, shift, small);
+            JavaSparkContext.fromSparkContext(spark.sparkContext()).broadcast(sent), events, schema, places,
+            batches ? null : required, SQLConf.get().orcVectorizedReaderBatchSize(), shift, small);
     }
 
     private static StructType events(StructType row) {

@@ -46,14 +46,12 @@ public class AcidOrcReader extends AbstractFunction1 implements Serializable {
     static final int CHUNK_BITS = 22, BUCKET_BITS = 31, HIGH_BITS = 41;
     private static final Field SOURCE = source();
 
-    final Broadcast settings;
+    final Broadcast sent;
     final StructType events;
     final String schema;
     final int[] places;
     final StructType rows;
-    final int capacity;
-    final Broadcast deleted;
-    final int shift, small;
+    final int capacity, shift, small;
     private transient JobConf job;
     private transient Reader.Options wanted;
 
@@ -62,15 +60,14 @@ public class AcidOrcReader extends AbstractFunction1 implements Serializable {
      * which size a file is read whole.
      */
     public AcidOrcReader(
-            Broadcast settings, StructType events, String schema, int[] places, StructType rows, int capacity,
-            Broadcast deleted, int shift, int small) {
-        this.settings = settings;
+            Broadcast sent, StructType events, String schema, int[] places, StructType rows, int capacity, int shift,
+            int small) {
+        this.sent = sent;
         this.events = events;
         this.schema = schema;
         this.places = places;
         this.rows = rows;
         this.capacity = capacity;
-        this.deleted = deleted;
         this.shift = shift;
         this.small = small;
     }
@@ -78,7 +75,8 @@ public class AcidOrcReader extends AbstractFunction1 implements Serializable {
     public Object apply(Object argument) {
         PartitionedFile file = (PartitionedFile) argument;
         OrcColumnarBatchReader reader = new OrcColumnarBatchReader(capacity, MemoryMode.ON_HEAP);
-        Marks marks = deleted == null ? null : new Marks((long[][]) deleted.value(), shift, file.modificationTime(), capacity);
+        long[][] deleted = (long[][]) sent(1);
+        Marks marks = deleted == null ? null : new Marks(deleted, shift, file.modificationTime(), capacity);
         Batches batches = new Batches(this, reader, marks);
         if (TaskContext.get() != null) TaskContext.get().addTaskCompletionListener((TaskCompletionListener) batches);
         try {
@@ -121,10 +119,14 @@ public class AcidOrcReader extends AbstractFunction1 implements Serializable {
     /** The settings. Hadoop copies all of them for each file when they are not a job's, at the cost of opening it. */
     private JobConf job() {
         if (job == null) {
-            Configuration sent = ((SerializableConfiguration) settings.value()).value();
-            job = sent instanceof JobConf ? (JobConf) sent : new JobConf(sent);
+            Configuration settings = ((SerializableConfiguration) sent(0)).value();
+            job = settings instanceof JobConf ? (JobConf) settings : new JobConf(settings);
         }
         return job;
+    }
+
+    private Object sent(int place) {
+        return ((Object[]) sent.value())[place];
     }
 
     /** The batches of one file, which is closed after the last one, or when the task ends. */

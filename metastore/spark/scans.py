@@ -25,7 +25,7 @@ DELETED = "__deleted"
 DIRECTORY_NUMBER = "CAST(unix_millis(_metadata.file_modification_time) AS INT)"
 """The number of the directory that a row's file belongs to, as SQL for a scan."""
 
-_EVENT_FIELDS = f"{OPERATION} INT, {WRITE_ID} BIGINT, {BUCKET} INT, {ROW_ID} BIGINT, {BY} BIGINT, {DELETED} BOOLEAN"
+_EVENT_FIELDS = f"{OPERATION} INT, {WRITE_ID} BIGINT, {BUCKET} INT, {ROW_ID} BIGINT, {BY} BIGINT, {DELETED} BOOLEAN NOT NULL"
 """What a scan has before the table's columns: an event's fields as ORC orders them, and whether its row is deleted."""
 
 NOWHERE = "file:/.acid_files_that_are_listed_already"
