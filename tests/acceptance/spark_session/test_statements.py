@@ -195,6 +195,20 @@ def test_bucketed_rows_go_where_hives_hash_sends_them(acid_session, db):
         acid_session.update(name, {"k": "'z'"})
 
 
+@pytest.mark.parametrize("buckets", ["", "CLUSTERED BY (id) INTO 2 BUCKETS"], ids=["flat", "bucketed"])
+def test_a_column_may_be_called_like_what_routes_rows(acid_session, db, buckets):
+    """Its values are the user's, and not the numbers of files."""
+    name = f"{db}.t"
+    acid_session.sql(f"CREATE TABLE {name} (id INT, `_writer` STRING, `_partition` INT) PARTITIONED BY (p INT) {buckets} "
+                     "STORED AS ORC TBLPROPERTIES ('transactional'='true')")
+    acid_session.sql(f"INSERT INTO {name} VALUES (1, 'ann', 10, 1), (2, 'bob', 20, 1), (3, NULL, 30, 2), (4, 'eve', 40, 2)")
+    acid_session.sql(f"UPDATE {name} SET `_partition` = 21 WHERE `_writer` = 'bob'")
+    acid_session.sql(f"DELETE FROM {name} WHERE `_partition` = 40")
+    acid_session.sql(f"MERGE INTO {name} t USING (SELECT 3 AS id UNION ALL SELECT 5) s ON t.id = s.id WHEN MATCHED THEN UPDATE SET "
+                     "`_partition` = 31 WHEN NOT MATCHED THEN INSERT VALUES (s.id, 'new', 50, 2)")
+    assert rows(acid_session, name) == [(1, "ann", 10, 1), (2, "bob", 21, 1), (3, None, 31, 2), (5, "new", 50, 2)]
+
+
 def test_a_reader_keeps_its_snapshot(acid_session, flat, spark):
     before = acid_session.table(flat)
     with acid(spark) as other:
