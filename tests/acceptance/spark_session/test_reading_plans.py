@@ -1,5 +1,7 @@
 """How a snapshot is read: which files and row groups are opened, how deleted rows are left out; right either way."""
 
+from pathlib import Path
+
 import pytest
 
 from metastore.spark import deleted, reader
@@ -196,6 +198,13 @@ def test_columns_named_like_those_of_events_are_not_taken_for_them(acid_session,
 
     assert sorted(row.operation for row in rows) == [one for one in range(5, 25) if one != 7]
     assert [row.rowid for row in rows if row.bucket == 77] == [-5]
+
+    # Without the marker of ACID version 2 each event is asked for its operation.
+    place = Path(acid_session.client.get_table(db, "namesakes").sd.location.removeprefix("file:").replace("///", "/"))
+    for marker in place.glob("*/_orc_acid_version"):
+        marker.unlink()
+    assert sorted(acid_session.table(name).collect()) == sorted(rows)
+    assert [row.rowid for row in acid_session.table(name).where("operation = 9").collect()] == [-5]
 
 
 def test_no_join_where_nothing_is_deleted(acid_session, partitioned) -> None:
