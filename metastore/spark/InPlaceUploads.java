@@ -184,7 +184,7 @@ public class InPlaceUploads {
         }
 
         private void upload(File file) throws IOException {
-            String partition = placement.value(path, "_partition"), name = file.getName();
+            String partition = placement.value(path, "__acid_partition"), name = file.getName();
             String target = placement.target(path, name, TaskContext.get().partitionId());
             Path place = new Path(target);
             MultipartUploader uploader = uploader(place, settings);
@@ -246,7 +246,7 @@ public class InPlaceUploads {
 
         String target(String path, String name, int task) throws IOException {
             StringBuilder place = new StringBuilder(root);
-            String partition = value(path, "_partition"), writer = value(path, "_writer");
+            String partition = value(path, "__acid_partition"), writer = value(path, "__acid_writer");
             List values = partition == null ? null : (List) new ObjectMapper().readValue(partition, List.class);
             for (int at = 0; at < keys.length; ++at) {
                 place.append("/").append(ExternalCatalogUtils.getPartitionPathString(keys[at], (String) values.get(at)));

@@ -27,13 +27,14 @@ from metastore.errors import InvalidOperationError, MetaError
 from metastore.spark.event_format import DELETES_PREFIX, FileReport, write_changes
 from metastore.spark.hadoop import Hadoop
 from metastore.spark.in_place import Below, ElsewhereError, InPlaceWrite, Upload, abort, complete
+from metastore.spark.tables import OURS
 
 _KEY = ("originalTransaction", "bucket", "rowId")
 
-WRITER_COLUMN = "_writer"
+WRITER_COLUMN = f"{OURS}writer"
 """The column that routes an event: N of the ``bucket_N`` file that it goes to."""
 
-PARTITION_COLUMN = "_partition"
+PARTITION_COLUMN = f"{OURS}partition"
 """The column that routes an event of a partitioned table: its key in ``targets``."""
 
 
@@ -142,10 +143,10 @@ def write_acid(
 
     ``events``: exactly ``operation int, originalTransaction bigint, bucket int, rowId bigint, currentTransaction
     bigint, row struct<table columns, lower case, no partition columns>`` (``row`` null for delete events), plus
-    ``_writer int`` (N; for delete events the writer id decoded from ``bucket``), plus, when ``location`` is a mapping,
-    ``_partition string``, a key of that mapping. Both extra columns are not written. An insert event without ``rowId``
-    gets the next of its file. An update (operation 1) stands for two events: the deletion of the row with its id, and
-    the insertion of its ``row`` with a new id.
+    ``WRITER_COLUMN``, an int (N; for delete events the writer id decoded from ``bucket``), plus, when ``location`` is a
+    mapping, ``PARTITION_COLUMN``, a string, a key of that mapping. Both extra columns are not written. An insert event
+    without ``rowId`` gets the next of its file. An update (operation 1) stands for two events: the deletion of the row
+    with its id, and the insertion of its ``row`` with a new id.
 
     ``location``: the ACID directory's URI (unpartitioned table), or {key: ACID directory's URI} for partitions. Several
     partitions are written by one Spark job.
@@ -163,7 +164,7 @@ def write_acid(
 
     ``compression``: zlib or snappy; the others are unknown to Hive before 4.
 
-    ``is_routed``: the caller guarantees that all events of one (``_partition``, ``_writer``) are in one Spark partition
+    ``is_routed``: the caller guarantees that all events of one (partition, writer) are in one Spark partition
     and are already sorted by key (originalTransaction, bucket, rowId ascending, currentTransaction descending), as a
     fresh INSERT has them; otherwise events are shuffled and sorted here.
 

@@ -15,11 +15,11 @@ from metastore.errors import InvalidOperationError
 from metastore.spark.dialect import DIALECT
 from metastore.spark.reader import ROW_ID
 from metastore.spark.statements import Delete, Merge, MergeBranch, Update
-from metastore.spark.tables import AcidTable
+from metastore.spark.tables import OURS, AcidTable
 
-ACTION = "__action"
+ACTION = f"{OURS}action"
 UPDATE, DELETE, INSERT = "update", "delete", "insert"
-_MATCH = "__matched"
+_MATCH = f"{OURS}matched"
 
 
 def update_select(statement: Update, table: AcidTable, view: str) -> exp.Expression:

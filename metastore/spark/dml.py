@@ -277,7 +277,7 @@ def evaluated_once(rows: DataFrame) -> Iterator[None]:
 
 
 def _key(work: Work, table: AcidTable, fixed: Mapping[str, object]) -> str:
-    """The ``_partition`` key of a partition given by its values."""
+    """The key of a partition given by its values."""
     fields = table.partition_type.fields
     row: Row | None = work.spark.range(1).select(
         *(F.lit(fixed[field.name]).cast(field.dataType).cast("string") for field in fields)).first()

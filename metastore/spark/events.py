@@ -24,8 +24,6 @@ from metastore.spark.tables import AcidTable, HiveColumn, quoted
 
 MAX_WRITERS = 4096
 _CODEC_V1 = 1 << 29
-_WRITER = "__writer"
-"""The writer beside a table's columns, one of which may have the name of ``WRITER_COLUMN``."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +42,7 @@ def insert_events(rows: DataFrame, table: AcidTable, statement: StatementId) -> 
     if table.bucket_count:
         return _bucketed(rows, table, statement), False
     apart = rows.where(F.spark_partition_id() >= 0)  # else Spark would forget that the caller has asked for fewer tasks
-    numbered = apart.coalesce(MAX_WRITERS).select("*", F.spark_partition_id().alias(_WRITER))
+    numbered = apart.coalesce(MAX_WRITERS).withColumn(WRITER_COLUMN, F.spark_partition_id())
     return _as_events(numbered, table, statement), True
 
 
@@ -67,32 +65,32 @@ def changes_of(rows: DataFrame, table: AcidTable, statement: StatementId) -> Dat
     tasks = rows.sparkSession.sparkContext.defaultParallelism
     new_writer = _bucket(rows, table) if table.bucket_count else F.spark_partition_id() % tasks
     writer = F.when(F.expr(is_new), new_writer).otherwise(writer_id(F.col(bucket)))
-    return rows.select("*", writer.alias(_WRITER)).selectExpr(
+    return rows.withColumn(WRITER_COLUMN, writer).selectExpr(
         f"CASE {ACTION} WHEN '{INSERT}' THEN {INSERT_EVENT} WHEN '{UPDATE}' THEN {UPDATE_EVENT} "
         f"WHEN '{DELETE}' THEN {DELETE_EVENT} END AS operation",
         f"IF({is_new}, {statement.write_id}L, {write_id}) AS originalTransaction",
         f"IF({is_new}, {_codec(statement)}, {bucket}) AS bucket", f"IF({is_new}, NULL, {row_id}) AS rowId",
         f"{statement.write_id}L AS currentTransaction", f"IF({ACTION} = '{DELETE}', NULL, {_row(table)}) AS `row`",
-        f"CAST({_WRITER} AS INT) AS {WRITER_COLUMN}", *_partition_column(table))
+        f"CAST({WRITER_COLUMN} AS INT) AS {WRITER_COLUMN}", *_partition_column(table))
 
 
 def delete_events(rows: DataFrame, table: AcidTable, statement: StatementId) -> DataFrame:
     """Delete events for ``rows``, which carry their ROW__ID."""
     write_id, bucket, row_id = ROW_ID
     row = ", ".join(f"{quoted(column.name)}: {column.sql_type}" for column in table.columns)
-    return rows.select("*", writer_id(F.col(bucket)).alias(_WRITER)).selectExpr(
+    return rows.withColumn(WRITER_COLUMN, writer_id(F.col(bucket))).selectExpr(
         f"{DELETE_EVENT} AS operation", f"{write_id} AS originalTransaction", f"{bucket} AS bucket",
         f"{row_id} AS rowId", f"{statement.write_id}L AS currentTransaction", f"CAST(NULL AS struct<{row}>) AS `row`",
-        f"{_WRITER} AS {WRITER_COLUMN}", *_partition_column(table))
+        WRITER_COLUMN, *_partition_column(table))
 
 
 def partition_key(values: Sequence[str | None]) -> str:
-    """The ``_partition`` key of a partition: what ``to_json`` makes of its values."""
+    """The key of a partition: what ``to_json`` makes of its values."""
     return json.dumps(list(values), ensure_ascii=False, separators=(",", ":"))
 
 
 def partition_values(key: str) -> list[str | None]:
-    """The partition values that a ``_partition`` key stands for."""
+    """The partition values that a key stands for."""
     values: list[str | None] = json.loads(key)
     return values
 
@@ -103,7 +101,7 @@ def partition_name(table: AcidTable, values: Sequence[str | None]) -> str:
 
 
 def _bucketed(rows: DataFrame, table: AcidTable, statement: StatementId) -> DataFrame:
-    return _as_events(rows.select("*", _bucket(rows, table).alias(_WRITER)), table, statement)
+    return _as_events(rows.withColumn(WRITER_COLUMN, _bucket(rows, table)), table, statement)
 
 
 def _bucket(rows: DataFrame, table: AcidTable) -> Column:
@@ -119,11 +117,11 @@ def _as_events(numbered: DataFrame, table: AcidTable, statement: StatementId) ->
     return numbered.selectExpr(
         f"{INSERT_EVENT} AS operation", f"{write_id} AS originalTransaction", f"{_codec(statement)} AS bucket",
         "CAST(NULL AS BIGINT) AS rowId", f"{write_id} AS currentTransaction", f"{_row(table)} AS `row`",
-        f"CAST({_WRITER} AS INT) AS {WRITER_COLUMN}", *_partition_column(table))
+        f"CAST({WRITER_COLUMN} AS INT) AS {WRITER_COLUMN}", *_partition_column(table))
 
 
 def _codec(statement: StatementId) -> str:
-    return f"CAST(shiftleft({_WRITER}, 16) | {_CODEC_V1 | statement.statement} AS INT)"
+    return f"CAST(shiftleft({WRITER_COLUMN}, 16) | {_CODEC_V1 | statement.statement} AS INT)"
 
 
 def _row(table: AcidTable) -> str:

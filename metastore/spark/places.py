@@ -36,7 +36,7 @@ _ASKED_ONE_BY_ONE = 32
 
 
 class Locations(dict[str, str]):
-    """Where each partition lies, by its ``_partition`` key; a new partition lies below the table.
+    """Where each partition lies, by its key; a new partition lies below the table.
 
     ``known``: partitions that are known already. ``existing``: the same for rows that exist, whose partitions do too.
     ``read``: what to ask about spellings that are not the usual ones.

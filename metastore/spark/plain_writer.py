@@ -44,9 +44,9 @@ def write_plain(rows: DataFrame, row_type: StructType, name: BaseName | DeltaNam
                 order: Sequence[tuple[str, bool]] = ()) -> list[WrittenDirectory]:
     """Write rows into one directory called ``name`` in each partition that gets some.
 
-    ``rows``: the columns of ``row_type``, ``_partition`` when ``location`` is a mapping, ``_writer`` when the table is
-    bucketed; otherwise as ``acid_writer.write_acid``. ``order``: columns that each file is sorted by, and whether they
-    ascend.
+    ``rows``: the columns of ``row_type``, ``PARTITION_COLUMN`` when ``location`` is a mapping, ``WRITER_COLUMN`` when
+    the table is bucketed; otherwise as ``acid_writer.write_acid``. ``order``: columns that each file is sorted by, and
+    whether they ascend.
     """
     if isinstance(file_format, HiveStorage):
         file_format.require_writable(location if isinstance(location, str) else "This table")

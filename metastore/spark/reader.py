@@ -42,9 +42,9 @@ from metastore.spark.scans import (
 from metastore.spark.scans import ROW_ID as ROW_NUMBER
 from metastore.spark.serde_files import partitioned_rows
 from metastore.spark.serde_storage import HiveStorage
-from metastore.spark.tables import AcidTable, FileFormat, TableKind, quoted
+from metastore.spark.tables import OURS, AcidTable, FileFormat, TableKind, quoted
 
-_DIRECTORY, _FILE = "__directory", "__file"
+_DIRECTORY, _FILE, _MIXED = f"{OURS}directory", f"{OURS}file", f"{OURS}mixed"
 _LOCAL = re.compile("^file:///")  # Hadoop writes file:///x where Spark's metadata column has file:/x
 _POSITION_BITS = (1 << 33) - 1
 _WHOLE_FILES = str(1 << 60)
@@ -52,8 +52,8 @@ _WHOLE_FILES = str(1 << 60)
 ROW_ID = (WRITE_ID, BUCKET, ROW_NUMBER)
 ROW_ID_COLUMN = "ROW__ID"
 OPERATION_COLUMN, WRITE_ID_COLUMN = "_operation", "_write_id"
-_MIX = ("__row_id ^ shiftleft(CAST(__bucket AS BIGINT), 20) ^ shiftleft(__write_id, 44)"
-        " ^ shiftleft(CAST(__directory AS BIGINT), 52)")
+_MIX = (f"{ROW_NUMBER} ^ shiftleft(CAST({BUCKET} AS BIGINT), 20) ^ shiftleft({WRITE_ID}, 44)"
+        f" ^ shiftleft(CAST({_DIRECTORY} AS BIGINT), 52)")
 """A bigint that is the same for the same row, and seldom for others."""
 
 
@@ -140,9 +140,9 @@ def _unless_named(versions: DataFrame, deleted: DataFrame) -> DataFrame:
     columns are equal one by one is its second condition, written so that Spark does not take it for join keys.
     """
     place = (*ROW_ID, _DIRECTORY)
-    named = deleted.select(F.expr(_MIX).alias("__mix"), *(F.col(name).alias(f"{name}_of_event") for name in place))
+    named = deleted.select(F.expr(_MIX).alias(_MIXED), *(F.col(name).alias(f"{name}_of_event") for name in place))
     differs = " | ".join(f"CAST({name} ^ {name}_of_event AS BIGINT)" for name in place)
-    return versions.join(F.broadcast(named), (F.expr(_MIX) == F.col("__mix")) & F.expr(f"{differs} = 0L"), "left_anti")
+    return versions.join(F.broadcast(named), (F.expr(_MIX) == F.col(_MIXED)) & F.expr(f"{differs} = 0L"), "left_anti")
 
 
 def _inserts(spark: SparkSession, table: AcidTable, directories: Sequence[Directory], write_ids: ValidWriteIdList,

@@ -18,14 +18,16 @@ from metastore.acid.protobuf import bytes_field, number_field
 from metastore.spark.compiled import compiled
 from metastore.spark.delete_files import SMALL
 from metastore.spark.deleted import DeletedRows
-from metastore.spark.tables import HiveColumn, quoted
+from metastore.spark.tables import OURS, HiveColumn, quoted
 
-OPERATION, WRITE_ID, BUCKET, ROW_ID, BY = "__operation", "__write_id", "__bucket", "__row_id", "__by"
-DELETED = "__deleted"
+OPERATION, WRITE_ID, BUCKET, ROW_ID, BY = (f"{OURS}{name}" for name in (
+    "operation", "write_id", "bucket", "row_id", "by"))
+DELETED = f"{OURS}deleted"
 DIRECTORY_NUMBER = "CAST(unix_millis(_metadata.file_modification_time) AS INT)"
 """The number of the directory that a row's file belongs to, as SQL for a scan."""
 
-_EVENT_FIELDS = f"{OPERATION} INT, {WRITE_ID} BIGINT, {BUCKET} INT, {ROW_ID} BIGINT, {BY} BIGINT, {DELETED} BOOLEAN NOT NULL"
+_EVENT_FIELDS = (f"{OPERATION} INT, {WRITE_ID} BIGINT, {BUCKET} INT, {ROW_ID} BIGINT, {BY} BIGINT, "
+                 f"{DELETED} BOOLEAN NOT NULL")
 """What a scan has before the table's columns: an event's fields as ORC orders them, and whether its row is deleted."""
 
 NOWHERE = "file:/.acid_files_that_are_listed_already"

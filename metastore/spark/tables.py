@@ -14,6 +14,9 @@ from metastore.ids import TableName
 from metastore.spark.serde_storage import HiveStorage, seen_columns, without_lengths
 
 _UNREADABLE = re.compile(r"\b(uniontype\s*<|timestamp with local time zone|interval_)", re.IGNORECASE)
+OURS = "__acid_"
+"""How the names of those columns begin that stand beside a table's own in a plan or in a staging directory."""
+
 FileFormat: TypeAlias = str | HiveStorage
 """How files are stored: as Spark calls it (``orc``, ``parquet``), or Hive's classes that do it; "" if neither."""
 
@@ -65,7 +68,10 @@ class AcidTable:
 
     @classmethod
     def of(cls, name: TableName, thrift_table: Any) -> "AcidTable":
-        """The table as the metastore's ``get_table`` answered it."""
+        """The table as the metastore's ``get_table`` answered it.
+
+        Raises: InvalidOperationError for a transactional table with a column named like ours.
+        """
         sd, parameters = thrift_table.sd, dict(thrift_table.parameters or {})
         transactional = parameters.get("transactional", "").lower() == "true"
         insert_only = parameters.get("transactional_properties", "").lower() == "insert_only"
@@ -73,6 +79,10 @@ class AcidTable:
             TableKind.INSERT_ONLY if insert_only else TableKind.FULL_ACID)
         serde = sd.serdeInfo.serializationLib if sd.serdeInfo else None
         columns = seen_columns(serde or "", [(c.name.lower(), c.type) for c in sd.cols or ()])
+        taken = next((column for column, *_ in columns if column.startswith(OURS)), None)
+        if taken and kind is not TableKind.PLAIN:
+            raise InvalidOperationError(f"{name} has a column {taken}, and names that begin with {OURS} are here those "
+                                        "of what stands beside a table's columns: let Hive rename it.")
         return cls(
             name=name, kind=kind, location=sd.location or "",
             columns=tuple(HiveColumn(*column) for column in columns),

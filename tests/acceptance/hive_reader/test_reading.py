@@ -79,7 +79,7 @@ def test_rows_of_a_file_that_spark_would_split_are_numbered_through(spark: Spark
 
     left = snapshot(spark, described(place, COLUMNS), ValidWriteIdList("db.t", 1), row_ids=True).collect()
 
-    assert {row["__row_id"]: row.v for row in left} == {
+    assert {row["__acid_row_id"]: row.v for row in left} == {
         number: value for number, (value,) in enumerate(rows) if number not in gone}
 
 

@@ -124,8 +124,8 @@ def test_a_file_that_has_grown_since_it_was_listed_is_read_to_its_end(acid_sessi
     file = _place(acid_session, table) / "delta_0000001_0000001_0000" / "bucket_00000"
     columns = acid_session._lookup(table).columns
     for size in (file.stat().st_size, 900, 4):
-        rows = scans.scan_files(spark, columns, [scans.NumberedFile(str(file), size, 0)], ["__row_id"])
-        assert {row["__row_id"] for row in rows.collect()} == set(range(30))
+        rows = scans.scan_files(spark, columns, [scans.NumberedFile(str(file), size, 0)], ["__acid_row_id"])
+        assert {row["__acid_row_id"] for row in rows.collect()} == set(range(30))
 
 
 @pytest.mark.usefixtures("small")

@@ -90,10 +90,10 @@ def test_nothing_of_an_event_is_read_but_what_the_query_needs(acid_session, wide
     assert _columns_read(count) == [set()]
     ids = acid_session.table(wide, row_id=True).select("ROW__ID.rowid")
     assert len(ids.collect()) == 10
-    assert _columns_read(ids) == [{"__bucket", "__row_id"}]
+    assert _columns_read(ids) == [{"__acid_bucket", "__acid_row_id"}]
 
 
-@pytest.mark.parametrize(("words", "columns"), [(1_000_000, {"__deleted"}), (0, {"__write_id", "__bucket", "__row_id"})])
+@pytest.mark.parametrize(("words", "columns"), [(1_000_000, {"__acid_deleted"}), (0, {"__acid_write_id", "__acid_bucket", "__acid_row_id"})])
 def test_only_the_columns_that_are_asked_for_are_read_beside_deletes(acid_session, wide, monkeypatch, words, columns) -> None:
     monkeypatch.setattr(deleted, "MAX_WORDS", words)
     acid_session.sql(f"DELETE FROM {wide} WHERE id = 3")
@@ -111,7 +111,7 @@ def test_partitions_without_deletes_are_read_as_if_there_were_none(acid_session,
     frame = acid_session.table(partitioned).select("id")
 
     assert len(frame.collect()) == _PARTITIONS * 2 - 1
-    assert sorted(_columns_read(frame), key=len) == [{"id"}, {"id", "__deleted"}]
+    assert sorted(_columns_read(frame), key=len) == [{"id"}, {"id", "__acid_deleted"}]
 
 
 @pytest.mark.parametrize("setting", ["spark.sql.orc.enableVectorizedReader", "spark.sql.codegen.wholeStage"])

@@ -195,18 +195,32 @@ def test_bucketed_rows_go_where_hives_hash_sends_them(acid_session, db):
         acid_session.update(name, {"k": "'z'"})
 
 
+@pytest.mark.parametrize("kind", ["", ", 'transactional_properties'='insert_only'"], ids=["full", "insert-only"])
 @pytest.mark.parametrize("buckets", ["", "CLUSTERED BY (id) INTO 2 BUCKETS"], ids=["flat", "bucketed"])
-def test_a_column_may_be_called_like_what_routes_rows(acid_session, db, buckets):
-    """Its values are the user's, and not the numbers of files."""
+def test_columns_may_have_any_name(acid_session, db, buckets, kind):
+    """Those of events, of rows that Debezium makes of changes, and those that routed rows once."""
+    names = ("operation", "row", "rowid", "bucket", "__deleted", "__op", "__row_id", "_writer", "_partition")
+    name, columns = f"{db}.t", ", ".join(f"`{one}` INT" for one in names)
+    acid_session.sql(f"CREATE TABLE {name} (id INT, {columns}) PARTITIONED BY (p INT) {buckets} "
+                     f"STORED AS ORC TBLPROPERTIES ('transactional'='true'{kind})")
+    values = [(id_, *range(10 * id_, 10 * id_ + len(names)), id_ % 2) for id_ in range(1, 5)]
+    acid_session.sql(f"INSERT INTO {name} VALUES {', '.join(map(str, values))}")
+    assert rows(acid_session, name) == values
+    if kind:
+        return
+    acid_session.sql(f"UPDATE {name} SET `_partition` = 0 WHERE `_writer` = 27")
+    acid_session.sql(f"DELETE FROM {name} WHERE `__deleted` = 34")
+    acid_session.sql(f"MERGE INTO {name} t USING (SELECT 1 AS id UNION ALL SELECT 5) s ON t.id = s.id WHEN MATCHED THEN UPDATE SET "
+                     f"`__row_id` = 0 WHEN NOT MATCHED THEN INSERT VALUES (s.id, {', '.join('9' * len(names))}, 1)")
+    assert rows(acid_session, name) == [
+        (1, 10, 11, 12, 13, 14, 15, 0, 17, 18, 1), (2, 20, 21, 22, 23, 24, 25, 26, 27, 0, 0), values[3], (5, *[9] * len(names), 1)]
+
+
+def test_a_column_called_like_one_of_ours_is_refused(acid_session, db):
     name = f"{db}.t"
-    acid_session.sql(f"CREATE TABLE {name} (id INT, `_writer` STRING, `_partition` INT) PARTITIONED BY (p INT) {buckets} "
-                     "STORED AS ORC TBLPROPERTIES ('transactional'='true')")
-    acid_session.sql(f"INSERT INTO {name} VALUES (1, 'ann', 10, 1), (2, 'bob', 20, 1), (3, NULL, 30, 2), (4, 'eve', 40, 2)")
-    acid_session.sql(f"UPDATE {name} SET `_partition` = 21 WHERE `_writer` = 'bob'")
-    acid_session.sql(f"DELETE FROM {name} WHERE `_partition` = 40")
-    acid_session.sql(f"MERGE INTO {name} t USING (SELECT 3 AS id UNION ALL SELECT 5) s ON t.id = s.id WHEN MATCHED THEN UPDATE SET "
-                     "`_partition` = 31 WHEN NOT MATCHED THEN INSERT VALUES (s.id, 'new', 50, 2)")
-    assert rows(acid_session, name) == [(1, "ann", 10, 1), (2, "bob", 21, 1), (3, None, 31, 2), (5, "new", 50, 2)]
+    acid_session.sql(f"CREATE TABLE {name} (`__acid_writer` INT) STORED AS ORC TBLPROPERTIES ('transactional'='true')")
+    with pytest.raises(InvalidOperationError, match=f"{name} has a column __acid_writer"):
+        acid_session.sql(f"INSERT INTO {name} VALUES (1)")
 
 
 def test_a_reader_keeps_its_snapshot(acid_session, flat, spark):

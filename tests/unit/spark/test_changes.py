@@ -12,7 +12,7 @@ from metastore.spark.tables import AcidTable, HiveColumn, TableKind
 
 TABLE = AcidTable(TableName("hive", "db", "t"), TableKind.FULL_ACID, "/x", (HiveColumn("id", "int"), HiveColumn("v", "char(3)")),
                   (HiveColumn("p", "string"),), ("id",), 4, 2, "orc", {})
-ROW_ID = "t.__write_id, t.__bucket, t.__row_id"
+ROW_ID = "t.__acid_write_id, t.__acid_bucket, t.__acid_row_id"
 
 
 def views(ref: TableRef) -> str | None:
@@ -32,7 +32,7 @@ def test_names_are_bound_to_views(text, expected):
 def test_update_keeps_what_is_not_assigned_and_casts_what_is():
     select = update_select(parse("UPDATE db.t SET v = upper(v) WHERE id IN (SELECT id FROM db.u)"), TABLE, "target")
     assert bound_sql(select, views) == (
-        f"SELECT 'update' AS `__action`, {ROW_ID}, `t`.`id` AS `id`, CAST(upper(v) AS STRING) AS `v`, `t`.`p` FROM target AS t "
+        f"SELECT 'update' AS `__acid_action`, {ROW_ID}, `t`.`id` AS `id`, CAST(upper(v) AS STRING) AS `v`, `t`.`p` FROM target AS t "
         "WHERE id IN (SELECT id FROM view_u AS u)")
 
 
