@@ -34,11 +34,11 @@ import scala.runtime.AbstractFunction1;
 /**
  * What runs in the tasks: an ACID file's rows with the columns of "row" beside those of the event.
  *
- * Spark's own vectorized reader reads the file. ORC is always asked for the six fields of an event, since it takes any
- * other request for one of fields inside "row", but of the six it reads only those that are included. "places" says for
- * each column of the result where it is: a field of the event (0 to 4), whether the row is deleted (5), or a field of
- * "row" (from 6 on). Deleted rows are looked up in the table that metastore/spark/deleted.py makes: five arrays, in the
- * order of its fields.
+ * Spark's own vectorized reader reads what is opened here: a small file whole (SmallOrcFile). ORC is always asked for the
+ * six fields of an event, since it takes any other request for one of fields inside "row", but of the six it reads only
+ * those that are included. "places" says for each column of the result where it is: a field of the event (0 to 4), whether
+ * the row is deleted (5), or a field of "row" (from 6 on). Deleted rows are looked up in the table that
+ * metastore/spark/deleted.py makes: five arrays, in the order of its fields.
  */
 public class AcidOrcReader extends AbstractFunction1 implements Serializable {
     public static final int DELETED = 5, IN_ROW = 6;
@@ -56,8 +56,8 @@ public class AcidOrcReader extends AbstractFunction1 implements Serializable {
     private transient Reader.Options wanted;
 
     /**
-     * "rows": the type of the result when it is to be rows, null when batches. "deleted": null when nothing is. "small": up to
-     * which size a file is read whole.
+     * "sent": the settings, and the deleted rows, or null. "rows": the type of the result when it is to be rows, null when
+     * batches. "small": up to which size a file is read whole.
      */
     public AcidOrcReader(
             Broadcast sent, StructType events, String schema, int[] places, StructType rows, int capacity, int shift,
@@ -97,7 +97,7 @@ public class AcidOrcReader extends AbstractFunction1 implements Serializable {
         return CollectionConverters.asScala(rows == null ? (Iterator) batches : (Iterator) new Rows(batches, rows));
     }
 
-    /** What Spark's reader reads. It opens files itself otherwise, and decodes the condition anew for each. */
+    /** Where Spark's reader keeps what it reads. It opens files itself otherwise, and decodes the condition anew for each. */
     private static Field source() {
         try {
             Field source = OrcColumnarBatchReader.class.getDeclaredField("recordReader");
