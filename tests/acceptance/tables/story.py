@@ -120,6 +120,8 @@ class Story:
         self.rows = [row._replace(name=source[row.id].name) if row.id in source else row for row in kept] + fresh
 
     def overwrite(self):
+        while self.held:  # of this session: it would wait for itself, and is told so
+            self.read_held()
         new = self._new(self.rng.choice([0, 5]))
         self.log.append(f"overwrite with {new}")
         if self.is_partitioned and self.rng.random() < 0.5:
