@@ -79,14 +79,16 @@ class AcidTable:
             TableKind.INSERT_ONLY if insert_only else TableKind.FULL_ACID)
         serde = sd.serdeInfo.serializationLib if sd.serdeInfo else None
         columns = seen_columns(serde or "", [(c.name.lower(), c.type) for c in sd.cols or ()])
-        taken = next((column for column, *_ in columns if column.startswith(OURS)), None)
+        keys = tuple(HiveColumn(c.name.lower(), c.type) for c in thrift_table.partitionKeys or ())
+        names = [*(column for column, *_ in columns), *(key.name for key in keys)]
+        taken = next((one for one in names if one.startswith(OURS)), None)
         if taken and kind is not TableKind.PLAIN:
             raise InvalidOperationError(f"{name} has a column {taken}, and names that begin with {OURS} are here those "
                                         "of what stands beside a table's columns: let Hive rename it.")
         return cls(
             name=name, kind=kind, location=sd.location or "",
             columns=tuple(HiveColumn(*column) for column in columns),
-            partition_keys=tuple(HiveColumn(c.name.lower(), c.type) for c in thrift_table.partitionKeys or ()),
+            partition_keys=keys,
             bucket_columns=tuple(c.lower() for c in sd.bucketCols or ()),
             bucket_count=max(sd.numBuckets or 0, 0) if sd.bucketCols else 0,
             bucketing_version=2 if parameters.get("bucketing_version") == "2" else 1,

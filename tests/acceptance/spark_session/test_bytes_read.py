@@ -68,7 +68,7 @@ def _must_need(acid_session, name, question, needed, answer) -> None:
     file.write_bytes(whole)
 
 
-@pytest.fixture(params=[1 << 20, 0], ids=["whole", "in parts"])
+@pytest.fixture(params=[scans.SMALL, 0], ids=["whole", "in parts"])
 def small(request, monkeypatch) -> None:
     """Small files, read at once and as large ones."""
     monkeypatch.setattr(scans, "SMALL", request.param)

@@ -216,9 +216,10 @@ def test_columns_may_have_any_name(acid_session, db, buckets, kind):
         (1, 10, 11, 12, 13, 14, 15, 0, 17, 18, 1), (2, 20, 21, 22, 23, 24, 25, 26, 27, 0, 0), values[3], (5, *[9] * len(names), 1)]
 
 
-def test_a_column_called_like_one_of_ours_is_refused(acid_session, db):
+@pytest.mark.parametrize("columns", ["`__acid_writer` INT", "id INT) PARTITIONED BY (`__acid_writer` INT"], ids=["column", "key"])
+def test_a_column_called_like_one_of_ours_is_refused(acid_session, db, columns):
     name = f"{db}.t"
-    acid_session.sql(f"CREATE TABLE {name} (`__acid_writer` INT) STORED AS ORC TBLPROPERTIES ('transactional'='true')")
+    acid_session.sql(f"CREATE TABLE {name} ({columns}) STORED AS ORC TBLPROPERTIES ('transactional'='true')")
     with pytest.raises(InvalidOperationError, match=f"{name} has a column __acid_writer"):
         acid_session.sql(f"INSERT INTO {name} VALUES (1)")
 
