@@ -3,11 +3,13 @@ import java.io.Serializable;
 import java.lang.reflect.Field;
 import java.util.Collections;
 import java.util.Iterator;
+import java.util.List;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.hive.ql.exec.vector.LongColumnVector;
 import org.apache.hadoop.hive.ql.exec.vector.VectorizedRowBatch;
 import org.apache.hadoop.mapred.JobConf;
 import org.apache.orc.OrcFile;
+import org.apache.orc.OrcProto;
 import org.apache.orc.Reader;
 import org.apache.orc.RecordReader;
 import org.apache.orc.TypeDescription;
@@ -52,6 +54,7 @@ public class AcidOrcReader extends AbstractFunction1 implements Serializable {
     final int[] places;
     final StructType rows;
     final int capacity, shift, small;
+    final boolean isIdWanted;
     private transient JobConf job;
     private transient Reader.Options wanted;
 
@@ -70,6 +73,13 @@ public class AcidOrcReader extends AbstractFunction1 implements Serializable {
         this.capacity = capacity;
         this.shift = shift;
         this.small = small;
+        this.isIdWanted = isIdWanted(places);
+    }
+
+    private static boolean isIdWanted(int[] places) {
+        boolean found = false;
+        for (int column = 0; column < places.length; ++column) found |= places[column] >= WRITE_ID && places[column] <= ROW_ID;
+        return found;
     }
 
     public Object apply(Object argument) {
@@ -80,9 +90,7 @@ public class AcidOrcReader extends AbstractFunction1 implements Serializable {
         Batches batches = new Batches(this, reader, marks);
         if (TaskContext.get() != null) TaskContext.get().addTaskCompletionListener((TaskCompletionListener) batches);
         try {
-            RecordReader source = opened(file);
-            if (marks != null) marks.source = source;
-            SOURCE.set(reader, marks == null ? source : marks);
+            SOURCE.set(reader, opened(file, marks));
         } catch (IOException error) {
             Platform.throwException(error);
         } catch (IllegalAccessException error) {
@@ -108,12 +116,22 @@ public class AcidOrcReader extends AbstractFunction1 implements Serializable {
         }
     }
 
-    private RecordReader opened(PartitionedFile file) throws IOException {
+    /** The rows of a file. With "marks": through them, and without the ids of rows where the footer tells these. */
+    private RecordReader opened(PartitionedFile file, Marks marks) throws IOException {
         OrcFile.ReaderOptions how = OrcFile.readerOptions(job());
         Reader source = file.fileSize() <= small
             ? SmallOrcFile.open(file.toPath(), (int) file.fileSize(), how) : OrcFile.createReader(file.toPath(), how);
         if (wanted == null) wanted = OrcInputFormat.buildOptions(job(), source, 0, 0);
-        return source.rows(wanted.clone().range(file.start(), file.length()));
+        Reader.Options options = wanted.clone().range(file.start(), file.length());
+        if (marks == null) return source.rows(options);
+        if (!isIdWanted) marks.run = Run.of(source);
+        if (marks.run != null) {
+            boolean[] columns = (boolean[]) options.getInclude().clone();
+            columns[1 + WRITE_ID] = columns[1 + BUCKET] = columns[1 + ROW_ID] = false;
+            options.include(columns);
+        }
+        marks.source = source.rows(options);
+        return marks;
     }
 
     /** The settings. Hadoop copies all of them for each file when they are not a job's, at the cost of opening it. */
@@ -176,13 +194,54 @@ public class AcidOrcReader extends AbstractFunction1 implements Serializable {
         }
     }
 
+    /**
+     * The ids of a file's rows where they are a run: one write id, one bucket, and row ids that follow one another.
+     *
+     * Rows of an ACID file are in the order of their ids, each of which it has once. So its footer tells whether they are: by
+     * the lowest and the highest of each column, and by how many rows there are.
+     */
+    static final class Run {
+        final long version, first;
+
+        private Run(long version, long first) {
+            this.version = version;
+            this.first = first;
+        }
+
+        /** The run; null where ids differ in more than that, or where the footer does not tell. */
+        static Run of(Reader file) {
+            List columns = file.getOrcProtoFileStatistics();
+            if (columns.size() <= 1 + ROW_ID) return null;
+            long rows = file.getNumberOfRows();
+            OrcProto.IntegerStatistics writeIds = numbers(columns, WRITE_ID, rows), buckets = numbers(columns, BUCKET, rows);
+            OrcProto.IntegerStatistics rowIds = numbers(columns, ROW_ID, rows);
+            if (writeIds == null || buckets == null || rowIds == null) return null;
+            if (writeIds.getMinimum() != writeIds.getMaximum() || buckets.getMinimum() != buckets.getMaximum()) return null;
+            if (rowIds.getMaximum() - rowIds.getMinimum() != rows - 1L) return null;
+            return new Run(version(writeIds.getMinimum(), buckets.getMinimum()), rowIds.getMinimum());
+        }
+
+        private static OrcProto.IntegerStatistics numbers(List columns, int field, long rows) {
+            OrcProto.ColumnStatistics found = (OrcProto.ColumnStatistics) columns.get(1 + field);
+            OrcProto.IntegerStatistics numbers = found.getIntStatistics();
+            boolean isWhole = found.getNumberOfValues() == rows && numbers.hasMinimum() && numbers.hasMaximum();
+            return isWhole ? numbers : null;
+        }
+    }
+
+    private static long version(long writeId, long bucket) {
+        return writeId << BUCKET_BITS | bucket;
+    }
+
     /** The rows of one file, and which of them are deleted: "found", anew for each batch. */
     static final class Marks implements RecordReader {
         final OnHeapColumnVector found;
         RecordReader source;
+        Run run;
         private final long directory;
         private final int shift;
         private final long[] versions, parts, starts, ends, words;
+        private long version = -1, part = -1, start, end;
 
         Marks(long[][] table, int shift, long directory, int capacity) {
             this.found = new OnHeapColumnVector(capacity, DataTypes.BooleanType);
@@ -196,34 +255,43 @@ public class AcidOrcReader extends AbstractFunction1 implements Serializable {
         }
 
         public boolean nextBatch(VectorizedRowBatch batch) throws IOException {
+            long place = source.getRowNumber();  // of the first row that comes next, whatever is left out before it
             boolean isOne = source.nextBatch(batch);
-            if (isOne) {
+            if (isOne && run != null) {
+                mark(run.first + place, batch.size);
+            } else if (isOne) {
                 mark((LongColumnVector) batch.cols[WRITE_ID], (LongColumnVector) batch.cols[BUCKET],
                     (LongColumnVector) batch.cols[ROW_ID], batch.size);
             }
             return isOne;
         }
 
-        /** Neighbours are most often of the same chunk: it is looked up only where it changes. */
+        private void mark(long first, int count) {
+            for (int row = 0; row < count; ++row) found.putBoolean(row, isDeleted(run.version, first + row));
+        }
+
         private void mark(LongColumnVector writeIds, LongColumnVector buckets, LongColumnVector rowIds, int count) {
             int nextWriteId = writeIds.isRepeating ? 0 : 1, nextBucket = buckets.isRepeating ? 0 : 1;
             int nextRowId = rowIds.isRepeating ? 0 : 1;
-            long version = -1, part = -1, start = 0, end = 0;
             for (int row = 0; row < count; ++row) {
-                long rowId = rowIds.vector[row * nextRowId];
-                long ofRow = writeIds.vector[row * nextWriteId] << BUCKET_BITS | buckets.vector[row * nextBucket];
-                long around = directory << HIGH_BITS | rowId >> CHUNK_BITS;
-                if (ofRow != version || around != part) {
-                    version = ofRow;
-                    part = around;
-                    int place = (int) (((version ^ part << shift) & Long.MAX_VALUE) % (long) versions.length);
-                    boolean known = versions[place] == version && parts[place] == part;
-                    start = known ? starts[place] : 0L;
-                    end = known ? ends[place] : 0L;
-                }
-                long word = start + ((rowId & (1L << CHUNK_BITS) - 1L) >> 6);
-                found.putBoolean(row, word < end && (words[(int) word] >>> (int) (rowId & 63L) & 1L) != 0L);
+                long ofRow = version(writeIds.vector[row * nextWriteId], buckets.vector[row * nextBucket]);
+                found.putBoolean(row, isDeleted(ofRow, rowIds.vector[row * nextRowId]));
             }
+        }
+
+        /** Neighbours are most often of the same chunk: it is looked up only where it changes. */
+        private boolean isDeleted(long ofRow, long rowId) {
+            long around = directory << HIGH_BITS | rowId >> CHUNK_BITS;
+            if (ofRow != version || around != part) {
+                version = ofRow;
+                part = around;
+                int place = (int) (((version ^ part << shift) & Long.MAX_VALUE) % (long) versions.length);
+                boolean known = versions[place] == version && parts[place] == part;
+                start = known ? starts[place] : 0L;
+                end = known ? ends[place] : 0L;
+            }
+            long word = start + ((rowId & (1L << CHUNK_BITS) - 1L) >> 6);
+            return word < end && (words[(int) word] >>> (int) (rowId & 63L) & 1L) != 0L;
         }
 
         public long getRowNumber() throws IOException {

@@ -74,6 +74,7 @@ def alter_columns(client: MetastoreClient, files: Files, table: AcidTable, locat
                                pool.map(partial(_columns_of, files), paths, repeat(table)))
     field = client.types.FieldSchema
     found.sd.cols = [field(name=one.name, type=one.type, comment=one.comment) for one in after]
+    AcidTable.of(table.name, found)  # raises for a name that is not for users
     with domain_errors():
         if statement.cascade:
             client.alter_table_with_cascade(table.name.db, table.name.table, found, True)  # noqa: FBT003 - Thrift's

@@ -41,6 +41,9 @@ def convert(client: MetastoreClient, files: Files, table: AcidTable, locations: 
                                     "from before. Create one and insert the rows.")
     if table.file_format != "orc":
         raise InvalidOperationError(f"{table.name} is not stored as ORC, which full ACID tables are.")
+    found = client.get_table(table.name.db, table.name.table)
+    found.parameters = {**(found.parameters or {}), **properties}
+    AcidTable.of(table.name, found)  # raises for a name that is not for users
     moves = []
     for location in locations:
         paths = [entry.path for entry in files.listing(location) if not entry.is_dir and entry.size
@@ -52,8 +55,6 @@ def convert(client: MetastoreClient, files: Files, table: AcidTable, locations: 
                                     "not say which bucket it is: rewrite the table.")
     for location, (old, new) in moves:
         files.rename(f"{location}/{old}", f"{location}/{new}")
-    found = client.get_table(table.name.db, table.name.table)
-    found.parameters = {**(found.parameters or {}), **properties}
     client.alter_table(table.name.db, table.name.table, found)
 
 

@@ -81,6 +81,7 @@ def create_table(client: MetastoreClient, name: TableName, statement: CreateTabl
     table = types.Table(
         tableName=name.table, dbName=name.db, owner=owner, createTime=0, lastAccessTime=0, retention=0, sd=sd,
         partitionKeys=partition_keys, parameters=parameters, tableType="MANAGED_TABLE")
+    AcidTable.of(name, table)  # raises for a name that is not for users
     if statement.constraints:
         hive_columns = [HiveColumn(field.name, field.type) for field in (*columns, *partition_keys)]
         require_sound(spark, name, hive_columns, statement.constraints)

@@ -84,7 +84,7 @@ class AcidTable:
         taken = next((one for one in names if one.startswith(OURS)), None)
         if taken and kind is not TableKind.PLAIN:
             raise InvalidOperationError(f"{name} has a column {taken}, and names that begin with {OURS} are here those "
-                                        "of what stands beside a table's columns: let Hive rename it.")
+                                        "of what stands beside a table's own. Choose another, or let Hive rename it.")
         return cls(
             name=name, kind=kind, location=sd.location or "",
             columns=tuple(HiveColumn(*column) for column in columns),

@@ -218,10 +218,22 @@ def test_columns_may_have_any_name(acid_session, db, buckets, kind):
 
 @pytest.mark.parametrize("columns", ["`__acid_writer` INT", "id INT) PARTITIONED BY (`__acid_writer` INT"], ids=["column", "key"])
 def test_a_column_called_like_one_of_ours_is_refused(acid_session, db, columns):
-    name = f"{db}.t"
-    acid_session.sql(f"CREATE TABLE {name} ({columns}) STORED AS ORC TBLPROPERTIES ('transactional'='true')")
+    name, acid_table = f"{db}.t", "STORED AS ORC TBLPROPERTIES ('transactional'='true')"
+    with pytest.raises(InvalidOperationError, match=f"{name} has a column __acid_writer"):
+        acid_session.sql(f"CREATE TABLE {name} ({columns}) {acid_table}")
+    acid_session.sql(f"CREATE TABLE {name} ({columns}) STORED AS ORC")
+    with pytest.raises(InvalidOperationError, match="has a column __acid_writer"):
+        acid_session.sql(f"ALTER TABLE {name} SET TBLPROPERTIES ('transactional'='true')")
+    table = acid_session.client.get_table(db, "t")
+    table.parameters["transactional"] = "true"   # what Hive may do, which knows nothing of our names
+    acid_session.client.alter_table(db, "t", table)
     with pytest.raises(InvalidOperationError, match=f"{name} has a column __acid_writer"):
         acid_session.sql(f"INSERT INTO {name} VALUES (1)")
+
+    acid_session.sql(f"CREATE TABLE {db}.u (id INT) {acid_table}")
+    with pytest.raises(InvalidOperationError, match="has a column __acid_writer"):
+        acid_session.sql(f"ALTER TABLE {db}.u ADD COLUMNS (`__acid_writer` INT)")
+    assert acid_session.table(f"{db}.u").columns == ["id"]
 
 
 def test_a_reader_keeps_its_snapshot(acid_session, flat, spark):

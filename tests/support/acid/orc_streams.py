@@ -7,7 +7,9 @@ from typing import NamedTuple
 
 import pyorc
 
-from metastore.acid.protobuf import fields
+from metastore.acid.protobuf import fields, number_field
+
+_STATISTICS = 7
 
 
 class Stream(NamedTuple):
@@ -35,6 +37,19 @@ def destroy(path: Path, kept: Collection[int]) -> int:
     path.write_bytes(content)
     path.with_name(f".{path.name}.crc").unlink(missing_ok=True)
     return len(found)
+
+
+def without_statistics(path: Path) -> None:
+    """Write a file's footer anew, without what it says of each column."""
+    content = path.read_bytes()
+    end = len(content) - 1 - content[-1]
+    postscript = {one.number: one for one in fields(content[end:-1])}
+    told = _inflated(content[end - postscript[1].value:end])
+    footer = b"".join(one.raw for one in fields(told) if one.number != _STATISTICS)
+    footer = (len(footer) << 1 | 1).to_bytes(3, "little") + footer
+    tail = number_field(1, len(footer)) + b"".join(one.raw for number, one in postscript.items() if number != 1)
+    path.write_bytes(content[:end - postscript[1].value] + footer + tail + bytes([len(tail)]))
+    path.with_name(f".{path.name}.crc").unlink(missing_ok=True)
 
 
 def streams(content: bytes) -> Iterator[Stream]:
