@@ -5,7 +5,6 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from metastore.errors import ConflictRetryError
 from metastore.ids import TableName
 from metastore.txns.rules import Operation, TxnType
 from metastore.txns.service import DynamicPartitions
@@ -16,6 +15,8 @@ from tests.support.transactions import EMPTY, Transactions
 STORED = {
     "owners": 'SELECT txn_id, db, "table", write_id FROM txn_write_ids ORDER BY 1, 2, 3, 4',
     "next": 'SELECT db, "table", next_write_id, purged_write_id FROM next_write_ids ORDER BY 1, 2'}
+
+WAITING = "SELECT pid FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
 
 
 @pytest.fixture
@@ -61,17 +62,29 @@ def test_ids_of_a_table_have_no_holes_whoever_asks(t):
     txn_ids = [t.open() for _ in range(40)]
 
     def allocated(txn_id):
-        try:
-            return t.write_ids.allocate_table_write_ids(
-                [Allocation(table("t"), (txn_id,)), Allocation(table(f"u{txn_id % 3}"), (txn_id,))])
-        except ConflictRetryError:  # PostgreSQL chose one of two callers that met in the tables' first rows
-            return allocated(txn_id)
+        return t.write_ids.allocate_table_write_ids(
+            [Allocation(table("t"), (txn_id,)), Allocation(table(f"u{txn_id % 3}"), (txn_id,))])
 
     with ThreadPoolExecutor(8) as pool:
         answers = list(pool.map(allocated, txn_ids))
 
     given = [answer[0][txn_id] for answer, txn_id in zip(answers, txn_ids, strict=True)]
     assert sorted(given) == list(range(1, 41))
+
+
+def test_who_waits_for_the_first_row_of_a_table_has_none_locked(t):
+    """Or whoever makes it, and wants the other table, would wait in turn."""
+    t.write("db.a")
+    writer = t.open()
+    with ThreadPoolExecutor(2) as pool, t.db.begin() as pg:
+        pg.sql("""INSERT INTO next_write_ids (catalog, db, "table", next_write_id, known_since)
+                  VALUES ('hive', 'db', 'b', 1, metastore_now())""")
+        waiting = pool.submit(t.write_ids.allocate_table_write_ids, [Allocation(table(name), (writer,)) for name in "ab"])
+        while not pool.submit(t.rows, WAITING).result():
+            assert not waiting.done()
+        pg.sql("""SELECT FROM next_write_ids WHERE "table" = 'a' FOR UPDATE NOWAIT""")
+
+    assert waiting.result() == [{writer: 2}, {writer: 1}]
 
 
 def test_partitions_of_those_that_are_open_are_recorded_beside_those_that_are_not(t):
