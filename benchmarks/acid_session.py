@@ -5,7 +5,7 @@ import os
 import statistics
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
@@ -85,8 +85,8 @@ def circumstances(rows: int, runs: int) -> str:
             f"TPC-DS store_sales; median of {runs} alternating runs after one that does not count")
 
 
-def alternating(actions: Mapping[str, Action], runs: int) -> dict[str, Cost]:
-    """The medians of each contestant's runs; they take turns, and the first turn does not count, since it compiles."""
+def taken(actions: Mapping[str, Action], runs: int) -> dict[str, list[Cost]]:
+    """What each contestant's runs took; they take turns, and the first turn does not count, since it compiles."""
     found: dict[str, list[Cost]] = {name: [] for name in actions}
     for _ in range(runs + 1):
         for name, action in actions.items():
@@ -94,26 +94,35 @@ def alternating(actions: Mapping[str, Action], runs: int) -> dict[str, Cost]:
             action.run()
             found[name].append(Cost(time.perf_counter() - begin, tree_seconds(os.getpid()) - spent))
             action.tidy()
-    return {name: Cost(*map(statistics.median, zip(*costs[1:], strict=True))) for name, costs in found.items()}
+    return {name: costs[1:] for name, costs in found.items()}
+
+
+def alternating(actions: Mapping[str, Action], runs: int) -> dict[str, Cost]:
+    """The medians of each contestant's runs."""
+    return {name: _median(costs) for name, costs in taken(actions, runs).items()}
+
+
+def _median(costs: Sequence[Cost]) -> Cost:
+    return Cost(*map(statistics.median, zip(*costs, strict=True)))
 
 
 def compared(title: str, ours: Action, plain: Action, runs: int, limit: float) -> None:
-    """Print the line of the table for one piece of work."""
-    found = alternating({"acid": ours, "plain": plain}, runs)
-    print(row(title, found["acid"], found["plain"], limit), flush=True)
+    """Print the line of the table for one piece of work: both costs, their ratios, and whether the limit is kept.
+
+    The limit is one of elapsed time. A ratio is the median of those of all neighbouring runs: a machine that others use
+    too is slower for some seconds and then faster, which is as much as the contestants differ by, and slows neighbours alike.
+    """
+    costs = taken({"acid": ours, "plain": plain}, runs)
+    acid, peer = _median(costs["acid"]), _median(costs["plain"])
+    pairs = list(zip(costs["acid"], costs["plain"], strict=True)) + list(zip(costs["acid"][1:], costs["plain"], strict=False))
+    ratio, spent = (statistics.median(one[at] / other[at] for one, other in pairs) for at in (0, 1))
+    print(f"| {title} | {acid.seconds:.2f} s | {peer.seconds:.2f} s | {ratio:.2f} | {acid.cpu:.2f} s | {peer.cpu:.2f} s "
+          f"| {spent:.2f} | {limit:g} | {'yes' if ratio <= limit else 'no'} |", flush=True)
 
 
 def consume(frame: DataFrame) -> None:
     """Make every column of every row."""
     frame.write.format("noop").mode("overwrite").save()
-
-
-def row(title: str, ours: Cost, peer: Cost, limit: float) -> str:
-    """A line of a table: both costs, their ratios, and whether the limit is kept, which is one of elapsed time."""
-    ratio = ours.seconds / peer.seconds
-    elapsed = f"{ours.seconds:.2f} s | {peer.seconds:.2f} s | {ratio:.2f}"
-    spent = f"{ours.cpu:.2f} s | {peer.cpu:.2f} s | {ours.cpu / peer.cpu:.2f}"
-    return f"| {title} | {elapsed} | {spent} | {limit:g} | {'yes' if ratio <= limit else 'no'} |"
 
 
 HEAD = ("| | ACID | plain ORC | ratio | ACID, CPU | plain, CPU | ratio | at most | kept |\n"
