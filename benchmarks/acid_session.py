@@ -82,7 +82,7 @@ def options(about: str | None, rows: int, runs: int) -> argparse.Namespace:
 
 def circumstances(rows: int, runs: int) -> str:
     return (f"{CORES} cores, load {os.getloadavg()[0]:.1f}, Spark {pyspark.__version__} local[{CORES}]; {rows} rows of "
-            f"TPC-DS store_sales; median of {runs} alternating runs after one that does not count")
+            f"TPC-DS store_sales; medians of {runs} alternating runs after one that does not count, and of their ratios")
 
 
 def taken(actions: Mapping[str, Action], runs: int) -> dict[str, list[Cost]]:
@@ -110,14 +110,15 @@ def compared(title: str, ours: Action, plain: Action, runs: int, limit: float) -
     """Print the line of the table for one piece of work: both costs, their ratios, and whether the limit is kept.
 
     The limit is one of elapsed time. A ratio is the median of those of all neighbouring runs: a machine that others use
-    too is slower for some seconds and then faster, which is as much as the contestants differ by, and slows neighbours alike.
+    too is slower for some seconds and then faster again, by more than the contestants differ by, and so for both.
     """
-    costs = taken({"acid": ours, "plain": plain}, runs)
-    acid, peer = _median(costs["acid"]), _median(costs["plain"])
-    pairs = list(zip(costs["acid"], costs["plain"], strict=True)) + list(zip(costs["acid"][1:], costs["plain"], strict=False))
-    ratio, spent = (statistics.median(one[at] / other[at] for one, other in pairs) for at in (0, 1))
-    print(f"| {title} | {acid.seconds:.2f} s | {peer.seconds:.2f} s | {ratio:.2f} | {acid.cpu:.2f} s | {peer.cpu:.2f} s "
-          f"| {spent:.2f} | {limit:g} | {'yes' if ratio <= limit else 'no'} |", flush=True)
+    ours_took, plain_took = taken({"acid": ours, "plain": plain}, runs).values()
+    pairs = [*zip(ours_took, plain_took, strict=True), *zip(ours_took[1:], plain_took, strict=False)]
+    ratios = Cost(*(statistics.median(one[at] / other[at] for one, other in pairs) for at in (0, 1)))
+    mine, theirs = _median(ours_took), _median(plain_took)
+    print(f"| {title} | {mine.seconds:.2f} s | {theirs.seconds:.2f} s | {ratios.seconds:.2f} | {mine.cpu:.2f} s "
+          f"| {theirs.cpu:.2f} s | {ratios.cpu:.2f} | {limit:g} | {'yes' if ratios.seconds <= limit else 'no'} |",
+          flush=True)
 
 
 def consume(frame: DataFrame) -> None:
