@@ -82,7 +82,8 @@ def options(about: str | None, rows: int, runs: int) -> argparse.Namespace:
 
 def circumstances(rows: int, runs: int) -> str:
     return (f"{CORES} cores, load {os.getloadavg()[0]:.1f}, Spark {pyspark.__version__} local[{CORES}]; {rows} rows of "
-            f"TPC-DS store_sales; medians of {runs} alternating runs after one that does not count, and of their ratios")
+            f"TPC-DS store_sales; medians of {runs} alternating runs, and of the ratios of neighbours, after one that "
+            "does not count")
 
 
 def taken(actions: Mapping[str, Action], runs: int) -> dict[str, list[Cost]]:
