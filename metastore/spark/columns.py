@@ -25,7 +25,7 @@ from metastore.errors import InvalidOperationError
 from metastore.files import Files
 from metastore.spark.serde_storage import HiveStorage, require_alterable
 from metastore.spark.statements import AddColumns, ChangeColumn, ColumnDefinition, DropColumns, ReplaceColumns
-from metastore.spark.tables import AcidTable, TableKind
+from metastore.spark.tables import AcidTable, TableKind, require_user_names
 
 _WHOLE = ("tinyint", "smallint", "int", "bigint")
 _REAL = ("float", "double")
@@ -56,6 +56,7 @@ def alter_columns(client: MetastoreClient, files: Files, table: AcidTable, locat
     found = client.get_table(table.name.db, table.name.table)
     before = tuple(ColumnDefinition(one.name.lower(), one.type, one.comment) for one in found.sd.cols)
     after = altered(before, statement)
+    require_user_names(table.name, [one.name.lower() for one in after])
     _require_kept(table, before, after)
     paths = list(_data_files(files, locations))
     storage = table.file_format
@@ -74,7 +75,6 @@ def alter_columns(client: MetastoreClient, files: Files, table: AcidTable, locat
                                pool.map(partial(_columns_of, files), paths, repeat(table)))
     field = client.types.FieldSchema
     found.sd.cols = [field(name=one.name, type=one.type, comment=one.comment) for one in after]
-    AcidTable.of(table.name, found)  # raises for a name that is not for users
     with domain_errors():
         if statement.cascade:
             client.alter_table_with_cascade(table.name.db, table.name.table, found, True)  # noqa: FBT003 - Thrift's

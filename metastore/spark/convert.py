@@ -14,7 +14,7 @@ from metastore.client import MetastoreClient
 from metastore.errors import InvalidOperationError
 from metastore.files import Files
 from metastore.spark.footers import orc_tails
-from metastore.spark.tables import AcidTable, TableKind
+from metastore.spark.tables import AcidTable, TableKind, require_user_names
 
 
 class Rename(NamedTuple):
@@ -41,9 +41,7 @@ def convert(client: MetastoreClient, files: Files, table: AcidTable, locations: 
                                     "from before. Create one and insert the rows.")
     if table.file_format != "orc":
         raise InvalidOperationError(f"{table.name} is not stored as ORC, which full ACID tables are.")
-    found = client.get_table(table.name.db, table.name.table)
-    found.parameters = {**(found.parameters or {}), **properties}
-    AcidTable.of(table.name, found)  # raises for a name that is not for users
+    require_user_names(table.name, [*(one.name for one in table.columns), *table.partition_names])
     moves = []
     for location in locations:
         paths = [entry.path for entry in files.listing(location) if not entry.is_dir and entry.size
@@ -55,6 +53,8 @@ def convert(client: MetastoreClient, files: Files, table: AcidTable, locations: 
                                     "not say which bucket it is: rewrite the table.")
     for location, (old, new) in moves:
         files.rename(f"{location}/{old}", f"{location}/{new}")
+    found = client.get_table(table.name.db, table.name.table)
+    found.parameters = {**(found.parameters or {}), **properties}
     client.alter_table(table.name.db, table.name.table, found)
 
 

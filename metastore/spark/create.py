@@ -29,7 +29,7 @@ from metastore.spark.serde_storage import (
     seen_columns,
 )
 from metastore.spark.statements import CreateLike, CreateTable
-from metastore.spark.tables import AcidTable, HiveColumn, stored_as
+from metastore.spark.tables import AcidTable, HiveColumn, require_user_names, stored_as
 from metastore.spark.work import Work
 
 _OF_KIND = ("transactional", "transactional_properties", "bucketing_version", "comment")
@@ -67,6 +67,7 @@ def create_table(client: MetastoreClient, name: TableName, statement: CreateTabl
                       for column in statement.partition_columns]
     if not columns:
         raise InvalidOperationError(f"CREATE TABLE {name} declares no columns.")
+    require_user_names(name, [field.name.lower() for field in (*columns, *partition_keys)])
     input_format, output_format, serde = _classes(statement)
     sd = types.StorageDescriptor(
         cols=columns, location=statement.location, inputFormat=input_format,
@@ -81,7 +82,6 @@ def create_table(client: MetastoreClient, name: TableName, statement: CreateTabl
     table = types.Table(
         tableName=name.table, dbName=name.db, owner=owner, createTime=0, lastAccessTime=0, retention=0, sd=sd,
         partitionKeys=partition_keys, parameters=parameters, tableType="MANAGED_TABLE")
-    AcidTable.of(name, table)  # raises for a name that is not for users
     if statement.constraints:
         hive_columns = [HiveColumn(field.name, field.type) for field in (*columns, *partition_keys)]
         require_sound(spark, name, hive_columns, statement.constraints)

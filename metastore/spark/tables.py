@@ -1,7 +1,7 @@
 """What Spark needs to know of a metastore table: kind, columns, partition keys, buckets, location; in Spark's types."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
@@ -80,11 +80,8 @@ class AcidTable:
         serde = sd.serdeInfo.serializationLib if sd.serdeInfo else None
         columns = seen_columns(serde or "", [(c.name.lower(), c.type) for c in sd.cols or ()])
         keys = tuple(HiveColumn(c.name.lower(), c.type) for c in thrift_table.partitionKeys or ())
-        names = [*(column for column, *_ in columns), *(key.name for key in keys)]
-        taken = next((one for one in names if one.startswith(OURS)), None)
-        if taken and kind is not TableKind.PLAIN:
-            raise InvalidOperationError(f"{name} has a column {taken}, and names that begin with {OURS} are here those "
-                                        "of what stands beside a table's own. Choose another, or let Hive rename it.")
+        if kind is not TableKind.PLAIN:
+            require_user_names(name, [*(column for column, *_ in columns), *(key.name for key in keys)])
         return cls(
             name=name, kind=kind, location=sd.location or "",
             columns=tuple(HiveColumn(*column) for column in columns),
@@ -128,6 +125,13 @@ class AcidTable:
                 TableKind.INSERT_ONLY: "Its rows have no ids."}
             raise InvalidOperationError(f"{action} needs a {allowed} table, and {self.name} is {self.kind}. "
                                         f"{advice.get(self.kind, '')}".rstrip())
+
+
+def require_user_names(table: TableName, columns: Iterable[str]) -> None:
+    """Raise InvalidOperationError for a column of a transactional table that is named like ours."""
+    if taken := next((one for one in columns if one.startswith(OURS)), None):
+        raise InvalidOperationError(f"{table} has a column {taken}, and names that begin with {OURS} are here those of "
+                                    "what stands beside a table's own. Choose another, or let Hive rename it.")
 
 
 def quoted(name: str) -> str:

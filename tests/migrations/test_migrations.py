@@ -190,12 +190,13 @@ migrate.upgrade({empty_url!r})
     died = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True, text=True, timeout=60)
     assert died.returncode == -9, died.stderr
     between = migrate.versions(empty_url).database
-    half = objects(empty_url), sorted(rows(empty_url, FUNCTIONS))
+    half, defined = objects(empty_url), set(rows(empty_url, FUNCTIONS))
 
     migrate.upgrade(empty_url)
 
     assert between == f"{int(last) - 1:04}"
-    assert half != (objects(empty_url), sorted(rows(empty_url, FUNCTIONS)))
+    assert half <= objects(empty_url)
+    assert defined != set(rows(empty_url, FUNCTIONS))   # a migration may only make a function anew
     assert migrate.versions(empty_url).database == last
 
 
