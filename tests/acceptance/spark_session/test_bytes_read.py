@@ -68,12 +68,6 @@ def _must_need(acid_session, name, question, needed, answer) -> None:
     file.write_bytes(whole)
 
 
-@pytest.fixture(params=[scans.SMALL, 0], ids=["whole", "in parts"])
-def small(request, monkeypatch) -> None:
-    """Small files, read at once and as large ones."""
-    monkeypatch.setattr(scans, "SMALL", request.param)
-
-
 @pytest.mark.usefixtures("small")
 def test_no_byte_is_read_of_columns_that_a_query_has_no_use_for(acid_session, table) -> None:
     for question in QUESTIONS:

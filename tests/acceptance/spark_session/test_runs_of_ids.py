@@ -15,7 +15,7 @@ from pyspark.errors import PySparkException
 from metastore.acid.bucket import encode
 from metastore.acid.names import BaseName, DeltaName
 from metastore.acid.snapshots import ValidWriteIdList
-from metastore.spark import deleted, scans
+from metastore.spark import deleted
 from metastore.spark.reader import ROW_ID
 from tests.support.acid.orc_streams import columns, destroy, without_statistics
 from tests.support.acid.reading import described, snapshot
@@ -54,12 +54,6 @@ def _table(spark, directory: Path, ids) -> tuple[AcidTable, Path, set[str]]:
 
 def _asked(spark, table: AcidTable) -> set[str]:
     return {row.v for row in snapshot(spark, described(table.directory, table.columns), ValidWriteIdList("db.t", 3)).collect()}
-
-
-@pytest.fixture(params=[scans.SMALL, 0], ids=["whole", "in parts"])
-def small(request, monkeypatch) -> None:
-    """Small files, read at once and as large ones."""
-    monkeypatch.setattr(scans, "SMALL", request.param)
 
 
 @pytest.mark.usefixtures("small")
