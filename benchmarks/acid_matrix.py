@@ -4,7 +4,7 @@
 
 The states are those that Presto measured its reader in: only a base; a delete delta above it; an insert delta as well;
 five delete deltas; five of each. Every delta changes 1 % of the rows. The flat files hold the rows of that state.
-An aggregate gets three times as many runs as a full scan, the selective predicate six times.
+An aggregate gets three times as many runs as a full scan, the selective predicate twenty times.
 """
 
 import shutil
@@ -40,7 +40,7 @@ class Query(NamedTuple):
 
 
 QUERIES = {"full scan": Query(scan, 1), "3-column aggregate": Query(aggregate, 3),
-           "selective predicate": Query(selective, 6)}
+           "selective predicate": Query(selective, 20)}
 
 
 def delete(session: AcidSession, *rests: int) -> None:
