@@ -1,7 +1,8 @@
 """The delete events of a snapshot as bits, one for each row id, which a scan looks into for each row: no join, no job.
 
 Rules kept here. The answer is exact: a row is found by its write id, bucket, row id and directory, of which nothing is
-cut off. The driver reads the delete files itself, three numbers for each event, which take next to no space in ORC.
+cut off. The driver reads the delete files itself, four numbers for each event, which take next to no space in ORC; by
+whom it is, the fifth, only where the name of a delta does not tell that all of them are visible.
 Where the bits would take too much space, because the events are few for how far their row ids spread or too many, there
 are none, and a join has to do.
 
@@ -12,6 +13,7 @@ are its place in a table. Scans look into it in Java (``AcidOrcReader.java``); `
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -22,9 +24,10 @@ from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
 from metastore.acid.events import DELETE_EVENT
-from metastore.acid.snapshots import ValidWriteIdList
+from metastore.acid.snapshots import RangeState, ValidWriteIdList
 from metastore.files import Files
 from metastore.spark.delete_files import DeleteFiles
+from metastore.spark.footers import READERS
 from metastore.spark.listing import Directory
 
 MAX_EVENTS, MAX_WORDS, MAX_CHUNKS = 20_000_000, 1 << 20, 512
@@ -34,7 +37,7 @@ _CHUNK_BITS, _BUCKET_BITS, _HIGH_BITS = 22, 31, 41
 _MAX_WRITE_ID, _MAX_DIRECTORIES = 1 << 32, 1 << _CHUNK_BITS
 _MAX_PLACES = 1 << 17
 _POSITIVE = (1 << 63) - 1
-_COLUMNS = ["operation", "originalTransaction", "bucket", "rowId", "currentTransaction"]
+_COLUMNS, _BY = ["operation", "originalTransaction", "bucket", "rowId"], "currentTransaction"
 
 Numbers = NDArray[np.int64]
 
@@ -85,24 +88,40 @@ def deleted_rows(files: Files, directories: Sequence[Directory], write_ids: Vali
         return None
     if write_ids.high_watermark >= _MAX_WRITE_ID or len(directories) >= _MAX_DIRECTORIES:
         return None
-    found: dict[Chunk, list[Numbers]] = defaultdict(list)
+    tasks = []
     for number, directory in enumerate(directories):
-        for file in directory.sources.deletes:
-            events = deletes.read(files, file.path, _COLUMNS)
-            for chunk, offsets in _chunks(_visible(events, directory, write_ids), number):
+        unseen = _unseen(directory, write_ids)
+        tasks += [(number, file.path, unseen) for file in directory.sources.deletes]
+
+    def read(number: int, path: str, unseen: Sequence[int] | None) -> list[tuple[Chunk, Numbers]]:
+        events = deletes.read(files, path, _COLUMNS if unseen is None else [*_COLUMNS, _BY])
+        return list(_chunks(_counting(events, write_ids.high_watermark, unseen), number))
+
+    found: dict[Chunk, list[Numbers]] = defaultdict(list)
+    with ThreadPoolExecutor(READERS) as pool:  # whose map drops what has not begun when this returns early
+        for of_file in pool.map(lambda task: read(*task), tasks):
+            for chunk, offsets in of_file:
                 found[chunk].append(offsets)
-                if len(found) > MAX_CHUNKS:
-                    return None
+            if len(found) > MAX_CHUNKS:
+                return None
     return _tabled(found)
 
 
-def _visible(events: pa.Table, directory: Directory, write_ids: ValidWriteIdList) -> list[Numbers]:
-    """Write id, bucket and row id of those delete events that count."""
-    operation, write_id, bucket, row_id, current = (events[name].to_numpy() for name in _COLUMNS)
-    counts = (operation == DELETE_EVENT) & (current <= write_ids.high_watermark)
-    if hidden := directory.hidden_write_ids(write_ids):
-        counts &= ~np.isin(current, sorted(hidden))
-    return [one[counts].astype(np.int64) for one in (write_id, bucket, row_id)]
+def _unseen(directory: Directory, write_ids: ValidWriteIdList) -> Sequence[int] | None:
+    """Write ids whose events do not count; None where the names of the deltas tell that all do."""
+    if any(delta.visible is RangeState.SOME for delta in directory.state.delete_deltas):
+        return sorted(directory.hidden_write_ids(write_ids))
+    return None
+
+
+def _counting(events: pa.Table, high_watermark: int, unseen: Sequence[int] | None) -> list[Numbers]:
+    """Write id, bucket and row id of those delete events that count: most often all, which are not copied then."""
+    operation, *places = (events[name].to_numpy() for name in _COLUMNS)
+    counts = operation == DELETE_EVENT
+    if unseen is not None:
+        current = events[_BY].to_numpy()
+        counts &= (current <= high_watermark) & ~np.isin(current, unseen)
+    return places if counts.all() else [one[counts] for one in places]
 
 
 def _chunks(events: Sequence[Numbers], directory: int) -> Iterator[tuple[Chunk, Numbers]]:
@@ -110,10 +129,16 @@ def _chunks(events: Sequence[Numbers], directory: int) -> Iterator[tuple[Chunk, 
     write_id, bucket, row_id = events
     if not len(row_id):
         return
-    version, part = write_id << _BUCKET_BITS | bucket, directory << _HIGH_BITS | row_id >> _CHUNK_BITS
-    breaks = np.flatnonzero((version[1:] != version[:-1]) | (part[1:] != part[:-1])) + 1
+    upper = row_id >> _CHUNK_BITS
+    breaks = np.flatnonzero(_changes(write_id) | _changes(bucket) | _changes(upper)) + 1
     for offsets, begin in zip(np.split(row_id & (1 << _CHUNK_BITS) - 1, breaks), [0, *breaks], strict=True):
-        yield Chunk(int(version[begin]), int(part[begin])), offsets
+        yield Chunk(int(write_id[begin]) << _BUCKET_BITS | int(bucket[begin]),
+                    directory << _HIGH_BITS | int(upper[begin])), offsets
+
+
+def _changes(numbers: Numbers) -> NDArray[np.bool_]:
+    """Whether the number after each is another one."""
+    return numbers[1:] != numbers[:-1]
 
 
 def _tabled(found: dict[Chunk, list[Numbers]]) -> DeletedRows | None:

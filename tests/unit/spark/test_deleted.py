@@ -93,6 +93,15 @@ def test_of_a_directory_of_several_transactions_only_the_events_that_are_seen_co
     assert [current for current in by if _holds(rows, 0, 1, encode(0), current)] == [7, 9, _MARK]
 
 
+def test_what_the_name_of_a_delta_tells_is_not_asked_of_its_events(tmp_path: Path) -> None:
+    _write(tmp_path / "p=0" / "delete_delta_0000007_0000007_0000", [(_MARK + 5, 1, encode(0), 5)])
+
+    rows = _read(tmp_path)
+
+    assert rows is not None
+    assert _holds(rows, 0, 1, encode(0), 5)
+
+
 @pytest.mark.parametrize(("limit", "value"), [("MAX_EVENTS", 1), ("MAX_WORDS", 1), ("MAX_CHUNKS", 1), ("_MAX_WRITE_ID", _MARK)])
 def test_where_bits_would_take_too_much_there_are_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: str, value: int) -> None:
     monkeypatch.setattr(deleted, limit, value)
