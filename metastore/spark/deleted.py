@@ -93,17 +93,17 @@ def deleted_rows(files: Files, directories: Sequence[Directory], write_ids: Vali
         unseen = _unseen(directory, write_ids)
         tasks += [(number, file.path, unseen) for file in directory.sources.deletes]
 
-    def read(number: int, path: str, unseen: Sequence[int] | None) -> list[tuple[Chunk, Numbers]]:
+    def read(number: int, path: str, unseen: Sequence[int] | None) -> Iterator[tuple[Chunk, Numbers]]:
         events = deletes.read(files, path, _COLUMNS if unseen is None else [*_COLUMNS, _BY])
-        return list(_chunks(_counting(events, write_ids.high_watermark, unseen), number))
+        return _chunks(_counting(events, write_ids.high_watermark, unseen), number)
 
     found: dict[Chunk, list[Numbers]] = defaultdict(list)
     with ThreadPoolExecutor(READERS) as pool:  # whose map drops what has not begun when this returns early
         for of_file in pool.map(lambda task: read(*task), tasks):
             for chunk, offsets in of_file:
                 found[chunk].append(offsets)
-            if len(found) > MAX_CHUNKS:
-                return None
+                if len(found) > MAX_CHUNKS:
+                    return None
     return _tabled(found)
 
 
@@ -125,15 +125,19 @@ def _counting(events: pa.Table, high_watermark: int, unseen: Sequence[int] | Non
 
 
 def _chunks(events: Sequence[Numbers], directory: int) -> Iterator[tuple[Chunk, Numbers]]:
-    """The events as runs of neighbours in one chunk each: the chunk, and the lower parts of their row ids."""
+    """The events as runs of neighbours in one chunk each: the chunk, and the lower parts of their row ids.
+
+    The arrays are cut at once, in the thread that asks; chunks are named as they are wanted: they may be too many.
+    """
     write_id, bucket, row_id = events
     if not len(row_id):
-        return
+        return iter(())
     upper = row_id >> _CHUNK_BITS
-    breaks = np.flatnonzero(_changes(write_id) | _changes(bucket) | _changes(upper)) + 1
-    for offsets, begin in zip(np.split(row_id & (1 << _CHUNK_BITS) - 1, breaks), [0, *breaks], strict=True):
-        yield Chunk(int(write_id[begin]) << _BUCKET_BITS | int(bucket[begin]),
-                    directory << _HIGH_BITS | int(upper[begin])), offsets
+    begins = np.append(0, np.flatnonzero(_changes(write_id) | _changes(bucket) | _changes(upper)) + 1)
+    versions = write_id[begins] << _BUCKET_BITS | bucket[begins]
+    parts = directory << _HIGH_BITS | upper[begins]
+    offsets = np.split(row_id & (1 << _CHUNK_BITS) - 1, begins[1:])
+    return zip(map(Chunk, versions.tolist(), parts.tolist()), offsets, strict=True)
 
 
 def _changes(numbers: Numbers) -> NDArray[np.bool_]:
