@@ -141,17 +141,28 @@ class CleanerService:
             queue.update_cleaner_failure(pg, request.id, failures, message, pg.now + delay)
             return False
 
-    def aborted_entities(self) -> list[AbortCleaning]:
-        """Entities with too many or too old aborted writes whose pause after a failure, if any, is over."""
+    def aborted_entities(self) -> list[tuple[Entity, Compaction | None]]:
+        """Entities with too many or too old aborted writes whose pause after a failure, if any, is over.
+
+        Beside each the marker of an earlier failure.
+        """
         with self.db.begin(durable=False) as pg:
             retries = {one.entity: one for one in queue.select_in_state(pg, CompactionState.READY_FOR_CLEANING)
                        if one.type is CompactionType.ABORT_TXN_CLEANUP}
             found = [one.entity for one in components.select_aborted(pg, self.settings.fetch_size)
                      if one.entity in retries or self._is_due(one.txns, one.oldest_started_at, pg.now)]
-            txns = components.select_txns(pg)
-            return [AbortCleaning(entity, entities.select_described(pg, entity),
-                                  components.select_write_ids(pg, entity.table), txns, retries.get(entity))
-                    for entity in found if not _pauses(retries.get(entity), pg.now)]
+            return [(entity, retries.get(entity)) for entity in found if not _pauses(retries.get(entity), pg.now)]
+
+    def start_aborted(self, entity: Entity, retry: Compaction | None) -> AbortCleaning:
+        """Take up an entity when it is its turn: a list of a thousand may be hours old by then."""
+        with self.db.begin(durable=False) as pg:
+            return AbortCleaning(entity, entities.select_described(pg, entity),
+                                 components.select_write_ids(pg, entity.table), components.select_txns(pg), retry)
+
+    def is_still(self, table: Described) -> bool:
+        """Whether the name and place belong to the table that was looked up; asked before each deletion."""
+        with self.db.begin(durable=False) as pg:
+            return entities.is_still(pg, table)
 
     def forget_aborted(self, cleaning: AbortCleaning, keep: Collection[int]) -> int:
         """The files are gone: forget the aborted writes that were known when they were listed, in batches; how many."""

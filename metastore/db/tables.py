@@ -167,12 +167,15 @@ write_sets = Table(
     Column("guarded", Boolean, nullable=False, server_default=text("false")),
     Index(None, "catalog", "db", "table", "partition", "commit_id"), Index(None, "commit_id"))
 
+# A name keeps its row when its table is dropped or renamed: no id is ever given out twice under a name (ADR 0037).
+# first_write_id: where the ids of the table that has the name now begin; below next_write_id once it has any.
 next_write_ids = Table(
     "next_write_ids", metadata, *_table(),
     Column("next_write_id", BigInteger, nullable=False),
     Column("purged_write_id", BigInteger, nullable=False, server_default=text("0")),
     # From when on the time of every commit to the table is on record, in txn_write_ids with txns or in write_id_times.
     Column("known_since", DateTime(timezone=True), nullable=False, server_default=text("now()")),
+    Column("first_write_id", BigInteger, nullable=False, server_default=text("1")),
     UniqueConstraint("catalog", "db", "table"))
 
 # When write ids were committed whose owners are forgotten: two arrays of one length. latest: the last of committed_at.

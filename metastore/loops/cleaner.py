@@ -1,7 +1,8 @@
 """The Cleaner: remove what no reader can still need, and what aborted transactions left.
 
 Rule: files first, then a look whether they are gone, then the database. Every step may be repeated: a crash between
-them leaves a request that is ready for cleaning, and the next round finishes it. An empty listing of a directory that
+them leaves a request that is ready for cleaning, and the next round finishes it. A table is removed from by identity:
+before each deletion the name must still belong to the table that was looked up (ADR 0037). An empty listing of a directory that
 is not there is an error, not "nothing to remove": a file system that is not mounted must not make us forget aborts.
 """
 
@@ -54,6 +55,10 @@ class Cleaned(NamedTuple):
     forgotten: int = 0
 
 
+class _GoneError(Exception):
+    """The name has another table by now, or none."""
+
+
 @dataclass(frozen=True)
 class Cleaner:
     """One round over everything that is ready for cleaning, then over what aborted transactions left."""
@@ -76,7 +81,10 @@ class Cleaner:
             else:
                 report.append(self._one(request))
         if self.compactions.settings.clean_aborts_using_cleaner and not self.stopping.is_set():
-            report += [self._aborted(one) for one in self.compactions.aborted_entities()]
+            for entity, retry in self.compactions.aborted_entities():
+                if self.stopping.is_set():
+                    break
+                report.append(self._aborted(self.compactions.start_aborted(entity, retry)))
         for one in report:
             say = _log.debug if one.outcome is CleanOutcome.WAITING else _log.info
             say("compaction.cleaning", compaction_id=one.id, entity=str(one.entity), outcome=one.outcome.value,
@@ -91,6 +99,8 @@ class Cleaner:
             return self._clean(cleaning)
         except UnavailableError:
             raise
+        except _GoneError as error:
+            return Cleaned(request.id, request.entity, CleanOutcome.GONE, str(error))
         except (MetastoreError, OSError) as error:
             message = f"{type(error).__name__}: {error}"
             final = self.compactions.fail_attempt(request, message)
@@ -113,7 +123,7 @@ class Cleaner:
             removed, left = self._remove_aborted(table, cleaning.write_ids, cleaning.txns)
             keep = self._mixed(table, cleaning.write_ids)
         else:
-            removed, left, keep = self._remove_obsolete(table.location.rstrip("/"), cleaning)
+            removed, left, keep = self._remove_obsolete(table, cleaning)
         if left:
             reason = f"still there: {', '.join(left)}"
             self.compactions.leave(request, reason)
@@ -136,8 +146,9 @@ class Cleaner:
         forgotten = self.compactions.clean(cleaning, ()) or 0
         return Cleaned(request.id, request.entity, CleanOutcome.CLEANED, removed=(location,), forgotten=forgotten)
 
-    def _remove_obsolete(self, location: str, cleaning: Cleaning) -> tuple[list[str], list[str], set[int]]:
+    def _remove_obsolete(self, table: Described, cleaning: Cleaning) -> tuple[list[str], list[str], set[int]]:
         """What a compacted directory no longer needs: (removed, still there, aborted write ids to remember)."""
+        location = table.location.rstrip("/")
         mark = cleaning_write_ids(cleaning.write_ids, cleaning.request.highest_write_id)
 
         def doomed(listing: Iterable[FileEntry]) -> list[str]:
@@ -146,7 +157,7 @@ class Cleaner:
             now = self._state(location, entries, cleaning.write_ids, cleaning.txns)
             return list(dict.fromkeys([*covered.obsolete, *covered.aborted, *now.aborted]))
 
-        removed = self._delete(location, doomed(self._listing(location)))
+        removed = self._delete(table, location, doomed(self._listing(location)))
         after = self.files.listing(location)
         return removed, doomed(after), mixed_write_ids(top_directories(after), cleaning.write_ids)
 
@@ -165,6 +176,8 @@ class Cleaner:
             message = f"still there: {', '.join(left)}"
         except UnavailableError:
             raise
+        except _GoneError as error:
+            return Cleaned(None, entity, CleanOutcome.GONE, str(error))
         except (MetastoreError, OSError) as error:
             message = f"{type(error).__name__}: {error}"
         self.compactions.fail_abort_cleaning(cleaning, message)
@@ -177,7 +190,8 @@ class Cleaner:
         removed: list[str] = []
         left: list[str] = []
         for location in self._locations(table):
-            removed += self._delete(location, self._aborted_below(location, self._listing(location), write_ids, txns))
+            aborted = self._aborted_below(location, self._listing(location), write_ids, txns)
+            removed += self._delete(table, location, aborted)
             left += self._aborted_below(location, self.files.listing(location), write_ids, txns)
         return removed, left
 
@@ -210,10 +224,15 @@ class Cleaner:
             raise FileNotFoundError(f"{location} does not exist: is its file system there?")
         return listing
 
-    def _delete(self, location: str, paths: Iterable[str]) -> list[str]:
-        """Remove what can be removed; the first failure is raised at the end, so that the rest goes all the same."""
+    def _delete(self, table: Described, location: str, paths: Iterable[str]) -> list[str]:
+        """Remove what can be removed; the first failure is raised at the end, so that the rest goes all the same.
+
+        Raises: _GoneError, before anything of another table is touched.
+        """
         removed, failure = [], None
         for path in paths:
+            if not self.compactions.is_still(table):
+                raise _GoneError(f"{table.entity} was dropped, renamed or moved meanwhile")
             try:
                 self.files.delete(f"{location}/{path}")
                 removed.append(path)

@@ -178,7 +178,7 @@ class WriteIdService:
         if not 0 <= write_id <= LARGEST_ID:
             raise InvalidRequestError(f"A table's write ids cannot begin behind {write_id}")
         with self.db.begin() as pg:
-            if not store.insert_next_write_id(pg, name, write_id + 1):
+            if not store.insert_next_write_id(pg, name, write_id + 1, exactly=False):
                 raise InvalidRequestError(
                     f"The write ids of {name} have begun already: they cannot be seeded with {write_id}")
 
@@ -190,7 +190,8 @@ class WriteIdService:
         """
         known = ValidWriteIdList.parse(state.valid_write_ids)
         with self.db.begin() as pg:
-            if not store.insert_next_write_id(pg, state.name, known.high_watermark + 1) or not known.aborted:
+            begun = not store.insert_next_write_id(pg, state.name, known.high_watermark + 1, exactly=True)
+            if begun or not known.aborted:
                 return
             write_ids = sorted(known.aborted)
             first = txn_store.insert_txns_within(pg, Opening(len(write_ids), state.user, state.host, "Unknown"))

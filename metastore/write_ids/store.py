@@ -219,12 +219,19 @@ def select_next_write_id(db: Database, name: TableName) -> int:
     return rows[0][0] if rows else 1
 
 
-def insert_next_write_id(pg: PgTx, name: TableName, next_write_id: int) -> bool:
-    """Let the table's ids begin here, those below being finished; whether it had none before."""
+def insert_next_write_id(pg: PgTx, name: TableName, next_write_id: int, *, exactly: bool) -> bool:
+    """Let the table's ids begin here, those below being finished; whether it had none before.
+
+    ``exactly``: also where an earlier table of the name has had higher ones, else behind those.
+    """
     return bool(pg.sql("""
-        INSERT INTO next_write_ids (catalog, db, "table", next_write_id, purged_write_id, known_since)
-        VALUES (%s, %s, %s, %s, %s, metastore_now()) ON CONFLICT DO NOTHING
-        RETURNING 1""", (*name, next_write_id, next_write_id - 1)))
+        INSERT INTO next_write_ids AS n (catalog, db, "table", next_write_id, purged_write_id, known_since)
+        VALUES (%s, %s, %s, %s, %s, metastore_now()) ON CONFLICT (catalog, db, "table") DO UPDATE SET
+            next_write_id = CASE WHEN %s THEN EXCLUDED.next_write_id
+                                 ELSE greatest(n.next_write_id, EXCLUDED.next_write_id) END,
+            purged_write_id = EXCLUDED.purged_write_id, known_since = EXCLUDED.known_since, first_write_id = 1
+        WHERE n.next_write_id = n.first_write_id AND n.first_write_id > 1
+        RETURNING 1""", (*name, next_write_id, next_write_id - 1, exactly)))
 
 
 def replace_write_ids(pg: PgTx, name: TableName, owners: Sequence[tuple[int, int]], *, forget: bool) -> None:
@@ -240,5 +247,5 @@ def replace_write_ids(pg: PgTx, name: TableName, owners: Sequence[tuple[int, int
 def update_next_write_id(pg: PgTx, name: TableName, next_write_id: int, finished: int) -> None:
     """Let the table's next id be this one, and no id above ``finished`` count as finished without a record."""
     pg.sql("""UPDATE next_write_ids SET next_write_id = %s, purged_write_id = least(purged_write_id, %s),
-                                        known_since = metastore_now()
+                                        known_since = metastore_now(), first_write_id = 1
               WHERE catalog = %s AND db = %s AND "table" = %s""", (next_write_id, finished, *name))

@@ -1,12 +1,14 @@
 """Tables with real directories in a temporary folder, written through real transactions, and a job without Spark."""
 
 import json
+import shutil
 from dataclasses import replace
 from threading import Event
 
 from metastore.acid.names import BaseName, DeltaName
 from metastore.acid.snapshots import ValidTxnList, ValidWriteIdList
 from metastore.acid.state import acid_state
+from metastore.catalog.store import acid_history
 from metastore.compaction.cleaner_service import CleanerService
 from metastore.compaction.initiator_service import InitiatorService
 from metastore.compaction.rules.requests import CompactionType, Entity
@@ -59,7 +61,15 @@ class Lake:
         return f"d.{table}/{name}"
 
     def drop(self, name="t"):
+        """The catalog forgets the table; the transaction side does not yet."""
         self.db.once("DELETE FROM tables WHERE name = %s", [name])
+
+    def drop_for_good(self, name="t"):
+        """DROP TABLE: the transaction side forgets it too, and the directory goes."""
+        with self.db.begin() as pg:
+            pg.sql("DELETE FROM tables WHERE name = %s", [name])
+            acid_history.delete_table_history(pg, named(f"d.{name}"))
+        shutil.rmtree(self.path(name))
 
     def parameters(self, name="t", **parameters):
         self.db.once("UPDATE tables SET parameters = parameters || %s::jsonb WHERE name = %s",

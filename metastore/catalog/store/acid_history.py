@@ -1,8 +1,8 @@
 """What the transaction side keeps about tables and partitions, when DDL drops or renames them.
 
 Runs in the PostgreSQL transaction of the DDL. A drop forgets everything except locks and write sets (they end with
-their transactions), so that a table created again starts at write id 1; a rename carries everything over.
-Source: transactions.md §3.14.
+their transactions); a rename carries everything over. A name's write ids go on where they were, whichever table has the
+name next: a directory's path names one write of one table for ever (ADR 0037). Source: transactions.md §3.14.
 """
 
 from collections.abc import Sequence
@@ -11,22 +11,31 @@ from metastore.db.engine import PgTx
 from metastore.ids import DatabaseName, TableName
 
 _PER_PARTITION = ("txn_components", "completed_txn_components", "compaction_queue", "completed_compactions")
-_PER_TABLE = ("next_write_ids", "txn_write_ids", "write_id_times", "min_history", "materialization_locks")
+_PER_TABLE = ("txn_write_ids", "write_id_times", "min_history", "materialization_locks")
 _FOLLOW_RENAMES = ("write_sets", "locks")
 _OBJECT = 'catalog = %s AND db = %s AND "table" = %s'
+_BEGIN_ANEW = ("UPDATE next_write_ids SET first_write_id = next_write_id, purged_write_id = next_write_id - 1,"
+               " known_since = metastore_now() WHERE ")
+# The new name may have a mark of its own, of a table that had it before.
+_CARRY_WRITE_IDS = f"""
+INSERT INTO next_write_ids AS n (catalog, db, "table", next_write_id, purged_write_id, known_since, first_write_id)
+SELECT %s, %s, %s, next_write_id, purged_write_id, known_since, first_write_id FROM next_write_ids
+WHERE {_OBJECT} FOR UPDATE
+ON CONFLICT (catalog, db, "table") DO UPDATE SET
+    next_write_id = greatest(n.next_write_id, EXCLUDED.next_write_id), purged_write_id = EXCLUDED.purged_write_id,
+    known_since = EXCLUDED.known_since, first_write_id = EXCLUDED.first_write_id"""
 
 
 def delete_table_history(pg: PgTx, table: TableName) -> None:
-    """Forget components, write ids and compactions of a table that is dropped."""
-    names = (*_PER_PARTITION, *_PER_TABLE)
-    pg.sql("; ".join(f"DELETE FROM {name} WHERE {_OBJECT}" for name in names), (*table,) * len(names))
+    """Forget components, owners of write ids and compactions of a table that is dropped."""
+    statements = _forgetting(_OBJECT)
+    pg.sql("; ".join(statements), (*table,) * len(statements))
 
 
 def delete_database_history(pg: PgTx, database: DatabaseName) -> None:
     """Forget the same of everything in a database that is dropped."""
-    names = (*_PER_PARTITION, *_PER_TABLE)
-    pg.sql("; ".join(f"DELETE FROM {name} WHERE catalog = %s AND db = %s" for name in names),
-           (*database,) * len(names))
+    statements = _forgetting("catalog = %s AND db = %s")
+    pg.sql("; ".join(statements), (*database,) * len(statements))
 
 
 def delete_partition_history(pg: PgTx, table: TableName, partitions: Sequence[str]) -> None:
@@ -36,7 +45,8 @@ def delete_partition_history(pg: PgTx, table: TableName, partitions: Sequence[st
 
 
 def rename_table_history(pg: PgTx, old: TableName, new: TableName) -> None:
-    """Carry everything over to a table's new name, locks and write sets included."""
+    """Carry everything over to a table's new name, locks and write sets included; the old name keeps its mark."""
+    pg.sql(f"{_CARRY_WRITE_IDS}; {_BEGIN_ANEW}{_OBJECT}", (*new, *old, *old))
     names = (*_PER_PARTITION, *_PER_TABLE, *_FOLLOW_RENAMES)
     pg.sql("; ".join(f'UPDATE {name} SET catalog = %s, db = %s, "table" = %s WHERE {_OBJECT}' for name in names),
            (*new, *old) * len(names))
@@ -49,7 +59,14 @@ def rename_partition_history(pg: PgTx, table: TableName, old: str, new: str) -> 
            (new, *table, old) * len(names))
 
 
+def _forgetting(which: str) -> list[str]:
+    """The row of the next write id is locked before the owners go: who is being given an id now is not missed."""
+    return [*(f"DELETE FROM {name} WHERE {which}" for name in _PER_PARTITION), f"{_BEGIN_ANEW}{which}",
+            *(f"DELETE FROM {name} WHERE {which}" for name in _PER_TABLE)]
+
+
 def insert_write_id_seed(pg: PgTx, table: TableName, seed: int) -> None:
     """Let a converted table's write ids begin above ``seed``; files that were there count as older."""
-    pg.sql('INSERT INTO next_write_ids (catalog, db, "table", next_write_id, known_since) '
-           "VALUES (%s, %s, %s, %s, metastore_now()) ON CONFLICT DO NOTHING", (*table, seed + 1))
+    pg.sql('INSERT INTO next_write_ids AS n (catalog, db, "table", next_write_id, known_since)'
+           " VALUES (%s, %s, %s, %s, metastore_now()) ON CONFLICT (catalog, db, \"table\") DO UPDATE SET"
+           " next_write_id = greatest(n.next_write_id, EXCLUDED.next_write_id)", (*table, seed + 1))

@@ -13,6 +13,7 @@ class Described:
     """A table, and the partition if one is named. ``partition_exists`` is true for an unpartitioned table."""
 
     entity: Entity
+    table_id: int
     location: str
     parameters: dict[str, str]
     database_parameters: dict[str, str]
@@ -42,18 +43,25 @@ class Described:
 def select_described(pg: PgTx, entity: Entity) -> Described | None:
     """Look up a table and its partition; None when the table does not exist."""
     rows = pg.sql(
-        "SELECT t.location, t.parameters, d.parameters, t.partition_keys, t.sd, t.owner, p.name, p.location,"
+        "SELECT t.id, t.location, t.parameters, d.parameters, t.partition_keys, t.sd, t.owner, p.name, p.location,"
         " p.parameters FROM tables AS t JOIN databases AS d ON d.catalog = t.catalog AND d.name = t.db"
         " LEFT JOIN partitions AS p ON p.table_id = t.id AND p.name = %s"
         " WHERE t.catalog = %s AND t.db = %s AND t.name = %s", (entity.partition, *entity.table))
     if not rows:
         return None
-    location, parameters, database, keys, sd, owner, partition, partition_location, partition_parameters = rows[0]
+    table_id, location, parameters, database, keys, sd, owner, partition, partition_location, own = rows[0]
     wanted = bool(entity.partition)
     return Described(
-        entity, _location(location or "", entity.partition, partition_location), parameters or {}, database or {},
-        tuple(key["name"] for key in keys or ()), not wanted or partition is not None, partition_parameters or {},
+        entity, table_id, _location(location or "", entity.partition, partition_location), parameters or {}, database or {},
+        tuple(key["name"] for key in keys or ()), not wanted or partition is not None, own or {},
         tuple(sd.get("bucketCols") or ()), bool(_sort_columns(sd)), owner)
+
+
+def is_still(pg: PgTx, table: Described) -> bool:
+    """Whether the name, and the partition, belong to the table that was looked up, in the place where it was."""
+    now = select_described(pg, table.entity)
+    return now is not None and (now.table_id, now.location, now.partition_exists) == (
+        table.table_id, table.location, table.partition_exists)
 
 
 def select_all_partitions(pg: PgTx, table: TableName) -> list[tuple[str, str]]:

@@ -411,3 +411,74 @@ def test_a_dropped_tables_aborts_are_forgotten(eager):
     assert outcomes(lake) == ["nothing to clean any more"]
     assert lake.t.count("txn_components") == 0
     assert named("d.t").table == "t"
+
+
+def first_deletion(monkeypatch, what, event):
+    """Something happens while the Cleaner removes the first directory whose path has ``what`` in it."""
+    delete, happened = Files.delete, []
+
+    def deleting(self, uri, *, recursive=True):
+        delete(self, uri, recursive=recursive)
+        if what in uri and not happened:
+            happened.append(uri)
+            event()
+
+    monkeypatch.setattr(Files, "delete", deleting)
+    return happened
+
+
+def test_a_table_that_comes_again_loses_nothing_to_a_list_of_its_predecessor(eager, monkeypatch):
+    """The list of aborted entities is read at once and worked off one by one."""
+    lake = eager
+    for name in ("a", "t"):
+        lake.table(name)
+        lake.abort(f"d.{name}", times=2)
+
+    def drop_and_create():
+        lake.drop_for_good()
+        lake.table()
+        lake.insert(times=2)
+
+    happened = first_deletion(monkeypatch, "/a/", drop_and_create)
+    lake.cleaner().tick()
+
+    assert happened
+    assert lake.directories() == ["delta_0000003_0000003_0000", "delta_0000004_0000004_0000"]
+
+
+def test_a_table_that_comes_again_loses_nothing_to_the_cleaner_of_its_predecessor(lake, monkeypatch):
+    """In the middle of one table's obsolete directories: the new ones get other names than those of the list."""
+    lake.table()
+    lake.insert(times=3)
+    lake.compact()
+
+    def drop_and_create():
+        lake.drop_for_good()
+        lake.table()
+        lake.insert(times=3)
+
+    happened = first_deletion(monkeypatch, "/t/", drop_and_create)
+    lake.cleaner().tick()
+
+    assert happened
+    assert lake.directories() == [f"delta_{one:07d}_{one:07d}_0000" for one in (4, 5, 6)]
+    assert lake.t.count("completed_txn_components") == 3
+
+
+def test_another_table_in_the_same_place_loses_nothing(eager, monkeypatch):
+    """Ids go on by name, and the name is another one: before each deletion the table is asked for by its identity."""
+    lake = eager
+    lake.table()
+    lake.abort(times=2)
+
+    def drop_and_create():
+        lake.drop_for_good()
+        lake.table("u", location=f"file://{lake.path('t')}")
+        lake.put("d.t", "delta_0000001_0000001_0000", "delta_0000002_0000002_0000")
+
+    happened = first_deletion(monkeypatch, "/t/", drop_and_create)
+    [report] = lake.cleaner().tick()
+
+    assert happened
+    assert report.outcome == "nothing to clean any more"
+    assert lake.directories() == ["delta_0000001_0000001_0000", "delta_0000002_0000002_0000"]
