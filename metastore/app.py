@@ -114,8 +114,7 @@ class App:
         with self._running as starting:
             self._start_web()
             url = self._start_postgres()
-            self._start_schema(url)
-            self.database = self._start_database(url)
+            self.database = self._start_database(url, self._start_schema(url))
             self._start_thrift()
             self._start_loops(url)
             self._running = starting.pop_all()
@@ -147,19 +146,22 @@ class App:
         self.database_url = embedded.tcp_url
         return embedded.url
 
-    def _start_schema(self, url: str) -> None:
+    def _start_schema(self, url: str) -> str:
+        """Bring the database's schema up to date; the namespace that it is in."""
         before = migrate.upgrade(url)
         if before.database != before.release:
             log.info("schema_upgraded", before=before.database or "empty", now=before.release)
         self.health.report("schema", Part(ready=True))
+        return before.schema
 
-    def _start_database(self, url: str) -> Database:
+    def _start_database(self, url: str, schema: str) -> Database:
         settings = self.settings.database
         database = Database(
             url, pool_size=settings.pool_size, pool_timeout_s=settings.pool_timeout.total_seconds(),
             statement_timeout_ms=_milliseconds(settings.statement_timeout),
-            lock_timeout_ms=_milliseconds(settings.lock_timeout))
+            lock_timeout_ms=_milliseconds(settings.lock_timeout), schema=schema)
         self._running.callback(database.close)
+        database.check()
         self.metrics.watch_pool(lambda: database.pool.lent, settings.pool_size)
 
         def look() -> Part:

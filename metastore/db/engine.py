@@ -14,7 +14,7 @@ from typing import Any
 import psycopg2
 from psycopg2 import errorcodes
 
-from metastore.db import failpoints
+from metastore.db import failpoints, sessions
 from metastore.db.fibers import wait
 from metastore.db.pool import Link, Pool, first_line
 from metastore.db.prepared import Prepared
@@ -28,14 +28,6 @@ from metastore.errors import (
 
 Row = tuple[Any, ...]
 Parameters = Sequence[Any] | Mapping[str, Any] | None
-
-SESSION = {
-    "jit": "off",                             # compiling a statement of a millisecond takes a hundred
-    "plan_cache_mode": "force_generic_plan",  # a prepared statement is planned once, not once and five times more
-    "enable_seqscan": "off",                  # a plan made while a table is empty is still right when it is large
-    "enable_bitmapscan": "off",               # an index in order spares the sort behind it
-}
-"""How every session plans: each of our statements reaches its rows through an index (ADR 0012)."""
 
 _RETRY = {errorcodes.SERIALIZATION_FAILURE, errorcodes.DEADLOCK_DETECTED}
 _BUSY = {errorcodes.LOCK_NOT_AVAILABLE, errorcodes.READ_ONLY_SQL_TRANSACTION}
@@ -164,10 +156,20 @@ class Database:
     """A PostgreSQL database, through a pool of connections."""
 
     def __init__(self, url: str, *, pool_size: int = 10, statement_timeout_ms: int = 60_000,
-                 lock_timeout_ms: int = 20_000, pool_timeout_s: float = 30.0) -> None:
-        self.url = url
-        self.pool = Pool(url, pool_size, pool_timeout_s, {
-            "statement_timeout": str(statement_timeout_ms), "lock_timeout": str(lock_timeout_ms), **SESSION})
+                 lock_timeout_ms: int = 20_000, pool_timeout_s: float = 30.0,
+                 schema: str = sessions.DEFAULT_SCHEMA) -> None:
+        """``schema``: where our tables are; `migrate.upgrade` tells."""
+        self.url, self._schema = url, schema
+        self._settings = {"statement_timeout": str(statement_timeout_ms), "lock_timeout": str(lock_timeout_ms),
+                          **sessions.PLANNING}
+        self.pool = Pool(url, pool_size, pool_timeout_s, self._settings, schema)
+
+    def check(self) -> None:
+        """Make sure, when a process starts, that sessions have the settings that correctness rests on.
+
+        Raises: InvalidInputError, and as ``once``.
+        """
+        sessions.check(self.once, self._settings, self._schema)
 
     @contextmanager
     def begin(self, *, durable: bool = True) -> Iterator[PgTx]:

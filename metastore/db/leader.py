@@ -12,6 +12,8 @@ from threading import Lock
 import psycopg2
 from psycopg2.extensions import connection
 
+from metastore.db import sessions
+
 _FAMILY = 0x6C656164  # "lead"; the first half of every such lock's key
 
 
@@ -53,8 +55,8 @@ class Leadership:
         session.close()
 
     def _take(self) -> bool:
-        session = psycopg2.connect(self._url, connect_timeout=5, application_name="metastore leader",
-                                   keepalives_idle=30, options="-c statement_timeout=5s")
+        session = psycopg2.connect(**sessions.parameters(
+            self._url, "metastore leader", {"statement_timeout": "5s"}), connect_timeout=5, keepalives_idle=30)
         taken = False
         try:
             session.autocommit = True

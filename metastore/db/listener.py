@@ -9,6 +9,7 @@ from contextlib import suppress
 import psycopg2
 from psycopg2.extensions import connection
 
+from metastore.db import sessions
 from metastore.errors import UnavailableError
 
 
@@ -29,7 +30,7 @@ class Listener:
         """Begin to listen; what is said after this returned is heard. Raises: UnavailableError."""
         self.close()
         try:
-            session = psycopg2.connect(self._url, connect_timeout=5, application_name="metastore listener",
+            session = psycopg2.connect(**sessions.parameters(self._url, "metastore listener", {}), connect_timeout=5,
                                        keepalives_idle=30)
         except psycopg2.Error as error:
             raise UnavailableError(f"cannot listen on {self._channel}: {error}") from error

@@ -2,7 +2,10 @@
 
 Rule: migrations are numbered without gaps, applied in order under one advisory lock, each in a transaction of its own.
 A database whose schema is newer than this release is refused: an older server would write rows that the newer one
-cannot trust. A server that finds the schema current pays one query and never loads Alembic.
+cannot trust. A server that finds the schema current pays two queries and never loads Alembic.
+
+Which schema (namespace) of the database is ours is found out here, once, and every session then names it: a search path
+that is changed later, or that differs between the users of two servers, cannot lead to another one.
 """
 
 from pathlib import Path
@@ -12,8 +15,9 @@ import psycopg2
 from psycopg2.extensions import connection
 
 import metastore
+from metastore.db import sessions
 from metastore.db.pool import first_line
-from metastore.errors import MetastoreError, UnavailableError
+from metastore.errors import InvalidInputError, MetastoreError, UnavailableError
 
 ALEMBIC_ALONE = "Run `metastore db upgrade` instead: it takes the lock that keeps two upgrades apart."
 
@@ -21,6 +25,9 @@ _LOCK = 0x6D657461  # "meta"; the key of the advisory lock
 _WAIT_FOR_OTHERS = "300s"   # another server may be migrating
 _WAIT_FOR_A_TABLE = "10s"   # a migration must not queue behind a long reader and hold up everybody behind itself
 _ONE_STATEMENT = "600s"
+_OURS = """SELECT n.nspname, pg_table_is_visible(c.oid)
+             FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
+            WHERE c.relname = 'txn_counter' AND c.relkind = 'r' ORDER BY 2 DESC, 1"""
 
 
 class SchemaTooNewError(MetastoreError):
@@ -28,10 +35,11 @@ class SchemaTooNewError(MetastoreError):
 
 
 class Versions(NamedTuple):
-    """What the database has and what this release needs; ``""`` is an empty database."""
+    """What the database has and what this release needs; ``""`` is an empty database. ``schema``: the namespace."""
 
     database: str
     release: str
+    schema: str = sessions.DEFAULT_SCHEMA
 
 
 def directory() -> Path:
@@ -50,7 +58,7 @@ def versions(url: str) -> Versions:
     """Compare the database's schema with this release's. Raises: UnavailableError."""
     session = _connect(url)
     try:
-        return Versions(_database_version(session), release_version())
+        return _found(session)
     finally:
         session.close()
 
@@ -58,7 +66,7 @@ def versions(url: str) -> Versions:
 def upgrade(url: str) -> Versions:
     """Apply what is missing; returns the versions as they were before.
 
-    Serialises on: an advisory lock of the database. Raises: SchemaTooNewError, UnavailableError.
+    Serialises on: an advisory lock of the database. Raises: SchemaTooNewError, UnavailableError, InvalidInputError.
     """
     session = _connect(url)
     try:
@@ -69,7 +77,7 @@ def upgrade(url: str) -> Versions:
             cursor.execute(f"SET statement_timeout = '{_WAIT_FOR_OTHERS}'; SET lock_timeout = 0")
             cursor.execute("SELECT pg_advisory_lock(%s)", [_LOCK])
         found = _checked(session)
-        _run_alembic(url)
+        _run_alembic(url, found.schema)
         return found
     except psycopg2.OperationalError as error:
         raise UnavailableError(f"The schema could not be brought up to date: {first_line(error)}") from error
@@ -78,7 +86,7 @@ def upgrade(url: str) -> Versions:
 
 
 def _checked(session: connection) -> Versions:
-    found = Versions(_database_version(session), release_version())
+    found = _found(session)
     if found.database > found.release:
         raise SchemaTooNewError(
             f"The database has schema version {found.database}, made by a newer release of the metastore; this release "
@@ -86,8 +94,35 @@ def _checked(session: connection) -> Versions:
     return found
 
 
-def _database_version(session: connection) -> str:
+def _found(session: connection) -> Versions:
+    schema = _schema(session)
+    return Versions(_database_version(session, schema), release_version(), schema)
+
+
+def _schema(session: connection) -> str:
+    """The namespace with our tables; where there are none yet, the one in which the role makes tables."""
     with session.cursor() as cursor:
+        cursor.execute(_OURS)
+        found = cursor.fetchall()
+        if not found:
+            cursor.execute("SELECT current_schema()")
+            [(schema,)] = cursor.fetchall()
+            if schema is None:
+                raise InvalidInputError("The database's user has no schema to make tables in: none of its search_path "
+                                        "exists. Make one (CREATE SCHEMA), or change the search_path of the user.")
+            return str(schema)
+    (schema, is_visible), *others = found
+    if others and not is_visible:
+        names = ", ".join(str(name) for name, _ in found)
+        raise InvalidInputError(
+            f"The database holds several metastores, in the schemas {names}, and the search_path of its user leads to "
+            "none of them. Say which one is meant: ALTER ROLE ... IN DATABASE ... SET search_path = ...")
+    return str(schema)
+
+
+def _database_version(session: connection, schema: str) -> str:
+    with session.cursor() as cursor:
+        cursor.execute("SELECT set_config('search_path', %s, false)", [sessions.search_path(schema)])
         cursor.execute("SELECT to_regclass('alembic_version') IS NOT NULL")
         if not cursor.fetchall()[0][0]:
             return ""
@@ -95,7 +130,7 @@ def _database_version(session: connection) -> str:
         return str(cursor.fetchall()[0][0] or "")
 
 
-def _run_alembic(url: str) -> None:
+def _run_alembic(url: str, schema: str) -> None:
     """Migrate on a second session: what a migration leaves behind in its session does not touch the lock's."""
     import alembic.command
     import alembic.config
@@ -103,7 +138,7 @@ def _run_alembic(url: str) -> None:
 
     config = alembic.config.Config()
     config.set_main_option("script_location", str(directory()).replace("%", "%%"))
-    engine = sqlalchemy.create_engine("postgresql+psycopg2://", creator=lambda: _connect(url, autocommit=False),
+    engine = sqlalchemy.create_engine("postgresql+psycopg2://", creator=lambda: _connect(url, schema, autocommit=False),
                                       poolclass=sqlalchemy.NullPool)
     try:
         with engine.connect() as config.attributes["connection"]:
@@ -114,11 +149,11 @@ def _run_alembic(url: str) -> None:
         engine.dispose()
 
 
-def _connect(url: str, *, autocommit: bool = True) -> connection:
+def _connect(url: str, schema: str | None = None, *, autocommit: bool = True) -> connection:
     try:
-        session = psycopg2.connect(
-            url, connect_timeout=10, application_name="metastore migrate",
-            options=f"-c lock_timeout={_WAIT_FOR_A_TABLE} -c statement_timeout={_ONE_STATEMENT}")
+        session = psycopg2.connect(**sessions.parameters(
+            url, "metastore migrate", {"lock_timeout": _WAIT_FOR_A_TABLE, "statement_timeout": _ONE_STATEMENT},
+            schema=schema), connect_timeout=10)
     except psycopg2.OperationalError as error:
         raise UnavailableError(f"The database does not answer: {first_line(error)}") from error
     session.autocommit = autocommit

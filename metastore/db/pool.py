@@ -16,6 +16,7 @@ from uuid import uuid4
 import psycopg2
 from psycopg2.extensions import TRANSACTION_STATUS_IDLE, connection
 
+from metastore.db import sessions
 from metastore.db.fibers import in_fiber, wait
 from metastore.errors import UnavailableError
 
@@ -64,14 +65,14 @@ class Link:
 class Pool:
     """At most ``size`` connections for threads, and one for each fiber; the one used last is lent first."""
 
-    def __init__(self, url: str, size: int, wait_s: float, session: Mapping[str, str]) -> None:
+    def __init__(self, url: str, size: int, wait_s: float, session: Mapping[str, str], schema: str) -> None:
         self.url, self.size, self._wait_s = url, size, wait_s
         self.process = uuid4().hex
         """Who we are, for triggers: the setting ``metastore.process`` of each of our sessions."""
         self.tell: Callable[[Iterable[str]], None] = lambda _told: None
         """Called with what PostgreSQL said (RAISE INFO) in a transaction, after its end, committed or not."""
-        options = {**session, "metastore.process": self.process}
-        self._options = " ".join(f"-c {name}={value}" for name, value in options.items())
+        self._parameters = sessions.parameters(
+            url, "metastore", {**session, "metastore.process": self.process}, schema=schema)
         self._places = threading.BoundedSemaphore(size)
         self._idle: deque[Link] = deque()
         self._lent = 0
@@ -121,8 +122,7 @@ class Pool:
 
     def _connect(self) -> Link:
         try:
-            raw = psycopg2.connect(self.url, options=self._options, application_name="metastore", async_=True,
-                                   **_KEEPALIVE)
+            raw = psycopg2.connect(**self._parameters, async_=True, **_KEEPALIVE)
             wait(raw, _CONNECT_SECONDS)
         except (psycopg2.Error, TimeoutError) as error:
             raise UnavailableError(

@@ -3,7 +3,7 @@
 Planning a statement of the hot calls takes longer than executing it. `Prepared` holds SQL text as stores write it, with
 psycopg2's ``%(name)s`` placeholders; a connection that meets it for the first time prepares it in the same message in
 which it executes it, so there is never a round trip for that. The plans are generic ones, made for any parameters (see
-`engine.SESSION`), so a parameter's type must show: by where it stands, or by a cast (``%(ids)s::bigint[]``).
+`sessions.PLANNING`), so a parameter's type must show: by where it stands, or by a cast (``%(ids)s::bigint[]``).
 """
 
 import re

@@ -2,7 +2,7 @@
 
 import pytest
 
-from metastore.db.engine import SESSION
+from metastore.db.sessions import PLANNING
 from metastore.thrift_gen.hive_metastore import ttypes as types
 
 
@@ -64,7 +64,7 @@ def test_what_is_no_view_remembers_nothing(d, name):
 def test_who_changes_a_table_looks_at_views_only(d, database):
     """Hive 4 counts after each INSERT."""
     with database.begin() as pg:
-        for name, value in SESSION.items():
+        for name, value in PLANNING.items():
             pg.sql(f"SET LOCAL {name} = {value}")
         plan = pg.sql("EXPLAIN SELECT 1 FROM tables WHERE type = 'MATERIALIZED_VIEW'"
                       " AND creation_metadata -> 'sourceTables' @> '[]'")

@@ -66,8 +66,6 @@ def test_several_statements_in_one_go_are_one_transaction(notes):
 
 @pytest.mark.parametrize(("durable", "setting"), [(True, "on"), (False, "off")])
 def test_who_waits_for_the_disk(database, durable, setting):
-    database.pool._options += " -c synchronous_commit=on"
-
     assert database.once("SELECT current_setting('synchronous_commit')", durable=durable) == [(setting,)]
     with database.begin(durable=durable) as pg:
         assert pg.sql("SHOW synchronous_commit") == [(setting,)]

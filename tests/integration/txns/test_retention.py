@@ -3,7 +3,8 @@
 import psycopg2
 import pytest
 
-from metastore.db.engine import SESSION, Database, PgTx
+from metastore.db.engine import Database, PgTx
+from metastore.db.sessions import PLANNING
 from metastore.ids import DatabaseName
 from metastore.locks import store as lock_store
 from metastore.locks.rules import LockType
@@ -60,7 +61,7 @@ def touched(url, query, parameters):
     cursor = connection.cursor()
     total = 0
     try:
-        for name, value in SESSION.items():
+        for name, value in PLANNING.items():
             cursor.execute(f"SET {name} = {value}")
         statements = [(None, query)] if isinstance(query, str) else [
             (one.prepare, one.execute) for one in query.statements]

@@ -1,0 +1,93 @@
+"""Our sessions with PostgreSQL: the settings that correctness rests on, and how a session gets them.
+
+Rule: what an answer depends on is said by us when a session begins, never taken from what the server, the database, the
+role or the URL happen to have. It is said in the start-up packet: that wins over ALTER DATABASE and ALTER ROLE, and
+costs no round trip. `check` asks once, when a process starts, whether PostgreSQL has taken it: a pooler in between may
+have dropped it (ADR 0041).
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import psycopg2
+from psycopg2.extensions import parse_dsn
+
+from metastore.errors import InvalidInputError
+
+DEFAULT_SCHEMA = "public"
+
+CORRECTNESS = {
+    # A statement that waited for a row or an advisory lock must see what the one that held it has done.
+    "default_transaction_isolation": "read committed",
+    "default_transaction_read_only": "off",
+    "synchronous_commit": "on",               # what need not wait for the disk says so itself (design.md §3.4)
+    "row_security": "off",                    # an error where a policy would hide rows
+    "standard_conforming_strings": "on",      # a backslash in a literal is a backslash
+    "array_nulls": "on", "transform_null_equals": "off",   # what arrays.py writes is what arrives
+    "timezone": "UTC", "datestyle": "ISO, MDY", "intervalstyle": "postgres",   # what psycopg2 reads
+    "client_encoding": "UTF8",
+    # Idle sessions are ours to close; an open transaction of a frozen process must not block others for ever.
+    "idle_session_timeout": "0", "idle_in_transaction_session_timeout": "600000",
+}
+"""What every session of ours has; times in milliseconds."""
+
+PLANNING = {
+    "jit": "off",                             # compiling a statement of a millisecond takes a hundred
+    "plan_cache_mode": "force_generic_plan",  # a prepared statement is planned once, not once and five times more
+    "enable_seqscan": "off",                  # a plan made while a table is empty is still right when it is large
+    "enable_bitmapscan": "off",               # an index in order spares the sort behind it
+}
+"""How the pool's sessions plan: each of our statements reaches its rows through an index (ADR 0012)."""
+
+_NOT_OURS = {
+    # Set by a superuser only. Without triggers nobody hears of a lock that goes, and foreign keys are not looked at.
+    "session_replication_role": "origin",
+    # Not even a session that wants to can write: a standby.
+    "transaction_read_only": "off",
+}
+_IN_FORCE = "SELECT lower(name), setting FROM pg_settings WHERE lower(name) = ANY (%s)"
+
+
+def search_path(schema: str) -> str:
+    """The setting by which our tables, and nobody's of the same name, are found."""
+    return '"' + schema.replace('"', '""') + '"'
+
+
+def parameters(url: str, application: str, settings: Mapping[str, str], *,
+               schema: str | None = None) -> dict[str, Any]:
+    """What psycopg2.connect needs for a session with these settings on top of `CORRECTNESS`.
+
+    ``options`` of the URL come first, so that ours win. Without a ``schema`` the role's own search path decides.
+
+    Raises: InvalidInputError.
+    """
+    ours = {**CORRECTNESS, **settings, **({} if schema is None else {"search_path": search_path(schema)})}
+    try:
+        given = parse_dsn(url)
+    except psycopg2.Error:   # whose text has the password in it
+        raise InvalidInputError("The URL of the database cannot be read. It looks like "
+                                "postgresql://user@host:5432/name, options of libpq behind a question mark.") from None
+    options = [given.get("options", ""), *(f"-c {name}={_escaped(value)}" for name, value in ours.items())]
+    return {**given, "options": " ".join(filter(None, options)), "application_name": application}
+
+
+def check(sql: Any, settings: Mapping[str, str], schema: str) -> None:
+    """Refuse to work in sessions that are not as we said. ``sql``: runs a query with parameters, in such a session.
+
+    Raises: InvalidInputError, naming each setting with what it is and what it must be.
+    """
+    wanted = {**CORRECTNESS, **settings, **_NOT_OURS, "search_path": search_path(schema)}
+    found = dict(sql(_IN_FORCE, [list(wanted)]))
+    wrong = [f"{name} is {found.get(name, 'unknown')!r} and must be {value!r}" for name, value in wanted.items()
+             if found.get(name) != value and "." not in name]
+    if wrong:
+        raise InvalidInputError(
+            f"Sessions of the metastore in its database do not have the settings that correctness rests on: "
+            f"{'; '.join(wrong)}. The metastore asks for them when a session begins, so something in between drops "
+            "that: connect to the primary PostgreSQL itself, or through a pooler that pools sessions and passes "
+            "start-up options on, and start the metastore without PGTZ, PGDATESTYLE and PGCLIENTENCODING. "
+            "session_replication_role stands in an ALTER ROLE, an ALTER DATABASE or postgresql.conf.")
+
+
+def _escaped(value: str) -> str:
+    return value.replace("\\", "\\\\").replace(" ", "\\ ")
