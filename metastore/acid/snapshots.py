@@ -2,10 +2,12 @@
 
 Rule: an id is valid when it is not above the high-water mark and not listed as an exception; exceptions are the open
 and the aborted ids, sorted. The texts are those of Hive's ``hive.txn.valid.writeids``,
-``hive.txn.tables.valid.writeids`` and ``hive.txn.valid.txns``, so any Hive client can be handed them.
+``hive.txn.tables.valid.writeids`` and ``hive.txn.valid.txns``. Hive 4 writes five or more transaction ids in a row as
+``1-6``, which Hive 3 cannot read: every form is read here, and ids are written one by one, which 3.0 to 4.2 read.
 Source: Hive's ValidReaderWriteIdList, ValidCompactorWriteIdList, ValidReadTxnList, ValidTxnWriteIdList.
 """
 
+import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -18,7 +20,15 @@ from metastore.errors import InvalidInputError
 NO_OPEN = 2**63 - 1
 """What the texts hold in the place of the smallest open id when nothing is open."""
 
+MOST_IN_RANGES = 500_000
+"""How many ids the ranges of one text may stand for: a text of 20 characters must not ask for gigabytes."""
+
 _ID_FIELDS = 4
+_CHARACTERS = re.compile("[0-9,:-]*")
+_RANGE = re.compile("([0-9]+)-([0-9]+)")
+_TOO_LONG = re.compile("[0-9]{20}")
+_HIVE_2 = re.compile("([0-9]+:[0-9]+):([0-9]+(?::[0-9]+){2,})")
+_FORM = "highWatermark:minOpen:open,low-high,...:aborted,low-high,..."
 
 
 class RangeState(StrEnum):
@@ -140,8 +150,13 @@ class ValidTxnList:
     def parse(cls, text: str) -> Self:
         """Read ``hwm:minOpen:open,open:aborted,aborted``; trailing empty fields may be absent.
 
+        Hive 2.3's ``hwm:minOpen:id:id:id`` does not tell what is aborted, so all of its ids count as open. Its texts of
+        one or two ids look like later ones.
         Raises: InvalidInputError.
         """
+        old = _HIVE_2.fullmatch(text)
+        if old:
+            text = f"{old[1]}:{old[2].replace(':', ',')}"
         mark, smallest, opened, aborted = _parse_ids(text, text)
         return cls(mark, smallest if opened or aborted else None, _merged(opened, aborted), frozenset(aborted))
 
@@ -222,20 +237,45 @@ def _merged(opened: Iterable[int], aborted: Iterable[int]) -> tuple[int, ...]:
     return tuple(sorted({*opened, *aborted}))
 
 
+def listed_ids(text: str) -> int:
+    """About how many ids a list's text stands for. Raises: InvalidInputError where its ranges ask for too many."""
+    asked = 0
+    if "-" in text:
+        if _TOO_LONG.search(text):
+            raise _unreadable("id list", text, _FORM)
+        asked = sum(max(0, int(high) - int(low) + 1) for low, high in _RANGE.findall(text))
+        if asked > MOST_IN_RANGES:
+            raise InvalidInputError(f"The ranges of the id list {text[:200]!r} stand for {asked} ids: at most "
+                                    f"{MOST_IN_RANGES} are read")
+    return text.count(",") + text.count(":") + asked
+
+
 def _parse_ids(ids: str, whole: str) -> tuple[int, int | None, list[int], list[int]]:
     """Mark, smallest open id, open ids, aborted ids of ``hwm:minOpen:open:aborted``."""
     fields = ids.split(":")
     try:
+        if len(fields) > _ID_FIELDS or not _CHARACTERS.fullmatch(ids) or "--" in ids:
+            raise _unreadable("id list", whole, _FORM)
+        listed_ids(ids)
         mark = int(fields[0])
         smallest = int(fields[1]) if len(fields) > 1 and fields[1] else NO_OPEN
-        opened, aborted = (
-            [int(one) for one in fields[place].split(",") if one] if len(fields) > place else [] for place in (2, 3)
-        )
+        opened, aborted = (_spelled_out(fields[place]) if len(fields) > place else [] for place in (2, 3))
     except ValueError:
-        raise _unreadable("id list", whole, "highWatermark:minOpen:open,...:aborted,...") from None
-    if len(fields) > _ID_FIELDS:
-        raise _unreadable("id list", whole, "highWatermark:minOpen:open,...:aborted,...")
+        raise _unreadable("id list", whole, _FORM) from None
+    if max(mark, smallest, *opened, *aborted) > NO_OPEN:
+        raise _unreadable("id list", whole, f"{_FORM} with ids up to {NO_OPEN}")
     return mark, None if smallest == NO_OPEN else smallest, opened, aborted
+
+
+def _spelled_out(ids: str) -> list[int]:
+    """``3,5-7`` as 3, 5, 6, 7. Raises: ValueError."""
+    if "-" not in ids:
+        return [int(one) for one in ids.split(",") if one]
+    spelled: list[int] = []
+    for one in ids.split(","):
+        low, is_range, high = one.partition("-")
+        spelled.extend(range(int(low), int(high) + 1) if is_range else [int(low)] if low else [])
+    return spelled
 
 
 def _format_ids(mark: int, smallest: int | None, exceptions: Sequence[int], aborted: frozenset[int]) -> str:

@@ -7,7 +7,7 @@ from functools import lru_cache
 from threading import Event
 from typing import NamedTuple
 
-from metastore.acid.snapshots import ValidTxnList, ValidWriteIdList
+from metastore.acid.snapshots import ValidTxnList, ValidWriteIdList, listed_ids
 from metastore.backoff import doubling
 from metastore.catalog.partition_names import canonical
 from metastore.compaction.rules.requests import CompactionType, Entity
@@ -29,8 +29,8 @@ from metastore.write_ids.rules import (
     valid_write_ids,
 )
 
-LONGEST_REMEMBERED = 1_000_000
-"""Characters of a transaction list that is kept parsed."""
+LONGEST_REMEMBERED = 200_000
+"""Ids of a transaction list that is kept parsed; its text may be short and stand for many."""
 _FIRST_PAUSE, _LONGEST_PAUSE, _PAUSES = timedelta(milliseconds=5), timedelta(milliseconds=500), 10
 
 
@@ -235,4 +235,4 @@ def _remembered(valid_txns: str) -> ValidTxnList:
 
 def _parsed(valid_txns: str) -> ValidTxnList:
     """A reader's list. It comes again with each table that the reader opens: those of a usual length are kept."""
-    return _remembered(valid_txns) if len(valid_txns) <= LONGEST_REMEMBERED else ValidTxnList.parse(valid_txns)
+    return _remembered(valid_txns) if listed_ids(valid_txns) <= LONGEST_REMEMBERED else ValidTxnList.parse(valid_txns)

@@ -11,6 +11,7 @@ from pathlib import Path
 import pyspark
 import pytest
 
+from metastore.acid.snapshots import TxnWriteIds, ValidTxnList, ValidWriteIdList
 from metastore.thrift_gen.hive_metastore import ttypes
 from tests.interop.java import OPENED, compiled, fetched, java_home
 
@@ -26,13 +27,13 @@ def class_path(version: str) -> str:
     return fetched(HERE / "pom.xml", f"hive-{version}", version)
 
 
-def session(version: str, uri: str, program: str = "Session") -> dict[str, str]:
+def session(version: str, uri: str, program: str = "Session", *arguments: str) -> dict[str, str]:
     """What the client of this version was told."""
     home = java_home(NEEDS_JAVA.get(version, 17))
     path = compiled(HERE / f"{program}.java", home, class_path(version), version)
     done = subprocess.run(
         [home / "bin" / "java", "-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", *OPENED,
-         "-cp", path, program, uri],
+         "-cp", path, program, uri, *arguments],
         capture_output=True, text=True, check=False, timeout=300, env={**os.environ, "HADOOP_USER_NAME": "ann"})
     assert done.returncode == 0, (done.stdout + done.stderr)[-4000:]
     return dict(line.removeprefix("fact ").split(" = ", 1) for line in done.stdout.splitlines() if line.startswith("fact "))
@@ -68,6 +69,43 @@ def test_session(server, client, version):
         "SELECT txn_id, partition, write_id, update_delete FROM completed_txn_components ORDER BY partition") == [
         (1, f"p={number}", 1 if written else None, False) for number in (1, 2)]
     assert client.get_open_txns().open_txns == [2]
+
+
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("version", VERSIONS)
+def test_long_lists(server, client, version):
+    """Transactions 1 to 6 are open, 8 to 13 aborted, and 7 and 14 committed: Hive 4 writes the first two as ranges."""
+    ids = client.open_txns(ttypes.OpenTxnRequest(num_txns=14, user="ann", hostname="h1")).txn_ids
+    client.allocate_table_write_ids(ttypes.AllocateTableWriteIdsRequest(dbName="db", tableName="t", txnIds=ids))
+    for txn_id in range(8, 14):
+        client.add_dynamic_partitions(ttypes.AddDynamicPartitions(
+            txn_id, txn_id, "db", "t", ["p=1"], ttypes.DataOperationType.INSERT))
+        client.abort_txn(ttypes.AbortTxnRequest(txnid=txn_id))
+    for txn_id in (7, 14):
+        client.commit_txn(ttypes.CommitTxnRequest(txnid=txn_id))
+    opened, aborted = (*range(1, 7),), (*range(8, 14),)
+    invalid = opened + aborted
+    ours = ValidWriteIdList("db.t", 14, 1, invalid, frozenset(aborted))
+    compactors = ValidWriteIdList("db.t", 14, None, aborted, frozenset(aborted)).for_compactor()
+    texts = [] if version == "2.3.10" else [
+        f"ValidReadTxnList={ValidTxnList(14, 1, invalid, frozenset(aborted)).format()}",
+        f"ValidReaderWriteIdList={ours.format()}", f"ValidCompactorWriteIdList={compactors.format()}",
+        f"ValidTxnWriteIdList={TxnWriteIds(3, (ours,)).format()}"]
+
+    told = session(version, server.thrift_uri, "Lists", *texts)
+
+    known = {"2.3.10": frozenset()}.get(version, frozenset(aborted))  # 2.3 does not tell aborted ones from open ones
+    assert told["txnsAgain"] == f"[{', '.join(map(str, invalid))}]"
+    assert told["seen"] == "[7, 14]"
+    assert ValidTxnList.parse(told["txns"]) == ValidTxnList(14, 1, invalid, known)
+    assert ValidTxnList.parse(told["mine"]).is_valid(3)
+    assert ("1-6" in told["txns"]) is version.startswith("4")
+    if texts:
+        assert f"writeIdHighWaterMark:14, invalidWriteIds:[{', '.join(map(str, invalid))}], minOpenWriteId:1" in told["writeIds"]
+        assert ValidTxnList.parse(told["ValidReadTxnList"]) == ValidTxnList(14, 1, invalid, frozenset(aborted))
+        assert ValidWriteIdList.parse(told["ValidReaderWriteIdList"]) == ours
+        assert type(compactors).parse(told["ValidCompactorWriteIdList"]) == compactors
+        assert TxnWriteIds.parse(told["ValidTxnWriteIdList"]) == TxnWriteIds(3, (ours,))
 
 
 @pytest.fixture

@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from metastore.acid.snapshots import (
+    MOST_IN_RANGES,
     NO_OPEN,
     CompactorWriteIdList,
     RangeState,
@@ -13,6 +14,7 @@ from metastore.acid.snapshots import (
     ValidWriteIdList,
     decode_aborted_bits,
     encode_aborted_bits,
+    listed_ids,
 )
 from metastore.errors import InvalidInputError
 
@@ -121,6 +123,52 @@ def test_transaction_lists() -> None:
     assert not txns.is_aborted(20)
     assert txns.format() == "55:20:20,30:25"
     assert txns.exceptions_text == "20,25,30"
+
+
+@pytest.mark.parametrize(("text", "opened", "aborted"), [
+    ("20:1:1-6:", range(1, 7), []),                                     # Hive 4: five or more in a row
+    ("20:1:1-6", range(1, 7), []),
+    ("20:9223372036854775807::3-9,11,13-17", [], [*range(3, 10), 11, *range(13, 18)]),
+    ("20:2:2,4-8,10:3,12-16", [2, 4, 5, 6, 7, 8, 10], [3, 12, 13, 14, 15, 16]),
+    ("20:2:2,3,4:", [2, 3, 4], []),
+    ("50:10:10-20,14,16-30", range(10, 31), []),                        # the example in Hive's comment
+    ("20:5:9-5", [], []),
+    ("20:2:2:3:4:9", [2, 3, 4, 9], []),                                 # Hive 2.3, which does not tell what is aborted
+    ("20:2:2", [2], []),
+])
+def test_every_form_of_a_transaction_list(text: str, opened: list[int], aborted: list[int]) -> None:
+    txns = ValidTxnList.parse(text)
+
+    assert txns.exceptions == tuple(sorted({*opened, *aborted}))
+    assert txns.aborted == frozenset(aborted)
+    assert not txns.is_valid(txns.exceptions[-1] if txns.exceptions else 21)
+    assert "-" not in txns.format()                                     # Hive 3 cannot read a range
+    assert ValidTxnList.parse(txns.format()) == txns
+
+
+def test_ranges_are_read_in_every_list() -> None:
+    assert parse("db.t:20:1:1-6:7-11") == ValidWriteIdList("db.t", 20, 1, tuple(range(1, 12)), frozenset(range(7, 12)))
+    assert parse("a-1.t-2:20:1:1:").table == "a-1.t-2"
+    assert TxnWriteIds.parse("5$db.t:20:1:1-6:$").tables == (parse("db.t:20:1:1,2,3,4,5,6"),)
+
+
+@pytest.mark.parametrize("ids", ["1-", "-6", "-", "1-6-9", "1--6", "1 - 6", "1_0", "\u0661", "9223372036854775808", "9" * 5000,
+                                 f"{10**22}-{2 * 10**22}", "1;2", "2:3-5:4"])
+def test_no_form_of_hives(ids: str) -> None:
+    with pytest.raises(InvalidInputError, match="the form is"):
+        ValidTxnList.parse(f"20:1:{ids}:7-12")
+
+
+@pytest.mark.parametrize("ids", [f"1-{MOST_IN_RANGES + 1}", f"9-1,1-{MOST_IN_RANGES},2-2", "1-9223372036854775807",
+                                 ",".join(["1-1000"] * 501)])
+def test_a_short_text_cannot_ask_for_endless_ids(ids: str) -> None:
+    with pytest.raises(InvalidInputError, match=f"at most {MOST_IN_RANGES} are read"):
+        ValidTxnList.parse(f"9223372036854775807:1:{ids}:")
+
+
+def test_how_much_a_text_stands_for() -> None:
+    assert listed_ids("20:1:1-6:7,9") == 3 + 6 + 1
+    assert len(ValidTxnList.parse(f"{MOST_IN_RANGES}:1:1-{MOST_IN_RANGES}").exceptions) == MOST_IN_RANGES
 
 
 def test_everything_is_committed_in_the_full_list() -> None:
