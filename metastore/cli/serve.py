@@ -1,6 +1,7 @@
 """``metastore serve``: the process that clients talk to.
 
-Rule: SIGTERM, SIGINT and SIGHUP at any time lead to an orderly end with exit code 0.
+Rules: SIGTERM, SIGINT and SIGHUP at any time lead to an orderly end with exit code 0. Half a service is none: when one
+of its threads ends with an error, the process ends with exit code 1, and who supervises it starts it again.
 """
 
 import dataclasses
@@ -11,10 +12,16 @@ import threading
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import FrameType
+from typing import Any
 
 import click
 
 from metastore.cli.options import place_options, settings_of, settings_options
+from metastore.errors import MetastoreError
+
+
+class ThreadLostError(MetastoreError):
+    """A thread that the service lives by ended with an error."""
 
 
 @click.command()
@@ -46,6 +53,7 @@ def serve(host: str | None, port: int | None, http_port: int | None, data_dir: P
 
     logs.configure(settings.log.level, settings.log.format)
 
+    lost_threads = _lost_threads(stopping, logs.get_logger(__name__))
     if ready_file:
         ready_file.unlink(missing_ok=True)  # of a server that was killed
     if processes > 1:
@@ -79,6 +87,9 @@ def serve(host: str | None, port: int | None, http_port: int | None, data_dir: P
         if ready_file:
             ready_file.unlink(missing_ok=True)
         app.stop()
+    if lost_threads:
+        raise ThreadLostError(f"The thread {lost_threads[0]!r} ended with an error, which is in the log; so the server "
+                              "ended. Start it again.")
 
 
 def _repeated(options: Mapping[str, Iterable[object]]) -> list[str]:
@@ -97,6 +108,21 @@ def _stop_signals() -> threading.Event:
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, stop)
     return stopping
+
+
+def _lost_threads(stopping: threading.Event, log: Any) -> list[str]:
+    """The names of threads that ended with an error, from now on; the first one sets ``stopping``."""
+    lost: list[str] = []
+
+    def note(ended: threading.ExceptHookArgs) -> None:
+        name = ended.thread.name if ended.thread else "unknown"
+        if ended.exc_type is not SystemExit:
+            log.error("thread_lost", thread=name, exc_info=ended.exc_value)
+            lost.append(name)
+            stopping.set()
+
+    threading.excepthook = note
+    return lost
 
 
 def _write(path: Path, content: Mapping[str, object]) -> None:

@@ -445,6 +445,9 @@ class Server:
         except MalformedError as error:
             _log.info("connection closed: malformed message", **connection.who, reason=str(error))
             self._close(connection)
+        except Exception:  # noqa: BLE001 - the loop serves everybody else
+            _log.exception("connection closed: unexpected error", **connection.who)
+            self._close(connection)
 
     def _send_rest(self, connection: ClientConnection) -> None:
         """The client takes more of its answer."""

@@ -9,7 +9,7 @@ import sys
 import tempfile
 import threading
 import urllib.request
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -34,12 +34,12 @@ def command(place, *more):
 
 
 @contextmanager
-def serving(place, *more, env=None):
+def serving(place, *more, env=None, stderr=None, program=("-m", "metastore")):
     ready = place / "ready.json"
     ready.unlink(missing_ok=True)
     with (place / "log").open("a") as log:
-        process = subprocess.Popen([*command(place, *more), "--ready-file", str(ready)], stderr=log,
-                                   env={**os.environ, **(env or {})})
+        process = subprocess.Popen([sys.executable, *program, *command(place, *more)[3:], "--ready-file", str(ready)],
+                                   stderr=stderr or log, env={**os.environ, **(env or {})})
     try:
         for _ in range(6000):
             if ready.exists() or process.poll() is not None:
@@ -120,6 +120,57 @@ def test_no_secret_and_no_trace_in_the_log(place):
     assert password not in log
     assert "Traceback" not in log
     assert all(json.loads(line)["event"] for line in log.splitlines())
+
+
+def malformed(thrift):
+    """Send what is no message; true when the server has closed the connection."""
+    host, port = thrift.removeprefix("thrift://").split(":")
+    with socket.create_connection((host, int(port)), timeout=20) as rude:
+        rude.sendall(b"\x80\x01\x00\x01\xff\xff\xff\xff")
+        return rude.recv(1) == b""
+
+
+@pytest.mark.parametrize("log", ["reader gone", "disk full"])
+def test_a_log_that_cannot_be_written_stops_nothing(place, database_url, log):
+    if log == "disk full":
+        written = os.open("/dev/full", os.O_WRONLY)
+    else:
+        reader, written = os.pipe()
+        os.close(reader)
+    with serving(place, "--database-url", database_url, stderr=written) as (process, addresses):
+        os.close(written)
+        for _ in range(3):
+            assert malformed(addresses["thrift"])
+        with MetastoreClient(addresses["thrift"]) as client:
+            assert client.get_all_databases() == ["default"]
+        process.terminate()
+        assert process.wait(30) == 0
+
+
+PLANTED = """
+import sys
+from metastore.cli.main import main
+from metastore.thrift_server.server import Server
+
+def broken(server):
+    raise ValueError("a bug that nobody foresaw")
+
+Server._accept = broken
+main(sys.argv[1:])
+"""
+
+
+def test_a_server_without_its_loop_ends(place, database_url):
+    """Half a service is none: who supervises it starts it again."""
+    with serving(place, "--database-url", database_url, program=["-c", PLANTED]) as (process, addresses):
+        with suppress(OSError):
+            malformed(addresses["thrift"])
+        assert process.wait(30) == 1
+    told = (place / "log").read_text()
+    assert "The thread 'thrift-loop' ended with an error" in told
+    assert '"event": "thread_lost"' in told
+    assert "a bug that nobody foresaw" in told
+    assert not (place / "ready.json").exists()
 
 
 def served_by(process):

@@ -1,4 +1,8 @@
+import errno
 import json
+import os
+import sys
+from contextlib import contextmanager
 
 import pytest
 import structlog
@@ -43,3 +47,73 @@ def test_text_for_people(capsys):
     printed = capsys.readouterr().err
     assert "serving" in printed
     assert "hush" not in printed
+
+
+@contextmanager
+def stderr_on(fd, monkeypatch):
+    with os.fdopen(fd, "w") as stream:
+        monkeypatch.setattr(sys, "stderr", stream)
+        logs.configure("info", "json")
+        yield logs.get_logger("here")
+        monkeypatch.undo()
+
+
+def test_a_log_whose_reader_is_gone_does_not_raise(monkeypatch):
+    reader, writer = os.pipe()
+    os.close(reader)
+    with stderr_on(writer, monkeypatch) as log:
+        for _ in range(3):
+            log.error("nobody reads this")
+
+
+def test_a_full_disk_does_not_raise_and_leaves_nothing_behind(monkeypatch):
+    with stderr_on(os.open("/dev/full", os.O_WRONLY), monkeypatch) as log:
+        with pytest.raises(OSError) as refused:
+            os.write(sys.stderr.fileno(), b"x")
+        assert refused.value.errno == errno.ENOSPC
+        log.info("serving")
+        log.error("failed")
+
+
+def test_a_reader_that_stopped_reading_holds_up_nobody(monkeypatch):
+    """Lines that find no room are counted, and the count is told as soon as there is room."""
+    monkeypatch.setattr(logs, "_PATIENCE_MS", 1)
+    reader, writer = os.pipe()
+    with stderr_on(writer, monkeypatch) as log, os.fdopen(reader, "rb", buffering=0) as behind:
+        for number in range(100):
+            log.info("line", number=number, text="x" * 5000)
+        os.set_blocking(reader, False)
+        while behind.read(1 << 20):
+            pass
+        log.info("again")
+        told = [json.loads(line) for line in behind.read(1 << 20).splitlines() if line]
+
+    assert [(event["event"], event.get("lines", 0) > 50) for event in told] == [("log_lines_lost", True), ("again", False)]
+
+
+def test_a_value_that_cannot_be_shown_fails_nothing(capsys):
+    class Odd:
+        def __repr__(self):
+            raise RuntimeError("not even a name")
+
+    logs.configure("info", "json")
+    logs.get_logger("here").info("odd", value=Odd())
+    logs.get_logger("here").info("after")
+
+    told = [json.loads(line) for line in capsys.readouterr().err.splitlines()]
+    assert [event["event"] for event in told] == ["log_lines_lost", "after"]
+
+
+def test_without_a_stderr(monkeypatch):
+    monkeypatch.setattr(sys, "stderr", None)
+    logs.configure("info", "auto")
+    logs.get_logger("here").info("serving")
+
+
+def test_lines_of_libraries_go_the_same_way(monkeypatch):
+    reader, writer = os.pipe()
+    os.close(reader)
+    with os.fdopen(writer, "w") as stream:
+        lines = logs.Lines(stream)
+        assert lines.write("WARNING apscheduler: late\n") == 26
+        assert lines.lost == 1
