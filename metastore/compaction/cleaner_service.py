@@ -4,6 +4,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from metastore.acid.names import BaseName
 from metastore.acid.snapshots import ValidTxnList, ValidWriteIdList
 from metastore.compaction.rules.cleaning import (
     Gate,
@@ -99,11 +100,12 @@ class CleanerService:
         with self.db.begin(durable=False) as pg:
             queue.update_cleaning(pg, request.id, started=False, error=reason)
 
-    def clean(self, cleaning: Cleaning, keep: Collection[int]) -> int | None:
+    def clean(self, cleaning: Cleaning, keep: Collection[int], base: BaseName | None) -> int | None:
         """Ready for cleaning → succeeded; what was compacted away is forgotten (compaction.md §4.7); how much that was.
 
-        ``keep``: aborted write ids whose rows still lie among committed ones. None: another Cleaner was faster. It is
-        forgotten in batches; after a crash between them the request is still ready, and cleaned again.
+        ``keep``: aborted write ids whose rows still lie among committed ones; ``base``: what covers the results that
+        jobs of aborted compactions may still publish. None: another Cleaner was faster. It is forgotten in batches;
+        after a crash between them the request is still ready, and cleaned again.
 
         Serialises on: the request's row.
         """
@@ -116,7 +118,7 @@ class CleanerService:
                     return None
                 completed = components.delete_completed(pg, request.entity, up_to, exactly=True)
                 aborted = components.delete_aborted(pg, request.entity, up_to, keep, cleaning.txns.aborted,
-                                                    exactly=True)
+                                                    base=base, exactly=True)
                 count += completed + aborted
                 if max(completed, aborted) < components.BATCH:
                     queue.move_to_history(pg, request.id, CompactionState.READY_FOR_CLEANING,
@@ -164,13 +166,16 @@ class CleanerService:
         with self.db.begin(durable=False) as pg:
             return entities.is_still(pg, table)
 
-    def forget_aborted(self, cleaning: AbortCleaning, keep: Collection[int]) -> int:
-        """The files are gone: forget the aborted writes that were known when they were listed, in batches; how many."""
+    def forget_aborted(self, cleaning: AbortCleaning, keep: Collection[int], base: BaseName | None) -> int:
+        """The files are gone: forget the aborted writes that were known when they were listed, in batches; how many.
+
+        ``keep`` and ``base``: as for ``clean``.
+        """
         count, removed = 0, components.BATCH
         while removed == components.BATCH:
             with self.db.begin() as pg:
                 removed = components.delete_aborted(pg, cleaning.entity, None, keep, cleaning.txns.aborted,
-                                                    exactly=True)
+                                                    base=base, exactly=True)
                 queue.delete_retries(pg, cleaning.entity)
             count += removed
         return count

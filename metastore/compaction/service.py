@@ -147,7 +147,7 @@ class CompactionService:
                     raise InvalidOperationError(f"Compaction {request_id} is not ready for cleaning")
                 up_to = done.highest_write_id or None
                 completed = components.delete_completed(pg, done.entity, up_to)
-                aborted = components.delete_aborted(pg, done.entity, up_to, keep_write_ids)
+                aborted = components.delete_aborted(pg, done.entity, up_to, keep_write_ids, base=None)
                 ended = max(completed, aborted) < components.BATCH
                 if ended:
                     queue.move_to_history(pg, request_id, CompactionState.READY_FOR_CLEANING, CompactionState.SUCCEEDED,

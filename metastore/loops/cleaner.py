@@ -2,8 +2,9 @@
 
 Rule: files first, then a look whether they are gone, then the database. Every step may be repeated: a crash between
 them leaves a request that is ready for cleaning, and the next round finishes it. A table is removed from by identity:
-before each deletion the name must still belong to the table that was looked up (ADR 0037). An empty listing of a directory that
-is not there is an error, not "nothing to remove": a file system that is not mounted must not make us forget aborts.
+before each deletion the name must still belong to the table that was looked up (ADR 0037). An aborted compaction is
+remembered until a base covers whatever its job may still publish (ADR 0038). An empty listing of a directory that is
+not there is an error, not "nothing to remove": a file system that is not mounted must not make us forget aborts.
 """
 
 from collections.abc import Iterable
@@ -12,6 +13,7 @@ from enum import StrEnum
 from threading import Event
 from typing import NamedTuple
 
+from metastore.acid.names import BaseName
 from metastore.acid.snapshots import ValidTxnList, ValidWriteIdList
 from metastore.acid.state import AcidState, Listed, NotEnoughHistoryError, acid_state
 from metastore.compaction.cleaner_service import AbortCleaning, CleanerService, Cleaning
@@ -23,6 +25,7 @@ from metastore.compaction.rules.cleaning import (
     top_directories,
 )
 from metastore.compaction.rules.requests import NO_CLEANUP, Compaction, CompactionState, Entity, is_switched_on
+from metastore.compaction.store.components import COVERS_ALL
 from metastore.compaction.store.entities import Described
 from metastore.db import failpoints
 from metastore.errors import MetastoreError, UnavailableError
@@ -121,15 +124,15 @@ class Cleaner:
             return Cleaned(request.id, request.entity, CleanOutcome.GONE, "the table or partition was dropped")
         if table.lacks_partition:
             removed, left = self._remove_aborted(table, cleaning.write_ids, cleaning.txns)
-            keep = self._mixed(table, cleaning.write_ids)
+            keep, base = self._mixed(table, cleaning.write_ids), self._base(table, cleaning)
         else:
-            removed, left, keep = self._remove_obsolete(table, cleaning)
+            removed, left, keep, base = self._remove_obsolete(table, cleaning)
         if left:
             reason = f"still there: {', '.join(left)}"
             self.compactions.leave(request, reason)
             return Cleaned(request.id, request.entity, CleanOutcome.WAITING, reason, tuple(removed))
         failpoints.hit("cleaner.before_record")
-        forgotten = self.compactions.clean(cleaning, keep)
+        forgotten = self.compactions.clean(cleaning, keep, base)
         if forgotten is None:
             return Cleaned(request.id, request.entity, CleanOutcome.GONE, "somebody else finished it", tuple(removed))
         return Cleaned(request.id, request.entity, CleanOutcome.CLEANED, removed=tuple(removed), forgotten=forgotten)
@@ -143,11 +146,12 @@ class Cleaner:
             self.compactions.end(request, CompactionState.REFUSED, reason)
             return Cleaned(request.id, request.entity, CleanOutcome.REFUSED, reason)
         self.files.delete(location)
-        forgotten = self.compactions.clean(cleaning, ()) or 0
+        forgotten = self.compactions.clean(cleaning, (), COVERS_ALL) or 0
         return Cleaned(request.id, request.entity, CleanOutcome.CLEANED, removed=(location,), forgotten=forgotten)
 
-    def _remove_obsolete(self, table: Described, cleaning: Cleaning) -> tuple[list[str], list[str], set[int]]:
-        """What a compacted directory no longer needs: (removed, still there, aborted write ids to remember)."""
+    def _remove_obsolete(self, table: Described,
+                         cleaning: Cleaning) -> tuple[list[str], list[str], set[int], BaseName | None]:
+        """What a compacted directory no longer needs: (removed, still there, aborted write ids to remember, base)."""
         location = table.location.rstrip("/")
         mark = cleaning_write_ids(cleaning.write_ids, cleaning.request.highest_write_id)
 
@@ -159,7 +163,8 @@ class Cleaner:
 
         removed = self._delete(table, location, doomed(self._listing(location)))
         after = self.files.listing(location)
-        return removed, doomed(after), mixed_write_ids(top_directories(after), cleaning.write_ids)
+        keep = mixed_write_ids(top_directories(after), cleaning.write_ids)
+        return removed, doomed(after), keep, self._base(table, cleaning)
 
     def _aborted(self, cleaning: AbortCleaning) -> Cleaned:
         entity, table = cleaning.entity, cleaning.table
@@ -167,11 +172,12 @@ class Cleaner:
             if table is not None and _keeps_everything(table):
                 return Cleaned(None, entity, CleanOutcome.REFUSED, _NO_CLEANUP_TEXT)
             if table is None or not table.partition_exists:
-                forgotten = self.compactions.forget_aborted(cleaning, ())
+                forgotten = self.compactions.forget_aborted(cleaning, (), COVERS_ALL)
                 return Cleaned(None, entity, CleanOutcome.GONE, "the table or partition was dropped", (), forgotten)
             removed, left = self._remove_aborted(table, cleaning.write_ids, cleaning.txns)
             if not left:
-                forgotten = self.compactions.forget_aborted(cleaning, self._mixed(table, cleaning.write_ids))
+                keep, base = self._mixed(table, cleaning.write_ids), self._base(table, cleaning)
+                forgotten = self.compactions.forget_aborted(cleaning, keep, base)
                 return Cleaned(None, entity, CleanOutcome.CLEANED, removed=tuple(removed), forgotten=forgotten)
             message = f"still there: {', '.join(left)}"
         except UnavailableError:
@@ -208,6 +214,14 @@ class Cleaner:
         return {write_id for location in self._locations(table)
                 for prefix, entries in acid_directories(self.files.listing(location)).items()
                 for write_id in mixed_write_ids(top_directories(entries), write_ids)}
+
+    def _base(self, table: Described, cleaning: Cleaning | AbortCleaning) -> BaseName | None:
+        """What everybody who begins now reads, whatever an aborted compaction's job may still put beside it."""
+        if table.lacks_partition:
+            return COVERS_ALL  # the Worker runs no job for a whole partitioned table
+        location = table.location.rstrip("/")
+        base = self._state(location, self.files.listing(location), cleaning.write_ids, cleaning.txns).base
+        return base.name if base else None
 
     def _locations(self, table: Described) -> list[str]:
         """The directory trees of an entity; of a partitioned table also partitions that lie elsewhere."""

@@ -8,13 +8,18 @@ from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
+from metastore.acid.names import BaseName
 from metastore.acid.snapshots import ValidTxnList, ValidWriteIdList
 from metastore.compaction.rules.cleaning import OpenTxn
 from metastore.compaction.rules.requests import Entity
 from metastore.db.engine import PgTx, Row
 from metastore.ids import TableName
+from metastore.txns.rules import LARGEST_ID
 
 BATCH = 10_000
+
+COVERS_ALL = BaseName(LARGEST_ID, LARGEST_ID)
+"""Where no job of a compaction can publish anything that is ever read: the table is gone, or no job is ever run."""
 
 _NAMES = 'c.catalog, c.db, c."table", c.partition'
 _OF_TABLE = 'catalog = %(catalog)s AND db = %(db)s AND "table" = %(table)s'
@@ -45,11 +50,16 @@ def select_written(pg: PgTx, since: datetime | None, limit: int, after: Entity |
 
 
 def select_aborted(pg: PgTx, limit: int, after: Entity | None = None) -> list[AbortedWrites]:
-    """Entities with components of aborted transactions, ordered by name."""
+    """Entities that aborted transactions wrote, ordered by name.
+
+    Not those of which there is only an aborted compaction: what it left goes with the next cleaning, and what its job
+    may still publish is no sooner settled for being looked for.
+    """
     rows = pg.sql(
         f"SELECT {_NAMES}, count(DISTINCT t.id), min(t.started_at) FROM txn_components AS c"
         " JOIN txns AS t ON t.id = c.txn_id AND t.state = 'aborted'"
-        f" WHERE c.\"table\" <> '' AND ({_NAMES}) > (%(catalog)s, %(db)s, %(table)s, %(partition)s)"
+        f" WHERE c.operation <> 'c' AND c.\"table\" <> ''"
+        f" AND ({_NAMES}) > (%(catalog)s, %(db)s, %(table)s, %(partition)s)"
         f" GROUP BY {_NAMES} ORDER BY {_NAMES} LIMIT %(limit)s", {"limit": limit, **_behind(after)})
     return [AbortedWrites(_entity(row), row[4], row[5]) for row in rows]
 
@@ -139,13 +149,18 @@ def delete_completed(pg: PgTx, entity: Entity, up_to: int | None, *, exactly: bo
 
 
 def delete_aborted(pg: PgTx, entity: Entity, up_to: int | None, keep: Collection[int] = (),
-                   txn_ids: Collection[int] | None = None, *, exactly: bool = False, limit: int = BATCH) -> int:
+                   txn_ids: Collection[int] | None = None, *, base: BaseName | None, exactly: bool = False,
+                   limit: int = BATCH) -> int:
     """Forget some of what aborted transactions wrote to an entity up to a write id (None: everything); how many.
 
     A component recorded before its transaction had a write id has the one that it got later. ``keep``: write ids that
     stay; ``txn_ids``: only these transactions, known to be aborted when the files were listed. ``exactly``: without a
     partition means only what has none, else all partitions of the table.
+
+    ``base``: the one that everybody who begins from now on reads. Only an aborted compaction that it covers goes: the
+    job of another may publish its result at any time, and that is void only while the transaction is known as aborted.
     """
+    covering = base or BaseName(0)
     pg.sql(
         "DELETE FROM txn_components WHERE ctid = ANY(ARRAY("
         "  SELECT d.ctid FROM txn_components AS d"
@@ -157,8 +172,10 @@ def delete_aborted(pg: PgTx, entity: Entity, up_to: int | None, keep: Collection
         "    AND (%(txns)s::bigint[] IS NULL OR d.txn_id = ANY(%(txns)s::bigint[]))"
         "    AND (%(up_to)s::bigint IS NULL OR coalesce(d.write_id, w.write_id, 0) <= %(up_to)s)"
         "    AND NOT coalesce(d.write_id, w.write_id, 0) = ANY(%(keep)s::bigint[])"
+        "    AND (d.operation <> 'c' OR (d.write_id, d.txn_id) < (%(base)s::bigint, %(result_of)s::bigint))"
         "  LIMIT %(limit)s))",
         {**_named(entity), "up_to": up_to, "keep": list(keep), "exactly": exactly, "limit": limit,
+         "base": covering.write_id, "result_of": covering.visibility_txn_id,
          "txns": None if txn_ids is None else list(txn_ids)})
     return pg.rowcount
 

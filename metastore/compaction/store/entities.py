@@ -52,9 +52,9 @@ def select_described(pg: PgTx, entity: Entity) -> Described | None:
     table_id, location, parameters, database, keys, sd, owner, partition, partition_location, own = rows[0]
     wanted = bool(entity.partition)
     return Described(
-        entity, table_id, _location(location or "", entity.partition, partition_location), parameters or {}, database or {},
-        tuple(key["name"] for key in keys or ()), not wanted or partition is not None, own or {},
-        tuple(sd.get("bucketCols") or ()), bool(_sort_columns(sd)), owner)
+        entity, table_id, _location(location or "", entity.partition, partition_location), parameters or {},
+        database or {}, tuple(key["name"] for key in keys or ()), not wanted or partition is not None,
+        own or {}, tuple(sd.get("bucketCols") or ()), bool(_sort_columns(sd)), owner)
 
 
 def is_still(pg: PgTx, table: Described) -> bool:
