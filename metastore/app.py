@@ -43,7 +43,7 @@ from metastore.locks.why_service import WhyService
 from metastore.loops.compaction_loops import compaction_loops
 from metastore.loops.job import SubprocessRunner
 from metastore.loops.lock_keeper import DeadlockSearch, Orphans
-from metastore.loops.reaper import EXPIRY, PURGES, TXN_RECORDS, OpenTxnsCounter, Reaper
+from metastore.loops.reaper import EXPIRY, PURGES, TXN_RECORDS, OpenTxnsCounter, Reaper, until_due
 from metastore.loops.scheduler import Loop, Scheduler
 from metastore.telemetry.calls import CallStats
 from metastore.telemetry.locks import LockStats
@@ -190,12 +190,11 @@ class App:
             self.health.report("loops", Part(ready=True, reason="switched off here"))
             return
         settings, stopping, files = self.settings, Event(), Files()
-        purges = PurgeService(self.database, settings.txns)
         runner = SubprocessRunner(settings.compaction, self.thrift_uri)
-        loops = [Loop("reaper", Reaper(purges, EXPIRY).tick, settings.txns.reaper_interval,
-                      start_after=settings.txns.reaper_start),
-                 Loop("house_keeper", Reaper(purges, PURGES).tick, settings.txns.housekeeper_interval),
-                 Loop("txn_cleaner", Reaper(purges, TXN_RECORDS).tick, settings.txns.cleaner_interval),
+        loops = [Loop("reaper", Reaper(self.purges, EXPIRY).tick, settings.txns.reaper_interval,
+                      start_after=settings.txns.reaper_start, sooner=until_due),
+                 Loop("house_keeper", Reaper(self.purges, PURGES).tick, settings.txns.housekeeper_interval),
+                 Loop("txn_cleaner", Reaper(self.purges, TXN_RECORDS).tick, settings.txns.cleaner_interval),
                  Loop("open_txns_counter", OpenTxnsCounter(self.txns).tick, settings.txns.count_open_txns_interval,
                       everywhere=True),
                  Loop("event_cleaner", self.events.purge, settings.events.clean_interval),
@@ -239,6 +238,7 @@ class App:
         self.metrics.watch_open_txns(lambda: self.txns.gauge.count)
         self.waiting = self._start_waiting(db)
         self.holders = Holders() if settings.locks.orphan_timeout else None
+        self.purges = PurgeService.of_new_server(db, settings.txns)
         directories, moves = Directories(files), DirectoryMoves(db, files)
         databases = DatabaseService(db, settings.catalog, directories)
         databases.ensure_default_objects()
@@ -269,9 +269,10 @@ class App:
             WriteIdHandlers(WriteIdService(db)),
             RebuildHandlers(RebuildService(db)),
             MaterializedViewHandlers(MaterializedViewService(db)),
-            LockHandlers(LockService(db, settings.locks, self.lock_stats), self.waiting, self.holders),
+            LockHandlers(LockService(db, settings.locks, self.lock_stats), self.waiting, self.holders, self.purges),
             CompactionHandlers(CompactionService(db, settings.compaction)),
-            OperatorHandlers(history, WhyService(db, settings.txns, settings.locks.orphan_timeout),
+            OperatorHandlers(history, WhyService(db, settings.txns, settings.locks.orphan_timeout,
+                                                 self.purges.not_before),
                              LockService(db, settings.locks, self.lock_stats)),
         )
         return telling(handlers, history)

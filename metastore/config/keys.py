@@ -81,9 +81,11 @@ class TxnSettings:
     count_open_txns_interval: timedelta = key(
         _S, "hive.count.open.txns.interval", "1s", "How often the open transactions are counted for that limit.")
     reaper_start: timedelta = key(
-        _S, "hive.timedout.txn.reaper.start", "100s", "First search for expired transactions after the start.")
+        _S, "hive.timedout.txn.reaper.start", "100s",
+        "For so long after its start a server ends nobody as expired: its clients come back.")
     reaper_interval: timedelta = key(
-        _S, "hive.timedout.txn.reaper.interval", "180s", "Pause between searches for expired transactions and locks.")
+        _S, "hive.timedout.txn.reaper.interval", "180s",
+        "Longest pause between searches for expired transactions and locks; one that is due is looked for at once.")
     housekeeper_interval: timedelta = key(
         _S, "hive.metastore.acid.housekeeper.interval", "60s", "Pause between rounds of the other house-keeping.")
     cleaner_interval: timedelta = key(

@@ -7,7 +7,7 @@ no lock. All functions are batch-shaped; none returns more than a superset that 
 """
 
 from collections.abc import Collection, Iterable, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 from zlib import crc32
 
@@ -170,6 +170,17 @@ class LockRow(NamedTuple):
     blocker: tuple[int, int] | None
 
 
+class Expired(NamedTuple):
+    """One batch of a walk through the queue: rows that went, and the ext_id behind which to go on, if there are more.
+
+    ``spare``: how long the request that was heard of least could still be silent; None if there was none.
+    """
+
+    removed: int
+    after: int | None
+    spare: timedelta | None
+
+
 def lock_uncontended(db: Database, requests: Sequence[LockRequest]) -> list[int] | None:
     """Queue and grant requests that are ``rules.apart``, in one round trip, if nobody can be in their way.
 
@@ -269,28 +280,51 @@ def select_locks(pg: PgTx, db: DatabaseName | None, table: str | None, partition
             for *row, agent_info, acquired_at, heartbeat_at, count in rows]
 
 
-def delete_expired(pg: PgTx, before: datetime, after: int, limit: int) -> tuple[int, int | None]:
+def whole(candidates: str) -> str:
+    """CTEs that delete the requests among the ``candidates`` (ext_ids) that fulfil a condition: whole, or not at all.
+
+    ``candidates``: a condition on rows of ``locks``. A request whose rows somebody works on (a heartbeat, a mark) is
+    left alone with all of its rows, however few of them are locked: a request is held whole or it is gone. The rows of
+    those that went are in ``gone``.
+    """
+    return f"""
+        mine AS MATERIALIZED (
+            SELECT ext_id, int_id FROM locks WHERE {candidates} ORDER BY ext_id, int_id FOR UPDATE SKIP LOCKED),
+        complete AS MATERIALIZED (
+            SELECT ext_id FROM mine GROUP BY ext_id
+            HAVING count(*) = (SELECT count(*) FROM locks WHERE locks.ext_id = mine.ext_id)),
+        gone AS (
+            DELETE FROM locks WHERE ext_id = ANY (ARRAY(SELECT ext_id FROM complete)) RETURNING ext_id, int_id)"""
+
+
+def delete_expired(pg: PgTx, before: datetime, after: int, limit: int) -> Expired:
     """Delete requests without a transaction that were not heard of since ``before``, and those of ended transactions.
 
-    Looks at the next ``limit`` rows behind ext_id ``after``; how many went, and the ext_id behind which to go on, if
-    there are more. The second kind cannot arise from the service's own statements; a row that did would
-    block its object for ever.
+    Looks at the next ``limit`` rows behind ext_id ``after``. The second kind cannot arise from the service's own
+    statements; a row that did would block its object for ever.
     """
-    [(removed, size, last)] = pg.sql(f"""
+    forgotten = f"""ext_id > %(after)s AND ext_id <= (SELECT max(ext_id) FROM visited)
+        AND ((txn_id = {NO_TXN} AND last_heartbeat_at < %(before)s)
+          OR (txn_id <> {NO_TXN}
+              AND NOT EXISTS (SELECT FROM txns WHERE txns.id = locks.txn_id AND state = 'open')))"""
+    [(removed, size, last, spare)] = pg.sql(f"""
         WITH visited AS MATERIALIZED (
-            SELECT ext_id FROM locks WHERE ext_id > %(after)s ORDER BY ext_id LIMIT %(limit)s),
-        gone AS (
-            DELETE FROM locks WHERE ctid = ANY(ARRAY(
-                SELECT ctid FROM locks
-                 WHERE ext_id > %(after)s AND ext_id <= (SELECT max(ext_id) FROM visited)
-                   AND ((txn_id = {NO_TXN} AND last_heartbeat_at < %(before)s)
-                     OR (txn_id <> {NO_TXN}
-                         AND NOT EXISTS (SELECT FROM txns WHERE txns.id = locks.txn_id AND state = 'open')))
-                 ORDER BY ext_id, int_id FOR UPDATE SKIP LOCKED))
-            RETURNING 1)
-        SELECT (SELECT count(*) FROM gone), count(*), max(ext_id) FROM visited""",
-        {"before": before, "after": after, "limit": limit})
-    return removed, last if size == limit else None
+            SELECT ext_id, txn_id, last_heartbeat_at FROM locks WHERE ext_id > %(after)s ORDER BY ext_id
+             LIMIT %(limit)s),
+        {whole(forgotten)}
+        SELECT (SELECT count(*) FROM gone), count(*), max(ext_id),
+               min(last_heartbeat_at - %(before)s) FILTER (WHERE txn_id = {NO_TXN})
+          FROM visited""", {"before": before, "after": after, "limit": limit})
+    return Expired(removed, last if size == limit else None, spare)
+
+
+def delete_silent(pg: PgTx, ext_ids: Collection[int], before: datetime) -> set[int]:
+    """Delete those of these requests without a transaction that were not heard of since ``before``."""
+    silent = f"ext_id = ANY (%(ids)s::bigint[]) AND txn_id = {NO_TXN} AND last_heartbeat_at < %(before)s"
+    rows = pg.sql(f"""
+        WITH {whole(silent)}
+        SELECT DISTINCT ext_id FROM gone""", {"ids": bigints(ext_ids), "before": before})
+    return {ext_id for (ext_id,) in rows}
 
 
 def _owners_and_tails(requests: Sequence[LockRequest]) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from metastore.db.arrays import bigints
 from metastore.db.engine import Database, PgTx
 from metastore.locks.deadlocks import Deadlock
 from metastore.locks.rules import NO_TXN, Lock, LockObject, LockState, LockType
+from metastore.locks.store import whole
 
 KEPT_DEADLOCKS = 1000
 ORPHANS = 1000
@@ -91,9 +92,10 @@ def delete_orphans(db: Database, silence: timedelta, limit: int = ORPHANS) -> se
     The first of them: as many as have up to ``limit`` components, and always the whole of a request.
     """
     rows = db.once(f"""
-        DELETE FROM locks WHERE ext_id = ANY (ARRAY(
-               SELECT ext_id FROM locks WHERE {_LEFT_ALONE} ORDER BY orphaned_at LIMIT %(limit)s)) AND {_LEFT_ALONE}
-        RETURNING ext_id""", {"silence": silence, "limit": limit}, durable=False)
+        WITH first AS MATERIALIZED (
+            SELECT ext_id FROM locks WHERE {_LEFT_ALONE} ORDER BY orphaned_at LIMIT %(limit)s),
+        {whole(f"ext_id = ANY (ARRAY(SELECT ext_id FROM first)) AND {_LEFT_ALONE}")}
+        SELECT DISTINCT ext_id FROM gone""", {"silence": silence, "limit": limit}, durable=False)
     return {ext_id for (ext_id,) in rows}
 
 

@@ -74,6 +74,8 @@ class WhyService:
     db: Database
     settings: TxnSettings
     orphan_timeout: timedelta = timedelta(0)
+    not_before: datetime | None = None
+    """Until then nothing expires: a server that has just started gives its clients time to come back."""
 
     def explain(self, asked: Asked) -> Explanation:
         """Walk from what is asked about to those who have to end first."""
@@ -102,6 +104,8 @@ class WhyService:
     def _expiry(self, info: OwnerInfo, timeout: timedelta) -> datetime:
         """When an owner may be ended that is not heard of again: orphans sooner, where that is configured."""
         regular = info.last_heartbeat_at + timeout
+        if self.not_before is not None:
+            regular = max(regular, self.not_before)
         if not self.orphan_timeout or info.orphaned_at is None:
             return regular
         return min(regular, info.orphaned_at + self.orphan_timeout)

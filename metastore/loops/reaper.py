@@ -5,6 +5,7 @@ groups of steps at three intervals.
 """
 
 from dataclasses import dataclass, field
+from datetime import timedelta
 
 from metastore.errors import MetastoreError
 from metastore.telemetry.logs import get_logger
@@ -29,6 +30,8 @@ class ReaperReport:
     materialization_locks: int = 0
     forgotten_txns: int = 0
     failed: dict[str, str] = field(default_factory=dict)
+    spare: timedelta | None = None
+    """For how long nothing can expire that was seen; None where nobody looked."""
 
 
 EXPIRY = ("expired_locks", "expired_txns")
@@ -45,8 +48,8 @@ class Reaper:
 
     def tick(self) -> ReaperReport:
         """Run each step once."""
+        expiries = {"expired_locks": self.purges.expire_locks, "expired_txns": self.purges.expire_txns}
         steps = {
-            "expired_locks": self.purges.expire_locks, "expired_txns": self.purges.expire_txns,
             "write_sets": self.purges.purge_write_sets, "write_ids": self.purges.purge_write_ids,
             "commit_times": self.purges.purge_times,
             "duplicates": self.purges.purge_duplicates, "emptied_txns": self.purges.empty_aborted,
@@ -54,13 +57,23 @@ class Reaper:
             "forgotten_txns": self.purges.purge_history}
         done: dict[str, int] = {}
         failed: dict[str, str] = {}
+        spare = []
         for name in self.steps:
             try:
-                done[name] = steps[name]()
+                if name in expiries:
+                    done[name], left = expiries[name]()
+                    spare.append(left)
+                else:
+                    done[name] = steps[name]()
             except MetastoreError as error:
                 failed[name] = str(error)
                 log.warning("reaper_step_failed", step=name, reason=str(error))
-        return ReaperReport(**done, failed=failed)
+        return ReaperReport(**done, failed=failed, spare=min(spare, default=None))
+
+
+def until_due(report: object) -> timedelta | None:
+    """How soon a house-keeper wants its next round: when something may expire. None: at its usual time."""
+    return report.spare if isinstance(report, ReaperReport) else None
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,8 @@ from apscheduler.schedulers.background import BackgroundScheduler
 from metastore.telemetry.logs import get_logger
 
 _JITTER = 0.1
+_SHORTEST = timedelta(seconds=1)
+"""Between ticks that are wanted before their time."""
 _log = get_logger(__name__)
 
 
@@ -37,7 +39,10 @@ class Observer(Protocol):
 
 @dataclass(frozen=True)
 class Loop:
-    """A tick and how often. ``everywhere``: needs no leader. ``busy``: whether to go on at once after such a report."""
+    """A tick and how often. ``everywhere``: needs no leader. ``busy``: whether to go on at once after such a report.
+
+    ``sooner``: how soon the next tick is wanted after such a report, where that is before its time; None: it is not.
+    """
 
     name: str
     tick: Callable[[], object]
@@ -45,6 +50,7 @@ class Loop:
     everywhere: bool = False
     start_after: timedelta = timedelta(0)
     busy: Callable[[object], bool] = field(default=lambda _report: False)
+    sooner: Callable[[object], timedelta | None] = field(default=lambda _report: None)
 
 
 class Scheduler:
@@ -75,11 +81,22 @@ class Scheduler:
         """Run one loop now: while it has more to do, and unless another process leads."""
         try:
             while not self._stopping.is_set() and (loop.everywhere or self._leader.is_leader()):
-                if not loop.busy(self._tick(loop)):
+                report = self._tick(loop)
+                if not loop.busy(report):
+                    self._hasten(loop, loop.sooner(report))
                     break
         except Exception:  # noqa: BLE001 - a loop must outlive whatever one tick meets
             # The loop's next tick starts from what the database says; nothing is lost but time.
             _log.exception("loop.failed", loop=loop.name)
+
+    def _hasten(self, loop: Loop, pause: timedelta | None) -> None:
+        """Have the next tick of a loop after this pause, if that is sooner than planned."""
+        job = self._scheduler.get_job(loop.name)
+        if pause is None or job is None:
+            return
+        wanted = _now() + max(pause, _SHORTEST)
+        if job.next_run_time is None or wanted < job.next_run_time:
+            job.modify(next_run_time=wanted)
 
     def _tick(self, loop: Loop) -> object:
         began, report, failed = perf_counter(), None, True

@@ -1,15 +1,26 @@
 """The house-keeping of transactions: one step each, each safe beside itself in another replica, each repeatable."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import NamedTuple
 
 from metastore.config import TxnSettings
 from metastore.db.engine import Database, PgTx
 from metastore.locks import store as lock_store
+from metastore.locks.rules import NO_TXN, Lock
+from metastore.locks.store import Expired
 from metastore.txns import history_store, purge_store, repl_store
 from metastore.txns.purge_store import Visited
-from metastore.txns.rules import expiry_cutoffs
+from metastore.txns.rules import ExpiryCutoffs, any_expired, expiry_cutoffs
 from metastore.write_ids import past_store
+
+
+class Expiry(NamedTuple):
+    """One round: how many owners were ended, and for how long nothing can be due, as far as it saw."""
+
+    ended: int
+    spare: timedelta
 
 
 @dataclass(frozen=True)
@@ -18,15 +29,42 @@ class PurgeService:
 
     db: Database
     settings: TxnSettings
+    not_before: datetime | None = None
+    """Until then nobody is ended because another meets its lock: clients come back to a server that was away."""
 
-    def expire_locks(self) -> int:
+    @classmethod
+    def of_new_server(cls, db: Database, settings: TxnSettings) -> "PurgeService":
+        """The house-keeping as a server does it that has just started."""
+        with db.begin(durable=False) as pg:
+            return cls(db, settings, not_before=pg.now + settings.reaper_start)
+
+    def expire_locks(self) -> Expiry:
         """Remove lock requests without a transaction that nobody keeps alive."""
-        return self._walk(lambda pg, after: Visited(*lock_store.delete_expired(
-            pg, pg.now - self.settings.timeout, after, purge_store.BATCH)), durable=True)
+        return self._expire(lambda pg, after: lock_store.delete_expired(
+            pg, pg.now - self.settings.timeout, after, purge_store.BATCH))
 
-    def expire_txns(self) -> int:
+    def expire_txns(self) -> Expiry:
         """Abort open transactions that nobody keeps alive."""
-        return self._walk(self._expire, durable=True)
+        return self._expire(self._expire_txns)
+
+    def expire_ahead(self, locks: Collection[Lock]) -> int:
+        """End those of the owners of these locks that nobody keeps alive; how many. Their waiters look for themselves.
+
+        For whoever meets a lock in its way, so that nobody waits for the next round of a leader that may be gone.
+        Serialises on: the owners' rows.
+        """
+        txn_ids = {lock.txn_id for lock in locks} - {NO_TXN}
+        lock_ids = {lock.ext_id for lock in locks if lock.txn_id == NO_TXN}
+        heard = purge_store.select_heard(self.db, txn_ids, lock_ids)
+        early = self.not_before is not None and heard.now < self.not_before
+        if early or not any_expired(heard, self._cutoffs(heard.now)):
+            return 0
+        with self.db.begin() as pg:
+            removed = lock_store.delete_silent(pg, lock_ids, self._cutoffs(pg.now).normal)
+            count, policies = purge_store.abort_silent(pg, self._cutoffs(pg.now), txn_ids)
+            if policies:
+                repl_store.flag_incompatible(pg, policies)
+        return len(removed) + count
 
     def purge_write_sets(self) -> int:
         """Remove writes that nobody can conflict with."""
@@ -87,12 +125,27 @@ class PurgeService:
         return self._in_batches(
             lambda pg: purge_store.delete_materialization_locks(pg, pg.now - self.settings.timeout), purge_store.BATCH)
 
-    def _expire(self, pg: PgTx, after: int) -> Visited:
-        cutoffs = expiry_cutoffs(pg.now, self.settings.timeout, self.settings.repl_timeout)
-        visited, policies = purge_store.abort_expired(pg, cutoffs, after)
+    def _cutoffs(self, now: datetime) -> ExpiryCutoffs:
+        return expiry_cutoffs(now, self.settings.timeout, self.settings.repl_timeout)
+
+    def _expire_txns(self, pg: PgTx, after: int) -> Expired:
+        expired, policies = purge_store.abort_expired(pg, self._cutoffs(pg.now), after)
         if policies:
             repl_store.flag_incompatible(pg, policies)
-        return visited
+        return expired
+
+    def _expire(self, visit: Callable[[PgTx, int], Expired]) -> Expiry:
+        """Walk through all owners of a kind; how many were ended, and when the next one may be due.
+
+        Who is not there yet cannot be due before its time-out is over.
+        """
+        spare = [self.settings.timeout]
+
+        def visited(pg: PgTx, after: int) -> Visited:
+            expired = visit(pg, after)
+            spare.extend([] if expired.spare is None else [expired.spare])
+            return Visited(expired.removed, expired.after)
+        return Expiry(self._walk(visited, durable=True), min(spare))
 
     def _walk(self, visit: Callable[[PgTx, int], Visited], *, durable: bool = False) -> int:
         """Go through ids from the first to the last, a PostgreSQL transaction for each batch; how much was done."""

@@ -4,13 +4,17 @@ M, the oldest reader: the smallest open id, or the next id where none is open. W
 committed by every live snapshot.
 """
 
-from datetime import datetime
+from collections.abc import Collection
+from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from metastore.db.engine import PgTx
+from metastore.db.arrays import bigints
+from metastore.db.engine import Database, PgTx, Row
+from metastore.locks.rules import NO_TXN
+from metastore.locks.store import Expired
 from metastore.txns.history_rules import when
 from metastore.txns.history_store import INTO_HISTORY, LATEST
-from metastore.txns.rules import AbortCode, ExpiryCutoffs, TxnType
+from metastore.txns.rules import AbortCode, ExpiryCutoffs, LastHeard, TxnType
 from metastore.txns.store import LISTED, abort
 from metastore.write_ids.past_store import RECORD_TIMES
 
@@ -18,6 +22,8 @@ BATCH = 10_000
 
 _OLDEST_READER = f"""(SELECT coalesce((SELECT min(id) FROM txns WHERE {LISTED} AND state = 'open'),
                                        (SELECT next_txn_id FROM txn_counter)))"""
+
+_CUTOFF = f"CASE type WHEN {TxnType.REPL_CREATED:d} THEN %(replicated)s ELSE %(normal)s END"
 
 # Ends a statement whose CTE "gone" holds the removed rows of txn_write_ids.
 _REMEMBER_PURGED = """,
@@ -57,25 +63,50 @@ class Compared(NamedTuple):
     """Go on behind that place, not at it."""
 
 
-def abort_expired(pg: PgTx, cutoffs: ExpiryCutoffs, after_id: int, limit: int = BATCH) -> tuple[Visited, set[str]]:
+def abort_expired(pg: PgTx, cutoffs: ExpiryCutoffs, after_id: int, limit: int = BATCH) -> tuple[Expired, set[str]]:
     """Abort those of the next transactions whose last heartbeat is too old; also the policies whose mapping went.
 
     A heartbeat that arrives first wins: rows that somebody works on are left for the next round.
     """
-    [(last_id, size)] = pg.sql(f"""
-        SELECT max(id), count(*) FROM (
-            SELECT id FROM txns WHERE {LISTED} AND id > %s ORDER BY id LIMIT %s) AS visited""", (after_id, limit))
-    after = last_id if size == limit else None
+    [(last_id, size, spare)] = pg.sql(f"""
+        SELECT max(id), count(*), min(last_heartbeat_at - {_CUTOFF}) FILTER (WHERE state = 'open') FROM (
+            SELECT id, state, type, last_heartbeat_at FROM txns WHERE {LISTED} AND id > %(after)s
+            ORDER BY id LIMIT %(limit)s) AS visited""", {"after": after_id, "limit": limit, **cutoffs._asdict()})
     rows = pg.sql(f"""
         SELECT id, "user", host, last_heartbeat_at FROM txns
-        WHERE {LISTED} AND id > %s AND id <= %s AND state = 'open'
-          AND last_heartbeat_at < CASE type WHEN {TxnType.REPL_CREATED:d} THEN %s ELSE %s END
-        ORDER BY id FOR UPDATE SKIP LOCKED""", (after_id, last_id, cutoffs.replicated, cutoffs.normal)) if size else []
+        WHERE {LISTED} AND id > %(after)s AND id <= %(last)s AND state = 'open' AND last_heartbeat_at < {_CUTOFF}
+        ORDER BY id FOR UPDATE SKIP LOCKED""", {"after": after_id, "last": last_id, **cutoffs._asdict()},
+        ) if spare is not None and spare < timedelta(0) else []
+    count, policies = _abort_silent(pg, rows)
+    return Expired(count, last_id if size == limit else None, spare), policies
+
+
+def abort_silent(pg: PgTx, cutoffs: ExpiryCutoffs, txn_ids: Collection[int]) -> tuple[int, set[str]]:
+    """Abort those of these whose last heartbeat is too old, as ``abort_expired`` does; how many, and the policies."""
+    return _abort_silent(pg, pg.sql(f"""
+        SELECT id, "user", host, last_heartbeat_at FROM txns
+        WHERE id = ANY (%(ids)s::bigint[]) AND state = 'open' AND last_heartbeat_at < {_CUTOFF}
+        ORDER BY id FOR UPDATE SKIP LOCKED""", {"ids": bigints(txn_ids), **cutoffs._asdict()}))
+
+
+def select_heard(db: Database, txn_ids: Collection[int], lock_ids: Collection[int]) -> LastHeard:
+    """When those of these that was heard of least were heard of: open transactions, and requests without one."""
+    [row] = db.once(f"""
+        SELECT metastore_now(), min(heard_at) FILTER (WHERE NOT replicated), min(heard_at) FILTER (WHERE replicated)
+        FROM (SELECT last_heartbeat_at AS heard_at, type = {TxnType.REPL_CREATED:d} AS replicated FROM txns
+              WHERE id = ANY (%(txns)s::bigint[]) AND state = 'open'
+              UNION ALL
+              SELECT last_heartbeat_at, false FROM locks WHERE ext_id = ANY (%(locks)s::bigint[]) AND txn_id = {NO_TXN})
+             AS owners""", {"txns": bigints(txn_ids), "locks": bigints(lock_ids)})
+    return LastHeard._make(row)
+
+
+def _abort_silent(pg: PgTx, rows: Collection[Row]) -> tuple[int, set[str]]:
     if not rows:
-        return Visited(0, after), set()
+        return 0, set()
     found = abort(pg, [(txn_id, AbortCode.TIMEOUT, _expiry_reason(pg.now, user, host, heartbeat_at))
                        for txn_id, user, host, heartbeat_at in rows])
-    return Visited(len(found), after), {one.policy for one in found if one.policy is not None}
+    return len(found), {one.policy for one in found if one.policy is not None}
 
 
 def _expiry_reason(now: datetime, user: str, host: str, heartbeat_at: datetime) -> str:

@@ -243,6 +243,20 @@ def expiry_cutoffs(now: datetime, timeout: timedelta, repl_timeout: timedelta) -
     return ExpiryCutoffs(now - timeout, now - repl_timeout)
 
 
+class LastHeard(NamedTuple):
+    """When the most silent ones of some owners were last heard of, as of ``now``; None where there is none."""
+
+    now: datetime
+    normal: datetime | None
+    replicated: datetime | None
+
+
+def any_expired(heard: LastHeard, cutoffs: ExpiryCutoffs) -> bool:
+    """Whether one of the owners was silent for too long."""
+    return ((heard.normal is not None and heard.normal < cutoffs.normal)
+            or (heard.replicated is not None and heard.replicated < cutoffs.replicated))
+
+
 def no_such_txn(txn_id: int) -> NoSuchTxnError:
     """Hive's text for a transaction without a record."""
     return NoSuchTxnError(f"No such transaction txnid:{txn_id}", txn_id)

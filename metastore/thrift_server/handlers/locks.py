@@ -6,7 +6,7 @@ from functools import partial
 from typing import TypeAlias
 
 from metastore.catalog.partition_names import canonical
-from metastore.errors import InvalidRequestError
+from metastore.errors import InvalidRequestError, MetastoreError
 from metastore.ids import database_name
 from metastore.locks.holders import Holders
 from metastore.locks.rules import Lock, LockObject, LockRequest, LockState, LockType, Operation, WantedLock
@@ -16,6 +16,7 @@ from metastore.locks.waiting import Waiting
 from metastore.telemetry.logs import get_logger
 from metastore.thrift_gen.hive_metastore import ttypes
 from metastore.thrift_server.call import LATER, Call, Later, coalesced
+from metastore.txns.purge_service import PurgeService
 
 _STATES = {LockState.ACQUIRED: ttypes.LockState.ACQUIRED, LockState.WAITING: ttypes.LockState.WAITING,
            LockState.NOT_ACQUIRED: ttypes.LockState.NOT_ACQUIRED}
@@ -37,15 +38,17 @@ _log = get_logger(__name__)
 class LockHandlers:
     """lock, check_lock, unlock, show_locks."""
 
-    def __init__(self, locks: LockService, waiting: Waiting[Call] | None = None,
-                 holders: Holders | None = None) -> None:
+    def __init__(self, locks: LockService, waiting: Waiting[Call] | None = None, holders: Holders | None = None,
+                 purges: PurgeService | None = None) -> None:
         """``locks``: does the work. ``waiting``: where calls wait; without it check_lock answers at once.
 
-        ``holders``: where it is noted who has locks over which connection.
+        ``holders``: where it is noted who has locks over which connection. ``purges``: ends whoever is in the way and
+        has expired; without it only the house-keeper does.
         """
         self.locks = locks
         self.waiting = waiting
         self.holders = holders
+        self.purges = purges
 
     @coalesced("lock")
     def lock(self, calls: list[Call]) -> list[Answer]:
@@ -71,13 +74,13 @@ class LockHandlers:
     def check_lock(self, calls: list[Call]) -> list[Answer | Later]:
         """Whether the request is granted by now. While it is not, the call may be parked until there is news."""
         here = [call for call in calls if not call.connection.closed]
-        answers = self.locks.check_lock([call.args[0].lockid for call in here]) if here else []
-        found = dict(zip(here, answers, strict=True))
+        found = self._check(here)
+        while self._end_expired(found):
+            found |= self._check([call for call, answer in found.items() if _waits_for(answer)])
         if self.holders is not None:
             for call in here:
                 self.holders.took(call.args[0].lockid, call.connection)
-        parked = self._park({call: answer.waits_for for call, answer in found.items()
-                             if isinstance(answer, LockResult) and answer.waits_for is not None})
+        parked = self._park({call: lock for call, answer in found.items() if (lock := _waits_for(answer)) is not None})
         return [LATER if call in parked else _answer(call, found[call]) if call in found else _CLIENT_IS_GONE
                 for call in calls]
 
@@ -90,6 +93,21 @@ class LockHandlers:
         if self.holders is not None:
             self.holders.gave(lock_ids)
         return list(self.locks.unlock(lock_ids))
+
+    def _check(self, calls: list[Call]) -> dict[Call, LockResult | MetastoreError]:
+        answers = self.locks.check_lock([call.args[0].lockid for call in calls]) if calls else []
+        return dict(zip(calls, answers, strict=True))
+
+    def _end_expired(self, found: Mapping[Call, LockResult | MetastoreError]) -> bool:
+        """End the owners in the way that have expired; whether there were any, so that another look is worth it."""
+        ahead = {lock for answer in found.values() if (lock := _waits_for(answer)) is not None}
+        if not ahead or self.purges is None:
+            return False
+        try:
+            return self.purges.expire_ahead(ahead) > 0
+        except MetastoreError as error:  # the answers are true all the same, and the house-keeper comes
+            _log.warning("expiry_not_looked_for", reason=str(error))
+            return False
 
     def _park(self, waits: Mapping[Call, Lock]) -> set[Call]:
         """Let calls wait for the lock in their way; those that do."""
@@ -136,6 +154,10 @@ def overdue(call: Call) -> None:
     """The patience of a parked call is at its end: look once more and answer."""
     call.patient = False
     call.again()
+
+
+def _waits_for(answer: LockResult | MetastoreError) -> Lock | None:
+    return answer.waits_for if isinstance(answer, LockResult) else None
 
 
 def _request(sent: ttypes.LockRequest) -> LockRequest | InvalidRequestError:

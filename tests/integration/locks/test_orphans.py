@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from metastore.config import LockSettings
+from metastore.db.engine import Database
 from metastore.locks import wait_store
 from metastore.locks.holders import Holders
 from metastore.locks.rules import LockRequest
@@ -95,6 +96,23 @@ def test_many_go_in_batches_and_each_whole(monkeypatch, send, connection, orphan
 
     assert orphans.tick() == OrphanReport(removed=7)
     assert held(locks) == {kept}
+
+
+def test_an_orphan_that_somebody_works_on_stays_whole(database, send, connection, orphans, locks, test_clock):
+    parts = [ttypes.LockComponent(ttypes.LockType.SHARED_READ, ttypes.LockLevel.TABLE, "db", name) for name in "tuv"]
+    lock_id = send("lock", ttypes.LockRequest(parts, None, "ann", "h1"), connection).lockid
+    connection.closed = True
+    orphans.tick()
+    test_clock.advance(SILENCE)
+    other = Database(database.url, pool_size=1)
+    with other.begin() as pg:
+        pg.sql("SELECT FROM locks WHERE ext_id = %s AND int_id = 2 FOR NO KEY UPDATE", (lock_id,))
+
+        assert orphans.tick() == NOTHING
+        assert len(locks.show_locks(LockFilter())) == 3
+    other.close()
+    assert orphans.tick() == OrphanReport(removed=1)
+    assert held(locks) == set()
 
 
 def test_a_check_over_another_connection_takes_it_back(take, send, connection, orphans, locks, test_clock):

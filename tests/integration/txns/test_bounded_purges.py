@@ -106,7 +106,7 @@ def test_ids_are_walked_in_batches(t, small, test_clock):
     t.txns.abort_txns([[]])
     test_clock.advance(seconds(301))
 
-    assert t.purges.expire_txns() == len(aborted)
+    assert t.purges.expire_txns().ended == len(aborted)
     assert t.purges.empty_aborted() == len(aborted) - len(kept)
     assert max(small) <= BATCH
     assert t.rows("SELECT id FROM txns WHERE NOT emptied ORDER BY id") == [(one,) for one in kept]
@@ -119,7 +119,7 @@ def test_locks_are_walked_in_batches(t, test_clock):
     removed, after = 0, 0
     while after is not None:
         with t.db.begin() as pg:
-            count, after = lock_store.delete_expired(pg, pg.now - seconds(300), after, BATCH)
+            count, after, _ = lock_store.delete_expired(pg, pg.now - seconds(300), after, BATCH)
         assert count <= BATCH
         removed += count
 

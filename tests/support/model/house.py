@@ -25,9 +25,22 @@ class House:
     def expire(self):
         self.locks = [row for row in self.locks if row.txn_id or row.alive >= self.now - self.timeout_ms]
         for txn in self.txns.values():
-            limit = REPL_TIMEOUT_MS if txn.kind == REPL_CREATED else self.timeout_ms
-            if txn.state == "open" and txn.alive < self.now - limit:
+            if txn.state == "open" and self._silent(txn):
                 self._abort(txn, TIMED_OUT)
+
+    def _silent(self, txn):
+        return txn.alive < self.now - (REPL_TIMEOUT_MS if txn.kind == REPL_CREATED else self.timeout_ms)
+
+    def _end_expired(self, ext_id):
+        """End the owner of a request if it has expired; whether it has."""
+        row = self._rows(ext_id)[0]
+        if row.txn_id and self._silent(self.txns[row.txn_id]):
+            self._abort(self.txns[row.txn_id], TIMED_OUT)
+        elif not row.txn_id and row.alive < self.now - self.timeout_ms:
+            self.locks = [one for one in self.locks if one.ext_id != ext_id]
+        else:
+            return False
+        return True
 
     def purge(self):
         oldest = self._oldest() or self.next_txn

@@ -104,6 +104,16 @@ class Locks:
         return ttypes.TxnAbortedException(f"Transaction txnid:{txn_id} was aborted to end a deadlock")
 
     def check_lock(self, request):
+        """Whoever is in the way and has expired is ended, the latest first, until somebody alive is in the way (§5.1)."""
+        answer = self._look(request)
+        while answer.state == WAITING and self._end_expired(self._latest_ahead(request.lockid)):
+            answer = self._look(request)
+        return answer
+
+    def _latest_ahead(self, ext_id):
+        return max(one for row in self._rows(ext_id) for one in self._blockers(row))[0]
+
+    def _look(self, request):
         rows = self._rows(request.lockid)
         if not rows and request.lockid in self.victims:
             raise self._died(self.victims[request.lockid])

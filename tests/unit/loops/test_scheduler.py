@@ -48,6 +48,35 @@ def test_a_busy_loop_goes_on_at_once(stopping):
     assert left == [0]
 
 
+def test_a_loop_that_has_something_due_does_not_wait_for_its_interval(stopping):
+    again, ticks = Event(), []
+
+    def tick():
+        ticks.append(len(ticks))
+        if len(ticks) == 2:
+            again.set()
+        return ticks[-1]
+
+    scheduler = Scheduler([Loop("w", tick, LONG, sooner=lambda report: None if report else timedelta(0))],
+                          Leading(), stopping)
+    scheduler.start()
+
+    assert again.wait(10)
+    assert scheduler.stop(PATIENCE)
+    assert ticks == [0, 1]
+
+
+def test_what_is_due_later_changes_nothing(stopping):
+    scheduler = Scheduler([Loop("w", lambda: 0, LONG, sooner=lambda _: 2 * LONG, start_after=LONG)], Leading(), stopping)
+    scheduler.start()
+    planned = scheduler._scheduler.get_job("w").next_run_time
+
+    scheduler.run(scheduler._loops[0])
+
+    assert scheduler._scheduler.get_job("w").next_run_time == planned
+    assert scheduler.stop(PATIENCE)
+
+
 def test_a_failing_tick_stops_nothing(stopping, capsys):
     def tick():
         raise RuntimeError("disk full")

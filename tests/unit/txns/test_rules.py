@@ -12,12 +12,14 @@ from metastore.txns.rules import (
     AbortCode,
     Component,
     HeldLock,
+    LastHeard,
     Operation,
     Snapshot,
     TxnState,
     Written,
     abort_code,
     accepts_more,
+    any_expired,
     conflicts,
     encode_bits,
     expiry_cutoffs,
@@ -186,3 +188,14 @@ def test_replicated_transactions_expire_later():
 def test_adding_to_a_transaction_that_is_not_open(state, text):
     assert str(required_open(7, state)) == text
     assert required_open(7, TxnState.OPEN) is None
+
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(("normal", "replicated", "expired"), [
+    (None, None, False), (299, None, False), (301, None, True), (None, 301, False), (299, 12 * 86_400, True), (301, 5, True)])
+def test_whether_anybody_was_silent_for_too_long(normal, replicated, expired):
+    ago = [None if age is None else NOW - timedelta(seconds=age) for age in (normal, replicated)]
+
+    assert any_expired(LastHeard(NOW, *ago), expiry_cutoffs(NOW, timedelta(seconds=300), timedelta(days=11))) is expired
