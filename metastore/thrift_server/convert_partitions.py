@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from metastore.catalog.model import Json, Parameters
-from metastore.catalog.rules.partition_predicate import like_pattern
+from metastore.catalog.rules.like import like
 from metastore.catalog.rules.partitions import Partition, PartitionDraft
 from metastore.errors import InvalidRequestError
 from metastore.ids import TableName, table_name
@@ -28,8 +28,8 @@ class Shape:
         return {
             key: value
             for key, value in parameters.items()
-            if (not self.include or like_pattern(self.include).fullmatch(key))
-            and not (self.exclude and like_pattern(self.exclude).fullmatch(key))
+            if (not self.include or like(self.include).matches(key))
+            and not (self.exclude and like(self.exclude).matches(key))
         }
 
 

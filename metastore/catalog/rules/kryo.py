@@ -3,10 +3,15 @@
 The bytes carry class names and values but no field names: what follows a class name is that class's fields in
 alphabetical order, so each class that we read has its layout here. Layouts are equal in 2.3, 3.1 and 4.x; what differs
 between Kryo 3/4 (2.3, 3.1) and Kryo 5 (4.x) is how lists and fixed-length numbers are written.
+
+Rule: no number in the bytes is believed beyond the bytes. A list has at most as many elements as there are bytes left,
+and since objects may be referred to again, from several places or from inside of themselves, the tree that they unfold
+to is counted before anybody walks it.
 """
 
 import struct
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Any
@@ -34,6 +39,8 @@ _DEEPEST = 100
 _LONGEST_TEXT = 1_000_000
 _ASCII_END = 0x80
 _LONGEST_VARINT = 63
+_MOST_NODES = 100_000
+_TOO_DEEP = f"The partition expression is nested deeper than {_DEEPEST}"
 
 _COMPARE = "compareOI compareType:enum opDisplayName:text opName:text result"
 _LAYOUTS = {
@@ -91,9 +98,26 @@ def read(data: bytes) -> Node:
         node = reader.object() if reader.kryo_5 else reader.new_object("ExprNodeGenericFuncDesc", reader.varint())
     except (IndexError, UnicodeDecodeError, struct.error, ValueError, OverflowError) as error:
         raise UnreadableError(f"The partition expression is damaged at byte {reader.at}") from error
+    except RecursionError:  # how deep Python's own stack is already depends on the caller
+        raise UnreadableError(_TOO_DEEP) from None
     if not isinstance(node, Node) or reader.at != len(data):
         raise UnreadableError("The partition expression is not one function")
+    _unfolded(node, {})
     return node
+
+
+def _unfolded(value: Any, sizes: dict[int, int]) -> int:
+    """Nodes of the tree below a value, shared ones as often as they are referred to.  Raises: UnreadableError."""
+    inner = value.fields.values() if isinstance(value, Node) else value if isinstance(value, list) else ()
+    if not inner:
+        return 1
+    known = sizes.get(id(value))
+    if known is None:
+        sizes[id(value)] = 0  # being counted
+        known = sizes[id(value)] = 1 + sum(_unfolded(one, sizes) for one in inner)
+    if not 0 < known <= _MOST_NODES:
+        raise UnreadableError(f"The partition expression contains itself, or has more than {_MOST_NODES} parts")
+    return known
 
 
 def _list_of(value: Any) -> list[Any]:
@@ -126,7 +150,8 @@ class _Reader:
         if kind == "ArrayList":
             items: list[Any] = []
             self.seen[slot] = items
-            items.extend(self._list())
+            with self._deeper():
+                items.extend(self._list())
             return items
         if kind == "String":
             self.seen[slot] = self._text()
@@ -159,14 +184,26 @@ class _Reader:
         return value
 
     def _fill(self, node: Node) -> None:
-        self.depth += 1
-        if self.depth > _DEEPEST:
-            raise UnreadableError(f"The partition expression is nested deeper than {_DEEPEST}")
-        for name, kind in _LAYOUTS[node.kind]:
-            node.fields[name] = _FIELDS[kind](self)
+        with self._deeper():
+            for name, kind in _LAYOUTS[node.kind]:
+                node.fields[name] = _FIELDS[kind](self)
         if "children" in node.fields:
             node.fields["children"] = _list_of(node.fields["children"])
+
+    @contextmanager
+    def _deeper(self) -> Iterator[None]:
+        """A level of nodes, or of lists, of which there is one between two levels of nodes."""
+        self.depth += 1
+        if self.depth > 2 * _DEEPEST:
+            raise UnreadableError(_TOO_DEEP)
+        yield
         self.depth -= 1
+
+    def _count(self, size: int) -> int:
+        """How many elements follow, each of at least one byte.  Raises: UnreadableError."""
+        if size > len(self.data) - self.at:
+            raise UnreadableError(f"The partition expression has a list or text of {size} at byte {self.at}, its end")
+        return size
 
     def _class(self) -> str | None:
         marker = self.varint()
@@ -193,17 +230,18 @@ class _Reader:
 
     def _list(self) -> Iterator[Any]:
         if not self.kryo_5:
-            for _ in range(self.varint()):
+            for _ in range(self._count(self.varint())):
                 yield self.object()
             return
         same, size = self._flagged()
+        size = self._count(size - 1)
         if not same:
-            for _ in range(size - 1):
+            for _ in range(size):
                 yield self.object()
             return
         kind = self._class()
         nullable = kind is not None and self._byte()
-        for _ in range(size - 1):
+        for _ in range(size):
             if kind in _BOXED and nullable and not self._byte():
                 yield None
             else:
@@ -216,12 +254,14 @@ class _Reader:
         if self._class() is None or self.varint() != _NEW:
             raise UnreadableError("The partition expression shares a list of names, which is not read here")
         self.seen.append(None)
-        return [self.text() for _ in range(self.varint() - 1)]
+        return [self.text() for _ in range(self._count(self.varint() - 1))]
 
     def text(self) -> str | None:
         """A string field behind its reference marker."""
         found = self.new_object("String", self.varint())
-        return found if found is None else str(found)
+        if found is not None and not isinstance(found, str):
+            raise UnreadableError("The partition expression has something else in place of a text")
+        return found
 
     def _text(self) -> str | None:
         """ASCII ends with the high bit set; anything else begins with its length in characters plus one."""
@@ -232,7 +272,7 @@ class _Reader:
                     raise UnreadableError("The partition expression has an endless text")
             return self.data[start : self.at - 1].decode("ascii") + chr(self.data[self.at - 1] & 0x7F)
         _, length = self._flagged()
-        return None if length == 0 else "".join(self._characters(length - 1))
+        return None if length == 0 else "".join(self._characters(self._count(length - 1)))
 
     def _characters(self, count: int) -> Iterator[str]:
         """UTF-16 units, each in up to three bytes; pairs of surrogates are joined."""

@@ -5,10 +5,13 @@ Source: catalog.md §0.2, §0.3.
 
 import re
 
+from metastore.errors import InvalidRequestError
+
 _PLAIN = re.compile(r"[a-z0-9_]+")
 _WITH_SLASH = re.compile(r"[a-z0-9_/]+")
 _ESCAPED_IN_REGEX = re.compile(r"[^a-z0-9_/ ]")
 MATCHES_NOTHING = "^$"
+LONGEST_PATTERN = 4000
 
 
 def is_object_name(name: str, *, slash: bool = False) -> bool:
@@ -22,12 +25,18 @@ def directory_name(table: str) -> str:
 
 
 def pattern_regex(pattern: str | None) -> str | None:
-    """A regular expression (PostgreSQL's and Python's) for a client's name pattern; None: every name.
+    """A regular expression for a client's name pattern; None: every name.
 
-    ``*`` and ``.*`` are any run, ``.`` is one character, ``|`` separates alternatives, nothing else is special.
+    ``*`` and ``.*`` are any run, ``.`` is one character, ``|`` separates alternatives, nothing else is special. It is for
+    PostgreSQL's matching, which does not go back over what it has tried.
+    Raises: InvalidRequestError for one that is too long: the work to read it grows faster than its length.
     """
     if pattern is None:
         return None
+    if len(pattern) > LONGEST_PATTERN or "\0" in pattern:
+        raise InvalidRequestError(
+            f"A name pattern has at most {LONGEST_PATTERN} characters and no NUL, this one has {len(pattern)}: "
+            f"{pattern[:40]!r} ...")
     alternatives = pattern.strip().lower().split("|")
     if not alternatives[-1]:
         alternatives.pop()
@@ -37,6 +46,6 @@ def pattern_regex(pattern: str | None) -> str | None:
 
 
 def _alternative(text: str) -> str:
-    parts = re.split(r"(\.?\*|\.)", text)
-    special = {"*": ".*", ".*": ".*", ".": "."}
-    return "".join(special.get(part) or _ESCAPED_IN_REGEX.sub(lambda found: f"\\{found[0]}", part) for part in parts)
+    parts = re.split(r"((?:\.?\*)+|\.)", text)  # runs side by side are one: PostgreSQL takes 20 s for 2,000 of them
+    return "".join(".*" if part.endswith("*") else "." if part == "."
+                   else _ESCAPED_IN_REGEX.sub(lambda found: f"\\{found[0]}", part) for part in parts)

@@ -24,6 +24,7 @@ from metastore.catalog.rules.partition_syntax import (
     any_of,
     bind,
     negation,
+    require_shallow,
 )
 from metastore.errors import InvalidRequestError
 
@@ -43,7 +44,7 @@ def parse_expression(expr: bytes, keys: Sequence[PartitionKey], default: str) ->
     """The predicate that the bytes stand for.  Raises: InvalidRequestError if they are neither of the two."""
     if kryo.is_kryo(expr):
         try:
-            syntax = _syntax(kryo.read(expr), default)
+            syntax = require_shallow(_syntax(kryo.read(expr), default))
         except kryo.UnreadableError as error:
             return Unknown(str(error))
         return _bound(syntax, keys, default)

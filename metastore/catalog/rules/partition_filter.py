@@ -33,6 +33,7 @@ from metastore.catalog.rules.partition_syntax import (
     any_of,
     bind,
     negation,
+    require_shallow,
 )
 from metastore.errors import InvalidRequestError
 
@@ -51,6 +52,8 @@ _OPS = {
 }
 _MAX_INTEGER = 2**63
 _LONGEST_INTEGER = 40
+_MOST_TOKENS = 100_000
+_MOST_OPEN = 10_000
 
 
 def parse_filter(text: str | None, keys: Sequence[PartitionKey], default: str = DEFAULT_PARTITION) -> Predicate:
@@ -100,13 +103,16 @@ class _Parser:
         self._next = 0
 
     def _lex(self) -> Iterable[_Token]:
-        at, end = 0, len(self._text.rstrip())
+        at, end, count = 0, len(self._text.rstrip()), 0
         while at < end:
             found = _TOKEN.match(self._text, at)
             if not found or not found.lastgroup:
                 self._refuse(at)
             yield _Token(found.lastgroup, found[found.lastgroup], at)
-            at = found.end()
+            at, count = found.end(), count + 1
+            if count > _MOST_TOKENS:
+                raise InvalidRequestError(
+                    f"A filter has at most {_MOST_TOKENS} words, operators and constants; ask for ranges, or in parts.")
         yield _Token("end", "", end)
 
     def _refuse(self, at: int) -> NoReturn:
@@ -141,6 +147,8 @@ class _Parser:
         while True:
             while self._peek().text == "(" and self._peek().kind == "mark" and not self._is_parenthesised_key():
                 self._next += 1
+                if len(frames) > _MOST_OPEN:
+                    raise InvalidRequestError(f"A filter has at most {_MOST_OPEN} parentheses open at a time.")
                 frames.append(([], []))
             frames[-1][1].append(self._condition())
             while self._accept(")"):
@@ -149,13 +157,14 @@ class _Parser:
                 group = _close(*frames.pop())
                 frames[-1][1].append(group)
             if self._accept("or"):
-                branches, terms = frames.pop()
-                frames.append(([*branches, all_of(terms)], []))
+                branches, terms = frames[-1]
+                branches.append(all_of(terms))
+                terms.clear()
             elif not self._accept("and"):
                 break
         if len(frames) > 1 or self._peek().kind != "end":
             self._refuse(self._peek().at)
-        return _close(*frames[0])
+        return require_shallow(_close(*frames[0]))
 
     def _is_parenthesised_key(self) -> bool:
         """``(key) [NOT] IN`` or ``(STRUCT(``, not a group."""

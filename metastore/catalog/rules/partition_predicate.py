@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, time
 from enum import StrEnum
-from functools import lru_cache
 from typing import Any
 
 from metastore.catalog.partition_names import DEFAULT_PARTITION
+from metastore.catalog.rules.like import like
 
 Literal = str | int | date | datetime
 
@@ -116,7 +116,7 @@ def _any(answers: Iterable[bool | None]) -> bool | None:
 
 def _compare(comparison: Comparison, value: str, default: str) -> bool:
     if comparison.op is Op.LIKE:  # of text only
-        return bool(like_pattern(str(comparison.constant)).fullmatch(value))
+        return like(str(comparison.constant)).matches(value)
     holds = _HOLDS[comparison.op]
     if comparison.kind is Kind.TEXT:
         return holds(value, comparison.constant)
@@ -169,26 +169,3 @@ _PARSERS: dict[Kind, Callable[[str], Literal | None]] = {
     Kind.DATE: parse_date,
     Kind.TIMESTAMP: parse_timestamp,
 }
-
-
-@lru_cache(maxsize=256)
-def like_pattern(pattern: str) -> re.Pattern[str]:
-    """LIKE in both dialects at once: ``%`` and ``.*`` are any run, ``_`` and ``.`` any character, a backslash quotes.
-
-    2.3 and 3.x clients write regular expressions, 4.x clients SQL patterns, and nothing tells them apart. Reading
-    both can only keep too much (clients filter again), never too little.
-    """
-    parts = [
-        _LIKE.get(token) or re.escape(token.removeprefix("\\") or token)
-        for token in re.findall(r"\\.|\.\*|.|\n", pattern, re.DOTALL)
-    ]
-    return re.compile("".join(parts), re.DOTALL)
-
-
-_LIKE = {"%": ".*", ".*": ".*", "_": ".", ".": "."}
-
-
-def like_prefix(pattern: str) -> str:
-    """The characters that every value that matches the LIKE pattern begins with."""
-    found = re.match(r"[^%_.\\]*", pattern)
-    return found[0] if found else ""

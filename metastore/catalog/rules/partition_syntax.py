@@ -58,6 +58,7 @@ Syntax = Condition | AllOf | AnyOf | Unknown
 
 NEGATED = {Op.EQ: Op.NE, Op.NE: Op.EQ, Op.LT: Op.GE, Op.LE: Op.GT, Op.GT: Op.LE, Op.GE: Op.LT}
 MIRRORED = {Op.EQ: Op.EQ, Op.NE: Op.NE, Op.LT: Op.GT, Op.LE: Op.GE, Op.GT: Op.LT, Op.GE: Op.LE}
+DEEPEST = 200
 _KINDS = {
     "string": Kind.TEXT,
     "char": Kind.TEXT,
@@ -98,6 +99,16 @@ def any_of(parts: Iterable[Syntax]) -> Syntax:
     """Join by OR, as ``all_of``."""
     flat = [inner for part in parts for inner in (part.parts if isinstance(part, AnyOf) else (part,))]
     return flat[0] if len(flat) == 1 else AnyOf(tuple(flat))
+
+
+def require_shallow(syntax: Syntax) -> Syntax:
+    """The condition, if AND and OR alternate no more often than can be followed.  Raises: InvalidRequestError."""
+    layer = [syntax]
+    for _ in range(DEEPEST):
+        layer = [part for inner in layer if isinstance(inner, AllOf | AnyOf) for part in inner.parts]
+        if not layer:
+            return syntax
+    raise InvalidRequestError(f"A condition may alternate between AND and OR at most {DEEPEST} levels deep.")
 
 
 def negation(syntax: Syntax) -> Syntax:

@@ -3,13 +3,13 @@
 Source: catalog.md §4.9; ``hive_filter_field_tableName__`` is how the 4.x client asks for a name pattern.
 """
 
-import re
 from dataclasses import dataclass
 from typing import cast
 
 from metastore.catalog.model import Table
+from metastore.catalog.rules.like import like
 from metastore.catalog.rules.partition_filter import parse
-from metastore.catalog.rules.partition_predicate import Op, like_pattern
+from metastore.catalog.rules.partition_predicate import Op
 from metastore.catalog.rules.partition_syntax import AllOf, AnyOf, Condition, Syntax
 from metastore.errors import InvalidRequestError
 
@@ -92,7 +92,5 @@ def _compare(value: str | int, op: Op, constant: object) -> bool:
 
 
 def _like(value: str, pattern: str) -> bool:
-    if pattern.startswith(_IGNORING_CASE):
-        found = like_pattern(pattern.removeprefix(_IGNORING_CASE))
-        return re.compile(found.pattern, found.flags | re.IGNORECASE).fullmatch(value) is not None
-    return like_pattern(pattern).fullmatch(value) is not None
+    ignore_case = pattern.startswith(_IGNORING_CASE)
+    return like(pattern.removeprefix(_IGNORING_CASE), ignore_case=ignore_case).matches(value)

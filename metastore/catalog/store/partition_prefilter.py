@@ -8,7 +8,8 @@ from collections.abc import Callable
 from datetime import date
 from typing import Any
 
-from metastore.catalog.rules.partition_predicate import And, Comparison, Kind, Op, Or, Predicate, Unknown, like_prefix
+from metastore.catalog.rules.like import like_prefix
+from metastore.catalog.rules.partition_predicate import And, Comparison, Kind, Op, Or, Predicate, Unknown
 
 Sql = tuple[str, list[Any]]
 

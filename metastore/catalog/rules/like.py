@@ -1,0 +1,68 @@
+"""LIKE in both dialects at once, in time that grows with the text and not with the pattern's wildcards.
+
+2.3 and 3.x clients write regular expressions, 4.x clients SQL patterns, and nothing tells them apart: ``%`` and ``.*``
+are any run, ``_`` and ``.`` any character, a backslash quotes. Reading both can only keep too much (clients filter
+again), never too little.
+
+Rule: no backtracking. A regular expression that is made from a client's pattern would try every way to split the text
+among its wildcards, for ever and with the interpreter held. Here the places of the pattern that the text so far can
+have led to are the bits of one number, which is moved on by each character.
+"""
+
+import re
+from functools import lru_cache
+
+from metastore.errors import InvalidRequestError
+
+LONGEST_PATTERN = 10_000
+_TOKEN = re.compile(r"\\.|\.\*|.", re.DOTALL)
+_ANY_RUN, _ANY_ONE = ("%", ".*"), ("_", ".")
+
+
+class Like:
+    """One pattern."""
+
+    def __init__(self, pattern: str, *, ignore_case: bool = False) -> None:
+        """Raises: InvalidRequestError for a pattern that is longer than any value it could match."""
+        if len(pattern) > LONGEST_PATTERN:
+            raise InvalidRequestError(
+                f"A LIKE pattern of {len(pattern)} characters is too long, at most {LONGEST_PATTERN}: "
+                f"{pattern[:40]} ...")
+        self._runs = 0  # places at which any run of characters may pass
+        self._any = 0  # steps that every character takes, from the place before to this one
+        self._steps: dict[str, int] = {}  # those that one character takes
+        place = 0
+        for token in _TOKEN.findall(pattern):
+            if token in _ANY_RUN:
+                self._runs |= 1 << place
+                continue
+            place += 1
+            if token in _ANY_ONE:
+                self._any |= 1 << place
+            else:
+                character = token.removeprefix("\\") or token
+                for spelling in {character, character.lower(), character.upper()} if ignore_case else {character}:
+                    self._steps[spelling] = self._steps.get(spelling, 0) | 1 << place
+        self._end = 1 << place
+
+    def matches(self, text: str) -> bool:
+        """Whether the whole text fits the pattern."""
+        steps, any_step, runs = self._steps, self._any, self._runs
+        places = 1
+        for character in text:
+            places = (places << 1 & (any_step | steps.get(character, 0))) | (places & runs)
+            if not places:
+                return False
+        return bool(places & self._end)
+
+
+@lru_cache(maxsize=256)
+def like(pattern: str, *, ignore_case: bool = False) -> Like:
+    """The pattern, read once.  Raises: InvalidRequestError."""
+    return Like(pattern, ignore_case=ignore_case)
+
+
+def like_prefix(pattern: str) -> str:
+    """The characters that every text that matches the pattern begins with."""
+    found = re.match(r"[^%_.\\]*", pattern)
+    return found[0] if found else ""
