@@ -1,8 +1,10 @@
-"""Commits whose answer got lost: ask what became of the transaction, instead of guessing or committing blindly again.
+"""How a transaction ends when answers get lost: it is asked what became of it, nothing is guessed.
 
-Rule: a commit counts as done only when the metastore says so. It is sent a second time only when the answer was lost
-and the metastore says that the transaction is still open; should the first one be on its way yet, the two are one,
-because a commit of a committed transaction changes nothing.
+Rule: a commit counts as done only when the metastore says so, and as not done only when the transaction is aborted.
+That it is open says nothing: the first commit may be on its way yet. So it is sent again, because a commit of a
+committed transaction changes nothing; and where that leads nowhere the transaction is aborted, for good. Whoever
+removes files of a transaction that he has sent a commit of does it after such an abort, and not when that has met a
+commit (ADR 0035).
 """
 
 import threading
@@ -16,6 +18,7 @@ from metastore.errors import MetaError, MetastoreError, NoSuchTxnError, TxnAbort
 from metastore.thrift_gen.hive_metastore import ttypes
 from metastore.thrift_gen.operators.ttypes import CommitBatchRequest
 from metastore.txns.history_rules import Answer, Outcome
+from metastore.txns.rules import AbortCode
 
 CommitRequest: TypeAlias = ttypes.CommitTxnRequest | CommitBatchRequest
 
@@ -35,23 +38,56 @@ def outcome_of(client: MetastoreClient, txn_id: int) -> Answer:
 def commit(client: MetastoreClient, request: CommitRequest) -> None:
     """Commit a transaction, and find out whether it was done where the answer does not say.
 
-    Raises: TxnAbortedError, NoSuchTxnError, MetaError (not done), MetastoreUnreachableError (nothing was sent),
-    AnswerLostError (it may have been done, and nobody could be asked); of a streaming query's batch also
-    AlreadyExistsError, InvalidOperationError and NoSuchObjectError: then the transaction is still open.
+    Raises: TxnAbortedError; MetaError (refused, and aborted then); NoSuchTxnError (what became of it is not on record
+    any more); MetastoreUnreachableError (nothing was sent); AnswerLostError (it may have been done, and nobody could be
+    asked); of a streaming query's batch also AlreadyExistsError, InvalidOperationError and NoSuchObjectError: then the
+    transaction is still open.
     """
-    try:
-        _send(client, request)
-    except AnswerLostError as lost:
-        if _is_committed(client, request.txnid, lost):
-            return
+    failure: MetastoreError | None = None
+    pause = threading.Event()
+    for delay in doubling(_FIRST_PAUSE, _LONGEST_PAUSE, _QUESTIONS):
         try:
             _send(client, request)
-        except (AnswerLostError, NoSuchTxnError, MetaError) as again:
-            if not _is_committed(client, request.txnid, again):
+        except (MetastoreUnreachableError, NoSuchTxnError, MetaError) as error:
+            was_sent = failure is not None or type(error) is not MetastoreUnreachableError
+            if was_sent and _is_committed(client, request.txnid, error):
+                return
+            if not was_sent or isinstance(error, NoSuchTxnError):
                 raise
-    except (NoSuchTxnError, MetaError) as error:  # also: the server itself lost the answer of its database
-        if not _is_committed(client, request.txnid, error):
+            is_refused = isinstance(error, MetaError) and str(error) == str(failure)
+            failure = error
+            if is_refused:
+                break
+            pause.wait(delay.total_seconds())
+        else:
+            return
+    if failure is not None:
+        _give_up(client, request.txnid, failure)
+
+
+def _give_up(client: MetastoreClient, txn_id: int, failure: MetastoreError) -> None:
+    """Abort, and raise the failure; nothing when the abort meets a commit."""
+    try:
+        abort(client, txn_id)
+    except NoSuchTxnError as error:
+        if not _is_committed(client, txn_id, error):
             raise
+    except MetastoreError as error:
+        raise _in_doubt(txn_id, error) from failure
+    else:
+        raise failure
+
+
+def abort(client: MetastoreClient, txn_id: int, code: AbortCode = AbortCode.ROLLBACK) -> None:
+    """Abort a transaction that a commit was sent of: when this returns it never becomes committed.
+
+    The first call waits for the disk, so that no crash of the database gives the transaction back to a commit that is
+    still on its way; the second tells what the first one met. Both wait for a commit that is being carried out.
+    Raises: NoSuchTxnError (it is committed, or not on record any more), MetaError, MetastoreUnreachableError.
+    """
+    with domain_errors():
+        client.abort_txns(ttypes.AbortTxnsRequest(txn_ids=[txn_id], errorCode=int(code)))
+        client.abort_txn(ttypes.AbortTxnRequest(txnid=txn_id, errorCode=int(code)))
 
 
 def _send(client: MetastoreClient, request: CommitRequest) -> None:
@@ -63,7 +99,7 @@ def _send(client: MetastoreClient, request: CommitRequest) -> None:
 
 
 def _is_committed(client: MetastoreClient, txn_id: int, cause: MetastoreError) -> bool:
-    """Whether the transaction is committed; of another product's metastore: not that anybody knew.
+    """Whether the transaction is committed; if not, it may be on its way. Another product's metastore does not say.
 
     Raises: TxnAbortedError; AnswerLostError when nobody can be asked.
     """
@@ -81,6 +117,10 @@ def _is_committed(client: MetastoreClient, txn_id: int, cause: MetastoreError) -
             if answer.outcome is Outcome.ABORTED:
                 raise TxnAbortedError(f"Transaction txnid:{txn_id} already aborted: {answer.reason}", txn_id) from cause
             return answer.outcome is Outcome.COMMITTED
-    raise AnswerLostError(
+    raise _in_doubt(txn_id, cause) from cause
+
+
+def _in_doubt(txn_id: int, cause: MetastoreError) -> AnswerLostError:
+    return AnswerLostError(
         f"Transaction {txn_id} may or may not have been committed, and no metastore answers the question any more: "
-        f"`metastore txn outcome {txn_id}` tells. ({cause})") from cause
+        f"`metastore txn outcome {txn_id}` tells. ({cause})")

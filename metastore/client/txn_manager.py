@@ -16,7 +16,7 @@ import getpass
 import socket
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from datetime import datetime, timedelta
 from functools import cached_property
 
@@ -31,6 +31,7 @@ from metastore.client.lock_plan import LockModes, LockPlan, StatementLocks, told
 from metastore.errors import MetaError, MetastoreError, TxnAbortedError
 from metastore.ids import TableName
 from metastore.locks.rules import LockType, Operation
+from metastore.telemetry.logs import get_logger
 from metastore.thrift_gen.hive_metastore import ttypes
 from metastore.thrift_gen.operators.ttypes import CommitBatchRequest
 from metastore.thrift_gen.operators.ttypes import StreamBatch as SentBatch
@@ -38,6 +39,7 @@ from metastore.txns.history_rules import Answer
 from metastore.txns.rules import AbortCode, Snapshot, TxnType, reader_snapshot
 from metastore.txns.stream_rules import StreamBatch
 
+_log = get_logger(__name__)
 _EXCLUDING = frozenset({LockType.EXCL_WRITE, LockType.EXCLUSIVE})
 _REOPENINGS = 10
 
@@ -130,6 +132,9 @@ class Transaction:
         self._snapshot: ValidTxnList | None = None
         self._vouched = False
         self._batch: SentBatch | None = None
+        self._is_sent = False
+        """Whether a commit may be on its way."""
+
         self._begin()
 
     def lock(self, wanted: StatementLocks | Sequence[LockPlan]) -> None:
@@ -219,11 +224,12 @@ class Transaction:
         """Commit. Where the answer gets lost, the metastore is asked what became of the transaction.
 
         Raises: WriteConflictError (a concurrent transaction changed the same and committed first), TxnAbortedError (it
-        timed out, or was aborted), NoSuchTxnError, MetastoreUnreachableError, AnswerLostError (it may have been done).
-        Of a recorded batch also AlreadyExistsError (it is committed), InvalidOperationError (a later one is) and
-        NoSuchObjectError: the transaction is still open then.
+        timed out, or was aborted), MetaError (refused, and aborted then), MetastoreUnreachableError; NoSuchTxnError and
+        AnswerLostError (it may have been done). Of a recorded batch also AlreadyExistsError (it is committed),
+        InvalidOperationError (a later one is) and NoSuchObjectError: the transaction is still open then.
         """
         self._heartbeater.stop()
+        self._is_sent = True
         request = ttypes.CommitTxnRequest(txnid=self.id, exclWriteEnabled=self._vouched, txn_type=int(self._kind))
         if self._batch is not None:
             request = CommitBatchRequest(txnid=self.id, exclWriteEnabled=self._vouched, batch=self._batch)
@@ -241,13 +247,24 @@ class Transaction:
         Raises: NoSuchTxnError (committed, or unknown), MetastoreUnreachableError.
         """
         self._heartbeater.stop()
+        if self._is_sent:
+            outcome.abort(self._client, self.id, code)
+            return
         with domain_errors():
             self._client.abort_txn(ttypes.AbortTxnRequest(txnid=self.id, errorCode=int(code)))
 
-    def abort_quietly(self) -> None:
-        """Abort while another error is on its way: that one matters, and what cannot be reached times out."""
-        with suppress(MetastoreError):
+    def abort_quietly(self) -> bool:
+        """Abort while another error is on its way: that one matters, and what cannot be reached times out.
+
+        Returns whether what it wrote may be removed: not of one that is committed, or may be yet.
+        """
+        try:
             self.abort()
+        except MetastoreError as error:
+            if self._is_sent:
+                _log.warning("txn.not_aborted", txn_id=self.id, reason=str(error))
+            return not self._is_sent
+        return True
 
     def _begin(self) -> None:
         request = ttypes.OpenTxnRequest(num_txns=1, user=self._user, hostname=self._manager.host, agentInfo=self._agent,

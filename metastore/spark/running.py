@@ -9,7 +9,7 @@ from sqlglot import exp, parse_one
 
 from metastore.client import MetastoreClient
 from metastore.client.lock_plan import Output
-from metastore.errors import AlreadyExistsError, InvalidOperationError, NoSuchTxnError, TxnAbortedError
+from metastore.errors import AlreadyExistsError, InvalidOperationError, TxnAbortedError
 from metastore.files import Files
 from metastore.ids import TableName, table_name
 from metastore.spark import admin, dml
@@ -237,7 +237,7 @@ class Runner:
 
         try:
             return self.txns.writing_all(filling_locks(name, statement), [], run)
-        except (TxnAbortedError, NoSuchTxnError) as lost:  # not committed, which is known
+        except TxnAbortedError as lost:  # not committed, which is known
             for work, table in created:
                 drop_created(work, table, lost)
             raise

@@ -18,15 +18,8 @@ from metastore.acid.names import BaseName, DeltaName, parse_directory
 from metastore.acid.snapshots import ValidWriteIdList
 from metastore.acid.state import NotEnoughHistoryError
 from metastore.catalog.partition_names import DEFAULT_PARTITION
-from metastore.client import MetastoreClient, Transaction
-from metastore.errors import (
-    AlreadyExistsError,
-    InvalidOperationError,
-    MetastoreError,
-    NoSuchObjectError,
-    NoSuchTxnError,
-    TxnAbortedError,
-)
+from metastore.client import AnswerLostError, MetastoreClient, Transaction
+from metastore.errors import InvalidOperationError, MetastoreError, NoSuchTxnError, TxnAbortedError
 from metastore.files import Files
 from metastore.ids import TableName
 from metastore.locks.rules import Operation
@@ -178,22 +171,24 @@ class Work:
     def commit(self) -> None:
         """Commit; only this makes anything visible.
 
-        Raises: WriteConflictError when a concurrent transaction changed the same and committed first; what
-            ``Transaction.commit`` raises for a recorded batch.
+        Raises: WriteConflictError when a concurrent transaction changed the same and committed first; what else
+            ``Transaction.commit`` raises.
         """
         try:
             self.txn.commit()
-        except (TxnAbortedError, NoSuchTxnError):
+        except (AnswerLostError, NoSuchTxnError):  # it may have been committed: what it wrote must stay
+            raise
+        except TxnAbortedError:
             self._remove_published()
             raise
-        except (AlreadyExistsError, InvalidOperationError, NoSuchObjectError):
+        except MetastoreError:
             self.abort()
             raise
 
     def abort(self) -> None:
-        """Abort, then remove what was published."""
-        self.txn.abort_quietly()
-        self._remove_published()
+        """Abort, then remove what was published, unless it is committed or may be yet."""
+        if self.txn.abort_quietly():
+            self._remove_published()
 
     def release(self) -> None:
         """End a read; one that timed out meanwhile is ended already."""

@@ -15,7 +15,10 @@ from metastore.client.heartbeat import BatchHeartbeater
 from metastore.client.lock_plan import Kind, Output, StatementLocks, Target, statement_locks
 from metastore.errors import MetaError, MetastoreError
 from metastore.streaming.table import StreamTable
+from metastore.telemetry.logs import get_logger
 from metastore.txns.rules import AbortCode
+
+_log = get_logger(__name__)
 
 
 class Batch:
@@ -43,6 +46,8 @@ class Batch:
         self.min_write_id = self._waiting[0][1]
         self.max_write_id = self._waiting[-1][1]
         self.txn_id = self.write_id = 0
+        self._is_sent = False
+        """Whether a commit of the present transaction may be on its way."""
 
     @property
     def is_used_up(self) -> bool:
@@ -58,6 +63,7 @@ class Batch:
         """Go on to the next transaction, under its lock. Raises: LostError, LockNotAcquiredError."""
         self.check()
         self.txn_id, self.write_id = self._waiting.popleft()
+        self._is_sent = False
         try:
             self._manager.locks.acquire(self._locks, txn_id=self.txn_id, user=self._client.user,
                                         host=self._manager.host, agent_info=self._agent, stop=self._heartbeater.lost)
@@ -72,7 +78,8 @@ class Batch:
     def commit(self, partitions: Sequence[str] | None) -> None:
         """Commit the present transaction; ``partitions``: which ones a dynamic write has written.
 
-        Raises: TxnAbortedError, NoSuchTxnError, MetastoreUnreachableError, AnswerLostError (it may have been done).
+        Raises: TxnAbortedError, MetaError, MetastoreUnreachableError; NoSuchTxnError and AnswerLostError (it may have
+        been done).
         """
         types, name = self._client.types, self._table.name
         if partitions is not None:
@@ -81,11 +88,23 @@ class Batch:
                     txnid=self.txn_id, writeid=self.write_id, dbname=name.db, tablename=name.table,
                     partitionnames=list(partitions), operationType=types.DataOperationType.INSERT))
         self._heartbeater.finish(self.txn_id)
+        self._is_sent = True
         outcome.commit(self._client, types.CommitTxnRequest(txnid=self.txn_id))
 
-    def abort(self) -> None:
-        """Abort the present transaction; what cannot be reached times out."""
-        self._give_up([self.txn_id])
+    def abort(self) -> bool:
+        """Abort the present transaction; what cannot be reached times out.
+
+        Returns whether what it wrote may be removed: not of one that is committed, or may be yet.
+        """
+        if not self._is_sent:
+            self._give_up([self.txn_id])
+            return True
+        try:
+            outcome.abort(self._client, self.txn_id)
+        except MetastoreError as error:
+            _log.warning("txn.not_aborted", txn_id=self.txn_id, reason=str(error))
+            return False
+        return True
 
     def close(self) -> None:
         """Abort the transactions that were not begun, and end the heartbeats."""

@@ -256,8 +256,10 @@ class StreamingConnection:
 
     def _abort(self, batch: Batch, delta: DeltaFiles[RowFile]) -> None:
         self._state = State.IDLE
+        if not batch.abort():  # it is committed, or may be: what it wrote must stay
+            self._end_batch()
+            return
         self.counts.aborted += 1
-        batch.abort()
         if not delta.is_shared:
             delta.remove()
         if not delta.abandon() or batch.is_used_up:

@@ -177,9 +177,9 @@ class Mutation:
 
     def abort(self) -> None:
         """Abort, and remove what workers of this process wrote; others' is removed by the Cleaner."""
-        self._txn.abort_quietly()
-        for worker in self._workers:
-            worker.abort()
+        if self._txn.abort_quietly():
+            for worker in self._workers:
+                worker.abort()
         self._client.close()
 
 

@@ -65,8 +65,13 @@ class HistoryService:
     settings: TxnSettings
 
     def outcome(self, txn_id: int) -> Answer:
-        """Whether the transaction was committed, aborted, is open, was never opened; or that it is not known."""
-        return history_rules.outcome(history_store.select_evidence(self.db, [txn_id])[txn_id])
+        """Whether the transaction was committed, aborted, is open, was never opened; or that it is not known.
+
+        Waits for a commit or an abort that is being carried out: PostgreSQL goes on with it when the server that sent
+        it has lost the connection. Raises: UnavailableError when that takes longer than
+        metastore.database.lock.timeout.
+        """
+        return history_rules.outcome(history_store.select_settled(self.db, txn_id))
 
     def explain(self, txn_id: int) -> Life:
         """Everything that is known of the transaction."""

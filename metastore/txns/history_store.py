@@ -168,6 +168,16 @@ def select_evidence(db: Database, txn_ids: Collection[int]) -> dict[int, Evidenc
     return {row[0]: _evidence(row) for row in db.once(_EVIDENCE, {"ids": bigints(txn_ids)})}
 
 
+def select_settled(db: Database, txn_id: int) -> Evidence:
+    """All that is left of one transaction, once nobody is ending it at the moment.
+
+    Who ends a transaction holds its row FOR UPDATE; heartbeats neither wait for this, nor it for them.
+    """
+    [row] = db.once(f"SELECT FROM txns WHERE id = ANY(%(ids)s::bigint[]) FOR KEY SHARE; {_EVIDENCE}",
+                    {"ids": bigints([txn_id])})
+    return _evidence(row)
+
+
 def select_life(db: Database, txn_id: int) -> Life:
     """All that is left of one transaction, with what it wrote and locked."""
     [(now, writes, write_count, locks, lock_count, *evidence)] = db.once(

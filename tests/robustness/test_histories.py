@@ -4,8 +4,8 @@ import pytest
 
 from tests.robustness.harness.run import Cluster
 
-# In both PostgreSQL is killed and a server or a client besides, and connections are cut or a client paused.
-SEEDS = (46, 112)
+# In both PostgreSQL is killed, and twice a server loses it while commits run; in one a client is paused besides.
+SEEDS = (14, 154)
 
 
 @pytest.fixture(scope="module")

@@ -1,11 +1,19 @@
 """The answer of a commit gets lost on its way back from a real server: what the client can still find out."""
 
+from datetime import timedelta
+
 import pytest
 from thrift.transport.TTransport import TTransportException
 
-from metastore.client import TxnManager
-from metastore.errors import TxnAbortedError
+from metastore.client import TxnManager, outcome
+from metastore.client.lock_plan import LockPlan
+from metastore.errors import MetaError, NoSuchTxnError, TxnAbortedError
+from metastore.locks.rules import LockType, Operation
 from metastore.thrift_gen.hive_metastore import ThriftHiveMetastore, ttypes
+from metastore.txns.history_rules import Outcome
+from tests.support.in_flight import commit_in_flight
+
+__all__ = ["commit_in_flight"]
 
 
 @pytest.fixture
@@ -46,3 +54,55 @@ def test_the_record_is_gone_before_the_question(manager, lossy, database):
         pass
 
     assert "had it been aborted" in manager.outcome(txn.id).reason
+
+
+def test_one_that_postgresql_still_carries_out_is_waited_for(manager, commit_in_flight):
+    """The server loses PostgreSQL in the middle of a commit: that the transaction is open says nothing then."""
+    txn = manager.open()
+    txn.lock([LockPlan(LockType.SHARED_WRITE, Operation.INSERT, "d", "t")])
+    txn.write_id("d", "t")
+
+    with commit_in_flight() as waited:
+        txn.commit()
+
+    assert len(waited) == 2
+    assert manager.outcome(txn.id).outcome is Outcome.COMMITTED
+
+
+def test_an_abort_that_meets_a_commit_says_so(manager, client, commit_in_flight, monkeypatch):
+    """Nobody may remove what was written then; an abort that nothing met may be relied upon after a crash."""
+    txn = manager.open()
+    txn.lock([LockPlan(LockType.SHARED_WRITE, Operation.INSERT, "d", "t")])
+
+    def interrupted(*_):
+        raise InterruptedError
+
+    with commit_in_flight(), monkeypatch.context() as patched:
+        patched.setattr(outcome, "_is_committed", interrupted)
+        with pytest.raises(InterruptedError):
+            txn.commit()
+        assert not txn.abort_quietly()
+        with pytest.raises(NoSuchTxnError, match="already committed"):
+            txn.abort()
+
+    assert manager.outcome(txn.id).outcome is Outcome.COMMITTED
+
+
+def test_one_whose_commit_was_refused_is_aborted_for_good(manager, database, monkeypatch):
+    """A commit that was sent before may come late: it finds the transaction aborted."""
+    monkeypatch.setattr(outcome, "_FIRST_PAUSE", timedelta(0))
+    txn = manager.open()
+
+    def busy(*_):
+        raise ttypes.MetaException("the database is busy")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(ThriftHiveMetastore.Client, "recv_commit_txn", busy)
+        patched.setattr(ThriftHiveMetastore.Client, "send_commit_txn", lambda *_: None)
+        with pytest.raises(MetaError, match="the database is busy"):
+            txn.commit()
+
+    assert manager.outcome(txn.id).outcome is Outcome.ABORTED
+    assert txn.abort_quietly()
+    with pytest.raises(TxnAbortedError):
+        txn.commit()

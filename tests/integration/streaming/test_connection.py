@@ -12,11 +12,15 @@ import pytest
 from metastore.acid.bucket import decode
 from metastore.acid.hashes import bucket_of
 from metastore.acid.types import parse_type
+from metastore.client import outcome
 from metastore.client.lock_manager import LockNotAcquiredError, LockWait
 from metastore.errors import InvalidInputError, InvalidOperationError, TxnAbortedError
 from metastore.streaming import Json, RecordError, State, connect, event_file, mutate, plain_file
 from tests.support.acid.creating import create_database, create_table, snapshot
 from tests.support.acid.plain_reading import rows
+from tests.support.in_flight import commit_in_flight
+
+__all__ = ["commit_in_flight"]
 
 COLUMNS = {"id": "bigint", "v": "string"}
 
@@ -449,3 +453,32 @@ def test_spark_is_not_needed():
     script = ("import sys\nfor name in ('pyspark', 'pandas', 'pyorc', 'sqlalchemy', 'psycopg2'):\n"
               "    sys.modules[name] = None\nimport metastore.streaming")
     subprocess.run([sys.executable, "-c", script], check=True)
+
+
+def test_what_a_commit_in_flight_wrote_stays(client, place, commit_in_flight):
+    """The server loses PostgreSQL while the commit runs there, which goes on and is done."""
+    with connect("d.t", client=client) as connection:
+        connection.begin_transaction()
+        connection.write("1,a")
+        with commit_in_flight():
+            connection.commit_transaction()
+
+    assert _values(client, place) == [(1, "a")]
+    assert connection.counts.committed == 1
+
+
+def test_an_interrupted_commit_keeps_its_files_if_it_was_done(client, place, monkeypatch):
+    committed = outcome.commit
+
+    def interrupted(*arguments):
+        committed(*arguments)
+        raise InterruptedError
+
+    with connect("d.t", client=client) as connection:
+        connection.begin_transaction()
+        connection.write("1,a")
+        with monkeypatch.context() as patched, pytest.raises(InterruptedError):
+            patched.setattr(outcome, "commit", interrupted)
+            connection.commit_transaction()
+
+    assert _values(client, place) == [(1, "a")]

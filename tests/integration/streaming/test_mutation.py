@@ -14,6 +14,9 @@ from metastore.errors import InvalidInputError, InvalidOperationError, TxnAborte
 from metastore.streaming import MutationWorker, RecordError, connect, mutate
 from tests.support.acid.creating import create_database, create_table, snapshot
 from tests.support.acid.plain_reading import rows
+from tests.support.in_flight import commit_in_flight
+
+__all__ = ["commit_in_flight"]
 
 COLUMNS = {"id": "bigint", "v": "string"}
 
@@ -183,3 +186,13 @@ def test_two_mutations_exclude_each_other(client, place):
         mutate("d.t", client=client, wait=LockWait(retries=1))
     with mutate("d.t", client=client) as mutation, pytest.raises(InvalidInputError, match="from 0 to 4095"):
         mutation.worker(4096)
+
+
+def test_what_a_commit_in_flight_wrote_stays(client, place, commit_in_flight):
+    """The server loses PostgreSQL while the commit runs there, which goes on and is done."""
+    mutation = mutate("d.t", client=client)
+    mutation.worker().insert({"id": 100, "v": "more"})
+    with commit_in_flight():
+        mutation.commit()
+
+    assert (100, "more") in _rows(client, place).values()

@@ -3,6 +3,7 @@
 A writer puts its elements there before it commits; a reader lists the key and keeps what its snapshot allows.
 """
 
+from collections.abc import Iterable
 from pathlib import Path
 
 from metastore.acid.snapshots import ValidWriteIdList
@@ -18,6 +19,12 @@ class Deltas:
         place = self.root / key
         place.mkdir(parents=True, exist_ok=True)
         (place / f"{write_id:09d}.{element}").touch(exist_ok=False)
+
+    def remove(self, write_id: int, keys: Iterable[str]) -> None:
+        """Remove what an aborted transaction wrote, as its owner does."""
+        for key in keys:
+            for path in (self.root / key).glob(f"{write_id:09d}.*"):
+                path.unlink()
 
     def read(self, key: str, valid: ValidWriteIdList, own_write_id: int | None = None) -> list[str]:
         """Elements whose write ids are valid, in their order, without the reader's own."""

@@ -138,6 +138,22 @@ class Faults:
 
             self._for_a_while(self._rng.choice((0.5, 1.5)), stop)
 
+    def cut_commits(self) -> None:
+        """A server loses PostgreSQL while commits run there: they wait for a row, and are done when they get it."""
+        connection = psycopg2.connect(self.postgres.url)
+        connection.cursor().execute(f"SET lock_timeout = '1s'; {_ROWS[0]}")
+        waiting = threading.Event()
+
+        def let_go() -> None:
+            with suppress(psycopg2.Error):
+                connection.close()
+            waiting.wait(0.2)  # a commit whose connection ends before it has got the row is undone
+            self.proxies[0].forget()
+
+        waiting.wait(0.3)
+        self.proxies[0].part()
+        self._for_a_while(self._rng.choice((0.2, 0.5)), let_go)
+
     def pause_server(self) -> None:
         server = self._rng.choice(self.servers)
         server.paused = True
@@ -172,5 +188,5 @@ KINDS: dict[str, tuple[int, Callable[[Faults], None]]] = {
     "kill postgres": (4, Faults.kill_postgres), "kill session": (3, Faults.kill_session),
     "terminate sessions": (3, Faults.terminate_sessions), "cancel statements": (2, Faults.cancel_statements),
     "hold rows": (3, Faults.hold_rows), "cut connections": (5, Faults.cut_connections),
-    "pause server": (4, Faults.pause_server), "pause client": (4, Faults.pause_client),
+    "cut commits": (5, Faults.cut_commits), "pause server": (4, Faults.pause_server), "pause client": (4, Faults.pause_client),
     "kill client": (2, Faults.kill_client), "failpoint": (4, Faults.failpoint)}

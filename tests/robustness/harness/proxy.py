@@ -1,4 +1,7 @@
-"""A TCP proxy that cuts connections in the middle of a request or of an answer, or swallows the answer."""
+"""A TCP proxy that cuts connections in the middle of a request or of an answer, or swallows the answer.
+
+Or it lets go of the clients alone: the server goes on with what it was asked, and does not learn that nobody listens.
+"""
 
 import selectors
 import socket
@@ -27,18 +30,32 @@ class Proxy:
         self.port = self._listener.getsockname()[1]
         self._selector.register(self._listener, selectors.EVENT_READ)
         self._stopping = threading.Event()
+        self._parting = threading.Event()
+        self._parted: list[socket.socket] = []
         self._thread = threading.Thread(target=self._run, name=f"proxy to {target_port}", daemon=True)
         self._thread.start()
 
     def close(self) -> None:
         self._stopping.set()
         self._thread.join()
+        self.forget()
         for key in list(self._selector.get_map().values()):
             key.fileobj.close()
         self._selector.close()
 
+    def part(self) -> None:
+        """Cut all clients off, and keep the connections to the server until ``forget``."""
+        self._parting.set()
+
+    def forget(self) -> None:
+        """Close what was kept."""
+        while self._parted:
+            self._parted.pop().close()
+
     def _run(self) -> None:
         while not self._stopping.is_set():
+            if self._parting.is_set():
+                self._part()
             for key, _ in self._selector.select(0.1):
                 if key.data is None:
                     self._accept()
@@ -72,6 +89,16 @@ class Proxy:
                 leg.target.sendall(data)
         except OSError:
             self._cut(leg)
+
+    def _part(self) -> None:
+        self._parting.clear()
+        for leg in [key.data for key in self._selector.get_map().values() if key.data is not None]:
+            if not leg.is_answer:
+                self.cuts += 1
+                self._selector.unregister(leg.source)
+                self._selector.unregister(leg.target)
+                leg.source.close()
+                self._parted.append(leg.target)
 
     def _cut(self, leg: Leg) -> None:
         for one in (leg.source, leg.target):

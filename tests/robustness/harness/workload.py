@@ -102,7 +102,7 @@ class Worker:
             if style != "hive" and self.rng.random() < 0.1:
                 txn._vouched = True   # a client that claims an exclusive lock which it does not have
         except BaseException:
-            txn.abort_quietly()
+            self._abort(txn)
             raise
         self._end(txn)
 
@@ -167,17 +167,29 @@ class Worker:
         for _ in range(3):
             try:
                 txn.commit()
-            except (TxnAbortedError, NoSuchTxnError):
+            except NoSuchTxnError:
+                return
+            except TxnAbortedError:
+                self._remove(txn)
                 return
             except MetastoreError:
                 choice = self.rng.choice(("leave", "abort", "again", "again"))
                 if choice == "leave":
                     return
                 if choice == "abort":
-                    txn.abort()
+                    self._abort(txn)
                     return
             else:
                 return
+
+    def _abort(self, txn: Transaction) -> None:
+        """As Spark and the streaming clients do."""
+        if txn.abort_quietly():
+            self._remove(txn)
+
+    def _remove(self, txn: Transaction) -> None:
+        for (_, table), write_id in txn._write_ids.items():
+            self.deltas.remove(write_id, [key for key in KEYS if key.split("/")[0] == table])
 
     def _locks(self, style: str, written: list[str], read: list[str] | tuple[str, ...], *, dynamic: bool) -> StatementLocks:
         modes, kind = WRITERS[style]

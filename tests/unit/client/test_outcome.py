@@ -30,6 +30,12 @@ class Metastore:
         if not answers:
             raise Hangup
 
+    def abort_txns(self, request):
+        pass
+
+    def abort_txn(self, request):
+        self.told = "aborted"
+
     def metastore_txn_outcome(self, txn_id):
         if isinstance(self.told, Exception):
             raise self.told
@@ -51,7 +57,7 @@ def committing():
 
 DONE, LOST, NEVER_ARRIVED = (True, True), (True, False), (False, False)
 INTERNAL = TApplicationException(TApplicationException.INTERNAL_ERROR, "the database connection was lost")
-COMMIT, ASK = "commit_txn", "metastore_txn_outcome"
+COMMIT, ASK, ABORT = "commit_txn", "metastore_txn_outcome", ("abort_txns", "abort_txn")
 
 
 def test_an_answer_that_arrives_needs_no_question(committing):
@@ -66,11 +72,46 @@ def test_a_commit_that_never_arrived_is_sent_again(committing):
     assert committing(Metastore(NEVER_ARRIVED, DONE)) == [COMMIT, ASK, COMMIT]
 
 
-def test_two_lost_answers(committing):
+def test_lost_answers_one_after_the_other(committing):
     assert committing(Metastore(NEVER_ARRIVED, LOST)) == [COMMIT, ASK, COMMIT, ASK]
+    assert committing(Metastore(NEVER_ARRIVED, NEVER_ARRIVED, DONE)) == [COMMIT, ASK, COMMIT, ASK, COMMIT]
+
+
+def test_one_that_is_always_open_is_aborted_in_the_end(committing, monkeypatch):
+    """Never left as it is: a commit that comes late must find it aborted."""
+    monkeypatch.setattr(outcome, "_QUESTIONS", 2)
     with pytest.raises(AnswerLostError):
         committing(Metastore(NEVER_ARRIVED, NEVER_ARRIVED))
-    assert committing.calls == [COMMIT, ASK, COMMIT, ASK]
+    assert committing.calls == [COMMIT, ASK, COMMIT, ASK, *ABORT]
+
+
+def test_the_last_abort_meets_the_commit(committing, monkeypatch):
+    """What seemed to be refused was on its way: it is done, and that is what the caller is told."""
+    class Late(Metastore):
+        def abort_txn(self, request):
+            self.told = "committed"
+            raise ttypes.NoSuchTxnException("Transaction txnid:5 is already committed.")
+
+    assert committing(Late(INTERNAL, INTERNAL)) == [COMMIT, ASK, COMMIT, ASK, *ABORT, ASK]
+
+
+def test_the_last_abort_gets_no_answer(committing):
+    class Down(Metastore):
+        def abort_txn(self, request):
+            raise ttypes.MetaException("the database is busy")
+
+    with pytest.raises(AnswerLostError, match="may or may not have been committed"):
+        committing(Down(INTERNAL, INTERNAL))
+
+
+def test_the_last_abort_meets_what_nobody_remembers(committing):
+    class Forgotten(Metastore):
+        def abort_txn(self, request):
+            self.told = "unknown"
+            raise ttypes.NoSuchTxnException("No such transaction txnid:5")
+
+    with pytest.raises(NoSuchTxnError):
+        committing(Forgotten(INTERNAL, INTERNAL))
 
 
 def test_one_that_was_aborted_meanwhile_is_told_so(committing):
@@ -93,8 +134,10 @@ def test_the_first_is_done_while_the_second_is_on_its_way(committing):
 
 def test_an_outcome_that_the_server_lost_itself_is_asked_for(committing):
     assert committing(Metastore(INTERNAL, told="committed")) == [COMMIT, ASK]
+    assert committing(Metastore(INTERNAL, DONE)) == [COMMIT, ASK, COMMIT]
     with pytest.raises(MetaError, match="the database connection was lost"):
-        committing(Metastore(INTERNAL))
+        committing(Metastore(INTERNAL, INTERNAL))
+    assert committing.calls == [COMMIT, ASK, COMMIT, ASK, *ABORT]
     with pytest.raises(TxnAbortedError):
         committing(Metastore(INTERNAL, told="aborted"))
 
