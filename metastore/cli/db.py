@@ -9,6 +9,7 @@ import click
 
 from metastore.cli.options import place_options, settings_of, settings_options
 from metastore.cli.output import form_option, show_fields
+from metastore.config import Settings
 from metastore.db import migrate
 from metastore.db.embedded import EmbeddedPostgres
 
@@ -24,8 +25,12 @@ def db() -> None:
 @form_option
 def version(data_dir: Path, database_url: str | None, files: tuple[Path, ...], assignments: tuple[str, ...],
             form: str) -> None:
-    """Compare the database's schema version with this release's; exit code 1 when they differ."""
-    with _url(data_dir, database_url, files, assignments) as url:
+    """Compare the database's schema version with this release's; exit code 1 when they differ. Changes nothing."""
+    settings = settings_of(files, assignments, metastore__database__url=database_url)
+    if not settings.database.url and not EmbeddedPostgres(data_dir).is_made:
+        show_fields({"database": "none", "release": migrate.release_version()}, form)
+        sys.exit(1)
+    with _url(data_dir, settings) as url:
         found = migrate.versions(url)
     show_fields({"database": found.database or "empty", "release": found.release}, form)
     sys.exit(0 if found.database == found.release else 1)
@@ -38,16 +43,15 @@ def version(data_dir: Path, database_url: str | None, files: tuple[Path, ...], a
 def upgrade(data_dir: Path, database_url: str | None, files: tuple[Path, ...], assignments: tuple[str, ...],
             form: str) -> None:
     """Bring the schema to this release's version. Servers do the same when they start."""
-    with _url(data_dir, database_url, files, assignments) as url:
+    settings = settings_of(files, assignments, metastore__database__url=database_url)
+    with _url(data_dir, settings) as url:
         before = migrate.upgrade(url)
     show_fields({"before": before.database or "empty", "now": before.release}, form)
 
 
 @contextmanager
-def _url(data_dir: Path, database_url: str | None, files: tuple[Path, ...],
-         assignments: tuple[str, ...]) -> Iterator[str]:
+def _url(data_dir: Path, settings: Settings) -> Iterator[str]:
     """URL of the database that a server with the same options would use."""
-    settings = settings_of(files, assignments, metastore__database__url=database_url)
     if settings.database.url:
         yield settings.database.full_url
         return

@@ -75,6 +75,9 @@ def main(arguments: list[str] | None = None) -> None:
     except MetastoreError as error:
         click.echo(f"metastore: {error}", err=True)
         sys.exit(exit_code(error))
+    except OSError as error:   # a file or directory of an option
+        click.echo(f"metastore: {error.strerror or error}{f': {error.filename}' if error.filename else ''}", err=True)
+        sys.exit(FAILED)
 
 
 def exit_code(error: MetastoreError) -> int:

@@ -128,6 +128,8 @@ def _lost_threads(stopping: threading.Event, log: Any) -> list[str]:
 def _write(path: Path, content: Mapping[str, object]) -> None:
     """Whole or not at all, and for our own user only: the database's URL has its password."""
     fresh = path.with_name(f"{path.name}.{os.getpid()}")
-    fresh.touch(mode=0o600)
-    fresh.write_text(json.dumps(content) + "\n")
+    fresh.unlink(missing_ok=True)
+    # Made anew: what a link of that name leads to is not written to.
+    with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as written:
+        written.write(json.dumps(content) + "\n")
     fresh.replace(path)

@@ -9,6 +9,8 @@ permissions of every directory above the data. Rules kept here:
 - Settings are PostgreSQL's own durable defaults; only addresses, connections and what its caller asks for are set.
 - Two ways in: a socket in a directory that only the server's user may enter (trusted), and TCP on 127.0.0.1 with a
   generated password, for tools that know TCP only.
+- Nothing is taken over as it is found: the socket's directory is made by us, or it is a real directory of PostgreSQL's
+  user that nobody else may enter. Nothing above the data directory is changed.
 """
 
 import contextlib
@@ -17,11 +19,11 @@ import fcntl
 import hashlib
 import importlib.util
 import os
-import pwd
 import secrets
 import shutil
 import signal
 import socket
+import stat
 import subprocess
 import tempfile
 import threading
@@ -32,11 +34,11 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from metastore.errors import MetastoreError, UnavailableError
+from metastore.db import postgres_user
+from metastore.errors import InvalidInputError, MetastoreError, UnavailableError
 from metastore.telemetry.logs import get_logger
 
 NAME = "metastore"   # of the database and of its owner
-_ROOTS_STAND_IN = "pgserver"   # PostgreSQL refuses to run as root
 _LONGEST_SOCKET_PATH = 100
 _START_TIMEOUT_S, _STOP_TIMEOUT_S = 60, 30
 
@@ -57,23 +59,30 @@ class EmbeddedPostgres:
     ends_with_us: bool = False   # also when we are killed; for tests, which must leave nothing behind
 
     def __post_init__(self) -> None:
-        """Nothing is touched yet."""
-        self.data_dir = self.data_dir.resolve()
+        """Nothing is touched yet. Raises: InvalidInputError."""
+        try:
+            self.data_dir = self.data_dir.resolve()
+        except (OSError, RuntimeError) as error:   # RuntimeError: links in a circle
+            raise InvalidInputError(f"The data directory {self.data_dir} cannot be reached: {error}.") from error
         self._cluster = self.data_dir / "postgres"
         self._stopping = threading.Event()
         self._lock_file: Any = None
-        self._account = _account()
 
     # ------------------------------------------------------------------------------------------- life
     def start(self) -> None:
         """Make PostgreSQL run, whatever state the directory is in.
 
-        Raises: DataDirectoryInUseError, UnavailableError.
+        Raises: DataDirectoryInUseError, UnavailableError, InvalidInputError.
         """
-        self._make_data_dir()
-        self._take_lock()
         try:
-            if not (self._cluster / "PG_VERSION").exists():
+            self.data_dir.mkdir(parents=True, exist_ok=True)
+            self._take_lock()
+        except OSError as error:
+            raise InvalidInputError(f"The data directory {self.data_dir} cannot be used: {error.strerror}: "
+                                    f"{error.filename}. Choose another --data-dir.") from error
+        try:
+            self._user = postgres_user.chosen(self._cluster, _programs())
+            if not self.is_made:
                 self._create()
             if self.pid is None:
                 self._run()
@@ -104,6 +113,11 @@ class EmbeddedPostgres:
     def tcp_url(self) -> str:
         """For tools of any kind on this machine."""
         return f"postgresql://{NAME}:{self._password_file.read_text().strip()}@127.0.0.1:{self._port}/{NAME}"
+
+    @property
+    def is_made(self) -> bool:
+        """Whether there is a cluster, running or not."""
+        return (self._cluster / "PG_VERSION").exists()
 
     @property
     def pid(self) -> int | None:
@@ -137,12 +151,6 @@ class EmbeddedPostgres:
         return Path(tempfile.gettempdir()) / f"metastore-{digest}"
 
     # ------------------------------------------------------------------------------------------- one owner
-    def _make_data_dir(self) -> None:
-        self.data_dir.mkdir(parents=True, exist_ok=True)
-        if self._account is not None:
-            for directory in (_programs(), self.data_dir / "x"):
-                _let_through(directory)
-
     def _take_lock(self) -> None:
         self._lock_file = (self.data_dir / "metastore.lock").open("a+")
         try:
@@ -168,10 +176,11 @@ class EmbeddedPostgres:
         fresh = self.data_dir / "postgres.new"
         shutil.rmtree(fresh, ignore_errors=True)
         fresh.mkdir(mode=0o700)
-        self._own(fresh)
-        self._password_file.touch(mode=0o600)
-        self._own(self._password_file)
-        self._password_file.write_text(secrets.token_urlsafe(24))
+        self._user.own(fresh)
+        self._password_file.unlink(missing_ok=True)
+        with os.fdopen(os.open(self._password_file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as written:
+            written.write(secrets.token_urlsafe(24))
+        self._user.own(self._password_file)
         self._call("initdb", "--username", NAME, "--encoding=UTF8", "--locale-provider=builtin",
                    "--builtin-locale=C.UTF-8",
                    "--locale=C", "--auth-local=trust", "--auth-host=scram-sha-256", "--no-instructions",
@@ -185,8 +194,7 @@ class EmbeddedPostgres:
         """
         socket_dir = self._socket_dir
         if socket_dir != self._cluster:
-            socket_dir.mkdir(mode=0o700, exist_ok=True)
-            self._own(socket_dir)
+            self._make_socket_dir(socket_dir)
         deadline = time.monotonic() + _START_TIMEOUT_S
         while True:
             settings = {"listen_addresses": "127.0.0.1", "port": str(self._choose_port()),
@@ -197,14 +205,30 @@ class EmbeddedPostgres:
                 process = subprocess.Popen(  # noqa: S603 - our own programs and arguments
                     [str(_programs() / "postgres"), "-D", str(self._cluster), *arguments], stdin=subprocess.DEVNULL,
                     stdout=output, stderr=output, start_new_session=True, cwd="/",
-                    preexec_fn=_end_with_parent if self.ends_with_us else None,  # noqa: PLW1509 - before any thread, in tests
-                    **self._as_account())
+                    **self._user.process(_end_with_parent if self.ends_with_us else None))
             if self._wait_until_ready(process, deadline):
                 threading.Thread(target=process.wait, name="postgres-reaper", daemon=True).start()
                 return
             if time.monotonic() > deadline:
                 raise UnavailableError(
                     f"PostgreSQL did not start; the reason is at the end of {self.data_dir / 'postgres.log'}.")
+
+    def _make_socket_dir(self, path: Path) -> None:
+        """Whoever enters it is PostgreSQL's superuser, and whoever owns it reads what we send."""
+        place = path.parent.stat()
+        if place.st_mode & (stat.S_IWGRP | stat.S_IWOTH) and not place.st_mode & stat.S_ISVTX:
+            raise UnavailableError(
+                f"The directory {path.parent} lets everybody rename what is in it, so it is no place for PostgreSQL's "
+                "socket. Set TMPDIR to another one, or choose a shorter --data-dir.")
+        with contextlib.suppress(FileExistsError):
+            path.mkdir(mode=0o700)
+            self._user.own(path)
+        found = path.lstat()
+        if not stat.S_ISDIR(found.st_mode) or found.st_uid != self._user.uid or stat.S_IMODE(found.st_mode) & 0o077:
+            raise UnavailableError(
+                f"{path} was not made by this metastore ({stat.filemode(found.st_mode)}, owner {found.st_uid}), and "
+                "who can enter it would be PostgreSQL's superuser. Look where it comes from and remove it, set TMPDIR "
+                "to another directory, or choose a shorter --data-dir, beside which the socket then is.")
 
     def _choose_port(self) -> int:
         before = self._port if self._port_file.exists() else 0
@@ -254,46 +278,9 @@ class EmbeddedPostgres:
     def _call(self, program: str, *arguments: str) -> None:
         done = subprocess.run(  # noqa: S603 - our own programs and arguments
             [str(_programs() / program), *arguments], stdin=subprocess.DEVNULL, text=True, capture_output=True,
-            check=False, cwd="/", **self._as_account())
+            check=False, cwd="/", **self._user.process())
         if done.returncode:
             raise UnavailableError(f"{program} failed: {done.stderr.strip() or done.stdout.strip()}")
-
-    def _as_account(self) -> dict[str, Any]:
-        if self._account is None:
-            return {}
-        return {"user": self._account.pw_uid, "group": self._account.pw_gid, "extra_groups": []}
-
-    def _own(self, path: Path) -> None:
-        if self._account is not None:
-            os.chown(path, self._account.pw_uid, self._account.pw_gid)
-
-
-def _account() -> pwd.struct_passwd | None:
-    """The user that PostgreSQL runs as, where it may not be ours."""
-    if os.geteuid() != 0:
-        return None
-    with contextlib.suppress(KeyError):
-        return pwd.getpwnam(_ROOTS_STAND_IN)
-    useradd = shutil.which("useradd")
-    if useradd:
-        subprocess.run(  # noqa: S603 - a constant command
-            [useradd, "--system", "--no-create-home", "--shell", "/usr/sbin/nologin", _ROOTS_STAND_IN],
-            check=False, capture_output=True)
-    try:
-        return pwd.getpwnam(_ROOTS_STAND_IN)
-    except KeyError:
-        raise UnavailableError(
-            f"PostgreSQL refuses to run as root, and the user {_ROOTS_STAND_IN!r} could not be added. Add it, run the "
-            "metastore as another user, or give a PostgreSQL with --database-url.") from None
-
-
-def _let_through(path: Path) -> None:
-    """Let other users pass (not list) the directories above ``path``: PostgreSQL's user must reach what is its own."""
-    for parent in path.parents:
-        mode = parent.stat().st_mode
-        if not mode & 0o001:
-            log.warning("directory_opened_for_passage", path=str(parent), reason="PostgreSQL does not run as root")
-            parent.chmod(mode | 0o011)
 
 
 def _programs() -> Path:

@@ -252,6 +252,10 @@ def test_a_second_process_on_the_same_directory(place):
     (["--config", "/nothing.yaml"], 2, "cannot be read"),
     (["--database-url", "postgresql://u:hush@127.0.0.1:1/x"], 3, "does not answer"),
     (["--database-url", "mysql://h/x"], 2, "PostgreSQL is the only database"),
+    (["--database-url", "postgresql://u:hush@h/x?nothing=1"], 2, "URL of the database cannot be read"),
+    (["--data-dir", "/proc/x"], 2, "The data directory /proc/x cannot be used"),
+    (["--processes", "2", "--data-dir", "/proc/x"], 2, "The data directory /proc/x cannot be used"),
+    (["--ready-file", "/dev/null/x"], 1, "Not a directory: /dev/null/x"),
 ], ids=lambda value: " ".join(value) if isinstance(value, list) else "")
 def test_what_stops_the_start(place, arguments, code, sentence):
     ended = refused(place, *arguments)
@@ -259,6 +263,14 @@ def test_what_stops_the_start(place, arguments, code, sentence):
     assert (ended.returncode, sentence in ended.stderr) == (code, True), ended.stderr
     assert "Traceback" not in ended.stderr
     assert "hush" not in ended.stderr
+
+
+def test_asking_for_the_version_makes_nothing(place):
+    asked = subprocess.run([sys.executable, "-m", "metastore", "db", "version", "--data-dir", str(place / "none"), "-o", "json"],
+                           capture_output=True, text=True, check=False, timeout=60)
+
+    assert (asked.returncode, json.loads(asked.stdout)["database"], asked.stderr) == (1, "none", "")
+    assert list(place.iterdir()) == []
 
 
 def test_a_port_that_is_taken(place):

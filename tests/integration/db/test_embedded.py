@@ -11,7 +11,9 @@ from pathlib import Path
 import psycopg2
 import pytest
 
+from metastore.db import postgres_user
 from metastore.db.embedded import DataDirectoryInUseError, EmbeddedPostgres
+from metastore.errors import InvalidInputError, UnavailableError
 
 OWNER = """
 import sys, threading
@@ -134,3 +136,99 @@ def test_a_port_that_others_took_meanwhile_is_given_up(data_dir):
         assert postgres._port != port
         assert query(postgres.tcp_url, "SELECT 1") == [(1,)]
         postgres.stop()
+
+
+@pytest.fixture
+def deep(data_dir, monkeypatch):
+    """A PostgreSQL whose path is too long for a socket, and the place where its socket will be."""
+    (data_dir / "tmp").mkdir()
+    (data_dir / "tmp").chmod(0o1777)
+    monkeypatch.setattr("tempfile.tempdir", str(data_dir / "tmp"))
+    return EmbeddedPostgres(data_dir / ("d" * 120), ends_with_us=True)
+
+
+STRANGER = 54321
+
+
+def made_by_a_stranger(path):
+    path.mkdir(mode=0o700)
+    os.chown(path, STRANGER, STRANGER)
+
+
+def a_link(path):
+    elsewhere = path.with_name("elsewhere")
+    elsewhere.mkdir(mode=0o700)
+    os.chown(elsewhere, STRANGER, STRANGER)
+    path.symlink_to(elsewhere)
+
+
+def open_to_all(path):
+    path.mkdir()
+    path.chmod(0o777)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can make what a stranger has made")
+@pytest.mark.parametrize("prepare", [made_by_a_stranger, a_link, open_to_all])
+def test_a_socket_directory_that_is_there_already_is_not_taken_over(deep, prepare):
+    """Who can enter it is PostgreSQL's superuser."""
+    place = deep._socket_dir
+    prepare(place)
+    before = [(path, path.lstat().st_mode, path.lstat().st_uid) for path in (place, *place.parent.iterdir())]
+
+    with pytest.raises(UnavailableError, match=f"{place} was not made by this metastore.*TMPDIR.*shorter --data-dir"):
+        deep.start()
+    assert [(path, path.lstat().st_mode, path.lstat().st_uid) for path in (place, *place.parent.iterdir())] == before
+    assert deep.pid is None
+
+
+def test_a_temporary_directory_in_which_all_may_rename_is_no_place_for_it(deep):
+    deep._socket_dir.parent.chmod(0o777)
+    with pytest.raises(UnavailableError, match="lets everybody rename"):
+        deep.start()
+
+
+def test_the_socket_directory_is_ours_and_is_used_again(deep):
+    for _ in range(2):
+        deep.start()
+        found = deep._socket_dir.lstat()
+        assert (found.st_mode & 0o7777, found.st_uid) == (0o700, deep._user.uid)
+        assert query(deep.url, "SELECT 1") == [(1,)]
+        deep.stop()
+        deep._stopping.clear()
+
+
+@pytest.mark.skipif(os.geteuid() != 0 or not postgres_user._namespaces_work(), reason="needs root and user namespaces")
+def test_directories_above_the_data_stay_as_they_are(data_dir):
+    """PostgreSQL's own user may not pass; it runs in a user namespace instead of having doors opened."""
+    data_dir.chmod(0o700)
+    (data_dir / "between").mkdir(mode=0o700)
+    postgres = EmbeddedPostgres(data_dir / "between" / "data", ends_with_us=True)
+    for _ in range(2):
+        postgres.start()
+        assert query(postgres.url, "SELECT 1") == query(postgres.tcp_url, "SELECT 1") == [(1,)]
+        postgres.stop()
+        postgres._stopping.clear()
+
+    assert [path.stat().st_mode & 0o777 for path in (data_dir, data_dir / "between")] == [0o700, 0o700]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root needs somebody else")
+def test_where_no_way_is_open_the_start_is_refused(data_dir, monkeypatch):
+    monkeypatch.setattr(postgres_user, "_namespaces_work", lambda: False)
+    data_dir.chmod(0o700)
+
+    with pytest.raises(UnavailableError, match=f"may not pass the directory {data_dir}.*chmod o\\+x.*--database-url"):
+        EmbeddedPostgres(data_dir / "data").start()
+    assert data_dir.stat().st_mode & 0o777 == 0o700
+
+
+@pytest.mark.parametrize("path", ["/proc/x", "/dev/null/x", "/dev/null"])
+def test_a_data_directory_that_cannot_be(path):
+    with pytest.raises(InvalidInputError, match=f"The data directory {path} cannot be used.*Choose another --data-dir"):
+        EmbeddedPostgres(Path(path)).start()
+
+
+def test_a_data_directory_behind_links_in_a_circle(data_dir):
+    (data_dir / "circle").symlink_to("circle")
+    with pytest.raises(InvalidInputError, match="cannot be reached|cannot be used"):
+        EmbeddedPostgres(data_dir / "circle" / "data").start()
