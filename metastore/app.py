@@ -45,6 +45,7 @@ from metastore.loops.job import SubprocessRunner
 from metastore.loops.lock_keeper import DeadlockSearch, Orphans
 from metastore.loops.reaper import EXPIRY, PURGES, TXN_RECORDS, OpenTxnsCounter, Reaper, until_due
 from metastore.loops.scheduler import Loop, Scheduler
+from metastore.roots import Roots
 from metastore.telemetry.calls import CallStats
 from metastore.telemetry.locks import LockStats
 from metastore.telemetry.logs import get_logger
@@ -189,7 +190,7 @@ class App:
         if not self._with_loops:
             self.health.report("loops", Part(ready=True, reason="switched off here"))
             return
-        settings, stopping, files = self.settings, Event(), Files()
+        settings, stopping, files = self.settings, Event(), self._files()
         runner = SubprocessRunner(settings.compaction, self.thrift_uri)
         loops = [Loop("reaper", Reaper(self.purges, EXPIRY).tick, settings.txns.reaper_interval,
                       start_after=settings.txns.reaper_start, sooner=until_due),
@@ -231,9 +232,15 @@ class App:
         self._running.callback(waiting.stop)
         return waiting
 
+    def _files(self) -> Files:
+        """Files of which only those below the roots can be changed."""
+        catalog = self.settings.catalog
+        return Files(roots=Roots(tuple(filter(None, (
+            catalog.warehouse, catalog.external_warehouse, *catalog.more_roots)))))
+
     def _handlers(self, stats: CallStats) -> dict[str, Handler]:
         db, settings = self.database, self.settings
-        files = Files()
+        files = self._files()
         self.txns = TxnService(db, settings.txns)
         self.metrics.watch_open_txns(lambda: self.txns.gauge.count)
         self.waiting = self._start_waiting(db)
@@ -270,7 +277,7 @@ class App:
             RebuildHandlers(RebuildService(db)),
             MaterializedViewHandlers(MaterializedViewService(db)),
             LockHandlers(LockService(db, settings.locks, self.lock_stats), self.waiting, self.holders, self.purges),
-            CompactionHandlers(CompactionService(db, settings.compaction)),
+            CompactionHandlers(CompactionService(db, settings.compaction, files.roots)),
             OperatorHandlers(history, WhyService(db, settings.txns, settings.locks.orphan_timeout,
                                                  self.purges.not_before),
                              LockService(db, settings.locks, self.lock_stats)),

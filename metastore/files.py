@@ -18,6 +18,8 @@ from urllib.parse import urlsplit
 
 import fsspec
 
+from metastore.roots import Roots, local_path
+
 _FSSPEC_SCHEME = {"s3a": "s3", "s3n": "s3", "gs": "gs", "abfs": "abfs", "abfss": "abfs", "wasb": "abfs",
                   "wasbs": "abfs", "hdfs": "hdfs", "viewfs": "hdfs"}
 _OBJECT_STORES = {"s3", "gs", "abfs"}
@@ -31,36 +33,32 @@ class FileEntry(NamedTuple):
     is_dir: bool
 
 
-def local_path(uri: str) -> Path | None:
-    """The path on this machine for ``/x``, ``file:/x``, ``file:///x``, ``file://localhost/x``; None elsewhere."""
-    scheme, _, rest = uri.partition(":") if ":" in uri.split("/", 1)[0] else ("file", "", uri)
-    if scheme.lower() != "file":
-        return None
-    if rest.startswith("//") and not rest.startswith("///"):
-        host, _, rest = rest[2:].partition("/")
-        if host not in ("", "localhost"):
-            raise OSError(f"{uri}: files of another machine cannot be reached")
-        rest = f"/{rest}"
-    if not rest.startswith("/"):
-        raise OSError(f"{uri}: not an absolute path")
-    return Path(rest)
-
-
 @dataclass(frozen=True)
 class Files:
-    """Every file system by URI. ``options``: keyword arguments for fsspec, by scheme."""
+    """Every file system by URI.
+
+    ``options``: keyword arguments for fsspec, by scheme. ``roots``: where something may be changed; None: everywhere.
+    Whatever changes something raises OutsideError beyond them.
+    """
 
     options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    roots: Roots | None = None
 
     def mkdirs(self, uri: str) -> bool:
         """Make a directory and its parents; True if it was not there before (then the caller may undo it)."""
         path = local_path(uri)
         if path is not None:
-            existed = path.is_dir()
+            if path.is_dir():
+                return False
+            self._require_own(uri)
             path.mkdir(parents=True, exist_ok=True)
-            return not existed
+            return True
         with self._remote(uri) as store:
-            return store.make_directory()
+            if not store.has_directories or store.fs.isdir(store.key):
+                return False
+            self._require_own(uri)
+            store.make_directory()
+            return True
 
     def exists(self, uri: str) -> bool:
         """Whether a file or directory is there."""
@@ -89,6 +87,7 @@ class Files:
 
     def write(self, uri: str, content: bytes) -> None:
         """Make a small file with its parents; what was there is replaced."""
+        self._require_own(uri)
         path = local_path(uri)
         if path is not None:
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -103,6 +102,7 @@ class Files:
 
         Raises: FileExistsError.
         """
+        self._require_own(uri)
         path = local_path(uri)
         if path is not None:
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -116,6 +116,7 @@ class Files:
 
     def delete(self, uri: str, *, recursive: bool = True) -> None:
         """Remove a file or directory; absent is fine. Without ``recursive`` only a file or an empty directory."""
+        self._require_own(uri, inside=True)
         path = local_path(uri)
         if path is not None:
             _delete_local(path, recursive=recursive)
@@ -127,6 +128,7 @@ class Files:
 
     def delete_children(self, uri: str) -> None:
         """Empty a directory and keep it; absent is fine."""
+        self._require_own(uri, inside=True)
         path = local_path(uri)
         if path is not None:
             for child in list(path.iterdir()) if path.is_dir() else []:
@@ -141,6 +143,8 @@ class Files:
 
         One step on a disk and on HDFS; on an object store a copy followed by a removal.
         """
+        self._require_own(source, inside=True)
+        self._require_own(target, inside=True)
         if self.exists(target):
             raise FileExistsError(f"{target} exists")
         path, to_path = local_path(source), local_path(target)
@@ -172,9 +176,15 @@ class Files:
         with self._remote(uri) as store:
             return store.children()
 
+    def _require_own(self, uri: str, *, inside: bool = False) -> None:
+        if self.roots is not None:
+            self.roots.require(uri, inside=inside)
+
     @contextmanager
     def _remote(self, uri: str) -> Iterator["_Store"]:
         """The store of a URI, for one call."""
+        if "::" in uri:
+            raise OSError(f"{uri}: :: cannot be part of a location, it names one file system inside another")
         scheme = urlsplit(uri).scheme.lower()
         name = _FSSPEC_SCHEME.get(scheme, scheme)
         # Otherwise fsspec would go on answering from what a process has listed once.
@@ -203,16 +213,18 @@ class _Store(NamedTuple):
         """Whether there are no directories."""
         return self.protocol_name in _OBJECT_STORES
 
-    def make_directory(self) -> bool:
-        """Make one that is not there. On S3 an empty object stands for it: Spark wants its plain tables to have one."""
-        if (self.has_objects and self.protocol_name != "s3") or self.fs.isdir(self.key):
-            return False
+    @property
+    def has_directories(self) -> bool:
+        """Whether one can be made. On S3 an empty object stands for it: Spark wants its plain tables to have one."""
+        return not self.has_objects or self.protocol_name == "s3"
+
+    def make_directory(self) -> None:
+        """Make one that is not there."""
         if self.protocol_name == "s3":
             bucket, key, _ = self.fs.split_path(self.key)
             self.fs.call_s3("put_object", Bucket=bucket, Key=f"{key.rstrip('/')}/", Body=b"")
         else:
             self.fs.makedirs(self.key, exist_ok=True)
-        return True
 
     def make_parent(self) -> None:
         if not self.has_objects:

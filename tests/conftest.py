@@ -50,7 +50,7 @@ def server(database_url, database, tmp_path, server_settings):
     chosen = build([Source("test", {
         "metastore.database.url": database_url, "hive.metastore.thrift.bind.host": "127.0.0.1", "hive.metastore.port": "0",
         "metastore.http.port": "0", "hive.metastore.warehouse.dir": (tmp_path / "warehouse").as_uri(),
-        "metastore.database.pool.size": "12", "metastore.lock.check.wait": "0", **server_settings})])
+        "metastore.database.pool.size": "12", "metastore.lock.check.wait": "0", "metastore.warehouse.roots": tmp_path.as_uri(), **server_settings})])
     app = App(chosen, loops=False)
     app.start()
     yield app

@@ -116,9 +116,8 @@ class CleanerService:
             with self.db.begin() as pg:
                 if queue.lock_ready_for_cleaning(pg, request.id) is None:
                     return None
-                completed = components.delete_completed(pg, request.entity, up_to, exactly=True)
-                aborted = components.delete_aborted(pg, request.entity, up_to, keep, cleaning.txns.aborted,
-                                                    base=base, exactly=True)
+                completed = components.delete_completed(pg, request.entity, up_to)
+                aborted = components.delete_aborted(pg, request.entity, up_to, keep, cleaning.txns.aborted, base=base)
                 count += completed + aborted
                 if max(completed, aborted) < components.BATCH:
                     queue.move_to_history(pg, request.id, CompactionState.READY_FOR_CLEANING,
@@ -174,8 +173,7 @@ class CleanerService:
         count, removed = 0, components.BATCH
         while removed == components.BATCH:
             with self.db.begin() as pg:
-                removed = components.delete_aborted(pg, cleaning.entity, None, keep, cleaning.txns.aborted,
-                                                    base=base, exactly=True)
+                removed = components.delete_aborted(pg, cleaning.entity, None, keep, cleaning.txns.aborted, base=base)
                 queue.delete_retries(pg, cleaning.entity)
             count += removed
         return count

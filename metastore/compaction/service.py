@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from metastore.compaction.rules.requests import (
+    LOCATION,
     Claim,
     Compaction,
     CompactionState,
@@ -21,6 +22,7 @@ from metastore.config import CompactionSettings
 from metastore.db.engine import Database, PgTx
 from metastore.errors import ClaimLostError, ConflictRetryError, InvalidOperationError, InvalidRequestError
 from metastore.ids import TableName
+from metastore.roots import Roots, refusal
 
 ABORTED_BY_USER = "Compaction Aborted by Abort Comapction request."  # Hive's text, with Hive's spelling
 REFUSED = "refused"
@@ -50,6 +52,8 @@ class CompactionService:
 
     db: Database
     settings: CompactionSettings
+    roots: Roots | None = None
+    """Where the Cleaner may remove something; None: everywhere."""
 
     def compact2(self, request: NewRequest) -> CompactResult:
         """Queue a compaction, or say which request makes it pointless.
@@ -58,7 +62,11 @@ class CompactionService:
         Hive's own clients ask for them one by one, others get all of them here.
 
         Serialises on: the entity's row in the unique index of active requests.
+        Raises: InvalidRequestError for a property that the Cleaner would obey.
         """
+        if LOCATION in request.properties:
+            raise InvalidRequestError(f"The property {LOCATION} of a compaction says what submit_for_cleanup removes: "
+                                      f"it cannot be given to a compaction of {request.entity}")
         with self.db.begin() as pg:
             described = entities.select_described(pg, request.entity)
             if described is None or not described.lacks_partition:
@@ -94,10 +102,11 @@ class CompactionService:
                 components.insert_compaction_component(pg, running.entity, txn_id, highest_write_id or 0)
 
     def set_hadoop_jobid(self, job_id: str, request_id: int) -> None:
-        """Note the job's id. Raises: InvalidOperationError when the request is not queued."""
+        """Note the job's id. Raises: InvalidOperationError unless a remote Worker has claimed it and named no other."""
         with self.db.begin(durable=False) as pg:
-            if not queue.update_job_id(pg, request_id, job_id):
-                raise InvalidOperationError(f"Compaction {request_id} is not queued, so it has no job to name")
+            if not queue.update_remote_job_id(pg, request_id, job_id):
+                raise InvalidOperationError(f"Compaction {request_id} is not claimed by a remote Worker that has not "
+                                            "named its job yet: nothing was noted")
 
     def mark_compacted(self, claim: Claim) -> None:
         """Working → ready for cleaning. A request without a transaction is stamped with the present instead.
@@ -111,9 +120,9 @@ class CompactionService:
                 queue.update_committed(pg, claim.id)
 
     def mark_failed(self, claim: Claim, message: str | None, request: NewRequest) -> None:
-        """Working or ready for cleaning → failed. Without an id (0): a history row that says why nothing was queued.
+        """Working → failed. Without an id (0): a history row that says why nothing was queued.
 
-        Raises: InvalidOperationError when the request has ended already.
+        Raises: ClaimLostError, InvalidOperationError when the request is not working.
         """
         with self.db.begin() as pg:
             if claim.id <= 0:
@@ -122,9 +131,9 @@ class CompactionService:
                 self._end(pg, claim, CompactionState.FAILED, message)
 
     def mark_refused(self, claim: Claim, message: str | None, request: NewRequest) -> None:
-        """Working or ready for cleaning → refused. Without an id (0): only a history row.
+        """Working → refused. Without an id (0): only a history row.
 
-        Raises: InvalidOperationError when the request has ended already.
+        Raises: ClaimLostError, InvalidOperationError when the request is not working.
         """
         with self.db.begin() as pg:
             if claim.id <= 0:
@@ -132,27 +141,16 @@ class CompactionService:
             else:
                 self._end(pg, claim, CompactionState.REFUSED, message)
 
-    def mark_cleaned(self, request_id: int, *, keep_write_ids: Sequence[int] = ()) -> None:
-        """Ready for cleaning → succeeded; what was compacted away is forgotten (compaction.md §4.7), in batches.
+    def mark_cleaned(self, claim: Claim) -> None:
+        """Working → succeeded, for a Worker that found nothing to do.
 
-        ``keep_write_ids``: aborted ones whose rows still lie among committed ones in some directory.
+        What is ready for cleaning is ended by our Cleaner alone, which has seen that the files are gone: else an
+        aborted write would be forgotten while its rows still lie there, and they would come to life.
 
-        Serialises on: the request's row. Raises: InvalidOperationError when it is not ready for cleaning.
+        Raises: ClaimLostError, InvalidOperationError when the request is not working.
         """
-        ended = False
-        while not ended:
-            with self.db.begin() as pg:
-                done = queue.lock_ready_for_cleaning(pg, request_id)
-                if done is None:
-                    raise InvalidOperationError(f"Compaction {request_id} is not ready for cleaning")
-                up_to = done.highest_write_id or None
-                completed = components.delete_completed(pg, done.entity, up_to)
-                aborted = components.delete_aborted(pg, done.entity, up_to, keep_write_ids, base=None)
-                ended = max(completed, aborted) < components.BATCH
-                if ended:
-                    queue.move_to_history(pg, request_id, CompactionState.READY_FOR_CLEANING, CompactionState.SUCCEEDED,
-                                          None)
-                    queue.delete_retries(pg, done.entity)
+        with self.db.begin() as pg:
+            self._end(pg, claim, CompactionState.SUCCEEDED, None)
 
     def find_columns_with_stats(self, entity: Entity) -> list[str]:
         """The columns of a table or partition that have statistics."""
@@ -176,6 +174,9 @@ class CompactionService:
         """
         if txn_id <= 0:
             raise InvalidRequestError("submit_for_cleanup needs the id of the transaction that drops the object")
+        location = request.properties.get(LOCATION)
+        if location and self.roots is not None and not self.roots.covers(location, inside=True):
+            raise InvalidRequestError(f"{request.entity} cannot be cleaned up: {refusal(location)}")
         with self.db.begin() as pg:
             queue.insert_ready_for_cleaning(pg, request, highest_write_id, txn_id)
         return True
@@ -194,10 +195,8 @@ class CompactionService:
         raise ConflictRetryError(f"Another request for {request.entity} came and went at the same moment, try again")
 
     def _end(self, pg: PgTx, claim: Claim, state: CompactionState, message: str | None) -> None:
-        for before in (CompactionState.WORKING, CompactionState.READY_FOR_CLEANING):
-            fence = claim if before is CompactionState.WORKING else None
-            if queue.move_to_history(pg, claim.id, before, state, message, fence):
-                return
+        if queue.move_to_history(pg, claim.id, CompactionState.WORKING, state, message, claim):
+            return
         existing = queue.select_any(pg, [claim.id])
         if existing and existing[0].state is CompactionState.WORKING:
             raise ClaimLostError(_lost(claim))

@@ -75,7 +75,7 @@ class WorkerService:
     def note_job(self, claim: Claim, job_id: str) -> None:
         """Show the job's id in SHOW COMPACTIONS."""
         with self.db.begin(durable=False) as pg:
-            queue.update_job_id(pg, claim.id, job_id)
+            queue.update_job_id(pg, claim, job_id)
 
     def heartbeat(self, started: Started) -> None:
         """Renew the claim and keep the transaction alive.

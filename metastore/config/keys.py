@@ -253,6 +253,10 @@ class CatalogSettings:
     external_warehouse: str = key(
         values.TEXT, "hive.metastore.warehouse.external.dir", "",
         "Directory of external tables; empty: as managed ones.")
+    more_roots: tuple[str, ...] = key(
+        values.WORDS, "metastore.warehouse.roots", "",
+        "More directories, besides the two warehouses, in which this service may make, move, empty and remove what "
+        "clients name. Hive: no such key; its server touches every directory that it can reach.")
     default_partition_name: str = key(
         values.TEXT, "hive.exec.default.partition.name", "__HIVE_DEFAULT_PARTITION__",
         "Partition value that stands for null or the empty string.", "metastore.default.partition.name")

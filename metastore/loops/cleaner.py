@@ -24,15 +24,22 @@ from metastore.compaction.rules.cleaning import (
     mixed_write_ids,
     top_directories,
 )
-from metastore.compaction.rules.requests import NO_CLEANUP, Compaction, CompactionState, Entity, is_switched_on
+from metastore.compaction.rules.requests import (
+    LOCATION,
+    NO_CLEANUP,
+    Compaction,
+    CompactionState,
+    Entity,
+    is_switched_on,
+)
 from metastore.compaction.store.components import COVERS_ALL
 from metastore.compaction.store.entities import Described
 from metastore.db import failpoints
 from metastore.errors import MetastoreError, UnavailableError
 from metastore.files import FileEntry, Files
+from metastore.roots import OutsideError
 from metastore.telemetry.logs import get_logger
 
-LOCATION = "location"
 _NO_CLEANUP_TEXT = "NO_CLEANUP is set: nothing was removed"
 _log = get_logger(__name__)
 
@@ -104,6 +111,9 @@ class Cleaner:
             raise
         except _GoneError as error:
             return Cleaned(request.id, request.entity, CleanOutcome.GONE, str(error))
+        except OutsideError as error:  # trying again would change nothing
+            self.compactions.end(request, CompactionState.REFUSED, str(error))
+            return Cleaned(request.id, request.entity, CleanOutcome.REFUSED, str(error))
         except (MetastoreError, OSError) as error:
             message = f"{type(error).__name__}: {error}"
             final = self.compactions.fail_attempt(request, message)

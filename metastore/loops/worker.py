@@ -24,6 +24,7 @@ from metastore.files import Files
 from metastore.locks.rules import LockObject, LockRequest, LockState, LockType, Operation, WantedLock
 from metastore.locks.service import LockService
 from metastore.loops.job import JobRunner
+from metastore.roots import refusal
 from metastore.telemetry.logs import get_logger
 
 LOCK_RETRY = timedelta(minutes=1)
@@ -156,6 +157,9 @@ class _Work:
             raise _RefusedError(f"Table {entity.table} does not exist (any more)")
         if not table.partition_exists:
             raise _RefusedError(f"Partition {entity} does not exist (any more)")
+        roots = self._worker.files.roots
+        if roots is not None and not roots.covers(table.location):
+            raise _RefusedError(refusal(table.location))
         if rebalance and table.bucket_columns:
             raise _RefusedError(f"Table {entity.table} is bucketed: its rows cannot be dealt to other buckets")
         if table.is_sorted:

@@ -12,7 +12,8 @@ from itertools import accumulate
 import pyarrow as pa
 from pyarrow import orc
 
-from metastore.files import Files, local_path
+from metastore.files import Files
+from metastore.roots import local_path
 from metastore.spark.footers import READERS, opened_orc, orc_tail
 from metastore.spark.listing import DataFile
 

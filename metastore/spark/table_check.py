@@ -17,8 +17,9 @@ from metastore.acid.violations import Finding, Listing, Rule, Surroundings, chec
 from metastore.catalog.partition_names import make_name
 from metastore.client import MetastoreClient
 from metastore.errors import InvalidInputError
-from metastore.files import FileEntry, Files, local_path
+from metastore.files import FileEntry, Files
 from metastore.ids import TableName
+from metastore.roots import local_path
 from metastore.spark.file_check import check_file
 
 QUARANTINE = ".quarantine"

@@ -25,7 +25,8 @@ from metastore.acid.bucket import MAX_WRITER_ID
 from metastore.client import AnswerLostError, MetastoreClient, TxnManager
 from metastore.client.lock_manager import LockWait
 from metastore.errors import InvalidInputError, InvalidOperationError
-from metastore.files import Files, local_path
+from metastore.files import Files
+from metastore.roots import local_path
 from metastore.streaming.batch import Batch, default_agent
 from metastore.streaming.columns import Column
 from metastore.streaming.delta import DeltaFiles, RowFile

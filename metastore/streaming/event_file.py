@@ -24,7 +24,8 @@ from metastore.acid.bucket import encode
 from metastore.acid.events import DELETE_EVENT, EVENT_COLUMNS, INSERT_EVENT
 from metastore.acid.names import bucket_file, side_file
 from metastore.acid.orc_footer import MAX_TAIL, RowKey, acid_entries
-from metastore.files import Files, local_path
+from metastore.files import Files
+from metastore.roots import local_path
 from metastore.streaming.orc_segments import Segments, tail_size
 
 _STRIPE_BYTES = 16 * 1024 * 1024

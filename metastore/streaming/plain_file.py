@@ -12,7 +12,8 @@ import pyarrow as pa
 from pyarrow import orc
 
 from metastore.acid.names import original_file
-from metastore.files import Files, local_path
+from metastore.files import Files
+from metastore.roots import local_path
 
 _STRIPE_BYTES = 16 * 1024 * 1024
 

@@ -22,7 +22,8 @@ def lakehouse(postgres, tmp_path_factory) -> Iterator[SimpleNamespace]:
     with postgres.cloned() as url:
         app = App(build([Source("test", {
             "metastore.database.url": url, "hive.metastore.thrift.bind.host": "127.0.0.1", "hive.metastore.port": "0",
-            "metastore.http.port": "0", "hive.metastore.warehouse.dir": warehouse.as_uri()})]), loops=False)
+            "metastore.http.port": "0", "hive.metastore.warehouse.dir": warehouse.as_uri(),
+            "metastore.warehouse.roots": warehouse.parent.as_uri()})]), loops=False)
         app.start()
         yield SimpleNamespace(app=app, uri=app.thrift_uri, database_url=url, warehouse=warehouse)
         app.stop()

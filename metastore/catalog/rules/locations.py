@@ -1,7 +1,7 @@
 """Locations: one spelling for each directory, and what lies below what.
 
-A stored location is what Hadoop's Path prints: no trailing and no doubled slash, ``file:/x`` for the local disk, always
-with the scheme (and authority) of a file system. Source: catalog.md §0.2 N8.
+A stored location is what Hadoop's Path prints: no trailing and no doubled slash, no ``.`` and ``..``, ``file:/x`` for
+the local disk, always with the scheme (and authority) of a file system. Source: catalog.md §0.2 N8.
 """
 
 import re
@@ -24,12 +24,25 @@ def qualified(location: str, root: str) -> str:
         if path or not authority:
             raise MetaError(f"{location!r} is not a location: the path after the scheme must begin with a slash")
         path = "/"
-    path = _SLASHES.sub("/", path)
+    path = _resolved(_SLASHES.sub("/", path), location)
     if len(path) > 1:
         path = path.rstrip("/")
     if authority == "//":
         authority = ""
     return f"{scheme}:{authority}{path}"
+
+
+def _resolved(path: str, location: str) -> str:
+    """The path without ``.`` and ``..``."""
+    names: list[str] = []
+    for name in path.split("/")[1:]:
+        if name == ".." and not names:
+            raise MetaError(f"{location!r} is not a location: its .. leads above the root of the file system")
+        if name == "..":
+            names.pop()
+        elif name != ".":
+            names.append(name)
+    return "/" + "/".join(names)
 
 
 def file_system(location: str) -> str:

@@ -208,6 +208,9 @@ class DatabaseService:
             self._require_no_foreign_views(pg, name, doomed)
             partitions = [location for table in doomed if tables.data_is_deletable(table)
                           for location in table_store.select_partition_locations(pg, table, outside=True)]
+            data = [*(table.location for table in doomed if tables.data_is_deletable(table)), *partitions]
+            if delete_data:
+                self.directories.require_own(data, f"{name} cannot be dropped with the data of its tables")
             for table in doomed:
                 table_store.delete_table(pg, table)
             functions.delete_functions_of(pg, name)
@@ -216,8 +219,7 @@ class DatabaseService:
             own = [directory for directory in (database.location, database.managed_location)
                    if directory and not self._is_needed(pg, directory, doomed)]
         if delete_data:
-            data = [table.location for table in doomed if tables.data_is_deletable(table)]
-            self.directories.remove([*own, *data, *partitions])
+            self.directories.remove([*own, *data])
 
     @staticmethod
     def _require_empty(pg: PgTx, name: DatabaseName) -> None:

@@ -12,6 +12,7 @@ from metastore.acid.names import BaseName
 from metastore.catalog.rules.locations import is_below
 from metastore.errors import AlreadyExistsError, MetaError, OutcomeUnknownError
 from metastore.files import Files
+from metastore.roots import OutsideError, refusal
 from metastore.telemetry.logs import get_logger
 
 _log = get_logger(__name__)
@@ -24,6 +25,16 @@ class Directories:
     """The services' way to the file systems."""
 
     files: Files
+
+    def require_own(self, locations: Iterable[str | None], action: str) -> None:
+        """Refuse before anything is done, by the texts alone: links are followed when a directory is touched.
+
+        ``action``: what cannot be done, and with what. Raises: MetaError.
+        """
+        roots = self.files.roots
+        for location in locations:
+            if roots is not None and location and not roots.covers(location, inside=True):
+                raise MetaError(f"{action}: {refusal(location)}")
 
     @contextmanager
     def created(self, location: str | None) -> Iterator[None]:
@@ -78,6 +89,8 @@ class Directories:
     def _make(self, location: str) -> bool:
         try:
             return self.files.mkdirs(location)
+        except OutsideError as error:
+            raise MetaError(f"{location} does not exist and cannot be made: {error}") from error
         except OSError as error:
             raise MetaError(f"{location} is not a directory or unable to create one: {error}") from error
 

@@ -14,6 +14,7 @@ from metastore.catalog.store.moves import Move
 from metastore.db.engine import Database, PgTx
 from metastore.errors import InvalidOperationError, OutcomeUnknownError, UnavailableError
 from metastore.files import Files
+from metastore.roots import refusal
 from metastore.telemetry.logs import get_logger
 
 _log = get_logger(__name__)
@@ -28,6 +29,9 @@ class DirectoryMoves:
 
     def announce(self, pg: PgTx, table_id: int, source: str, target: str, partition: str = "") -> Move:
         """Record the intention; the caller commits it before anything else. Raises: InvalidOperationError."""
+        for place in (source, target):
+            if self.files.roots is not None and not self.files.roots.covers(place, inside=True):
+                raise InvalidOperationError(f"{source} cannot be moved to {target}: {refusal(place)}")
         self._require_free(target)
         return store.insert_move(pg, table_id, source, target, partition)
 

@@ -168,7 +168,7 @@ class PartitionService:
         with self.db.begin() as pg:
             table = self._locked(pg, name, NoSuchObjectError)
             dropped = self._drop(pg, table, names, if_exists=if_exists)
-            doomed = self._doomed(pg, table, dropped) if delete_data and data_is_deletable(table) else []
+            doomed = self._doomed(pg, table, dropped) if delete_data else []
         self._remove(table, doomed)
         return dropped
 
@@ -213,7 +213,7 @@ class PartitionService:
                     raise NoSuchObjectError(f"Some partitions to drop are missing: no partition of {name} matches")
                 names.update(dict.fromkeys(kept))
             dropped = self._drop(pg, table, list(names), if_exists=True)
-            doomed = self._doomed(pg, table, dropped) if delete_data and data_is_deletable(table) else []
+            doomed = self._doomed(pg, table, dropped) if delete_data else []
         self._remove(table, doomed)
         return dropped
 
@@ -286,12 +286,13 @@ class PartitionService:
             acid_history.delete_partition_history(pg, table.name, found)
         return dropped
 
-    @staticmethod
-    def _doomed(pg: PgTx, table: Table, dropped: Sequence[Partition]) -> list[str]:
-        """Directories to remove: not those that a remaining partition shares."""
-        locations = rules.data_locations(table, dropped)
+    def _doomed(self, pg: PgTx, table: Table, dropped: Sequence[Partition]) -> list[str]:
+        """Directories to remove: the table's own that no remaining partition shares. Raises: MetaError."""
+        locations = rules.data_locations(table, dropped) if data_is_deletable(table) else []
         shared = store.select_shared_locations(pg, table, locations) if locations else set()
-        return [location for location in locations if location not in shared]
+        doomed = [location for location in locations if location not in shared]
+        self.directories.require_own(doomed, f"Partitions of {table.name} cannot be dropped with their data")
+        return doomed
 
     def _remove(self, table: Table, locations: Sequence[str]) -> None:
         self.directories.remove(locations)

@@ -104,6 +104,7 @@ class TableService:
             doomed: list[str | None] = []
             if delete_data and tables.data_is_deletable(table):
                 doomed = [table.location, *store.select_partition_locations(pg, table, outside=True)]
+                self.directories.require_own(doomed, f"{name} cannot be dropped with its data")
             store.delete_table(pg, table)
             acid_history.delete_table_history(pg, name)
         self.directories.remove(doomed)
@@ -123,10 +124,12 @@ class TableService:
             if acid and write_id <= 0:
                 raise MetaError(f"{name} is transactional: truncating it needs a write id (truncate_table_req)")
             doomed = store.truncate_statistics(pg, table, partitions, _ZEROED_BY_TRUNCATE)
-        if tables.is_true(context.get("truncateSkipDataDeletion")):
+            if partitions is None and not table.partition_keys and table.location:
+                doomed = [table.location]
+            skips = tables.is_true(context.get("truncateSkipDataDeletion"))
+            self.directories.require_own([] if skips else doomed, f"{name} cannot be truncated")
+        if skips:
             return
-        if partitions is None and not table.partition_keys and table.location:
-            doomed = [table.location]
         for location in doomed:
             if acid:
                 self.directories.write_empty_base(location, write_id)

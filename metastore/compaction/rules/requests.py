@@ -89,11 +89,13 @@ OLD_CLIENT_TYPES = frozenset({CompactionType.MINOR, CompactionType.MAJOR})
 TRANSITIONS: dict[CompactionState | None, frozenset[CompactionState]] = {
     None: frozenset({_S.INITIATED, _S.READY_FOR_CLEANING, _S.DID_NOT_INITIATE, _S.REFUSED}),
     _S.INITIATED: frozenset({_S.WORKING, _S.ABORTED}),
-    _S.WORKING: frozenset({_S.INITIATED, _S.WORKING, _S.READY_FOR_CLEANING, _S.FAILED, _S.REFUSED}),
+    _S.WORKING: frozenset({_S.INITIATED, _S.WORKING, _S.READY_FOR_CLEANING, _S.SUCCEEDED, _S.FAILED, _S.REFUSED}),
     _S.READY_FOR_CLEANING: frozenset({_S.READY_FOR_CLEANING, _S.SUCCEEDED, _S.REFUSED, _S.FAILED}),
 }
 
 NO_CLEANUP = "no_cleanup"
+LOCATION = "location"
+"""The property of a soft drop: what the Cleaner removes."""
 
 
 class Entity(NamedTuple):

@@ -134,28 +134,22 @@ def delete_compaction_component(pg: PgTx, txn_id: int) -> None:
            " AND txns.state = 'aborted'", (txn_id,))
 
 
-def delete_completed(pg: PgTx, entity: Entity, up_to: int | None, *, exactly: bool = False, limit: int = BATCH) -> int:
-    """Forget some of what committed transactions wrote up to a write id (None: everything); how many of it.
-
-    ``exactly``: without a partition means only what has none, else all partitions of the table.
-    """
+def delete_completed(pg: PgTx, entity: Entity, up_to: int | None, *, limit: int = BATCH) -> int:
+    """Forget some of what committed transactions wrote to an entity up to a write id (None: everything); how many."""
     pg.sql("DELETE FROM completed_txn_components WHERE ctid = ANY(ARRAY("
-           f"  SELECT ctid FROM completed_txn_components WHERE {_OF_TABLE}"
-           "   AND (partition = %(partition)s OR (%(partition)s = '' AND NOT %(exactly)s))"
+           f"  SELECT ctid FROM completed_txn_components WHERE {_OF_TABLE} AND partition = %(partition)s"
            "   AND (%(up_to)s::bigint IS NULL OR write_id IS NULL OR write_id <= %(up_to)s)"
            "   LIMIT %(limit)s))",
-           {**_named(entity), "up_to": up_to, "exactly": exactly, "limit": limit})
+           {**_named(entity), "up_to": up_to, "limit": limit})
     return pg.rowcount
 
 
 def delete_aborted(pg: PgTx, entity: Entity, up_to: int | None, keep: Collection[int] = (),
-                   txn_ids: Collection[int] | None = None, *, base: BaseName | None, exactly: bool = False,
-                   limit: int = BATCH) -> int:
+                   txn_ids: Collection[int] | None = None, *, base: BaseName | None, limit: int = BATCH) -> int:
     """Forget some of what aborted transactions wrote to an entity up to a write id (None: everything); how many.
 
     A component recorded before its transaction had a write id has the one that it got later. ``keep``: write ids that
-    stay; ``txn_ids``: only these transactions, known to be aborted when the files were listed. ``exactly``: without a
-    partition means only what has none, else all partitions of the table.
+    stay; ``txn_ids``: only these transactions, known to be aborted when the files were listed.
 
     ``base``: the one that everybody who begins from now on reads. Only an aborted compaction that it covers goes: the
     job of another may publish its result at any time, and that is void only while the transaction is known as aborted.
@@ -168,13 +162,13 @@ def delete_aborted(pg: PgTx, entity: Entity, up_to: int | None, keep: Collection
         "  LEFT JOIN txn_write_ids AS w ON w.txn_id = d.txn_id AND w.catalog = d.catalog AND w.db = d.db"
         '    AND w."table" = d."table"'
         '  WHERE d.catalog = %(catalog)s AND d.db = %(db)s AND d."table" = %(table)s'
-        "    AND (d.partition = %(partition)s OR (%(partition)s = '' AND NOT %(exactly)s))"
+        "    AND d.partition = %(partition)s"
         "    AND (%(txns)s::bigint[] IS NULL OR d.txn_id = ANY(%(txns)s::bigint[]))"
         "    AND (%(up_to)s::bigint IS NULL OR coalesce(d.write_id, w.write_id, 0) <= %(up_to)s)"
         "    AND NOT coalesce(d.write_id, w.write_id, 0) = ANY(%(keep)s::bigint[])"
         "    AND (d.operation <> 'c' OR (d.write_id, d.txn_id) < (%(base)s::bigint, %(result_of)s::bigint))"
         "  LIMIT %(limit)s))",
-        {**_named(entity), "up_to": up_to, "keep": list(keep), "exactly": exactly, "limit": limit,
+        {**_named(entity), "up_to": up_to, "keep": list(keep), "limit": limit,
          "base": covering.write_id, "result_of": covering.visibility_txn_id,
          "txns": None if txn_ids is None else list(txn_ids)})
     return pg.rowcount

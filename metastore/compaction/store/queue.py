@@ -138,9 +138,15 @@ def update_started(pg: PgTx, claim: Claim, highest_write_id: int | None, run_as:
                   (highest_write_id, run_as, txn_id), claim)
 
 
-def update_job_id(pg: PgTx, request_id: int, job_id: str) -> bool:
-    """Note the job's id; False when the request is not queued."""
-    pg.sql("UPDATE compaction_queue SET hadoop_job_id = %s WHERE id = %s", (job_id, request_id))
+def update_job_id(pg: PgTx, claim: Claim, job_id: str) -> bool:
+    """Note the job's id; False when the claim is lost."""
+    return _touch(pg, "hadoop_job_id = %s", (job_id,), claim)
+
+
+def update_remote_job_id(pg: PgTx, request_id: int, job_id: str) -> bool:
+    """Note the job's id for a remote worker, whose call does not say who it is: once, and not for ours."""
+    pg.sql("UPDATE compaction_queue SET hadoop_job_id = %s WHERE id = %s AND state = 'working' AND heartbeat_at IS NULL"
+           " AND coalesce(hadoop_job_id, %s) = %s", (job_id, request_id, job_id, job_id))
     return pg.rowcount == 1
 
 
@@ -307,13 +313,10 @@ def _touch(pg: PgTx, assignment: str, values: tuple[Any, ...], claim: Claim) -> 
 
 
 def _fence(claim: Claim) -> tuple[str, tuple[Any, ...]]:
-    fence = ""
-    values: list[Any] = []
-    if claim.worker_id is not None:
-        fence, values = fence + " AND worker_id = %s", [*values, claim.worker_id]
-    if claim.attempt is not None:
-        fence, values = fence + " AND attempt = %s", [*values, claim.attempt]
-    return fence, tuple(values)
+    """The row must be this worker's; what a remote worker says never fits a claim of ours, which is under a lease."""
+    if claim.attempt is None:
+        return " AND worker_id = %s AND heartbeat_at IS NULL", (claim.worker_id,)
+    return " AND worker_id = %s AND attempt = %s", (claim.worker_id, claim.attempt)
 
 
 def _key(entity: Entity) -> tuple[str, str, str, str]:

@@ -63,9 +63,9 @@ class CompactionHandlers:
         self._compaction.mark_compacted(convert.claim(cr))
 
     def mark_cleaned(self, call: Call, cr: ttypes.CompactionInfoStruct) -> None:
-        """End a cleaned compaction."""
+        """End a compaction for which there was nothing to do."""
         call.log(compaction_id=cr.id)
-        self._compaction.mark_cleaned(cr.id)
+        self._compaction.mark_cleaned(convert.claim(cr))
 
     def mark_failed(self, call: Call, cr: ttypes.CompactionInfoStruct) -> None:
         """End a compaction that failed."""

@@ -8,9 +8,11 @@ from functools import partial
 
 import pytest
 
+from metastore.acid.snapshots import ValidWriteIdList
 from metastore.compaction import initiator_service
+from metastore.compaction.cleaner_service import CleanerService, Cleaning
 from metastore.compaction.rules.requests import Claim, CompactionState, CompactionType, Entity
-from metastore.compaction.store import components
+from metastore.compaction.store import components, queue
 from metastore.compaction.store.queue import Filter, NewRequest
 from metastore.errors import ClaimLostError, InvalidOperationError
 from tests.support.transactions import named, seconds
@@ -40,6 +42,15 @@ def finish(lake, claimed, mark=5):
     lake.service.mark_compacted(of(claimed))
     lake.t.commit(txn_id)
     return txn_id
+
+
+def clean(lake, request_id, keep=()):
+    """What the Cleaner does once the files are gone."""
+    with lake.db.begin() as pg:
+        txns = components.select_txns(pg)
+        request = queue.select_queued(pg, request_id)
+    cleaning = Cleaning(request, None, ValidWriteIdList("d.t", 0), txns)
+    assert CleanerService(lake.db, lake.settings).clean(cleaning, keep, None) is not None
 
 
 def test_ids_grow(lake):
@@ -144,7 +155,7 @@ def test_the_way_of_a_request_keeps_its_enqueue_time(lake, test_clock):
     seen.append(lake.one(request.id))
     assert claim(lake) is None
     test_clock.advance(seconds(1))
-    lake.service.mark_cleaned(request.id)
+    clean(lake, request.id)
     seen.append(lake.one(request.id))
 
     assert [one.state.display for one in seen] == ["working", "ready for cleaning", "succeeded"]
@@ -168,8 +179,8 @@ def test_ends_that_come_too_late(lake):
     for late in (lake.service.mark_failed, lake.service.mark_refused):
         with pytest.raises(InvalidOperationError, match=f"Compaction {request.id} is failed"):
             late(of(claimed), "again", new)
-    with pytest.raises(InvalidOperationError, match="not ready for cleaning"):
-        lake.service.mark_cleaned(request.id)
+    with pytest.raises(InvalidOperationError, match=f"Compaction {request.id} is failed"):
+        lake.service.mark_cleaned(of(claimed))
     with pytest.raises(InvalidOperationError, match="77"):
         lake.service.set_hadoop_jobid("job_1", 77)
     with pytest.raises(ClaimLostError, match="any more"):
@@ -289,16 +300,16 @@ def test_what_a_cleaning_forgets_goes_in_batches(lake, monkeypatch):
         monkeypatch.setattr(components, name, partial(getattr(components, name), limit=5))
     with lake.db.begin() as pg:
         pg.sql("""INSERT INTO completed_txn_components
-                  SELECT n, 'hive', 'd', 't', 'p=' || n %% 3, n, false, metastore_now() FROM generate_series(1, 23) AS n;
+                  SELECT n, 'hive', 'd', 't', '', n, false, metastore_now() FROM generate_series(1, 23) AS n;
                   INSERT INTO txns (id, state, type, "user", host, started_at, last_heartbeat_at)
                   SELECT n, 'aborted', 0, 'a', 'h', metastore_now(), metastore_now() FROM generate_series(101, 117) AS n;
-                  INSERT INTO txn_components SELECT n, 'hive', 'd', 't', 'p=1', 'i', n FROM generate_series(101, 117) AS n;
+                  INSERT INTO txn_components SELECT n, 'hive', 'd', 't', '', 'i', n FROM generate_series(101, 117) AS n;
                   INSERT INTO compaction_queue (catalog, db, "table", partition, type, state, enqueued_at, highest_write_id)
                   VALUES ('hive', 'd', 't', '', 'major', 'ready_for_cleaning', metastore_now(), 115)
                   RETURNING id""", ())
     [(request_id,)] = lake.db.once("SELECT id FROM compaction_queue")
 
-    lake.service.mark_cleaned(request_id, keep_write_ids=[103])
+    clean(lake, request_id, keep=[103])
 
     assert lake.db.once("SELECT count(*) FROM completed_txn_components") == [(0,)]
     assert lake.db.once("SELECT txn_id FROM txn_components ORDER BY 1") == [(103,), (116,), (117,)]

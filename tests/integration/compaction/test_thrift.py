@@ -1,8 +1,16 @@
 """The compaction calls over Thrift: structs, texts and what old clients are spared."""
 
-import pytest
+from copy import deepcopy
 
+import pytest
+from thrift.Thrift import TApplicationException
+
+from metastore.compaction.worker_service import WorkerService
+from metastore.thrift_gen.hive_metastore.ttypes import MetaException
 from metastore.thrift_server.convert_compaction import properties_of, stringable_map
+
+DECLARED = (MetaException, TApplicationException)
+"""Some of these calls declare no exception at all."""
 
 
 @pytest.fixture
@@ -68,11 +76,64 @@ def test_a_remote_workers_way(client, types):
         types.GetLatestCommittedCompactionInfoRequest("d", "t")).compactions
     assert (latest.id, latest.state) == (1, "r")
 
+    with pytest.raises(DECLARED, match="is ready for cleaning, so it cannot be marked succeeded"):
+        client.mark_cleaned(found)  # else what aborted transactions wrote would be forgotten, and not be removed
+
+
+def test_a_worker_ends_what_it_has_nothing_to_do_for(client, types):
+    client.compact2(request(types))
+    found = client.find_next_compact2(types.FindNextCompactRequest("w-1", "4.0.1")).ci
     client.mark_cleaned(found)
     [row] = client.show_compact(types.ShowCompactRequest(id=1)).compacts
     assert row.state == "succeeded"
-    with pytest.raises(types.MetaException, match="not ready for cleaning"):
-        client.mark_cleaned(found)
+
+
+@pytest.mark.parametrize("worker", [None, "w-2"])
+def test_calls_of_workers_are_for_who_has_claimed(client, types, worker):
+    client.compact2(request(types))
+    found = client.find_next_compact2(types.FindNextCompactRequest("w-1", "4.0.1")).ci
+    stranger = deepcopy(found)
+    stranger.workerId = worker
+    for call in (client.mark_compacted, client.mark_cleaned, client.mark_failed, client.mark_refused,
+                 lambda info: client.update_compactor_state(info, 1)):
+        with pytest.raises(DECLARED, match="not claimed by worker"):
+            call(stranger)
+    client.mark_compacted(found)
+    for call in (client.mark_cleaned, client.mark_failed, client.mark_refused):
+        with pytest.raises(DECLARED, match="is ready for cleaning"):
+            call(found)
+
+
+def test_a_remote_worker_names_its_job_once(client, types):
+    client.compact2(request(types))
+    with pytest.raises(DECLARED, match="not claimed"):
+        client.set_hadoop_jobid("job_0", 1)
+    client.find_next_compact2(types.FindNextCompactRequest("w-1", "4.0.1"))
+    for _ in range(2):  # the answer was lost
+        client.set_hadoop_jobid("job_7", 1)
+    with pytest.raises(DECLARED, match="not claimed"):
+        client.set_hadoop_jobid("job_8", 1)
+
+
+def test_nobody_outside_speaks_for_a_worker_of_ours(client, types, server):
+    """Its id is shown to everybody."""
+    client.compact2(request(types))
+    WorkerService(server.database, server.settings.compaction).claim("host-1", "v", None)
+    claimed = types.CompactionInfoStruct(id=1, dbname="d", tablename="t", type=2, workerId="host-1")
+    for call in (client.mark_compacted, client.mark_cleaned, client.mark_failed, client.mark_refused):
+        with pytest.raises(DECLARED, match="not claimed by worker"):
+            call(claimed)
+    with pytest.raises(DECLARED, match="not claimed"):
+        client.set_hadoop_jobid("job_1", 1)
+
+
+def test_a_request_for_compaction_names_no_directory(client, types, server, tmp_path):
+    """Once its table is gone the Cleaner would remove it."""
+    with pytest.raises(DECLARED, match="submit_for_cleanup"):
+        client.compact2(request(types, properties={"location": (tmp_path / "x").as_uri()}))
+    outside = request(types, properties={"location": "file:/srv/elsewhere"})
+    with pytest.raises(DECLARED, match="does not lie inside the warehouse"):
+        client.submit_for_cleanup(outside, 1, 1)
 
 
 def test_ends_and_their_errors(client, types):

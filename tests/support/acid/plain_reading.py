@@ -10,7 +10,8 @@ from metastore.acid.names import SIDE_FILE_SUFFIX
 from metastore.acid.side_files import flushed_length
 from metastore.acid.snapshots import ValidTxnList, ValidWriteIdList
 from metastore.acid.state import DeltaDirectory, Listed, acid_state
-from metastore.files import Files, local_path
+from metastore.files import Files
+from metastore.roots import local_path
 
 RowId = tuple[int, int, int]
 

@@ -139,7 +139,7 @@ def served(url, warehouse, settings=None):
     database.once(FROZEN_CLOCK)
     app = App(build([Source("test", {
         "metastore.database.url": url, "hive.metastore.thrift.bind.host": "127.0.0.1", "hive.metastore.port": "0",
-        "metastore.http.port": "0", "hive.metastore.warehouse.dir": warehouse.as_uri(),
+        "metastore.http.port": "0", "hive.metastore.warehouse.dir": warehouse.as_uri(), "metastore.warehouse.roots": warehouse.parent.as_uri(),
         "metastore.lock.check.wait": "0ms", "metastore.database.pool.size": "8", **(settings or {})})]), loops=False)
     app.start()
     try:

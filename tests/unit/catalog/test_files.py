@@ -5,7 +5,8 @@ import uuid
 import pytest
 
 from metastore import files
-from metastore.files import Files, local_path
+from metastore.files import Files
+from metastore.roots import local_path
 
 FILES = Files()
 

@@ -29,3 +29,15 @@ def test_below(location, directory, below):
 
 def test_child():
     assert [locations.child(root, "t") for root in ("file:/a", "file:/")] == ["file:/a/t", "file:/t"]
+
+
+@pytest.mark.parametrize(("location", "stored"), [
+    ("/wh/../etc", "file:/etc"), ("file:/wh/./a/../b/..", "file:/wh"), ("s3a://b/a/../..x", "s3a://b/..x"), ("/..a", "file:/..a"),
+    ("file:///a/..", "file:/")])
+def test_one_spelling_without_dots(location, stored):
+    assert locations.qualified(location, "file:/wh") == stored
+
+
+def test_nothing_is_above_a_file_system():
+    with pytest.raises(MetaError, match="leads above the root"):
+        locations.qualified("s3a://b/a/../../c", "file:/wh")

@@ -65,8 +65,8 @@ def test_types_have_the_wires_numbers(number, kind):
     assert CompactionType(kind).number == number
 
 
-# T1 to T17 of compaction.md §1.3; "-" is "not there yet".
-ARROWS = {"-i", "-r", "-a", "-c", "iw", "ix", "wi", "ww", "wr", "wf", "wc", "rr", "rs", "rf", "rc"}
+# T1 to T17 of compaction.md §1.3; "-" is "not there yet". "ws": a remote Worker that has nothing to do.
+ARROWS = {"-i", "-r", "-a", "-c", "iw", "ix", "wi", "ww", "wr", "ws", "wf", "wc", "rr", "rs", "rf", "rc"}
 
 
 def test_exactly_the_specified_arrows_exist():

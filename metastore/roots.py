@@ -1,0 +1,86 @@
+"""Which directories a process may make, move, empty or remove: those below its roots, links and ``..`` resolved.
+
+Rule: what a client names is read freely and changed only here. Two looks: ``covers`` compares texts and touches
+nothing, so that it can be asked while a database lock is held; ``require`` also follows the links of the local disk,
+and is asked right before something is changed (ADR 0039).
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+KEY = "metastore.warehouse.roots"
+_SAME_STORE = {"s3a": "s3", "s3n": "s3", "abfss": "abfs", "wasbs": "wasb"}
+
+
+class OutsideError(PermissionError):
+    """A directory that this process may not change. ``str(error)`` says why, and which setting allows it."""
+
+
+def local_path(uri: str) -> Path | None:
+    """The path on this machine for ``/x``, ``file:/x``, ``file:///x``, ``file://localhost/x``; None elsewhere."""
+    scheme, _, rest = uri.partition(":") if ":" in uri.split("/", 1)[0] else ("file", "", uri)
+    if scheme.lower() != "file":
+        return None
+    if rest.startswith("//") and not rest.startswith("///"):
+        host, _, rest = rest[2:].partition("/")
+        if host not in ("", "localhost"):
+            raise OSError(f"{uri}: files of another machine cannot be reached")
+        rest = f"/{rest}"
+    if not rest.startswith("/"):
+        raise OSError(f"{uri}: not an absolute path")
+    return Path(rest)
+
+
+@dataclass(frozen=True)
+class Roots:
+    """``directories``: locations as the settings have them."""
+
+    directories: tuple[str, ...]
+
+    def covers(self, location: str, *, inside: bool = False) -> bool:
+        """Whether the text of a location is below a root; ``inside``: and is not the root itself. Touches nothing."""
+        try:
+            asked = _parts(location)
+        except OSError:
+            return False
+        return asked is not None and any(_is_below(asked, root, inside=inside) for root in self._parts())
+
+    def require(self, location: str, *, inside: bool = False) -> None:
+        """Raises: OutsideError for a location that is not below a root, or that a link leads out of it."""
+        if not self.covers(location, inside=inside):
+            raise OutsideError(refusal(location))
+        path = local_path(location)
+        if path is None:
+            return
+        real = path.resolve()
+        roots = [root.resolve() for root in map(local_path, self.directories) if root is not None]
+        if not any(real.is_relative_to(root) and not (inside and real == root) for root in roots):
+            raise OutsideError(f"{location} leads to {real}. {refusal(location)}")
+
+    def _parts(self) -> Iterable[tuple[str, ...]]:
+        return [parts for parts in map(_parts, self.directories) if parts is not None]
+
+
+def refusal(location: str) -> str:
+    """The sentence for a location outside."""
+    return (f"{location} does not lie inside the warehouse: nothing is made, moved, emptied or removed there unless "
+            f"{KEY} lists a directory above it")
+
+
+def _parts(location: str) -> tuple[str, ...] | None:
+    """File system and names of a location, equal for all spellings of one; None if a name is ``.`` or ``..``."""
+    store: tuple[str, ...]
+    path = local_path(location)
+    if path is not None:
+        store, text = ("file",), str(path)
+    else:
+        scheme, _, rest = location.partition(":")
+        host, _, text = rest.removeprefix("//").partition("/")
+        store = (_SAME_STORE.get(scheme.lower(), scheme.lower()), host)
+    names = tuple(name for name in text.split("/") if name)
+    return None if {".", ".."}.intersection(names) else (*store, *names)
+
+
+def _is_below(asked: tuple[str, ...], root: tuple[str, ...], *, inside: bool) -> bool:
+    return asked[:len(root)] == root and (len(asked) > len(root) or not inside)
