@@ -27,8 +27,8 @@ def directory_name(table: str) -> str:
 def pattern_regex(pattern: str | None) -> str | None:
     """A regular expression for a client's name pattern; None: every name.
 
-    ``*`` and ``.*`` are any run, ``.`` is one character, ``|`` separates alternatives, nothing else is special. It is for
-    PostgreSQL's matching, which does not go back over what it has tried.
+    ``*`` and ``.*`` are any run, ``.`` is one character, ``|`` separates alternatives, nothing else is special.
+    It is for PostgreSQL's matching, which does not go back over what it has tried.
     Raises: InvalidRequestError for one that is too long: the work to read it grows faster than its length.
     """
     if pattern is None:
