@@ -27,8 +27,10 @@ from metastore.catalog.service.partitions import PartitionService
 from metastore.catalog.service.statistics import StatisticsService
 from metastore.catalog.service.table_reads import TableReads
 from metastore.catalog.service.tables import TableService
+from metastore.client import tls
 from metastore.compaction.service import CompactionService
-from metastore.config import Settings
+from metastore.config import Settings, TlsSettings
+from metastore.config.security import exposure
 from metastore.db import migrate
 from metastore.db.embedded import EmbeddedPostgres
 from metastore.db.engine import Database
@@ -50,6 +52,7 @@ from metastore.telemetry.calls import CallStats
 from metastore.telemetry.locks import LockStats
 from metastore.telemetry.logs import get_logger
 from metastore.telemetry.metrics import Metrics
+from metastore.thrift_server.auth.access import Access, Everybody, Identified
 from metastore.thrift_server.call import Call
 from metastore.thrift_server.convert_write_events import WriteEvents
 from metastore.thrift_server.endings import telling
@@ -77,6 +80,7 @@ from metastore.thrift_server.handlers.tables import TableHandlers
 from metastore.thrift_server.handlers.txns import TxnHandlers
 from metastore.thrift_server.handlers.write_ids import WriteIdHandlers
 from metastore.thrift_server.server import Server
+from metastore.tls.contexts import RenewedContext
 from metastore.txns.commit_service import CommitService
 from metastore.txns.event_service import EventService
 from metastore.txns.history_service import HistoryService
@@ -129,10 +133,13 @@ class App:
 
     def _start_web(self) -> None:
         server = self.settings.server
-        web = WebServer(server.host, server.http_port, self.health, self.metrics, VERSION)
+        settings = dataclasses.replace(self.settings.tls, client_certificates="none")  # what is shown there is open
+        secure = settings.use_ssl and settings.http
+        web = WebServer(server.host, server.http_port, self.health, self.metrics, VERSION,
+                        RenewedContext(settings) if secure else None)
         host, port = _bound("HTTP", server.host, server.http_port, web.start)
         self._running.callback(web.stop)
-        self.http_uri = f"http://{_reachable(host)}:{port}"
+        self.http_uri = f"{'https' if secure else 'http'}://{_reachable(host)}:{port}"
 
     def _start_postgres(self) -> str:
         """The URL to work with: the given one, or that of an embedded PostgreSQL."""
@@ -178,12 +185,17 @@ class App:
     def _start_thrift(self) -> None:
         server_settings = self.settings.server
         stats = CallStats()
-        server = Server(server_settings, self._handlers(stats), stats, reuse_port=self._shares_port)
+        exposed = exposure(server_settings.host, self.settings.tls)
+        if exposed:
+            log.warning("open_to_the_network", what=exposed)
+        server = Server(server_settings, self._handlers(stats), stats, reuse_port=self._shares_port,
+                        tls=self.settings.tls, access=_access(self.settings.tls))
         host, port = _bound("Thrift", server_settings.host, server_settings.port, server.start)
         self._running.callback(server.drain)
         self.metrics.add(stats)
         self.thrift_uri = f"thrift://{_reachable(host)}:{port}"
-        self.health.probe("thrift", lambda: Part(server.ready, "" if server.ready else "not accepting connections"))
+        self.health.probe("thrift", lambda: Part(
+            server.ready, exposed if server.ready else "not accepting connections"))
 
     def _start_loops(self, url: str) -> None:
         """The house-keeper and the compaction loops, on one leader; Workers on every replica."""
@@ -191,7 +203,7 @@ class App:
             self.health.report("loops", Part(ready=True, reason="switched off here"))
             return
         settings, stopping, files = self.settings, Event(), self._files()
-        runner = SubprocessRunner(settings.compaction, self.thrift_uri)
+        runner = SubprocessRunner(settings.compaction, self.thrift_uri, _for_jobs(settings.tls))
         loops = [Loop("reaper", Reaper(self.purges, EXPIRY).tick, settings.txns.reaper_interval,
                       start_after=settings.txns.reaper_start, sooner=until_due),
                  Loop("house_keeper", Reaper(self.purges, PURGES).tick, settings.txns.housekeeper_interval),
@@ -307,6 +319,25 @@ def _reachable(host: str) -> str:
     if host in {"0.0.0.0", "::", ""}:  # noqa: S104 - compared, not bound
         return "127.0.0.1"
     return f"[{host}]" if ":" in host else host
+
+
+def _access(settings: TlsSettings) -> Access:
+    return Identified() if settings.client_certificates == "required" else Everybody()
+
+
+def _for_jobs(settings: TlsSettings) -> dict[str, str]:
+    """The environment in which a job that this process starts reaches it.
+
+    It comes by an address that no certificate needs to name; it shows the server's certificate if it has no other.
+    """
+    if not settings.use_ssl:
+        return {}
+    own, password = ((settings.client_keystore, settings.client_keystore_password) if settings.client_keystore
+                     else (settings.keystore, settings.keystore_password))
+    values = {tls.USE_SSL: "true", tls.TRUSTSTORE: ",".join(settings.truststore),
+              tls.TRUSTSTORE_PASSWORD: settings.truststore_password, tls.KEYSTORE: ",".join(own),
+              tls.KEYSTORE_PASSWORD: password, tls.VERIFY_HOSTNAME: "false"}
+    return {tls.variable(key): text for key, text in values.items()}
 
 
 def _milliseconds(duration: timedelta) -> int:

@@ -70,6 +70,10 @@ class InvalidInputError(MetastoreError):
     """For the calls that declare InvalidInputException."""
 
 
+class AccessDeniedError(MetastoreError):
+    """The client may not make this call."""
+
+
 class ConfigValueSecurityError(MetastoreError):
     """A configuration value that clients may not read."""
 

@@ -17,6 +17,7 @@ from typing import Any
 import click
 
 from metastore.cli.options import place_options, settings_of, settings_options
+from metastore.config.security import exposure
 from metastore.errors import MetastoreError
 
 
@@ -48,6 +49,8 @@ def serve(host: str | None, port: int | None, http_port: int | None, data_dir: P
         files, assignments, hive__metastore__thrift__bind__host=host, hive__metastore__port=port,
         metastore__http__port=http_port, metastore__database__url=database_url,
         hive__metastore__warehouse__dir=warehouse)
+
+    exposure(settings.server.host, settings.tls)  # refused before anything is begun
 
     from metastore.telemetry import logs
 

@@ -10,6 +10,7 @@ import contextlib
 import getpass
 import os
 import socket
+import ssl
 import threading
 from types import ModuleType, TracebackType
 from typing import Any, NamedTuple, Self
@@ -20,10 +21,12 @@ from thrift.transport.TSocket import TSocket
 from thrift.transport.TTransport import TBufferedTransport, TTransportException
 
 from metastore.client.answers import ANSWERS
+from metastore.client.tls import of_environment
 from metastore.errors import MetastoreError
 from metastore.thrift_gen.hive_metastore import ThriftHiveMetastore, ttypes
 from metastore.thrift_gen.operators import MetastoreOperators
 from metastore.thrift_gen.operators import ttypes as operators_ttypes
+from metastore.tls.contexts import ClientSide, client_context
 
 DEFAULT_URI = "thrift://localhost:9083"
 DEFAULT_PORT = 9083
@@ -91,7 +94,13 @@ class MetastoreClient:
     operators_types: ModuleType = operators_ttypes
 
     def __init__(self, uri: str | None = None, *, user: str | None = None, timeout_s: float = 600.0,
-                 connect_timeout_s: float = 10.0) -> None:
+                 connect_timeout_s: float = 10.0, tls: ClientSide | None = None) -> None:
+        """``tls``: None: as the environment says (METASTORE_USE_SSL=true and kin, see `metastore.client.tls`).
+
+        Raises: ValueError (the address), InvalidInputError (key or trust store).
+        """
+        self._tls = tls or of_environment(os.environ)
+        self._context = client_context(self._tls) if self._tls else None
         self.uri = uri or os.environ.get(URI_VARIABLE) or DEFAULT_URI
         self.user = user or os.environ.get("HADOOP_USER_NAME") or getpass.getuser()
         self._addresses = parse_uris(self.uri)
@@ -125,7 +134,7 @@ class MetastoreClient:
     def clone(self, *, timeout_s: float | None = None) -> "MetastoreClient":
         """Return another client for the same servers and user, with a connection of its own."""
         return MetastoreClient(self.uri, user=self.user, timeout_s=timeout_s or self._timeout_s,
-                               connect_timeout_s=self._connect_timeout_s)
+                               connect_timeout_s=self._connect_timeout_s, tls=self._tls)
 
     def close(self) -> None:
         """Say goodbye as Hive's clients do (oneway ``shutdown``, which stops nothing) and close the connection."""
@@ -187,6 +196,8 @@ class MetastoreClient:
         handle = socket.create_connection(address, timeout=self._connect_timeout_s)
         handle.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         handle.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        if self._context is not None:
+            handle = self._context.wrap_socket(handle, server_hostname=address.host)
         self._socket = TSocket(address.host, address.port)
         self._socket.setHandle(handle)
         self._thrift = _Thrift(TBinaryProtocolAccelerated(TBufferedTransport(self._socket, 65536)))
@@ -228,6 +239,8 @@ def _reason(error: BaseException) -> str:
     inner = getattr(error, "inner", None) or error
     if _is_timeout(error):
         return "no answer in time"
+    if isinstance(inner, ssl.SSLError):
+        return f"TLS failed: {getattr(inner, 'verify_message', '') or inner.reason or inner}"
     if isinstance(inner, OSError):
         return (inner.strerror or str(inner)).lower()
     return "the server closed the connection"

@@ -12,7 +12,9 @@ from metastore.config.keys import (
     ServerSettings,
     TxnSettings,
 )
+from metastore.config.security import TlsSettings
 from metastore.config.settings import Settings, build
 
 __all__ = ["CatalogSettings", "ClientSettings", "CompactionSettings", "DatabaseSettings", "EventSettings",
-           "InertSettings", "LockSettings", "LogSettings", "ServerSettings", "Settings", "TxnSettings", "build"]
+           "InertSettings", "LockSettings", "LogSettings", "ServerSettings", "Settings",
+           "TlsSettings", "TxnSettings", "build"]

@@ -280,8 +280,9 @@ class CatalogSettings:
 class ServerSettings:
     """The Thrift server and the HTTP port."""
 
-    host: str = key(values.TEXT, "hive.metastore.thrift.bind.host", "0.0.0.0",  # noqa: S104 - Hive's
-                    "Address to listen on.")
+    host: str = key(values.TEXT, "hive.metastore.thrift.bind.host", "127.0.0.1",
+                    "Address to listen on; other than loopback needs TLS with client certificates, or "
+                    "metastore.server.allow.insecure. Hive: all.")
     port: int = key(integer(0, 65535), "hive.metastore.port", "9083", "Thrift port; 0: a free one.",
                     "hive.metastore.thrift.port")
     http_port: int = key(

@@ -25,6 +25,7 @@ from metastore.config.keys import (
     TxnSettings,
     keys_of,
 )
+from metastore.config.security import TlsSettings, require_honoured
 from metastore.errors import ConfigValueSecurityError, InvalidInputError
 
 MASK = "********"
@@ -58,6 +59,7 @@ class Settings:
     compaction: CompactionSettings = CompactionSettings()
     catalog: CatalogSettings = CatalogSettings()
     server: ServerSettings = ServerSettings()
+    tls: TlsSettings = TlsSettings()
     database: DatabaseSettings = DatabaseSettings()
     log: LogSettings = LogSettings()
     clients: ClientSettings = ClientSettings()
@@ -123,6 +125,7 @@ def build(sources: Iterable[Source]) -> Settings:
     for source in sources:
         seen: dict[str, tuple[str, str]] = {}
         for name, text in source.values.items():
+            require_honoured(name, text, source.name)
             row = ROWS.get(name)
             if row is None:
                 if not source.foreign:

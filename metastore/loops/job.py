@@ -10,8 +10,8 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 from pathlib import Path
 from time import perf_counter
@@ -58,6 +58,8 @@ class SubprocessRunner:
 
     settings: CompactionSettings
     metastore_uri: str = ""
+    environment: Mapping[str, str] = field(default_factory=dict)
+    """Variables by which the job's client reaches the metastore: passwords belong on no command line."""
 
     @property
     def ends_with_us(self) -> bool:
@@ -89,7 +91,7 @@ class SubprocessRunner:
             with (work / "job.log").open("wb") as log:
                 child = subprocess.Popen(  # noqa: S603 - our own command, no shell
                     self._command(told, work), stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT,
-                    start_new_session=True)
+                    start_new_session=True, env={**os.environ, **self.environment})
                 try:
                     code = _watched(child, pulse)
                 finally:

@@ -12,6 +12,7 @@ from pyspark.sql.streaming import DataStreamWriter, StreamingQuery
 
 from metastore.client import MetastoreClient
 from metastore.client.lock_plan import Kind
+from metastore.client.tls import of_values
 from metastore.errors import InvalidOperationError
 from metastore.files import Files
 from metastore.ids import TableName
@@ -29,6 +30,7 @@ from metastore.spark.streaming import BatchSink, positions, start
 from metastore.spark.tables import AcidTable, TableKind
 from metastore.spark.transactions import Transactions
 from metastore.spark.work import Work
+from metastore.tls.contexts import ClientSide
 from metastore.txns.rules import TxnType
 from metastore.txns.stream_rules import StreamBatch, StreamPosition
 
@@ -40,7 +42,7 @@ class AcidSession:
 
     def __init__(self, spark: SparkSession, uri: str | None = None, *, retries: int = 0) -> None:
         self.spark = spark
-        self.client = MetastoreClient(uri or _configured_uri(spark))
+        self.client = MetastoreClient(uri or _configured_uri(spark), tls=_configured_tls(spark))
         self.files = Files()
         self._tables = Tables(spark, self.client)
         self._txns = Transactions(spark, self.client, self.files, retries)
@@ -203,6 +205,12 @@ class AcidSession:
         """The table ``db.table`` or ``table``, quoted or not."""
         return self._tables.lookup(dotted(name))
 
+
+
+def _configured_tls(spark: SparkSession) -> ClientSide | None:
+    """TLS as the session's own metastore client has it; without that, as the environment says."""
+    conf = spark._jsc.hadoopConfiguration()  # noqa: SLF001 - PySpark shows no other way
+    return of_values(conf.get)
 
 
 def _configured_uri(spark: SparkSession) -> str | None:

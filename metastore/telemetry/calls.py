@@ -30,6 +30,10 @@ class Gauges(Protocol):
     def refused_connections(self) -> int:
         """Connections closed at once since the start because there were too many."""
 
+    @property
+    def failed_handshakes(self) -> int:
+        """TLS handshakes since the start that ended without a connection."""
+
 
 class CallStats:
     """Calls by method and outcome, durations by method; a prometheus collector."""
@@ -90,6 +94,11 @@ class CallStats:
                 "metastore_connections_refused",
                 "Connections closed at once because there were too many.",
                 self.server.refused_connections,
+            )
+            yield CounterMetricFamily(
+                "metastore_tls_handshakes_failed",
+                "TLS handshakes that ended without a connection.",
+                self.server.failed_handshakes,
             )
 
 

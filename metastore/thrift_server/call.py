@@ -16,6 +16,8 @@ import time
 from collections.abc import Callable
 from typing import Any, Final, Protocol, TypeVar
 
+from metastore.thrift_server.auth.identity import Identity
+
 Handler = TypeVar("Handler", bound=Callable[..., Any])
 
 
@@ -24,8 +26,10 @@ class Connection(Protocol):
 
     peer: str
     """Address of the client, ``host:port``."""
+    identity: Identity
+    """Who has proven to be on the other side."""
     user: str | None
-    """Set by set_ugi; not proven."""
+    """The identity's user, where nothing is proven what set_ugi said."""
     groups: tuple[str, ...]
     metaconf: dict[str, str] | None
     """What setMetaConf changed."""

@@ -7,6 +7,9 @@ one request, one answer and `MOST_AHEAD` bytes of requests sent ahead. Only the 
 import socket
 from typing import TYPE_CHECKING, Any
 
+from metastore.thrift_server.auth.identity import NOBODY
+from metastore.thrift_server.tls_socket import TlsSocket
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -25,8 +28,10 @@ class ClientConnection:
         "closed",
         "fd",
         "groups",
+        "handshaking",
         "header",
         "hurry",
+        "identity",
         "interest",
         "metaconf",
         "peer",
@@ -37,10 +42,12 @@ class ClientConnection:
         "user",
     )
 
-    def __init__(self, sock: socket.socket, address: Any, now: float) -> None:
+    def __init__(self, sock: socket.socket | TlsSocket, address: Any, now: float) -> None:
         self.sock = sock
         self.fd = sock.fileno()
         self.peer = f"{address[0]}:{address[1]}" if isinstance(address, tuple) else str(address)
+        self.identity = NOBODY
+        self.handshaking = False
         self.user: str | None = None
         self.groups: tuple[str, ...] = ()
         self.metaconf: dict[str, str] | None = None

@@ -32,6 +32,7 @@ EXCEPTIONS: Mapping[type[errors.MetastoreError], type[TException]] = {
     errors.UnknownPartitionError: ttypes.UnknownPartitionException,
     errors.InvalidPartitionError: ttypes.InvalidPartitionException,
     errors.InvalidInputError: ttypes.InvalidInputException,
+    errors.AccessDeniedError: ttypes.MetaException,
     errors.ConfigValueSecurityError: ttypes.ConfigValSecurityException,
     errors.EndedError: ttypes.MetaException,
     errors.NoSuchTxnError: ttypes.NoSuchTxnException,

@@ -12,7 +12,13 @@ from typing import Any
 import structlog
 from thrift.Thrift import TApplicationException
 
-from metastore.errors import ConflictRetryError, MetastoreError, OutcomeUnknownError, UnavailableError
+from metastore.errors import (
+    AccessDeniedError,
+    ConflictRetryError,
+    MetastoreError,
+    OutcomeUnknownError,
+    UnavailableError,
+)
 from metastore.telemetry.calls import CallStats
 from metastore.thrift_server.call import LATER, Call
 from metastore.thrift_server.codec import CODECS
@@ -33,6 +39,10 @@ class Middleware:
         self, handlers: Mapping[str, Handler], protocol: WireProtocol, stats: CallStats, slow_seconds: float
     ) -> None:
         self._handlers, self._protocol, self._stats, self._slow = handlers, protocol, stats, slow_seconds
+
+    def deny(self, call: Call, refusal: str) -> None:
+        """Answer a call that is not allowed."""
+        self._finish(call, AccessDeniedError(refusal))
 
     def run(self, call: Call) -> None:
         """Run one call whose handler takes one call."""

@@ -21,16 +21,22 @@ import structlog
 from thrift.Thrift import TApplicationException, TMessageType
 
 from metastore.config import ServerSettings
+from metastore.config.security import TlsSettings
 from metastore.telemetry.calls import CallStats
+from metastore.thrift_server.auth import identity
+from metastore.thrift_server.auth.access import Access, Everybody
 from metastore.thrift_server.call import Call
 from metastore.thrift_server.codec import CODECS
 from metastore.thrift_server.connection import MOST_AHEAD, ClientConnection
 from metastore.thrift_server.handler import Handler
+from metastore.thrift_server.handshakes import Handshakes, Step
 from metastore.thrift_server.messages import PIECE, Message, Messages
 from metastore.thrift_server.middleware import Middleware
 from metastore.thrift_server.protocol import BinaryProtocol, CompactProtocol, Header, WireProtocol
 from metastore.thrift_server.scanner import MalformedError
+from metastore.thrift_server.tls_socket import TlsSocket
 from metastore.thrift_server.workers import Lane, Pool, Waits
+from metastore.tls.contexts import RenewedContext
 
 BIG_PIECE = 1 << 20
 """Bytes read at once in the middle of a message."""
@@ -52,8 +58,16 @@ class Server:
     """Serves the handlers on a port until it is drained."""
 
     def __init__(self, settings: ServerSettings, handlers: Mapping[str, Handler], stats: CallStats | None = None, *,
-                 reuse_port: bool = False) -> None:
-        """``reuse_port``: several processes listen on one port and the kernel spreads connections over them."""
+                 reuse_port: bool = False, tls: TlsSettings | None = None, access: Access | None = None) -> None:
+        """``reuse_port``: several processes listen on one port and the kernel spreads connections over them.
+
+        ``tls``: None or without ``use_ssl``: in the clear. Raises: InvalidInputError (a key store cannot be used).
+        """
+        self._tls = tls or TlsSettings()
+        self._context = RenewedContext(self._tls) if self._tls.use_ssl else None
+        self._access = access or Everybody()
+        self._handshakes = Handshakes(self._stepped)
+        self._steps: deque[Step] = deque()
         self._settings, self._handlers, self._reuse_port = settings, handlers, reuse_port
         self.stats = stats or CallStats()
         self.stats.server = self
@@ -80,7 +94,7 @@ class Server:
         self._now = time.monotonic()
         self._thread = threading.Thread(target=self._run, name="thrift-loop", daemon=True)
         self._running = False
-        self.refused_connections = 0
+        self.refused_connections = self.failed_handshakes = 0
 
     # ------------------------------------------------------------------------------------------------ life
 
@@ -119,6 +133,8 @@ class Server:
         self._epoll.register(self._wake, select.EPOLLIN)
         self._waits = Waits(self._epoll)
         self._pool.start()
+        if self._context is not None:
+            self._handshakes.start()
         self._running = True
         self._thread.start()
         host, port = self._listener.getsockname()[:2]
@@ -138,6 +154,7 @@ class Server:
         self._thread.join(seconds + 5)
         finished = not self._busy
         self._pool.stop(0.2)
+        self._handshakes.stop()
         return finished
 
     # ------------------------------------------------------------------------------------------------ loop
@@ -194,6 +211,9 @@ class Server:
     def _serve(self, connection: ClientConnection, event: int) -> None:
         """One connection has something to read or room to write. Nothing that goes wrong here leaves the connection."""
         try:
+            if connection.handshaking:
+                self._take_step(connection)
+                return
             if event & select.EPOLLOUT:
                 self._send_rest(connection)
             if event & ~select.EPOLLOUT and not connection.closed:
@@ -231,10 +251,68 @@ class Server:
             with suppress(OSError):
                 sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
                 sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, int(self._settings.tcp_keepalive))
-            connection = ClientConnection(sock, address, self._now)
-            self._connections[connection.fd] = connection
+            if self._context is None:
+                self._add(ClientConnection(sock, address, self._now), _READ)
+            else:
+                self._shake_hands(sock, address)
+
+    def _add(self, connection: ClientConnection, interest: int) -> None:
+        self._connections[connection.fd] = connection
+        connection.interest = interest
+        self._epoll.register(connection.fd, interest)
+
+    # ------------------------------------------------------------------------------------------------ handshakes
+
+    def _shake_hands(self, sock: socket.socket, address: Any) -> None:
+        """Begin a TLS connection; it is watched for one event at a time until its handshake is complete."""
+        try:
+            tls = TlsSocket(sock, self._context.get())  # type: ignore[union-attr]
+        except OSError as error:  # gone already
+            self.failed_handshakes += 1
+            _log.debug("tls_handshake_failed", peer=address[0], reason=str(error))
+            sock.close()
+            return
+        connection = ClientConnection(tls, address, self._now)
+        connection.handshaking = True
+        self._add(connection, _READ | select.EPOLLONESHOT)
+
+    def _take_step(self, connection: ClientConnection) -> None:
+        """Something has arrived: the next step, on another thread. Until it is back nobody closes the socket."""
+        if not connection.busy:
+            connection.busy = True
+            self._handshakes.step(connection)
+
+    def _stepped(self, step: Step) -> None:
+        """Called by the handshakes' threads."""
+        self._steps.append(step)
+        self._ring()
+
+    def _go_on_shaking(self, step: Step) -> None:
+        """The loop takes the outcome of a step up."""
+        connection = step.connection
+        connection.busy = False
+        if connection.closed:
+            connection.sock.close()
+        elif step.error is not None:
+            self._end_handshake(connection, _tls_reason(step.error))
+        elif step.waits_for:
+            self._epoll.modify(connection.fd, step.waits_for | select.EPOLLRDHUP | select.EPOLLONESHOT)
+        else:
+            tls: TlsSocket = connection.sock  # type: ignore[assignment]
+            connection.identity = identity.of_certificate(tls.certificate, self._tls.client_user)
+            connection.user = connection.identity.user
+            connection.handshaking = False
+            connection.active = self._now
             connection.interest = _READ
-            self._epoll.register(connection.fd, _READ)
+            self._epoll.modify(connection.fd, _READ)
+            self._read(connection)  # the first message may have come with the end of the handshake
+
+    def _end_handshake(self, connection: ClientConnection, reason: str) -> None:
+        self.failed_handshakes += 1
+        self._warn("tls_handshake_failed", peer=connection.peer, reason=reason, failed=self.failed_handshakes)
+        self._close(connection)
+
+    # ------------------------------------------------------------------------------------------------ connections
 
     def _warn(self, event: str, **fields: Any) -> None:
         """A warning that may come thousands of times: written every few seconds."""
@@ -244,6 +322,10 @@ class Server:
 
     def _sweep(self) -> None:
         """Close what has been idle for too long; a message that never gets complete counts as idle."""
+        patience = self._tls.handshake_timeout.total_seconds()
+        for connection in [c for c in self._connections.values() if c.handshaking and not c.busy]:
+            if self._now - connection.active > patience:
+                self._end_handshake(connection, f"not complete after {patience:.0f} s")
         limit = self._settings.idle_timeout.total_seconds()
         if limit <= 0:
             return
@@ -321,6 +403,11 @@ class Server:
             return
         call = Call(method, codec.read_arguments(message.arguments), connection, header.seqid, started)
         call.expected = header.message_type == TMessageType.CALL
+        refusal = self._access.refusal(connection.identity, method)
+        if refusal is not None:
+            self._middleware.deny(call, refusal)
+            self._reply(call)
+            return
         put = self._put.get(method)
         if put is not None:
             connection.busy = True
@@ -329,6 +416,11 @@ class Server:
             put(call)
             return
         self._middleware.run(call)
+        self._reply(call)
+
+    def _reply(self, call: Call) -> None:
+        """Send the answer of a call that the loop itself has run."""
+        connection: ClientConnection = call.connection  # type: ignore[assignment]
         if call.expected:
             self._send(connection, call.reply)
             self._watch_sending(connection)
@@ -427,6 +519,8 @@ class Server:
         self._waking = False  # before looking: whoever finishes from now on wakes the loop again
         while self._resumed:
             self._resume(self._resumed.popleft())
+        while self._steps:
+            self._go_on_shaking(self._steps.popleft())
 
     def _watch_sending(self, connection: ClientConnection) -> None:
         if connection.sending:
@@ -470,3 +564,8 @@ def _hurry(connection: ClientConnection) -> None:
     """Bring a parked call of this connection to an end."""
     if connection.hurry is not None:
         connection.hurry()
+
+
+def _tls_reason(error: Exception) -> str:
+    """What OpenSSL says, without where in its sources it says so."""
+    return str(getattr(error, "verify_message", "") or getattr(error, "reason", "") or error).lower().replace("_", " ")

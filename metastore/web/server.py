@@ -10,10 +10,11 @@ import threading
 from collections.abc import Callable, Mapping
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from metastore.telemetry.metrics import Metrics
+from metastore.tls.contexts import RenewedContext
 from metastore.web.health import Health
 
 _JSON = "application/json; charset=utf-8"
@@ -33,8 +34,10 @@ Route = Callable[[Mapping[str, str]], Page]
 class WebServer:
     """Serves the routes on a port of its own."""
 
-    def __init__(self, host: str, port: int, health: Health, metrics: Metrics, version: str) -> None:
-        self._address = host, port
+    def __init__(self, host: str, port: int, health: Health, metrics: Metrics, version: str,
+                 tls: RenewedContext | None = None) -> None:
+        """``tls``: None: in the clear."""
+        self._address, self._tls = (host, port), tls
         self._health, self._metrics, self._version = health, metrics, version
         self.routes: dict[str, Route] = {
             "/": self._index, "/livez": self._livez, "/readyz": self._readyz, "/metrics": self._metrics_page}
@@ -46,7 +49,7 @@ class WebServer:
         class Handler(_Handler):
             pages = routes
 
-        self._server = _Server(self._address, Handler)
+        self._server = _Server(self._address, Handler, self._tls)
         threading.Thread(target=self._server.serve_forever, name="http", daemon=True).start()
         host, port = self._server.server_address[:2]
         return str(host), int(port)
@@ -80,7 +83,9 @@ class _Server(ThreadingHTTPServer):
     daemon_threads = True
     block_on_close = False
 
-    def __init__(self, address: tuple[str, int], handler: type[BaseHTTPRequestHandler]) -> None:
+    def __init__(self, address: tuple[str, int], handler: type[BaseHTTPRequestHandler],
+                 tls: RenewedContext | None) -> None:
+        self._tls = tls
         if ":" in address[0]:
             self.address_family = socket.AF_INET6
         super().__init__(address, handler)
@@ -91,6 +96,13 @@ class _Server(ThreadingHTTPServer):
         self.socket.bind(self.server_address)
         self.server_address = self.socket.getsockname()
         self.server_name, self.server_port = str(self.server_address[0]), int(self.server_address[1])
+
+    def get_request(self) -> tuple[socket.socket, Any]:
+        """A connection, whose handshake, if any, is done by the thread that reads from it."""
+        connection, address = super().get_request()
+        if self._tls is not None:
+            connection = self._tls.get().wrap_socket(connection, server_side=True, do_handshake_on_connect=False)
+        return connection, address
 
     def handle_error(self, request: object, client_address: object) -> None:
         """A client that goes away in mid-answer is no news."""

@@ -29,8 +29,13 @@ class SessionHandlers:
 
     @immediate
     def set_ugi(self, call: Call, user_name: str | None, group_names: list[str] | None) -> list[str]:
-        """Note who the client says it is; without execute.setugi it is not noted, and the answer names the user too."""
+        """Note who the client says it is, unless the connection has proven who it is, which stays.
+
+        Without execute.setugi nothing is noted, and the answer names the user too.
+        """
         groups = list(group_names or ())
+        if call.connection.identity.user:
+            return groups
         if not self._settings.server.execute_setugi:
             return [*groups, user_name or ""]
         call.connection.user, call.connection.groups = user_name, tuple(groups)

@@ -5,6 +5,7 @@ import pytest
 
 from metastore.config import ServerSettings, Settings
 from metastore.errors import ConfigValueSecurityError, MetaError
+from metastore.thrift_server.auth.identity import NOBODY, Identity
 from metastore.thrift_server.call import Call
 from metastore.thrift_server.handlers.session import SessionHandlers
 
@@ -13,8 +14,8 @@ def session(**server):
     return SessionHandlers(Settings(server=ServerSettings(**server), foreign={"hive.key1": "value1"}))
 
 
-def call():
-    return Call("m", (), SimpleNamespace(peer="p", user=None, groups=(), metaconf=None, closed=False))
+def call(identity=NOBODY):
+    return Call("m", (), SimpleNamespace(peer="p", identity=identity, user=identity.user, groups=(), metaconf=None, closed=False))
 
 
 def test_set_ugi_names_the_connections_user():
@@ -23,6 +24,12 @@ def test_set_ugi_names_the_connections_user():
     assert (one.connection.user, one.connection.groups) == ("bob", ("g1", "g2"))
     assert session().set_ugi(one, "anonymous", []) == []
     assert session().set_ugi(one, "ann", None) == []
+
+
+def test_set_ugi_does_not_change_who_has_proven_to_be_there():
+    one = call(Identity("ann"))
+    assert session().set_ugi(one, "bob", ["admins"]) == ["admins"]
+    assert (one.connection.user, one.connection.groups) == ("ann", ())
 
 
 def test_set_ugi_without_setugi_mode_binds_nothing():

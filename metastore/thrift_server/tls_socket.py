@@ -1,0 +1,82 @@
+"""A client's socket with TLS, that looks to the event loop like one without: it never blocks, and wants are errors.
+
+Rule: OpenSSL must not be used by two threads for one connection. The loop reads while the thread of a call may be
+sending, so every use holds the connection's lock, for as long as it takes to encrypt what fits into its buffer.
+"""
+
+import select
+import socket
+import ssl
+import threading
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any
+
+_RECORD = 1 << 14
+"""Bytes: the most that one TLS record carries, and so the most that one read gives."""
+
+
+class TlsSocket:
+    """What `Server` uses of a socket."""
+
+    def __init__(self, sock: socket.socket, context: ssl.SSLContext) -> None:
+        self._ssl = context.wrap_socket(sock, server_side=True, do_handshake_on_connect=False)
+        self._ssl.settimeout(0)
+        self._lock = threading.Lock()
+
+    def handshake(self) -> int:
+        """Go on with the handshake; 0: it is complete, else the epoll event that it waits for. Raises: OSError."""
+        with self._lock:
+            try:
+                self._ssl.do_handshake()
+            except ssl.SSLWantReadError:
+                return select.EPOLLIN
+            except ssl.SSLWantWriteError:
+                return select.EPOLLOUT
+        return 0
+
+    @property
+    def certificate(self) -> Mapping[str, Any] | None:
+        """The client's verified certificate."""
+        return self._ssl.getpeercert()
+
+    def fileno(self) -> int:
+        """The number of the socket."""
+        return self._ssl.fileno()
+
+    def recv(self, size: int) -> bytes:
+        """What has arrived, at most about ``size`` bytes. Raises: BlockingIOError (nothing), OSError."""
+        pieces = []
+        with self._lock:
+            while size > 0:
+                try:
+                    piece = self._ssl.recv(max(size, _RECORD))
+                except ssl.SSLWantReadError:
+                    break
+                pieces.append(piece)
+                size -= len(piece)
+                if len(piece) < _RECORD:
+                    return b"".join(pieces)
+        if not pieces:
+            raise BlockingIOError
+        return b"".join(pieces)
+
+    def send(self, data: bytes | memoryview) -> int:
+        """Send what the client takes now. Raises: BlockingIOError (nothing), OSError."""
+        sent = 0
+        with self._lock:
+            while sent < len(data):
+                try:
+                    sent += self._ssl.send(data[sent:sent + _RECORD])
+                except ssl.SSLWantWriteError:
+                    break
+        if not sent and data:
+            raise BlockingIOError
+        return sent
+
+    def close(self) -> None:
+        """Say goodbye if the client listens, and close."""
+        with self._lock:
+            with suppress(OSError, ValueError):
+                self._ssl.unwrap()
+            self._ssl.close()

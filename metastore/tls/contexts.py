@@ -1,0 +1,179 @@
+"""OpenSSL contexts made of the settings, for our server and for our clients.
+
+Rules: nothing older than TLSv1.2; a private key is never written to a disk; stores that change on disk are taken up by
+the next connection, and one that cannot be read then leaves what was in force, with a line in the log.
+"""
+
+import os
+import ssl
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Protocol
+
+from metastore.errors import InvalidInputError, MetastoreError
+from metastore.telemetry.logs import get_logger
+from metastore.tls import keystore
+
+_LOOK_EVERY_SECONDS = 1.0
+_log = get_logger(__name__)
+
+
+class ServerSide(Protocol):
+    """The settings of a server; see `metastore.config.security` for what each means."""
+
+    @property
+    def keystore(self) -> tuple[str, ...]:
+        """Files with the server's key and certificates."""
+
+    @property
+    def keystore_password(self) -> str:
+        """Their password."""
+
+    @property
+    def truststore(self) -> tuple[str, ...]:
+        """Files with what signs the clients' certificates."""
+
+    @property
+    def truststore_password(self) -> str:
+        """Their password."""
+
+    @property
+    def client_certificates(self) -> str:
+        """``none``, ``wanted`` or ``required``."""
+
+    @property
+    def forbidden_protocols(self) -> tuple[str, ...]:
+        """Not spoken although they could be."""
+
+    @property
+    def ciphers(self) -> str:
+        """For TLSv1.2, in OpenSSL's notation."""
+
+
+@dataclass(frozen=True)
+class ClientSide:
+    """The settings of a client. ``truststore``: empty: what the operating system trusts."""
+
+    truststore: tuple[str, ...] = ()
+    truststore_password: str = ""
+    keystore: tuple[str, ...] = ()
+    keystore_password: str = ""
+    verify_hostname: bool = True
+
+
+class RenewedContext:
+    """A server's context that is made anew when one of its files has changed."""
+
+    def __init__(self, settings: ServerSide) -> None:
+        """Raises: InvalidInputError."""
+        self._settings = settings
+        self._files = (*settings.keystore, *settings.truststore)
+        self._seen = self._state()
+        self._context = server_context(settings)
+        self._looked = time.monotonic()
+        self._lock = threading.Lock()
+
+    def get(self) -> ssl.SSLContext:
+        """The context for the next connection. Files are looked at once a second."""
+        if time.monotonic() - self._looked < _LOOK_EVERY_SECONDS:
+            return self._context
+        with self._lock:
+            self._looked = time.monotonic()
+            state = self._state()
+            if state != self._seen:
+                self._seen = state
+                try:
+                    self._context = server_context(self._settings)
+                except MetastoreError as error:
+                    _log.warning("key_store_not_taken_up", reason=str(error))
+                else:
+                    _log.info("key_store_taken_up", files=self._files)
+            return self._context
+
+    def _state(self) -> list[tuple[int, int, int] | None]:
+        return [_identity(path) for path in self._files]
+
+
+def _identity(path: str) -> tuple[int, int, int] | None:
+    try:
+        stat = os.stat(path)  # noqa: PTH116 - three numbers of one call
+    except OSError:
+        return None
+    return stat.st_ino, stat.st_mtime_ns, stat.st_size
+
+
+def server_context(settings: ServerSide) -> ssl.SSLContext:
+    """What the Thrift and the HTTP port shake hands with. Raises: InvalidInputError."""
+    if not settings.keystore:
+        raise InvalidInputError("hive.metastore.use.SSL is true, but hive.metastore.keystore.path is not set: TLS "
+                                "needs the server's private key and certificate.")
+    context = _context(ssl.PROTOCOL_TLS_SERVER)
+    forbidden = {name.lower() for name in settings.forbidden_protocols}
+    if {"tlsv1.2", "tlsv1.3"} <= forbidden:
+        raise InvalidInputError("hive.ssl.protocol.blacklist forbids TLSv1.2 and TLSv1.3: nothing is left to speak.")
+    if "tlsv1.2" in forbidden:
+        context.minimum_version = ssl.TLSVersion.TLSv1_3
+    if "tlsv1.3" in forbidden:
+        context.maximum_version = ssl.TLSVersion.TLSv1_2
+    if settings.ciphers:
+        try:
+            context.set_ciphers(settings.ciphers)
+        except ssl.SSLError as error:
+            raise InvalidInputError(f"metastore.ssl.ciphers = {settings.ciphers!r} names no cipher that OpenSSL has: "
+                                    "`openssl ciphers` lists them.") from error
+    _load_own(context, settings.keystore, settings.keystore_password)
+    if settings.client_certificates != "none":
+        context.verify_mode = ssl.CERT_REQUIRED if settings.client_certificates == "required" else ssl.CERT_OPTIONAL
+        _load_trusted(context, settings, ssl.Purpose.CLIENT_AUTH)
+    return context
+
+
+def client_context(settings: ClientSide) -> ssl.SSLContext:
+    """What our clients shake hands with. Raises: InvalidInputError."""
+    context = _context(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = settings.verify_hostname
+    _load_trusted(context, settings, ssl.Purpose.SERVER_AUTH)
+    if settings.keystore:
+        _load_own(context, settings.keystore, settings.keystore_password)
+    return context
+
+
+def _context(protocol: int) -> ssl.SSLContext:
+    context = ssl.SSLContext(protocol)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.options |= ssl.OP_NO_RENEGOTIATION
+    return context
+
+
+def _load_own(context: ssl.SSLContext, paths: Sequence[str], password: str) -> None:
+    store = keystore.read(paths, password)
+    if store.key is None:
+        raise InvalidInputError(f"The key store {','.join(paths)} has no private key.")
+    with _in_memory(store.pem()) as path:
+        try:
+            context.load_cert_chain(path)
+        except ssl.SSLError as error:
+            raise InvalidInputError(f"The key store {','.join(paths)} cannot be used: {error.reason or error}. Is its "
+                                    "first certificate that of its key?") from error
+
+
+def _load_trusted(context: ssl.SSLContext, settings: ServerSide | ClientSide, purpose: ssl.Purpose) -> None:
+    if settings.truststore:
+        context.load_verify_locations(
+            cadata=keystore.read(settings.truststore, settings.truststore_password).certificate_pem())
+    else:
+        context.load_default_certs(purpose)
+
+
+@contextmanager
+def _in_memory(content: bytes) -> Iterator[str]:
+    """A path by which OpenSSL reads the content, which no disk ever sees."""
+    handle = os.memfd_create("key")
+    try:
+        os.write(handle, content)
+        yield f"/proc/self/fd/{handle}"
+    finally:
+        os.close(handle)
