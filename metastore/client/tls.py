@@ -1,8 +1,8 @@
 """Whether a client of the metastore speaks TLS, and with which certificates: Hive's own keys, from wherever they come.
 
 Rule: the keys are those of Hive's clients (``hive.metastore.use.SSL``, ``hive.metastore.truststore.path``), so that a
-Spark session whose own metastore client uses TLS needs nothing more. Ours are the client's own certificate and the check
-of the host's name, which Hive's clients do not have.
+Spark session whose own metastore client uses TLS needs nothing more. Ours are the client's own certificate and the
+check of the host's name, which Hive's clients do not have.
 """
 
 from collections.abc import Callable, Mapping

@@ -1,0 +1,100 @@
+"""TLS with clients that we did not write, on a whole server: Hive's own client 2.3.10, curl's peer, the CLI."""
+
+import json
+import shutil
+import ssl
+import subprocess
+import sys
+import urllib.request
+from pathlib import Path
+
+import pyspark
+import pytest
+
+from metastore.app import App
+from metastore.config import build
+from metastore.config.settings import Source
+from metastore.errors import InvalidInputError
+from tests.support.certificates import Authority
+
+CLIENT = Path(__file__).with_name("HiveTlsClient.java")
+JARS = Path(pyspark.__file__).parent / "jars" / "*"
+
+
+@pytest.fixture(scope="module")
+def authority(tmp_path_factory):
+    return Authority(tmp_path_factory.mktemp("certificates"))
+
+
+@pytest.fixture(scope="module")
+def app(postgres, authority, tmp_path_factory):
+    with postgres.cloned() as url:
+        app = App(build([Source("test", {
+            "metastore.database.url": url, "hive.metastore.port": "0", "metastore.http.port": "0",
+            "hive.metastore.warehouse.dir": tmp_path_factory.mktemp("warehouse").as_uri(),
+            "hive.metastore.use.SSL": "true", "hive.metastore.keystore.path": str(authority.server()),
+            "hive.metastore.truststore.path": str(authority.path), "metastore.ssl.client.certificates": "wanted"})]),
+            loops=False)
+        app.start()
+        yield app
+        app.stop()
+
+
+def test_hives_own_client(app, authority):
+    trust = authority.directory / "trust.jks"
+    if not shutil.which("keytool"):
+        pytest.skip("there is no Java here")
+    subprocess.run(["keytool", "-importcert", "-file", authority.path, "-keystore", trust, "-storetype", "JKS", "-storepass",
+                    "changeit", "-alias", "ca", "-noprompt"], check=True, capture_output=True, timeout=60)
+    done = subprocess.run(["java", "-cp", str(JARS), str(CLIENT), app.thrift_uri, str(trust), "changeit"],
+                          check=False, capture_output=True, text=True, timeout=120)
+    assert "databases [default]" in done.stdout, done.stderr[-3000:]
+
+
+def test_the_command_line(app, authority):
+    def show(**environment):
+        return subprocess.run([sys.executable, "-m", "metastore", "show", "locks", "-o", "json", "--uri", app.thrift_uri],
+                              check=False, capture_output=True, text=True, timeout=60,
+                              env={"PATH": "/usr/bin", "PYTHONPATH": str(Path(__file__).parents[3]), **environment})
+
+    done = show(METASTORE_USE_SSL="true", METASTORE_TRUSTSTORE_PATH=str(authority.path))
+    assert (done.returncode, json.loads(done.stdout)) == (0, [])
+    done = show(METASTORE_USE_SSL="true")
+    assert done.returncode == 3
+    assert "TLS failed: " in done.stderr
+    assert show().returncode == 3
+
+
+def test_the_http_port(app, authority):
+    context = ssl.create_default_context(cafile=str(authority.path))
+    assert app.http_uri.startswith("https://")
+    with urllib.request.urlopen(f"{app.http_uri}/readyz", context=context, timeout=20) as page:
+        assert json.load(page)["ready"]
+
+
+@pytest.mark.parametrize(("settings", "said"), [
+    ({"hive.metastore.thrift.bind.host": "0.0.0.0"}, "nothing is encrypted"),
+    ({"hive.metastore.thrift.bind.host": "::"}, "nothing is encrypted"),
+    ({"hive.metastore.thrift.bind.host": "10.0.0.1", "hive.metastore.use.SSL": "true"}, "clients need not prove who they are"),
+])
+def test_the_network_is_not_listened_to_by_accident(settings, said, tmp_path):
+    done = subprocess.run([sys.executable, "-m", "metastore", "serve", "--data-dir", str(tmp_path),
+                           *(part for pair in settings.items() for part in ("--set", "=".join(pair)))],
+                          check=False, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 2
+    assert said in done.stderr
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(("key", "value", "remedy"), [
+    ("hive.metastore.sasl.enabled", "true", "client certificates"),
+    ("metastore.authentication", "LDAP", "client certificates"),
+    ("hive.metastore.pre.event.listeners", "org.x.AuthorizationPreEventListener", "not authorized one by one"),
+    ("metastore.dbaccess.ssl.use.SSL", "true", "sslmode=verify-full"),
+    ("metastore.server.thrift.transport.mode", "http", "binary"),
+])
+def test_a_protection_that_is_not_there_is_refused(key, value, remedy):
+    for foreign in (False, True):
+        with pytest.raises(InvalidInputError, match=f"{key}.*cannot be honoured.*{remedy}"):
+            build([Source("hive-site.xml", {key: value}, foreign)])
+    build([Source("hive-site.xml", {"hive.metastore.sasl.enabled": "false", "metastore.authentication": "NONE"}, foreign=True)])
