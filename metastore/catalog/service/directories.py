@@ -86,6 +86,10 @@ class Directories:
         except OSError as error:
             raise MetaError(f"{location} cannot be truncated: {error}") from error
 
+    def remove_base(self, location: str, write_id: int) -> None:
+        """Take back what ``write_empty_base`` wrote."""
+        self._remove_quietly(f"{location}/{BaseName(write_id)}", recursive=True)
+
     def _make(self, location: str) -> bool:
         try:
             return self.files.mkdirs(location)

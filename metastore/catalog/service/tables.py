@@ -11,6 +11,7 @@ from metastore.catalog.rules import locations, tables, transactional
 from metastore.catalog.rules.statistics import marked_inaccurate
 from metastore.catalog.service import constraints as constraint_service
 from metastore.catalog.service.directories import Directories
+from metastore.catalog.service.empty_bases import EmptyBases
 from metastore.catalog.service.moves import DirectoryMoves
 from metastore.catalog.store import acid_history, statistics
 from metastore.catalog.store import databases as database_store
@@ -113,9 +114,12 @@ class TableService:
                        write_id: int = -1) -> None:
         """Empty a table, or (``partitions``) some of its partitions, and reset what is known of their size.
 
-        The files of a transactional table stay for its readers: an empty base of the caller's write id hides them.
+        The files of a transactional table stay for its readers: an empty base of the caller's write id hides them once
+        its transaction commits. That is what Hive 4's ``truncateSkipDataDeletion`` asks for there.
         Serialises on: the table's row, for the statistics.  Raises: NoSuchObjectError, MetaError.
         """
+        bases = EmptyBases(self.db, self.directories)
+        txn_id = 0
         with self.db.begin() as pg:
             table = store.lock_table(pg, name)
             if table is None:
@@ -123,17 +127,15 @@ class TableService:
             acid = transactional.is_transactional(table.parameters)
             if acid and write_id <= 0:
                 raise MetaError(f"{name} is transactional: truncating it needs a write id (truncate_table_req)")
-            doomed = store.truncate_statistics(pg, table, partitions, _ZEROED_BY_TRUNCATE)
-            if partitions is None and not table.partition_keys and table.location:
-                doomed = [table.location]
-            skips = tables.is_true(context.get("truncateSkipDataDeletion"))
-            self.directories.require_own([] if skips else doomed, f"{name} cannot be truncated")
-        if skips:
-            return
-        for location in doomed:
+            emptied = store.truncate_statistics(pg, table, partitions, _ZEROED_BY_TRUNCATE)
+            touches = acid or not tables.is_true(context.get("truncateSkipDataDeletion"))
+            self.directories.require_own(emptied.values() if touches else (), f"{name} cannot be truncated")
             if acid:
-                self.directories.write_empty_base(location, write_id)
-            else:
+                txn_id = bases.announce(pg, name, write_id, list(emptied))
+        if acid:
+            bases.write(name, txn_id, write_id, list(emptied.values()))
+        elif touches:
+            for location in emptied.values():
                 self.directories.empty(location)
 
     def _located(self, table: Table, database: Database) -> Table:

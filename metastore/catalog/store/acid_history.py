@@ -65,6 +65,12 @@ def _forgetting(which: str) -> list[str]:
             *(f"DELETE FROM {name} WHERE {which}" for name in _PER_TABLE)]
 
 
+def select_owner(pg: PgTx, table: TableName, write_id: int) -> int | None:
+    """The transaction that has a write id of a table, if one still has it."""
+    rows = pg.sql(f"SELECT txn_id FROM txn_write_ids WHERE {_OBJECT} AND write_id = %s", (*table, write_id))
+    return rows[0][0] if rows else None
+
+
 def insert_write_id_seed(pg: PgTx, table: TableName, seed: int) -> None:
     """Let a converted table's write ids begin above ``seed``; files that were there count as older."""
     pg.sql('INSERT INTO next_write_ids AS n (catalog, db, "table", next_write_id, known_since)'

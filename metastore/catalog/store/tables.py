@@ -155,8 +155,12 @@ def _values(table: Table) -> dict[str, Any]:
             "write_id": table.write_id}
 
 
-def truncate_statistics(pg: PgTx, table: Table, partitions: Sequence[str] | None, counters: Sequence[str]) -> list[str]:
-    """Set counters to 0 and forget column statistics, of the table or of named partitions; where the partitions are."""
+def truncate_statistics(pg: PgTx, table: Table, partitions: Sequence[str] | None,
+                        counters: Sequence[str]) -> dict[str, str]:
+    """Set counters to 0 and forget column statistics, of the table or of named partitions; where these lie, by name.
+
+    The name of the table itself is "".
+    """
     zeroed = to_json(dict.fromkeys(counters, "0"))
     # Only counters that are there become 0: the second object is cut down to the first one's keys.
     reset = ("parameters = (parameters - 'COLUMN_STATS_ACCURATE') || coalesce((SELECT jsonb_object_agg(key, value) "
@@ -165,11 +169,11 @@ def truncate_statistics(pg: PgTx, table: Table, partitions: Sequence[str] | None
         if partitions is None:
             pg.sql(f"UPDATE tables SET {reset} WHERE id = %s; DELETE FROM column_statistics WHERE table_id = %s",
                    (zeroed, table.id, table.id))
-        return []
+        return {"": table.location} if partitions is None and table.location else {}
     names = None if partitions is None else list(partitions)
     pg.sql("DELETE FROM column_statistics WHERE table_id = %s AND (%s::text[] IS NULL OR partition = ANY(%s::text[]))",
            (table.id, names, names))
     rows = pg.sql(f"UPDATE partitions SET {reset} WHERE table_id = %s "
-                  "AND (%s::text[] IS NULL OR name = ANY(%s::text[])) RETURNING location",
+                  "AND (%s::text[] IS NULL OR name = ANY(%s::text[])) RETURNING name, location",
                   (zeroed, table.id, names, names))
-    return [location for (location,) in rows if location is not None]
+    return {name: location for name, location in rows if location is not None}

@@ -111,13 +111,11 @@ def acid(d, **fields):
     return with_data(d, parameters={"transactional": "true", "transactional_properties": "insert_only"}, **fields)
 
 
-def test_truncate_of_a_transactional_table_writes_an_empty_base(d):
+def test_truncate_of_a_transactional_table_needs_a_write_id(d):
     directory = acid(d)
     with pytest.raises(T.MetaException, match="write id"):
         d.truncate_table("d", "t", None)
-    d.truncate_table_req(T.TruncateTableRequest("d", "t", writeId=7))
-    assert (directory / "data").exists()
-    assert [path.name for path in (directory / "base_0000007").iterdir()] == ["_metadata_acid"]
+    assert [path.name for path in directory.iterdir()] == ["data"]
 
 
 def test_truncate_of_metadata_only(d):
