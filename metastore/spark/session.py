@@ -152,8 +152,8 @@ class AcidSession:
 
     @contextmanager
     def snapshot(self) -> Iterator[Self]:
-        """Several reads, one snapshot: everything read inside the block shows the same instant."""
-        with self._txns.transaction(TxnType.READ_ONLY) as work, self._txns.as_block(work):
+        """Several reads, one snapshot: everything read inside the block shows the same instant, also after it."""
+        with self._txns.snapshot():
             yield self
 
     @contextmanager

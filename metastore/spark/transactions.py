@@ -16,7 +16,8 @@ from metastore.errors import InvalidOperationError
 from metastore.files import Files
 from metastore.locks.rules import LockType
 from metastore.spark.effects import target_of
-from metastore.spark.leases import ReadLeases
+from metastore.spark.held import HeldFrames
+from metastore.spark.leases import Lease, Locked, ReadLeases
 from metastore.spark.progress import shown
 from metastore.spark.tables import AcidTable
 from metastore.spark.work import Work
@@ -39,7 +40,9 @@ class Transactions:
         """The transaction of the block that statements stand in."""
         self._manager = TxnManager(client)
         self._agent = f"spark-{spark.sparkContext.applicationId}"
-        self._leases = ReadLeases()
+        self._leases = ReadLeases(HeldFrames(spark))
+        self._lease: Lease | None = None
+        """That of a snapshot block: its frames may be read after it."""
 
     def close(self) -> None:
         """End the transactions of all reads."""
@@ -60,15 +63,37 @@ class Transactions:
         locks = statement_locks(inputs=[target_of(table) for table in tables])
         if self.block is not None:
             self.block.txn.lock(locks)
+            if self._lease is not None:
+                self._leases.lock(self._lease, _tables(locks))
             return read(self.block)
-        work = self._open(TxnType.READ_ONLY)
-        try:
+        with self._leased() as (work, lease):
             work.txn.lock(locks)
-            frame = read(work)
+            self._leases.lock(lease, _tables(locks))
+            return read(work)
+
+    @contextmanager
+    def snapshot(self) -> Iterator[None]:
+        """Let all statements run in one read transaction meanwhile, which lives as long as the frames of the block."""
+        with self._leased() as (work, lease), self.as_block(work):
+            self._lease = lease
+            try:
+                yield
+            finally:
+                self._lease = None
+
+    @contextmanager
+    def _leased(self) -> Iterator[tuple[Work, Lease]]:
+        """A read transaction that lives as long as the frames that are read in it."""
+        work = self._open(TxnType.READ_ONLY)
+        lease = self._leases.begin(work.release)
+        work.hold = lease.hold
+        try:
+            yield work, lease
         except BaseException:
+            self._leases.withdraw(lease)
             work.txn.abort_quietly()
             raise
-        return self._leases.protect(frame, work.release, [(one.db, one.table) for one in locks.locks])
+        self._leases.complete(lease)
 
     def writing(self, target: AcidTable, kinds: Sequence[Kind], sources: Sequence[AcidTable],
                 write: Callable[[Work], int]) -> int:
@@ -135,3 +160,7 @@ class Transactions:
             except WriteConflictError as lost:
                 _log.info("write_conflict.again", winner=lost.winner, attempts_left=left)
         return attempt()
+
+
+def _tables(locks: StatementLocks) -> set[Locked]:
+    return {(one.db, one.table) for one in locks.locks}

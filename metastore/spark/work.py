@@ -6,7 +6,7 @@ the published files are removed where possible; what stays is invisible.
 """
 
 import copy
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -74,6 +74,8 @@ class Work:
     statements: int = 0
     seen: dict[TableName, dict[str, PartitionPlace]] = field(default_factory=dict)
     """Partitions by table and name, as far as they were asked for."""
+    hold: Callable[[DataFrame], DataFrame] = field(default=lambda rows: rows)
+    """What becomes of each frame that a read gives away: it keeps the transaction open (``leases``)."""
 
     def frame(self, table: AcidTable, *, row_ids: bool = False, as_of: AsOf | None = None,
               where: Restriction | None = None) -> DataFrame:
@@ -81,7 +83,7 @@ class Work:
 
         ``where``: rows of other partitions may be missing.
         """
-        return self.view(table, as_of=as_of, where=where).frame(self.spark, row_ids=row_ids)
+        return self.hold(self.view(table, as_of=as_of, where=where).frame(self.spark, row_ids=row_ids))
 
     def view(self, table: AcidTable, *, as_of: AsOf | None = None, where: Restriction | None = None) -> "View":
         """What this transaction sees of the table, as files; ``as_of``: a write id or an instant of the past instead.
@@ -113,7 +115,7 @@ class Work:
                 raise NotEnoughHistoryError(
                     f"{directory.location} was {how} up to write id {base.name.write_id} ({base.path}): changes can be "
                     "read after that one only")
-        return read_changes(self.spark, table, seen.directories, seen.write_ids, after)
+        return self.hold(read_changes(self.spark, table, seen.directories, seen.write_ids, after))
 
     def next_statement(self, table: AcidTable) -> StatementId:
         """A number for a statement that writes ``table``; allocates the table's write id at the first."""

@@ -1,0 +1,106 @@
+"""A snapshot is kept for as long as anything can read it, whatever was made of its frame, and no longer."""
+
+from collections.abc import Iterator
+from uuid import uuid4
+
+import pytest
+
+from metastore.spark import acid
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.fixture(scope="module")
+def tables(spark) -> Iterator[list[str]]:
+    """Tables of each way in which rows are read: with deletes, none but columns, another format, partitions."""
+    db = f"db_{uuid4().hex[:10]}"
+    spark.sql(f"CREATE DATABASE {db}")
+    with acid(spark) as session:
+        yield [*_made(session, spark, db)]
+    spark.sql(f"DROP DATABASE {db} CASCADE")
+
+
+def _made(session, spark, db) -> Iterator[str]:
+    for name, kind in {"whole": "STORED AS ORC TBLPROPERTIES ('transactional'='true')",
+                       "plain": "PARTITIONED BY (p INT) STORED AS PARQUET TBLPROPERTIES ('transactional'='true', "
+                                "'transactional_properties'='insert_only')"}.items():
+        session.sql(f"CREATE TABLE {db}.{name} (id BIGINT) {kind}")
+        rows = spark.range(10).selectExpr("id", *(["CAST(id % 2 AS INT) AS p"] if name == "plain" else []))
+        session.insert(f"{db}.{name}", rows)
+        if name == "whole":
+            session.sql(f"DELETE FROM {db}.{name} WHERE id = 3")
+        yield f"{db}.{name}"
+
+
+def _open(session, tables) -> int:
+    """How many read transactions of the session are open, once everybody has looked for what can go."""
+    for name in tables:
+        session._txns._leases.keep_locked(tuple(name.split(".")))
+    found = session.client.get_open_txns_info().open_txns
+    return sum(one.state == session.client.types.TxnState.OPEN and one.agentInfo == session._txns._agent for one in found)
+
+
+def _view(spark, rows):
+    name = f"held_{uuid4().hex}"
+    rows.createOrReplaceTempView(name)
+    return spark.table(name)
+
+
+_FORMS = {
+    "join": lambda spark, rows: spark.range(10).join(rows, "id"),
+    "union": lambda spark, rows: spark.range(0).union(rows.select("id")),
+    "cross join": lambda spark, rows: spark.range(1).toDF("one").crossJoin(rows),
+    "subtract": lambda spark, rows: spark.range(20).subtract(rows.select("id")),
+    "persist": lambda spark, rows: spark.range(0).union(rows.select("id")).persist(),
+    "view": _view,
+    "rdd": lambda _, rows: rows.rdd,
+    "rdd behind a shuffle": lambda _, rows: rows.repartition(2).rdd.map(lambda row: row),
+    "argument of sql": lambda spark, rows: spark.sql("SELECT * FROM {x}", x=rows),
+    "broadcast": lambda spark, rows: spark.range(10).join(rows.hint("broadcast"), "id"),
+}
+
+
+def test_what_is_made_of_a_frame_holds_its_snapshot(acid_session, spark, tables):
+    whole, plain = tables
+    wanted = [*((form, whole) for form in _FORMS), ("union", plain), ("rdd", plain)]
+    made = {(form, name): _FORMS[form](spark, acid_session.table(name)) for form, name in wanted}
+    assert _open(acid_session, tables) == len(made)
+
+    assert {key: rows.count() for key, rows in made.items()} == {
+        (form, name): 10 if name == plain else 11 if form == "subtract" else 9 for form, name in wanted}
+    assert _open(acid_session, tables) == len(made)
+
+    made["persist", whole].unpersist()
+    for view in [one.name for one in spark.catalog.listTables() if one.name.startswith("held_")]:
+        spark.catalog.dropTempView(view)
+    del made
+    assert _open(acid_session, tables) == 0
+
+
+def test_rows_on_their_way_hold_their_snapshot(acid_session, tables):
+    each = [acid_session.table(name).toLocalIterator() for name in tables]
+    assert all(next(one) for one in each)
+    assert _open(acid_session, tables) == len(tables)
+
+    assert [len(list(one)) for one in each] == [8, 9]
+    del each
+    assert _open(acid_session, tables) == 0
+
+
+def test_frames_of_a_snapshot_block_outlive_it(acid_session, tables):
+    with acid_session.snapshot():
+        whole, plain = map(acid_session.table, tables)
+        acid_session.table(tables[0]).count()
+    del whole
+    assert _open(acid_session, tables) == 1
+    assert plain.count() == 10
+
+    del plain
+    assert _open(acid_session, tables) == 0
+
+
+def test_a_frame_that_holds_its_snapshot_is_the_same_to_spark_as_another_of_it(acid_session, tables):
+    for name in tables:
+        first, second = acid_session.table(name), acid_session.table(name)
+        assert first.sameSemantics(second)
+        assert first.join(second, "id").count() == first.count()
