@@ -17,7 +17,7 @@ from metastore.spark import changes
 from metastore.spark.acid_writer import ChangedTwiceError
 from metastore.spark.binding import Resolve, bound_sql
 from metastore.spark.conditions import Conditions
-from metastore.spark.constraints import TableConstraints, Watch
+from metastore.spark.constraints import Rule, TableConstraints, Watch
 from metastore.spark.events import changes_of, delete_events, insert_events, partition_key, routed_rows
 from metastore.spark.listing import BROADCAST_LIMIT
 from metastore.spark.places import read_by
@@ -25,7 +25,7 @@ from metastore.spark.plain_reads import checked_sql
 from metastore.spark.pruning import restriction
 from metastore.spark.reader import row_id_column
 from metastore.spark.statements import Delete, Insert, Merge, Truncate, Update
-from metastore.spark.tables import AcidTable, TableKind, quoted
+from metastore.spark.tables import OURS, AcidTable, TableKind, quoted
 from metastore.spark.work import View, Work
 
 
@@ -56,6 +56,9 @@ def by_position(rows: DataFrame, table: AcidTable, statement: Insert, defaults: 
     if len(rows.columns) != len(named):
         raise InvalidOperationError(f"The query has {len(rows.columns)} columns, and INSERT INTO {table.name} takes "
                                     f"{len(named)}: {', '.join(named)}.")
+    if twice := [name for name in named if name.lower() in static]:
+        raise InvalidOperationError(f"{twice[0]} is given twice, by PARTITION ({twice[0]} = ...) and by the query: "
+                                    "leave out one of them.")
     renamed = rows.toDF(*named)
     for key, value in static.items():
         renamed = renamed.withColumn(key, F.expr(value))
@@ -73,13 +76,26 @@ def _static(statement: Insert) -> dict[str, str]:
     return {key: value for key, value in statement.partition.items() if value is not None}
 
 
-def with_constants(rows: DataFrame, table: AcidTable, fixed: Mapping[str, object]) -> DataFrame:
-    """``rows`` with the partition keys of a static overwrite as columns."""
+def with_constants(rows: DataFrame, table: AcidTable, fixed: Mapping[str, object]) -> tuple[DataFrame, Watch]:
+    """``rows`` with the partition keys of a static overwrite as columns, and what counts the rows of other partitions.
+
+    Rows may have those columns as well, if they say the same.
+    """
     if unknown := [key for key in fixed if key not in table.partition_names]:
         raise InvalidOperationError(f"{unknown[0]} is not a partition key of {table.name}.")
+    given = {name.lower(): name for name in rows.columns}
+    types = {key.name: key.sql_type for key in table.partition_keys}
+    rules = []
+    for key, value in fixed.items():
+        if key in given:
+            rows = rows.withColumn(f"{OURS}{key}", F.lit(value))
+            said, meant = (f"try_cast({quoted(name)} AS {types[key]})" for name in (given[key], f"{OURS}{key}"))
+            rules.append(Rule(f"PARTITION ({key} = {value}), being of another,", f"NOT ({said} <=> {meant})"))
+    watch = Watch(TableConstraints(table.name, tuple(rules)))
+    rows = watch.over(rows).drop(*(name for key in fixed if key in given for name in (given[key], f"{OURS}{key}")))
     for key, value in fixed.items():
         rows = rows.withColumn(key, F.lit(value))
-    return rows
+    return rows, watch
 
 
 def append(work: Work, table: AcidTable, rows: DataFrame) -> int:
@@ -91,8 +107,10 @@ def append(work: Work, table: AcidTable, rows: DataFrame) -> int:
 def replace_by(work: Work, table: AcidTable, rows: DataFrame, fixed: Mapping[str, object]) -> int:
     """INSERT OVERWRITE with rows that are matched to the table's columns by name."""
     constraints = TableConstraints.of(work.client, table)
-    shaped = by_name(with_constants(rows, table, fixed), table, constraints.defaults)
-    return overwrite(work, table, shaped, fixed, constraints)
+    rows, watch = with_constants(rows, table, fixed)
+    count = overwrite(work, table, by_name(rows, table, constraints.defaults), fixed, constraints)
+    watch.require_kept()
+    return count
 
 
 def insert(work: Work, table: AcidTable, rows: DataFrame, constraints: TableConstraints) -> int:
