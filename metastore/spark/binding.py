@@ -3,7 +3,9 @@
 from collections.abc import Callable
 
 from sqlglot import exp
+from sqlglot.errors import ErrorLevel, UnsupportedError
 
+from metastore.errors import InvalidOperationError
 from metastore.spark.conditions import conditions_on
 from metastore.spark.dialect import DIALECT
 from metastore.spark.reader import ROW_ID_COLUMN
@@ -18,6 +20,7 @@ def bound_sql(tree: exp.Expression, resolve: Resolve) -> str:
     A view takes the alias of the table, or its bare name, so that columns qualified with either still resolve; a
     database in front of a column (``db.t.c``) is dropped. Names of common table expressions are left alone. AS OF goes
     to ``resolve``: its view is of the past already; and so does what the query asks of the table's rows.
+    Raises: InvalidOperationError for what Spark's SQL cannot say.
     """
     tree = tree.copy()
     local = {cte.alias.lower() for cte in tree.find_all(exp.CTE)}
@@ -43,7 +46,10 @@ def bound_sql(tree: exp.Expression, resolve: Resolve) -> str:
                 column.set("db", None)
     if names_row_id(tree):
         _hide_row_ids(resolved)
-    return tree.sql(DIALECT)
+    try:
+        return tree.sql(DIALECT, unsupported_level=ErrorLevel.RAISE)
+    except UnsupportedError as error:  # what would be left out otherwise, as FOR UPDATE
+        raise InvalidOperationError(f"This query cannot be handed to Spark: {error}") from error
 
 
 def names_row_id(tree: exp.Expression) -> bool:

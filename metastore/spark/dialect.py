@@ -7,7 +7,9 @@ reads 'it''s' as Spark did before version 4: as two strings, which are "its" tog
 
 from typing import Any, ClassVar
 
+from sqlglot import exp
 from sqlglot.dialects.spark import Spark
+from sqlglot.tokens import TokenType
 
 
 class Untouched(Spark):
@@ -25,6 +27,13 @@ class Untouched(Spark):
 
         FUNCTIONS: ClassVar[dict[str, Any]] = {}
         ARRAY_CONSTRUCTORS: ClassVar[dict[str, Any]] = {}
+
+        def _parse_parameter(self) -> exp.Parameter:
+            """Spark's are ``${name}`` only: sqlglot takes ``t@v1`` for a table with the alias ``${v1}``."""
+            if self._curr is None or self._curr.token_type is not TokenType.L_BRACE:
+                self.raise_error("@ and $ stand for nothing here (a version is asked for by VERSION AS OF a write id, "
+                                 "or by TIMESTAMP AS OF)", self._prev)
+            return super()._parse_parameter()
 
 
 DIALECT = "untouched"

@@ -150,8 +150,17 @@ def _require_understood(tree: exp.Expression) -> None:
             raise InvalidOperationError(f"{what} is not supported.{hint}")
 
 
+def _require_names(tree: exp.Expression) -> None:
+    """Refuse what sqlglot takes for an alias only because something unknown stands where one may."""
+    for one in tree.find_all(exp.TableAlias, exp.Alias):
+        name = one.this if isinstance(one, exp.TableAlias) else one.args["alias"]
+        if name and not isinstance(name, exp.Identifier):
+            raise InvalidOperationError(f"This statement cannot be understood: {name.sql(DIALECT)} is no name.")
+
+
 def _statement(tree: exp.Expression) -> Statement:
     _require_understood(tree)
+    _require_names(tree)
     match tree:
         case exp.Insert():
             return _insert(tree)

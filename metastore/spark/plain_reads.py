@@ -80,6 +80,11 @@ def checked_sql(spark: SparkSession, text: str) -> DataFrame:
     return require_no_plain_read(SparkSession.sql(spark, text))  # not spark.sql, which may be watched
 
 
+def require_parsed(spark: SparkSession, text: str) -> None:
+    """Raise ParseException for a query that is none to Spark, whatever another parser would leave out of it."""
+    spark._jsparkSession.sessionState().sqlParser().parsePlan(text)  # noqa: SLF001 - PySpark shows no other way
+
+
 def watch(spark: SparkSession) -> None:
     """Let what this object, its readers and the writers of its frames offer warn of plain reads and writes."""
     if not getattr(spark, _WATCHED, False):

@@ -24,7 +24,7 @@ from metastore.spark.lookup import Tables
 from metastore.spark.multi_insert import multi_insert
 from metastore.spark.parsing import parse
 from metastore.spark.places import partition_places
-from metastore.spark.plain_reads import checked_sql
+from metastore.spark.plain_reads import checked_sql, require_parsed
 from metastore.spark.statements import (
     AbortTransactions,
     AddColumns,
@@ -129,6 +129,7 @@ class Runner:
         acid_tables = self.tables.acid_tables(tree)
         if not acid_tables:
             return checked_sql(self.spark, text)
+        require_parsed(self.spark, text)
         return self.txns.reading(acid_tables, lambda work: self._select(work, tree))
 
     def _select(self, work: Work, tree: exp.Expression) -> DataFrame:

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from pyspark.errors import ParseException
 from pyspark.sql import functions as F
 
 from metastore.acid.snapshots import ValidWriteIdList
@@ -389,13 +390,44 @@ def test_as_of_a_write_id(acid_session, flat):
     ("INSERT INTO {flat} VALUES (1)", "takes 2: id, name"),
     ("INSERT INTO {flat} PARTITION (day='x') VALUES (1, 'x')", "not a partition key"),
     ("MERGE INTO {flat} t USING {parted} s ON t.id = s.id WHEN MATCHED THEN UPDATE SET nothing = 1", "has no column"),
-    ("UPDATE {flat} SET name =", "cannot be understood"),
+    ("UPDATE {flat} SET name =", "cannot be understood"), ("SELECT * FROM {flat}@v1", "VERSION AS OF"),
+    ("INSERT INTO {parted} PARTITION (day='z') BY NAME SELECT 1 AS id, 'y' AS Day", "Day is given twice"),
+    ("INSERT OVERWRITE {parted} PARTITION (day='z') (id, day) VALUES (1, 'y')", "day is given twice"),
+    ("FROM {flat} INSERT INTO {parted} PARTITION (day='z') BY NAME SELECT id, 'y' AS day INSERT INTO {flat} SELECT *", "twice"),
     ("CREATE TABLE x (id INT) STORED AS PARQUET TBLPROPERTIES ('transactional'='true')", "STORED AS ORC"),
 ])
 def test_what_cannot_be_done_is_refused_with_the_reason(acid_session, flat, parted, statement, reason):
     with pytest.raises(InvalidOperationError, match=reason):
         acid_session.sql(statement.format(flat=flat, parted=parted))
     assert acid_session.table(flat).count() == 4
+
+
+def test_a_query_that_is_none_to_spark_is_refused_whatever_another_parser_makes_of_it(acid_session, flat):
+    with pytest.raises(ParseException):
+        acid_session.sql(f"SELECT * FROM {flat} FETCH FIRST 3 ROWS ONLY")
+
+
+@pytest.mark.parametrize("properties", ["'transactional'='true'",
+                                        "'transactional'='true', 'transactional_properties'='insert_only'"])
+def test_rows_of_another_partition_are_not_stored_under_the_given_one(acid_session, spark, db, properties):
+    name = f"{db}.days"
+    acid_session.sql(f"CREATE TABLE {name} (id INT) PARTITIONED BY (day DATE, n INT) STORED AS ORC "
+                     f"TBLPROPERTIES ({properties})")
+    given = spark.sql("SELECT id, IF(id < 4, '2024-05-01', IF(id < 6, '2024-05-02', 'never')) AS Day, 1 AS n "
+                      "FROM VALUES (1), (2), (3), (4), (5), (6) AS v (id)")
+    partition = {"day": "2024-05-01", "n": "1"}
+
+    with pytest.raises(InvalidOperationError, match=r"PARTITION \(day = 2024-05-01\), being of another, by 3 rows\.$"):
+        acid_session.overwrite(name, given, partition=partition)
+    with acid_session.transaction(), pytest.raises(InvalidOperationError, match=r"\(n = 2\).* by 5 rows"):
+        acid_session.overwrite(name, given.where("id < 6"), partition={"n": 2})
+    assert rows(acid_session, name) == []
+
+    assert acid_session.overwrite(name, given.where("id < 4"), partition=partition) == 3
+    assert acid_session.overwrite(name, given.where("id < 3").drop("day"), partition=partition) == 2
+    assert acid_session.table(name).where("day = DATE '2024-05-01' AND n = 1").count() == 2
+    assert acid_session.overwrite(name, given.where("id > 9"), partition=partition) == 0
+    assert rows(acid_session, name) == []
 
 
 def test_names_that_do_not_exist(acid_session, db):

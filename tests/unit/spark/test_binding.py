@@ -7,6 +7,7 @@ from metastore.errors import InvalidOperationError
 from metastore.spark.binding import bound_sql
 from metastore.spark.dialect import DIALECT
 from metastore.spark.multi_insert import of_joined
+from metastore.spark.parsing import parse
 from metastore.spark.statements import TableRef
 
 
@@ -56,3 +57,13 @@ def test_columns_of_joined_tables(query: str, expected: str) -> None:
 def test_columns_of_no_one_table(query: str, reason: str) -> None:
     with pytest.raises(InvalidOperationError, match=reason):
         of_joined(sqlglot.parse_one(query, dialect=DIALECT), COLUMNS)
+
+
+def test_what_would_be_left_out_is_refused():
+    with pytest.raises(InvalidOperationError, match="FOR UPDATE"):
+        bound_sql(parse("SELECT * FROM t FOR UPDATE").tree, lambda _: None)
+
+
+def test_sparks_variables_are_its_own():
+    query = "SELECT * FROM t WHERE a = ${hiveconf:x} AND b = ${y}"
+    assert bound_sql(parse(query).tree, lambda _: None) == query

@@ -139,6 +139,12 @@ def test_hives_short_form_of_create_table():
     ("SELECT FROM WHERE", "cannot be understood"),
     ("UPDATE db.t SET a =", "cannot be understood"),
     ("DELETE FROM db.t; DELETE FROM db.u", "One statement at a time"),
+    *((text, "VERSION AS OF a write id") for text in (
+        "SELECT * FROM t@v1", "SELECT * FROM db.t@20240501000000000", "INSERT INTO a SELECT * FROM t@v99999",
+        "DELETE FROM db.t@v1", "UPDATE t@v1 SET a = 1", "SELECT (SELECT max(a) FROM t@v1) FROM u", "SELECT a @ b FROM t",
+        "MERGE INTO t@v1 USING s ON t.a = s.a WHEN MATCHED THEN DELETE", "SELECT * FROM t$files", "CACHE TABLE c SELECT * FROM t@v1",
+        "FROM t@v1 INSERT INTO a SELECT * INSERT INTO b SELECT *")),
+    ("SELECT * FROM t:a", ":a is no name"), ("SELECT * FROM t?", "is no name"), ("SELECT a:b FROM t", ":b is no name"),
     ("DELETE FROM cat.db.t", "names a catalog"),
     ("UPDATE db.t SET a = 1, A = 2", "set twice"),
     ("UPDATE db.t SET a = s.a FROM s WHERE s.id = t.id", "MERGE INTO"),
