@@ -6,7 +6,8 @@ the release of one wakes one. Nothing here grants or decides.
 
 No wake is lost: a waiter is put here first, then marks the row it waits for (``LockService.watch``), and looks again if
 that is not there any more. From then on a trigger tells this process when the row goes, whichever statement of
-whichever replica removes it. While that cannot be heard nobody waits here. One thread serves all waiters.
+whichever replica removes it. While that cannot be heard nobody waits here. One thread serves all waiters, and nothing
+that it meets ends it: an error wakes everybody, and it begins to listen anew.
 """
 
 import os
@@ -117,15 +118,25 @@ class Waiting(Generic[Waiter]):
     def _run(self) -> None:
         """The thread."""
         while not self._stopping:
-            self._end_patience()
-            ears: list[int | Listener] = [self._bell, self._listener] if self._hears else [self._bell]
-            readable, _, _ = select.select(ears, [], [], max(0.0, self._looks_at - time.perf_counter()))
-            if self._bell in readable:
-                os.eventfd_read(self._bell)
-            if not self._hears:
-                self._connect()
-            elif self._listener in readable:
-                self._hear()
+            try:
+                self._end_patience()
+                self._listen()
+            except Exception:  # noqa: BLE001 - every parked call depends on this thread
+                _log.exception("lock_waits_failed")
+                self._deaf()
+
+    def _listen(self) -> None:
+        """Wait for news until somebody's patience ends, and pass them on. Descriptors may have any number: poll()."""
+        ears = select.poll()
+        for ear in (self._bell, self._listener) if self._hears else (self._bell,):
+            ears.register(ear, select.POLLIN)
+        told = {fd for fd, _ in ears.poll(1000 * max(0.0, self._looks_at - time.perf_counter()))}
+        if self._bell in told:
+            os.eventfd_read(self._bell)
+        if not self._hears:
+            self._connect()
+        elif told - {self._bell}:
+            self._hear()
 
     def _end_patience(self) -> None:
         now = time.perf_counter()
@@ -140,7 +151,7 @@ class Waiting(Generic[Waiter]):
 
     def _hear(self) -> None:
         try:
-            self.released([int(payload) for payload in self._listener.heard()])
+            self.released([int(payload) for payload in self._listener.heard() if payload.isdecimal()])
         except UnavailableError as error:
             _log.warning("lock_listener_lost", reason=str(error))
             self._deaf()

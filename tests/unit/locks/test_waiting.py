@@ -1,6 +1,8 @@
 """Who is woken, when, and exactly once; without a database."""
 
+import fcntl
 import os
+import resource
 from datetime import timedelta
 from types import SimpleNamespace
 
@@ -66,6 +68,7 @@ def place(ear):
             waiting.start()
             made.append(waiting)
         return waiting
+    make.made = made
     yield make
     for waiting in made:
         waiting.stop()
@@ -144,6 +147,52 @@ def test_nobody_waits_for_what_cannot_be_heard(place, ear):
 
     ear.down = False
     until(lambda: waiting.add("b", 1, now()))
+
+
+def test_descriptors_may_have_any_number(place, ear):
+    """Above 1,023 select() raises, which ended the thread and left every parked call without an answer."""
+    limit = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if limit[1] < 1200:
+        pytest.skip(f"this process may have {limit[1]} descriptors, and the test needs 1,200")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(limit[0], 1200), limit[1]))
+    low = ear.bell
+    try:
+        ear.bell = fcntl.fcntl(low, fcntl.F_DUPFD_CLOEXEC, 1100)
+        waiting = place()
+        waiting.add("a", 1, now())
+        ear.say("1")
+        until(lambda: waiting.woken == ["a"] or not waiting._thread.is_alive())
+        assert waiting._thread.is_alive()
+        waiting.stop()
+        place.made.clear()
+        os.close(ear.bell)
+    finally:
+        ear.bell = low
+        resource.setrlimit(resource.RLIMIT_NOFILE, limit)
+
+
+def test_what_nobody_should_say_ends_nothing(place, ear):
+    """Anybody who may use the database may NOTIFY."""
+    waiting = place()
+    waiting.add("a", 1, now())
+    ear.say("", "x", "1.5", "-1", "1")
+
+    until(lambda: waiting.woken == ["a"] or not waiting._thread.is_alive())
+    assert waiting._thread.is_alive()
+
+
+def test_an_error_wakes_everybody_and_the_thread_goes_on(place, ear, capsys):
+    waiting = place()
+    waiting.add("a", 1, now())
+    heard, ear.heard = ear.heard, lambda: os.eventfd_read(ear.bell) and {}["a bug"]
+    ear.say("9")
+
+    until(lambda: waiting.woken == ["a"] or not waiting._thread.is_alive())
+    ear.heard = heard
+    until(lambda: waiting.add("b", 2, now()) or not waiting._thread.is_alive())
+    ear.say("2")
+    until(lambda: waiting.woken == ["a", "b"] or not waiting._thread.is_alive())
+    assert waiting._thread.is_alive()
 
 
 def test_nobody_waits_before_the_start_and_everybody_goes_at_the_end(place):
