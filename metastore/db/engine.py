@@ -34,6 +34,7 @@ _BUSY = {errorcodes.LOCK_NOT_AVAILABLE, errorcodes.READ_ONLY_SQL_TRANSACTION}
 _BUSY_CLASSES = (errorcodes.CLASS_INSUFFICIENT_RESOURCES, errorcodes.CLASS_OPERATOR_INTERVENTION)
 _BAD_CLASSES = (errorcodes.CLASS_DATA_EXCEPTION, errorcodes.CLASS_PROGRAM_LIMIT_EXCEEDED)
 _NOT_DURABLE = "SET LOCAL synchronous_commit = off; "
+_GRACE_S = 10.0
 _in_tx: ContextVar[tuple["Database", ...]] = ContextVar("in_tx", default=())
 
 
@@ -126,7 +127,10 @@ class _Lease:
     def _send(self, text: str, parameters: Parameters) -> None:
         try:
             self.cursor.execute(text, parameters)
-            wait(self.link.raw)
+            wait(self.link.raw, self._pool.silence_s)
+        except TimeoutError as error:
+            self.link.raw.close()
+            raise psycopg2.OperationalError(f"PostgreSQL has been silent for {self._pool.silence_s:g} s") from error
         except ValueError as error:  # what psycopg2 says of a NUL, before anything is sent
             raise InvalidRequestError(
                 "A text of the request contains a NUL character, which cannot be stored.") from error
@@ -163,6 +167,8 @@ class Database:
         self._settings = {"statement_timeout": str(statement_timeout_ms), "lock_timeout": str(lock_timeout_ms),
                           **sessions.PLANNING}
         self.pool = Pool(url, pool_size, pool_timeout_s, self._settings, schema)
+        if statement_timeout_ms:   # PostgreSQL itself ends what takes too long; if it is frozen we do
+            self.pool.silence_s = 2 * statement_timeout_ms / 1000 + _GRACE_S
 
     def check(self) -> None:
         """Make sure, when a process starts, that sessions have the settings that correctness rests on.

@@ -2,7 +2,7 @@
 
 Rule: leadership only saves duplicate work; what a leader does must be correct with two of them, because the lock goes
 when its connection breaks, and its former holder learns that late. The connection is never pooled: a pool would lend
-the lock to others.
+the lock to others. Who asks waits for PostgreSQL a few seconds at most.
 """
 
 import zlib
@@ -12,8 +12,11 @@ from threading import Lock
 import psycopg2
 from psycopg2.extensions import connection
 
-from metastore.db import sessions
+from metastore.db import network, sessions
+from metastore.errors import UnavailableError
 
+_SECONDS = 5.0
+_LAST_SECONDS = 1.0
 _FAMILY = 0x6C656164  # "lead"; the first half of every such lock's key
 
 
@@ -31,17 +34,17 @@ class Leadership:
             return self._hold()
 
     def release(self) -> None:
-        """Let it go, so that another replica need not wait for a time-out."""
-        with self._one_at_a_time:
+        """Let it go, so that another replica need not wait for a time-out; the end of the process does it as well."""
+        if self._one_at_a_time.acquire(timeout=_LAST_SECONDS):
             self._close()
+            self._one_at_a_time.release()
 
     def _hold(self) -> bool:
         try:
             if self._session is None:
                 return self._take()
-            with self._session.cursor() as cursor:
-                cursor.execute("SELECT 1")
-        except psycopg2.Error:
+            network.ask(self._session, "SELECT 1", seconds=_SECONDS)
+        except (psycopg2.Error, TimeoutError, UnavailableError):
             self._close()
             return False
         return True
@@ -50,22 +53,19 @@ class Leadership:
         session, self._session = self._session, None
         if session is None:
             return
-        with suppress(psycopg2.Error), session.cursor() as cursor:
-            cursor.execute("SELECT pg_advisory_unlock_all()")  # a closed session's end is noticed a little later
+        with suppress(psycopg2.Error, TimeoutError):  # a closed session's end is noticed a little later
+            network.ask(session, "SELECT pg_advisory_unlock_all()", seconds=_LAST_SECONDS)
         session.close()
 
     def _take(self) -> bool:
-        session = psycopg2.connect(**sessions.parameters(
-            self._url, "metastore leader", {"statement_timeout": "5s"}), connect_timeout=5, keepalives_idle=30)
+        session = network.connect(sessions.parameters(
+            self._url, "metastore leader", {"statement_timeout": "5s"}), _SECONDS)
         taken = False
         try:
-            session.autocommit = True
-            with session.cursor() as cursor:
-                cursor.execute("SELECT pg_try_advisory_lock(%s, %s)", [_FAMILY, self._key])
-                taken = bool(cursor.fetchall()[0][0])
+            [(taken,)] = network.ask(session, "SELECT pg_try_advisory_lock(%s, %s)", [_FAMILY, self._key], _SECONDS)
         finally:
             if taken:
                 self._session = session
             else:
                 session.close()
-        return taken
+        return bool(taken)

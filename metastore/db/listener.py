@@ -9,8 +9,10 @@ from contextlib import suppress
 import psycopg2
 from psycopg2.extensions import connection
 
-from metastore.db import sessions
+from metastore.db import network, sessions
 from metastore.errors import UnavailableError
+
+_SECONDS = 5.0
 
 
 class Listener:
@@ -29,16 +31,10 @@ class Listener:
     def connect(self) -> None:
         """Begin to listen; what is said after this returned is heard. Raises: UnavailableError."""
         self.close()
+        session = network.connect(sessions.parameters(self._url, "metastore listener", {}), _SECONDS)
         try:
-            session = psycopg2.connect(**sessions.parameters(self._url, "metastore listener", {}), connect_timeout=5,
-                                       keepalives_idle=30)
-        except psycopg2.Error as error:
-            raise UnavailableError(f"cannot listen on {self._channel}: {error}") from error
-        try:
-            session.autocommit = True
-            with session.cursor() as cursor:
-                cursor.execute(f"LISTEN {self._channel}")
-        except psycopg2.Error as error:
+            network.ask(session, f"LISTEN {self._channel}", seconds=_SECONDS)
+        except (psycopg2.Error, TimeoutError) as error:
             session.close()
             raise UnavailableError(f"cannot listen on {self._channel}: {error}") from error
         self._session = session

@@ -16,13 +16,11 @@ from uuid import uuid4
 import psycopg2
 from psycopg2.extensions import TRANSACTION_STATUS_IDLE, connection
 
-from metastore.db import sessions
-from metastore.db.fibers import in_fiber, wait
+from metastore.db import network, sessions
+from metastore.db.fibers import in_fiber
 from metastore.errors import UnavailableError
 
-# A network that swallows packets is noticed in about a minute.
-_KEEPALIVE = {"keepalives": 1, "keepalives_idle": 30, "keepalives_interval": 10, "keepalives_count": 3}
-_CONNECT_SECONDS = 10.0
+_CONNECT_SECONDS = 5.0
 
 
 class Link:
@@ -67,6 +65,8 @@ class Pool:
 
     def __init__(self, url: str, size: int, wait_s: float, session: Mapping[str, str], schema: str) -> None:
         self.url, self.size, self._wait_s = url, size, wait_s
+        self.silence_s: float | None = None
+        """How long PostgreSQL may say nothing at all to a statement; None: as long as it likes."""
         self.process = uuid4().hex
         """Who we are, for triggers: the setting ``metastore.process`` of each of our sessions."""
         self.tell: Callable[[Iterable[str]], None] = lambda _told: None
@@ -121,14 +121,7 @@ class Pool:
             self._places.release()
 
     def _connect(self) -> Link:
-        try:
-            raw = psycopg2.connect(**self._parameters, async_=True, **_KEEPALIVE)
-            wait(raw, _CONNECT_SECONDS)
-        except (psycopg2.Error, TimeoutError) as error:
-            raise UnavailableError(
-                f"The metastore's database does not answer, nothing was changed, try again: {first_line(error)}"
-            ) from error
-        return Link(raw)
+        return Link(network.connect(self._parameters, _CONNECT_SECONDS))
 
 
 def first_line(error: Exception) -> str:

@@ -12,6 +12,7 @@ from typing import Any
 import psycopg2
 from psycopg2.extensions import parse_dsn
 
+from metastore.db import network
 from metastore.errors import InvalidInputError
 
 DEFAULT_SCHEMA = "public"
@@ -30,6 +31,10 @@ CORRECTNESS = {
     "idle_session_timeout": "0", "idle_in_transaction_session_timeout": "600000",
 }
 """What every session of ours has; times in milliseconds."""
+
+_NETWORK = {"tcp_keepalives_idle": "10", "tcp_keepalives_interval": "5", "tcp_keepalives_count": "3",
+            "tcp_user_timeout": "20000"}
+"""How PostgreSQL notices that we have vanished, with row locks perhaps. Not checked: 0 on a socket that is not TCP."""
 
 PLANNING = {
     "jit": "off",                             # compiling a statement of a millisecond takes a hundred
@@ -61,14 +66,14 @@ def parameters(url: str, application: str, settings: Mapping[str, str], *,
 
     Raises: InvalidInputError.
     """
-    ours = {**CORRECTNESS, **settings, **({} if schema is None else {"search_path": search_path(schema)})}
+    ours = {**CORRECTNESS, **_NETWORK, **settings, **({} if schema is None else {"search_path": search_path(schema)})}
     try:
         given = parse_dsn(url)
     except psycopg2.Error:   # whose text has the password in it
         raise InvalidInputError("The URL of the database cannot be read. It looks like "
                                 "postgresql://user@host:5432/name, options of libpq behind a question mark.") from None
     options = [given.get("options", ""), *(f"-c {name}={_escaped(value)}" for name, value in ours.items())]
-    return {**given, "options": " ".join(filter(None, options)), "application_name": application}
+    return {**network.SILENCE, **given, "options": " ".join(filter(None, options)), "application_name": application}
 
 
 def check(sql: Any, settings: Mapping[str, str], schema: str) -> None:

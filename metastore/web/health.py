@@ -1,7 +1,8 @@
 """Whether the process should be asked at all: a list of parts, each ready or not, with the reason.
 
 Rule: alive says only that the process answers; ready says that a call sent now would be served. A part that has not
-reported yet is not ready.
+reported yet is not ready. Who asks never waits long: probes run on threads of their own, one at a time of each, and one
+that does not come back makes its part not ready.
 """
 
 import threading
@@ -10,6 +11,10 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 _PROBE_LASTS_S = 1.0
+_PATIENCE_S = 0.5
+"""How long a question waits for its probe: less than the second that Kubernetes waits for the answer."""
+_SILENCE_S = 5.0
+"""How long the last answer counts while a probe has not come back."""
 
 
 class Part(NamedTuple):
@@ -19,14 +24,42 @@ class Part(NamedTuple):
     reason: str = ""
 
 
+class _Probe:
+    """Asks for a part's state when somebody wants to know."""
+
+    def __init__(self, look: Callable[[], Part], part: Part) -> None:
+        self._look, self._part = look, part
+        self._at = self._began = float("-inf")
+        self._done = threading.Event()
+        self._done.set()
+        self._lock = threading.Lock()
+
+    def part(self) -> Part:
+        """The state a moment ago."""
+        with self._lock:
+            if self._done.is_set() and time.monotonic() - self._at > _PROBE_LASTS_S:
+                self._done.clear()
+                self._began = time.monotonic()
+                threading.Thread(target=self._run, name="probe", daemon=True).start()
+        if not self._done.wait(_PATIENCE_S) and (silent := time.monotonic() - self._began) > _SILENCE_S:
+            return Part(ready=False, reason=f"has not answered for {silent:.0f} s")
+        return self._part
+
+    def _run(self) -> None:
+        try:
+            self._part = self._look()
+        except Exception as error:  # noqa: BLE001 - whatever a probe meets, the next one is to run
+            self._part = Part(ready=False, reason=str(error) or type(error).__name__)
+        self._at = time.monotonic()
+        self._done.set()
+
+
 class Health:
     """The parts of this process."""
 
     def __init__(self, *names: str) -> None:
         self._parts = dict.fromkeys(names, Part(ready=False, reason="not started yet"))
-        self._probes: dict[str, Callable[[], Part]] = {}
-        self._probed: dict[str, tuple[float, Part]] = {}
-        self._lock = threading.Lock()
+        self._probes: dict[str, _Probe] = {}
         self.stopping = False
 
     def report(self, name: str, part: Part) -> None:
@@ -35,19 +68,8 @@ class Health:
 
     def probe(self, name: str, look: Callable[[], Part]) -> None:
         """Ask for a part's state whenever somebody wants to know, at most once a second."""
-        self._probes[name] = look
+        self._probes[name] = _Probe(look, self._parts[name])
 
     def parts(self) -> dict[str, Part]:
         """Every part's state now."""
-        return {name: self._look(name) for name in self._parts}
-
-    def _look(self, name: str) -> Part:
-        look = self._probes.get(name)
-        if look is None:
-            return self._parts[name]
-        with self._lock:
-            at, part = self._probed.get(name, (float("-inf"), self._parts[name]))
-            if time.monotonic() - at > _PROBE_LASTS_S:
-                part = look()
-                self._probed[name] = time.monotonic(), part
-            return part
+        return {name: self._probes[name].part() if name in self._probes else part for name, part in self._parts.items()}

@@ -2,6 +2,7 @@
 
 import json
 import socket
+import threading
 import urllib.error
 import urllib.request
 
@@ -11,6 +12,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from metastore.telemetry.metrics import Metrics
 from metastore.web.health import Health, Part
 from metastore.web.server import WebServer
+from tests.support.thrift_server import until
 
 
 @pytest.fixture
@@ -48,7 +50,6 @@ def test_ready_only_when_every_part_is(web, health):
         "database": {"ready": False, "reason": "does not answer"}, "loops": {"ready": True}}}
 
     health.probe("database", lambda: Part(ready=True))
-    health._probed.clear()
     assert get(f"{web}/readyz")[0] == 200
 
     health.stopping = True
@@ -62,6 +63,27 @@ def test_a_probe_is_not_asked_for_every_reader(health):
     for _ in range(10):
         health.parts()
     assert len(asked) == 1
+
+
+def test_a_probe_that_does_not_come_back_holds_up_nobody(web, health, monkeypatch):
+    """As when PostgreSQL's host vanishes: the answer is quick, and it is no."""
+    monkeypatch.setattr("metastore.web.health._PATIENCE_S", 0.01)
+    monkeypatch.setattr("metastore.web.health._SILENCE_S", 0.02)
+    asked, back = [], threading.Event()
+    health.report("loops", Part(ready=True))
+    health.probe("database", lambda: asked.append(1) or (back.wait(30) and Part(ready=True)))
+    try:
+        until(lambda: "has not answered for" in get(f"{web}/readyz")[1].decode())
+        assert get(f"{web}/readyz")[0] == 503
+        assert asked == [1]
+    finally:
+        back.set()
+    until(lambda: get(f"{web}/readyz")[0] == 200)
+
+
+def test_a_probe_with_a_bug_is_a_reason(health):
+    health.probe("database", lambda: {}["nothing"])
+    assert health.parts()["database"] == Part(ready=False, reason="'nothing'")
 
 
 def test_paths(web):

@@ -1,0 +1,134 @@
+"""How a connection with PostgreSQL begins, and how silence on it ends.
+
+Rules: a host that vanishes without a word is noticed in less than half a minute, whatever is going on. Names are looked
+up on threads, since the resolver may take as long as it likes: whoever connects waits for that as for PostgreSQL, which
+in a fiber holds up nobody. Every address of a name, and every host of the URL, has its turn, each with its own time.
+"""
+
+import ipaddress
+import os
+import select
+import socket
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import psycopg2
+from psycopg2.extensions import POLL_OK, POLL_READ, connection
+
+from metastore.db.fibers import until, wait
+from metastore.errors import UnavailableError
+
+SILENCE = {"keepalives": 1, "keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 3,
+           "tcp_user_timeout": 20_000}
+"""Of libpq, where the URL says nothing else: keepalives end an idle silence, the other one that of unanswered data."""
+
+
+def connect(parameters: Mapping[str, Any], seconds: float) -> connection:
+    """An asynchronous connection that is ready; ``seconds``: of a look-up, and of each address.
+
+    Raises: UnavailableError.
+    """
+    failure: Exception | None = None
+    try:
+        for place in _places(parameters, seconds):
+            try:
+                return _connected({**parameters, **place}, seconds)
+            except (psycopg2.Error, TimeoutError) as error:
+                failure = error
+    except OSError as error:   # the name is unknown, or nobody says what it stands for; no descriptors are left
+        failure = failure or error
+    raise UnavailableError("The metastore's database does not answer, nothing was changed, try again: "
+                           f"{str(failure).strip().splitlines()[0]}") from failure
+
+
+def ask(raw: connection, query: str, parameters: Any = None, seconds: float | None = None) -> list[tuple[Any, ...]]:
+    """One answer on an asynchronous connection. Raises: psycopg2.Error, TimeoutError."""
+    cursor = raw.cursor()
+    cursor.execute(query, parameters)
+    wait(raw, seconds)
+    rows: list[tuple[Any, ...]] = cursor.fetchall() if cursor.description else []
+    cursor.close()
+    return rows
+
+
+def _connected(parameters: Mapping[str, Any], seconds: float) -> connection:
+    deadline = time.monotonic() + seconds
+    raw = psycopg2.connect(**parameters, async_=True)
+    try:
+        while (state := raw.poll()) != POLL_OK:
+            until(raw.fileno(), select.POLLIN if state == POLL_READ else select.POLLOUT,
+                  max(0.001, deadline - time.monotonic()))
+    except BaseException:
+        raw.close()
+        raise
+    return raw
+
+
+def _places(parameters: Mapping[str, Any], seconds: float) -> Iterator[dict[str, str]]:
+    """Where to try, in order: parameters that lead to one address each."""
+    hosts = str(parameters.get("host") or os.environ.get("PGHOST", "")).split(",")
+    if parameters.get("hostaddr") or hosts == [""]:
+        yield {}
+        return
+    ports = str(parameters.get("port") or os.environ.get("PGPORT", "5432")).split(",")
+    for number, host in enumerate(hosts):
+        place = {"host": host, "port": ports[number] if len(ports) == len(hosts) else ports[0]}
+        if not host or host[0] in "/@" or _is_address(host):
+            yield place
+            continue
+        for address in _addresses(host, seconds):
+            yield {**place, "hostaddr": address}
+
+
+def _is_address(host: str) -> bool:
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return True
+
+
+class _LookUp:
+    """One question to the resolver, and who waits for its answer: the other ends of sockets that close with it."""
+
+    def __init__(self, host: str) -> None:
+        self.host = host
+        self.answer: list[str] | OSError = []
+        self.askers: list[socket.socket] = []
+
+    def run(self) -> None:
+        try:
+            found = socket.getaddrinfo(self.host, None, type=socket.SOCK_STREAM)
+            self.answer = list(dict.fromkeys(str(address[0]) for *_, address in found))
+        except OSError as error:
+            self.answer = error
+        with _asking:
+            del _look_ups[self.host]
+            for asker in self.askers:
+                asker.close()
+
+
+_asking = threading.Lock()
+_look_ups: dict[str, _LookUp] = {}
+"""Those that run: a resolver that hangs holds one thread for each name, however often it is asked."""
+
+
+def _addresses(host: str, seconds: float) -> list[str]:
+    """What a name stands for. Raises: OSError (which TimeoutError is)."""
+    mine, its = socket.socketpair()
+    with mine:
+        with _asking:
+            look_up = _look_ups.get(host)
+            if look_up is None:
+                look_up = _look_ups[host] = _LookUp(host)
+                threading.Thread(target=look_up.run, name=f"look-up of {host}", daemon=True).start()
+            look_up.askers.append(its)
+        try:
+            until(mine.fileno(), select.POLLIN, seconds)
+        except TimeoutError as error:
+            raise TimeoutError(f"the name {host} was not resolved within {seconds:g} s") from error
+    if isinstance(look_up.answer, OSError):
+        raise OSError(f"the name {host} cannot be resolved: {look_up.answer.strerror}")
+    return look_up.answer
