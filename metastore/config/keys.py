@@ -132,6 +132,9 @@ class LockSettings:
         duration("ms", timedelta(0), timedelta(seconds=5)), "metastore.lock.check.wait", "3000ms",
         "How long check_lock may hold back the answer that the lock is waiting, to answer the moment it is granted; 0: "
         "not at all. Far below any client's socket time-out, of which the shortest is 10 s. Hive: no such key.")
+    max_components: int = key(
+        _POSITIVE, "metastore.lock.max.components", "10000",
+        "Most components of one lock request: whoever needs more locks the table. Hive: no such key.")
     detect_deadlocks: bool = key(
         values.FLAG, "metastore.txn.deadlock.detector.enabled", "true",
         "End a deadlock when a lock request closes it, by aborting its youngest transaction. Hive 4.2: no such "
@@ -293,6 +296,17 @@ class ServerSettings:
                                  "Compact protocol.")
     max_message_size: int = key(
         values.SIZE, "hive.metastore.server.max.message.size", "104857600", "Largest request in bytes.")
+    max_message_objects: int = key(
+        _POSITIVE, "metastore.server.max.message.objects", "1000000",
+        "Most structs in one request, and most values in one of its lists or maps. Hive: no such key.")
+    transfer_timeout: timedelta = key(
+        _S, "metastore.server.transfer.timeout", "60s",
+        "Close a connection on which half a request or half an answer does not move for so long, or that takes longer "
+        "than this and a second for each 64 KB; 0: never. Hive: no such key.")
+    max_buffered: int = key(
+        values.SIZE, "metastore.server.max.buffered", "512mb",
+        "Bytes of half requests and half answers over all connections, beyond which those go that have not moved for "
+        "longest. Hive: no such key.")
     max_connections: int = key(
         _POSITIVE, "metastore.server.max.connections", "10000",
         "Connections above this are closed at once, with a line in the log. Hive: server.max.threads.")

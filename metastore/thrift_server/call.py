@@ -50,7 +50,7 @@ LATER: Final = Later()
 class Call:
     """A method with its decoded arguments."""
 
-    __slots__ = ("_parked_at", "args", "connection", "context", "effect", "expected", "lane", "lost", "method",
+    __slots__ = ("_parked_at", "args", "connection", "context", "effect", "expected", "lane", "large", "lost", "method",
                  "outcome", "parked", "patient", "reply", "seqid", "started")
 
     def __init__(
@@ -71,6 +71,8 @@ class Call:
         """Id of what a coalesced handler made that must not stay if the answer cannot be sent. It gets the call again
         then, with ``lost`` set, to undo it; what it answers then is dropped."""
         self.lost = False
+        self.large = False
+        """Its message was large, and others wait for their turn until it is answered."""
         self.lane: Callable[[Call], None] | None = None
         """Where the server put it."""
         self.parked = 0.0  # seconds

@@ -2,6 +2,7 @@
 
 Rule: a connection works on one call at a time, so answers are in the order of the requests and memory is bounded by
 one request, one answer and `MOST_AHEAD` bytes of requests sent ahead. Only the event loop touches a connection.
+Half a request and half an answer must move: whoever does not send the rest, or does not read on, is closed.
 """
 
 import socket
@@ -13,10 +14,13 @@ from metastore.thrift_server.tls_socket import TlsSocket
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from metastore.thrift_server.messages import Message
     from metastore.thrift_server.protocol import Header
     from metastore.thrift_server.scanner import Scanner
 
 MOST_AHEAD = 1 << 16
+SLOWEST = 1 << 16
+"""Bytes a second."""
 
 
 class ClientConnection:
@@ -33,13 +37,18 @@ class ClientConnection:
         "hurry",
         "identity",
         "interest",
+        "message",
         "metaconf",
+        "moved",
         "peer",
         "received",
         "scanner",
         "sending",
+        "since",
+        "size",
         "sock",
         "user",
+        "waiting",
     )
 
     def __init__(self, sock: socket.socket | TlsSocket, address: Any, now: float) -> None:
@@ -54,17 +63,39 @@ class ClientConnection:
         self.closed = False
         self.hurry: Callable[[], None] | None = None  # of a parked call
         self.busy = False  # a call is being worked on
+        self.waiting = False  # for its next turn, with requests sent ahead
         self.active = now  # when a message was last completed or answered
         self.interest = 0  # epoll events asked for
         self.received: bytes | bytearray = b""
         self.scanner: Scanner | None = None  # of a message that is not complete
         self.header: Header | None = None  # of the same
+        self.message: Message | None = None  # a large one that waits for its turn
         self.sending: memoryview | None = None  # rest of an answer
+        self.since = self.moved = now  # when the half request or answer began, and when some of it was last sent
+        self.size = 0  # of the answer
 
     @property
     def who(self) -> dict[str, str | None]:
         """For log lines."""
         return {"peer": self.peer, "user": self.user}
+
+    @property
+    def held(self) -> int:
+        """Bytes of what waits for the rest, for a reader or for its turn."""
+        waiting = self.message.data if self.message is not None else None
+        return len(self.received) + len(self.sending or b"") + len(waiting or b"")
+
+    def begin(self, now: float, size: int = 0) -> None:
+        """Half a request or half an answer (of this size) is there from now on."""
+        self.since = self.moved = now
+        self.size = size
+
+    def stuck(self, now: float, seconds: float) -> bool:
+        """Whether half a request or half an answer does not move, or slower than any network."""
+        if self.sending is None and (self.busy or not self.received):
+            return False
+        patience = seconds + max(self.size, len(self.received)) / SLOWEST
+        return now - self.moved > seconds or now - self.since > patience
 
     @property
     def idle(self) -> bool:

@@ -2,7 +2,8 @@
 
 Rules: whatever a handler raises, the client gets an answer and keeps its connection; a call that PostgreSQL undid
 because of a conflict is run again, `ATTEMPTS` times in all; of a failure that nobody foresaw the stack goes to the log
-and the real cause to the client; a call is logged once, when it was slow or failed.
+and the real cause to the client; a call is logged once, when it was slow or failed, and then its error lets go of the
+stack, which has the call's arguments in it.
 """
 
 import time
@@ -45,7 +46,10 @@ class Middleware:
         self._finish(call, AccessDeniedError(refusal))
 
     def run(self, call: Call) -> None:
-        """Run one call whose handler takes one call."""
+        """Run one call, as a batch of its own if its handler takes batches."""
+        if self._handlers[call.method].lane is not None:
+            self.run_batch([call])
+            return
         handler = self._handlers[call.method].run
         try:
             result = handler(call, *call.args)
@@ -104,7 +108,10 @@ class Middleware:
         self._stats.record(call.method, call.outcome, seconds)
         if error is not None or seconds >= self._slow:
             self._log(call, error, seconds)
-        return b"" if error else body
+        if error is not None:
+            _let_go(error)
+            return b""
+        return body
 
     def _refuse(self, call: Call, error: Exception) -> None:
         codec = CODECS[call.method]
@@ -136,6 +143,19 @@ class Middleware:
             _log.error("call failed", outcome=call.outcome, exc_info=error, **fields)
         else:
             _log.info("call refused", outcome=call.outcome, reason=_reason(error), **fields)
+
+
+def _let_go(error: BaseException) -> None:
+    """Forget the stacks of an error and of those behind it.
+
+    Frames and errors refer to each other, and what a client sent would stay until the garbage collector comes by.
+    """
+    waiting: list[BaseException | None] = [error]
+    while waiting:
+        found = waiting.pop()
+        if found is not None and found.__traceback__ is not None:
+            found.__traceback__ = None
+            waiting += [found.__cause__, found.__context__]
 
 
 def _reason(error: Exception) -> str:

@@ -28,16 +28,24 @@ class Header(NamedTuple):
     """Where the arguments begin."""
 
 
+class ArgumentsCodec(Protocol):
+    """How the arguments of a method are read; see `MethodCodec`."""
+
+    arguments_class: Any
+    arguments: list[Any]
+    older: Any
+
+
 class WireProtocol(Protocol):
     """One of Thrift's protocols."""
 
     def header(self, data: bytes | bytearray, at: int) -> Header | None:
         """The header at this place, None when it is not complete. Raises: MalformedError."""
 
-    def scanner(self, at: int, limit: int) -> Scanner:
-        """Looks for the end of the arguments that begin there."""
+    def scanner(self, at: int, limit: int, most: int) -> Scanner:
+        """Looks for the end of the arguments that begin there, within ``limit`` bytes and ``most`` values."""
 
-    def decode(self, codec: MethodCodec | None, data: bytes, at: int) -> tuple[Any, int]:
+    def decode(self, codec: ArgumentsCodec | None, data: bytes, at: int) -> tuple[Any, int]:
         """The arguments (None for an unknown method) and where they end. Raises: ShortError and the decoder's own."""
 
     def head(self, codec: MethodCodec, seqid: bytes) -> bytes:
@@ -62,7 +70,7 @@ class _Accelerated:
     def _header(self, method: str, message_type: int, seqid: bytes) -> bytes:
         raise NotImplementedError
 
-    def decode(self, codec: MethodCodec | None, data: bytes, at: int) -> tuple[Any, int]:
+    def decode(self, codec: ArgumentsCodec | None, data: bytes, at: int) -> tuple[Any, int]:
         """See `WireProtocol`."""
         source = Source(data, at)
         if codec is None:
@@ -135,9 +143,9 @@ class BinaryProtocol(_Accelerated):
         raw = bytes(data[name_at : name_at + length])
         return Header(self._names.get(raw) or _name(raw), message_type, bytes(data[end - 4 : end]), end)
 
-    def scanner(self, at: int, limit: int) -> Scanner:
+    def scanner(self, at: int, limit: int, most: int) -> Scanner:
         """See `WireProtocol`."""
-        return BinaryScanner(at, limit)
+        return BinaryScanner(at, limit, most)
 
     def _header(self, method: str, message_type: int, seqid: bytes) -> bytes:
         head = self._heads.get((method, message_type))
@@ -178,9 +186,9 @@ class CompactProtocol(_Accelerated):
             return None
         return Header(_name(data[length_end:end]), message_type, bytes(data[at + 2 : seqid_end]), end)
 
-    def scanner(self, at: int, limit: int) -> Scanner:
+    def scanner(self, at: int, limit: int, most: int) -> Scanner:
         """See `WireProtocol`."""
-        return CompactScanner(at, limit)
+        return CompactScanner(at, limit, most)
 
     def _header(self, method: str, message_type: int, seqid: bytes) -> bytes:
         name = method.encode()

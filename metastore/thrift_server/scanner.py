@@ -2,7 +2,8 @@
 
 An unframed message says nowhere how long it is, so its structure has to be followed. Rule: a scanner goes on where it
 stopped (a message of 100 MB in 1,000 pieces costs no more than in one), takes no memory for what a length claims, and
-refuses lengths beyond the limit, unknown types and nesting deeper than `DEEPEST` before anything is decoded. In long
+refuses lengths and numbers of values beyond the limits, unknown types and nesting deeper than `DEEPEST` before anything
+is decoded. In long
 lists of structs, which is what large messages consist of, the accelerated decoder steps over those that are complete.
 """
 
@@ -38,9 +39,10 @@ class _Scanner:
 
     _decode: Callable[[Any, Source, Any], Any]
 
-    def __init__(self, at: int, limit: int) -> None:
+    def __init__(self, at: int, limit: int, most: int) -> None:
         self.at = at
         self._limit = limit
+        self._left = most
         self._data: bytes | bytearray = b""
         self._walk = self._struct(0)
 
@@ -78,6 +80,12 @@ class _Scanner:
                 found, end = found + 1, window.cstringio_buf.tell()
         self.at += end
         return found
+
+    def _count(self, values: int) -> None:
+        """Count the values of a list or map."""
+        self._left -= values
+        if self._left < 0:
+            raise MalformedError("the message has too many values (metastore.server.max.message.objects)")
 
     def _skip(self, size: int) -> None:
         """Step over bytes that may not be there yet."""
@@ -140,6 +148,7 @@ class BinaryScanner(_Scanner):
             self._skip(count * sum(size for size in sizes if size))
             return
         deeper = self._deeper(depth)
+        self._count(count)
         if types == (_STRUCT,):
             yield from self._structs(_STRUCT, count, deeper)
             return
@@ -235,6 +244,7 @@ class CompactScanner(_Scanner):
     def _items(self, types: tuple[int, ...], count: int, depth: int) -> Iterator[bool]:
         if self.at + count * len(types) > self._limit:
             raise MalformedError("the size of a list or map is beyond the size limit")
+        self._count(count)
         if types == (_CSTRUCT,):
             yield from self._structs(_CSTRUCT, count, depth)
             return

@@ -30,6 +30,7 @@ from metastore.thrift_server.codec import CODECS
 from metastore.thrift_server.connection import MOST_AHEAD, ClientConnection
 from metastore.thrift_server.handler import Handler
 from metastore.thrift_server.handshakes import Handshakes, Step
+from metastore.thrift_server.large import Turns
 from metastore.thrift_server.messages import PIECE, Message, Messages
 from metastore.thrift_server.middleware import Middleware
 from metastore.thrift_server.protocol import BinaryProtocol, CompactProtocol, Header, WireProtocol
@@ -38,8 +39,8 @@ from metastore.thrift_server.tls_socket import TlsSocket
 from metastore.thrift_server.workers import Lane, Pool, Waits
 from metastore.tls.contexts import RenewedContext
 
-BIG_PIECE = 1 << 20
-"""Bytes read at once in the middle of a message."""
+MOST_IN_A_ROW = 16
+"""Requests sent ahead that one connection has answered at once, before all others have had their turn."""
 BACKLOG = 1024
 
 _READ, _WRITE = select.EPOLLIN | select.EPOLLRDHUP, select.EPOLLOUT
@@ -88,6 +89,9 @@ class Server:
         self._connections: dict[int, ClientConnection] = {}
         self._waking = False
         self._resumed: deque[ClientConnection] = deque()
+        self._ahead: deque[ClientConnection] = deque()  # they have sent more than their share
+        self._taken = 0  # bytes that were received or could not be sent since the last look at all connections
+        self._large = Turns(self._begin_large)
         self._busy: set[ClientConnection] = set()  # of calls in work, also when the client is gone
         self._draining: float | None = None
         self._warned = -_WARN_EVERY_SECONDS
@@ -135,6 +139,7 @@ class Server:
         self._pool.start()
         if self._context is not None:
             self._handshakes.start()
+        self._large.start()
         self._running = True
         self._thread.start()
         host, port = self._listener.getsockname()[:2]
@@ -153,6 +158,7 @@ class Server:
         os.eventfd_write(self._wake, 1)
         self._thread.join(seconds + 5)
         finished = not self._busy
+        self._large.stop()
         self._pool.stop(0.2)
         self._handshakes.stop()
         return finished
@@ -166,7 +172,7 @@ class Server:
             rounds = 0
             while not self._over():
                 patience = _SWEEP_SECONDS if self._draining is None else _DRAIN_SECONDS
-                events = self._epoll.poll(0 if self._runnable else patience)
+                events = self._epoll.poll(0 if self._runnable or self._ahead else patience)
                 self._now = time.monotonic()
                 for fd, event in events:
                     connection = self._connections.get(fd)
@@ -178,12 +184,14 @@ class Server:
                         self._accept()
                     else:
                         self._waits.end(fd)
+                for _ in range(len(self._ahead)):
+                    self._resume(self._ahead.popleft())
                 rounds = rounds + 1 if events and self._runnable else 0
                 if not events or rounds == _ROUNDS:
                     rounds = 0
                     self._run_lanes()
                 self._answer()
-                if self._now - swept >= _SWEEP_SECONDS:
+                if self._now - swept >= _SWEEP_SECONDS or self._taken > self._settings.max_buffered >> 3:
                     swept = self._now
                     self._sweep()
                     self._waits.sweep(self._now)
@@ -321,24 +329,41 @@ class Server:
             _log.warning(event, **fields)
 
     def _sweep(self) -> None:
-        """Close what has been idle for too long; a message that never gets complete counts as idle."""
+        """Close what is idle or stuck for too long, and what is stuck for longest while all together hold too much.
+
+        A message that never gets complete counts as idle.
+        """
+        self._taken = 0
         patience = self._tls.handshake_timeout.total_seconds()
         for connection in [c for c in self._connections.values() if c.handshaking and not c.busy]:
             if self._now - connection.active > patience:
                 self._end_handshake(connection, f"not complete after {patience:.0f} s")
         limit = self._settings.idle_timeout.total_seconds()
-        if limit <= 0:
-            return
-        for connection in [c for c in self._connections.values() if not c.busy and self._now - c.active > limit]:
-            _log.info("connection closed: idle", **connection.who, seconds=round(limit))
-            self._close(connection)
+        if limit > 0:
+            for connection in [c for c in self._connections.values() if not c.busy and self._now - c.active > limit]:
+                _log.info("connection closed: idle", **connection.who, seconds=round(limit))
+                self._close(connection)
+        patience = self._settings.transfer_timeout.total_seconds()
+        holding = [c for c in list(self._connections.values()) if c.held]
+        for connection in holding if patience > 0 else ():
+            if connection.stuck(self._now, patience):
+                _log.info("connection closed: half a request or an answer does not move", **connection.who,
+                          bytes=connection.held, setting="metastore.server.transfer.timeout")
+                self._close(connection)
+        excess = sum(connection.held for connection in holding) - self._settings.max_buffered
+        for connection in sorted(holding, key=lambda c: c.moved) if excess > 0 else ():
+            if excess > 0 and connection.held > PIECE:
+                excess -= connection.held
+                _log.warning("connection closed: half requests and answers take too much memory", **connection.who,
+                             bytes=connection.held, setting="metastore.server.max.buffered")
+                self._close(connection)
 
     def _close(self, connection: ClientConnection) -> None:
         """Forget the connection; a call that is being worked on goes on, and its answer is dropped."""
         if not connection.closed:
             connection.closed = True
             del self._connections[connection.fd]
-            connection.received, connection.scanner, connection.sending = b"", None, None
+            connection.received, connection.scanner, connection.sending, connection.message = b"", None, None, None
             _hurry(connection)
             with suppress(OSError):  # the thread of its call may just have closed it
                 self._epoll.unregister(connection.fd)
@@ -355,7 +380,7 @@ class Server:
     def _read(self, connection: ClientConnection) -> None:
         """Take what has arrived."""
         try:
-            data = connection.sock.recv(PIECE if connection.scanner is None else BIG_PIECE)
+            data = connection.sock.recv(PIECE)
         except (BlockingIOError, InterruptedError):
             return
         except OSError:
@@ -363,8 +388,11 @@ class Server:
         if not data:
             self._close(connection)
             return
+        self._taken += len(data)
+        connection.moved = self._now
         if not connection.received:
             connection.received = data
+            connection.since = self._now
         else:
             if isinstance(connection.received, bytes):
                 connection.received = bytearray(connection.received)
@@ -376,70 +404,111 @@ class Server:
         self._next(connection)
 
     def _next(self, connection: ClientConnection) -> None:
-        """Begin calls until one is in work or no complete message is left. Raises: MalformedError."""
-        while connection.received and not (connection.busy or connection.sending or connection.closed):
+        """Begin calls until one is in work, no message is complete or it is others' turn. Raises: MalformedError."""
+        for _ in range(MOST_IN_A_ROW):
+            if not connection.received or connection.busy or connection.sending or connection.closed:
+                return
             message = self._messages.next(connection)
             if message is None:
                 return
-            connection.active = self._now
+            connection.active = connection.since = self._now
             self._begin(connection, message)
+        if connection.received and not connection.waiting:
+            connection.waiting = True
+            self._ahead.append(connection)
 
     def _begin(self, connection: ClientConnection, message: Message) -> None:
-        """Hand a decoded message to its handler, or answer it at once."""
-        header, method = message.header, message.header.method
-        codec = CODECS.get(method)
+        """Hand a message to its handler, or answer it at once. Raises: MalformedError."""
+        header = message.header
         if header.message_type not in {TMessageType.CALL, TMessageType.ONEWAY}:
             raise MalformedError(f"a message of type {header.message_type} is not a call")
+        codec = CODECS.get(header.method)
         if codec is not None and codec.oneway:
             return  # shutdown and reinitialize: heard, without effect, and without an answer even if sent as a call
+        if message.data is not None:
+            self._occupy(connection)
+            connection.message = message
+            self._large.put(connection)
+            return
+        call = self._call(connection, message)
+        put = self._put.get(call.method)
+        if put is not None and not call.reply:
+            self._occupy(connection)
+            call.lane = put
+            put(call)
+            return
+        if not call.reply:
+            self._middleware.run(call)
+        if call.expected:
+            self._send(connection, call.reply)
+            self._watch_sending(connection)
+
+    def _begin_large(self, connection: ClientConnection) -> None:
+        """As `_begin`, for a large message whose turn it is, on the thread of those.
+
+        Its call goes to the pool even if it is one of a lane: what takes long must not run on the event loop.
+        """
+        message, connection.message = connection.message, None
+        if message is None or message.data is None:  # the client is gone
+            call = Call("", (), connection)
+            call.expected, call.large, call.reply = False, True, b"dropped"
+            self._done(call)
+            return
+        try:
+            call = self._call(connection, self._messages.decoded(message.header, message.data))
+        except Exception as error:  # noqa: BLE001 - the client must get an answer whatever happened
+            _log.exception("a large message was given up", **connection.who)
+            call = self._refused(connection, message.header, TApplicationException(
+                TApplicationException.INTERNAL_ERROR, str(error)))
+        call.large = True
+        call.lane = self._put.get(call.method)
+        if call.lane is not None and not call.reply:
+            self._pool.put(call)
+            return
+        if not call.reply:
+            self._middleware.run(call)
+        self._done(call)
+
+    def _occupy(self, connection: ClientConnection) -> None:
+        """The connection works on a call from now on."""
+        connection.busy = True
+        self._busy.add(connection)
+
+    def _call(self, connection: ClientConnection, message: Message) -> Call:
+        """The call that a decoded message is, with its answer if no handler gets to see it."""
+        header, method = message.header, message.header.method
+        codec = CODECS.get(method)
         started = time.perf_counter()
         if codec is None or method not in self._handlers:
             text = f"Invalid method name: '{method}'"
-            self._refuse(connection, header, TApplicationException(TApplicationException.UNKNOWN_METHOD, text))
-            return
+            return self._refused(connection, header, TApplicationException(TApplicationException.UNKNOWN_METHOD, text))
         complaint = message.complaint or codec.unset(message.arguments)
         if complaint:
-            self._refuse(connection, header, TApplicationException(TApplicationException.PROTOCOL_ERROR, complaint))
-            return
+            return self._refused(
+                connection, header, TApplicationException(TApplicationException.PROTOCOL_ERROR, complaint))
         call = Call(method, codec.read_arguments(message.arguments), connection, header.seqid, started)
         call.expected = header.message_type == TMessageType.CALL
         refusal = self._access.refusal(connection.identity, method)
         if refusal is not None:
             self._middleware.deny(call, refusal)
-            self._reply(call)
-            return
-        put = self._put.get(method)
-        if put is not None:
-            connection.busy = True
-            self._busy.add(connection)
-            call.lane = put
-            put(call)
-            return
-        self._middleware.run(call)
-        self._reply(call)
+        return call
 
-    def _reply(self, call: Call) -> None:
-        """Send the answer of a call that the loop itself has run."""
-        connection: ClientConnection = call.connection  # type: ignore[assignment]
-        if call.expected:
-            self._send(connection, call.reply)
-            self._watch_sending(connection)
-
-    def _refuse(self, connection: ClientConnection, header: Header, error: TApplicationException) -> None:
-        """Answer a message that no handler gets to see."""
+    def _refused(self, connection: ClientConnection, header: Header, error: TApplicationException) -> Call:
+        """A message that no handler gets to see, answered."""
         unknown = error.type == TApplicationException.UNKNOWN_METHOD
         outcome = "UNKNOWN_METHOD" if unknown else "PROTOCOL_ERROR"
         self.stats.record(header.method if header.method in CODECS else "unknown", outcome, 0.0)
         _log.info("call refused", method=header.method, **connection.who, outcome=outcome, reason=error.message)
-        if header.message_type == TMessageType.CALL:
-            self._send(connection, self._protocol.application_exception(header.method, header.seqid, error))
-            self._watch_sending(connection)
+        call = Call(header.method, (), connection, header.seqid)
+        call.expected = header.message_type == TMessageType.CALL
+        call.reply = self._protocol.application_exception(header.method, header.seqid, error)
+        return call
 
     # ------------------------------------------------------------------------------------------------ answers
 
     def _done(self, call: Call) -> None:
         """Called by the handlers' threads: the answer is sent from there, which spares a change of threads."""
-        connection = self._settle(call)
+        connection = self._settle(call) if call.reply else None  # a parked call has no answer yet
         if connection is not None and (connection.sending or connection.received or not connection.interest & _READ):
             self._resumed.append(connection)
             self._ring()
@@ -470,6 +539,9 @@ class Server:
             call.lost, call.reply = True, b""
             call.again()
             return None
+        if call.large:
+            self._large.finished()
+        call.args = ()  # whoever still knows the call needs no more than its answer
         connection.active = time.monotonic()
         connection.hurry = None
         self._busy.discard(connection)
@@ -492,6 +564,7 @@ class Server:
         except OSError:
             return False
         if sent < len(reply):
+            connection.begin(time.monotonic(), len(reply))
             connection.sending = memoryview(reply)[sent:]
         return True
 
@@ -524,14 +597,16 @@ class Server:
 
     def _watch_sending(self, connection: ClientConnection) -> None:
         if connection.sending:
+            self._taken += len(connection.sending)
             self._watch(connection, connection.interest | _WRITE)
 
     def _resume(self, connection: ClientConnection) -> None:
         """Go on with a connection after an answer: with the rest of it, or with the next message."""
-        if connection.closed:
+        connection.waiting = False
+        if connection.closed or connection.busy:
             return
         if connection.sending:
-            self._watch(connection, connection.interest | _WRITE)
+            self._watch_sending(connection)
             return
         self._watch(connection, _READ)
         try:
@@ -554,9 +629,10 @@ class Server:
         except OSError:
             self._close(connection)
             return
-        connection.active = self._now
+        connection.active = connection.moved = self._now
         if not connection.sending:
             connection.sending = None
+            connection.begin(self._now)
             self._resume(connection)
 
 

@@ -49,6 +49,7 @@ class Pool:
         while (call := self._queue.get()) is not None:
             self._run(call)
             self._done(call)
+            del call  # or its arguments would stay until this thread has its next one
 
 
 class Lane:

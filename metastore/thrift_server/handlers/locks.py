@@ -60,7 +60,8 @@ class LockHandlers:
         lost = {call.effect for call in calls if call.lost and call.effect is not None}
         if lost:
             self.locks.withdraw(lost)
-        read = {call: _request(call.args[0]) for call in calls if not (call.lost or call.connection.closed)}
+        most = self.locks.settings.max_components
+        read = {call: _request(call.args[0], most) for call in calls if not (call.lost or call.connection.closed)}
         asked = {call: request for call, request in read.items() if isinstance(request, LockRequest)}
         answers = dict(zip(asked, self.locks.lock(list(asked.values())), strict=True)) if asked else {}
         for call, answer in answers.items():
@@ -160,8 +161,12 @@ def _waits_for(answer: LockResult | MetastoreError) -> Lock | None:
     return answer.waits_for if isinstance(answer, LockResult) else None
 
 
-def _request(sent: ttypes.LockRequest) -> LockRequest | InvalidRequestError:
-    """A request, or what is wrong with it."""
+def _request(sent: ttypes.LockRequest, most: int) -> LockRequest | InvalidRequestError:
+    """A request of at most so many components, or what is wrong with it."""
+    if len(sent.component or ()) > most:
+        return InvalidRequestError(
+            f"A lock request has at most {most} components (metastore.lock.max.components), this one has "
+            f"{len(sent.component)}: lock the table instead of its partitions, in Hive by hive.locks.max.partitions.")
     try:
         return LockRequest(
             components=tuple(_component(component) for component in sent.component or ()), txn_id=sent.txnid or 0,

@@ -7,6 +7,7 @@ import pytest
 from thrift.Thrift import TApplicationException
 
 from metastore.client import MetastoreClient
+from metastore.config import LockSettings
 from metastore.locks.service import LockResult
 from metastore.thrift_gen.hive_metastore import ttypes
 from metastore.thrift_server.call import Call
@@ -30,6 +31,11 @@ def lock(client):
 
 def shown(client, **filters):
     return client.show_locks(ttypes.ShowLocksRequest(**filters)).locks
+
+
+def test_a_request_with_more_components_than_may_be_is_refused(lock):
+    with pytest.raises(TApplicationException, match="has at most 10000 components .* this one has 10001: lock the table"):
+        lock(*[component("S", "db", "t", f"p={number}") for number in range(10_001)])
 
 
 def test_iceberg_holds_a_lock_around_its_commit(client, server):  # Z01
@@ -167,7 +173,7 @@ def test_user_and_host_may_be_empty(client):  # iceberg-go
 
 def test_bad_calls_of_a_batch_are_answered_in_their_place():
     numbers = itertools.count(1)
-    service = SimpleNamespace(lock=lambda requests: [
+    service = SimpleNamespace(settings=LockSettings(), lock=lambda requests: [
         LockResult(next(numbers), handlers.LockState.ACQUIRED) for _ in requests])
     calls = [Call("lock", (ttypes.LockRequest(components, None, "u", "h"),), SimpleNamespace(closed=False))
              for components in ([component("X", "db")], [component("X", "")], [component("X", "db")])]

@@ -90,7 +90,7 @@ def written(protocol, fields):
 @given(fields=structs(), data=st.data())
 def test_the_end_is_found_in_any_pieces(scanner, protocol, fields, data):
     raw = written(protocol, fields)
-    looking, received = scanner(0, 1 << 20), bytearray()
+    looking, received = scanner(0, 1 << 20, 1 << 20), bytearray()
     while len(received) < len(raw):
         assert not looking.advance(received)
         size = data.draw(st.integers(1, max(1, len(raw) - len(received))))
@@ -103,7 +103,7 @@ def test_the_end_is_found_in_any_pieces(scanner, protocol, fields, data):
 @given(fields=structs(), more=st.binary(max_size=20))
 def test_what_follows_is_left_alone(scanner, protocol, fields, more):
     raw = written(protocol, fields)
-    looking = scanner(0, 1 << 20)
+    looking = scanner(0, 1 << 20, 1 << 20)
     assert looking.advance(raw + more)
     assert looking.at == len(raw)
 
@@ -112,7 +112,7 @@ def test_what_follows_is_left_alone(scanner, protocol, fields, more):
 @given(raw=st.binary(max_size=200))
 def test_any_bytes_end_in_an_answer(scanner, protocol, raw):
     try:
-        scanner(0, 1000).advance(raw)
+        scanner(0, 1000, 1000).advance(raw)
     except MalformedError as error:
         assert str(error)
 
@@ -134,7 +134,7 @@ def test_any_bytes_end_in_an_answer(scanner, protocol, raw):
 )
 def test_impossible_lengths_are_refused_at_once(scanner, raw):
     with pytest.raises(MalformedError):
-        scanner(0, 1 << 20).advance(raw)
+        scanner(0, 1 << 20, 1 << 20).advance(raw)
 
 
 @pytest.mark.parametrize(
@@ -144,4 +144,4 @@ def test_impossible_lengths_are_refused_at_once(scanner, raw):
 )
 def test_deep_nesting_is_refused(scanner, level):
     with pytest.raises(MalformedError, match="deep"):
-        scanner(0, 1 << 20).advance(level + (level[-5:] if len(level) != 3 else level) * DEEPEST * 3)
+        scanner(0, 1 << 20, 1 << 20).advance(level + (level[-5:] if len(level) != 3 else level) * DEEPEST * 3)
