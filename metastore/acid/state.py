@@ -3,8 +3,9 @@
 Rule: this is the only place that turns a listing and a snapshot into base, deltas, originals, obsolete and aborted.
 Reader, Initiator, compaction job and Cleaner all ask here, each with its own list. Pure: the caller lists (one
 recursive listing) and reads the rare ``_metadata_acid`` file on demand.
-Source: Hive 4's AcidUtils.getAcidState; steps A to F as in TestAcidUtils. One deliberate difference: an overwrite base
-whose write id *equals* the smallest open one is not used (Hive 4 master would show an uncommitted INSERT OVERWRITE).
+Source: Hive 4's AcidUtils.getAcidState; steps A to F as in TestAcidUtils. Two deliberate differences: an overwrite base
+whose write id *equals* the smallest open one is not used (Hive 4 master would show an uncommitted INSERT OVERWRITE);
+files beside a base with a name that no original has are not obsolete (Hive's Cleaner removes them, rows and all).
 """
 
 import json
@@ -15,6 +16,7 @@ from typing import NamedTuple, Protocol
 from metastore.acid.names import (
     METADATA_FILE,
     MIN_WRITE_ID,
+    NO_BUCKET,
     SIDE_FILE_SUFFIX,
     VERSION_FILE,
     BaseName,
@@ -128,7 +130,9 @@ class AcidState:
     ``deltas`` holds both kinds in the order of Hive's reader. ``obsolete`` and ``aborted`` are relative paths (of
     directories and of original files): covered by something newer, or written by an aborted transaction. A directory
     that is in none of the lists is not for this snapshot. ``mixed_aborts``: a directory holds rows of aborted write ids
-    among others, so the history of those ids must be kept.
+    among others, so the history of those ids must be kept. ``stranded``: files beside the base with a name that no
+    original has. No base was made of them (what has such originals is not compacted): somebody who knows nothing of
+    transactions has written them since. No reader shows them, and they are not the Cleaner's.
     """
 
     base: BaseDirectory | None = None
@@ -138,6 +142,7 @@ class AcidState:
     obsolete: tuple[str, ...] = ()
     aborted: tuple[str, ...] = ()
     mixed_aborts: bool = False
+    stranded: tuple[Listed, ...] = ()
 
     @property
     def insert_deltas(self) -> tuple[DeltaDirectory, ...]:
@@ -167,6 +172,7 @@ def acid_state(
     children = _grouped(listing)
     selection = _Selection(write_ids, txns)
     original_directories = []
+    stranded: tuple[Listed, ...] = ()
     for path in sorted(children.directories):
         entries = children.directories[path]
         match parse_directory(path):
@@ -184,7 +190,8 @@ def acid_state(
 
     originals = [*children.files, *(entry for path in original_directories for entry in children.directories[path])]
     if selection.best is not None:
-        selection.obsolete += [*(file.path for file in children.files), *original_directories]
+        stranded = tuple(file for file in children.files if file.size and _is_of_no_form(file))
+        selection.obsolete += [*(file.path for file in children.files if file not in stranded), *original_directories]
         originals, original_directories = [], []
     elif selection.oldest is not None and selection.oldest.compacted:
         raise _not_enough_history(selection.oldest, write_ids)
@@ -196,7 +203,12 @@ def acid_state(
         obsolete=tuple(selection.obsolete),
         aborted=tuple(selection.aborted),
         mixed_aborts=selection.mixed_aborts,
+        stranded=_sorted_files(stranded),
     )
+
+
+def _is_of_no_form(file: Listed) -> bool:
+    return parse_file(file.path).bucket == NO_BUCKET
 
 
 @dataclass

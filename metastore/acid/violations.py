@@ -42,6 +42,7 @@ class Rule(StrEnum):
     SIDE_FILE = "side file"
     HISTORY = "not enough history"
     ORIGINAL_FILE = "original file"
+    STRANDED = "stranded rows"
     UNREADABLE_FILE = "unreadable file"
     WRONG_COLUMNS = "wrong columns"
     OLD_VERSION = "old version"
@@ -197,6 +198,9 @@ def _are_statements(one: DeltaName, other: DeltaName) -> bool:
 
 
 def _originals(state: AcidState, table: Surroundings) -> Iterator[Finding]:
+    for file in state.stranded:
+        yield Finding(Rule.STRANDED, file.path, "Written past the transactions: it lies beside the base, and no reader "
+                      "shows it")
     for file in state.originals:
         name = file.path.rpartition("/")[2]
         if not file.size:

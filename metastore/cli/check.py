@@ -16,15 +16,18 @@ _COLUMNS = ("partition", "path", "violation", "detail", "moved_to")
 @click.argument("name", metavar="DB.TABLE", type=table_argument)
 @click.option("--quarantine", "move", is_flag=True, help="Move what no reader needs (leftovers of writers that aborted "
               "or died, empty directories) to .quarantine/ beside it. Nothing is ever removed.")
+@click.option("--repair", "mend", is_flag=True, help="Move files that were written past the transactions there too: no "
+              "reader shows them. Insert their rows from there.")
 @click.option("--listing-only", is_flag=True, help="Look at names only, not into files.")
 @uri_option
 @form_option
-def check(*, name: tuple[str, str], move: bool, listing_only: bool, uri: str | None,
+def check(*, name: tuple[str, str], move: bool, mend: bool, listing_only: bool, uri: str | None,
           form: str) -> None:
     """Walk a transactional table and name every violation of the ACID format.
 
     Nested or overlapping directories, files in the wrong bucket or order, footers without what Hive needs, side files,
-    leftovers of aborted writers. The exit code is 1 when something was found.
+    leftovers of aborted writers, rows that were written past the transactions. The exit code is 1 when something was
+    found.
     """
     try:
         from metastore.spark import table_check
@@ -39,10 +42,13 @@ def check(*, name: tuple[str, str], move: bool, listing_only: bool, uri: str | N
         found = table_check.check_table(client, files, table_name(*name), with_files=not listing_only)
     if move:
         found = table_check.quarantine(files, found)
+    if mend:
+        found = table_check.repair(files, found)
     if found or form != "table":
         rows = [(one.place.partition or None, one.finding.path, one.finding.rule.value, one.finding.text, one.moved_to)
                 for one in found]
-        show_rows(_COLUMNS if move else _COLUMNS[:-1], rows if move else [row[:-1] for row in rows], form)
+        columns = len(_COLUMNS) if move or mend else len(_COLUMNS) - 1
+        show_rows(_COLUMNS[:columns], [row[:columns] for row in rows], form)
     else:
         click.echo("Nothing is wrong.")
     sys.exit(1 if found else 0)

@@ -32,6 +32,11 @@ class OrcTail:
         """Whether Spark wrote the file."""
         return _SPARK_VERSION in self.notes
 
+    @property
+    def spark_version(self) -> str:
+        """Which Spark wrote the file; "" if none did."""
+        return self.notes.get(_SPARK_VERSION, b"").decode()
+
 
 class EventCounts(NamedTuple):
     """How many events of each kind an ACID file holds, as its writer noted it."""

@@ -35,6 +35,7 @@ from metastore.txns.rules import TxnType
 from metastore.txns.stream_rules import StreamBatch, StreamPosition
 
 Result = TypeVar("Result")
+_URIS = "hive.metastore.uris"
 
 
 class AcidSession:
@@ -214,6 +215,18 @@ def _configured_tls(spark: SparkSession) -> ClientSide | None:
 
 
 def _configured_uri(spark: SparkSession) -> str | None:
-    """The metastore of the Spark session; None leaves it to $METASTORE_URI."""
-    value = spark._jsc.hadoopConfiguration().get("hive.metastore.uris")  # noqa: SLF001 - PySpark shows no other way
-    return str(value) if value else None
+    """The metastore of the session's own catalog, however it was named; None leaves it to $METASTORE_URI.
+
+    Spark's Hive client is made of these settings: hive-site.xml, spark.hadoop.*, spark.hive.*, and what the builder of
+    the first session was given. Later settings of a session do not reach it.
+    Raises: InvalidOperationError for a catalog that has no server.
+    """
+    shared = spark._jsparkSession.sharedState()  # noqa: SLF001 - PySpark shows no other way
+    if value := shared.hadoopConf().get(_URIS):
+        return str(value)
+    if shared.conf().get("spark.sql.catalogImplementation", "in-memory") == "hive":
+        raise InvalidOperationError(
+            "The catalog of this Spark session has no metastore server, but a database of its own, so its tables are "
+            f"others than those of any server. Start Spark with .config('spark.hadoop.{_URIS}', 'thrift://HOST:PORT'), "
+            "or name the server here: acid(spark, uri).")
+    return None

@@ -4,6 +4,7 @@ Rule: the metastore is asked after the files were listed, so that a writer at wo
 what no reader looks at is moved, into a hidden directory of the same location; nothing is removed.
 """
 
+import re
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -21,8 +22,12 @@ from metastore.files import FileEntry, Files
 from metastore.ids import TableName
 from metastore.roots import local_path
 from metastore.spark.file_check import check_file
+from metastore.spark.footers import orc_tail
 
 QUARANTINE = ".quarantine"
+_PAST_TRANSACTIONS = frozenset({Rule.STRANDED, Rule.ORIGINAL_FILE})
+"""Files of writers that know nothing of transactions; no reader shows them."""
+_SPARK_FILE = re.compile(r"part-\d+-([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})")
 _READERS = 4
 
 
@@ -59,7 +64,8 @@ def check_table(client: MetastoreClient, files: Files, name: TableName, *, with_
     result = []
     for place, entries in listings:
         listed = _check_listing(files, place, entries, surroundings)
-        found = list(listed.findings)
+        found = [_with_writer(files, place, one) if with_files and one.rule in _PAST_TRANSACTIONS else one
+                 for one in listed.findings]
         if with_files and surroundings.is_full_acid and listed.state is not None:
             found += _check_files(files, place.location, listed.state)
         result += [Located(place, finding) for finding in found]
@@ -73,6 +79,24 @@ def check_table(client: MetastoreClient, files: Files, name: TableName, *, with_
 def quarantine(files: Files, found: Sequence[Located]) -> list[Located]:
     """Move what is unneeded to ``<location>/.quarantine``; returns all findings, those with their new place."""
     return [_moved(files, one) if one.finding.is_unneeded else one for one in found]
+
+
+def repair(files: Files, found: Sequence[Located]) -> list[Located]:
+    """Move files that were written past the transactions to the same place; their rows can be inserted from there."""
+    return [_moved(files, one) if one.finding.rule in _PAST_TRANSACTIONS else one for one in found]
+
+
+def _with_writer(files: Files, place: Place, finding: Finding) -> Finding:
+    """The finding with what the file tells of its writer: Spark's version and job, and how many rows it has."""
+    job = _SPARK_FILE.match(finding.path.rpartition("/")[2])
+    try:
+        tail = orc_tail(files, f"{place.location}/{finding.path}")
+    except OSError:  # of another format, and insert-only
+        told = f"Spark wrote it in job {job[1]}" if job else "Its writer is not known"
+    else:
+        by = f"Spark {tail.spark_version}" if tail.is_by_spark else "An unknown writer"
+        told = f"{by} wrote {tail.rows} rows" + (f" in job {job[1]}" if job else "")
+    return replace(finding, text=f"{finding.text}. {told}. --repair moves it out, for its rows to be inserted")
 
 
 def _moved(files: Files, one: Located) -> Located:

@@ -147,6 +147,34 @@ def test_quarantine_moves_what_nobody_needs_and_removes_nothing(run, client, tab
     assert sorted(path.name for path in (table / ".quarantine").iterdir()) == [orphan.name, f"{orphan.name}.2"]
 
 
+def test_rows_that_were_written_past_the_transactions_are_found_and_moved_out(run, client, table):
+    """As Spark's own INSERT does. The Cleaner leaves such a file, since no base was made of it."""
+    _delta(client, table, name="base_{0:07d}")
+    name = "part-00000-3c1ff2ae-7a3b-4a0e-9a51-0f6f8f3c2b11-c000"
+    with (table / name).open("wb") as out, pyorc.Writer(out, "struct<a:int>") as writer:
+        writer.writerows([(1,), (2,)])
+        writer.set_user_metadata(**{"org.apache.spark.version": b"4.3.0"})
+    (table / "000000_0").write_bytes(b"of before the base")
+    plain = _created(client, "i", {"transactional": "true", "transactional_properties": "insert_only"})
+    (plain / name).write_text("no ORC")
+    (plain / "other").write_text("no ORC")
+
+    [found] = json.loads(run("table", "check", "db.t", "-o", "json")[1])
+    assert (found["partition"], found["path"], found["violation"]) == ("p=1", name, "stranded rows")
+    assert "Spark 4.3.0 wrote 2 rows in job 3c1ff2ae-7a3b-4a0e-9a51-0f6f8f3c2b11. --repair" in found["detail"]
+    told = {one["path"]: one["detail"] for one in json.loads(run("table", "check", "db.i", "-o", "json")[1])}
+    assert "Spark wrote it in job 3c1ff2ae" in told[name]
+    assert "Its writer is not known" in told["other"]
+
+    code, out, _ = run("table", "check", "db.t", "--repair", "-o", "json")
+    [moved] = json.loads(out)
+    assert code == 1
+    assert moved["moved_to"].endswith(f"{table}/.quarantine/{name}")
+    assert (table / ".quarantine" / name).is_file()
+    run("table", "check", "db.i", "--repair")
+    assert run("table", "check", "db.t")[0] == run("table", "check", "db.i")[0] == 0
+
+
 def test_what_lies_beside_the_partitions(run, client, table):
     """Staging of a partitioned table is beside its partitions; a writer may die before it has registered a new one."""
     root = table.parent

@@ -55,7 +55,7 @@ def test_selects_what_hive_selects(vector: DirectoryVector) -> None:
     assert tuple(delta.path for delta in state.deltas) == vector.deltas
     originals = {file.path.partition("/")[0]: None for file in state.originals}
     assert tuple(originals) == vector.originals
-    assert set(state.obsolete) == vector.obsolete
+    assert {*state.obsolete, *(file.path for file in state.stranded)} == vector.obsolete
     assert set(state.aborted) == vector.aborted
     assert state.mixed_aborts == vector.mixed_aborts
 
@@ -250,6 +250,19 @@ def test_a_reader_sees_the_same_write_ids_before_and_after_a_minor_compaction(
     written = {int(name.split("_")[1]) for name in names}
     if later is snapshot:
         assert left == {one for one in written if snapshot.is_valid(one)} - covered
+
+
+def test_what_no_original_is_called_is_not_obsolete_beside_a_base() -> None:
+    """No base was made of it: it was written past the transactions, and the Cleaner must leave it."""
+    alone = _state("part-00000-x-c000", "000000_0")
+    assert [file.path for file in alone.originals] == ["000000_0", "part-00000-x-c000"]
+    assert not alone.stranded
+
+    beside = _state("base_5/bucket_00000", "part-00000-x-c000", "000000_0", "_SUCCESS", "random/000000_0")
+    assert [file.path for file in beside.stranded] == ["part-00000-x-c000"]
+    assert set(beside.obsolete) == {"000000_0", "random"}
+    assert not acid_state([ListedFile("base_5/bucket_00000", 10), ListedFile("part-0")], ValidWriteIdList("db.t", 100),
+                          EVERYTHING, lambda _: COMPACTED).stranded
 
 
 def test_a_lower_base_that_is_listed_later_is_obsolete() -> None:

@@ -49,6 +49,7 @@ def test_a_sound_directory() -> None:
      (Rule.TWO_FILES_FOR_A_BUCKET, "delta_0000001_0000001_0000/bucket_00000_1", False)),
     (["delta_0000001_0000001_0000/bucket_x"],
      (Rule.UNKNOWN_FILE, "delta_0000001_0000001_0000/bucket_x", False)),
+    ([*_delta("base_0000002_v0000030"), "part-00000-0b1c-c000"], (Rule.STRANDED, "part-00000-0b1c-c000", False)),
     (["random"], (Rule.UNKNOWN_FILE, "random", False)),
     (["delta_0000003_0000003_0000/bucket_00000"], (Rule.NO_VERSION_FILE, "delta_0000003_0000003_0000", False)),
     (["delete_delta_0000003_0000003_0000/bucket_00000"], (Rule.NO_VERSION_FILE, "delete_delta_0000003_0000003_0000", False)),
