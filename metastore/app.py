@@ -29,14 +29,14 @@ from metastore.catalog.service.table_reads import TableReads
 from metastore.catalog.service.tables import TableService
 from metastore.client import tls
 from metastore.compaction.service import CompactionService
-from metastore.config import Settings, TlsSettings
+from metastore.config import CompactionSettings, Settings, TlsSettings
 from metastore.config.security import exposure
 from metastore.db import migrate
 from metastore.db.embedded import EmbeddedPostgres
 from metastore.db.engine import Database
 from metastore.db.leader import Leadership
 from metastore.db.listener import Listener
-from metastore.errors import InvalidInputError, MetastoreError
+from metastore.errors import InvalidInputError, MetastoreError, UnavailableError
 from metastore.files import Files
 from metastore.locks.holders import Holders
 from metastore.locks.service import LockService
@@ -99,6 +99,8 @@ log = get_logger(__name__)
 class App:
     """One metastore process."""
 
+    PARTS: tuple[str, ...] = ("database", "schema", "thrift", "loops")
+
     def __init__(self, settings: Settings, *, data_dir: Path | None = None, loops: bool = True,
                  shares_port: bool = False) -> None:
         """``data_dir``: where the embedded PostgreSQL and, unless it is set, the warehouse are.
@@ -107,7 +109,7 @@ class App:
         """
         self.settings = _with_warehouse(settings, data_dir)
         self._data_dir, self._with_loops, self._shares_port = data_dir, loops, shares_port
-        self.health = Health("database", "schema", "thrift", "loops")
+        self.health = Health(*self.PARTS)
         self.metrics = Metrics(VERSION)
         self.lock_stats = LockStats()
         self.metrics.add(self.lock_stats)
@@ -125,6 +127,10 @@ class App:
             self._running = starting.pop_all()
         log.info("serving", thrift=self.thrift_uri, http=self.http_uri, database=self.database_url,
                  warehouse=self.settings.catalog.warehouse, version=VERSION)
+
+    def addresses(self) -> dict[str, object]:
+        """Where this process answers."""
+        return {"thrift": self.thrift_uri, "http": self.http_uri, "database_url": self.database_url, "version": VERSION}
 
     def stop(self) -> None:
         """Finish the calls in flight, then stop everything."""
@@ -212,14 +218,21 @@ class App:
                       everywhere=True),
                  Loop("event_cleaner", self.events.purge, settings.events.clean_interval),
                  *self._lock_loops(),
-                 *compaction_loops(self.database, settings.compaction, LockService(self.database), files, runner,
-                                   host=socket.gethostname(), process=os.getpid(), version=VERSION,
-                                   txn_timeout=settings.txns.timeout, stopping=stopping)]
+                 *self._compaction_loops(settings.compaction, files, runner, stopping)]
+        self._run_loops(url, loops, stopping)
+
+    def _compaction_loops(self, settings: CompactionSettings, files: Files, runner: SubprocessRunner,
+                          stopping: Event) -> list[Loop]:
+        return compaction_loops(
+            self.database, settings, LockService(self.database), files, runner, host=socket.gethostname(),
+            process=os.getpid(), version=VERSION, txn_timeout=self.settings.txns.timeout, stopping=stopping)
+
+    def _run_loops(self, url: str, loops: list[Loop], stopping: Event) -> None:
         leader = Leadership(url, "loops")
         scheduler = Scheduler(loops, leader, stopping, self.metrics.loops)
         scheduler.start()
         self._running.callback(leader.release)
-        self._running.callback(scheduler.stop, settings.server.drain_timeout)
+        self._running.callback(scheduler.stop, self.settings.server.drain_timeout)
         self.health.report("loops", Part(ready=True))
 
     def _lock_loops(self) -> list[Loop]:
@@ -297,6 +310,40 @@ class App:
         return telling(handlers, history)
 
 
+class WorkerApp(App):
+    """A process that only compacts. It serves no calls, runs no other loop, and leaves the schema to the servers."""
+
+    PARTS = ("database", "schema", "loops")
+
+    def __init__(self, settings: Settings, uri: str) -> None:
+        """``uri``: the servers from which the jobs take their snapshots."""
+        super().__init__(settings)
+        self.thrift_uri = uri
+
+    def start(self) -> None:
+        """Start claiming. Raises: MetastoreError with what is wrong and what to do; nothing is left running then."""
+        with self._running as starting:
+            self._start_web()
+            url = self._start_postgres()
+            self.database = self._start_database(url, self._require_schema(url))
+            settings, stopping = self.settings, Event()
+            runner = SubprocessRunner(settings.compaction, self.thrift_uri, _for_jobs(settings.tls, by_name=True))
+            alone = dataclasses.replace(settings.compaction, initiator_on=False, cleaner_on=False)
+            self._run_loops(url, self._compaction_loops(alone, self._files(), runner, stopping), stopping)
+            self._running = starting.pop_all()
+        log.info("working", thrift=self.thrift_uri, http=self.http_uri, threads=settings.compaction.worker_threads,
+                 version=VERSION)
+
+    def _require_schema(self, url: str) -> str:
+        found = migrate.versions(url)
+        if found.database != found.release:
+            raise UnavailableError(
+                f"The database has schema version {found.database or 'none'}, this worker needs {found.release}. Start "
+                "a server of the same release first, or run `metastore db upgrade`.")
+        self.health.report("schema", Part(ready=True))
+        return found.schema
+
+
 def _with_warehouse(settings: Settings, data_dir: Path | None) -> Settings:
     if settings.catalog.warehouse:
         return settings
@@ -325,10 +372,11 @@ def _access(settings: TlsSettings) -> Access:
     return Identified() if settings.client_certificates == "required" else Everybody()
 
 
-def _for_jobs(settings: TlsSettings) -> dict[str, str]:
-    """The environment in which a job that this process starts reaches it.
+def _for_jobs(settings: TlsSettings, *, by_name: bool = False) -> dict[str, str]:
+    """The environment in which a job that this process starts reaches the metastore.
 
-    It comes by an address that no certificate needs to name; it shows the server's certificate if it has no other.
+    ``by_name``: by a name that the certificate must have; else by loopback, which no certificate needs to name. The job
+    shows this process's certificate if it has no other.
     """
     if not settings.use_ssl:
         return {}
@@ -336,7 +384,7 @@ def _for_jobs(settings: TlsSettings) -> dict[str, str]:
                      else (settings.keystore, settings.keystore_password))
     values = {tls.USE_SSL: "true", tls.TRUSTSTORE: ",".join(settings.truststore),
               tls.TRUSTSTORE_PASSWORD: settings.truststore_password, tls.KEYSTORE: ",".join(own),
-              tls.KEYSTORE_PASSWORD: password, tls.VERIFY_HOSTNAME: "false"}
+              tls.KEYSTORE_PASSWORD: password, tls.VERIFY_HOSTNAME: str(by_name).lower()}
     return {tls.variable(key): text for key, text in values.items()}
 
 

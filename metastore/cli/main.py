@@ -13,6 +13,7 @@ from metastore.errors import InvalidInputError, MetastoreError, UnavailableError
 
 COMMANDS = {
     "serve": "metastore.cli.serve:serve",
+    "worker": "metastore.cli.worker:worker",
     "config": "metastore.cli.config:config",
     "db": "metastore.cli.db:db",
     "show": "metastore.cli.show:show",
@@ -23,6 +24,7 @@ COMMANDS = {
 }
 _SUMMARIES = {
     "serve": "Run the metastore.",
+    "worker": "Run a process that only compacts.",
     "config": "Settings: what is in force, and why.",
     "db": "The database's schema: which version it has, bring it up to date.",
     "show": "What is going on: transactions, locks, compactions, deadlocks.",

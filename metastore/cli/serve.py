@@ -1,28 +1,14 @@
-"""``metastore serve``: the process that clients talk to.
-
-Rules: SIGTERM, SIGINT and SIGHUP at any time lead to an orderly end with exit code 0. Half a service is none: when one
-of its threads ends with an error, the process ends with exit code 1, and who supervises it starts it again.
-"""
+"""``metastore serve``: the process that clients talk to."""
 
 import dataclasses
-import json
-import os
-import signal
-import threading
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from types import FrameType
-from typing import Any
 
 import click
 
+from metastore.cli import lifecycle
 from metastore.cli.options import place_options, settings_of, settings_options
 from metastore.config.security import exposure
-from metastore.errors import MetastoreError
-
-
-class ThreadLostError(MetastoreError):
-    """A thread that the service lives by ended with an error."""
 
 
 @click.command()
@@ -44,7 +30,7 @@ def serve(host: str | None, port: int | None, http_port: int | None, data_dir: P
           warehouse: str | None, files: tuple[Path, ...], assignments: tuple[str, ...], processes: int,
           process: int | None, no_loops: bool, ready_file: Path | None) -> None:
     """Run the metastore until it is told to stop (SIGTERM), then finish the calls in flight and exit with 0."""
-    stopping = _stop_signals()
+    stopping = lifecycle.stop_signals()
     settings = settings_of(
         files, assignments, hive__metastore__thrift__bind__host=host, hive__metastore__port=port,
         metastore__http__port=http_port, metastore__database__url=database_url,
@@ -56,7 +42,7 @@ def serve(host: str | None, port: int | None, http_port: int | None, data_dir: P
 
     logs.configure(settings.log.level, settings.log.format)
 
-    lost_threads = _lost_threads(stopping, logs.get_logger(__name__))
+    lost = lifecycle.lost_threads(stopping, logs.get_logger(__name__))
     if ready_file:
         ready_file.unlink(missing_ok=True)  # of a server that was killed
     if processes > 1:
@@ -65,10 +51,10 @@ def serve(host: str | None, port: int | None, http_port: int | None, data_dir: P
         options = _repeated({"--host": [host], "--data-dir": [data_dir], "--database-url": [database_url],
                              "--warehouse": [warehouse], "--config": files, "--set": assignments})
         Processes(settings, processes, [*options, *(["--no-loops"] if no_loops else [])], data_dir, stopping).run(
-            ready_file, _write)
+            ready_file, lifecycle.write_whole)
         return
 
-    from metastore.app import VERSION, App
+    from metastore.app import App
 
     if settings.foreign:
         logs.get_logger(__name__).info("settings_not_ours", keys=len(settings.foreign),
@@ -80,59 +66,10 @@ def serve(host: str | None, port: int | None, http_port: int | None, data_dir: P
     if process:  # as many compactions at a time as one process would run
         settings = dataclasses.replace(settings, compaction=dataclasses.replace(settings.compaction, worker_threads=0))
     app = App(settings, data_dir=data_dir, loops=not no_loops, shares_port=process is not None)
-    app.start()
-    try:
-        if ready_file:
-            _write(ready_file, {"thrift": app.thrift_uri, "http": app.http_uri, "database_url": app.database_url,
-                                "pid": os.getpid(), "version": VERSION})
-        stopping.wait()
-    finally:
-        if ready_file:
-            ready_file.unlink(missing_ok=True)
-        app.stop()
-    if lost_threads:
-        raise ThreadLostError(f"The thread {lost_threads[0]!r} ended with an error, which is in the log; so the server "
-                              "ended. Start it again.")
+    lifecycle.run(app, stopping, lost, ready_file)
 
 
 def _repeated(options: Mapping[str, Iterable[object]]) -> list[str]:
     """Options as they are written, those that were not given left out."""
     return [text for name, values in options.items() for value in values if value is not None
             for text in (name, str(value))]
-
-
-def _stop_signals() -> threading.Event:
-    """An event that the signals set. Signals arrive in the main thread, which waits for it."""
-    stopping = threading.Event()
-
-    def stop(_number: int, _frame: FrameType | None) -> None:
-        stopping.set()
-
-    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        signal.signal(number, stop)
-    return stopping
-
-
-def _lost_threads(stopping: threading.Event, log: Any) -> list[str]:
-    """The names of threads that ended with an error, from now on; the first one sets ``stopping``."""
-    lost: list[str] = []
-
-    def note(ended: threading.ExceptHookArgs) -> None:
-        name = ended.thread.name if ended.thread else "unknown"
-        if ended.exc_type is not SystemExit:
-            log.error("thread_lost", thread=name, exc_info=ended.exc_value)
-            lost.append(name)
-            stopping.set()
-
-    threading.excepthook = note
-    return lost
-
-
-def _write(path: Path, content: Mapping[str, object]) -> None:
-    """Whole or not at all, and for our own user only: the database's URL has its password."""
-    fresh = path.with_name(f"{path.name}.{os.getpid()}")
-    fresh.unlink(missing_ok=True)
-    # Made anew: what a link of that name leads to is not written to.
-    with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as written:
-        written.write(json.dumps(content) + "\n")
-    fresh.replace(path)

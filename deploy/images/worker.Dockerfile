@@ -1,0 +1,24 @@
+# The compaction worker: Python, Spark and Java. Built from the repository's root:
+#   docker build -f deploy/images/worker.Dockerfile -t transaction-metastore/worker .
+ARG PYTHON=3.12-slim-bookworm
+FROM python:${PYTHON} AS build
+COPY . /source
+RUN bash /source/deploy/images/build.sh /source /opt/metastore worker
+
+FROM python:${PYTHON}
+LABEL org.opencontainers.image.title="transaction-metastore worker" \
+      org.opencontainers.image.description="Compacts ACID tables with Spark" \
+      org.opencontainers.image.licenses="Apache-2.0"
+# A JDK: a few classes are compiled against the Spark that is there, at the first job.
+RUN apt-get update && apt-get install -y --no-install-recommends openjdk-17-jdk-headless procps \
+    && rm -rf /var/lib/apt/lists/*
+COPY --from=build /opt/metastore /opt/metastore
+ENV PATH=/opt/metastore/bin:$PATH PYTHONDONTWRITEBYTECODE=1 HOME=/tmp
+USER 10001:10001
+WORKDIR /tmp
+EXPOSE 9084
+HEALTHCHECK --interval=10s --timeout=5s --start-period=60s \
+  CMD ["python", "-c", "import urllib.request as u; u.urlopen('http://127.0.0.1:9084/livez', timeout=4)"]
+STOPSIGNAL SIGTERM
+ENTRYPOINT ["metastore"]
+CMD ["worker"]

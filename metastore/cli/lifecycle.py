@@ -1,0 +1,86 @@
+"""The life of a process that runs until it is told to stop: signals, lost threads, the ready file.
+
+Rules: SIGTERM, SIGINT and SIGHUP at any time lead to an orderly end with exit code 0. Half a service is none: when one
+of its threads ends with an error, the process ends with exit code 1, and who supervises it starts it again.
+"""
+
+import json
+import os
+import signal
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+from types import FrameType
+from typing import Any, Protocol
+
+from metastore.errors import MetastoreError
+
+
+class ThreadLostError(MetastoreError):
+    """A thread that the service lives by ended with an error."""
+
+
+class Service(Protocol):
+    """What is started and stopped."""
+
+    def start(self) -> None:
+        """Start; nothing is left running when it raises."""
+
+    def stop(self) -> None:
+        """Finish what is begun, and end."""
+
+    def addresses(self) -> Mapping[str, object]:
+        """Where it answers, for the ready file."""
+
+
+def run(service: Service, stopping: threading.Event, lost: list[str], ready_file: Path | None) -> None:
+    """Start, write the ready file, wait to be told, stop. Raises: ThreadLostError, and what the start raises."""
+    service.start()
+    try:
+        if ready_file:
+            write_whole(ready_file, {**service.addresses(), "pid": os.getpid()})
+        stopping.wait()
+    finally:
+        if ready_file:
+            ready_file.unlink(missing_ok=True)
+        service.stop()
+    if lost:
+        raise ThreadLostError(f"The thread {lost[0]!r} ended with an error, which is in the log; so the process ended. "
+                              "Start it again.")
+
+
+def stop_signals() -> threading.Event:
+    """An event that the signals set. Signals arrive in the main thread, which waits for it."""
+    stopping = threading.Event()
+
+    def stop(_number: int, _frame: FrameType | None) -> None:
+        stopping.set()
+
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, stop)
+    return stopping
+
+
+def lost_threads(stopping: threading.Event, log: Any) -> list[str]:
+    """The names of threads that ended with an error, from now on; the first one sets ``stopping``."""
+    lost: list[str] = []
+
+    def note(ended: threading.ExceptHookArgs) -> None:
+        name = ended.thread.name if ended.thread else "unknown"
+        if ended.exc_type is not SystemExit:
+            log.error("thread_lost", thread=name, exc_info=ended.exc_value)
+            lost.append(name)
+            stopping.set()
+
+    threading.excepthook = note
+    return lost
+
+
+def write_whole(path: Path, content: Mapping[str, object]) -> None:
+    """Whole or not at all, and for our own user only: the database's URL has its password."""
+    fresh = path.with_name(f"{path.name}.{os.getpid()}")
+    fresh.unlink(missing_ok=True)
+    # Made anew: what a link of that name leads to is not written to.
+    with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as written:
+        written.write(json.dumps(content) + "\n")
+    fresh.replace(path)

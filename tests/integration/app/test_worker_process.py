@@ -1,0 +1,113 @@
+"""``metastore worker``: a process that claims compactions of servers that run none themselves."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import urllib.request
+from contextlib import contextmanager
+from pathlib import Path
+
+import psycopg2
+import pytest
+
+from metastore.app import App
+from metastore.client import MetastoreClient
+from metastore.config import build
+from metastore.config.settings import Source
+
+ROOT = Path(__file__).parents[3]
+
+
+@pytest.fixture
+def app(database_url, tmp_path):
+    """A server whose loops do not compact."""
+    app = App(build([Source("test", {
+        "metastore.database.url": database_url, "hive.metastore.port": "0", "metastore.http.port": "0",
+        "hive.metastore.warehouse.dir": (tmp_path / "warehouse").as_uri(), "hive.compactor.worker.threads": "0",
+        "hive.compactor.initiator.on": "false", "hive.compactor.cleaner.on": "false"})]))
+    app.start()
+    yield app
+    app.stop()
+
+
+def command(*options):
+    return [sys.executable, "-m", "metastore", "worker", "--http-port", "0", *map(str, options)]
+
+
+@contextmanager
+def working(app, tmp_path):
+    ready = tmp_path / "worker.json"
+    with (tmp_path / "worker.log").open("w") as log:
+        process = subprocess.Popen(command(
+            "--uri", app.thrift_uri, "--database-url", app.database_url, "--warehouse", (tmp_path / "warehouse").as_uri(),
+            "--ready-file", ready, "--set", "hive.compactor.worker.sleep.time=100ms"), stderr=log,
+            env={**os.environ, "PYTHONPATH": str(ROOT)})
+    try:
+        wait_for(lambda: ready.exists() or process.poll() is not None)
+        assert ready.exists(), (tmp_path / "worker.log").read_text()
+        yield process, json.loads(ready.read_text())
+    finally:
+        process.kill()
+        process.wait(30)
+
+
+def wait_for(condition):
+    for _ in range(6000):
+        if condition():
+            return
+        threading.Event().wait(0.01)
+    raise AssertionError("it did not come true in a minute")
+
+
+def transactional(types, name):
+    columns = [types.FieldSchema("a", "int", None)]
+    orc = "org.apache.hadoop.hive.ql.io.orc"
+    storage = types.StorageDescriptor(
+        cols=columns, inputFormat=f"{orc}.OrcInputFormat", outputFormat=f"{orc}.OrcOutputFormat",
+        serdeInfo=types.SerDeInfo(serializationLib=f"{orc}.OrcSerde", parameters={}), parameters={})
+    return types.Table(tableName=name, dbName="default", sd=storage, partitionKeys=[], tableType="MANAGED_TABLE",
+                       parameters={"transactional": "true"})
+
+
+def test_it_takes_what_is_asked_for_and_ends_with_0(app, tmp_path):
+    with MetastoreClient(app.thrift_uri) as client, working(app, tmp_path) as (process, addresses):
+        types = client.types
+        client.create_table(transactional(types, "facts"))
+        client.compact2(types.CompactionRequest(dbname="default", tablename="facts", type=types.CompactionType.MAJOR))
+
+        def states():
+            return [(one.state, one.workerid) for one in client.show_compact(types.ShowCompactRequest()).compacts]
+
+        wait_for(lambda: states()[0][0] not in {"initiated", "working"})
+        assert states()[0][0] == "refused"  # there is nothing in it
+        with urllib.request.urlopen(f"{addresses['http']}/readyz") as answer:
+            assert json.load(answer)["parts"].keys() == {"database", "schema", "loops"}
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(30) == 0
+    assert not (tmp_path / "worker.json").exists()
+    assert '"compaction_id": 1, "entity": "default.facts"' in (tmp_path / "worker.log").read_text()
+
+
+def test_it_leaves_the_schema_to_the_servers(database_url, tmp_path):
+    session = psycopg2.connect(database_url)
+    with session, session.cursor() as cursor:
+        cursor.execute("UPDATE alembic_version SET version_num = '0001'")
+    session.close()
+    done = subprocess.run(command("--database-url", database_url, "--warehouse", tmp_path.as_uri()), check=False,
+                          capture_output=True, text=True, timeout=60, env={**os.environ, "PYTHONPATH": str(ROOT)})
+    assert done.returncode == 3
+    assert "has schema version 0001" in done.stderr
+    assert "metastore db upgrade" in done.stderr
+
+
+@pytest.mark.parametrize(("options", "said"), [
+    (["--warehouse", "file:/w"], "Neither a database URL nor a data directory"),
+    (["--database-url", "postgresql://nobody@127.0.0.1:1/x"], "hive.metastore.warehouse.dir is not set"),
+])
+def test_what_is_missing_is_named(options, said):
+    done = subprocess.run(command(*options), check=False, capture_output=True, text=True, timeout=60,
+                          env={**os.environ, "PYTHONPATH": str(ROOT)})
+    assert (done.returncode, said in done.stderr) == (2, True), done.stderr
