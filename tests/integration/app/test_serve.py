@@ -59,7 +59,7 @@ def test_it_serves_ends_with_0_and_comes_back_with_what_it_knew(place):
         assert addresses["pid"] == process.pid
         assert (place / "ready.json").stat().st_mode & 0o077 == 0
         with MetastoreClient(addresses["thrift"]) as client:
-            client.create_database(client.types.Database(name="kept", locationUri=f"file:{place}/kept.db"))
+            client.create_database(client.types.Database(name="kept", locationUri=f"file:{place}/data/warehouse/kept.db"))
         with urllib.request.urlopen(f"{addresses['http']}/readyz") as answer:
             assert json.load(answer)["ready"]
         process.send_signal(signal.SIGTERM)
@@ -77,7 +77,7 @@ def test_it_serves_ends_with_0_and_comes_back_with_what_it_knew(place):
 def test_after_sigkill_the_next_one_goes_on(place):
     with serving(place) as (process, addresses):
         with MetastoreClient(addresses["thrift"]) as client:
-            client.create_database(client.types.Database(name="kept", locationUri=f"file:{place}/kept.db"))
+            client.create_database(client.types.Database(name="kept", locationUri=f"file:{place}/data/warehouse/kept.db"))
         process.kill()
         process.wait(30)
 
@@ -293,6 +293,6 @@ def test_two_servers_share_a_database(place, database_url):
     with (serving(place, "--database-url", database_url) as (_, first),
           serving(place / "b", "--database-url", database_url) as (_, second)):
         with MetastoreClient(first["thrift"]) as client:
-            client.create_database(client.types.Database(name="shared", locationUri=f"file:{place}/shared.db"))
+            client.create_database(client.types.Database(name="shared", locationUri=f"file:{place}/data/warehouse/shared.db"))
         with MetastoreClient(second["thrift"]) as client:
             assert "shared" in client.get_all_databases()
