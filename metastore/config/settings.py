@@ -6,7 +6,6 @@ Within one source a key may be given once, in any of its spellings. A bad value 
 
 import dataclasses
 import difflib
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -27,9 +26,7 @@ from metastore.config.keys import (
 )
 from metastore.config.security import TlsSettings, require_honoured
 from metastore.errors import ConfigValueSecurityError, InvalidInputError
-
-MASK = "********"
-_SECRET_NAME = re.compile(r"password|passwd|secret|token|credential|private.?key|access.?key", re.IGNORECASE)
+from metastore.redaction import MASK, is_secret, redacted
 
 
 class Source(NamedTuple):
@@ -70,22 +67,22 @@ class Settings:
     def lookup(self, name: str) -> str | None:
         """The text in force for a key in any spelling, as Hive writes it; None when it is not set at all.
 
-        Raises: ConfigValueSecurityError for passwords and the like.
+        Secrets within it are masked. Raises: ConfigValueSecurityError for passwords and the like.
         """
         row = ROWS.get(name)
         if row is None:
-            if name in self.foreign and _SECRET_NAME.search(name):
+            if name in self.foreign and is_secret(name):
                 raise ConfigValueSecurityError(f"The value of {name} is not shown to clients.")
-            return self.foreign.get(name)
-        if row.key.secret:
+            return redacted(self.foreign[name]) if name in self.foreign else None
+        if row.is_secret:
             raise ConfigValueSecurityError(f"The value of {name} is not shown to clients.")
-        return row.text(self)
+        return redacted(row.text(self))
 
     def shown(self) -> Iterator[Shown]:
         """Every key with its value and source; secrets are masked."""
         for row in sorted(set(ROWS.values()), key=lambda row: row.key.name):
             text = row.text(self)
-            yield Shown(row.key.name, MASK if row.key.secret and text else text,
+            yield Shown(row.key.name, MASK if row.is_secret and text else redacted(text),
                         self.origins.get(row.key.name, "default"),
                         f"none: {row.key.without_effect}" if row.key.without_effect else "")
 
@@ -96,6 +93,11 @@ class Row(NamedTuple):
     concept: str
     attribute: str
     key: Key
+
+    @property
+    def is_secret(self) -> bool:
+        """Whether its value is hidden: its row says so, or one of its names."""
+        return self.key.secret or any(map(is_secret, self.key.names))
 
     def text(self, settings: Settings) -> str:
         """The value in force, as text."""
@@ -146,14 +148,14 @@ def _parsed(key: Key, name: str, text: str, source: str) -> Any:
     try:
         return key.kind.parse(text)
     except (ValueError, OverflowError) as error:
-        shown = MASK if key.secret else repr(text)
+        shown = MASK if key.secret or is_secret(name) else repr(redacted(text))
         raise InvalidInputError(f"{name} = {shown} ({source}) is not valid: expected {key.kind.expected}.") from error
 
 
 def _unknown(name: str, text: str, source: str) -> str:
     close = difflib.get_close_matches(name, ROWS, n=1, cutoff=0.6)
-    secret = _SECRET_NAME.search(name) or (close and ROWS[close[0]].key.secret)
-    said = f"{name} = {MASK if secret else repr(text)} ({source}) is not a setting"
+    secret = is_secret(name) or (close and ROWS[close[0]].key.secret)
+    said = f"{name} = {MASK if secret else repr(redacted(text))} ({source}) is not a setting"
     if not close:
         return f"{said}; `metastore config show` lists them all."
     return f"{said}. The closest is {close[0]}, which expects {ROWS[close[0]].key.kind.expected}."

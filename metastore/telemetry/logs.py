@@ -8,7 +8,6 @@ count is written when lines can be written again.
 
 import logging
 import os
-import re
 import select
 import sys
 import threading
@@ -17,8 +16,8 @@ from typing import Any, TextIO
 
 import structlog
 
-_PASSWORD_IN_URL = re.compile(r"(://[^:/@\s]*:)[^@\s]*(?=@)|([?&]password=)[^&\s]+", re.IGNORECASE)
-_SECRET_FIELD = re.compile(r"password|secret|token|credential", re.IGNORECASE)
+from metastore.redaction import MASK, is_secret, redacted
+
 _PATIENCE_MS = 200
 """How long a line waits for room in a pipe; after a lost one, the next does not wait."""
 _PIECE = select.PIPE_BUF
@@ -104,12 +103,12 @@ def _never_raising(level: int, lines: Lines) -> Any:
 
 
 def masked(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
-    """Hide passwords in URLs and the values of fields that are secret by name."""
+    """Hide what is secret (`metastore.redaction`)."""
     for name, value in event.items():
-        if _SECRET_FIELD.search(name):
-            event[name] = "********"
-        elif isinstance(value, str) and "://" in value:
-            event[name] = _PASSWORD_IN_URL.sub(r"\1\2********", value)
+        if is_secret(name):
+            event[name] = MASK
+        elif isinstance(value, str):
+            event[name] = redacted(value)
     return event
 
 

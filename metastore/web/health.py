@@ -10,6 +10,8 @@ import time
 from collections.abc import Callable
 from typing import NamedTuple
 
+from metastore.redaction import redacted
+
 _PROBE_LASTS_S = 1.0
 _PATIENCE_S = 0.5
 """How long a question waits for its probe: less than the second that Kubernetes waits for the answer."""
@@ -49,7 +51,7 @@ class _Probe:
         try:
             self._part = self._look()
         except Exception as error:  # noqa: BLE001 - whatever a probe meets, the next one is to run
-            self._part = Part(ready=False, reason=str(error) or type(error).__name__)
+            self._part = Part(ready=False, reason=redacted(str(error)) or type(error).__name__)
         self._at = time.monotonic()
         self._done.set()
 

@@ -9,8 +9,9 @@ import pytest
 
 import metastore
 from metastore.config import DatabaseSettings, Settings, build, sources
-from metastore.config.settings import MASK, ROWS, Source
+from metastore.config.settings import ROWS, Source
 from metastore.errors import ConfigValueSecurityError, InvalidInputError
+from metastore.redaction import MASK
 
 
 def test_defaults_read_back_as_they_are_written():
