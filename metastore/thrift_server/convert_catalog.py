@@ -22,6 +22,13 @@ def required_name(value: str | None, what: str) -> str:
     return value.strip()
 
 
+def required_struct(value: Any, what: str) -> Any:
+    """A struct that must be given. Raises: MetaError."""
+    if value is None:
+        raise MetaError(f"Null {what} is not allowed")
+    return value
+
+
 def table_name_of(db: str | None, table: str | None, catalog: str | None = None) -> TableName:
     """The table that two arguments name. Raises: MetaError if one is missing."""
     return table_name(required_name(db, "database"), required_name(table, "table"), catalog)
@@ -39,6 +46,7 @@ def pattern_of(text: str | None) -> tuple[str, str | None]:
 
 def catalog_from_thrift(catalog: Any) -> Catalog:
     """Raises: MetaError, InvalidObjectError from the service for what is missing."""
+    required_struct(catalog, "catalog")
     return Catalog((catalog.name or "").strip().lower(), catalog.locationUri or "", catalog.description)
 
 
@@ -50,6 +58,7 @@ def catalog_to_thrift(catalog: Catalog) -> Any:
 
 def database_from_thrift(database: Any) -> DatabaseDraft:
     """What a client asks for. Raises: MetaError without a name."""
+    required_struct(database, "database")
     return DatabaseDraft(
         database_name(required_name(database.name, "database"), database.catalogName), database.locationUri,
         database.description, database.managedLocationUri, database.parameters, database.ownerName, database.ownerType)
@@ -138,6 +147,7 @@ def fields_to_thrift(fields: list[Json]) -> list[Any]:
 
 def function_from_thrift(function: Any) -> Function:
     """What a client asks for. Raises: MetaError where Hive does not take null."""
+    required_struct(function, "function")
     name = table_name_of(function.dbName, required_name(function.functionName, "function"), function.catName)
     if function.ownerType is None or function.functionType is None:
         raise MetaError(f"Function {name} needs an owner type and a function type")

@@ -6,7 +6,7 @@ from metastore.catalog.service.databases import DatabaseService
 from metastore.errors import InvalidObjectError
 from metastore.thrift_gen.hive_metastore import ttypes
 from metastore.thrift_server.call import Call
-from metastore.thrift_server.convert_catalog import catalog_from_thrift, catalog_to_thrift
+from metastore.thrift_server.convert_catalog import catalog_from_thrift, catalog_to_thrift, required_struct
 
 
 def _lower(name: str | None) -> str:
@@ -20,7 +20,7 @@ class CatalogHandlers:
         self._databases = databases
 
     def create_catalog(self, _call: Call, request: Any) -> None:
-        if not request.catalog.locationUri:
+        if not required_struct(request.catalog, "catalog").locationUri:
             raise InvalidObjectError("You must specify a path for the catalog")
         self._databases.create_catalog(catalog_from_thrift(request.catalog))
 

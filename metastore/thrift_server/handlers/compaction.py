@@ -2,11 +2,12 @@
 
 from metastore.compaction.rules.requests import Compaction, CompactionState
 from metastore.compaction.service import CompactionService
-from metastore.errors import InvalidRequestError
+from metastore.errors import InvalidRequestError, MetaError
 from metastore.ids import table_name
 from metastore.thrift_gen.hive_metastore import ttypes
 from metastore.thrift_server import convert_compaction as convert
 from metastore.thrift_server.call import Call
+from metastore.thrift_server.convert_catalog import required_struct
 
 
 class CompactionHandlers:
@@ -50,31 +51,32 @@ class CompactionHandlers:
 
     def update_compactor_state(self, call: Call, cr: ttypes.CompactionInfoStruct, txn_id: int) -> None:
         """Note the snapshot and the transaction of a running compaction."""
-        call.log(compaction_id=cr.id, txn_id=txn_id)
+        call.log(compaction_id=required_struct(cr, "CompactionInfoStruct").id, txn_id=txn_id)
         self._compaction.update_compactor_state(convert.claim(cr), cr.highestWriteId, cr.runas, txn_id)
 
     def find_columns_with_stats(self, call: Call, cr: ttypes.CompactionInfoStruct) -> list[str]:
         """Name the columns that have statistics."""
+        required_struct(cr, "CompactionInfoStruct")
         return self._compaction.find_columns_with_stats(convert.entity(cr.dbname, cr.tablename, cr.partitionname))
 
     def mark_compacted(self, call: Call, cr: ttypes.CompactionInfoStruct) -> None:
         """Move a running compaction to "ready for cleaning"."""
-        call.log(compaction_id=cr.id)
+        call.log(compaction_id=required_struct(cr, "CompactionInfoStruct").id)
         self._compaction.mark_compacted(convert.claim(cr))
 
     def mark_cleaned(self, call: Call, cr: ttypes.CompactionInfoStruct) -> None:
         """End a compaction for which there was nothing to do."""
-        call.log(compaction_id=cr.id)
+        call.log(compaction_id=required_struct(cr, "CompactionInfoStruct").id)
         self._compaction.mark_cleaned(convert.claim(cr))
 
     def mark_failed(self, call: Call, cr: ttypes.CompactionInfoStruct) -> None:
         """End a compaction that failed."""
-        call.log(compaction_id=cr.id)
+        call.log(compaction_id=required_struct(cr, "CompactionInfoStruct").id)
         self._compaction.mark_failed(convert.claim(cr), cr.errorMessage, convert.request_of(cr))
 
     def mark_refused(self, call: Call, cr: ttypes.CompactionInfoStruct) -> None:
         """End a compaction that there was no reason or no right to do."""
-        call.log(compaction_id=cr.id)
+        call.log(compaction_id=required_struct(cr, "CompactionInfoStruct").id)
         self._compaction.mark_refused(convert.claim(cr), cr.errorMessage, convert.request_of(cr))
 
     def set_hadoop_jobid(self, call: Call, jobId: str, cq_id: int) -> None:  # noqa: N803
@@ -101,8 +103,10 @@ class CompactionHandlers:
             result.id: ttypes.AbortCompactionResponseElement(result.id, result.status, result.message)
             for result in self._compaction.abort_compactions(rqst.compactionIds or [])})
 
-    def submit_for_cleanup(self, call: Call, o1: ttypes.CompactionRequest, o2: int, o3: int) -> bool:
+    def submit_for_cleanup(self, call: Call, o1: ttypes.CompactionRequest, o2: int | None, o3: int | None) -> bool:
         """Queue what a soft drop left behind; ``o2``: highest write id, ``o3``: the dropping transaction."""
+        if o2 is None or o3 is None:
+            raise MetaError("submit_for_cleanup needs a highest write id (o2) and a transaction (o3)")
         call.log(txn_id=o3)
         return self._compaction.submit_for_cleanup(convert.new_request(o1, call.connection.peer), o2, o3)
 

@@ -10,7 +10,12 @@ from metastore.errors import InvalidInputError, MetaError
 from metastore.ids import TableName
 from metastore.thrift_gen.hive_metastore import ttypes
 from metastore.thrift_server.call import Call
-from metastore.thrift_server.convert_catalog import statistics_from_thrift, statistics_to_thrift, table_name_of
+from metastore.thrift_server.convert_catalog import (
+    required_struct,
+    statistics_from_thrift,
+    statistics_to_thrift,
+    table_name_of,
+)
 
 _HIVE = "hive"
 
@@ -61,7 +66,7 @@ class StatisticsHandlers:
     def _update(self, given: list[Any], engine: str | None, *, merge: bool) -> bool:
         by_table: dict[TableName, list[ColumnStatistics]] = {}
         for one in given:
-            description = one.statsDesc
+            description = required_struct(required_struct(one, "column statistics").statsDesc, "statsDesc")
             if not description.isTblLevel and not description.partName:
                 raise MetaError("Statistics of a partition need its name")
             name = table_name_of(description.dbName, description.tableName, description.catName)
