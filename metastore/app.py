@@ -44,7 +44,7 @@ from metastore.locks.waiting import CHANNEL, Waiting
 from metastore.locks.why_service import WhyService
 from metastore.loops.compaction_loops import compaction_loops
 from metastore.loops.job import SubprocessRunner
-from metastore.loops.lock_keeper import DeadlockSearch, Orphans
+from metastore.loops.lock_keeper import ORPHAN_LOOK, DeadlockSearch, Orphans
 from metastore.loops.reaper import EXPIRY, PURGES, TXN_RECORDS, OpenTxnsCounter, Reaper, until_due
 from metastore.loops.scheduler import Loop, Scheduler
 from metastore.roots import Roots
@@ -54,6 +54,7 @@ from metastore.telemetry.logs import get_logger
 from metastore.telemetry.metrics import Metrics
 from metastore.thrift_server.auth.access import Access, Everybody, Identified
 from metastore.thrift_server.call import Call
+from metastore.thrift_server.changers import Changers
 from metastore.thrift_server.convert_write_events import WriteEvents
 from metastore.thrift_server.endings import telling
 from metastore.thrift_server.handler import Handler, handlers_of
@@ -241,9 +242,7 @@ class App:
         loops = []
         if settings.detect_deadlocks:
             loops.append(Loop("deadlocks", DeadlockSearch(locks).tick, settings.deadlock_interval))
-        if self.holders is not None:
-            loops.append(Loop("orphaned_locks", Orphans(locks, self.holders).tick, settings.orphan_timeout / 4,
-                              everywhere=True))
+        loops.append(Loop("orphaned_locks", Orphans(locks, self.holders).tick, ORPHAN_LOOK, everywhere=True))
         return loops
 
     def _start_waiting(self, db: Database) -> Waiting[Call] | None:
@@ -269,7 +268,8 @@ class App:
         self.txns = TxnService(db, settings.txns)
         self.metrics.watch_open_txns(lambda: self.txns.gauge.count)
         self.waiting = self._start_waiting(db)
-        self.holders = Holders() if settings.locks.orphan_timeout else None
+        self.holders = Holders()
+        changers = Changers(self.holders)
         self.purges = PurgeService.of_new_server(db, settings.txns)
         directories, moves = Directories(files), DirectoryMoves(db, files)
         databases = DatabaseService(db, settings.catalog, directories)
@@ -285,10 +285,10 @@ class App:
             Fb303Handlers(stats, int(time.time())),  # noqa: TID251 - when this process started, for people
             SessionHandlers(settings),
             CatalogHandlers(databases),
-            DatabaseHandlers(databases),
-            TableHandlers(TableService(db, settings.catalog, directories, moves)),
+            DatabaseHandlers(databases, changers),
+            TableHandlers(TableService(db, settings.catalog, directories, moves), changers),
             TableReadHandlers(tables),
-            PartitionHandlers(PartitionService(db, settings.catalog, directories, moves)),
+            PartitionHandlers(PartitionService(db, settings.catalog, directories, moves), changers),
             PartitionReadHandlers(partitions),
             PartitionExchangeHandlers(PartitionExchange(db, moves)),
             FunctionHandlers(FunctionService(db)),

@@ -30,6 +30,10 @@ class ConflictRetryError(UnavailableError):
     """PostgreSQL undid the work because of a deadlock or a serialization failure; the dispatcher runs it again."""
 
 
+class HeldUpError(MetaError):
+    """Somebody else's lock is on what is to be dropped, renamed or emptied; nothing was changed. It is tried again."""
+
+
 class NoAnswerError(MetastoreError):
     """There is no result, and Hive declares no exception for saying so: its server returns null."""
 

@@ -40,6 +40,11 @@ class Holders:
             for lock_id in lock_ids:
                 self._connections.pop(lock_id, None)
 
+    def of(self, connection: Connection) -> frozenset[int]:
+        """The requests of a connection."""
+        with self._lock:
+            return frozenset(lock_id for lock_id, one in self._connections.items() if one is connection)
+
     def left(self) -> Left:
         """Those whose connection is closed, each told once, and the others."""
         with self._lock:

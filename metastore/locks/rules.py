@@ -6,7 +6,7 @@ Requests of one transaction never wait for each other.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -52,6 +52,8 @@ WAITS_FOR = {
 }
 
 
+_TAIL = 2**63
+"""Behind every request."""
 MOST_AT_ONCE = 1000
 """Locks that are granted unseen, in one go."""
 
@@ -199,6 +201,40 @@ class LockQueue:
             partitions = tables.get(table, {})
             for partition in (wanted.partition, "") if wanted.partition else partitions:
                 yield from partitions.get(partition, ())
+
+
+class Changer(NamedTuple):
+    """Who is about to drop, rename or empty something: the transactions and lock requests that are known as its own."""
+
+    txn_ids: frozenset[int] = frozenset()
+    lock_ids: frozenset[int] = frozenset()
+
+    def owns(self, lock: Lock) -> bool:
+        """Whether it is the changer's own lock."""
+        return lock.ext_id in self.lock_ids or (lock.txn_id != NO_TXN and lock.txn_id in self.txn_ids)
+
+
+def in_the_way(objects: Iterable[LockObject], locks: Sequence[Lock], changer: Changer, writers: Container[int],
+               ) -> list[Lock]:
+    """The locks that a change of these objects waits for, which no reader and no writer may see (ADR 0046).
+
+    It waits as an exclusive request at the tail of the queue would, for whoever is ahead, granted or not; unless its
+    caller holds that lock already. Hive takes it before it drops or renames anything, and then does not say in which
+    transaction: so an exclusive lock of a transaction that is not among the ``writers`` there counts as the caller's.
+    """
+    found: dict[Lock, None] = {}
+    queue = LockQueue(lock for lock in locks if not changer.owns(lock))
+    for one in objects:
+        if not any(lock.state is LockState.ACQUIRED and lock.type is LockType.EXCLUSIVE and contains(lock.object, one)
+                   and (changer.owns(lock) or (lock.txn_id != NO_TXN and lock.txn_id not in writers))
+                   for lock in locks):
+            found |= dict.fromkeys(queue.blockers(Lock(_TAIL, 0, NO_TXN, one, LockType.EXCLUSIVE)))
+    return list(found)
+
+
+def contains(outer: LockObject, inner: LockObject) -> bool:
+    """Whether all of one object is in the other, or is the other."""
+    return outer in (inner, inner._replace(partition=""), inner._replace(table="", partition=""))
 
 
 def apart(requests: Sequence[LockRequest]) -> bool:

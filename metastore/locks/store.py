@@ -212,6 +212,27 @@ def lock_tails(pg: PgTx, requests: Sequence[LockRequest]) -> QueueTail:
         ahead=[_lock(row) for row in rows if row[0] == _AHEAD])
 
 
+def lock_tail(pg: PgTx, objects: Sequence[LockObject]) -> tuple[list[Lock], set[int]]:
+    """Lock the tail of the queue of a database until COMMIT, and read who is ahead of a change of these objects of it.
+
+    Every lock that may be in the way, and the transactions among their owners that declare writes there. Two
+    statements, as in ``lock_tails``: nobody gets into the queue between this look and the change's COMMIT.
+    """
+    whole = any(not one.table for one in objects)
+    rows = pg.sql(f"""
+        SELECT pg_advisory_xact_lock({_ADVISORY_CLASS}, %(key)s);
+        SELECT {_AHEAD}, ext_id, int_id, txn_id, catalog, db, "table", partition, type, state, "user", host,
+               txn_id <> {NO_TXN} AND EXISTS (
+                 SELECT FROM txn_components AS c WHERE c.txn_id = l.txn_id AND c.catalog = l.catalog AND c.db = l.db
+                    AND (l."table" = '' OR c."table" = l."table"))
+          FROM locks AS l
+         WHERE catalog = %(catalog)s AND db = %(db)s AND (%(whole)s OR "table" = ANY (%(tables)s))
+         ORDER BY ext_id, int_id""",
+        {"key": _advisory_key(objects[0]), "catalog": objects[0].catalog, "db": objects[0].db, "whole": whole,
+         "tables": ["", *{one.table for one in objects}]})
+    return [_lock(row) for row in rows], {row[3] for row in rows if row[12]}
+
+
 def finish_requests(pg: PgTx, locks: Sequence[Enqueued], writes: Iterable[tuple[int, Component]]) -> None:
     """Add rows to the queue, and components with their write id, if they have one, to transactions; and commit."""
     rows = [(lock.ext_id, lock.int_id, lock.txn_id, *lock.object, lock.type.value, lock.state.value, request.user,

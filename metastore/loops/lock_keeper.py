@@ -1,9 +1,13 @@
 """House-keeping of locks: deadlocks that nobody found when they arose, and locks whose client is gone."""
 
 from dataclasses import dataclass
+from datetime import timedelta
 
 from metastore.locks.holders import Holders
 from metastore.locks.service import LockService
+
+ORPHAN_LOOK = timedelta(seconds=2)
+"""Pause between looks for connections that are gone."""
 
 
 @dataclass(frozen=True)

@@ -123,9 +123,8 @@ def filled(work: Work, table: AcidTable, fill: Callable[[], int]) -> int:
 
     Raises: InvalidOperationError where there are files already, whose rows would be among the query's.
     """
-    client = work.client
     if any(not is_hidden(entry.path) for entry in work.files.listing(table.location)):
-        client.drop_table(table.name.db, table.name.table, False)  # noqa: FBT003 - Thrift's order: the files are kept
+        _drop(work, table.name, delete_data=False)
         raise InvalidOperationError(f"{table.location}, where {table.name} would be, has files: CREATE TABLE AS needs "
                                     "an empty directory. Remove them, or give another LOCATION.")
     try:
@@ -147,11 +146,18 @@ def drop_created(work: Work, table: AcidTable, failure: BaseException) -> None:
         if found.writeIdHighWaterMark > work.write_ids.get(table.name, 0):
             failure.add_note(f"{table.name} was created, and others have written to it meanwhile: it stays.")
             return
-        client.drop_table(db, name, True)  # noqa: FBT003
+        _drop(work, table.name, delete_data=True)
     except client.types.NoSuchObjectException:
         return
     except Exception as error:  # noqa: BLE001 - whatever it is, the first failure is what the caller has to know
         failure.add_note(f"{table.name} was created, and is still there without rows: DROP TABLE it. ({error})")
+
+
+def _drop(work: Work, name: TableName, *, delete_data: bool) -> None:
+    """Drop the table whose name the transaction has locked."""
+    types = work.client.types
+    work.client.drop_table_with_environment_context(
+        name.db, name.table, delete_data, types.EnvironmentContext({"txnId": str(work.txn.id)}))
 
 
 def _classes(statement: CreateTable) -> tuple[str, str, str]:

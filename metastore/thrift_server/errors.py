@@ -22,6 +22,7 @@ EXCEPTIONS: Mapping[type[errors.MetastoreError], type[TException]] = {
     errors.UnavailableError: ttypes.MetaException,
     errors.OutcomeUnknownError: ttypes.MetaException,
     errors.ConflictRetryError: ttypes.MetaException,
+    errors.HeldUpError: ttypes.MetaException,
     errors.NoAnswerError: ttypes.MetaException,
     errors.NoSuchObjectError: ttypes.NoSuchObjectException,
     errors.AlreadyExistsError: ttypes.AlreadyExistsException,

@@ -70,9 +70,15 @@ def nobody_reads(lakehouse):
 
 
 @pytest.fixture
-def db(spark):
-    """A database of the test's own."""
+def db(spark, lakehouse):
+    """A database of the test's own. It goes in the end whatever drivers that were killed still hold."""
     name = f"db_{uuid4().hex[:10]}"
     spark.sql(f"CREATE DATABASE {name}")
     yield name
+    with MetastoreClient(lakehouse.uri) as client:
+        for lock in client.show_locks(client.types.ShowLocksRequest(dbname=name)).locks:
+            if lock.txnid:
+                client.abort_txns(client.types.AbortTxnsRequest([lock.txnid]))
+            else:
+                client.unlock(client.types.UnlockRequest(lock.lockid))
     spark.sql(f"DROP DATABASE {name} CASCADE")

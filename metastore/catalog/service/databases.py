@@ -10,6 +10,7 @@ from metastore.catalog.model import ROLE, USER, Catalog, Database, Table
 from metastore.catalog.rules import locations, tables
 from metastore.catalog.rules.names import is_object_name, pattern_regex
 from metastore.catalog.service.directories import Directories
+from metastore.catalog.service.exclusive import ANYBODY, database_object, require_exclusive
 from metastore.catalog.store import acid_history, functions
 from metastore.catalog.store import databases as store
 from metastore.catalog.store import tables as table_store
@@ -24,6 +25,7 @@ from metastore.errors import (
     NoSuchObjectError,
 )
 from metastore.ids import DEFAULT_CATALOG, DEFAULT_DATABASE, DatabaseName
+from metastore.locks.rules import Changer
 
 
 class DatabaseDraft(NamedTuple):
@@ -188,11 +190,12 @@ class DatabaseService:
                 location=_given(draft.location, old) or old.location,
                 managed_location=_given(draft.managed_location, old) or old.managed_location))
 
-    def drop_database(self, name: DatabaseName, *, delete_data: bool, cascade: bool) -> None:
+    def drop_database(self, name: DatabaseName, *, delete_data: bool, cascade: bool,
+                      changer: Changer = ANYBODY) -> None:
         """Remove a database; ``cascade``: with everything in it.
 
-        Serialises on: the database's row (nobody can create in it meanwhile) and each table's.
-        Raises: NoSuchObjectError, InvalidOperationError, MetaError.
+        Serialises on: the database's row (nobody can create in it meanwhile), each table's, the tail of its lock queue.
+        Raises: NoSuchObjectError, InvalidOperationError, HeldUpError, MetaError.
         """
         if name == DatabaseName(DEFAULT_CATALOG, DEFAULT_DATABASE):
             raise MetaError("Can not drop default database")
@@ -206,6 +209,7 @@ class DatabaseService:
                 self._require_empty(pg, name)
             doomed = table_store.lock_tables_of(pg, name)
             self._require_no_foreign_views(pg, name, doomed)
+            require_exclusive(pg, f"DROP DATABASE {name}", database_object(name), changer)
             partitions = [location for table in doomed if tables.data_is_deletable(table)
                           for location in table_store.select_partition_locations(pg, table, outside=True)]
             data = [*(table.location for table in doomed if tables.data_is_deletable(table)), *partitions]

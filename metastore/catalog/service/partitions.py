@@ -15,6 +15,7 @@ from metastore.catalog.rules.partition_predicate import keeps
 from metastore.catalog.rules.partitions import Partition, PartitionDraft
 from metastore.catalog.rules.tables import data_is_deletable, is_view
 from metastore.catalog.service.directories import Directories
+from metastore.catalog.service.exclusive import ANYBODY, partition_objects, require_exclusive
 from metastore.catalog.service.moves import DirectoryMoves
 from metastore.catalog.store import acid_history
 from metastore.catalog.store import partitions as store
@@ -32,6 +33,7 @@ from metastore.errors import (
     NoSuchObjectError,
 )
 from metastore.ids import TableName
+from metastore.locks.rules import Changer
 
 
 @dataclass(frozen=True)
@@ -121,18 +123,19 @@ class PartitionService:
                 [(key, column) for key, new in altered.items() for column in rules.changed_columns(found[key], new)],
             )
 
-    def rename_partition(self, name: TableName, old_values: Sequence[str | None] | None, draft: PartitionDraft) -> None:
+    def rename_partition(self, name: TableName, old_values: Sequence[str | None] | None, draft: PartitionDraft, *,
+                         changer: Changer = ANYBODY) -> None:
         """Give a partition other values and move its directory, if the table owns it.
 
         Serialises on: the partition's row, and its announced move. The directory moves while both are held, so that
         nobody alters a partition whose data is on its way.
-        Raises: InvalidOperationError (no such partition, new name taken), MetaError.
+        Raises: InvalidOperationError (no such partition, new name taken), HeldUpError, MetaError.
         """
         if not old_values:
             self.alter_partitions(name, [draft])
             return
         rules.require_of_table(name, [draft])
-        default = self.settings.default_partition_name
+        default, action = self.settings.default_partition_name, f"ALTER TABLE {name} PARTITION RENAME"
         with self.db.begin() as pg:
             table = self._locked(pg, name, InvalidOperationError)
             new_name = rules.partition_name(table.partition_key_names, draft.values, default)
@@ -144,6 +147,7 @@ class PartitionService:
             target = None if same else rules.renamed_location(table, old, new_name)
             if not same:
                 self._require_free(pg, table, new_name)
+                require_exclusive(pg, action, partition_objects(name, [old.name]), changer)
             move = self.moves.announce(pg, table.id, old.location or "", target, old.name) if target else None
             if not same and move is None:
                 self._rename(pg, table, old, draft, new_name, None)
@@ -156,29 +160,34 @@ class PartitionService:
                 if old.location != move.source:
                     raise ConflictRetryError(f"Partition {old.name} of {name} was moved meanwhile, try again")
                 self._require_free(pg, table, new_name)
+                require_exclusive(pg, action, partition_objects(name, [old.name]), changer)
                 self._rename(pg, table, old, draft, new_name, target)
 
     def drop_partitions(
-        self, name: TableName, names: Sequence[str], *, delete_data: bool, if_exists: bool = False
+        self, name: TableName, names: Sequence[str], *, delete_data: bool, if_exists: bool = False,
+        changer: Changer = ANYBODY,
     ) -> list[Partition]:
         """Remove partitions by their names, all or none, then their data if asked to and if the table owns it.
 
-        Serialises on: the partitions' rows.  Raises: NoSuchObjectError, unless ``if_exists``.
+        Serialises on: the partitions' rows, and the tail of the database's lock queue.
+        Raises: NoSuchObjectError, unless ``if_exists``; HeldUpError.
         """
         with self.db.begin() as pg:
             table = self._locked(pg, name, NoSuchObjectError)
-            dropped = self._drop(pg, table, names, if_exists=if_exists)
+            dropped = self._drop(pg, table, names, changer, if_exists=if_exists)
             doomed = self._doomed(pg, table, dropped) if delete_data else []
         self._remove(table, doomed)
         return dropped
 
-    def drop_partition(self, name: TableName, values: Sequence[str | None] | None, *, delete_data: bool) -> None:
+    def drop_partition(self, name: TableName, values: Sequence[str | None] | None, *, delete_data: bool,
+                       changer: Changer = ANYBODY) -> None:
         """Remove the partition with these values.  Raises: NoSuchObjectError, InvalidRequestError."""
         table = self._table(name, NoSuchObjectError)
         partition = rules.partition_name(table.partition_key_names, values, self.settings.default_partition_name)
-        self.drop_partitions(name, [partition], delete_data=delete_data)
+        self.drop_partitions(name, [partition], delete_data=delete_data, changer=changer)
 
-    def drop_partition_by_name(self, name: TableName, partition: str | None, *, delete_data: bool) -> None:
+    def drop_partition_by_name(self, name: TableName, partition: str | None, *, delete_data: bool,
+                               changer: Changer = ANYBODY) -> None:
         """Remove the partition with this name; segments that name no key are ignored.  Raises: NoSuchObjectError."""
         if not partition:
             raise InvalidRequestError("The partition's name is empty")
@@ -186,10 +195,12 @@ class PartitionService:
         values = values_for(table.partition_key_names, partition)
         if values is None:
             raise NoSuchObjectError(f"{partition} is not the name of a partition of {name}: a key is missing")
-        self.drop_partitions(name, [make_name(table.partition_key_names, values)], delete_data=delete_data)
+        self.drop_partitions(name, [make_name(table.partition_key_names, values)], delete_data=delete_data,
+                             changer=changer)
 
     def drop_partitions_by_expr(
-        self, name: TableName, exprs: Sequence[bytes], *, delete_data: bool, if_exists: bool
+        self, name: TableName, exprs: Sequence[bytes], *, delete_data: bool, if_exists: bool,
+        changer: Changer = ANYBODY,
     ) -> list[Partition]:
         """Remove every partition that one of the expressions keeps.
 
@@ -212,7 +223,7 @@ class PartitionService:
                 if not kept and not if_exists:
                     raise NoSuchObjectError(f"Some partitions to drop are missing: no partition of {name} matches")
                 names.update(dict.fromkeys(kept))
-            dropped = self._drop(pg, table, list(names), if_exists=True)
+            dropped = self._drop(pg, table, list(names), changer, if_exists=True)
             doomed = self._doomed(pg, table, dropped) if delete_data else []
         self._remove(table, doomed)
         return dropped
@@ -273,7 +284,7 @@ class PartitionService:
         acid_history.rename_partition_history(pg, table.name, old.name, new_name)
 
     @staticmethod
-    def _drop(pg: PgTx, table: Table, names: Sequence[str], *, if_exists: bool) -> list[Partition]:
+    def _drop(pg: PgTx, table: Table, names: Sequence[str], changer: Changer, *, if_exists: bool) -> list[Partition]:
         dropped = store.lock_partitions(pg, table, names)
         missing = set(names).difference(partition.name for partition in dropped)
         if missing and not if_exists:
@@ -282,6 +293,7 @@ class PartitionService:
             )
         found = [partition.name for partition in dropped]
         if found:
+            require_exclusive(pg, f"DROP PARTITION of {table.name}", partition_objects(table.name, found), changer)
             store.delete_partitions(pg, table, found)
             acid_history.delete_partition_history(pg, table.name, found)
         return dropped

@@ -12,6 +12,7 @@ from metastore.catalog.rules.statistics import marked_inaccurate
 from metastore.catalog.service import constraints as constraint_service
 from metastore.catalog.service.directories import Directories
 from metastore.catalog.service.empty_bases import EmptyBases
+from metastore.catalog.service.exclusive import ANYBODY, partition_objects, require_exclusive, table_object
 from metastore.catalog.service.moves import DirectoryMoves
 from metastore.catalog.store import acid_history, statistics
 from metastore.catalog.store import databases as database_store
@@ -29,6 +30,7 @@ from metastore.errors import (
     UnavailableError,
 )
 from metastore.ids import DatabaseName, TableName
+from metastore.locks.rules import Changer
 
 _ZEROED_BY_TRUNCATE = ("numFiles", "totalSize", "numRows", "rawDataSize", "numFilesErasureCoded")
 
@@ -69,7 +71,7 @@ class TableService:
                 constraint_service.add_to_table(pg, created, own)
 
     def alter_table(self, name: TableName, draft: Table, context: Mapping[str, str], *,
-                    check_types: bool | None = None) -> None:
+                    check_types: bool | None = None, changer: Changer = ANYBODY) -> None:
         """Replace a table's definition, its name included; its own directory and partitions follow the name.
 
         Serialises on: the table's row, so that of two callers who expect the same parameter value one is refused.
@@ -78,28 +80,30 @@ class TableService:
         strict = self.settings.disallow_incompatible_column_changes if check_types is None else check_types
         self._require_convertible(name, draft)
         with self.db.begin() as pg:
-            old, altered = self._altered(pg, name, draft, context, check_types=strict)
+            old, altered = self._altered(pg, name, draft, context, changer, check_types=strict)
             target = self._new_location(pg, old, altered)
             if target is None or old.location is None:
                 self._store_altered(pg, old, altered, context)
                 return
             move = self.moves.announce(pg, old.id, old.location, target)
         with self.moves.moving(move) as pg:
-            old, altered = self._altered(pg, name, draft, context, check_types=strict)
+            old, altered = self._altered(pg, name, draft, context, changer, check_types=strict)
             if (old.location, self._new_location(pg, old, altered)) != (move.source, move.target):
                 raise UnavailableError(f"{name} was changed by somebody else meanwhile, nothing was changed, try again")
             self._store_altered(pg, old, tables.with_location(altered, target), context)
             store.update_partition_locations(pg, old, move.source, move.target)
 
-    def drop_table(self, name: TableName, *, delete_data: bool) -> None:
+    def drop_table(self, name: TableName, *, delete_data: bool, changer: Changer = ANYBODY) -> None:
         """Remove a table with its partitions, statistics and transaction history; its own data goes after COMMIT.
 
-        Serialises on: the table's row. Raises: NoSuchObjectError, MetaError.
+        Serialises on: the table's row, and the tail of the database's lock queue.
+        Raises: NoSuchObjectError, HeldUpError, MetaError.
         """
         with self.db.begin() as pg:
             table = store.lock_table(pg, name)
             if table is None:
                 raise NoSuchObjectError(f"{name} table not found")
+            require_exclusive(pg, f"DROP TABLE {name}", table_object(name), changer)
             for view, _ in store.select_materialized_views_on(pg, [name]):
                 raise MetaError(f"Cannot drop table {name}: it is used in the following materialized views: {view}")
             doomed: list[str | None] = []
@@ -111,12 +115,12 @@ class TableService:
         self.directories.remove(doomed)
 
     def truncate_table(self, name: TableName, partitions: Sequence[str] | None, context: Mapping[str, str],
-                       write_id: int = -1) -> None:
+                       write_id: int = -1, changer: Changer = ANYBODY) -> None:
         """Empty a table, or (``partitions``) some of its partitions, and reset what is known of their size.
 
         The files of a transactional table stay for its readers: an empty base of the caller's write id hides them once
         its transaction commits. That is what Hive 4's ``truncateSkipDataDeletion`` asks for there.
-        Serialises on: the table's row, for the statistics.  Raises: NoSuchObjectError, MetaError.
+        Serialises on: the table's row, for the statistics.  Raises: NoSuchObjectError, HeldUpError, MetaError.
         """
         bases = EmptyBases(self.db, self.directories)
         txn_id = 0
@@ -127,6 +131,9 @@ class TableService:
             acid = transactional.is_transactional(table.parameters)
             if acid and write_id <= 0:
                 raise MetaError(f"{name} is transactional: truncating it needs a write id (truncate_table_req)")
+            if not acid:
+                places = table_object(name) if partitions is None else partition_objects(name, partitions)
+                require_exclusive(pg, f"TRUNCATE TABLE {name}", places, changer)
             emptied = store.truncate_statistics(pg, table, partitions, _ZEROED_BY_TRUNCATE)
             touches = acid or not tables.is_true(context.get("truncateSkipDataDeletion"))
             self.directories.require_own(emptied.values() if touches else (), f"{name} cannot be truncated")
@@ -144,7 +151,7 @@ class TableService:
         location = table.location or tables.default_location(table, database)
         return tables.with_location(table, locations.qualified(location or "", database.location))
 
-    def _altered(self, pg: PgTx, name: TableName, draft: Table, context: Mapping[str, str], *,
+    def _altered(self, pg: PgTx, name: TableName, draft: Table, context: Mapping[str, str], changer: Changer, *,
                  check_types: bool) -> tuple[Table, Table]:
         """The table as it is, locked, and as it is to be."""
         old = store.lock_table(pg, name)
@@ -153,6 +160,8 @@ class TableService:
         altered = tables.altered_table(old, draft, context, int(pg.now.timestamp()), check_types=check_types)
         if altered.name != name and store.is_taken(pg, altered.name):
             raise InvalidOperationError(f"new table {altered.name} already exists")
+        if altered.name != name:
+            require_exclusive(pg, f"ALTER TABLE {name} RENAME", table_object(name), changer)
         if not tables.is_view(altered):
             location = altered.location or (old.location if altered.name != name else None)
             if location is None:

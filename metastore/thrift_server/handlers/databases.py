@@ -7,6 +7,7 @@ from metastore.errors import NoSuchObjectError
 from metastore.ids import DEFAULT_CATALOG, DatabaseName, database_name
 from metastore.thrift_gen.hive_metastore import ttypes
 from metastore.thrift_server.call import Call
+from metastore.thrift_server.changers import STRANGERS, Changers
 from metastore.thrift_server.convert_catalog import (
     database_from_thrift,
     database_to_thrift,
@@ -22,9 +23,9 @@ def _name_of(db: str | None, catalog: str | None = None) -> DatabaseName:
 class DatabaseHandlers:
     """Databases, in the old and the new dialect."""
 
-    def __init__(self, databases: DatabaseService) -> None:
-        """``databases``: does the work."""
-        self._databases = databases
+    def __init__(self, databases: DatabaseService, changers: Changers = STRANGERS) -> None:
+        """``databases``: does the work; ``changers``: tells whose locks are in the way."""
+        self._databases, self._changers = databases, changers
 
     def create_database(self, call: Call, database: Any) -> None:
         """Add a database."""
@@ -68,15 +69,17 @@ class DatabaseHandlers:
         """Replace what a database is described by."""
         self._databases.alter_database(_name_of(request.oldDbName), database_from_thrift(request.newDb))
 
-    def drop_database(self, _call: Call, name: str | None, delete_data: bool | None, cascade: bool | None) -> None:  # noqa: FBT001
+    def drop_database(self, call: Call, name: str | None, delete_data: bool | None, cascade: bool | None) -> None:  # noqa: FBT001
         """Remove a database."""
-        self._databases.drop_database(_name_of(name), delete_data=bool(delete_data), cascade=bool(cascade))
+        self._databases.drop_database(_name_of(name), delete_data=bool(delete_data), cascade=bool(cascade),
+                                      changer=self._changers.of(call))
 
-    def drop_database_req(self, _call: Call, request: Any) -> None:
+    def drop_database_req(self, call: Call, request: Any) -> None:
         """Remove a database; softDelete is served as an ordinary drop."""
         try:
             self._databases.drop_database(_name_of(request.name, request.catalogName),
-                                          delete_data=bool(request.deleteData), cascade=bool(request.cascade))
+                                          delete_data=bool(request.deleteData), cascade=bool(request.cascade),
+                                          changer=self._changers.of(call, txn_id=request.txnId))
         except NoSuchObjectError:
             if not request.ignoreUnknownDb:
                 raise

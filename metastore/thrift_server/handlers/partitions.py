@@ -10,6 +10,7 @@ from metastore.catalog.service.partitions import PartitionService
 from metastore.errors import InvalidRequestError
 from metastore.thrift_gen.hive_metastore import ttypes
 from metastore.thrift_server.call import Call
+from metastore.thrift_server.changers import STRANGERS, Changers
 from metastore.thrift_server.convert_partitions import (
     Shape,
     draft_of,
@@ -28,9 +29,9 @@ Values = list[str] | None
 class PartitionHandlers:
     """add_partition*, append_partition*, alter_partition*, rename_partition*, drop_partition*, exchange_partition*."""
 
-    def __init__(self, partitions: PartitionService) -> None:
-        """``partitions``: does the work."""
-        self._partitions = partitions
+    def __init__(self, partitions: PartitionService, changers: Changers = STRANGERS) -> None:
+        """``partitions``: does the work; ``changers``: tells whose locks are in the way."""
+        self._partitions, self._changers = partitions, changers
 
     def add_partition(self, call: Call, new_part: ttypes.Partition) -> ttypes.Partition:
         """Add one."""
@@ -155,22 +156,19 @@ class PartitionHandlers:
         self, call: Call, db_name: str, tbl_name: str, part_vals: Values, new_part: ttypes.Partition
     ) -> None:
         """Give one other values."""
-        del call
         name = table_of(db_name, tbl_name)
-        self._partitions.rename_partition(name, part_vals, draft_of(new_part, name))
+        self._partitions.rename_partition(name, part_vals, draft_of(new_part, name), changer=self._changers.of(call))
 
     def rename_partition_req(self, call: Call, req: ttypes.RenamePartitionRequest) -> ttypes.RenamePartitionResponse:
         """As ``rename_partition``."""
-        del call
         name = table_of(req.dbName, req.tableName, req.catName)
-        self._partitions.rename_partition(name, req.partVals, draft_of(req.newPart, name))
+        self._partitions.rename_partition(name, req.partVals, draft_of(req.newPart, name),
+                                          changer=self._changers.of(call))
         return ttypes.RenamePartitionResponse()
 
     def drop_partition(self, call: Call, db_name: str, tbl_name: str, part_vals: Values, deleteData: bool) -> bool:  # noqa: FBT001, N803
         """Remove the one with these values."""
-        del call
-        self._partitions.drop_partition(table_of(db_name, tbl_name), part_vals, delete_data=bool(deleteData))
-        return True
+        return self.drop_partition_with_environment_context(call, db_name, tbl_name, part_vals, deleteData, None)
 
     def drop_partition_with_environment_context(
         self,
@@ -182,14 +180,14 @@ class PartitionHandlers:
         environment_context: Context,
     ) -> bool:
         """As ``drop_partition``."""
-        del environment_context
-        return self.drop_partition(call, db_name, tbl_name, part_vals, deleteData)
+        self._partitions.drop_partition(table_of(db_name, tbl_name), part_vals, delete_data=bool(deleteData),
+                                        changer=self._changers.of(call, environment_context))
+        return True
 
     def drop_partition_by_name(self, call: Call, db_name: str, tbl_name: str, part_name: str, deleteData: bool) -> bool:  # noqa: FBT001, N803
         """Remove the one with this name."""
-        del call
-        self._partitions.drop_partition_by_name(table_of(db_name, tbl_name), part_name, delete_data=bool(deleteData))
-        return True
+        return self.drop_partition_by_name_with_environment_context(
+            call, db_name, tbl_name, part_name, deleteData, None)
 
     def drop_partition_by_name_with_environment_context(
         self,
@@ -201,18 +199,20 @@ class PartitionHandlers:
         environment_context: Context,
     ) -> bool:
         """As ``drop_partition_by_name``."""
-        del environment_context
-        return self.drop_partition_by_name(call, db_name, tbl_name, part_name, deleteData)
+        self._partitions.drop_partition_by_name(table_of(db_name, tbl_name), part_name, delete_data=bool(deleteData),
+                                                changer=self._changers.of(call, environment_context))
+        return True
 
     def drop_partition_req(self, call: Call, dropPartitionReq: ttypes.DropPartitionRequest) -> bool:  # noqa: N803
         """Remove one, by values or by name."""
-        del call
         req = dropPartitionReq
+        changer = self._changers.of(call, req.environmentContext)
         name = table_of(req.dbName, req.tblName, req.catName)
         if req.partVals is None:
-            self._partitions.drop_partition_by_name(name, req.partName, delete_data=bool(req.deleteData))
+            self._partitions.drop_partition_by_name(name, req.partName, delete_data=bool(req.deleteData),
+                                                    changer=changer)
         else:
-            self._partitions.drop_partition(name, req.partVals, delete_data=bool(req.deleteData))
+            self._partitions.drop_partition(name, req.partVals, delete_data=bool(req.deleteData), changer=changer)
         return True
 
     def drop_partitions_req(self, call: Call, req: ttypes.DropPartitionsRequest) -> ttypes.DropPartitionsResult:
@@ -222,13 +222,15 @@ class PartitionHandlers:
             bool(req.deleteData),
             bool(req.ifExists),
         )
+        changer = self._changers.of(call, req.environmentContext)
         if req.parts is not None and req.parts.names is not None:
             dropped = self._partitions.drop_partitions(
-                name, req.parts.names, delete_data=delete_data, if_exists=if_exists
+                name, req.parts.names, delete_data=delete_data, if_exists=if_exists, changer=changer
             )
         elif req.parts is not None and req.parts.exprs is not None:
             dropped = self._partitions.drop_partitions_by_expr(
-                name, [expr.expr for expr in req.parts.exprs], delete_data=delete_data, if_exists=if_exists
+                name, [expr.expr for expr in req.parts.exprs], delete_data=delete_data, if_exists=if_exists,
+                changer=changer,
             )
         else:
             raise InvalidRequestError("Partition spec is not set")

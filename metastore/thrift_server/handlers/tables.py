@@ -7,6 +7,7 @@ from metastore.catalog.rules import tables as rules
 from metastore.catalog.service.tables import TableService
 from metastore.thrift_gen.hive_metastore import ttypes
 from metastore.thrift_server.call import Call
+from metastore.thrift_server.changers import STRANGERS, Changers
 from metastore.thrift_server.convert_catalog import context_of, table_from_thrift, table_name_of
 from metastore.thrift_server.convert_constraints import all_from_thrift
 
@@ -14,9 +15,9 @@ from metastore.thrift_server.convert_constraints import all_from_thrift
 class TableHandlers:
     """create, alter, drop, truncate."""
 
-    def __init__(self, tables: TableService) -> None:
-        """``tables``: does the work."""
-        self._tables = tables
+    def __init__(self, tables: TableService, changers: Changers = STRANGERS) -> None:
+        """``tables``: does the work; ``changers``: tells whose locks are in the way."""
+        self._tables, self._changers = tables, changers
 
     # Create
 
@@ -43,60 +44,64 @@ class TableHandlers:
 
     def alter_table(self, call: Call, db: str | None, name: str | None, table: Any) -> None:
         """Replace a table's definition."""
-        self._alter(call, db, name, table, {})
+        self._alter(call, db, name, table, None)
 
     def alter_table_with_environment_context(self, call: Call, db: str | None, name: str | None, table: Any,
                                              environment: Any) -> None:
         """Replace a table's definition."""
-        self._alter(call, db, name, table, context_of(environment))
+        self._alter(call, db, name, table, environment)
 
     def alter_table_with_cascade(self, call: Call, db: str | None, name: str | None, table: Any,
                                  cascade: bool | None) -> None:  # noqa: FBT001
         """Replace a table's definition, and with ``cascade`` the columns of its partitions."""
-        self._alter(call, db, name, table, {"CASCADE": "true"} if cascade else {})
+        self._alter(call, db, name, table, None, {"CASCADE": "true"} if cascade else {})
 
     def alter_table_req(self, call: Call, request: Any) -> Any:
         """Replace a table's definition."""
-        context = context_of(request.environmentContext)
+        more = {}
         key, value = request.expectedParameterKey, request.expectedParameterValue
         if key is not None and value is not None:
-            context |= {rules.EXPECTED_KEY: key, rules.EXPECTED_VALUE: value}
+            more = {rules.EXPECTED_KEY: key, rules.EXPECTED_VALUE: value}
         if request.writeId is not None and request.writeId > 0 and request.table is not None:
             request.table.writeId = request.writeId
-        self._alter(call, request.dbName, request.tableName, request.table, context, request.catName)
+        self._alter(call, request.dbName, request.tableName, request.table, request.environmentContext, more,
+                    request.catName)
         return ttypes.AlterTableResponse()
 
-    def _alter(self, _call: Call, db: str | None, name: str | None, table: Any, context: Mapping[str, str],
-               catalog: str | None = None) -> None:
+    def _alter(self, call: Call, db: str | None, name: str | None, table: Any, environment: Any,
+               more: Mapping[str, str] | None = None, catalog: str | None = None) -> None:
         old_name = table_name_of(db, name, catalog)
         if table is not None and table.catName is None:
             table.catName = old_name.catalog  # absent means: unknown to the sender, not the default catalog
-        self._tables.alter_table(old_name, table_from_thrift(table), context)
+        self._tables.alter_table(old_name, table_from_thrift(table), {**context_of(environment), **(more or {})},
+                                 changer=self._changers.of(call, environment))
 
     # Drop and truncate
 
-    def drop_table(self, _call: Call, db: str | None, name: str | None, delete_data: bool | None) -> None:  # noqa: FBT001
+    def drop_table(self, call: Call, db: str | None, name: str | None, delete_data: bool | None) -> None:  # noqa: FBT001
         """Remove a table."""
-        self._tables.drop_table(table_name_of(db, name), delete_data=bool(delete_data))
+        self.drop_table_with_environment_context(call, db, name, delete_data, None)
 
-    def drop_table_with_environment_context(self, _call: Call, db: str | None, name: str | None,
+    def drop_table_with_environment_context(self, call: Call, db: str | None, name: str | None,
                                             delete_data: bool | None, environment: Any) -> None:  # noqa: FBT001
         """Remove a table. There is no trash, so that ``ifPurge`` changes nothing."""
-        del environment
-        self._tables.drop_table(table_name_of(db, name), delete_data=bool(delete_data))
+        self._tables.drop_table(table_name_of(db, name), delete_data=bool(delete_data),
+                                changer=self._changers.of(call, environment))
 
-    def drop_table_req(self, _call: Call, request: Any) -> None:
+    def drop_table_req(self, call: Call, request: Any) -> None:
         """Remove a table."""
         self._tables.drop_table(table_name_of(request.dbName, request.tableName, request.catalogName),
-                                delete_data=bool(request.deleteData))
+                                delete_data=bool(request.deleteData),
+                                changer=self._changers.of(call, request.envContext))
 
-    def truncate_table(self, _call: Call, db: str | None, name: str | None, partitions: list[str] | None) -> None:
+    def truncate_table(self, call: Call, db: str | None, name: str | None, partitions: list[str] | None) -> None:
         """Empty a table or some of its partitions."""
-        self._tables.truncate_table(table_name_of(db, name), partitions, {})
+        self._tables.truncate_table(table_name_of(db, name), partitions, {}, changer=self._changers.of(call))
 
-    def truncate_table_req(self, _call: Call, request: Any) -> Any:
+    def truncate_table_req(self, call: Call, request: Any) -> Any:
         """Empty a table or some of its partitions."""
         write_id = -1 if request.writeId is None else request.writeId
         self._tables.truncate_table(table_name_of(request.dbName, request.tableName), request.partNames,
-                                    context_of(request.environmentContext), write_id)
+                                    context_of(request.environmentContext), write_id,
+                                    self._changers.of(call, request.environmentContext))
         return ttypes.TruncateTableResponse()

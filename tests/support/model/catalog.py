@@ -1,9 +1,11 @@
 """The little that transactions need of the catalog: parameters, drops and renames (transactions.md §3.14)."""
 
-from tests.support.model.state import Place, place
+from metastore.thrift_gen.hive_metastore import ttypes
+from tests.support.model.state import Lock, Place, place
 from tests.support.model.txns import internal
 
 KEY_PREFIX = "_meta"
+EXCLUSIVE = ttypes.LockType.EXCLUSIVE
 
 
 class Catalog:
@@ -14,7 +16,8 @@ class Catalog:
         self.parameters_of[where] = dict(parameters or {})
 
     def drop(self, where):
-        """A partition leaves the write ids alone; a table takes them along."""
+        """A partition leaves the write ids alone; a table takes them along. Nobody else may have a lock there (§3.14)."""
+        self._require_unlocked(where)
         def below(one):
             return one[:len(_named(where))] == _named(where)
         self.parameters_of = {one: known for one, known in self.parameters_of.items() if not below(one)}
@@ -26,7 +29,8 @@ class Catalog:
             self.write_ids = {one: ids for one, ids in self.write_ids.items() if not below(one)}
 
     def rename(self, where, name):
-        """A table's write ids, components, locks and committed writes follow it."""
+        """A table's write ids, components, locks and committed writes follow it; nobody else may have a lock there."""
+        self._require_unlocked(where)
         def moved(one):
             return one._replace(table=name) if one.whole_table == where else one
         self.parameters_of = {moved(one): known for one, known in self.parameters_of.items()}
@@ -37,6 +41,17 @@ class Catalog:
             row.place = moved(row.place)
         self.write_set = [one._replace(place=moved(one.place)) for one in self.write_set]
         self.completed = [one._replace(place=moved(one.place)) for one in self.completed]
+
+    def _require_unlocked(self, where):
+        """An exclusive lock in a transaction that writes nothing there is the caller's own: Hive has it when it drops."""
+        def writes(row):
+            return any(one.place.db == row.place.db and row.place.table in {"", one.place.table}
+                       for one in self.txns[row.txn_id].components)
+        own = any(row.kind == EXCLUSIVE and row.acquired_at is not None and row.txn_id and not writes(row)
+                  and _named(row.place) == where[:len(_named(row.place))] for row in self.locks)
+        mine = Lock(self.next_lock, 1, 0, where, EXCLUSIVE, None)
+        if not own and self._blockers(mine):
+            raise ttypes.MetaException("has to wait")
 
     def table_id(self, where):
         return list(self.parameters_of).index(where)

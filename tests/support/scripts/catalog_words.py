@@ -12,14 +12,12 @@ class CatalogWords:
         return [f"{place}: made"]
 
     def _drop(self, words):
-        for place in words:
-            self.world.drop(where(place))
-        return [f"{place}: dropped" for place in words]
+        return [line for place in words
+                for line in self.said(place, lambda place=place: self.world.drop(where(place)) or "dropped")]
 
     def _rename(self, words):
         place, name = words
-        self.world.rename(where(place), name)
-        return [f"{place}: is {name} now"]
+        return self.said(place, lambda: self.world.rename(where(place), name) or f"is {name} now")
 
     def _parameter(self, words):
         place, key = words

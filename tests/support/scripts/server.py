@@ -5,6 +5,7 @@ from itertools import cycle
 
 from metastore.config import TxnSettings
 from metastore.loops.reaper import EXPIRY, PURGES, TXN_RECORDS, Reaper
+from metastore.thrift_server import middleware
 from metastore.txns.purge_service import PurgeService
 from tests.support.model.state import EPOCH_MS
 from tests.support.transactions import EMPTY
@@ -142,9 +143,11 @@ def served(url, warehouse, settings=None):
         "metastore.http.port": "0", "hive.metastore.warehouse.dir": warehouse.as_uri(), "metastore.warehouse.roots": warehouse.parent.as_uri(),
         "metastore.lock.check.wait": "0ms", "metastore.database.pool.size": "8", **(settings or {})})]), loops=False)
     app.start()
+    patience, middleware.PAUSES = middleware.PAUSES, 1  # a story's locks do not go while a call waits for them
     try:
         with MetastoreClient(app.thrift_uri) as one, MetastoreClient(app.thrift_uri) as other:
             yield Server([one, other], database)
     finally:
+        middleware.PAUSES = patience
         app.stop()
         database.close()

@@ -8,16 +8,19 @@ from hypothesis import strategies as st
 
 from metastore.locks.rules import (
     WAITS_FOR,
+    Changer,
     Component,
     Lock,
     LockObject,
     LockQueue,
     LockRequest,
+    LockState,
     LockType,
     Operation,
     WantedLock,
     components,
     conflicts,
+    in_the_way,
     overlaps,
     refusal,
 )
@@ -206,3 +209,40 @@ def test_components(case, wanted, expected):
 
 def test_no_components_without_a_transaction():
     assert written(("E", "db.t", "update", True, False), txn_id=0) == []
+
+
+TABLE, PARTITION, OTHER = LockObject("hive", "d", "t"), LockObject("hive", "d", "t", "p=1"), LockObject("hive", "d", "u")
+DATABASE = LockObject("hive", "d")
+
+
+def standing(kind, on, txn_id=0, ext_id=1, state=LockState.ACQUIRED):
+    return Lock(ext_id, 1, txn_id, on, kind, state)
+
+
+@pytest.mark.parametrize(("change", "lock", "changer", "writers", "waits"), [
+    (TABLE, standing(LockType.SHARED_READ, TABLE, 7), Changer(), {7}, True),
+    (TABLE, standing(LockType.SHARED_READ, PARTITION, 7), Changer(), (), True),
+    (TABLE, standing(LockType.SHARED_READ, DATABASE, 7), Changer(), (), False),  # it only says: do not drop the database
+    (DATABASE, standing(LockType.SHARED_READ, DATABASE, 7), Changer(), (), True),
+    (PARTITION, standing(LockType.SHARED_WRITE, TABLE, 7), Changer(), {7}, True),
+    (PARTITION, standing(LockType.SHARED_READ, PARTITION._replace(partition="p=2"), 7), Changer(), (), False),
+    (TABLE, standing(LockType.EXCLUSIVE, OTHER, 7), Changer(), (), False),
+    (TABLE, standing(LockType.EXCLUSIVE, TABLE, 0), Changer(), (), True),  # Iceberg's commit
+    (TABLE, standing(LockType.EXCLUSIVE, TABLE, 7, state=LockState.WAITING), Changer(), (), True),
+    (TABLE, standing(LockType.EXCLUSIVE, TABLE, 7), Changer(), (), False),  # as Hive drops
+    (PARTITION, standing(LockType.EXCLUSIVE, DATABASE, 7), Changer(), (), False),
+    (TABLE, standing(LockType.EXCLUSIVE, PARTITION, 7), Changer(), (), True),  # not of all that is dropped
+    (TABLE, standing(LockType.EXCLUSIVE, TABLE, 7), Changer(), {7}, True),  # INSERT OVERWRITE
+    (TABLE, standing(LockType.EXCLUSIVE, TABLE, 7), Changer(frozenset({7})), {7}, False),  # CREATE TABLE AS that failed
+    (TABLE, standing(LockType.EXCL_WRITE, TABLE, 7), Changer(frozenset({7})), {7}, False),
+    (TABLE, standing(LockType.EXCLUSIVE, TABLE, 0, 5), Changer(lock_ids=frozenset({5})), (), False),
+    (TABLE, standing(LockType.EXCLUSIVE, TABLE, 0, 5), Changer(lock_ids=frozenset({6})), (), True)])
+def test_what_a_drop_waits_for(change, lock, changer, writers, waits):
+    assert in_the_way([change], [lock], changer, writers) == ([lock] if waits else [])
+
+
+def test_a_drop_under_its_own_exclusive_lock_does_not_wait_for_those_behind_it():
+    mine, behind = standing(LockType.EXCLUSIVE, TABLE, 7, 1), standing(LockType.SHARED_READ, TABLE, 8, 2, LockState.WAITING)
+
+    assert in_the_way([TABLE], [mine, behind], Changer(), ()) == []
+    assert in_the_way([PARTITION, OTHER], [behind], Changer(), ()) == [behind]

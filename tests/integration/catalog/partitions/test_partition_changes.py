@@ -149,8 +149,8 @@ def _remember(rpc: Any, partition: str) -> None:
         INSERT INTO completed_txn_components VALUES (1, 'hive', 'd', 't', %(p)s, 1, false, metastore_now());
         INSERT INTO compaction_queue (catalog, db, "table", partition, state, type, enqueued_at)
             VALUES ('hive', 'd', 't', %(p)s, 'initiated', 'minor', metastore_now());
-        INSERT INTO locks (ext_id, int_id, catalog, db, "table", partition, type, state, requested_at, "user", host)
-            VALUES ((SELECT count(*) FROM locks), 1, 'hive', 'd', 't', %(p)s, 'shared_read', 'acquired', metastore_now(), 'u', 'h');
+        INSERT INTO locks (ext_id, int_id, txn_id, catalog, db, "table", partition, type, state, requested_at, "user", host)
+            VALUES ((SELECT count(*) FROM locks), 1, 9, 'hive', 'd', 't', %(p)s, 'exclusive', 'acquired', metastore_now(), 'u', 'h');
         INSERT INTO column_statistics SELECT id, %(p)s, 'id', 'hive', 'int', '{}' FROM tables WHERE name = 't';
         INSERT INTO column_statistics SELECT id, %(p)s, 'value', 'hive', 'string', '{}' FROM tables WHERE name = 't' AND %(p)s LIKE 'x%%'
         """, {"p": partition})

@@ -1,0 +1,57 @@
+"""What nobody may have a lock on while it is dropped, renamed or emptied: the catalog's side of the lock queue.
+
+Rule (``locks.rules.in_the_way``, ADR 0046): such a change waits for whoever stands in the queue before it. It is asked
+in the PostgreSQL transaction of the change, which keeps the tail of the database's queue: nobody slips in between.
+"""
+
+from collections.abc import Sequence
+
+from metastore.db.engine import PgTx
+from metastore.errors import HeldUpError
+from metastore.ids import DatabaseName, TableName
+from metastore.locks import store
+from metastore.locks.rules import NO_TXN, Changer, Lock, LockObject, LockState, in_the_way
+
+ANYBODY = Changer()
+_MOST_TOLD = 3
+
+
+def database_object(name: DatabaseName) -> list[LockObject]:
+    """A database with everything in it, as something to lock."""
+    return [LockObject(*name)]
+
+
+def table_object(name: TableName) -> list[LockObject]:
+    """A table with its partitions, as something to lock."""
+    return [LockObject(*name)]
+
+
+def partition_objects(name: TableName, partitions: Sequence[str]) -> list[LockObject]:
+    """Partitions of a table, by their canonical names."""
+    return [LockObject(*name, partition) for partition in partitions]
+
+
+def require_exclusive(pg: PgTx, action: str, objects: Sequence[LockObject], changer: Changer = ANYBODY) -> None:
+    """Refuse the ``action`` while somebody else's lock is on one of the objects, which are all of one database.
+
+    Serialises on: the tail of the database's lock queue, until COMMIT. Raises: HeldUpError.
+    """
+    if not objects:
+        return
+    locks, writers = store.lock_tail(pg, objects)
+    ahead = in_the_way(objects, locks, changer, writers)
+    if ahead:
+        told = "; ".join(_told(lock) for lock in ahead[:_MOST_TOLD])
+        more = f"; and {len(ahead) - _MOST_TOLD} more" if len(ahead) > _MOST_TOLD else ""
+        asked = ".".join(part for part in (objects[0].db, objects[0].table) if part)
+        shown = f"`metastore lock why {asked}`" if objects[0].table else "`metastore show locks`"
+        raise HeldUpError(f"{action} has to wait, nothing was changed: {told}{more}. Try again when they have ended; "
+                          f"{shown} shows them.")
+
+
+def _told(lock: Lock) -> str:
+    holds = "holds" if lock.state is LockState.ACQUIRED else "waits for"
+    owner, ends = ((f"transaction {lock.txn_id}", f"metastore txn abort {lock.txn_id}") if lock.txn_id != NO_TXN
+                   else ("no transaction", f"metastore lock release {lock.ext_id}"))
+    return (f"{lock.user or 'unknown'}@{lock.host or 'unknown'} {holds} {lock.type.upper()} on {lock.object} "
+            f"(lock {lock.ext_id}, {owner}; `{ends}` ends it)")
