@@ -1,7 +1,7 @@
 """The little that transactions need of the catalog: parameters, drops and renames (transactions.md §3.14)."""
 
 from metastore.thrift_gen.hive_metastore import ttypes
-from tests.support.model.state import Lock, Place, place
+from tests.support.model.state import Lock, Place, WriteIds, place
 from tests.support.model.txns import internal
 
 KEY_PREFIX = "_meta"
@@ -26,7 +26,7 @@ class Catalog:
         self.completed = [one for one in self.completed if not below(one.place)]
         self.queue = [one for one in self.queue if not below(one[0])]
         if not where.partition:
-            self.write_ids = {one: ids for one, ids in self.write_ids.items() if not below(one)}
+            self.write_ids = {one: _anew(ids) if below(one) else ids for one, ids in self.write_ids.items()}
 
     def rename(self, where, name):
         """A table's write ids, components, locks and committed writes follow it; nobody else may have a lock there."""
@@ -34,7 +34,8 @@ class Catalog:
         def moved(one):
             return one._replace(table=name) if one.whole_table == where else one
         self.parameters_of = {moved(one): known for one, known in self.parameters_of.items()}
-        self.write_ids = {moved(one): ids for one, ids in self.write_ids.items()}
+        marks = {one: _anew(ids) for one, ids in self.write_ids.items() if one == where}
+        self.write_ids = marks | {moved(one): ids for one, ids in self.write_ids.items()}
         for txn in self.txns.values():
             txn.components = {one._replace(place=moved(one.place)): known for one, known in txn.components.items()}
         for row in self.locks:
@@ -87,6 +88,11 @@ class Catalog:
         """Whether an acquired lock of one of these kinds of the transaction covers the component (§3.5 rule 7)."""
         return any(row.txn_id == txn.id and row.acquired_at is not None and row.kind in kinds
                    and _named(row.place) == component.place[:len(_named(row.place))] for row in self.locks)
+
+
+def _anew(ids):
+    """What a name keeps when its table goes: its ids go on (ADR 0037)."""
+    return WriteIds(ids.next, ids.next - 1)
 
 
 def _named(where):

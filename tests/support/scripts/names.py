@@ -25,7 +25,7 @@ PHRASES = (
     (r"invalid write id (\d+) for table (\S+)", "MetaException", "nobody has that write id"),
     (r"Invalid txnId seed (\d+), the highWaterMark is (\d+)", "MetaException", "the transactions are past that"),
     (r"The write ids of (\S+) have begun already", "MetaException", "the write ids have begun already"),
-    (r"has to wait", "MetaException", "has to wait"),
+    (r".*has to wait", "MetaException", "has to wait"),
     (r"Transaction txnid:(\d+) is read-only", "MetaException", "read-only"),
 )
 CONFLICT = re.compile(r"Aborting \[txnid:(\d+),(\d+)\] due to a write conflict on (\S+) committed by "
