@@ -25,6 +25,7 @@ from metastore.client import outcome
 from metastore.client.answers import domain_errors, is_unknown_method
 from metastore.client.client import MetastoreClient
 from metastore.client.conflicts import lost_at_commit, lost_while_waiting
+from metastore.client.fence import Fence
 from metastore.client.heartbeat import Heartbeater, txn_timeout
 from metastore.client.lock_manager import LockManager, LockWait, told_wait
 from metastore.client.lock_plan import LockModes, LockPlan, StatementLocks, told_modes
@@ -220,6 +221,14 @@ class Transaction:
         """Raise LostError if the transaction is known to be lost."""
         self._heartbeater.check()
 
+    def require_open(self) -> None:
+        """Ask the metastore whether the transaction is open: right before files of it get their names.
+
+        Raises: LostError, TxnAbortedError, NoSuchTxnError; MetastoreUnreachableError, MetaError (nobody can tell).
+        """
+        self.check()
+        self._fence.require_open()
+
     def commit(self) -> None:
         """Commit. Where the answer gets lost, the metastore is asked what became of the transaction.
 
@@ -272,6 +281,7 @@ class Transaction:
         with domain_errors():
             [self.id] = self._client.open_txns(request).txn_ids
         self._vouched = True
+        self._fence = Fence(self._client, self.id)
         self._heartbeater = Heartbeater(self._client, self._manager.timeout, txn_id=self.id, cancel=self._cancel)
         self._heartbeater.start()
 

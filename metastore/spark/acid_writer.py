@@ -6,8 +6,8 @@ each (partition, bucket), adds ``_orc_acid_version`` and renames, deletes before
 name before it is complete. On S3, where a rename is a copy, tasks upload to the final names instead (``in_place``).
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from pathlib import Path
@@ -138,6 +138,7 @@ def write_acid(
     empty: Sequence[str] = (),
     is_routed: bool = False,
     compression: str = "zlib",
+    may_publish: Callable[[], None] = lambda: None,
 ) -> list[WrittenDirectory]:
     """Write events into one directory called ``name`` in each ACID directory that gets rows.
 
@@ -168,28 +169,54 @@ def write_acid(
     and are already sorted by key (originalTransaction, bucket, rowId ascending, currentTransaction descending), as a
     fresh INSERT has them; otherwise events are shuffled and sorted here.
 
+    ``may_publish``: asked when everything is complete, right before the first directory gets its name; raises if the
+    transaction is not its caller's to publish for any more.
+
     Returns what was published, delete deltas first, ordered by location. Raises, nothing being published:
     FileExistsError when a target directory exists, RoutingError when a (partition, writer) pair came out as more than
     one file, ChangedTwiceError, InvalidOperationError for a column that Spark would store as another type.
     """
+    with staged_acid(events, name, location, staging=staging, below=below, deletes=deletes, empty=empty,
+                     is_routed=is_routed, compression=compression) as staged:
+        return publish_all(Hadoop(events.sparkSession), staged, may_publish)
+
+
+@contextmanager
+def staged_acid(
+    events: DataFrame,
+    name: BaseName | DeltaName,
+    location: str | Mapping[str, str],
+    *,
+    staging: str,
+    below: Below | None = None,
+    deletes: Deletes | None = None,
+    empty: Sequence[str] = (),
+    is_routed: bool = False,
+    compression: str = "zlib",
+) -> Iterator[list[Staged]]:
+    """Everything of ``write_acid`` but the names: the directories, complete, to be published inside the block."""
     if '"timestamp_ntz"' in events.schema.json():
         raise InvalidOperationError("Spark would store a timestamp_ntz column as a bigint: cast it to timestamp")
     hadoop = Hadoop(events.sparkSession)
     if hadoop.exists(staging):
         raise FileExistsError(f"{staging} exists already: another attempt of the same statement may be running")
 
-    def written(write: InPlaceWrite | None) -> list[WrittenDirectory]:
+    def complete_files(write: InPlaceWrite | None) -> list[Staged]:
         writing = _Writing(hadoop, events, name, location, deletes, staging, write)
-        writing.collect_files(writing.run_tasks(is_routed=is_routed, compression=compression))
-        writing.add_empty(empty)
-        return writing.publish()
+        with write.aborted_on_failure() if write else nullcontext():
+            writing.collect_files(writing.run_tasks(is_routed=is_routed, compression=compression))
+            writing.add_empty(empty)
+            return writing.complete()
 
     try:
         root = Below(location) if isinstance(location, str) else below
-        if root and (write := InPlaceWrite.into(events.sparkSession, root, name, deletes.name if deletes else name)):
-            with suppress(ElsewhereError), write.aborted_on_failure():
-                return written(write)
-        return written(None)
+        write = root and InPlaceWrite.into(events.sparkSession, root, name, deletes.name if deletes else name)
+        try:
+            staged = complete_files(write)
+        except ElsewhereError:
+            write, staged = None, complete_files(None)
+        with write.aborted_on_failure() if write else nullcontext():
+            yield staged
     finally:
         hadoop.delete(staging)
 
@@ -263,13 +290,13 @@ class _Writing:
             self.hadoop.write_empty_orc(path, schema, entries)
             staged.files.append(WrittenFile(bucket_file(0), 0, self.hadoop.size(path), 0))
 
-    def publish(self) -> list[WrittenDirectory]:
-        """Mark everything as ours and rename it to its final name."""
+    def complete(self) -> list[Staged]:
+        """Mark everything as ours: it needs nothing but its names."""
         for staged in self.staged.values():
             if not staged.uploads:
                 self.hadoop.write(f"{staged.out}/{VERSION_FILE}", VERSION_TEXT)
         ordered = sorted(self.staged.items(), key=lambda item: (not item[0][0], item[0][1]))
-        return publish_all(self.hadoop, [staged for _, staged in ordered])
+        return [staged for _, staged in ordered]
 
     @property
     def is_delete(self) -> bool:
@@ -340,8 +367,9 @@ def task_files(hadoop: Hadoop, directory: str, key: str | None = None) -> Iterat
             yield key, path
 
 
-def publish_all(hadoop: Hadoop, staged: Sequence[Staged]) -> list[WrittenDirectory]:
-    """Let finished directories have their final names, in the order given.
+def publish_all(hadoop: Hadoop, staged: Sequence[Staged],
+                may_publish: Callable[[], None] = lambda: None) -> list[WrittenDirectory]:
+    """Let finished directories have their final names, in the order given, if ``may_publish`` does not raise.
 
     What fails may have happened in part: uploads are completed one by one, and a rename may be a copy of file after
     file (object stores). So after a failure all that may be there is removed again.
@@ -351,6 +379,7 @@ def publish_all(hadoop: Hadoop, staged: Sequence[Staged]) -> list[WrittenDirecto
         if hadoop.exists(one.path):
             raise FileExistsError(f"{one.path} exists already: nothing was published. A transaction can overwrite a "
                                   "table or partition once.")
+    may_publish()
     published: list[WrittenDirectory] = []
     try:
         for one in staged:

@@ -4,7 +4,7 @@ Rule: as for ACID files (``acid_writer``), nothing exists under a final name bef
 table's own format, no event columns and no marker, and are named as Hive names them (``000000_0``).
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from pyarrow import parquet
@@ -41,12 +41,13 @@ _COMPRESSION = {"orc": "zlib", "parquet": "snappy"}
 
 def write_plain(rows: DataFrame, row_type: StructType, name: BaseName | DeltaName, location: str | Mapping[str, str], *,
                 staging: str, file_format: FileFormat, files: Files, empty: Sequence[str] = (),
-                order: Sequence[tuple[str, bool]] = ()) -> list[WrittenDirectory]:
+                order: Sequence[tuple[str, bool]] = (),
+                copied: int | None = None, may_publish: Callable[[], None] = lambda: None) -> list[WrittenDirectory]:
     """Write rows into one directory called ``name`` in each partition that gets some.
 
     ``rows``: the columns of ``row_type``, ``PARTITION_COLUMN`` when ``location`` is a mapping, ``WRITER_COLUMN`` when
     the table is bucketed; otherwise as ``acid_writer.write_acid``. ``order``: columns that each file is sorted by, and
-    whether they ascend.
+    whether they ascend. ``copied``: how many rows there must be, or nothing is published.
     """
     if isinstance(file_format, HiveStorage):
         file_format.require_writable(location if isinstance(location, str) else "This table")
@@ -61,7 +62,11 @@ def write_plain(rows: DataFrame, row_type: StructType, name: BaseName | DeltaNam
         writing.run_tasks()
         writing.collect_files()
         writing.add_empty(empty)
-        return publish_all(hadoop, [writing.staged[location] for location in sorted(writing.staged)])
+        staged = [writing.staged[location] for location in sorted(writing.staged)]
+        written = sum(file.rows for one in staged for file in one.files)
+        if copied not in (None, written):
+            raise InvalidOperationError(f"{location} has {copied} rows, and {written} were written: none is published")
+        return publish_all(hadoop, staged, may_publish)
     finally:
         hadoop.delete(staging)
 

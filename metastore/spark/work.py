@@ -1,8 +1,9 @@
 """One metastore transaction from Spark's side: its locks, its snapshot of each table, its numbered statements.
 
 Rules kept here (acid-format.md §17.1). Locks first, then the snapshot, then the write id. Files are published whole,
-deletes before inserts; partitions are registered and announced; only then may the transaction commit. After an abort
-the published files are removed where possible; what stays is invisible.
+deletes before inserts, after the metastore has said once more that the transaction is open (ADR 0036); partitions are
+registered and announced; only then may the transaction commit. After an abort the published files are removed where
+possible; what stays is invisible.
 """
 
 import copy
@@ -141,7 +142,7 @@ class Work:
         self.txn.check()
         written = write_acid(events, DeltaName(*ids), place, deletes=Deletes(DeltaName(*ids, is_delete=True), old),
                              staging=f"{table.location}/.acid_stage_{self.txn.id}_{statement.statement}",
-                             below=self._below(table), is_routed=is_routed)
+                             below=self._below(table), is_routed=is_routed, may_publish=self.txn.require_open)
         self._take(written)
         return self._announce(table, locations, written, operation) - sum(one.updates for one in written)
 
@@ -153,7 +154,8 @@ class Work:
         written = write_acid(inserts, BaseName(statement.write_id),
                              table.location if locations is None else locations,
                              staging=f"{table.location}/.acid_stage_{self.txn.id}_{statement.statement}_b",
-                             below=self._below(table), empty=keep_empty, is_routed=is_routed)
+                             below=self._below(table), empty=keep_empty, is_routed=is_routed,
+                             may_publish=self.txn.require_open)
         self._take(written)
         return self._announce(table, locations, written, Operation.UPDATE)
 
@@ -165,7 +167,7 @@ class Work:
         written = write_plain(rows, table.row_type, name, table.location if locations is None else locations,
                               staging=f"{table.location}/.acid_stage_{self.txn.id}_{statement.statement}_p",
                               file_format=table.file_format, files=self.files, empty=keep_empty,
-                              order=table.order)
+                              order=table.order, may_publish=self.txn.require_open)
         self._take(written)
         is_base = isinstance(name, BaseName)
         return self._announce(table, locations, written, Operation.UPDATE if is_base else Operation.INSERT)

@@ -8,9 +8,11 @@ import socket
 from collections import deque
 from collections.abc import Sequence
 from contextlib import suppress
+from time import monotonic
 
 from metastore.client import MetastoreClient, TxnManager, outcome
 from metastore.client.answers import domain_errors
+from metastore.client.fence import Fence
 from metastore.client.heartbeat import BatchHeartbeater
 from metastore.client.lock_plan import Kind, Output, StatementLocks, Target, statement_locks
 from metastore.errors import MetaError, MetastoreError
@@ -64,6 +66,7 @@ class Batch:
         self.check()
         self.txn_id, self.write_id = self._waiting.popleft()
         self._is_sent = False
+        self._fence = Fence(self._client, self.txn_id, asked_at=monotonic())
         try:
             self._manager.locks.acquire(self._locks, txn_id=self.txn_id, user=self._client.user,
                                         host=self._manager.host, agent_info=self._agent, stop=self._heartbeater.lost)
@@ -74,6 +77,14 @@ class Batch:
     def check(self) -> None:
         """Raise LostError when the transactions are known to be lost."""
         self._heartbeater.check()
+
+    def require_open(self) -> None:
+        """Ask the metastore whether the present transaction is open: right before files of it appear, or grow.
+
+        Raises: LostError, TxnAbortedError, NoSuchTxnError; MetastoreUnreachableError, MetaError (nobody can tell).
+        """
+        self.check()
+        self._fence.require_open()
 
     def commit(self, partitions: Sequence[str] | None) -> None:
         """Commit the present transaction; ``partitions``: which ones a dynamic write has written.

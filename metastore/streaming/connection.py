@@ -172,7 +172,7 @@ class StreamingConnection:
                 self._batch = self._open_batch()
                 self._delta = DeltaFiles(self._files, self.table, self._batch.min_write_id, self._batch.max_write_id,
                                          PlainFile if self.table.is_insert_only else InsertFile,
-                                         compression=self._compression)
+                                         compression=self._compression, may_publish=self._batch.require_open)
             self._batch.begin()
         except BaseException:
             self._end_batch()
@@ -214,7 +214,7 @@ class StreamingConnection:
         """
         batch, delta = self._alone(State.OPEN)
         try:
-            batch.check()
+            batch.require_open()
             with ThreadPoolExecutor(_FLUSHERS) as pool:
                 delta.flush(pool)
             if batch.is_used_up:

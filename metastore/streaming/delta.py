@@ -63,8 +63,10 @@ class DeltaFiles(Generic[_File]):
     """All files of one kind of a batch of write ids, or of a worker's statement. For several threads."""
 
     def __init__(self, files: Files, table: StreamTable, low: int, high: int, kind: Callable[..., _File], *,
-                 compression: str, statement: int = 0) -> None:
+                 compression: str, may_publish: Callable[[], None], statement: int = 0) -> None:
+        """``may_publish``: asked before a directory is made; raises if the transaction is over."""
         self._files = files
+        self._may_publish = may_publish
         self._kind = kind
         self._statement = statement
         self._row_type = table.row_type
@@ -132,6 +134,7 @@ class DeltaFiles(Generic[_File]):
                 return found
             directory = f"{location}/{self._name}"
             if directory not in self._directories:
+                self._may_publish()
                 if self._files.exists(directory):
                     raise FileExistsError(f"{directory} exists already")
                 self._directories.add(directory)

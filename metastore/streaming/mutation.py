@@ -26,6 +26,7 @@ from metastore.acid.bucket import MAX_STATEMENT_ID, decode
 from metastore.acid.names import DeltaName, is_hidden, parse_directory
 from metastore.acid.orc_footer import RowKey
 from metastore.client import AnswerLostError, MetastoreClient, TxnManager
+from metastore.client.fence import Fence
 from metastore.client.lock_manager import LockWait
 from metastore.client.lock_plan import Kind, Output, Target, statement_locks
 from metastore.errors import InvalidInputError, InvalidOperationError, MetastoreError
@@ -195,8 +196,11 @@ class MutationWorker:
         self._write_id = ticket.write_id
         self._number = number
         self._own_client = None if client else MetastoreClient(ticket.uri)
-        self._partitions = Partitions(client or self._own_client or MetastoreClient(ticket.uri), table)
-        options: dict[str, Any] = {"compression": ticket.compression, "statement": number}
+        asked = client or self._own_client or MetastoreClient(ticket.uri)
+        self._partitions = Partitions(asked, table)
+        self._fence = Fence(asked, ticket.txn_id)
+        options: dict[str, Any] = {"compression": ticket.compression, "statement": number,
+                                   "may_publish": self._fence.require_open}
         ids = (ticket.write_id, ticket.write_id)
         self._inserts = DeltaFiles(files or Files(), table, *ids, InsertFile, **options)
         self._deletes = DeltaFiles(files or Files(), table, *ids, DeleteFile, **options)
@@ -241,7 +245,11 @@ class MutationWorker:
             return len(ids)
 
     def close(self) -> Written:
-        """Finish the files, safe on disk; returns what the coordinator's ``commit`` wants to know."""
+        """Finish the files, safe on disk; returns what the coordinator's ``commit`` wants to know.
+
+        Raises: TxnAbortedError, NoSuchTxnError (nobody wants them any more), MetastoreUnreachableError, MetaError.
+        """
+        self._fence.require_open()
         for files in (self._deletes, self._inserts):
             files.flush_all()
             files.close()

@@ -14,7 +14,7 @@ from metastore.compaction.rules.cleaning import OpenTxn
 from metastore.compaction.rules.requests import Entity
 from metastore.db.engine import PgTx, Row
 from metastore.ids import TableName
-from metastore.txns.rules import LARGEST_ID
+from metastore.txns.rules import LARGEST_ID, TxnType
 
 BATCH = 10_000
 
@@ -22,6 +22,9 @@ COVERS_ALL = BaseName(LARGEST_ID, LARGEST_ID)
 """Where no job of a compaction can publish anything that is ever read: the table is gone, or no job is ever run."""
 
 _NAMES = 'c.catalog, c.db, c."table", c.partition'
+# A writer has such a component too: "somewhere in the table", once it has named partitions (txns/partitions.sql).
+_OF_COMPACTION = (f"{{component}}.operation = 'c'"
+                  f" AND t.type IN ({TxnType.COMPACTION:d}, {TxnType.REBALANCE_COMPACTION:d})")
 _OF_TABLE = 'catalog = %(catalog)s AND db = %(db)s AND "table" = %(table)s'
 
 
@@ -58,7 +61,7 @@ def select_aborted(pg: PgTx, limit: int, after: Entity | None = None) -> list[Ab
     rows = pg.sql(
         f"SELECT {_NAMES}, count(DISTINCT t.id), min(t.started_at) FROM txn_components AS c"
         " JOIN txns AS t ON t.id = c.txn_id AND t.state = 'aborted'"
-        f" WHERE c.operation <> 'c' AND c.\"table\" <> ''"
+        f" WHERE NOT ({_OF_COMPACTION.format(component='c')}) AND c.\"table\" <> ''"
         f" AND ({_NAMES}) > (%(catalog)s, %(db)s, %(table)s, %(partition)s)"
         f" GROUP BY {_NAMES} ORDER BY {_NAMES} LIMIT %(limit)s", {"limit": limit, **_behind(after)})
     return [AbortedWrites(_entity(row), row[4], row[5]) for row in rows]
@@ -166,7 +169,8 @@ def delete_aborted(pg: PgTx, entity: Entity, up_to: int | None, keep: Collection
         "    AND (%(txns)s::bigint[] IS NULL OR d.txn_id = ANY(%(txns)s::bigint[]))"
         "    AND (%(up_to)s::bigint IS NULL OR coalesce(d.write_id, w.write_id, 0) <= %(up_to)s)"
         "    AND NOT coalesce(d.write_id, w.write_id, 0) = ANY(%(keep)s::bigint[])"
-        "    AND (d.operation <> 'c' OR (d.write_id, d.txn_id) < (%(base)s::bigint, %(result_of)s::bigint))"
+        f"    AND (NOT ({_OF_COMPACTION.format(component='d')})"
+        "         OR (d.write_id, d.txn_id) < (%(base)s::bigint, %(result_of)s::bigint))"
         "  LIMIT %(limit)s))",
         {**_named(entity), "up_to": up_to, "keep": list(keep), "limit": limit,
          "base": covering.write_id, "result_of": covering.visibility_txn_id,

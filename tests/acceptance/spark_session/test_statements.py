@@ -285,7 +285,7 @@ def test_a_failure_in_the_middle_leaves_nothing_visible(acid_session, flat, lake
 
 def test_deletes_are_published_before_inserts(acid_session, parted, monkeypatch):
     published, publish = [], acid_writer.publish_all
-    monkeypatch.setattr(acid_writer, "publish_all", lambda hadoop, staged: published.extend(staged) or publish(hadoop, staged))
+    monkeypatch.setattr(acid_writer, "publish_all", lambda hadoop, staged, *more: published.extend(staged) or publish(hadoop, staged, *more))
     assert acid_session.update(parted, {"name": "upper(name)"}, "id <= 3") == 3
     assert [one.name.is_delete for one in published] == [True] * 3 + [False] * 3
 
@@ -311,6 +311,28 @@ def test_what_is_not_published_yet_is_hidden(acid_session, db, lakehouse, monkey
         acid_session.sql(f"INSERT {word} {name} VALUES (1)")
         assert seen.pop() == published
     assert visible() == {"delta_0000001_0000001_0000", "base_0000002"}
+
+
+@pytest.mark.parametrize(("module", "kind"), [
+    (acid_writer, "'transactional'='true'"), (plain_writer, "'transactional'='true', 'transactional_properties'='insert_only'")])
+@pytest.mark.parametrize("verb", ["INTO", "OVERWRITE TABLE"])
+def test_nothing_gets_its_name_after_the_transaction_was_lost(acid_session, db, monkeypatch, module, kind, verb):
+    """A driver that was stopped for longer than the time-out: the metastore may have forgotten the transaction by then."""
+    name, published = f"{db}.t", []
+    acid_session.sql(f"CREATE TABLE {name} (id INT) STORED AS ORC TBLPROPERTIES ({kind})")
+    collect = module._Writing.collect_files
+
+    def lost(writing, *arguments):
+        acid_session.client.abort_txns(acid_session.client.types.AbortTxnsRequest(txn_ids=list(open_txns(acid_session))))
+        return collect(writing, *arguments)
+
+    monkeypatch.setattr(module._Writing, "collect_files", lost)
+    monkeypatch.setattr(acid_writer.Staged, "publish", lambda staged, _: published.append(staged.path))
+
+    with pytest.raises((TxnAbortedError, LostError)):
+        acid_session.sql(f"INSERT {verb} {name} VALUES (1)")
+
+    assert published == []
 
 
 def test_a_transaction_that_was_aborted_cannot_commit(acid_session, flat, spark):

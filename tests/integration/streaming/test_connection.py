@@ -4,6 +4,7 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
+from time import monotonic
 
 import pyarrow as pa
 import pyorc
@@ -12,7 +13,7 @@ import pytest
 from metastore.acid.bucket import decode
 from metastore.acid.hashes import bucket_of
 from metastore.acid.types import parse_type
-from metastore.client import outcome
+from metastore.client import fence, outcome
 from metastore.client.lock_manager import LockNotAcquiredError, LockWait
 from metastore.errors import InvalidInputError, InvalidOperationError, TxnAbortedError
 from metastore.streaming import Json, RecordError, State, connect, event_file, mutate, plain_file
@@ -482,3 +483,37 @@ def test_an_interrupted_commit_keeps_its_files_if_it_was_done(client, place, mon
             connection.commit_transaction()
 
     assert _values(client, place) == [(1, "a")]
+
+
+@pytest.fixture
+def stopped(client, monkeypatch):
+    """``stopped(txn_id)``: the process was stopped, and the metastore has ended its transaction meanwhile."""
+    def after(txn_id):
+        client.abort_txns(client.types.AbortTxnsRequest(txn_ids=[txn_id]))
+        monkeypatch.setattr(fence, "monotonic", lambda: monotonic() + 600)
+    return after
+
+
+def test_a_process_that_was_stopped_makes_no_directory_afterwards(client, place, stopped):
+    """Whoever asked for it has forgotten the transaction by then: what appears would be read."""
+    with connect("d.t", client=client) as connection:
+        connection.begin_transaction()
+        stopped(connection.txn_id)
+        with pytest.raises(TxnAbortedError):
+            connection.write("1,a")
+        connection.abort_transaction()
+
+    assert _names(place) == []
+
+
+def test_a_process_that_was_stopped_flushes_nothing_afterwards(client, place, stopped, monkeypatch):
+    flushed = []
+    monkeypatch.setattr(event_file.InsertFile, "flush", flushed.append)
+    with connect("d.t", client=client) as connection:
+        connection.begin_transaction()
+        connection.write("1,a")
+        stopped(connection.txn_id)
+        with pytest.raises(TxnAbortedError):
+            connection.commit_transaction()
+
+    assert flushed == []

@@ -196,3 +196,18 @@ def test_what_a_commit_in_flight_wrote_stays(client, place, commit_in_flight):
         mutation.commit()
 
     assert (100, "more") in _rows(client, place).values()
+
+
+def test_a_worker_that_was_stopped_finishes_nothing_afterwards(client, place, monkeypatch):
+    """Its transaction was ended and forgotten meanwhile: what appears would be read."""
+    before = sorted(place.rglob("*"))
+    mutation = mutate("d.t", client=client)
+    worker = mutation.worker()
+    client.abort_txns(client.types.AbortTxnsRequest(txn_ids=[mutation.ticket.txn_id]))
+    with pytest.raises(TxnAbortedError):
+        worker.insert({"id": 100, "v": "more"})
+    with pytest.raises(TxnAbortedError):
+        worker.close()
+    mutation.abort()
+
+    assert sorted(place.rglob("*")) == before

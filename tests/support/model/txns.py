@@ -131,8 +131,11 @@ class Txns:
         letter = LETTERS.get(request.operationType, "u")
         for name in request.partitionnames:
             txn.components.setdefault(Component(table._replace(partition=stored(name)), letter), request.writeid or None)
-        txn.components = {one: write_id for one, write_id in txn.components.items()
-                          if one.place != table or one.letter == "c"}
+        replaced = {one: write_id for one, write_id in txn.components.items() if one.place == table and one.letter != "c"}
+        txn.components = {one: write_id for one, write_id in txn.components.items() if one not in replaced}
+        if replaced:   # it may write more partitions than it has named: until it commits that must not be forgotten
+            known = [write_id for write_id in replaced.values() if write_id is not None]
+            txn.components.setdefault(Component(table, "c"), max(known, default=None))
 
     def get_latest_txnid_in_conflict(self, txn_id):
         txn = self.txns.get(txn_id)

@@ -1,0 +1,56 @@
+"""Whether a transaction is still open, asked right before something of it gets a name that readers look at.
+
+Rule: what heartbeats told last is no answer: a process can be stopped for longer than the time-out, and goes on without
+knowing it. An answer holds for a second; the question counts as a heartbeat, so the time-out begins anew with it.
+"""
+
+import threading
+from datetime import timedelta
+from time import monotonic
+
+from metastore.backoff import doubling
+from metastore.client.answers import domain_errors
+from metastore.client.client import MetastoreClient, MetastoreUnreachableError
+from metastore.errors import MetaError, MetastoreError
+from metastore.thrift_gen.hive_metastore import ttypes
+
+_HOLDS_S = 1.0
+_FIRST_PAUSE, _LONGEST_PAUSE, _QUESTIONS = timedelta(milliseconds=100), timedelta(seconds=5), 10
+
+
+class Fence:
+    """The question about one transaction. For several threads."""
+
+    def __init__(self, client: MetastoreClient, txn_id: int, asked_at: float | None = None) -> None:
+        """``asked_at``: when a call was sent that only an open transaction gets an answer to; by ``monotonic``."""
+        self._client = client
+        self._request = ttypes.HeartbeatRequest(txnid=txn_id, lockid=0)
+        self._asked_at = asked_at
+
+    def require_open(self) -> None:
+        """Ask, unless the last answer is young. A metastore that is away for some seconds is asked again.
+
+        Raises: TxnAbortedError, NoSuchTxnError (it has ended), MetastoreUnreachableError, MetaError (nobody can tell):
+        nothing may be published then.
+        """
+        if self._asked_at is not None and monotonic() - self._asked_at < _HOLDS_S:
+            return
+        self._asked_at = self._asked()
+
+    def _asked(self) -> float:
+        """When it was asked with success."""
+        pause = threading.Event()
+        failure: MetastoreError | None = None
+        for delay in doubling(_FIRST_PAUSE, _LONGEST_PAUSE, _QUESTIONS):
+            if failure is not None:
+                pause.wait(delay.total_seconds())
+            asked_at = monotonic()
+            try:
+                with domain_errors():
+                    self._client.heartbeat(self._request)
+            except (MetastoreUnreachableError, MetaError) as error:
+                failure = error
+            else:
+                return asked_at
+        assert failure is not None  # noqa: S101 - every question failed
+        raise failure
