@@ -6,6 +6,8 @@ invisible until that transaction commits, and changes nothing else. It must not 
 """
 
 import json
+import re
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Self
 
@@ -52,12 +54,16 @@ class CompactionJobSpec:
 
 @dataclass(frozen=True)
 class CompactionJobResult:
-    """What the job did: the directories it wrote (names below the location) and how many rows went in and came out."""
+    """What the job did: the directories it wrote (names below the location) and how many rows went in and came out.
+
+    ``error``: why it did nothing.
+    """
 
     directories: tuple[str, ...] = ()
     rows_in: int = 0
     rows_out: int = 0
     application_id: str = ""
+    error: str = ""
 
     def to_json(self) -> str:
         """The text that ``from_json`` reads."""
@@ -68,3 +74,22 @@ class CompactionJobResult:
         """Read a result; an unknown field is a TypeError."""
         fields = json.loads(text)
         return cls(**{**fields, "directories": tuple(fields.get("directories", ()))})
+
+
+_FRAME = re.compile(r"at [\w.$/<>]+\(|\.\.\. \d+ more|File \".*\", line \d+|\^+$|~*\^+~*$|Driver stacktrace:")
+_ERROR = re.compile(r"(Caused by: )?([\w.$]+(Exception|Error|Interrupt|Exit)\b.*)")
+
+
+def reason(error: BaseException) -> str:
+    """An error in one or two lines: what was wanted, and the cause at the bottom of a stack trace of Java's."""
+    lines = [line.strip() for line in f"{type(error).__name__}: {error}".splitlines()]
+    first, cause = lines[0], telling_line(lines)
+    return first if cause in ("", first) else f"{first} {cause}"
+
+
+def telling_line(lines: Sequence[str]) -> str:
+    """Of output with stack traces in it, the line that says most: the last cause, the last error, the last line."""
+    said = [line for line in lines if line and not _FRAME.match(line)]
+    errors = [found for found in map(_ERROR.match, said) if found]
+    causes = [found for found in errors if found[1]]
+    return next((found[2] for found in reversed(causes or errors)), said[-1] if said else "")

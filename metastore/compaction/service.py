@@ -16,11 +16,19 @@ from metastore.compaction.rules.requests import (
     Entity,
     is_active_duplicate,
 )
+from metastore.compaction.rules.settings import refused_property
 from metastore.compaction.store import components, entities, queue
+from metastore.compaction.store.entities import Described
 from metastore.compaction.store.queue import Filter, NewRequest
 from metastore.config import CompactionSettings
 from metastore.db.engine import Database, PgTx
-from metastore.errors import ClaimLostError, ConflictRetryError, InvalidOperationError, InvalidRequestError
+from metastore.errors import (
+    ClaimLostError,
+    ConflictRetryError,
+    InvalidOperationError,
+    InvalidRequestError,
+    NoSuchObjectError,
+)
 from metastore.ids import TableName
 from metastore.roots import Roots, refusal
 
@@ -62,14 +70,18 @@ class CompactionService:
         Hive's own clients ask for them one by one, others get all of them here.
 
         Serialises on: the entity's row in the unique index of active requests.
-        Raises: InvalidRequestError for a property that the Cleaner would obey.
+        Raises: NoSuchObjectError, InvalidOperationError (not transactional), InvalidRequestError for a property that the
+            Cleaner would obey or that must not reach a job.
         """
         if LOCATION in request.properties:
             raise InvalidRequestError(f"The property {LOCATION} of a compaction says what submit_for_cleanup removes: "
                                       f"it cannot be given to a compaction of {request.entity}")
+        refused = refused_property(request.properties)
+        if refused is not None:
+            raise InvalidRequestError(refused)
         with self.db.begin() as pg:
-            described = entities.select_described(pg, request.entity)
-            if described is None or not described.lacks_partition:
+            described = _compactable(entities.select_described(pg, request.entity), request.entity)
+            if not described.lacks_partition:
                 return self._queue(pg, request)
             names = components.select_written_partitions(pg, request.entity.table)
             results = [self._queue(pg, replace(request, entity=Entity(request.entity.table, name))) for name in names]
@@ -213,6 +225,17 @@ class CompactionService:
             return AbortResult(request_id, "Error", "No Such Compaction Id Available")
         return AbortResult(request_id, "Error", "Error while aborting compaction as compaction is in state-"
                                                 f"{existing[0].state.display}")
+
+
+def _compactable(table: Described | None, entity: Entity) -> Described:
+    if table is None:
+        raise NoSuchObjectError(f"Table {entity.table} does not exist: there is nothing to compact")
+    if not table.is_transactional:
+        raise InvalidOperationError(f"Compaction is not allowed on non-ACID table {entity.table}: only tables with "
+                                    "'transactional'='true' have something to compact")
+    if not table.partition_exists:
+        raise NoSuchObjectError(f"{entity.table} has no partition {entity.partition}: there is nothing to compact")
+    return table
 
 
 def _refusal(existing: Compaction) -> CompactResult:

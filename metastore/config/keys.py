@@ -216,6 +216,10 @@ class CompactionSettings:
     spark_conf: tuple[str, ...] = key(
         values.WORDS, "metastore.compactor.spark.conf", "",
         "More Spark settings for compaction jobs, name=value separated by commas. Hive: no such key.")
+    log_dir: str = key(
+        values.TEXT, "metastore.compactor.log.dir", "",
+        "Where the logs of the last 20 failed compaction jobs of a process are kept; empty: where temporary files are. "
+        "Hive: no such key.")
     cleaner_interval: timedelta = key(
         _MS, "hive.compactor.cleaner.run.interval", "5000ms", "Pause between the Cleaner's rounds.")
     cleaner_threads: int = inert(

@@ -63,6 +63,12 @@ class Cleaned(NamedTuple):
     reason: str = ""
     removed: tuple[str, ...] = ()
     forgotten: int = 0
+    step: str = "cleaning"
+
+    @property
+    def is_failure(self) -> bool:
+        """Whether it counts as failed in the metrics."""
+        return self.outcome is CleanOutcome.FAILED
 
 
 class _GoneError(Exception):

@@ -16,6 +16,7 @@ from metastore.compaction.job import CompactionJobSpec
 from metastore.compaction.rules.cleaning import results_of, top_directories
 from metastore.compaction.rules.due import Action, decide
 from metastore.compaction.rules.requests import Compaction, CompactionType
+from metastore.compaction.rules.settings import refused_property
 from metastore.compaction.store.entities import Described
 from metastore.compaction.worker_service import Started, WorkerService, claim_of
 from metastore.db import failpoints
@@ -23,7 +24,7 @@ from metastore.errors import ClaimLostError, MetastoreError, OutcomeUnknownError
 from metastore.files import Files
 from metastore.locks.rules import LockObject, LockRequest, LockState, LockType, Operation, WantedLock
 from metastore.locks.service import LockService
-from metastore.loops.job import JobRunner
+from metastore.loops.job import JobLivesError, JobRunner
 from metastore.roots import refusal
 from metastore.telemetry.logs import get_logger
 
@@ -45,11 +46,17 @@ class WorkOutcome(StrEnum):
 
 
 class WorkReport(NamedTuple):
-    """What a tick did."""
+    """What a tick did. ``step``: its name in the metrics."""
 
     outcome: WorkOutcome
     compaction_id: int | None = None
     reason: str = ""
+    step: str = "compaction"
+
+    @property
+    def is_failure(self) -> bool:
+        """Whether it counts as failed."""
+        return self.outcome is WorkOutcome.FAILED
 
     @property
     def worked(self) -> bool:
@@ -108,7 +115,7 @@ class _Work:
         self._claim = claim_of(claimed)
         self._started: Started | None = None
         self._location = ""
-        self._submitted = False
+        self._may_write = False
         self._started_at = perf_counter()
         self._beat_at = perf_counter()
 
@@ -125,6 +132,9 @@ class _Work:
             outcome, reason = self._undone(WorkOutcome.RELEASED, str(error))
         except ClaimLostError as error:
             outcome, reason = self._undone(WorkOutcome.LOST, str(error))
+        except JobLivesError as error:
+            self._may_write = True
+            outcome, reason = self._undone(WorkOutcome.FAILED, str(error))
         except (MetastoreError, OSError, ValueError, RuntimeError) as error:
             outcome, reason = self._undone(WorkOutcome.FAILED, str(error) or type(error).__name__)
         return WorkReport(outcome, self._claimed.id, reason)
@@ -164,6 +174,9 @@ class _Work:
             raise _RefusedError(f"Table {entity.table} is bucketed: its rows cannot be dealt to other buckets")
         if table.is_sorted:
             raise _RefusedError(f"Table {entity.table} is sorted: compaction would lose the order")
+        refused = refused_property(table.parameters) or refused_property(self._claimed.properties)
+        if refused is not None:
+            raise _RefusedError(refused)
         if not table.is_transactional:
             raise ValueError(f"Table {entity.table} is not transactional: there is nothing to compact")
         if table.is_insert_only and not self._worker.compactions.settings.compact_insert_only:
@@ -197,7 +210,6 @@ class _Work:
     def _run(self, table: Described, started: Started) -> None:
         claimed = self._claimed
         catalog, db, name = claimed.entity.table
-        self._submitted = True
         outcome = self._worker.runner.run(CompactionJobSpec(
             compaction_id=claimed.id, attempt=claimed.attempt, kind=claimed.type.value, catalog=catalog, database=db,
             table=name, partition=claimed.entity.partition, location=self._location,
@@ -246,7 +258,7 @@ class _Work:
             if self._ended(outcome, reason):
                 for name in self._results():
                     self._worker.files.delete(f"{self._location}/{name}")
-                if not self._results() and (self._worker.runner.ends_with_us or not self._submitted):
+                if not self._may_write and not self._results():
                     self._worker.compactions.forget(self._started_txn())
         except MetastoreError as error:  # the lease runs out, and the claim is taken back with its transaction
             self._log.warning("compaction.end_not_recorded", error=str(error))

@@ -1,8 +1,10 @@
 """The Spark job that compacts one ACID directory: what a Worker hands to a cluster, or runs in its own session.
 
 Rule: the job reads what ``acid_state`` gives to a compactor, never touches an input, and publishes directories that end
-in ``_v<txn>``, invisible until the Worker commits that transaction. ROW__IDs stay as they are: other transactions may
-be deleting by them at this moment. Killed at any point it leaves a hidden staging directory or an invisible output.
+in ``_v<txn>``, invisible until the Worker commits that transaction. It asks whether the compaction is still its own
+when all of them are complete, right before the first gets its name (ADR 0038). ROW__IDs stay as they are: other
+transactions may be deleting by them at this moment. Killed at any point it leaves a hidden staging directory or an
+invisible output.
 
 MAJOR: rows without a delete event → ``base_<H>_v<T>``, even when no row is left (readers must stop looking at deltas).
 MINOR: insert and delete events side by side → ``delta_<m>_<H>_v<T>`` and ``delete_delta_<m>_<H>_v<T>``, none applied.
@@ -11,7 +13,9 @@ MINOR: insert and delete events side by side → ``delta_<m>_<H>_v<T>`` and ``de
 import argparse
 import os
 import sys
-from collections.abc import Mapping, Sequence
+import traceback
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import reduce
 from pathlib import Path
@@ -26,11 +30,19 @@ from metastore.acid.originals import SyntheticIds, synthetic_ids
 from metastore.acid.snapshots import CompactorWriteIdList, RangeState, ValidTxnList, ValidWriteIdList
 from metastore.acid.state import AcidState, BaseDirectory, DeltaDirectory, acid_state
 from metastore.client import MetastoreClient
-from metastore.compaction.job import CompactionJobResult, CompactionJobSpec
+from metastore.client.compactions import require_claim
+from metastore.compaction.job import CompactionJobResult, CompactionJobSpec, reason
 from metastore.errors import InvalidOperationError
 from metastore.files import Files
 from metastore.ids import DEFAULT_CATALOG, TableName
-from metastore.spark.acid_writer import WRITER_COLUMN, WrittenDirectory, write_acid, writer_id
+from metastore.spark.acid_writer import (
+    WRITER_COLUMN,
+    Staged,
+    WrittenDirectory,
+    publish_all,
+    staged_acid,
+    writer_id,
+)
 from metastore.spark.compact_rows import compact_rows
 from metastore.spark.hadoop import Hadoop
 from metastore.spark.listing import BROADCAST_LIMIT, require_new_events
@@ -56,17 +68,20 @@ class _Inputs:
 
 
 def run(
-    spark: SparkSession, spec: CompactionJobSpec, columns: Sequence[HiveColumn], files: Files | None = None
+    spark: SparkSession, spec: CompactionJobSpec, columns: Sequence[HiveColumn], files: Files | None = None,
+    may_publish: Callable[[], None] = lambda: None,
 ) -> CompactionJobResult:
     """Compact one ACID directory of a table with these columns; returns what was published.
 
     Runs in a session of its own (``spark.newSession()``), so that the caller's settings neither help nor hurt. May be
-    repeated under the same transaction: an earlier attempt's output is replaced.
+    repeated under the same transaction: an earlier attempt's output is replaced. ``may_publish``: raises if the
+    compaction is not this job's any more; asked when all is complete and before anything has its name.
 
     Raises: InvalidOperationError for a kind, or for files, that this job cannot compact.
     """
     files = files or Files()
-    job = _Job(_own_session(spark), spec, StructType([StructField(one.name, one.spark_type()) for one in columns]))
+    job = _Job(_own_session(spark), spec, StructType([StructField(one.name, one.spark_type()) for one in columns]),
+               may_publish)
     write_ids, state = _state(spec, files)
     inputs = job.inputs(state, write_ids, files)
     if inputs.synthetic:
@@ -77,15 +92,15 @@ def run(
 
 
 def run_for(spark: SparkSession, spec: CompactionJobSpec, table: AcidTable,
-            files: Files | None = None) -> CompactionJobResult:
+            files: Files | None = None, may_publish: Callable[[], None] = lambda: None) -> CompactionJobResult:
     """Compact one directory of a table, full ACID or insert-only. Otherwise as ``run``."""
     if table.kind is not TableKind.INSERT_ONLY:
         table.require(TableKind.FULL_ACID, action="Compaction")
-        return run(spark, spec, table.columns, files)
+        return run(spark, spec, table.columns, files, may_publish)
     files = files or Files()
     write_ids, state = _state(spec, files)
     _require_safe_mark(spec, state, write_ids)
-    published, rows = compact_rows(_own_session(spark), spec, table, state, files)
+    published, rows = compact_rows(_own_session(spark), spec, table, state, files, may_publish)
     return _result(spark, published, rows)
 
 
@@ -118,6 +133,7 @@ class _Job:
     spark: SparkSession
     spec: CompactionJobSpec
     row_type: StructType
+    may_publish: Callable[[], None]
 
     def inputs(self, state: AcidState, write_ids: CompactorWriteIdList, files: Files) -> _Inputs:
         """Sort the files of a state by how they are read. A minor compaction leaves base and original files alone."""
@@ -157,7 +173,7 @@ class _Job:
         rows = rows.withColumn("currentTransaction", F.col("originalTransaction"))
         rows = rows.withColumn("operation", F.lit(INSERT_EVENT))  # old bases may say "update"
         name = BaseName(self.spec.highest_write_id, self.spec.txn_id)
-        return self._write(rows, name, empty=[self.spec.location])
+        return self._write({name: rows}, empty=[self.spec.location])
 
     def minor(self, state: AcidState, inputs: _Inputs) -> list[WrittenDirectory]:
         """Write the visible events of the deltas, each kind in a directory; none for a kind without events."""
@@ -167,30 +183,28 @@ class _Job:
         ids = (lowest, self.spec.highest_write_id)
         if any(delta.name[:3] == (*ids, None) for delta in state.deltas):
             return []  # one directory covers the range already, and a second one of its name would be read beside it
-        published: list[WrittenDirectory] = []
-        try:
-            if inputs.deletes:
-                name = DeltaName(*ids, None, self.spec.txn_id, is_delete=True)
-                published += self._write(self._deletes(inputs), name)
-            if inputs.inserts or inputs.synthetic:
-                name = DeltaName(*ids, None, self.spec.txn_id)
-                published += self._write(self._inserts(inputs), name)
-        except BaseException:
-            for directory in published:
-                Hadoop(self.spark).delete(directory.path)
-            raise
-        return published
+        outputs: dict[BaseName | DeltaName, DataFrame] = {}
+        if inputs.deletes:
+            outputs[DeltaName(*ids, None, self.spec.txn_id, is_delete=True)] = self._deletes(inputs)
+        if inputs.inserts or inputs.synthetic:
+            outputs[DeltaName(*ids, None, self.spec.txn_id)] = self._inserts(inputs)
+        return self._write(outputs)
 
-    def _write(
-        self, events: DataFrame, name: BaseName | DeltaName, empty: Sequence[str] = ()
-    ) -> list[WrittenDirectory]:
+    def _write(self, outputs: Mapping[BaseName | DeltaName, DataFrame],
+               empty: Sequence[str] = ()) -> list[WrittenDirectory]:
+        """Complete all directories, then publish them together."""
         hadoop, location = Hadoop(self.spark), self.spec.location
-        staging = f"{location}/.compaction_{self.spec.txn_id}"
-        for leftover in (staging, f"{location}/{name}"):  # of an attempt that died: only this job writes under the txn
-            hadoop.delete(leftover)
         compression = self.spec.properties.get("orc.compress", "zlib").lower()
-        routed = events.withColumn(WRITER_COLUMN, writer_id(F.col("bucket")))
-        return write_acid(routed, name, location, staging=staging, empty=empty, compression=compression)
+        staged: list[Staged] = []
+        with ExitStack() as kept:
+            for number, (name, events) in enumerate(outputs.items()):
+                staging = f"{location}/.compaction_{self.spec.txn_id}_{number}"
+                for leftover in (staging, f"{location}/{name}"):  # of an attempt that died, under the same transaction
+                    hadoop.delete(leftover)
+                routed = events.withColumn(WRITER_COLUMN, writer_id(F.col("bucket")))
+                staged += kept.enter_context(staged_acid(routed, name, location, staging=staging, empty=empty,
+                                                         compression=compression))
+            return publish_all(hadoop, staged, self.may_publish)
 
     def _inserts(self, inputs: _Inputs) -> DataFrame:
         parts = [self._synthetic_events(one) for one in inputs.synthetic]
@@ -240,7 +254,7 @@ class _Job:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one job as a process of its own; a failure's reason is the last line of its output.
+    """Run one job as a process of its own; its result or the reason of its failure is told in ``spec.result_path``.
 
     The only argument is a CompactionJobSpec as JSON, or a file that holds one.
     """
@@ -252,15 +266,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
         table = described_table(spec)
         spark = _job_session(spec)
         try:
-            result = run_for(spark, spec, table)
+            result = run_for(spark, spec, table, may_publish=lambda: _require_claim(spec))
         finally:
             spark.stop()
     except Exception as error:  # noqa: BLE001 - whatever it is, the Worker shows its text to an operator
-        sys.stderr.write(f"{type(error).__name__}: {' '.join(str(error).split())}\n")
+        traceback.print_exc()
+        _tell(spec, CompactionJobResult(error=reason(error)))
         return 1
+    _tell(spec, result)
+    return 0
+
+
+def _tell(spec: CompactionJobSpec, result: CompactionJobResult) -> None:
     if spec.result_path:
         Path(spec.result_path).write_text(result.to_json(), encoding="utf-8")
-    return 0
 
 
 def _job_session(spec: CompactionJobSpec) -> SparkSession:
@@ -292,6 +311,11 @@ def described_table(spec: CompactionJobSpec) -> AcidTable:
             return table
         partition = client.get_partition_by_name(database, spec.table, spec.partition)
         return replace(table, file_format=table.stored_as(partition.sd))
+
+
+def _require_claim(spec: CompactionJobSpec) -> None:
+    with MetastoreClient(spec.metastore_uri or None) as client:
+        require_claim(client, spec.compaction_id, spec.txn_id)
 
 
 def _own_session(spark: SparkSession) -> SparkSession:

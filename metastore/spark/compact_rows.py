@@ -7,6 +7,7 @@ directories. As many rows come out as went in, or nothing is published.
 MAJOR: base and deltas → ``base_<H>_v<T>``. MINOR: deltas → ``delta_<m>_<H>_v<T>``, statements of one write id together.
 """
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -31,8 +32,10 @@ from metastore.spark.tables import AcidTable, FileFormat
 
 
 def compact_rows(spark: SparkSession, spec: CompactionJobSpec, table: AcidTable, state: AcidState,
-                 files: Files) -> tuple[list[WrittenDirectory], int]:
+                 files: Files, may_publish: Callable[[], None]) -> tuple[list[WrittenDirectory], int]:
     """Copy the rows of a location; returns what was published and how many rows were read.
+
+    ``may_publish``: as for ``write_acid``.
 
     Raises: InvalidOperationError for files that cannot be copied exactly.
     """
@@ -52,14 +55,9 @@ def compact_rows(spark: SparkSession, spec: CompactionJobSpec, table: AcidTable,
         hadoop.delete(leftover)
     published = write_plain(copies.rows, copies.columns, name, spec.location, staging=staging,
                             file_format=copies.file_format, files=files,
-                            empty=[spec.location] if isinstance(name, BaseName) else [], order=table.order)
-    written, count = sum(directory.rows for directory in published), copies.read
-    if written != count:
-        for directory in published:
-            hadoop.delete(directory.path)
-        raise InvalidOperationError(f"{spec.location} has {count} rows, and {written} were written: "
-                                    "nothing is compacted")
-    return published, count
+                            empty=[spec.location] if isinstance(name, BaseName) else [], order=table.order,
+                            copied=copies.read, may_publish=may_publish)
+    return published, copies.read
 
 
 class _Copies(NamedTuple):

@@ -6,6 +6,7 @@ Rule: names begin with ``metastore_`` and labels have few values: never a table,
 
 import dataclasses
 from collections.abc import Callable, Iterator, Mapping
+from typing import Any
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.exposition import choose_encoder
@@ -58,7 +59,8 @@ class LoopMetrics:
     """What the background loops did.
 
     A report is a dataclass: its numbers are counts of what was done, lists count by their length, and ``failed`` names
-    the steps that could not finish.
+    the steps that could not finish. Or it is one thing that was tried, or a list of them: each with ``is_failure`` and
+    ``step``.
     """
 
     def __init__(self, registry: CollectorRegistry) -> None:
@@ -77,13 +79,17 @@ class LoopMetrics:
         """Note one pass."""
         counts = dict(_counts(report))
         steps = getattr(report, "failed", None)
-        outcome = "failed" if failed else "partly" if isinstance(steps, Mapping) and steps else "done"
+        tried: list[Any] = [one for one in (report if isinstance(report, list) else [report])
+                            if hasattr(one, "is_failure")]
+        failures = [one.step for one in tried if one.is_failure] + (list(steps) if isinstance(steps, Mapping) else [])
+        nothing_else = bool(tried) and len(failures) == len(tried)
+        outcome = "failed" if failed or nothing_else else "partly" if failures else "done"
         self._ticks.labels(loop, outcome).inc()
         self._seconds.labels(loop).observe(seconds)
         self._last.labels(loop).set_to_current_time()
         for what, count in counts.items():
             self._done.labels(loop, what).inc(count)
-        for step in steps if isinstance(steps, Mapping) else ():
+        for step in failures:
             self._failures.labels(loop, step).inc()
 
 

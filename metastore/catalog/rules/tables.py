@@ -9,6 +9,7 @@ from dataclasses import replace
 from metastore.catalog.model import USER, Database, Parameters, Table, TableType
 from metastore.catalog.rules import column_types, descriptors, locations, transactional
 from metastore.catalog.rules.names import directory_name, is_object_name
+from metastore.compaction.rules.settings import refused_property
 from metastore.errors import InvalidObjectError, InvalidOperationError, MetaError
 from metastore.ids import DEFAULT_CATALOG
 
@@ -71,6 +72,9 @@ def new_table(draft: Table, context: Mapping[str, str], now: int, *, create_as_a
     column_types.require_known(table.sd["cols"], table.partition_keys)
     _require_distinct_columns(table)
     _require_consistent_skew(table)
+    refused = refused_property(table.parameters)
+    if refused is not None:
+        raise InvalidObjectError(refused)
     parameters = {key: value for key, value in table.parameters.items() if key not in _CONSUMED_ON_CREATE}
     if context.get("STATS_GENERATED") != "TASK":
         parameters.pop(STATS_ACCURATE, None)
@@ -91,6 +95,9 @@ def altered_table(old: Table, draft: Table, context: Mapping[str, str], now: int
     require_expected_parameter(old, draft.parameters, context)
     table = _typed(_normalised(draft))
     _require_alterable(old, table, context, check_types=check_types)
+    refused = refused_property(table.parameters, old.parameters)
+    if refused is not None:
+        raise InvalidOperationError(refused)
     parameters = {key: value for key, value in table.parameters.items() if key not in _CONSUMED}
     parameters.setdefault(DDL_TIME, str(now))
     table = replace(

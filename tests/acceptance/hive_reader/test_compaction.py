@@ -1,6 +1,7 @@
 """The compaction job: what it writes is read by Hive, and says the same as what it was written from."""
 
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from metastore.acid.bucket import encode
 from metastore.acid.names import BaseName, DeltaName
 from metastore.acid.snapshots import NO_OPEN, ValidWriteIdList
 from metastore.compaction.job import CompactionJobResult, CompactionJobSpec
-from metastore.errors import InvalidOperationError
+from metastore.errors import ClaimLostError, InvalidOperationError
 from metastore.files import Files
 from metastore.spark import acid_writer
 from metastore.spark.compact_job import run
@@ -33,13 +34,14 @@ def table(spark: SparkSession, tmp_path: Path) -> AcidTable:
 
 
 def _compact(table: AcidTable, kind: str, write_ids: str, *, highest: int | None = None, txn_id: int = TXN,
-             **more: Any) -> CompactionJobResult:
+             may_publish: Callable[[], None] = lambda: None, **more: Any) -> CompactionJobResult:
     mark = ValidWriteIdList.parse(f"db.t:{write_ids}").for_compactor().high_watermark
     spec = CompactionJobSpec(
         compaction_id=1, attempt=1, kind=kind, catalog="hive", database="db", table="t", partition="",
         location=str(table.directory), write_ids=f"db.t:{write_ids}", txns="", txn_id=txn_id,
         highest_write_id=mark if highest is None else highest, **more)
-    return run(table.spark, spec, [HiveColumn(name, kind) for name, kind in table.columns.items()])
+    return run(table.spark, spec, [HiveColumn(name, kind) for name, kind in table.columns.items()],
+               may_publish=may_publish)
 
 
 def _only(table: AcidTable, *names: str) -> Path:
@@ -91,6 +93,24 @@ def test_minor_and_major_keep_what_hive_reads(table: AcidTable, oracle: HiveOrac
     assert state.base
     assert state.base.name == BaseName(4, 21)
     assert state.deltas == ()
+
+
+@pytest.mark.parametrize("kind", ["minor", "major"])
+def test_a_job_without_its_claim_publishes_nothing(table: AcidTable, kind: str) -> None:
+    """It asks once, when every directory is complete and none has its name."""
+    _fill(table)
+    before, staged = table.names(), []
+
+    def lost() -> None:
+        assert table.names() == before
+        staged.extend(sorted(one.name for one in table.directory.glob(".compaction_*/out/0/bucket_*")))
+        raise ClaimLostError("somebody else's by now")
+
+    with pytest.raises(ClaimLostError):
+        _compact(table, kind, f"4:{NO_OPEN}::", may_publish=lost)
+
+    assert staged == ["bucket_00000", "bucket_00001"] if kind == "major" else ["bucket_00000"] * 2 + ["bucket_00001"] * 2
+    assert sorted(one.name for one in table.directory.iterdir()) == sorted(before)
 
 
 def test_hives_compactor_would_write_the_same_events(table: AcidTable, oracle: HiveOracle) -> None:
@@ -222,14 +242,14 @@ def test_a_repeated_attempt_replaces_the_first_ones_output(table: AcidTable, ora
 def test_a_failure_leaves_nothing_behind(table: AcidTable, monkeypatch: pytest.MonkeyPatch) -> None:
     _fill(table)
     before = sorted(path.name for path in table.directory.iterdir())
-    publish = acid_writer._Writing.publish
+    publish = acid_writer.Staged.publish
 
-    def fail_at_the_second(writing: Any) -> Any:
-        if not writing.is_delete:
+    def fail_at_the_second(staged: acid_writer.Staged, hadoop: Any) -> None:
+        if not str(staged.name).startswith("delete_"):
             raise OSError("disk full")
-        return publish(writing)
+        publish(staged, hadoop)
 
-    monkeypatch.setattr(acid_writer._Writing, "publish", fail_at_the_second)
+    monkeypatch.setattr(acid_writer.Staged, "publish", fail_at_the_second)
     with pytest.raises(OSError, match="disk full"):
         _compact(table, "minor", f"4:{NO_OPEN}::")
 

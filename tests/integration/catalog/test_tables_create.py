@@ -197,3 +197,25 @@ def test_one_of_many_creators_wins(d):
         thread.join()
     assert sorted(outcomes) == ["created"] + ["exists"] * 5
     assert (d.warehouse / "d.db" / "t").is_dir()
+
+
+@pytest.mark.parametrize("key", ["compactor.spark.jars", "compactor.spark.extraListeners", "compactor.spark.driver.extraJavaOptions"])
+def test_properties_that_would_reach_a_compactions_job(d, key):
+    """They run as the metastore's user: refused in a new table and where one is altered, unless they are there already."""
+    with pytest.raises(T.InvalidObjectException, match=key):
+        d.create(parameters={key: "/tmp/evil.jar"})
+    table = d.create(parameters={"compactor.spark.executor.memory": "2g"})
+    table.parameters[key] = "/tmp/evil.jar"
+    with pytest.raises(T.InvalidOperationException, match=key):
+        d.alter_table("d", "t", table)
+    assert key not in d.get_table("d", "t").parameters
+
+
+def test_properties_of_old_that_would_reach_a_compactions_job_are_in_nobodys_way(d, database):
+    d.create()
+    database.once("""UPDATE tables SET parameters = parameters || '{"compactor.spark.jars": "/tmp/old.jar"}'""")
+    table = d.get_table("d", "t")
+    table.parameters["comment"] = "x"
+    d.alter_table("d", "t", table)
+
+    assert d.get_table("d", "t").parameters["comment"] == "x"

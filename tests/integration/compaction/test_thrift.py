@@ -5,7 +5,9 @@ from copy import deepcopy
 import pytest
 from thrift.Thrift import TApplicationException
 
+from metastore.client.compactions import require_claim
 from metastore.compaction.worker_service import WorkerService
+from metastore.errors import ClaimLostError
 from metastore.thrift_gen.hive_metastore.ttypes import MetaException
 from metastore.thrift_server.convert_compaction import properties_of, stringable_map
 
@@ -14,7 +16,11 @@ DECLARED = (MetaException, TApplicationException)
 
 
 @pytest.fixture
-def types(client):
+def types(client, lake):
+    for name in ("t", "u", "a", "b"):
+        lake.table(name)
+    lake.table("p", keys=["ds"])
+    lake.partition("ds=1", "p")
     return client.types
 
 
@@ -35,10 +41,10 @@ def test_the_answers_to_a_repeated_request(client, types):
 
 
 def test_compact_answers_nothing_and_queues(client, types):
-    assert client.compact(request(types, partitionname="DS=1")) is None
+    assert client.compact(request(types, tablename="P", partitionname="DS=1")) is None
     [row] = client.show_compact(types.ShowCompactRequest()).compacts
 
-    assert (row.dbname, row.tablename, row.partitionname, row.state, row.type) == ("d", "t", "ds=1", "initiated", 2)
+    assert (row.dbname, row.tablename, row.partitionname, row.state, row.type) == ("d", "p", "ds=1", "initiated", 2)
     assert (row.hadoopJobId, row.poolName, row.start, row.endTime) == ("None", "default", 0, None)
     assert row.initiatorId.endswith("-manual")
     assert row.enqueueTime > 1_700_000_000_000
@@ -202,3 +208,37 @@ def test_a_broken_map(broken):
 
     with pytest.raises(InvalidRequestError, match="compaction properties"):
         properties_of(broken)
+
+
+def test_what_cannot_be_compacted_is_refused(client, types, lake):
+    lake.table("plain", transactional="false")
+    for table, partition, said in (("none", None, "Table d.none does not exist"), ("plain", None, "non-ACID table d.plain"),
+                                   ("p", "ds=2", "d.p has no partition ds=2"), ("t", "ds=1", "d.t has no partition ds=1")):
+        for ask in (client.compact, client.compact2):
+            with pytest.raises(TApplicationException, match=said):
+                ask(request(types, tablename=table, partitionname=partition))
+    assert client.show_compact(types.ShowCompactRequest(limit=-1)).compacts == []
+
+
+@pytest.mark.parametrize("key", ["compactor.spark.jars", "compactor.spark.extraListeners"])
+def test_what_must_not_reach_a_job_is_refused(client, types, key):
+    with pytest.raises(TApplicationException, match=f"The property '{key}'"):
+        client.compact2(request(types, properties={key: "/tmp/x"}))
+
+
+def test_the_jobs_question(client, types, lake):
+    """Before it publishes: its transaction is open, and the claim is that of its attempt."""
+    client.compact2(request(types))
+    found = client.find_next_compact2(types.FindNextCompactRequest("w-1", "4.0.1")).ci
+    txn_id, other = client.open_txns(types.OpenTxnRequest(2, "ann", "h1", txn_type=types.TxnType.COMPACTION)).txn_ids
+    client.update_compactor_state(found, txn_id)
+
+    require_claim(client, found.id, txn_id)
+    with pytest.raises(ClaimLostError, match="does not belong to transaction"):
+        require_claim(client, found.id, other)
+    lake.drop_for_good()
+    with pytest.raises(ClaimLostError):
+        require_claim(client, found.id, txn_id)
+    client.abort_txn(types.AbortTxnRequest(txn_id))
+    with pytest.raises(types.TxnAbortedException):
+        require_claim(client, found.id, txn_id)

@@ -8,6 +8,7 @@ import pytest
 from metastore.errors import OutcomeUnknownError, UnavailableError
 from metastore.locks.rules import LockType
 from metastore.locks.rules import Operation as LockOperation
+from metastore.loops.job import JobLivesError
 from metastore.loops.worker import WorkOutcome
 from metastore.txns.rules import Operation, TxnType
 from tests.support.lake import FakeRunner
@@ -110,11 +111,14 @@ def test_only_aborted_deltas_are_handed_to_the_cleaner_without_a_job(lake):
     (lambda lake: lake.parameters(transactional="false"), "failed", "not transactional"),
 ])
 def test_tables_that_cannot_be_compacted(lake, change, outcome, message):
+    """Any more: when it was asked for, it could be."""
     lake.table()
     lake.insert(times=3)
+    asked = lake.request()
     change(lake)
 
-    report, request = work(lake)
+    report = lake.worker().tick()
+    request = lake.one(asked.id)
 
     assert (report.outcome, request.state) == (outcome, outcome)
     assert message in request.error_message
@@ -127,7 +131,10 @@ def sd(lake, **fields):
 
 def test_a_dropped_partition(lake):
     lake.table("p", keys=["x"])
-    report, _ = work(lake, "d.p/x=1")
+    lake.partition("x=1", "p")
+    lake.request("major", "d.p/x=1")
+    lake.db.once("DELETE FROM partitions")
+    report = lake.worker().tick()
 
     assert (report.outcome, report.reason) == ("refused", "Partition d.p/x=1 does not exist (any more)")
 
@@ -184,6 +191,35 @@ def test_properties_of_the_table_and_the_request(lake):
 
     assert runner.specs[0].properties == {
         "compactor.spark.executor.memory": "3g", "orc.compress": "ZLIB", "tblprops.orc.compress.size": "3"}
+
+
+@pytest.mark.parametrize("where", ["table", "request"])
+def test_what_must_not_reach_a_job_is_refused_again(lake, where):
+    """It was there before it was refused where it is set."""
+    lake.table(**({"compactor.spark.jars": "/tmp/evil.jar"} if where == "table" else {}))
+    lake.insert(times=2)
+    asked = lake.request()
+    if where == "request":
+        lake.db.once("UPDATE compaction_queue SET properties = %s", [json.dumps({"compactor.spark.extraListeners": "Evil"})])
+    runner = FakeRunner(lake.files)
+
+    assert lake.worker(runner).tick().outcome is WorkOutcome.REFUSED
+    assert "must not reach a compaction's job" in lake.one(asked.id).error_message
+    assert runner.specs == []
+
+
+def test_a_job_that_may_still_write_is_not_forgotten(lake):
+    """It was killed and is still there: its transaction stays in the lists."""
+    def stuck(spec, pulse):
+        raise JobLivesError("in the middle of a write")
+
+    lake.table()
+    lake.insert(times=2)
+    report, request = work(lake, runner=FakeRunner(lake.files, during=stuck))
+
+    assert (report.outcome, report.is_failure, request.state) == (WorkOutcome.FAILED, True, "failed")
+    assert lake.directories() == ["delta_0000001_0000001_0000", "delta_0000002_0000002_0000"]
+    assert lake.t.rows("SELECT operation, txn_id FROM txn_components") == [("c", request.txn_id)]
 
 
 def test_a_job_that_wrote_nothing_has_failed(lake):

@@ -117,8 +117,13 @@ def test_of_who_only_reads_nothing_is_told(client):
     assert told(client) == []
 
 
-def test_the_commit_of_a_compaction_is_told_behind_the_commit(client):
+def test_the_commit_of_a_compaction_is_told_behind_the_commit(client, database):
     """Rule 10 of commit_txn; beside it a commit that ends no compaction."""
+    database.once("""
+        INSERT INTO databases (catalog, name, location) VALUES ('hive', 'db', 'file:/db');
+        INSERT INTO tables (catalog, db, name, type, sd, partition_keys, parameters) VALUES ('hive', 'db', 't', 'MANAGED_TABLE',
+            '{}', '[{"name": "p", "type": "string"}]', '{"transactional": "true"}');
+        INSERT INTO partitions (table_id, name, "values") SELECT id, 'p=1', '{1}' FROM tables""")
     client.compact2(types.CompactionRequest("db", "t", "p=1", types.CompactionType.MAJOR))
     found = client.find_next_compact("worker").ci
     other, txn_id = opened(client), opened(client, txn_type=types.TxnType.COMPACTION)

@@ -2,6 +2,7 @@
 
 import json
 import os
+import subprocess
 import sys
 import time
 from dataclasses import replace
@@ -9,16 +10,16 @@ from pathlib import Path
 
 import pytest
 
-from metastore.compaction.job import CompactionJobResult, CompactionJobSpec
+from metastore.compaction.job import CompactionJobResult, CompactionJobSpec, reason, telling_line
 from metastore.compaction.rules.requests import CompactionType
 from metastore.config import CompactionSettings
 from metastore.loops import job
-from metastore.loops.job import SubprocessRunner
+from metastore.loops.job import JobLivesError, SubprocessRunner
 
 SPEC = CompactionJobSpec(
     compaction_id=7, attempt=1, kind="major", catalog="hive", database="d", table="t", partition="", location="/t",
     write_ids="d.t:3:9223372036854775807::", txns="9:9223372036854775807::", txn_id=9, highest_write_id=3,
-    properties={"compactor.spark.executor.memory": "3g", "orc.compress": "ZSTD"})
+    properties={"compactor.spark.executor.memory": "3g", "compactor.spark.jars": "/tmp/evil.jar", "orc.compress": "ZSTD"})
 
 
 class Scripted(SubprocessRunner):
@@ -58,15 +59,86 @@ def test_the_job_is_told_everything_and_tells_what_it_did():
         "spark.master": "local[2]", "spark.a": "b=c", "spark.executor.memory": "3g"}]
 
 
-def test_a_failing_jobs_last_words_are_kept():
-    outcome = runner("import sys; print('noise'); sys.exit('no space left\\n\\n')").run(SPEC, nothing)
+def test_the_cause_of_a_failure_is_told_and_its_log_kept(tmp_path):
+    """Whatever Java logs behind it."""
+    trace = ("py4j.protocol.Py4JJavaError: An error occurred while calling o1.save.\n: org.apache.spark.SparkException: Job aborted.\n"
+             "\tat org.apache.spark.sql.errors.X$.y(X.scala:850)\nCaused by: java.io.IOException: No space left on device\n"
+             "\tat java.base/java.io.FileOutputStream.writeBytes(Native Method)\n\t... 12 more\n"
+             "26/11/22 12:00:00 INFO ShutdownHookManager: Shutdown hook called\n\tat java.base/java.lang.Thread.run(Thread.java:840)\n")
+
+    outcome = runner(f"import sys; print({trace!r}); sys.exit(1)", log_dir=str(tmp_path)).run(SPEC, nothing)
 
     assert not outcome.succeeded
-    assert outcome.message == "The compaction job ended with status 1: no space left"
+    [log] = tmp_path.glob("failed-compaction-7-*/job.log")
+    assert outcome.message == ("The compaction job ended with status 1: java.io.IOException: No space left on device "
+                               f"(its log: {log})")
+    assert "ShutdownHookManager" in log.read_text()
+    assert log.parent.stat().st_mode & 0o777 == 0o700
 
 
-def test_a_silent_failure():
-    assert runner("import os; os._exit(9)").run(SPEC, nothing).message.endswith("status 9: it said nothing")
+def test_what_the_job_says_of_its_error_goes_first(tmp_path):
+    script = ("import json,sys; spec=json.load(open(sys.argv[1])); open(spec['result_path'],'w').write(json.dumps("
+              "{'error': 'the table is gone'})); print('java.lang.Error: noise'); sys.exit(1)")
+
+    message = runner(script, log_dir=str(tmp_path)).run(SPEC, nothing).message
+
+    assert message.startswith("The compaction job ended with status 1: the table is gone (its log: ")
+
+
+def test_logs_of_the_last_failures_are_kept(tmp_path, monkeypatch):
+    monkeypatch.setattr(job, "KEPT_LOGS", 2)
+    failing = runner("import sys; sys.exit(3)", log_dir=str(tmp_path))
+
+    messages = [failing.run(SPEC, nothing).message for _ in range(3)]
+
+    assert sorted(str(one / "job.log") for one in tmp_path.iterdir()) == sorted(
+        one.partition("its log: ")[2].rstrip(")") for one in messages[1:])
+
+
+def test_a_log_that_cannot_be_kept(tmp_path):
+    message = runner("import sys; sys.exit(3)", log_dir=str(tmp_path / "none")).run(SPEC, nothing).message
+
+    assert "status 3: it said nothing (its log could not be kept: " in message
+
+
+@pytest.mark.parametrize(("said", "told"), [
+    ([], ""), (["a", "b"], "b"), (["java.lang.OutOfMemoryError: Java heap space", "bye"], "java.lang.OutOfMemoryError: Java heap space"),
+    (["x.AError: 1", "Caused by: x.BException: 2", "Caused by: x.CException: 3", "x.DError: 4"], "x.CException: 3"),
+    (["at a.b(c.java:1)", "... 3 more"], "")])
+def test_the_telling_line(said, told):
+    assert telling_line(said) == told
+
+
+def test_the_reason_of_an_error():
+    java = ": java.io.IOException: full\n\tat a.b(C.java:1)"
+
+    assert reason(ValueError("an answer")) == "ValueError: an answer"
+    assert reason(RuntimeError(f"calling o1.save.\n{java}\nCaused by: a.BException: disk")) == (
+        "RuntimeError: calling o1.save. a.BException: disk")
+
+
+def test_a_silent_failure(tmp_path):
+    said = runner("import os; os._exit(9)", log_dir=str(tmp_path)).run(SPEC, nothing).message
+    assert "ended with status 9: it said nothing (" in said
+
+
+def test_a_job_ends_with_its_server(tmp_path):
+    """The server is killed, not asked: the job and what it started are gone, of which the end of a pipe tells."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    holding = ("import subprocess,sys; held=open(sys.argv[1],'w'); held.write('up'); held.flush();"
+               "subprocess.run([sys.executable,'-c','import time; time.sleep(600)'], pass_fds=[held.fileno()])")
+    server = subprocess.Popen([sys.executable, "-c", (
+        "import sys\nfrom tests.unit.loops.test_job import SPEC, Scripted, nothing\n"
+        "from metastore.config import CompactionSettings\n"
+        "class Holding(Scripted):\n"
+        f"    def _command(self, spec, work): return [sys.executable, '-c', {holding!r}, {str(pipe)!r}]\n"
+        "Holding(CompactionSettings(), '').run(SPEC, nothing)")])
+    with pipe.open() as told:
+        assert told.read(2) == "up"
+        server.kill()
+        server.wait()
+        assert told.read() == ""  # everybody who had it open for writing is gone
 
 
 def test_a_job_that_lost_its_claim_is_killed_with_its_children(monkeypatch, tmp_path):
@@ -125,9 +197,21 @@ def test_what_the_job_cannot_do_is_said_before_it_starts(kind, why):
     assert (found is None) if why is None else why in found
 
 
-@pytest.mark.parametrize(("submit", "certain"), [("local", True), ("spark-submit", False)])
-def test_only_a_child_is_dead_for_certain(submit, certain):
-    assert SubprocessRunner(replace(CompactionSettings(), submit=submit)).ends_with_us is certain
+def test_a_job_that_survives_its_killing_is_told_of(monkeypatch):
+    monkeypatch.setattr(job, "_POLL_S", 0.05)
+    monkeypatch.setattr(job, "_group_lives", lambda group, seconds: True)
+
+    def pulse():
+        raise RuntimeError("claim lost")
+
+    with pytest.raises(JobLivesError, match="is still there"):
+        runner("import time; time.sleep(60)").run(SPEC, pulse)
+
+
+def test_a_driver_in_the_cluster_is_refused():
+    settings = replace(CompactionSettings(), submit="spark-submit", spark_conf=("spark.submit.deployMode=cluster",))
+
+    assert "would outlive its Worker" in SubprocessRunner(settings).unavailable()
 
 
 def test_spark_submit_gets_master_settings_and_the_spec_itself(monkeypatch, tmp_path):
@@ -135,11 +219,12 @@ def test_spark_submit_gets_master_settings_and_the_spec_itself(monkeypatch, tmp_
     submit.write_text(f"#!{sys.executable}\nimport sys\nsys.exit('|'.join(sys.argv[1:]))\n")
     submit.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path))
-    settings = replace(CompactionSettings(), submit="spark-submit", spark_master="yarn", job_queue="low")
+    settings = replace(CompactionSettings(), submit="spark-submit", spark_master="yarn", job_queue="low",
+                       log_dir=str(tmp_path))
     chosen = SubprocessRunner(settings)
 
     assert chosen.unavailable() is None
-    told = chosen.run(SPEC, nothing).message.partition("status 1: ")[2].split("|")
-    assert told[:2] == ["--master", "yarn"]
+    told = chosen.run(SPEC, nothing).message.partition("status 1: ")[2].rpartition(" (its log: ")[0].split("|")
+    assert told[:4] == ["--master", "yarn", "--deploy-mode", "client"]
     assert "spark.yarn.queue=low" in told
     assert CompactionJobSpec.from_json(told[-1]).txn_id == 9

@@ -2,6 +2,10 @@ from dataclasses import dataclass, field
 
 from prometheus_client.parser import text_string_to_metric_families
 
+from metastore.compaction.rules.requests import Entity
+from metastore.ids import TableName
+from metastore.loops.cleaner import Cleaned, CleanOutcome
+from metastore.loops.worker import WorkOutcome, WorkReport
 from metastore.telemetry.metrics import Metrics
 
 
@@ -47,6 +51,23 @@ def test_what_a_loop_did_and_when():
     assert found["metastore_loop_last_tick_timestamp_seconds", "reaper"] > 1_600_000_000
     assert found["metastore_open_txns",] == 7
     assert ("metastore_loop_done_total", "open", "reaper") not in found
+
+
+def test_a_failed_compaction_counts_as_failed():
+    metrics = Metrics("1")
+    compacted, failed = WorkReport(WorkOutcome.COMPACTED, 1), WorkReport(WorkOutcome.FAILED, 2, "no space")
+    cleaned, stuck = (Cleaned(1, Entity(TableName("hive", "d", "t")), outcome)
+                      for outcome in (CleanOutcome.CLEANED, CleanOutcome.FAILED))
+    for loop, report in (("worker-0", compacted), ("worker-0", failed), ("cleaner", [cleaned, stuck]), ("cleaner", [])):
+        metrics.loops.ticked(loop, 0.5, report, failed=False)
+    body = metrics.text("text/plain")[1].decode()
+    found = {(one.name, *(one.labels.values())): one.value for family in text_string_to_metric_families(body)
+             for one in family.samples}
+
+    assert [found["metastore_loop_ticks_total", *labels] for labels in (
+        ("worker-0", "done"), ("worker-0", "failed"), ("cleaner", "partly"), ("cleaner", "done"))] == [1] * 4
+    assert found["metastore_loop_step_failures_total", "worker-0", "compaction"] == 1
+    assert found["metastore_loop_step_failures_total", "cleaner", "cleaning"] == 1
 
 
 def test_two_processes_parts_do_not_share_a_registry():

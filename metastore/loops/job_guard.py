@@ -1,0 +1,31 @@
+"""Runs a command that must not outlive the process that asked for it: ``python -m metastore.loops.job_guard COMMAND``.
+
+Rule: the asker holds the other end of our standard input. When that breaks, however the asker died, everything in our
+process group is killed at once: the command, what it started, and we ourselves. SIGTERM is the command's to answer.
+"""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+from threading import Thread
+
+
+def main(command: Sequence[str]) -> int:
+    """Run the command in our process group; its exit status, or 128 and the signal that ended it."""
+    signal.signal(signal.SIGTERM, lambda *_: None)  # a handler, unlike SIG_IGN, is not inherited by the command
+    with subprocess.Popen(command, stdin=subprocess.DEVNULL) as child:  # noqa: S603 - our own command, no shell
+        Thread(target=_end_with_asker, daemon=True).start()
+        code = child.wait()
+    return code if code >= 0 else 128 - code
+
+
+def _end_with_asker() -> None:
+    while os.read(0, 1):
+        pass
+    os.killpg(os.getpgrp(), signal.SIGKILL)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
