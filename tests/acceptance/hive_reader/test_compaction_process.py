@@ -53,37 +53,48 @@ def _command(directory: Path, uri: str, work: Path, txn_id: int, **changed: Any)
 
 
 def test_killed_at_work_it_leaves_nothing_visible_and_the_next_attempt_succeeds(
-    table: AcidTable, server: Any, tmp_path: Path
+    table: AcidTable, server: Any, client: Any, tmp_path: Path
 ) -> None:
     before = table.names()
     child = subprocess.Popen(_command(table.directory, server.thrift_uri, tmp_path, 7), start_new_session=True,
                              stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     pause = threading.Event()
-    while child.poll() is None and not (table.directory / ".compaction_7").exists():
+    while child.poll() is None and not (table.directory / ".compaction_7_0").exists():
         pause.wait(0.02)
     os.killpg(child.pid, signal.SIGKILL)
     assert child.wait() == -signal.SIGKILL, "killed before it was done"
-    assert (table.directory / ".compaction_7").exists()
+    assert (table.directory / ".compaction_7_0").exists()
     assert table.names() == before
 
-    done = subprocess.run(_command(table.directory, server.thrift_uri, tmp_path, 8), check=False, capture_output=True,
-                          text=True)
+    compaction_id, txn_id = _claimed(client)
+    done = subprocess.run(_command(table.directory, server.thrift_uri, tmp_path, txn_id, compaction_id=compaction_id),
+                          check=False, capture_output=True, text=True)
 
     assert done.returncode == 0, done.stderr
     result = CompactionJobResult.from_json((tmp_path / "result.json").read_text())
-    assert result.directories == ("base_0000002_v0000008",)
+    base = f"base_0000002_v{txn_id:07d}"
+    assert result.directories == (base,)
     assert (result.rows_in, result.rows_out) == (ROWS + 1, ROWS + 1)
-    assert table.names() == ["base_0000002_v0000008", *before]
-    rows = table.spark.read.schema(table.schema).orc(f"{table.directory}/base_0000002_v0000008")
+    assert table.names() == [base, *before]
+    rows = table.spark.read.schema(table.schema).orc(f"{table.directory}/{base}")
     counted = rows.where("operation = 0 and originalTransaction > 0 and bucket > 0 and rowId >= 0 and currentTransaction > 0 and row is not null")
     assert counted.select("row.v").distinct().count() == ROWS + 1
 
 
-def test_a_failures_reason_is_the_last_line(server: Any, tmp_path: Path) -> None:
+def _claimed(client: Any) -> tuple[int, int]:
+    """A compaction that a Worker has claimed, and its transaction."""
+    types = client.types
+    client.compact2(types.CompactionRequest("default", "t", None, types.CompactionType.MAJOR))
+    found = client.find_next_compact2(types.FindNextCompactRequest("w-1", "1")).ci
+    [txn_id] = client.open_txns(types.OpenTxnRequest(1, "me", "h", txn_type=types.TxnType.COMPACTION)).txn_ids
+    client.update_compactor_state(found, txn_id)
+    return found.id, txn_id
+
+
+def test_a_failures_reason_is_told(server: Any, tmp_path: Path) -> None:
     done = subprocess.run(_command(tmp_path, server.thrift_uri, tmp_path, 8, table="nosuch"), check=False, capture_output=True,
                           text=True)
 
     assert done.returncode == 1
-    assert "nosuch" in done.stderr.strip().splitlines()[-1]
-    assert not (tmp_path / "result.json").exists()
+    assert "nosuch" in CompactionJobResult.from_json((tmp_path / "result.json").read_text()).error
     assert json.loads((tmp_path / "spec-8.json").read_text())["table"] == "nosuch"
