@@ -50,6 +50,7 @@ class Rule(StrEnum):
     WRONG_BUCKET = "wrong bucket"
     WRONG_WRITE_ID = "wrong write id"
     UNSORTED = "unsorted file"
+    DOUBLED_ROW = "row that stands twice"
     NO_KEY_INDEX = "no key index"
     SHORT_KEY_INDEX = "short key index"
     WRONG_KEY_INDEX = "wrong key index"

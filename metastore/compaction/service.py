@@ -70,8 +70,8 @@ class CompactionService:
         Hive's own clients ask for them one by one, others get all of them here.
 
         Serialises on: the entity's row in the unique index of active requests.
-        Raises: NoSuchObjectError, InvalidOperationError (not transactional), InvalidRequestError for a property that the
-            Cleaner would obey or that must not reach a job.
+        Raises: NoSuchObjectError, InvalidOperationError (not transactional), InvalidRequestError for a property that
+            the Cleaner would obey or that must not reach a job.
         """
         if LOCATION in request.properties:
             raise InvalidRequestError(f"The property {LOCATION} of a compaction says what submit_for_cleanup removes: "

@@ -174,9 +174,7 @@ class _Work:
             raise _RefusedError(f"Table {entity.table} is bucketed: its rows cannot be dealt to other buckets")
         if table.is_sorted:
             raise _RefusedError(f"Table {entity.table} is sorted: compaction would lose the order")
-        refused = refused_property(table.parameters) or refused_property(self._claimed.properties)
-        if refused is not None:
-            raise _RefusedError(refused)
+        self._require_harmless(table)
         if not table.is_transactional:
             raise ValueError(f"Table {entity.table} is not transactional: there is nothing to compact")
         if table.is_insert_only and not self._worker.compactions.settings.compact_insert_only:
@@ -187,6 +185,12 @@ class _Work:
         if self._claimed.number_of_buckets and not rebalance:
             self._log.warning("compaction.buckets_ignored", number_of_buckets=self._claimed.number_of_buckets)
         return table
+
+    def _require_harmless(self, table: Described) -> None:
+        for properties in (table.parameters, self._claimed.properties):
+            refused = refused_property(properties)
+            if refused is not None:
+                raise _RefusedError(refused)
 
     def _lock(self, started: Started) -> None:
         """Keep out whoever would replace the files; nothing waits here."""

@@ -4,8 +4,10 @@ Rule: only those five columns are read, stripe by stripe; rows are never looked 
 rule and file, with the first place where it is.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from itertools import combinations
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -87,9 +89,18 @@ class _FileCheck:
         yield from self._operations(table)
         yield from self._buckets(table)
         yield from self._write_ids(table)
-        if (at := _first(_out_of_order(table, is_delete=self._is_delete))) is not None:
+        yield from self._doubled(table)
+        out_of_order = _out_of_order(table, is_delete=self._is_delete)
+        if not self._is_delete:
+            out_of_order = pc.and_not(out_of_order, _equals_previous(table))
+        if (at := _first(out_of_order)) is not None:
             yield self._found(Rule.UNSORTED, f"Row {at + 1} does not come behind row {at} in the order of (write id, "
                               "bucket, row id): readers that merge miss deletes")
+
+    def _doubled(self, table: pa.Table) -> Iterator[Finding]:
+        if not self._is_delete and (at := _first(_equals_previous(table))) is not None:
+            yield self._found(Rule.DOUBLED_ROW, f"Rows {at} and {at + 1} have one id, {_row_id(table, at)}: queries "
+                              "show the row twice")
 
     @property
     def _is_delete(self) -> bool:
@@ -114,8 +125,7 @@ class _FileCheck:
                 return
 
     def _write_ids(self, table: pa.Table) -> Iterator[Finding]:
-        name = self.directory.name
-        low, high = (0, name.write_id) if isinstance(name, BaseName) else _range(name)
+        low, high = _write_id_range(self.directory)
         current = table["currentTransaction"]
         if (at := _first(pc.or_(pc.less(current, low), pc.greater(current, high)))) is not None:
             yield self._found(Rule.WRONG_WRITE_ID, f"Row {at} is of write id {current[at].as_py()}, and its directory "
@@ -123,6 +133,59 @@ class _FileCheck:
 
     def _found(self, rule: Rule, text: str) -> Finding:
         return Finding(rule, self.path, text)
+
+
+def check_doubles(files: Files, location: str, directories: Sequence[BaseDirectory | DeltaDirectory]) -> list[Finding]:
+    """Rows that stand in two files of what a reader takes together; ``directories``: without delete deltas.
+
+    Ids have the bucket and the write id in them, so only files of one bucket are compared, and only of directories
+    whose names have a write id in common: statements of one transaction, or two results of one compaction.
+    """
+    sound = [one for one in directories if not one.side_files]  # what is still being written cannot be read whole
+    pairs = [(one, other) for one, other in combinations(sound, 2) if _overlap(one, other)]
+    return [finding for one, other in pairs for first in one.bucket_files for second in other.bucket_files
+            if first.size and second.size and _bucket(first.path) == _bucket(second.path)
+            for finding in _in_both(files, location, first.path, second.path)]
+
+
+def _overlap(one: BaseDirectory | DeltaDirectory, other: BaseDirectory | DeltaDirectory) -> bool:
+    (low, high), (from_, to) = _write_id_range(one), _write_id_range(other)
+    return low <= to and from_ <= high
+
+
+def _write_id_range(directory: BaseDirectory | DeltaDirectory) -> tuple[int, int]:
+    name = directory.name
+    return (0, name.write_id) if isinstance(name, BaseName) else _range(name)
+
+
+def _bucket(path: str) -> int:
+    return parse_file(path.rpartition("/")[2]).bucket
+
+
+def _in_both(files: Files, location: str, one: str, other: str) -> Iterator[Finding]:
+    with suppress(OSError):  # what cannot be read is found by itself
+        if any(orc_tail(files, f"{location}/{path}").fields != EVENT_COLUMNS for path in (one, other)):
+            return
+        rows, others = (_read_ids(files, f"{location}/{path}").select(_KEY) for path in (one, other))
+        common = rows.join(others, list(_KEY), join_type="left semi").sort_by([(name, "ascending") for name in _KEY])
+        if common.num_rows:
+            yield Finding(Rule.DOUBLED_ROW, other, f"{common.num_rows} of its rows stand in {one} as well, the first "
+                          f"with the id {_row_id(common, 0)}: queries show them twice")
+
+
+def _read_ids(files: Files, path: str) -> pa.Table:
+    with files.open(path) as source:
+        return orc.ORCFile(source).read(columns=_IDS)
+
+
+def _equals_previous(table: pa.Table) -> pa.Array:
+    before, after = table.slice(0, table.num_rows - 1), table.slice(1)
+    same = [pc.equal(before[name], after[name]) for name in _KEY]
+    return pc.and_(pc.and_(same[0], same[1]), same[2])
+
+
+def _row_id(table: pa.Table, at: int) -> list[int]:
+    return [table[name][at].as_py() for name in _KEY]
 
 
 def _range(name: DeltaName) -> tuple[int, int]:

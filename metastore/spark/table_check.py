@@ -21,7 +21,7 @@ from metastore.errors import InvalidInputError
 from metastore.files import FileEntry, Files
 from metastore.ids import TableName
 from metastore.roots import local_path
-from metastore.spark.file_check import check_file
+from metastore.spark.file_check import check_doubles, check_file
 from metastore.spark.footers import orc_tail
 
 QUARANTINE = ".quarantine"
@@ -186,3 +186,5 @@ def _check_files(files: Files, location: str, state: AcidState) -> Iterator[Find
         with ThreadPoolExecutor(_READERS) as pool:
             for found in pool.map(partial(check_file, files, location, directory=directory), paths):
                 yield from found
+    yield from check_doubles(files, location, [one for one in directories
+                                               if isinstance(one, BaseDirectory) or not one.is_delete])

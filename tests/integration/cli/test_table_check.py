@@ -1,6 +1,7 @@
 """``metastore table check`` against a real server: answer, exit code, and what is moved."""
 
 import json
+import shutil
 from pathlib import Path
 
 import pyorc
@@ -112,6 +113,22 @@ def test_files_of_every_kind_of_directory_are_looked_into(run, client, table):
         ("base_0000001/bucket_00000", "unsorted file"),
         ("delete_delta_0000002_0000002_0000/bucket_00000", "wrong operation"),
         ("delta_0000003_0000003_0000/bucket_00000_flush_length", "side file")]
+
+
+def test_rows_that_stand_twice(run, client, table):
+    """Within a file, and in two results of one compaction that are read beside one another."""
+    _delta(client, table, rows=((0, 0), (1, 1), (1, 1), (2, 2)))
+    shutil.move(_delta(client, table, rows=((0, 0), (1, 1), (2, 2))), table / "delta_0000002_0000002_v0000001")
+    shutil.copytree(table / "delta_0000002_0000002_v0000001", table / "delta_0000002_0000002_v0000002")
+    _delta(client, table)
+
+    found = json.loads(run("table", "check", "db.t", "-o", "json")[1])
+
+    twice = {one["path"]: one["detail"] for one in found if one["violation"] == "row that stands twice"}
+    assert sorted(twice) == ["delta_0000001_0000001_0000/bucket_00000", "delta_0000002_0000002_v0000002/bucket_00000"]
+    assert "Rows 1 and 2 have one id" in twice["delta_0000001_0000001_0000/bucket_00000"]
+    assert ("3 of its rows stand in delta_0000002_0000002_v0000001/bucket_00000 as well"
+            in twice["delta_0000002_0000002_v0000002/bucket_00000"])
 
 
 def test_what_is_wrong_depends_on_the_kind_of_table(run, client, table):

@@ -67,7 +67,7 @@ def _swapped(first: int, second: int) -> list[tuple[Any, ...]]:
 
 @pytest.mark.parametrize(("rows", "notes", "expected"), [
     (_swapped(0, 1), None, [Rule.UNSORTED]),
-    ([ROWS[0], ROWS[0]], None, [Rule.UNSORTED]),
+    ([ROWS[0], ROWS[0]], None, [Rule.DOUBLED_ROW]),
     ([*ROWS, (0, 3, B1, 9, 3, ("x",))], None, [Rule.WRONG_BUCKET]),
     ([(0, 3, 5, 0, 3, ("x",))], None, [Rule.WRONG_BUCKET]),
     ([(0, 3, 2 << 29, 0, 3, ("x",))], None, [Rule.WRONG_BUCKET]),
