@@ -71,6 +71,12 @@ def claim(cr: ttypes.CompactionInfoStruct) -> Claim:
     return Claim(cr.id or 0, cr.workerId or None)
 
 
+def is_newer_client(rqst: ttypes.CompactionRequest) -> bool:
+    """Whether a field is set that clients before Hive 4 do not have."""
+    return any(one is not None for one in (
+        rqst.initiatorId, rqst.initiatorVersion, rqst.poolName, rqst.numberOfBuckets, rqst.orderByClause))
+
+
 def compaction_response(result: CompactResult, *, newer_client: bool) -> ttypes.CompactionResponse:
     """The answer to a request. Clients before Hive 4 print the id and state of the request that is there already."""
     request_id, state = result.id, result.state

@@ -126,7 +126,11 @@ class CommitService:
         claims = [one.txn_id for one in requests.values() if one.excl_write_enabled]
         facts = commit_store.lock_for_commit(pg, list(requests), claims)
         verdict = decide(requests, facts)
-        self._refuse_without_write_id(pg, verdict.plan, facts)
+        bare = self._without_write_id(pg, verdict.plan, facts)
+        if bare:
+            verdict = decide({txn_id: one for txn_id, one in requests.items() if txn_id not in bare}, facts)
+            store.abort(pg, [(txn_id, AbortCode.NONE, message) for txn_id, message in bare.items()])
+            verdict.answers.update({txn_id: TxnAbortedError(message) for txn_id, message in bare.items()})
         if verdict.plan.committed:
             commit_store.apply_commits(pg, facts.commit_id, verdict.plan)
         if verdict.losers:
@@ -134,18 +138,21 @@ class CommitService:
                              for lost in verdict.losers])
         return verdict
 
-    def _refuse_without_write_id(self, pg: PgTx, plan: CommitPlan, facts: CommitFacts) -> None:
-        """A 2.3 client names directories by transaction id: readers of write ids would misread its rows (X3)."""
+    def _without_write_id(self, pg: PgTx, plan: CommitPlan, facts: CommitFacts) -> dict[int, str]:
+        """Who must not commit, and why.
+
+        A 2.3 client names directories by transaction id: readers of write ids would misread its rows (X3). Its
+        transaction is aborted, since each refusal that commit_txn declares tells a client that it has ended.
+        """
         if not self.settings.require_write_ids:
-            return
-        bare = {one.name: one.txn_id for txn_id in plan.completing for one in facts.components.get(txn_id, ())
-                if one.write_id is None}
-        refused = repl_store.select_transactional(pg, bare) if bare else set()
-        for name in sorted(refused):
-            raise InvalidRequestError(
-                f"Transaction txnid:{bare[name]} declares a write to the transactional table {name} without having "
-                f"allocated a write id: its files would be misread. Write with a client of Hive 3 or later, or set "
-                f"metastore.txn.require.write.ids to false.")
+            return {}
+        bare = [(txn_id, one.name) for txn_id in plan.completing for one in facts.components.get(txn_id, ())
+                if one.write_id is None]
+        refused = repl_store.select_transactional(pg, {name for _, name in bare}) if bare else set()
+        return {txn_id: f"Transaction txnid:{txn_id} was aborted: it declares a write to the transactional table "
+                        f"{name} without having allocated a write id, and its files would be misread. Write with a "
+                        "client of Hive 3 or later, or set metastore.txn.require.write.ids to false."
+                for txn_id, name in sorted(bare, reverse=True) if name in refused}
 
     def _recognised(self, answers: dict[int, MetastoreError]) -> dict[int, MetastoreError]:
         """Without the errors for transactions that only their completed components show to be committed."""

@@ -5,6 +5,7 @@ Source: catalog.md §1, §2.
 
 from dataclasses import dataclass, replace
 from typing import NamedTuple
+from uuid import UUID, uuid5
 
 from metastore.catalog.model import ROLE, USER, Catalog, Database, Table
 from metastore.catalog.rules import locations, tables
@@ -26,6 +27,9 @@ from metastore.errors import (
 )
 from metastore.ids import DEFAULT_CATALOG, DEFAULT_DATABASE, DatabaseName
 from metastore.locks.rules import Changer
+
+_METASTORES = UUID("6f3d1b1e-52a5-5a0e-9c57-1d0f7a4c2b90")
+"""The namespace in which a PostgreSQL database has its id."""
 
 
 class DatabaseDraft(NamedTuple):
@@ -58,6 +62,10 @@ class DatabaseService:
         """Where databases go; the warehouse itself unless one for external tables is configured."""
         return locations.qualified(self.settings.external_warehouse or self.settings.warehouse, self.warehouse)
 
+    def _managed_location(self, location: str) -> str | None:
+        """Where managed tables of a database go: its own directory, unless there is a warehouse for external tables."""
+        return None if self.external_warehouse == self.warehouse else location
+
     def ensure_default_objects(self) -> None:
         """Create catalog ``hive`` and database ``default`` unless they are there. Any number of servers may start."""
         name = DatabaseName(DEFAULT_CATALOG, DEFAULT_DATABASE)
@@ -67,8 +75,12 @@ class DatabaseService:
             now = int(pg.now.timestamp())
             store.insert_catalog(pg, Catalog(DEFAULT_CATALOG, self.warehouse, "Default catalog, for Hive", now))
             store.insert_database(pg, Database(
-                name, self.external_warehouse, "Default Hive database", owner="public", owner_type=ROLE,
-                create_time=now))
+                name, self.external_warehouse, "Default Hive database", self._managed_location(self.warehouse),
+                owner="public", owner_type=ROLE, create_time=now))
+
+    def get_metastore_db_uuid(self) -> str:
+        """Which metastore this is: the same from every server on one PostgreSQL database, whenever it is asked."""
+        return str(uuid5(_METASTORES, "/".join(*self.db.once(store.SELECT_CLUSTER))))
 
     # Catalogs
 
@@ -155,6 +167,8 @@ class DatabaseService:
         root = self.external_warehouse if name.catalog == DEFAULT_CATALOG else catalog_location
         location = locations.qualified(draft.location or locations.child(root, f"{name.db}.db"), root)
         managed = locations.qualified(draft.managed_location, self.warehouse) if draft.managed_location else None
+        if managed is None and draft.location is None and name.catalog == DEFAULT_CATALOG:
+            managed = self._managed_location(locations.child(self.warehouse, f"{name.db}.db"))
         with self.directories.created_all([directory for directory in (location, managed) if directory]), \
                 self.db.begin() as pg:
             created = store.insert_database(pg, Database(

@@ -70,6 +70,20 @@ class TableService:
                 own = [replace(one, table=table.name) for one in constraints]
                 constraint_service.add_to_table(pg, created, own)
 
+    def translate_table_dryrun(self, draft: Table, context: Mapping[str, str]) -> Table:
+        """The table as ``create_table`` would store it, its location included; nothing is made.
+
+        Hive 4 writes the rows of CREATE TABLE AS there before it creates the table.
+        Raises: InvalidObjectError, NoSuchObjectError, MetaError.
+        """
+        with self.db.begin() as pg:
+            table = tables.new_table(draft, context, int(pg.now.timestamp()),
+                                     create_as_acid=self.settings.create_as_acid)
+            database = database_store.select_database(pg, table.name.database)
+        if database is None:
+            raise NoSuchObjectError(f"Database {table.name.database} does not exist")
+        return self._located(table, database)
+
     def alter_table(self, name: TableName, draft: Table, context: Mapping[str, str], *,
                     check_types: bool | None = None, changer: Changer = ANYBODY) -> None:
         """Replace a table's definition, its name included; its own directory and partitions follow the name.

@@ -13,6 +13,7 @@ from metastore.errors import InvalidObjectError, NoSuchObjectError
 from metastore.ids import DatabaseName
 
 _COLUMNS = "catalog, name, location, description, managed_location, parameters, owner, owner_type, create_time"
+SELECT_CLUSTER = "SELECT system_identifier::text, current_database()::text FROM pg_control_system()"
 SELECT_DATABASE = f"SELECT {_COLUMNS} FROM databases WHERE catalog = %s AND name = %s"
 # Where a new database goes, and whether its name is taken.
 SELECT_ROOM_FOR_DATABASE = ("SELECT location, EXISTS (SELECT 1 FROM databases WHERE catalog = %s AND name = %s) "

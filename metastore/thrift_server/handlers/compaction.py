@@ -25,7 +25,7 @@ class CompactionHandlers:
         """Queue a compaction."""
         result = self._compaction.compact2(convert.new_request(rqst, call.connection.peer))
         call.log(compaction_id=result.id, accepted=result.accepted)
-        return convert.compaction_response(result, newer_client=rqst.initiatorId is not None)
+        return convert.compaction_response(result, newer_client=convert.is_newer_client(rqst))
 
     def show_compact(self, call: Call, rqst: ttypes.ShowCompactRequest) -> ttypes.ShowCompactResponse:
         """List the queue and the history."""

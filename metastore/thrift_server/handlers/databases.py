@@ -27,6 +27,10 @@ class DatabaseHandlers:
         """``databases``: does the work; ``changers``: tells whose locks are in the way."""
         self._databases, self._changers = databases, changers
 
+    def get_metastore_db_uuid(self, _call: Call) -> str:
+        """Which metastore this is."""
+        return self._databases.get_metastore_db_uuid()
+
     def create_database(self, call: Call, database: Any) -> None:
         """Add a database."""
         self._databases.create_database(database_from_thrift(database), call.connection.user)

@@ -17,8 +17,12 @@ _SESSION_KEYS = {
     "metastore.partition.name.whitelist.pattern": "",
     "metastore.client.capability.check": "true",
     "metastore.disallow.incompatible.col.type.changes": "true",
+    "metastore.expression.proxy": "org.apache.hadoop.hive.ql.optimizer.ppr.PartitionExpressionForMetastore",
 }
 """What setMetaConf may change, with Hive's defaults."""
+_PROXIES = {_SESSION_KEYS["metastore.expression.proxy"],
+            "org.apache.hadoop.hive.metastore.MsckPartitionExpressionProxy"}
+"""Who writes partition expressions: Hive's compiler as Kryo, MSCK REPAIR as text. Both are always read."""
 
 
 class SessionHandlers:
@@ -59,7 +63,7 @@ class SessionHandlers:
 
     @immediate
     def getMetaConf(self, call: Call, key: str | None) -> str:
-        """A setting of this connection. Raises: MetaError for any other key than the six that Hive has."""
+        """A setting of this connection. Raises: MetaError for any other key than those that Hive has."""
         known = _session_key(key)
         if call.connection.metaconf and known in call.connection.metaconf:
             return call.connection.metaconf[known]
@@ -72,6 +76,8 @@ class SessionHandlers:
         text = value or ""
         if _SESSION_KEYS[known] == "true" and text.lower() not in {"true", "false"}:
             raise MetaError(f"Invalid configuration value {text!r} for key {key}: expected true or false")
+        if known == "metastore.expression.proxy" and text not in _PROXIES:
+            raise MetaError(f"Invalid configuration value {text!r} for key {key}: expected one of {sorted(_PROXIES)}")
         if call.connection.metaconf is None:
             call.connection.metaconf = {}
         call.connection.metaconf[known] = text

@@ -8,7 +8,7 @@ from metastore.catalog.service.tables import TableService
 from metastore.thrift_gen.hive_metastore import ttypes
 from metastore.thrift_server.call import Call
 from metastore.thrift_server.changers import STRANGERS, Changers
-from metastore.thrift_server.convert_catalog import context_of, table_from_thrift, table_name_of
+from metastore.thrift_server.convert_catalog import context_of, table_from_thrift, table_name_of, table_to_thrift
 from metastore.thrift_server.convert_constraints import all_from_thrift
 
 
@@ -39,6 +39,16 @@ class TableHandlers:
             request.primaryKeys, request.foreignKeys, request.uniqueConstraints, request.notNullConstraints,
             request.defaultConstraints, request.checkConstraints)
         self._tables.create_table(table_from_thrift(request.table), context_of(request.envContext), constraints)
+
+    def translate_table_dryrun(self, _call: Call, request: Any) -> Any:
+        """The table as ``create_table_req`` would store it."""
+        return table_to_thrift(self._tables.translate_table_dryrun(
+            table_from_thrift(request.table), context_of(request.envContext)))
+
+    def drop_type(self, _call: Call, name: str | None) -> bool:
+        """Nothing to do: there are no types but Hive's own. Hive too answers that an unknown one is gone."""
+        del name
+        return True
 
     # Alter
 

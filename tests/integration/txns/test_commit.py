@@ -2,7 +2,7 @@
 
 import pytest
 
-from metastore.errors import InvalidRequestError, MetaError, NoSuchTxnError, TxnAbortedError
+from metastore.errors import MetaError, NoSuchTxnError, TxnAbortedError
 from metastore.ids import DatabaseName, TableName
 from metastore.locks.rules import LockObject, LockRequest, LockType, WantedLock
 from metastore.locks.rules import Operation as LockOperation
@@ -302,11 +302,9 @@ def test_x3_a_write_without_write_id_to_a_transactional_table_is_refused(t):
     txn_id = t.open()
     t.lock(txn_id, "db.t", I)
 
-    with pytest.raises(InvalidRequestError, match="transactional table db.t without having allocated a write id"):
+    with pytest.raises(TxnAbortedError, match="transactional table db.t without having allocated a write id"):
         t.commit(txn_id)
-    assert t.state(txn_id) == "open"
-    t.allocate("db.t", txn_id)
-    t.commit(txn_id)
+    assert t.state(txn_id) == "aborted"
 
 
 def create_table(t, parameters):

@@ -1,0 +1,122 @@
+"""What Hive 4's engine asks of a metastore beside tables and transactions."""
+
+from uuid import UUID
+
+import pytest
+
+from metastore.thrift_gen.hive_metastore import ttypes as T
+
+ORC = "org.apache.hadoop.hive.ql.io.orc."
+MSCK = "org.apache.hadoop.hive.metastore.MsckPartitionExpressionProxy"
+
+
+@pytest.fixture
+def server_settings(request, tmp_path):
+    return getattr(request, "param", lambda _: {})(tmp_path)
+
+
+@pytest.fixture
+def table(client):
+    """``table(**fields)``: what create_table is sent, in database d."""
+    client.create_database(T.Database("d"))
+    return lambda **fields: T.Table(
+        tableName="t", dbName="d", partitionKeys=[T.FieldSchema("p", "string")],
+        sd=T.StorageDescriptor(cols=[T.FieldSchema("id", "int")], serdeInfo=T.SerDeInfo("", f"{ORC}OrcSerde", {}),
+                               inputFormat=f"{ORC}OrcInputFormat", outputFormat=f"{ORC}OrcOutputFormat"), **fields)
+
+
+@pytest.mark.parametrize("parameters", [{"transactional": "true"}, {}])
+def test_the_table_of_a_create_as_select_is_told_before_it_is_made(client, table, tmp_path, parameters):
+    told = client.translate_table_dryrun(T.CreateTableRequest(table(parameters=parameters)))
+    assert not (tmp_path / "warehouse" / "d.db" / "t").exists()
+    with pytest.raises(T.NoSuchObjectException):
+        client.get_table("d", "t")
+
+    client.create_table_req(T.CreateTableRequest(table(parameters=parameters)))
+    made = client.get_table("d", "t")
+    assert (told.sd.location, told.tableType, told.dbName) == (made.sd.location, made.tableType, made.dbName)
+    assert told.parameters.keys() == made.parameters.keys()
+
+
+def test_a_create_as_select_that_cannot_be(client, table):
+    elsewhere = table()
+    elsewhere.dbName = "nowhere"
+    with pytest.raises(T.NoSuchObjectException, match="Database nowhere does not exist"):
+        client.translate_table_dryrun(T.CreateTableRequest(elsewhere))
+    with pytest.raises(T.InvalidObjectException):
+        client.translate_table_dryrun(T.CreateTableRequest(_named(table(), "a b")))
+
+
+def _named(table, name):
+    table.tableName = name
+    return table
+
+
+def test_partitions_that_msck_drops(client, table):
+    """It says that its expressions are text, and sends its own form of one."""
+    client.create_table_req(T.CreateTableRequest(table()))
+    for value in ("a", "b", "c"):
+        client.append_partition("d", "t", [value])
+
+    client.setMetaConf("metastore.expression.proxy", MSCK)
+    assert client.getMetaConf("hive.metastore.expression.proxy") == MSCK
+    client.drop_partitions_req(T.DropPartitionsRequest("d", "t", T.RequestPartsSpec(exprs=[
+        T.DropPartitionsExpr(b"(p='a') OR (p='c')")])))
+
+    assert client.get_partition_names("d", "t", -1) == ["p=b"]
+    with pytest.raises(T.MetaException, match="expected one of"):
+        client.setMetaConf("metastore.expression.proxy", "com.example.Mine")
+
+
+@pytest.mark.parametrize("server_settings", [lambda tmp_path: {
+    "hive.metastore.warehouse.external.dir": (tmp_path / "external").as_uri()}], indirect=True)
+def test_managed_tables_stay_in_the_warehouse(client, table, tmp_path):
+    client.create_table(_named(table(tableType="MANAGED_TABLE"), "m"))
+    client.create_table(_named(table(tableType="EXTERNAL_TABLE", parameters={"EXTERNAL": "TRUE"}), "x"))
+    managed, external = (client.get_table("d", name).sd.location for name in "mx")
+
+    assert managed == f"file:{tmp_path}/warehouse/d.db/m"
+    assert external == f"file:{tmp_path}/external/d.db/x"
+    assert client.get_database("default").managedLocationUri == f"file:{tmp_path}/warehouse"
+    client.drop_database("d", True, True)
+    assert not (tmp_path / "warehouse" / "d.db").exists()
+
+
+def test_one_metastore_has_one_id(client, server):
+    told = UUID(client.get_metastore_db_uuid())
+    with client.clone() as another:
+        assert UUID(another.get_metastore_db_uuid()) == told
+
+
+def test_an_unknown_type_is_gone(client):
+    assert client.drop_type("int") is True
+
+
+def test_no_function(client, table):
+    for call in (lambda: client.alter_function("d", "f", None), lambda: client.create_function(None)):
+        with pytest.raises(T.MetaException, match="(?i)function"):
+            call()
+
+
+@pytest.mark.parametrize(("more", "state"), [
+    ({}, "initiated"), ({"poolName": "p"}, "refused"), ({"numberOfBuckets": 4}, "refused"), ({"initiatorVersion": "4"}, "refused"),
+    ({"orderByClause": "id"}, "refused"), ({"initiatorId": "h-manual"}, "refused")])
+def test_a_newer_client_asks_for_a_compaction_again(client, table, more, state):
+    client.create_table_req(T.CreateTableRequest(table(parameters={"transactional": "true"})))
+    client.append_partition("d", "t", ["a"])
+    request = T.CompactionRequest("d", "t", "p=a", T.CompactionType.MINOR, **more)
+    first, again = client.compact2(request), client.compact2(request)
+
+    assert (first.accepted, again.accepted, again.state) == (True, False, state)
+
+
+def test_a_commit_without_a_write_id_gets_an_answer_that_commit_txn_has(client, table):
+    client.create_table_req(T.CreateTableRequest(table(parameters={"transactional": "true"})))
+    [txn_id] = client.open_txns(T.OpenTxnRequest(num_txns=1, user="ann", hostname="h1")).txn_ids
+    client.lock(T.LockRequest([T.LockComponent(
+        T.LockType.SHARED_READ, T.LockLevel.TABLE, "d", "t", operationType=T.DataOperationType.INSERT,
+        isTransactional=True)], txn_id, "ann", "h1"))
+
+    with pytest.raises(T.TxnAbortedException, match=r"transactional table d.t without having allocated a write id"):
+        client.commit_txn(T.CommitTxnRequest(txnid=txn_id))
+    assert [one.state for one in client.get_open_txns_info().open_txns] == [T.TxnState.ABORTED]
