@@ -115,6 +115,8 @@ class App:
         self.lock_stats = LockStats()
         self.metrics.add(self.lock_stats)
         self._running = ExitStack()
+        self._stopping = Event()
+        self._server: Server | None = None
         self.thrift_uri = self.http_uri = self.database_url = ""
 
     def start(self) -> None:
@@ -134,8 +136,11 @@ class App:
         return {"thrift": self.thrift_uri, "http": self.http_uri, "database_url": self.database_url, "version": VERSION}
 
     def stop(self) -> None:
-        """Finish the calls in flight, then stop everything."""
+        """Finish calls and ticks in flight, side by side and within one drain time, then stop everything."""
         self.health.stopping = True
+        self._stopping.set()
+        if self._server is not None:
+            self._server.begin_drain()
         self._running.close()
 
     def _start_web(self) -> None:
@@ -199,6 +204,7 @@ class App:
                         tls=self.settings.tls, access=_access(self.settings.tls))
         host, port = _bound("Thrift", server_settings.host, server_settings.port, server.start)
         self._running.callback(server.drain)
+        self._server = server
         self.metrics.add(stats)
         self.thrift_uri = f"thrift://{_reachable(host)}:{port}"
         self.health.probe("thrift", lambda: Part(
@@ -209,7 +215,7 @@ class App:
         if not self._with_loops:
             self.health.report("loops", Part(ready=True, reason="switched off here"))
             return
-        settings, stopping, files = self.settings, Event(), self._files()
+        settings, stopping, files = self.settings, self._stopping, self._files()
         runner = SubprocessRunner(settings.compaction, self.thrift_uri, _for_jobs(settings.tls))
         loops = [Loop("reaper", Reaper(self.purges, EXPIRY).tick, settings.txns.reaper_interval,
                       start_after=settings.txns.reaper_start, sooner=until_due),

@@ -41,6 +41,7 @@ from metastore.telemetry.logs import get_logger
 NAME = "metastore"   # of the database and of its owner
 _LONGEST_SOCKET_PATH = 100
 _START_TIMEOUT_S, _STOP_TIMEOUT_S = 60, 30
+_WATCH_S = 0.5
 
 log = get_logger(__name__)
 
@@ -67,6 +68,7 @@ class EmbeddedPostgres:
         self._cluster = self.data_dir / "postgres"
         self._stopping = threading.Event()
         self._lock_file: Any = None
+        self._last_pid: int | None = None
 
     # ------------------------------------------------------------------------------------------- life
     def start(self) -> None:
@@ -95,7 +97,10 @@ class EmbeddedPostgres:
     def stop(self) -> None:
         """Stop PostgreSQL, cutting its connections, and let the data directory go."""
         self._stopping.set()
-        pid = self.pid
+        try:
+            pid = self.pid
+        except OSError:
+            pid = self._last_pid
         if pid is not None:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGINT)
@@ -121,14 +126,20 @@ class EmbeddedPostgres:
 
     @property
     def pid(self) -> int | None:
-        """The process id of a running PostgreSQL on this directory."""
+        """The process id of a running PostgreSQL on this directory; None only where there certainly is none.
+
+        Raises: OSError where nobody can tell now, for lack of descriptors for instance.
+        """
         try:
             pid = int((self._cluster / "postmaster.pid").read_text().split("\n", 1)[0])
             command = Path(f"/proc/{pid}/cmdline").read_bytes()
             state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-        except (OSError, ValueError):
+        except (FileNotFoundError, NotADirectoryError, ProcessLookupError, ValueError):
             return None
-        return pid if b"postgres" in command and state != "Z" else None
+        if b"postgres" not in command or state == "Z":
+            return None
+        self._last_pid = pid
+        return pid
 
     @property
     def _port(self) -> int:
@@ -264,15 +275,15 @@ class EmbeddedPostgres:
             connection.close()
 
     def _watch(self) -> None:
-        while not self._stopping.wait(0.5):
-            if self.pid is None:
+        while not self._stopping.wait(_WATCH_S):
+            try:
+                if self.pid is not None:
+                    continue
                 log.error("postgres_died", data_dir=str(self.data_dir))
-                try:
-                    self._run()
-                except MetastoreError as error:
-                    log.warning("postgres_restart_failed", error=str(error))
-                else:
-                    log.info("postgres_restarted", pid=self.pid)
+                self._run()
+                log.info("postgres_restarted", pid=self.pid)
+            except (MetastoreError, OSError) as error:   # the next look is soon
+                log.warning("postgres_watch_failed", error=str(error))
 
     # ------------------------------------------------------------------------------------------- another user
     def _call(self, program: str, *arguments: str) -> None:
@@ -320,8 +331,10 @@ def _free_port() -> int:
 def _wait(done: Any, timeout_s: float) -> bool:
     deadline = time.monotonic() + timeout_s
     pause = threading.Event()
-    while not done():
+    while True:
+        with contextlib.suppress(OSError):   # nobody can tell now
+            if done():
+                return True
         if time.monotonic() > deadline:
             return False
         pause.wait(0.02)
-    return True

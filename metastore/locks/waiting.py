@@ -26,6 +26,7 @@ from metastore.telemetry.logs import get_logger
 CHANNEL = "metastore_lock_released"
 _RECONNECT_SECONDS = 1.0
 _LOOK_SECONDS = 3600.0
+_STOP_SECONDS = 2.0
 _log = get_logger(__name__)
 
 Waiter = TypeVar("Waiter")
@@ -63,11 +64,13 @@ class Waiting(Generic[Waiter]):
         self._thread.start()
 
     def stop(self) -> None:
-        """Wake whoever still waits, and accept nobody."""
+        """Wake whoever still waits, and accept nobody. A thread that is connecting is left to the process's end."""
         self._stopping = True
         os.eventfd_write(self._bell, 1)
-        self._thread.join()
+        self._thread.join(_STOP_SECONDS)
         self._deaf()
+        if self._thread.is_alive():
+            return
         self._listener.close()
         os.close(self._bell)
 

@@ -1,19 +1,18 @@
 """When the loops run: intervals, one run of a loop at a time, leadership, stopping.
 
 Rule: a loop is a ``tick()``; only this module waits. Loops that need one runner in the cluster ask the leader lock
-before each tick. That saves duplicate work and is never relied upon: every tick is safe beside another one.
+before each tick. That saves duplicate work and is never relied upon: every tick is safe beside another one. Each loop
+has a thread, which waits on a clock that only goes forward: setting this machine's clock changes nothing (ADR 0041).
 """
 
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import timedelta
+from random import Random
 from threading import Event, Thread
-from time import perf_counter
+from time import monotonic, perf_counter
 from typing import Protocol
-
-from apscheduler.executors.pool import ThreadPoolExecutor
-from apscheduler.schedulers.background import BackgroundScheduler
 
 from metastore.telemetry.logs import get_logger
 
@@ -59,44 +58,42 @@ class Scheduler:
     def __init__(self, loops: Sequence[Loop], leader: Leader, stopping: Event,
                  observer: Observer | None = None) -> None:
         """``stopping``: the event that ticks look at; ``stop`` sets it. ``observer`` is told of every tick."""
-        self._loops = loops
         self._observer = observer
         self._leader = leader
         self._stopping = stopping
-        self._scheduler = BackgroundScheduler(
-            executors={"default": ThreadPoolExecutor(max(len(loops), 1))},
-            job_defaults={"max_instances": 1, "coalesce": True, "misfire_grace_time": None}, timezone="UTC")
+        self._random = Random()  # noqa: S311 - so that loops of several servers do not run in step
+        self._threads = [Thread(target=self._keep_running, args=[loop], name=f"loop-{loop.name}", daemon=True)
+                         for loop in loops]
 
     def start(self) -> None:
-        """Start every loop, each a little apart from the others."""
-        for loop in self._loops:
-            seconds = max(loop.interval.total_seconds(), 0.1)
-            self._scheduler.add_job(
-                self.run, "interval", [loop], seconds=seconds, jitter=seconds * _JITTER, id=loop.name,
-                next_run_time=_now() + loop.start_after)
-        self._scheduler.start()
-        _log.info("loops.started", loops=[loop.name for loop in self._loops], pid=os.getpid())
+        """Start every loop."""
+        for thread in self._threads:
+            thread.start()
+        _log.info("loops.started", loops=[one.name.removeprefix("loop-") for one in self._threads], pid=os.getpid())
 
-    def run(self, loop: Loop) -> None:
-        """Run one loop now: while it has more to do, and unless another process leads."""
+    def _keep_running(self, loop: Loop) -> None:
+        """The loop's thread."""
+        due = monotonic() + loop.start_after.total_seconds()
+        while not self._stopping.wait(max(0.0, due - monotonic())):
+            due = monotonic() + self._pause(loop)
+            sooner = self.run(loop)
+            if sooner is not None:
+                due = min(due, monotonic() + max(sooner, _SHORTEST).total_seconds())
+
+    def _pause(self, loop: Loop) -> float:
+        return max(loop.interval.total_seconds(), 0.1) * self._random.uniform(1 - _JITTER, 1 + _JITTER)
+
+    def run(self, loop: Loop) -> timedelta | None:
+        """Run one loop now, while it has more to do, unless another process leads; how soon it wants to run again."""
         try:
             while not self._stopping.is_set() and (loop.everywhere or self._leader.is_leader()):
                 report = self._tick(loop)
                 if not loop.busy(report):
-                    self._hasten(loop, loop.sooner(report))
-                    break
+                    return loop.sooner(report)
         except Exception:  # noqa: BLE001 - a loop must outlive whatever one tick meets
             # The loop's next tick starts from what the database says; nothing is lost but time.
             _log.exception("loop.failed", loop=loop.name)
-
-    def _hasten(self, loop: Loop, pause: timedelta | None) -> None:
-        """Have the next tick of a loop after this pause, if that is sooner than planned."""
-        job = self._scheduler.get_job(loop.name)
-        if pause is None or job is None:
-            return
-        wanted = _now() + max(pause, _SHORTEST)
-        if job.next_run_time is None or wanted < job.next_run_time:
-            job.modify(next_run_time=wanted)
+        return None
 
     def _tick(self, loop: Loop) -> object:
         began, report, failed = perf_counter(), None, True
@@ -110,16 +107,11 @@ class Scheduler:
     def stop(self, patience: timedelta) -> bool:
         """Let running ticks end, for so long; False when some did not."""
         self._stopping.set()
-        drain = Thread(target=self._scheduler.shutdown, name="loops-drain", daemon=True)
-        drain.start()
-        drain.join(patience.total_seconds())
-        if drain.is_alive():
-            _log.warning("loops.not_drained", patience_s=patience.total_seconds())
-        return not drain.is_alive()
-
-
-def _now() -> datetime:
-    """APScheduler plans with this machine's clock; nothing that is stored comes from it."""
-    from datetime import UTC
-
-    return datetime.now(UTC)  # noqa: TID251
+        ends_at = monotonic() + patience.total_seconds()
+        for thread in self._threads:
+            if thread.ident is not None:
+                thread.join(max(0.0, ends_at - monotonic()))
+        late = [thread.name for thread in self._threads if thread.is_alive()]
+        if late:
+            _log.warning("loops.not_drained", loops=late, patience_s=patience.total_seconds())
+        return not late

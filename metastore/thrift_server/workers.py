@@ -39,11 +39,12 @@ class Pool:
             thread.start()
 
     def stop(self, timeout: float) -> None:
-        """Finish what is queued and end; a thread that is busy beyond the time-out is left to the process's end."""
+        """Finish what is queued and end; threads that are busy beyond the time-out are left to the process's end."""
         for _ in self._threads:
             self._queue.put(None)
+        ends_at = time.monotonic() + timeout
         for thread in self._threads:
-            thread.join(timeout)
+            thread.join(max(0.0, ends_at - time.monotonic()))
 
     def _work(self) -> None:
         while (call := self._queue.get()) is not None:

@@ -17,6 +17,7 @@ from metastore.telemetry.metrics import Metrics
 from metastore.tls.contexts import RenewedContext
 from metastore.web.health import Health
 
+_PAUSE_S = 0.05
 _JSON = "application/json; charset=utf-8"
 
 
@@ -98,8 +99,15 @@ class _Server(ThreadingHTTPServer):
         self.server_name, self.server_port = str(self.server_address[0]), int(self.server_address[1])
 
     def get_request(self) -> tuple[socket.socket, Any]:
-        """A connection, whose handshake, if any, is done by the thread that reads from it."""
-        connection, address = super().get_request()
+        """A connection, whose handshake, if any, is done by the thread that reads from it. Raises: OSError.
+
+        Without descriptors the listener stays readable: so a pause, or this thread would do nothing but try.
+        """
+        try:
+            connection, address = super().get_request()
+        except OSError:
+            threading.Event().wait(_PAUSE_S)
+            raise
         if self._tls is not None:
             connection = self._tls.get().wrap_socket(connection, server_side=True, do_handshake_on_connect=False)
         return connection, address

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 import urllib.request
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -147,6 +148,31 @@ def test_a_log_that_cannot_be_written_stops_nothing(place, database_url, log):
         assert process.wait(30) == 0
 
 
+TOLD_WHILE_LOADING = """
+import importlib.abc, os, signal, sys
+
+class Told(importlib.abc.MetaPathFinder):
+    def find_spec(self, name, path, target=None):
+        if name == module:
+            os.kill(os.getpid(), signal.SIGTERM)
+
+module = sys.argv.pop(1)
+sys.meta_path.insert(0, Told())
+from metastore.__main__ import main
+main()
+"""
+
+
+@pytest.mark.parametrize("module", ["metastore.cli.main", "click", "metastore.cli.serve", "metastore.app", "psycopg2"])
+def test_told_to_end_while_it_is_still_loading(place, module):
+    """The signal comes when this module is about to be loaded, so before anything is there."""
+    program = [sys.executable, "-c", TOLD_WHILE_LOADING, module, *command(place)[3:]]
+    ended = subprocess.run(program, capture_output=True, text=True, check=False, timeout=120)
+
+    assert (ended.returncode, ended.stderr.count("Traceback")) == (0, 0), ended.stderr
+    assert EmbeddedPostgres(place / "data").pid is None
+
+
 PLANTED = """
 import sys
 from metastore.cli.main import main
@@ -208,6 +234,7 @@ def test_several_processes_share_the_port_and_end_together(place):
     assert not (place / "ready.json").exists()
     assert EmbeddedPostgres(place / "data").pid is None
     assert "Traceback" not in (place / "log").read_text()
+    assert "Fatal" not in (place / "log").read_text()   # what the interpreter says of a thread that waits for input
 
 
 def test_when_one_process_dies_all_end_and_say_so(place):
@@ -286,6 +313,41 @@ def test_a_server_with_a_newer_schema_is_refused(place, database, database_url):
     ended = refused(place, "--database-url", database_url)
     assert ended.returncode == 1
     assert "made by a newer release" in ended.stderr
+
+
+def test_the_drain_takes_no_longer_than_it_is_given(database, database_url, tmp_path, monkeypatch):
+    """A call and a tick that do not end are waited for side by side."""
+    from metastore.app import App
+    from metastore.config.settings import Source, build
+    from metastore.loops.reaper import OpenTxnsCounter
+
+    ticking, release = threading.Event(), threading.Event()
+    monkeypatch.setattr(OpenTxnsCounter, "tick", lambda _: ticking.set() or release.wait(60))
+    app = App(build([Source("test", {
+        "metastore.database.url": database_url, "hive.metastore.thrift.bind.host": "127.0.0.1", "hive.metastore.port": "0",
+        "metastore.http.port": "0", "hive.metastore.warehouse.dir": tmp_path.as_uri(), "hive.compactor.initiator.on": "false",
+        "hive.compactor.worker.threads": "0", "metastore.server.drain.timeout": "3s"})]))
+    app.start()
+    try:
+        assert ticking.wait(20)
+        with database.begin() as pg:
+            pg.sql("LOCK TABLE databases")
+            asker = threading.Thread(target=lambda: _asked(app.thrift_uri))
+            asker.start()
+            while not app.database.pool.lent or not pg.sql("SELECT 1 FROM pg_locks WHERE NOT granted AND relation = 'databases'::regclass"):
+                pass
+            began = time.perf_counter()
+            app.stop()
+            took = time.perf_counter() - began
+    finally:
+        release.set()
+    asker.join(20)
+    assert 2.5 < took < 5.5
+
+
+def _asked(uri):
+    with suppress(Exception), MetastoreClient(uri) as client:
+        client.get_all_databases()
 
 
 def test_two_servers_share_a_database(place, database_url):

@@ -1,5 +1,6 @@
 """The embedded PostgreSQL: what survives, who may use it, what a second owner is told."""
 
+import errno
 import os
 import signal
 import subprocess
@@ -7,6 +8,7 @@ import sys
 import threading
 from contextlib import closing
 from pathlib import Path
+from types import SimpleNamespace
 
 import psycopg2
 import pytest
@@ -232,3 +234,43 @@ def test_a_data_directory_behind_links_in_a_circle(data_dir):
     (data_dir / "circle").symlink_to("circle")
     with pytest.raises(InvalidInputError, match="cannot be reached|cannot be used"):
         EmbeddedPostgres(data_dir / "circle" / "data").start()
+
+
+def test_who_cannot_look_does_not_say_that_it_died(data_dir, monkeypatch):
+    """As without descriptors: the watcher goes on looking, and still starts what has died."""
+    monkeypatch.setattr("metastore.db.embedded._WATCH_S", 0.005)
+    looked, blind, died = [], threading.Event(), []
+    monkeypatch.setattr("metastore.db.embedded.log", SimpleNamespace(
+        error=lambda event, **_: died.append(event), warning=lambda event, **_: None, info=lambda event, **_: None))
+    read = Path.read_text
+
+    def read_text(path, *args, **kwargs):
+        if blind.is_set() and path.name == "postmaster.pid":
+            looked.append(path)
+            raise OSError(errno.EMFILE, "Too many open files")
+        return read(path, *args, **kwargs)
+
+    monkeypatch.setattr(Path, "read_text", read_text)
+    postgres = EmbeddedPostgres(data_dir, ends_with_us=True)
+    postgres.start()
+    pid = postgres.pid
+    blind.set()
+    while len(looked) < 5:
+        threading.Event().wait(0.005)
+    blind.clear()
+    assert (postgres.pid, died) == (pid, [])
+
+    os.kill(pid, signal.SIGKILL)
+    while postgres.pid in {None, pid}:
+        threading.Event().wait(0.01)
+    assert died == ["postgres_died"]
+    while True:
+        try:
+            assert query(postgres.url, "SELECT 1") == [(1,)]
+            break
+        except psycopg2.OperationalError:
+            threading.Event().wait(0.01)
+    blind.set()
+    postgres.stop()
+    blind.clear()
+    assert postgres.pid is None

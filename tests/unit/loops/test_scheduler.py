@@ -66,15 +66,22 @@ def test_a_loop_that_has_something_due_does_not_wait_for_its_interval(stopping):
     assert ticks == [0, 1]
 
 
-def test_what_is_due_later_changes_nothing(stopping):
-    scheduler = Scheduler([Loop("w", lambda: 0, LONG, sooner=lambda _: 2 * LONG, start_after=LONG)], Leading(), stopping)
-    scheduler.start()
-    planned = scheduler._scheduler.get_job("w").next_run_time
+def test_a_tick_is_due_when_it_is_wanted_or_when_it_is_planned(stopping):
+    """Whichever is first, and never in less than a second."""
+    waited = []
 
-    scheduler.run(scheduler._loops[0])
+    class Stopping(Event):
+        def wait(self, seconds):
+            waited.append(round(seconds))
+            return len(waited) > 4
 
-    assert scheduler._scheduler.get_job("w").next_run_time == planned
-    assert scheduler.stop(PATIENCE)
+    wanted = iter([timedelta(minutes=5), timedelta(0), 2 * LONG, None])
+    scheduler = Scheduler([], Leading(), Stopping())
+    scheduler._pause = lambda loop: loop.interval.total_seconds()
+
+    scheduler._keep_running(Loop("w", lambda: next(wanted), LONG, sooner=lambda report: report, start_after=timedelta(seconds=7)))
+
+    assert waited == [7, 300, 1, 3600, 3600]
 
 
 def test_a_failing_tick_stops_nothing(stopping, capsys):
