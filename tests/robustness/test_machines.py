@@ -12,7 +12,6 @@ import signal
 import socket
 import subprocess
 import sys
-import threading
 import time
 import urllib.error
 import urllib.request
@@ -227,51 +226,3 @@ def test_without_descriptors_nothing_is_said_to_have_died(place):
         before = ticks(addresses["http"])
         wait_for(lambda: all(count > before[loop] for loop, count in ticks(addresses["http"]).items()), "the loops to go on")
     assert process.returncode == 0
-
-
-def test_above_1023_descriptors_waiters_are_woken(place):
-    """With the numbers below in use, the listener's connection gets a higher one."""
-    limit = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if limit[1] < 3000:
-        pytest.skip(f"a process may have {limit[1]} descriptors here, and the test needs 3,000")
-    resource.setrlimit(resource.RLIMIT_NOFILE, (3000, limit[1]))
-    try:
-        with serving(place) as (_, addresses), ExitStack() as held:
-            host, port = addresses["thrift"].removeprefix("thrift://").split(":")
-            for _ in range(1100):
-                held.enter_context(socket.create_connection((host, int(port)), timeout=20))
-            with MetastoreClient(addresses["thrift"]) as holder, MetastoreClient(addresses["thrift"]) as waiter:
-                types = holder.types
-
-                def exclusive(user):
-                    return types.LockRequest([types.LockComponent(types.LockType.EXCLUSIVE, types.LockLevel.TABLE, "d", "t")],
-                                             0, user, "h")
-
-                # The listener connects anew, above 1,023, when its connection is cut.
-                import psycopg2
-
-                session = psycopg2.connect(addresses["database_url"])
-                session.autocommit = True
-                session.cursor().execute("SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE application_name = 'metastore listener'")
-                listeners = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'metastore listener'"
-
-                def connected():
-                    with session.cursor() as cursor:
-                        cursor.execute(listeners)
-                        return cursor.fetchone() == (1,)
-
-                wait_for(connected, "the listener to be back")
-                held_id = holder.lock(exclusive("ann")).lockid
-                wanted = waiter.lock(exclusive("bob")).lockid
-                answers = []
-                asker = threading.Thread(target=lambda: answers.append(waiter.check_lock(types.CheckLockRequest(wanted)).state))
-                asker.start()
-                holder.unlock(types.UnlockRequest(held_id))
-                asker.join(30)
-                assert not asker.is_alive()
-                if answers != [types.LockState.ACQUIRED]:
-                    answers.append(waiter.check_lock(types.CheckLockRequest(wanted)).state)
-                assert answers[-1] == types.LockState.ACQUIRED
-                session.close()
-    finally:
-        resource.setrlimit(resource.RLIMIT_NOFILE, limit)
