@@ -9,7 +9,7 @@ WORKERS ?= 2
 ARGS ?=
 pytest := $(bin)/python -m pytest -n $(WORKERS) --dist worksteal $(ARGS)
 
-.PHONY: interop interop-tables interop-s3 robustness-tables help setup run demo test test-fast test-cov model lint fmt types layers idl idl-check docs docs-check bench bench-acid bench-sustained robustness fuzz lock clean
+.PHONY: manifests deploy-check interop interop-tables interop-s3 robustness-tables help setup run demo test test-fast test-cov model lint fmt types layers idl idl-check docs docs-check bench bench-acid bench-sustained robustness fuzz lock clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  %-17s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -94,6 +94,13 @@ robustness-tables: setup ## ACID tables: random stories, kill -9 at every point 
 
 fuzz: setup ## Mutated messages of every method against a whole server, for minutes (FUZZ_SECONDS=600 FUZZ_SEED=7)
 	@FUZZ_SECONDS=$${FUZZ_SECONDS:-300} FUZZ_SEED=$${FUZZ_SEED:-1} $(bin)/python -m pytest -n0 -s --timeout 0 $(ARGS) tests/fuzz
+
+manifests: ## Render the Helm chart's values of ci/ into deploy/k8s (builds helm with Go, once)
+	@bash tools/helm.sh
+
+deploy-check: setup ## Whether deploy/k8s is what helm renders, and what Kubernetes takes
+	@bash tools/helm.sh --check
+	@$(bin)/python -m pytest -q -n0 tests/deploy $(ARGS)
 
 lock: ## Write constraints.txt anew with the newest versions that pyproject.toml allows
 	@bash tools/lock.sh

@@ -1,0 +1,150 @@
+"""What deploy/ says is what Kubernetes, systemd and our own command line understand.
+
+The manifests in deploy/k8s are what helm makes of the chart's values; `make deploy-check` renders them again.
+"""
+
+import configparser
+import json
+import os
+import re
+import subprocess
+from pathlib import Path
+
+import click
+import kubernetes_validate
+import pytest
+import yaml
+
+from metastore.cli.main import cli
+from metastore.config import build, sources
+from metastore.config.security import exposure
+
+DEPLOY = Path(__file__).parents[2] / "deploy"
+CHART = DEPLOY / "helm" / "transaction-metastore"
+RENDERED = sorted((DEPLOY / "k8s").glob("*.yaml"))
+OTHERS_KINDS = {"Certificate", "ServiceMonitor"}
+OLDEST, NEWEST = "1.29", "1.34"
+
+
+def objects(path):
+    return [found for found in yaml.safe_load_all(path.read_text()) if found]
+
+
+def containers(document):
+    """Every container in a manifest, also those in a pod template that is text."""
+    if document["kind"] == "ConfigMap":
+        texts = [yaml.safe_load(text) for name, text in document["data"].items() if name.endswith("template.yaml")]
+        return [container for pod in texts for container in pod["spec"]["initContainers"]]
+    pod = document.get("spec", {}).get("template", {}).get("spec", {})
+    return [*pod.get("initContainers", []), *pod.get("containers", [])]
+
+
+def every_container():
+    return [pytest.param(container, id=f"{path.stem}-{document['metadata']['name']}") for path in RENDERED
+            for document in objects(path) for container in containers(document)]
+
+
+def test_each_set_of_values_is_rendered():
+    assert [path.name for path in RENDERED] == sorted(path.name for path in (CHART / "ci").glob("*.yaml"))
+
+
+@pytest.mark.parametrize("version", [OLDEST, NEWEST])
+@pytest.mark.parametrize("path", RENDERED, ids=lambda path: path.stem)
+def test_kubernetes_knows_every_field(path, version):
+    for document in objects(path):
+        if document["kind"] not in OTHERS_KINDS:
+            kubernetes_validate.validate(document, version, strict=True)
+
+
+@pytest.mark.parametrize("path", RENDERED, ids=lambda path: path.stem)
+def test_our_server_takes_the_settings(path):
+    for document in objects(path):
+        if document["kind"] == "ConfigMap" and "settings.yaml" in document["data"]:
+            settings = build([sources.Source("chart", dict(sources._yaml(document["data"]["settings.yaml"].encode(), path)))])
+            exposed = exposure(settings.server.host, settings.tls)  # raises if the server would not start
+            assert bool(exposed) == (path.stem != "closed")
+
+
+@pytest.mark.parametrize("container", every_container())
+def test_our_command_line_takes_the_arguments(container):
+    if container["name"] == "postgres":
+        return
+    command, arguments = cli, list(container["args"])
+    while isinstance(command, click.Group):
+        command = command.get_command(click.Context(command), arguments.pop(0))
+    command.make_context("metastore", arguments)
+
+
+@pytest.mark.parametrize("container", every_container())
+def test_containers_have_no_rights(container):
+    assert container["securityContext"]["readOnlyRootFilesystem"] is True
+    assert container["securityContext"]["allowPrivilegeEscalation"] is False
+    assert container["securityContext"]["capabilities"] == {"drop": ["ALL"]}
+    assert "memory" in container["resources"]["requests"]
+
+
+@pytest.mark.parametrize("path", RENDERED, ids=lambda path: path.stem)
+def test_no_secret_is_in_the_clear(path):
+    for document in objects(path):
+        assert document["kind"] != "Secret"
+        for container in containers(document):
+            for variable in container.get("env", []):
+                if re.search(r"password|secret|_key", variable["name"], re.IGNORECASE):
+                    assert "value" not in variable, variable["name"]
+                assert not re.search(r"://[^/]*:[^/]*@", variable.get("value", ""))
+
+
+def test_values_are_those_of_the_schema():
+    def compare(values, schema, place):
+        if isinstance(values, dict) and "properties" in schema:
+            assert values.keys() == schema["properties"].keys() - {"global"}, place
+            for name, value in values.items():
+                compare(value, schema["properties"][name], f"{place}.{name}")
+
+    compare(yaml.safe_load((CHART / "values.yaml").read_text()), json.loads((CHART / "values.schema.json").read_text()), "")
+
+
+def test_a_sidecar_starts_before_the_driver_and_stops_after_it():
+    [template] = [yaml.safe_load(document["data"]["driver-pod-template.yaml"]) for document in objects(DEPLOY / "k8s" / "sidecar.yaml")
+                  if "driver-pod-template.yaml" in document.get("data", {})]
+    kubernetes_validate.validate({**template, "metadata": {"name": "driver", **template["metadata"]}, "spec": {
+        **template["spec"], "containers": [{"name": "driver", "image": "spark"}]}}, NEWEST, strict=True)
+    [sidecar] = template["spec"]["initContainers"]
+    assert sidecar["restartPolicy"] == "Always"
+    assert "--host=127.0.0.1" in sidecar["args"]
+
+
+@pytest.mark.parametrize("unit", sorted((DEPLOY / "systemd").glob("*.service")), ids=lambda path: path.name)
+def test_units_start_what_there_is(unit):
+    parser = configparser.ConfigParser(strict=False, interpolation=None)
+    parser.optionxform = str
+    parser.read(unit)
+    _, *arguments = parser["Service"]["ExecStart"].split()
+    command = cli.get_command(click.Context(cli), arguments.pop(0))
+    command.make_context("metastore", arguments)
+    assert parser["Service"]["ProtectSystem"] == "strict"
+
+
+def test_compose_starts_what_there_is():
+    services = yaml.safe_load((DEPLOY / "compose.yaml").read_text())["services"]
+    for name in ("server-1", "server-2", "worker"):
+        arguments = list(services[name]["command"])
+        command = cli.get_command(click.Context(cli), arguments.pop(0))
+        command.make_context("metastore", arguments)
+        values = {key: re.sub(r"\$\{[^}]*\}", "x", text) for key, text in services[name]["environment"].items()}
+        assert exposure(build([sources.environment(values)]).server.host, build([sources.environment(values)]).tls)
+    assert {port.rpartition(":")[0].rpartition(":")[0] for service in services.values() for port in service.get("ports", [])} == {"127.0.0.1"}
+
+
+@pytest.mark.parametrize("image", ["server", "worker"])
+def test_images_run_as_nobody_in_particular(image):
+    lines = (DEPLOY / "images" / f"{image}.Dockerfile").read_text().splitlines()
+    assert "USER 10001:10001" in lines
+    assert any(line.startswith("HEALTHCHECK") for line in lines)
+    assert f"RUN bash /source/deploy/images/build.sh /source /opt/metastore {image}" in lines
+
+
+def test_the_build_refuses_other_kinds(tmp_path):
+    done = subprocess.run(["bash", str(DEPLOY / "images" / "build.sh"), str(tmp_path), str(tmp_path / "out"), "everything"],
+                          check=False, capture_output=True, text=True, env={"PATH": os.environ["PATH"]})
+    assert (done.returncode, "neither server nor worker" in done.stderr) == (2, True)
