@@ -223,6 +223,7 @@ class App:
                  Loop("txn_cleaner", Reaper(self.purges, TXN_RECORDS).tick, settings.txns.cleaner_interval),
                  Loop("open_txns_counter", OpenTxnsCounter(self.txns).tick, settings.txns.count_open_txns_interval,
                       everywhere=True),
+                 Loop("directory_moves", self.moves.settle_moves, timedelta(seconds=30)),
                  Loop("event_cleaner", self.events.purge, settings.events.clean_interval),
                  *self._lock_loops(),
                  *self._compaction_loops(settings.compaction, files, runner, stopping)]
@@ -278,7 +279,8 @@ class App:
         changers = Changers(self.holders)
         self.purges = PurgeService.of_new_server(db, settings.txns)
         directories, moves = Directories(files), DirectoryMoves(db, files)
-        databases = DatabaseService(db, settings.catalog, directories)
+        self.moves = moves
+        databases = DatabaseService(db, settings.catalog, directories, moves)
         databases.ensure_default_objects()
         moves.settle_moves()
         self.events = EventService(db, settings.events)

@@ -8,7 +8,7 @@ is nothing. Removing an absent one is fine everywhere.
 """
 
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from os import scandir
@@ -23,6 +23,7 @@ from metastore.roots import Roots, local_path
 _FSSPEC_SCHEME = {"s3a": "s3", "s3n": "s3", "gs": "gs", "abfs": "abfs", "abfss": "abfs", "wasb": "abfs",
                   "wasbs": "abfs", "hdfs": "hdfs", "viewfs": "hdfs"}
 _OBJECT_STORES = {"s3", "gs", "abfs"}
+_AT_A_TIME = 32  # copies between two looks whether to go on
 
 
 class FileEntry(NamedTuple):
@@ -158,6 +159,31 @@ class Files:
             to.make_parent()
             store.move(to.key)
 
+    def moves_in_one_step(self, source: str, target: str) -> bool:
+        """Whether ``rename`` is one step of the file system, so that nobody ever sees half of it."""
+        path, to_path = local_path(source), local_path(target)
+        if path is not None and to_path is not None:
+            return _device(path) == _device(to_path)
+        with self._remote(source) as store:
+            return not store.has_objects
+
+    def copy(self, source: str, target: str, going: Callable[[], None]) -> None:
+        """Copy a directory; ``going`` is called before each step, and raises to stop it."""
+        self._require_own(target, inside=True)
+        path, to_path = local_path(source), local_path(target)
+        if path is not None and to_path is not None:
+            def one(file: str, to: str) -> str:
+                going()
+                return str(shutil.copy2(file, to))
+            shutil.copytree(path, to_path, copy_function=one)
+            return
+        with self._remote(source) as store, self._remote(target) as to_store:
+            if (store.protocol_name, urlsplit(source).netloc) != (to_store.protocol_name, urlsplit(target).netloc):
+                raise OSError(f"{source} cannot be moved to {target}: another file system")
+            if to_store.has_directories:
+                to_store.make_directory()
+            store.copy(to_store.key, going)
+
     def listing(self, uri: str) -> list[FileEntry]:
         """Everything below a directory, sorted by path; [] if there is none."""
         path = local_path(uri)
@@ -253,6 +279,14 @@ class _Store(NamedTuple):
             if self.has_objects and self.fs.exists(key):
                 raise OSError(f"{key} cannot be removed, or not all of it")
 
+    def copy(self, to: str, going: Callable[[], None]) -> None:
+        """Copy a directory, some files at a time."""
+        files = [name for name in self._objects() if not name.endswith("/")]
+        for begin in range(0, len(files), _AT_A_TIME):
+            going()
+            some = files[begin:begin + _AT_A_TIME]
+            self.fs.copy(some, [to + name.removeprefix(self.key) for name in some], on_error="raise")
+
     def move(self, to: str) -> None:
         """Move a file or directory. Objects are all copied, then all removed; s3fs's own way stops at a directory."""
         if not self.has_objects:
@@ -270,6 +304,18 @@ class _Store(NamedTuple):
 
     def _objects(self) -> list[str]:
         return [self.key] if self.fs.isfile(self.key) else [*self.fs.find(self.key)]
+
+
+def _device(path: Path) -> int:
+    """The file system on which a path is, or will be."""
+    return next(found for place in (path, *path.parents) if (found := _stat(place)) is not None)
+
+
+def _stat(path: Path) -> int | None:
+    try:
+        return path.stat().st_dev
+    except (FileNotFoundError, NotADirectoryError):
+        return None
 
 
 def _delete_local(path: Path, *, recursive: bool) -> None:

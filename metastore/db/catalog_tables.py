@@ -13,6 +13,7 @@ from sqlalchemy import (
     Boolean,
     CheckConstraint,
     Column,
+    DateTime,
     ForeignKey,
     ForeignKeyConstraint,
     Identity,
@@ -122,8 +123,18 @@ table_constraints = Table(
     Index("table_constraints_one_primary_key", "table_id", "position", unique=True,
           postgresql_where=text("kind = 'primary_key'")))
 
-# A directory that is about to move with a rename: written first, removed by the transaction that renames, so that a
-# crash in between is repaired (metastore.catalog.service.moves).
+# A directory that is moved or removed: announced first, deleted when its files are where they belong. Whoever works on
+# them renews the row; without that it is settled by others (metastore.catalog.service.moves, ADR 40).
+directory_changes = Table(
+    "directory_changes", metadata,
+    Column("id", BigInteger, Identity(), primary_key=True),
+    Column("table_id", BigInteger, nullable=False), Column("source", Text, nullable=False), Column("target", Text),
+    Column("phase", Text, nullable=False), Column("owner", Text, nullable=False),
+    Column("renewed_at", DateTime(timezone=True), nullable=False),
+    Column("abandoned_at", DateTime(timezone=True)),
+    CheckConstraint("phase IN ('announced', 'begun', 'done', 'undoing', 'undone')", name="phase"))
+
+# What the release before had for moves; unused.
 directory_moves = Table(
     "directory_moves", metadata,
     Column("id", BigInteger, Identity(), primary_key=True),

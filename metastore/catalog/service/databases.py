@@ -12,6 +12,7 @@ from metastore.catalog.rules import locations, tables
 from metastore.catalog.rules.names import is_object_name, pattern_regex
 from metastore.catalog.service.directories import Directories
 from metastore.catalog.service.exclusive import ANYBODY, database_object, require_exclusive
+from metastore.catalog.service.moves import DirectoryMoves
 from metastore.catalog.store import acid_history, functions
 from metastore.catalog.store import databases as store
 from metastore.catalog.store import tables as table_store
@@ -51,6 +52,7 @@ class DatabaseService:
     db: Postgres
     settings: CatalogSettings
     directories: Directories
+    moves: DirectoryMoves
 
     @property
     def warehouse(self) -> str:
@@ -176,6 +178,7 @@ class DatabaseService:
                 draft.owner_type or USER, int(pg.now.timestamp())))
             if not created:
                 raise AlreadyExistsError(f"Database {name} already exists")
+            self.moves.require_free(pg, [location, managed])
 
     def get_database(self, name: DatabaseName) -> Database:
         """Raises: NoSuchObjectError."""
@@ -224,6 +227,7 @@ class DatabaseService:
             doomed = table_store.lock_tables_of(pg, name)
             self._require_no_foreign_views(pg, name, doomed)
             require_exclusive(pg, f"DROP DATABASE {name}", database_object(name), changer)
+            self.moves.require_still(pg, [table.location for table in doomed])
             partitions = [location for table in doomed if tables.data_is_deletable(table)
                           for location in table_store.select_partition_locations(pg, table, outside=True)]
             data = [*(table.location for table in doomed if tables.data_is_deletable(table)), *partitions]
@@ -236,8 +240,13 @@ class DatabaseService:
             store.delete_database(pg, name)
             own = [directory for directory in (database.location, database.managed_location)
                    if directory and not self._is_needed(pg, directory, doomed)]
-        if delete_data:
-            self.directories.remove([*own, *data])
+            removals = self.moves.announce_removals(pg, 0, self._ours([*own, *data]) if delete_data else [])
+        self.moves.remove(removals)
+
+    def _ours(self, places: list[str | None]) -> list[str | None]:
+        """Without directories of databases that lie beyond the roots: those just stay."""
+        roots = self.directories.files.roots
+        return [place for place in places if place and (roots is None or roots.covers(place, inside=True))]
 
     @staticmethod
     def _require_empty(pg: PgTx, name: DatabaseName) -> None:

@@ -9,7 +9,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from metastore.acid.names import BaseName
-from metastore.catalog.rules.locations import is_below
 from metastore.errors import AlreadyExistsError, MetaError, OutcomeUnknownError
 from metastore.files import Files
 from metastore.roots import OutsideError, refusal
@@ -59,14 +58,6 @@ class Directories:
             for location in reversed(made):
                 self._remove_quietly(location, recursive=False)
             raise
-
-    def remove(self, locations: Iterable[str | None]) -> None:
-        """Remove directories with everything in them; one inside another is removed with that."""
-        removed: list[str] = []
-        for location in sorted({location for location in locations if location}):
-            if not any(is_below(location, outer) for outer in removed):
-                self._remove_quietly(location, recursive=True)
-                removed.append(location)
 
     def remove_if_empty(self, location: str) -> None:
         """Remove a directory that nothing is left in."""

@@ -1,18 +1,24 @@
-"""Renames that move a directory: announced, moved and committed so that no crash separates data from its table.
+"""Directories that a change of the catalog moves or removes: announced, then worked on while no lock is held.
 
-1. The intention is committed (``directory_moves``). 2. In one PostgreSQL transaction: the intention is locked, the
-catalog changed, the directory moved, the intention deleted. A crash before that COMMIT leaves the old catalog and an
-intention that nobody holds; ``settle_moves`` then brings the files back to where the catalog says they are.
+Rule: no file is touched in a PostgreSQL transaction. A move is announced (one transaction), its directory brought to
+the new place, the catalog changed (a second one, fenced by the announcement), and what was only copied is removed from
+the old place: that one stays whole until the catalog names the new one, and the one step of a disk's rename is taken
+back. A removal is announced by the transaction that drops the object. What a dead process leaves, ``settle_moves``
+ends; until then nobody else can use the places, so that nothing of another is moved or removed (ADR 0040).
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from uuid import uuid4
 
-from metastore.catalog.store import moves as store
-from metastore.catalog.store.moves import Move
+from metastore.catalog.rules.locations import is_below
+from metastore.catalog.service.ownership import Ownership
+from metastore.catalog.store import directory_changes as store
+from metastore.catalog.store.directory_changes import Change, Phase
+from metastore.db import failpoints
 from metastore.db.engine import Database, PgTx
-from metastore.errors import InvalidOperationError, OutcomeUnknownError, UnavailableError
+from metastore.errors import InvalidOperationError, MetastoreError, OutcomeUnknownError, UnavailableError
 from metastore.files import Files
 from metastore.roots import refusal
 from metastore.telemetry.logs import get_logger
@@ -22,88 +28,194 @@ _log = get_logger(__name__)
 
 @dataclass(frozen=True)
 class DirectoryMoves:
-    """Moves of one process; any process may settle what another left."""
+    """Moves and removals of one process; any process settles what another left."""
 
     db: Database
     files: Files
+    owner: str = field(default_factory=lambda: uuid4().hex)
 
-    def announce(self, pg: PgTx, table_id: int, source: str, target: str, partition: str = "") -> Move:
-        """Record the intention; the caller commits it before anything else. Raises: InvalidOperationError."""
+    # What other calls ask, in their own PostgreSQL transactions.
+
+    @staticmethod
+    def require_free(pg: PgTx, places: Iterable[str | None]) -> None:
+        """For who puts an object there; they stay free until COMMIT. Raises: UnavailableError."""
+        wanted = [place for place in places if place]
+        taken = store.select_taken(pg, wanted) if wanted else None
+        if taken is not None:
+            raise UnavailableError(f"{taken} is being moved, emptied or removed, nothing was changed, try again")
+
+    @staticmethod
+    def require_still(pg: PgTx, places: Iterable[str | None]) -> None:
+        """For who drops or empties what is there. Raises: UnavailableError."""
+        wanted = [place for place in places if place]
+        moving = store.select_moving(pg, wanted) if wanted else None
+        if moving is not None:
+            raise UnavailableError(f"{moving} is being renamed, nothing was changed, try again")
+
+    # Moves
+
+    def announce(self, pg: PgTx, table_id: int, source: str, target: str) -> Change:
+        """Record the intention; the caller commits it before anything else.
+
+        Raises: InvalidOperationError, UnavailableError.
+        """
         for place in (source, target):
             if self.files.roots is not None and not self.files.roots.covers(place, inside=True):
                 raise InvalidOperationError(f"{source} cannot be moved to {target}: {refusal(place)}")
-        self._require_free(target)
-        return store.insert_move(pg, table_id, source, target, partition)
+        self.require_free(pg, (source, target))
+        return store.insert_move(pg, self.owner, table_id, source, target)
 
     @contextmanager
-    def moving(self, move: Move) -> Iterator[PgTx]:
-        """A PostgreSQL transaction for the catalog's side of the move; the directory moves just before its COMMIT.
+    def moving(self, move: Change) -> Iterator[PgTx]:
+        """A PostgreSQL transaction for the catalog's side of an announced move, begun when the files are in place.
 
-        Serialises on: the intention's row, and whatever the block locks. Raises: InvalidOperationError if the directory
-        cannot be moved, UnavailableError if somebody settled the move meanwhile.
+        Serialises on: the announcement's row, and whatever the block locks. Raises: InvalidOperationError if the
+        directory cannot be moved, UnavailableError if somebody settled the move meanwhile.
         """
-        begun = False
-        try:
-            with self.db.begin() as pg:
-                _require_unsettled(pg, move)
-                yield pg
-                self._require_free(move.target)  # made since the announcement: not ours to touch
-                begun = True
-                self._move(move)
-                store.delete_move(pg, move)
-        except OutcomeUnknownError:
-            raise  # whether it was committed is found out by settle_moves
-        except BaseException:
-            with self.db.begin() as pg:
-                if store.lock_move(pg, move):
-                    self._settle(pg, move, moved=begun)
-            raise
+        with Ownership(self.db, [move], self.owner) as ours:
+            brought = copied = False
+            try:
+                self._require_no(move.target or "")
+                if self.files.exists(move.source):  # Hive: without the old directory only the catalog changes
+                    self._go_on(move, Phase.ANNOUNCED, Phase.BEGUN)
+                    copied = not self.files.moves_in_one_step(move.source, move.target or "")
+                    brought = True
+                    self._bring(move, ours, copied=copied)
+                    failpoints.hit("moves.after_bring")
+                with self.db.begin() as pg:
+                    self._require(pg, move, Phase.BEGUN if brought else Phase.ANNOUNCED, Phase.DONE)
+                    yield pg
+                    if not copied:
+                        store.delete_changes(pg, [move], self.owner)
+            except OutcomeUnknownError:
+                raise  # whether it was committed is found out by settle_moves
+            except BaseException:
+                self._take_back(move, brought=brought)
+                raise
+            if copied:
+                self._remove([move])
+
+    # Removals
+
+    def announce_removals(self, pg: PgTx, table_id: int, places: Iterable[str | None]) -> list[Change]:
+        """Record, in the transaction that drops their object, which directories go; one inside another goes with it."""
+        outer: list[str] = []
+        for place in sorted({place for place in places if place}):
+            if not any(is_below(place, other) for other in outer):
+                outer.append(place)
+        return store.insert_removals(pg, self.owner, table_id, outer)
+
+    def remove(self, removals: Sequence[Change]) -> None:
+        """Remove the directories after COMMIT. A failure is logged, and tried again by ``settle_moves``."""
+        if removals:
+            with Ownership(self.db, removals, self.owner):
+                self._remove(removals)
+
+    @contextmanager
+    def emptying(self, removals: Sequence[Change]) -> Iterator[None]:
+        """Work inside places that stay ours meanwhile. If we die, they are kept: their object still has them."""
+        if not removals:
+            yield
+            return
+        with Ownership(self.db, removals, self.owner):
+            try:
+                yield
+            finally:
+                with self.db.begin() as pg:
+                    store.delete_changes(pg, removals, self.owner)
+
+    # What is left
 
     def settle_moves(self) -> int:
-        """Undo moves whose process died before it could commit; how many were undone.
+        """End the changes whose process died; how many were worked on.
 
-        Serialises on: each intention's row; those in progress are skipped.
+        Serialises on: each row, for a moment. A move that was not committed is undone, all else finished.
         """
         with self.db.begin() as pg:
-            abandoned = store.claim_abandoned_moves(pg)
-            settled = [move for move in abandoned if self._settled(pg, move)]
-        return len(settled)
+            abandoned = store.claim_abandoned(pg, self.owner)
+        for change, phase, is_over in abandoned:
+            with Ownership(self.db, [change], self.owner):
+                if phase is Phase.DONE:
+                    self._remove([change], for_good=is_over)
+                else:
+                    self._undo(change, for_good=is_over)
+        return len(abandoned)
 
-    def _settled(self, pg: PgTx, move: Move) -> bool:
-        try:
-            self._settle(pg, move)
-        except OSError as error:  # the file system is away: the next one to try finds the move again
-            _log.warning("directory_move_not_undone", source=move.source, target=move.target, reason=str(error))
-            return False
-        return True
+    def _go_on(self, move: Change, before: Phase, after: Phase) -> None:
+        with self.db.begin() as pg:
+            self._require(pg, move, before, after)
 
-    def _require_free(self, target: str) -> None:
-        if self.files.exists(target):
+    def _require(self, pg: PgTx, move: Change, before: Phase, after: Phase) -> None:
+        if not store.update_phase(pg, move, self.owner, before, after):
+            raise UnavailableError(f"Moving {move.source} took too long, nothing was changed, try again")
+
+    def _require_no(self, target: str) -> None:
+        if self.files.exists(target):  # made by somebody who did not ask: not ours to touch
             raise InvalidOperationError(f"New location for this table {target} already exists")
 
-    def _move(self, move: Move) -> None:
-        if not self.files.exists(move.source):
-            return  # Hive: without the old directory only the catalog changes
+    def _bring(self, move: Change, ours: Ownership, *, copied: bool) -> None:
         try:
-            self.files.rename(move.source, move.target)
+            if copied:
+                self.files.copy(move.source, move.target or "", ours.require)
+            else:
+                self.files.rename(move.source, move.target or "")
         except OSError as error:
             raise InvalidOperationError(f"Unable to move {move.source} to {move.target}: {error}") from error
 
-    def _settle(self, pg: PgTx, move: Move, *, moved: bool = True) -> None:
-        """The catalog still says ``source``: whatever is at ``target`` goes back, file by file if both are there."""
-        if moved and self.files.exists(move.target):
-            _log.warning("directory_move_undone", source=move.source, target=move.target)
-            if self.files.exists(move.source):
-                for entry in self.files.listing(move.target):
-                    to = f"{move.source}/{entry.path}"
-                    if not entry.is_dir and not self.files.exists(to):
-                        self.files.rename(f"{move.target}/{entry.path}", to)
-                self.files.delete(move.target)
-            else:
-                self.files.rename(move.target, move.source)
-        store.delete_move(pg, move)
+    def _take_back(self, move: Change, *, brought: bool) -> None:
+        """We failed, and know that we are no longer at it. Where even this fails, ``settle_moves`` has the row."""
+        try:
+            if brought:
+                self._go_on(move, Phase.BEGUN, Phase.UNDOING)
+                self._files_back(move)
+            with self.db.begin() as pg:
+                store.delete_changes(pg, [move], self.owner)
+        except (MetastoreError, OSError) as error:
+            _log.warning("directory_move_not_undone", source=move.source, target=move.target, reason=str(error))
 
+    def _undo(self, move: Change, *, for_good: bool) -> None:
+        """The owner may live, about to do its last step: the row stays for the grace, and this is repeated."""
+        try:
+            self._files_back(move)
+            with self.db.begin() as pg:
+                store.update_phase(pg, move, self.owner, Phase.UNDOING, Phase.UNDONE)
+                if for_good:
+                    store.delete_changes(pg, [move], self.owner)
+        except (MetastoreError, OSError) as error:
+            _log.warning("directory_move_not_undone", source=move.source, target=move.target, reason=str(error))
 
-def _require_unsettled(pg: PgTx, move: Move) -> None:
-    if not store.lock_move(pg, move):
-        raise UnavailableError(f"Moving {move.source} took too long to begin, nothing was changed, try again")
+    def _files_back(self, move: Change) -> None:
+        """The catalog says ``source``. A copy goes; what was renamed comes back, file by file if both are there."""
+        target = move.target or ""
+        if not self.files.exists(target):
+            return
+        _log.warning("directory_move_undone", source=move.source, target=target)
+        if not self.files.exists(move.source):
+            self.files.rename(target, move.source)
+            return
+        if self.files.moves_in_one_step(move.source, target):
+            for entry in self.files.listing(target):
+                to = f"{move.source}/{entry.path}"
+                if not entry.is_dir and not self.files.exists(to):
+                    self.files.rename(f"{target}/{entry.path}", to)
+        self.files.delete(target)
+
+    def _remove(self, changes: Sequence[Change], *, for_good: bool = True) -> None:
+        """Remove each ``source``, unless something that we do not know of has it by now."""
+        with self.db.begin() as pg:
+            users = store.select_users(pg, changes)
+        removed = []
+        for change in changes:
+            if change.source in users:
+                _log.warning("directory_kept", location=change.source, used_by=users[change.source])
+                removed.append(change)
+                continue
+            try:
+                self.files.delete(change.source)
+                removed.append(change)
+            except OSError as error:  # the next round finds the row again
+                _log.warning("directory_not_removed", location=change.source, reason=str(error))
+        if for_good:
+            with self.db.begin() as pg:
+                store.delete_changes(pg, removed, self.owner)
+

@@ -45,8 +45,9 @@ class PartitionExchange:
         """
         with self.db.begin() as pg:
             planned = _plan(pg, spec, source, target)
-            if not self.moves.files.exists(planned.directory):
-                raise InvalidRequestError(f"{planned.directory} does not exist: there is nothing to exchange")
+        if not self.moves.files.exists(planned.directory):
+            raise InvalidRequestError(f"{planned.directory} does not exist: there is nothing to exchange")
+        with self.db.begin() as pg:
             move = self.moves.announce(pg, planned.source.id, planned.directory, planned.new_directory)
         with self.moves.moving(move) as pg:
             found = _plan(pg, spec, source, target)

@@ -20,6 +20,7 @@ from metastore.catalog.service.moves import DirectoryMoves
 from metastore.catalog.store import acid_history
 from metastore.catalog.store import partitions as store
 from metastore.catalog.store import tables as table_store
+from metastore.catalog.store.directory_changes import Change
 from metastore.catalog.store.partition_prefilter import prefilter
 from metastore.config import CatalogSettings
 from metastore.db.engine import Database, PgTx
@@ -73,6 +74,7 @@ class PartitionService:
             now = int(pg.now.timestamp())
             new = [replace(p, create_time=now, parameters=rules.stamped(p.parameters, now)) for p in new]
             added = store.insert_partitions(pg, table, new)
+            self.moves.require_free(pg, [p.location for p in new])
             late = [p.name for p in new if p.name not in added]
             if late and not if_not_exists:
                 raise AlreadyExistsError(f"Partition already exists: {', '.join(late)} of {name}")
@@ -148,7 +150,7 @@ class PartitionService:
             if not same:
                 self._require_free(pg, table, new_name)
                 require_exclusive(pg, action, partition_objects(name, [old.name]), changer)
-            move = self.moves.announce(pg, table.id, old.location or "", target, old.name) if target else None
+            move = self.moves.announce(pg, table.id, old.location or "", target) if target else None
             if not same and move is None:
                 self._rename(pg, table, old, draft, new_name, None)
         if same:
@@ -175,8 +177,8 @@ class PartitionService:
         with self.db.begin() as pg:
             table = self._locked(pg, name, NoSuchObjectError)
             dropped = self._drop(pg, table, names, changer, if_exists=if_exists)
-            doomed = self._doomed(pg, table, dropped) if delete_data else []
-        self._remove(table, doomed)
+            removals = self._doomed(pg, table, dropped) if delete_data else []
+        self._remove(table, removals)
         return dropped
 
     def drop_partition(self, name: TableName, values: Sequence[str | None] | None, *, delete_data: bool,
@@ -224,8 +226,8 @@ class PartitionService:
                     raise NoSuchObjectError(f"Some partitions to drop are missing: no partition of {name} matches")
                 names.update(dict.fromkeys(kept))
             dropped = self._drop(pg, table, list(names), changer, if_exists=True)
-            doomed = self._doomed(pg, table, dropped) if delete_data else []
-        self._remove(table, doomed)
+            removals = self._doomed(pg, table, dropped) if delete_data else []
+        self._remove(table, removals)
         return dropped
 
     def _table(self, name: TableName, missing: type[MetastoreError]) -> Table:
@@ -283,9 +285,10 @@ class PartitionService:
         )
         acid_history.rename_partition_history(pg, table.name, old.name, new_name)
 
-    @staticmethod
-    def _drop(pg: PgTx, table: Table, names: Sequence[str], changer: Changer, *, if_exists: bool) -> list[Partition]:
+    def _drop(self, pg: PgTx, table: Table, names: Sequence[str], changer: Changer, *,
+              if_exists: bool) -> list[Partition]:
         dropped = store.lock_partitions(pg, table, names)
+        self.moves.require_still(pg, [partition.location for partition in dropped])
         missing = set(names).difference(partition.name for partition in dropped)
         if missing and not if_exists:
             raise NoSuchObjectError(
@@ -298,16 +301,16 @@ class PartitionService:
             acid_history.delete_partition_history(pg, table.name, found)
         return dropped
 
-    def _doomed(self, pg: PgTx, table: Table, dropped: Sequence[Partition]) -> list[str]:
-        """Directories to remove: the table's own that no remaining partition shares. Raises: MetaError."""
+    def _doomed(self, pg: PgTx, table: Table, dropped: Sequence[Partition]) -> list[Change]:
+        """Announce what is to be removed: the table's own that no remaining partition shares. Raises: MetaError."""
         locations = rules.data_locations(table, dropped) if data_is_deletable(table) else []
         shared = store.select_shared_locations(pg, table, locations) if locations else set()
         doomed = [location for location in locations if location not in shared]
         self.directories.require_own(doomed, f"Partitions of {table.name} cannot be dropped with their data")
-        return doomed
+        return self.moves.announce_removals(pg, table.id, doomed)
 
-    def _remove(self, table: Table, locations: Sequence[str]) -> None:
-        self.directories.remove(locations)
-        parents = {parent for location in locations for parent in rules.parents_to_tidy(table, location)}
+    def _remove(self, table: Table, removals: Sequence[Change]) -> None:
+        self.moves.remove(removals)
+        parents = {parent for removal in removals for parent in rules.parents_to_tidy(table, removal.source)}
         for parent in sorted(parents, key=len, reverse=True):
             self.directories.remove_if_empty(parent)

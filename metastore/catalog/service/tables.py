@@ -16,7 +16,6 @@ from metastore.catalog.service.exclusive import ANYBODY, partition_objects, requ
 from metastore.catalog.service.moves import DirectoryMoves
 from metastore.catalog.store import acid_history, statistics
 from metastore.catalog.store import databases as database_store
-from metastore.catalog.store import moves as move_store
 from metastore.catalog.store import tables as store
 from metastore.config import CatalogSettings
 from metastore.db.engine import Database as Postgres
@@ -60,11 +59,11 @@ class TableService:
             if store.is_taken(pg, table.name):
                 raise AlreadyExistsError(f"Table {table.name} already exists")
             table = self._located(table, database)
-            if table.location and move_store.is_move_target(pg, table.location):
-                raise UnavailableError(f"A table is being renamed to {table.location}, try again")
+            self.moves.require_free(pg, [table.location])
         with self.directories.created(table.location), self.db.begin() as pg:
             if not store.insert_table(pg, table):
                 raise AlreadyExistsError(f"Table {table.name} already exists")
+            self.moves.require_free(pg, [table.location])
             created = store.select_table(pg, table.name) if constraints else None
             if created is not None:
                 own = [replace(one, table=table.name) for one in constraints]
@@ -97,6 +96,8 @@ class TableService:
             old, altered = self._altered(pg, name, draft, context, changer, check_types=strict)
             target = self._new_location(pg, old, altered)
             if target is None or old.location is None:
+                if altered.location != old.location:
+                    self.moves.require_free(pg, [altered.location])
                 self._store_altered(pg, old, altered, context)
                 return
             move = self.moves.announce(pg, old.id, old.location, target)
@@ -105,7 +106,7 @@ class TableService:
             if (old.location, self._new_location(pg, old, altered)) != (move.source, move.target):
                 raise UnavailableError(f"{name} was changed by somebody else meanwhile, nothing was changed, try again")
             self._store_altered(pg, old, tables.with_location(altered, target), context)
-            store.update_partition_locations(pg, old, move.source, move.target)
+            store.update_partition_locations(pg, old, move.source, target)
 
     def drop_table(self, name: TableName, *, delete_data: bool, changer: Changer = ANYBODY) -> None:
         """Remove a table with its partitions, statistics and transaction history; its own data goes after COMMIT.
@@ -120,13 +121,15 @@ class TableService:
             require_exclusive(pg, f"DROP TABLE {name}", table_object(name), changer)
             for view, _ in store.select_materialized_views_on(pg, [name]):
                 raise MetaError(f"Cannot drop table {name}: it is used in the following materialized views: {view}")
+            self.moves.require_still(pg, [table.location])
             doomed: list[str | None] = []
             if delete_data and tables.data_is_deletable(table):
                 doomed = [table.location, *store.select_partition_locations(pg, table, outside=True)]
                 self.directories.require_own(doomed, f"{name} cannot be dropped with its data")
             store.delete_table(pg, table)
             acid_history.delete_table_history(pg, name)
-        self.directories.remove(doomed)
+            removals = self.moves.announce_removals(pg, table.id, doomed)
+        self.moves.remove(removals)
 
     def truncate_table(self, name: TableName, partitions: Sequence[str] | None, context: Mapping[str, str],
                        write_id: int = -1, changer: Changer = ANYBODY) -> None:
@@ -150,14 +153,18 @@ class TableService:
                 require_exclusive(pg, f"TRUNCATE TABLE {name}", places, changer)
             emptied = store.truncate_statistics(pg, table, partitions, _ZEROED_BY_TRUNCATE)
             touches = acid or not tables.is_true(context.get("truncateSkipDataDeletion"))
-            self.directories.require_own(emptied.values() if touches else (), f"{name} cannot be truncated")
+            touched = list(emptied.values()) if touches else []
+            self.directories.require_own(touched, f"{name} cannot be truncated")
+            self.moves.require_still(pg, touched)
+            emptying = self.moves.announce_removals(pg, table.id, touched)
             if acid:
                 txn_id = bases.announce(pg, name, write_id, list(emptied))
-        if acid:
-            bases.write(name, txn_id, write_id, list(emptied.values()))
-        elif touches:
-            for location in emptied.values():
-                self.directories.empty(location)
+        with self.moves.emptying(emptying):
+            if acid:
+                bases.write(name, txn_id, write_id, touched)
+            else:
+                for location in touched:
+                    self.directories.empty(location)
 
     def _located(self, table: Table, database: Database) -> Table:
         if tables.is_view(table):

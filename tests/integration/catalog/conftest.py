@@ -87,7 +87,7 @@ def catalog_settings(tmp_path):
 def hive(database, tmp_path, catalog_settings):
     files = Files()
     directories, moves = Directories(files), DirectoryMoves(database, files)
-    databases = DatabaseService(database, catalog_settings, directories)
+    databases = DatabaseService(database, catalog_settings, directories, moves)
     databases.ensure_default_objects()
     handlers = (
         SetUgi(), CatalogHandlers(databases), DatabaseHandlers(databases), FunctionHandlers(FunctionService(database)),

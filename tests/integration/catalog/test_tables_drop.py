@@ -1,12 +1,8 @@
 """Dropping and truncating tables (catalog.md §17.5; numbers are its cases)."""
 
-import threading
-
 import pytest
 from thrift.Thrift import TApplicationException
 
-from metastore.catalog.store import moves as move_store
-from metastore.errors import UnavailableError
 from metastore.thrift_gen.hive_metastore import ttypes as T
 
 EXTERNAL = {"EXTERNAL": "TRUE"}
@@ -123,112 +119,3 @@ def test_truncate_of_metadata_only(d):
     d.truncate_table_req(T.TruncateTableRequest(
         "d", "t", environmentContext=T.EnvironmentContext({"truncateSkipDataDeletion": "true"})))
     assert (directory / "data").exists()
-
-
-# Renames that a crash interrupts: the state that it leaves is made by hand, then repaired.
-
-def announced(hive, database, source="t", target="new"):
-    root = f"file:{hive.warehouse}/d.db"
-    with database.begin() as pg:
-        return move_store.insert_move(pg, hive.get_table("d", "t").id, f"{root}/{source}", f"{root}/{target}")
-
-
-def moves(database):
-    return database.once("SELECT source FROM directory_moves")
-
-
-def test_crash_before_the_directory_moved(d, database):
-    directory = with_data(d)
-    announced(d, database)
-    assert d.moves.settle_moves() == 1
-    assert (directory / "data").exists()
-    assert moves(database) == []
-
-
-def test_crash_after_the_directory_moved(d, database):
-    directory = with_data(d)
-    announced(d, database)
-    directory.rename(directory.parent / "new")
-    assert d.moves.settle_moves() == 1
-    assert (directory / "data").read_text() == "x"
-    assert not (directory.parent / "new").exists()
-    assert d.get_table("d", "t").sd.location == f"file:{directory}"
-
-
-def test_crash_in_the_middle_of_a_copy(d, database):
-    directory = with_data(d)
-    announced(d, database)
-    (directory.parent / "new" / "p=1").mkdir(parents=True)
-    (directory.parent / "new" / "p=1" / "moved").write_text("y")
-    (directory.parent / "new" / "data").write_text("x")
-    assert d.moves.settle_moves() == 1
-    assert sorted(str(path.relative_to(directory)) for path in directory.rglob("*") if path.is_file()) == ["data", "p=1/moved"]
-    assert not (directory.parent / "new").exists()
-
-
-def test_nobody_settles_a_move_in_progress(d, database):
-    with_data(d)
-    move = announced(d, database)
-    with d.moves.moving(move):
-        finder = threading.Thread(target=lambda: counts.append(d.moves.settle_moves()))
-        counts = []
-        finder.start()
-        finder.join()
-        assert counts == [0]
-    assert moves(database) == []
-
-
-def test_a_settled_move_is_not_begun(d, database):
-    directory = with_data(d)
-    move = announced(d, database)
-    assert d.moves.settle_moves() == 1
-    with pytest.raises(UnavailableError), d.moves.moving(move):
-        pass
-    assert (directory / "data").exists()
-
-
-def test_a_failing_rename_leaves_everything(d, database, monkeypatch):
-    directory = with_data(d)
-
-    def refused(*_, **__):
-        raise PermissionError("not yours")
-    monkeypatch.setattr("metastore.files.shutil.move", refused)
-    table = d.get_table("d", "t")
-    table.tableName = "new"
-    with pytest.raises(T.InvalidOperationException, match="not yours"):
-        d.alter_table("d", "t", table)
-    assert d.get_all_tables("d") == ["t"]
-    assert (directory / "data").exists()
-    assert moves(database) == []
-
-
-def test_a_failure_after_the_directory_moved_brings_it_back(d, database, monkeypatch):
-    directory = with_data(d)
-    calls = []
-
-    def failing_once(pg, move):
-        calls.append(move)
-        if len(calls) == 1:
-            assert (directory.parent / "new" / "data").exists()
-            raise RuntimeError("PostgreSQL is gone")
-        delete_move(pg, move)
-
-    delete_move = move_store.delete_move
-    monkeypatch.setattr(move_store, "delete_move", failing_once)
-    table = d.get_table("d", "t")
-    table.tableName = "new"
-    with pytest.raises((TApplicationException, T.MetaException, T.InvalidOperationException)):
-        d.alter_table("d", "t", table)
-    assert d.get_all_tables("d") == ["t"]
-    assert (directory / "data").read_text() == "x"
-    assert not (directory.parent / "new").exists()
-    assert moves(database) == []
-
-
-def test_no_table_is_created_where_one_is_moving_to(d, database):
-    with_data(d)
-    announced(d, database)
-    with pytest.raises(T.MetaException, match="being renamed"):
-        d.create("new")
-    d.moves.settle_moves()
-    d.create("new")

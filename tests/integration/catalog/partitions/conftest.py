@@ -97,7 +97,7 @@ def shared_database(postgres: Any) -> Iterator[Postgres]:
 def rpc(shared_database: Postgres, tmp_path: Path) -> Rpc:
     """The calls, over an empty catalog ``hive``."""
     with shared_database.begin() as pg:
-        for name in ("tables", "databases", "catalogs", "directory_moves", "locks", "compaction_queue", "completed_txn_components"):
+        for name in ("tables", "databases", "catalogs", "directory_changes", "locks", "compaction_queue", "completed_txn_components"):
             pg.sql(f"DELETE FROM {name}")
         database_store.insert_catalog(pg, Catalog("hive", f"file:{tmp_path}"))
     return Rpc(shared_database, tmp_path)

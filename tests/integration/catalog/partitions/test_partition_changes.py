@@ -6,6 +6,8 @@ from typing import Any
 import pytest
 
 from metastore.catalog.model import TableType
+from metastore.catalog.store import directory_changes
+from metastore.catalog.store.directory_changes import Phase
 from metastore.errors import InvalidOperationError, InvalidRequestError, MetaError, NoSuchObjectError
 from metastore.thrift_gen.hive_metastore import ttypes
 
@@ -232,7 +234,7 @@ def test_a_renamed_partition_takes_its_directory_along(months: Any) -> None:
     with pytest.raises(NoSuchObjectError):
         months.get_partition("d", "t", ["2017", "march"])
     assert {partition for _, partition in months.db.once(_REMEMBERED)} == {"year=2019/month=May"}
-    assert months.db.once("SELECT count(*) FROM directory_moves") == [(0,)]
+    assert months.db.once("SELECT count(*) FROM directory_changes") == [(0,)]
 
 
 def test_a_partition_elsewhere_comes_home_when_renamed(rpc: Any, tmp_path: Path) -> None:
@@ -285,7 +287,7 @@ def test_a_taken_directory_stops_a_rename(months: Any) -> None:
     with pytest.raises(InvalidOperationError, match="already exists"):
         months.rename_partition("d", "t", ["2017", "march"], months.part(["2030", "x"]))
     assert place(months, "year=2017/month=march/data").exists()
-    assert months.db.once("SELECT count(*) FROM directory_moves") == [(0,)]
+    assert months.db.once("SELECT count(*) FROM directory_changes") == [(0,)]
 
 
 def test_renaming_to_itself_alters(months: Any) -> None:
@@ -301,12 +303,20 @@ def test_a_rename_that_dies_on_the_way_is_undone(months: Any, monkeypatch: pytes
     def die(*_: Any) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("metastore.catalog.store.moves.delete_move", die)
+    def die_late(*arguments: Any) -> bool:
+        """Neither is the catalog changed, nor is anything taken back."""
+        return bool(going_on(*arguments)) if arguments[3] is Phase.ANNOUNCED else die()
+
+    going_on = directory_changes.update_phase
+    monkeypatch.setattr(directory_changes, "update_phase", die_late)
     with pytest.raises(KeyboardInterrupt):
         months.rename_partition("d", "t", ["2017", "march"], months.part(["2030", "x"]))
-    assert months.db.once("SELECT count(*) FROM directory_moves") == [(1,)]
+    assert months.db.once("SELECT phase FROM directory_changes") == [("begun",)]
+    assert place(months, "year=2030/month=x/data").exists()
     monkeypatch.undo()
-    months.moves.settle_moves()
+    for _ in range(2):
+        months.db.once("UPDATE directory_changes SET renewed_at = renewed_at - interval '1 h', abandoned_at = abandoned_at - interval '1 h'")
+        months.moves.settle_moves()
     assert place(months, "year=2017/month=march/data").exists()
     assert months.get_partition("d", "t", ["2017", "march"]).sd.location == f"file:{place(months, 'year=2017/month=march')}"
-    assert months.db.once("SELECT count(*) FROM directory_moves") == [(0,)]
+    assert months.db.once("SELECT count(*) FROM directory_changes") == [(0,)]

@@ -42,7 +42,7 @@ def test_leading_keys_say_what_moves(e5: Any, spec: dict[str, str], moved: list[
     assert exchange(e5, **spec) == moved
     assert len(e5.get_partition_names("d", "source", -1)) == len(ALL) - len(moved)
     assert len(e5.get_partition_names("d2", "target", -1)) == len(moved)
-    assert e5.db.once("SELECT count(*) FROM directory_moves") == [(0,)]
+    assert e5.db.once("SELECT count(*) FROM directory_changes") == [(0,)]
 
 
 def test_the_older_call_answers_nothing(e5: Any) -> None:
