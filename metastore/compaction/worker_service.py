@@ -10,9 +10,10 @@ from metastore.compaction.store.entities import Described
 from metastore.config import CompactionSettings
 from metastore.db.engine import Database, PgTx
 from metastore.errors import ClaimLostError, TxnAbortedError
-from metastore.txns import commit_store
+from metastore.txns import commit_store, history_rules, history_store
 from metastore.txns import store as txn_store
 from metastore.txns.commit_store import CommitPlan
+from metastore.txns.history_rules import Outcome
 from metastore.txns.rules import AbortCode, TxnState, TxnType, first_conflict
 from metastore.txns.store import Opening
 
@@ -107,6 +108,13 @@ class WorkerService:
             changing = [started.txn_id] if changes else []
             plan = CommitPlan([started.txn_id], changing, [], compacting=[started.txn_id])
             commit_store.apply_commits(pg, facts.commit_id, plan)
+
+    def is_committed(self, started: Started) -> bool:
+        """Whether ``complete`` was done; waits for one that PostgreSQL is still carrying out.
+
+        Raises: UnavailableError when that takes longer than metastore.database.lock.timeout.
+        """
+        return history_rules.outcome(history_store.select_settled(self.db, started.txn_id)).outcome is Outcome.COMMITTED
 
     def refuse(self, claim: Claim, reason: str, started: Started | None = None) -> bool:
         """Working → refused; as ``fail``."""

@@ -1,9 +1,11 @@
 """The Worker: claim a request, decide whether it is worth a job, run the job, commit.
 
 Rule: the Worker writes only under its claim. Every way out either commits (result visible, request ready for cleaning)
-or aborts the compaction's transaction first and removes what the job wrote afterwards: never the other way round.
+or aborts the compaction's transaction first and removes what the job wrote afterwards: never the other way round. What
+comes after the job is tried again while the lease lives, and a commit without an answer is asked about: a job is hours.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import timedelta
 from enum import StrEnum
@@ -29,6 +31,7 @@ from metastore.roots import refusal
 from metastore.telemetry.logs import get_logger
 
 LOCK_RETRY = timedelta(minutes=1)
+_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.05, 5.0
 _log = get_logger(__name__)
 
 
@@ -117,14 +120,15 @@ class _Work:
         self._location = ""
         self._may_write = False
         self._started_at = perf_counter()
-        self._beat_at = perf_counter()
+        self._beat_at = self._held_since = perf_counter()
 
     def done(self) -> WorkReport:
         """Carry the request out and put every failure in its place."""
         try:
             outcome, reason = self._carry_out()
         except OutcomeUnknownError as error:
-            # Either the commit is there, or the lease runs out and somebody else starts anew: nothing may be removed.
+            # Nobody could be asked while the lease lived. Either the commit is there, or somebody else starts anew:
+            # nothing may be removed.
             outcome, reason = WorkOutcome.LOST, str(error)
         except _RefusedError as error:
             outcome, reason = self._undone(WorkOutcome.REFUSED, str(error))
@@ -146,18 +150,19 @@ class _Work:
         self._started = started = worker.compactions.begin(claimed, user, worker.worker_id.rpartition("-")[0])
         self._lock(started)
         if table.lacks_partition:
-            worker.compactions.complete(started)
+            self._commit(started)
             return WorkOutcome.NOTHING_TO_COMPACT, "no partition is named: aborted directories are left to the Cleaner"
         self._location = table.location.rstrip("/")
         decision = decide(claimed.type, self._state(started), insert_only=table.is_insert_only)
         if decision.action is Action.REFUSE:
             raise _RefusedError(decision.reason)
         if decision.action is Action.CLEAN_ONLY:
-            worker.compactions.complete(started)
+            self._commit(started)
             return WorkOutcome.NOTHING_TO_COMPACT, decision.reason
         self._run(table, started)
+        self._within_lease(self._require_results)
         failpoints.hit("worker.before_commit")
-        worker.compactions.complete(started)
+        self._commit(started)
         failpoints.hit("worker.after_commit")
         return WorkOutcome.COMPACTED, decision.reason
 
@@ -226,9 +231,55 @@ class _Work:
             self._log.info("compaction.job_done", directories=outcome.result.directories,
                            rows_in=outcome.result.rows_in, rows_out=outcome.result.rows_out)
             if outcome.result.application_id:
-                self._worker.compactions.note_job(self._claim, outcome.result.application_id)
+                self._note_job(outcome.result.application_id)
+
+    def _note_job(self, application_id: str) -> None:
+        try:
+            self._worker.compactions.note_job(self._claim, application_id)
+        except MetastoreError as error:  # it is only shown
+            self._log.warning("compaction.job_not_noted", error=str(error))
+
+    def _require_results(self) -> None:
         if not self._results():
             raise RuntimeError(f"The compaction job reported success but left nothing in {self._location}")
+
+    def _commit(self, started: Started) -> None:
+        """Make the result visible; where the answer was lost, ask what became of it before it is tried again."""
+        compactions = self._worker.compactions
+        unknown: list[OutcomeUnknownError] = []
+
+        def attempt() -> None:
+            if unknown and compactions.is_committed(started):
+                return
+            try:
+                compactions.complete(started)
+            except OutcomeUnknownError as error:
+                unknown.append(error)
+                raise
+
+        try:
+            self._within_lease(attempt)
+        except (UnavailableError, OSError) as error:
+            if unknown:
+                raise unknown[-1] from error
+            raise
+
+    def _within_lease(self, step: Callable[[], None]) -> None:
+        """Take a step after the job again and again, until it is done or the claim may be another's.
+
+        Raises: what the step raises: at once what stays so, and what may pass when the lease is over or we are stopped.
+        """
+        ends_at, pause = self._held_since + self._lease().total_seconds(), _FIRST_PAUSE_S
+        while True:
+            try:
+                step()
+            except (UnavailableError, OutcomeUnknownError, OSError) as error:
+                if perf_counter() + pause > ends_at or self._worker.stopping.wait(pause):
+                    raise
+                self._log.warning("compaction.end_tried_again", error=str(error))
+                pause = min(2 * pause, _LONGEST_PAUSE_S)
+            else:
+                return
 
     def _pulse(self) -> None:
         """Keep the claim and the transaction alive; raises when the job must stop."""
@@ -237,16 +288,20 @@ class _Work:
             raise _LaterError(f"Worker {worker.worker_id} was stopped")
         if perf_counter() - self._started_at > worker.compactions.settings.worker_timeout.total_seconds():
             raise RuntimeError(f"The compaction ran longer than {worker.compactions.settings.worker_timeout}")
-        if perf_counter() - self._beat_at < self._beat_every().total_seconds():
+        if perf_counter() - self._beat_at < self._lease().total_seconds() / 4:
             return
+        self._beat_at = perf_counter()
         try:
             worker.compactions.heartbeat(self._started_txn())
-        except UnavailableError as error:  # the lease outlives a short absence of the database
+        except (UnavailableError, OutcomeUnknownError) as error:
+            # The lease outlives a short absence of the database, and a heartbeat may be sent twice.
             self._log.warning("compaction.heartbeat_missed", error=str(error))
-        self._beat_at = perf_counter()
+        else:
+            self._held_since = self._beat_at
 
-    def _beat_every(self) -> timedelta:
-        return min(self._worker.compactions.settings.worker_lease, self._worker.txn_timeout) / 4
+    def _lease(self) -> timedelta:
+        """For how long after a heartbeat nobody takes the claim or ends the transaction."""
+        return min(self._worker.compactions.settings.worker_lease, self._worker.txn_timeout)
 
     def _started_txn(self) -> Started:
         if self._started is None:

@@ -290,39 +290,123 @@ def test_a_stopped_worker_gives_its_work_back(lake, test_clock):
     assert lake.worker().tick().outcome is WorkOutcome.COMPACTED
 
 
-def test_an_unknown_commit_removes_nothing(lake, monkeypatch):
+def failing(worker, monkeypatch, step, *errors, done=False):
+    """The first calls of a step of the Worker's service raise; ``done``: after they were done. Returns all calls."""
+    real, left, calls = getattr(type(worker.compactions), step), list(errors), []
+
+    def called(self, *arguments):
+        calls.append(step)
+        if not left:
+            return real(self, *arguments)
+        if done:
+            real(self, *arguments)
+        raise left.pop(0)
+
+    monkeypatch.setattr(type(worker.compactions), step, called)
+    return calls
+
+
+LOST = OutcomeUnknownError("the connection was lost while the change was being committed")
+AWAY = UnavailableError("the database does not answer, try again")
+
+
+@pytest.mark.parametrize(("errors", "done", "commits"), [
+    ([AWAY, AWAY], False, 3), ([LOST], False, 2), ([LOST, AWAY, LOST], False, 4), ([LOST], True, 1)],
+    ids=["busy", "lost, not done", "lost, busy, lost", "lost, done"])
+def test_the_end_is_tried_again_and_a_lost_answer_asked_for(lake, monkeypatch, errors, done, commits):
+    """A job of hours is not thrown away for one statement."""
     lake.table()
     lake.insert(times=2)
-    worker = lake.worker()
-    complete = type(worker.compactions).complete
-
-    def lost_answer(self, started):
-        complete(self, started)
-        raise OutcomeUnknownError("the connection was lost while the change was being committed")
-
-    monkeypatch.setattr(type(worker.compactions), "complete", lost_answer)
     asked = lake.request()
+    worker = lake.worker()
+    calls = failing(worker, monkeypatch, "complete", *errors, done=done)
+
+    assert worker.tick().outcome is WorkOutcome.COMPACTED
+    assert len(calls) == commits
+    assert lake.state(asked.id) == "ready_for_cleaning"
+    assert f"base_0000002_v{lake.one(asked.id).txn_id:07d}" in lake.directories()
+
+
+def test_a_commit_that_nobody_can_be_asked_about_removes_nothing(new_lake, monkeypatch):
+    """The lease is over, and it may have been done: it was."""
+    lake = new_lake(worker_lease=timedelta(0))
+    lake.table()
+    lake.insert(times=2)
+    asked = lake.request()
+    worker = lake.worker()
+    failing(worker, monkeypatch, "complete", LOST, done=True)
 
     assert worker.tick().outcome is WorkOutcome.LOST
     assert lake.state(asked.id) == "ready_for_cleaning"
     assert f"base_0000002_v{lake.one(asked.id).txn_id:07d}" in lake.directories()
 
 
-def test_an_absent_database_is_no_failure_of_the_compaction(lake, monkeypatch, test_clock):
+def test_an_absent_database_is_no_failure_of_the_compaction(new_lake, monkeypatch):
+    lake = new_lake(worker_lease=timedelta(0))
     lake.table()
     lake.insert(times=2)
-    worker = lake.worker()
-
-    def away(*_):
-        raise UnavailableError("the database does not answer, try again")
-
     asked = lake.request()
-    with monkeypatch.context() as patched:
-        patched.setattr(type(worker.compactions), "complete", away)
-        assert worker.tick().outcome is WorkOutcome.RELEASED
+    worker = lake.worker()
+    failing(worker, monkeypatch, "complete", AWAY)
 
+    assert worker.tick().outcome is WorkOutcome.RELEASED
     assert lake.state(asked.id) == "initiated"
     assert len(lake.directories()) == 2
+
+
+def test_results_that_cannot_be_listed_for_a_moment(lake, monkeypatch):
+    lake.table()
+    lake.insert(times=2)
+    asked = lake.request()
+    listing, left = type(lake.files).listing, []
+
+    def once_in_the_way(self, location):
+        if left:
+            raise left.pop()
+        return listing(self, location)
+
+    monkeypatch.setattr(type(lake.files), "listing", once_in_the_way)
+    runner = FakeRunner(lake.files, during=lambda *_: left.append(OSError("slow down")))
+
+    assert lake.worker(runner).tick().outcome is WorkOutcome.COMPACTED
+    assert lake.state(asked.id) == "ready_for_cleaning"
+
+
+@pytest.mark.parametrize("error", [LOST, AWAY])
+def test_a_heartbeat_without_an_answer_ends_no_job(new_lake, monkeypatch, error):
+    lake = new_lake(worker_lease=timedelta(seconds=100))
+    lake.table()
+    lake.insert(times=2)
+    lake.request()
+    now = [0.0]
+    monkeypatch.setattr("metastore.loops.worker.perf_counter", lambda: now[0])
+
+    def long_run(_, pulse):
+        for _ in range(3):
+            now[0] += 30
+            pulse()
+
+    worker = lake.worker(FakeRunner(lake.files, during=long_run))
+    calls = failing(worker, monkeypatch, "heartbeat", error)
+
+    assert worker.tick().outcome is WorkOutcome.COMPACTED
+    assert len(calls) == 3
+
+
+def test_a_job_whose_id_cannot_be_noted_is_done_all_the_same(lake, monkeypatch):
+    class Named(FakeRunner):
+        def run(self, spec, pulse):
+            from metastore.compaction.job import CompactionJobResult
+
+            return super().run(spec, pulse)._replace(result=CompactionJobResult(("base_2",), 2, 2, "app-1"))
+
+    lake.table()
+    lake.insert(times=2)
+    lake.request()
+    worker = lake.worker(Named(lake.files))
+    failing(worker, monkeypatch, "note_job", AWAY)
+
+    assert worker.tick().outcome is WorkOutcome.COMPACTED
 
 
 def test_a_crash_before_the_commit_never_looks_like_a_success(lake, monkeypatch, test_clock):
