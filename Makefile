@@ -92,7 +92,7 @@ interop-s3: setup ## ACID tables whose warehouse is on S3: an S3 server here, S3
 robustness-tables: setup ## ACID tables: random stories, kill -9 at every point of a commit, lost executors, concurrent writers (SEED=17 | SEEDS=1-50)
 	@TABLE_SEEDS=$(or $(SEED),$(SEEDS),1-8) $(bin)/python -m pytest -n0 -s tests/acceptance/tables $(ARGS)
 
-fuzz: setup ## Mutated messages of every method against a whole server, for minutes (FUZZ_SECONDS=600 FUZZ_SEED=7)
+fuzz: setup ## Mutated messages, expressions, filters, id lists, names and files, for minutes (FUZZ_SECONDS=600 FUZZ_SEED=7 | FUZZ_INPUT=7:orc:123)
 	@FUZZ_SECONDS=$${FUZZ_SECONDS:-300} FUZZ_SEED=$${FUZZ_SEED:-1} $(bin)/python -m pytest -n0 -s --timeout 0 $(ARGS) tests/fuzz
 
 manifests: ## Render the Helm chart's values of ci/ into deploy/k8s (builds helm with Go, once)

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 VARINT, FIXED_64, BYTES, FIXED_32 = 0, 1, 2, 5
+_LONGEST_VARINT = 10
 
 
 class Field(NamedTuple):
@@ -46,7 +47,7 @@ def bytes_field(number: int, data: bytes) -> bytes:
 
 
 def fields(message: bytes) -> Iterator[Field]:
-    """The fields of a message, in their order."""
+    """The fields of a message, in their order. Raises: ValueError for bytes that are no whole message."""
     at = 0
     while at < len(message):
         start = at
@@ -57,19 +58,26 @@ def fields(message: bytes) -> Iterator[Field]:
                 value, at = _read_varint(message, at)
             case 2:
                 size, at = _read_varint(message, at)
-                value, at = message[at : at + size], at + size
+                value, at = _taken(message, at, size)
+            case 1:
+                value, at = _taken(message, at, 8)
+            case 5:
+                value, at = _taken(message, at, 4)
             case wire_type:
-                size = {FIXED_64: 8, FIXED_32: 4}[wire_type]
-                value, at = message[at : at + size], at + size
+                raise ValueError(f"wire type {wire_type} at byte {start} is none of ORC's")
         yield Field(tag >> 3, tag & 7, value, message[start:at])
 
 
+def _taken(data: bytes, at: int, size: int) -> tuple[bytes, int]:
+    if size > len(data) - at:
+        raise ValueError(f"{size} bytes are to follow byte {at}, and there are {len(data) - at}")
+    return data[at : at + size], at + size
+
+
 def _read_varint(data: bytes, at: int) -> tuple[int, int]:
-    value = shift = 0
-    while True:
-        byte = data[at]
-        at += 1
-        value |= (byte & 0x7F) << shift
+    value = 0
+    for place, byte in enumerate(data[at : at + _LONGEST_VARINT]):
+        value |= (byte & 0x7F) << 7 * place
         if byte < 0x80:  # noqa: PLR2004
-            return value, at
-        shift += 7
+            return value, at + place + 1
+    raise ValueError(f"the number at byte {at} has no end")

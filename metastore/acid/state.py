@@ -368,7 +368,7 @@ def _is_compacted(directory: str, read_metadata: Callable[[str], str | bytes]) -
     try:
         metadata = json.loads(read_metadata(path))
         version, data_format = str(metadata["thisFileVersion"]), metadata["dataFormat"]
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):  # nested too deeply is not what Hive writes either
         raise UnsupportedMetadataError(f"Cannot read {path}: not the JSON object that Hive writes there") from None
     if version != "0":
         raise UnsupportedMetadataError(f"{path} is of version {version}; only version 0 is known")

@@ -142,10 +142,11 @@ def _columns_of(files: Files, path: str, table: AcidTable) -> FileColumns:
     try:
         with files.open(path) as source:
             schema = _SCHEMAS[str(table.file_format)](source)
-    except (ArrowException, OSError) as error:
+            top = tuple(schema.names)
+    except (ArrowException, UnicodeDecodeError, OSError) as error:
         raise InvalidOperationError(f"{path} cannot be read, so its columns are not known: {error}") from error
-    is_acid = table.kind is TableKind.FULL_ACID and tuple(schema.names) == EVENT_COLUMNS
-    names = [field.name for field in schema.field("row").type] if is_acid else schema.names
+    is_acid = table.kind is TableKind.FULL_ACID and top == EVENT_COLUMNS
+    names = [field.name for field in schema.field("row").type] if is_acid else top
     return FileColumns(path, tuple(name.lower() for name in names))
 
 

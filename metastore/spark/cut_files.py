@@ -6,6 +6,7 @@ files (few and short-lived: one per open batch and bucket) are read by Python in
 
 from collections.abc import Iterator, Sequence
 from functools import partial
+from os import SEEK_END
 from typing import Any
 
 import pyarrow as pa
@@ -24,6 +25,7 @@ from pyspark.sql.types import (
 
 from metastore.errors import InvalidOperationError
 from metastore.files import Files
+from metastore.spark.footers import damage_named
 from metastore.spark.listing import CutFile
 
 _BATCH_ROWS = 10_000
@@ -44,11 +46,14 @@ def cut_events(spark: SparkSession, schema: StructType, files: Sequence[CutFile]
 
 def _events(file: CutFile, schema: StructType) -> Iterator[tuple[Any, ...]]:
     with Files().open(file.path) as source:
-        content = source.read(file.length)
+        size = source.seek(0, SEEK_END)
+        source.seek(0)
+        content = source.read(min(file.length, size))  # reading asks for memory of as many bytes as it is told
     if len(content) < file.length:
         raise InvalidOperationError(f"{file.path} has {len(content)} bytes, and its side file says that {file.length} "
                                     "are committed: the file is damaged.")
-    table = orc.ORCFile(pa.BufferReader(content)).read()
+    with damage_named(file.path):
+        table = orc.ORCFile(pa.BufferReader(content)).read()
     table = table.cast(pa.schema([pa.field(one.name, _in_microseconds(one.type)) for one in table.schema]), safe=False)
     for batch in table.to_batches(_BATCH_ROWS):
         for row in batch.to_pylist(maps_as_pydicts="strict"):

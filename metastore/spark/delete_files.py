@@ -14,7 +14,7 @@ from pyarrow import orc
 
 from metastore.files import Files
 from metastore.roots import local_path
-from metastore.spark.footers import READERS, opened_orc, orc_tail
+from metastore.spark.footers import READERS, damage_named, opened_orc, orc_tail
 from metastore.spark.listing import DataFile
 
 SMALL, ROOM = 1 << 20, 1 << 26
@@ -59,12 +59,13 @@ class DeleteFiles:
         return sum(self.found[one.path].events for one in wanted)
 
     def read(self, files: Files, path: str, columns: Sequence[str]) -> pa.Table:
-        """Columns of a file that was counted."""
+        """Columns of a file that was counted. Raises: OSError when it cannot be read, with its path."""
         file = (self.found or {})[path]
-        if file.whole is not None:
-            return orc.ORCFile(pa.BufferReader(file.whole)).read(columns=columns)
-        with files.open(path) as source:
-            return orc.ORCFile(source).read(columns=columns)
+        with damage_named(path):
+            if file.whole is not None:
+                return orc.ORCFile(pa.BufferReader(file.whole)).read(columns=columns)
+            with files.open(path) as source:
+                return orc.ORCFile(source).read(columns=columns)
 
 
 def _counted(files: Files, path: str, is_small: bool) -> _DeleteFile:  # noqa: FBT001 - a field of a task

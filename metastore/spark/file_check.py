@@ -21,7 +21,7 @@ from metastore.acid.state import BaseDirectory, DeltaDirectory
 from metastore.acid.violations import Finding, Rule
 from metastore.errors import InvalidInputError
 from metastore.files import Files
-from metastore.spark.footers import OrcTail, event_counts, orc_tail
+from metastore.spark.footers import OrcTail, damage_named, event_counts, orc_tail
 
 _IDS = [*EVENT_COLUMNS[:-1]]
 _KEY = ("originalTransaction", "bucket", "rowId")
@@ -31,15 +31,13 @@ def check_file(files: Files, location: str, path: str, directory: BaseDirectory 
     """Look through one file of a base or delta; ``path`` is relative to ``location``, the ACID directory."""
     try:
         tail = orc_tail(files, f"{location}/{path}")
+        if tail.fields != EVENT_COLUMNS:
+            if directory.may_be_raw:
+                return []
+            return [Finding(Rule.WRONG_COLUMNS, path, f"{', '.join(tail.fields)} are not the columns of ACID files")]
+        stripes = _read_stripes(files, f"{location}/{path}")
     except OSError as error:
         return [Finding(Rule.UNREADABLE_FILE, path, str(error))]
-    if tail.fields != EVENT_COLUMNS:
-        if directory.may_be_raw:
-            return []
-        return [Finding(Rule.WRONG_COLUMNS, path, f"{', '.join(tail.fields)} are not the columns of ACID files")]
-    with files.open(f"{location}/{path}") as source:
-        opened = orc.ORCFile(source)
-        stripes = [pa.table(opened.read_stripe(number, columns=_IDS)) for number in range(opened.nstripes)]
     check = _FileCheck(path, tail, directory, [stripe.combine_chunks() for stripe in stripes])
     return [*check.notes(), *check.events()]
 
@@ -54,7 +52,8 @@ class _FileCheck:
     def notes(self) -> Iterator[Finding]:
         """Check the three notes that Hive wants in a footer."""
         if self.tail.notes.get(VERSION, b"2") != b"2":
-            yield self._found(Rule.OLD_VERSION, f"Its footer says ACID version {self.tail.notes[VERSION].decode()}")
+            yield self._found(Rule.OLD_VERSION, f"Its footer says ACID version "
+                              f"{self.tail.notes[VERSION].decode('utf-8', 'replace')}")
         counts = event_counts(self.tail)
         if counts is None:
             yield self._found(Rule.WRONG_STATISTICS, "hive.acid.stats is missing: Hive 3 fails on such a delete file")
@@ -174,8 +173,14 @@ def _in_both(files: Files, location: str, one: str, other: str) -> Iterator[Find
 
 
 def _read_ids(files: Files, path: str) -> pa.Table:
-    with files.open(path) as source:
+    with files.open(path) as source, damage_named(path):
         return orc.ORCFile(source).read(columns=_IDS)
+
+
+def _read_stripes(files: Files, path: str) -> list[pa.Table]:
+    with files.open(path) as source, damage_named(path):
+        opened = orc.ORCFile(source)
+        return [pa.table(opened.read_stripe(number, columns=_IDS)) for number in range(opened.nstripes)]
 
 
 def _equals_previous(table: pa.Table) -> pa.Array:

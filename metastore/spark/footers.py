@@ -1,12 +1,13 @@
 """What the tails of ORC files say: rows, columns, their writer's notes. Read in the driver, without a Spark job."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
-from pyarrow import ArrowInvalid, orc
+from pyarrow import ArrowException, orc
 
 from metastore.acid.events import INSERT_EVENT
 from metastore.acid.orc_footer import STATS
@@ -35,7 +36,7 @@ class OrcTail:
     @property
     def spark_version(self) -> str:
         """Which Spark wrote the file; "" if none did."""
-        return self.notes.get(_SPARK_VERSION, b"").decode()
+        return self.notes.get(_SPARK_VERSION, b"").decode("utf-8", "replace")
 
 
 class EventCounts(NamedTuple):
@@ -48,17 +49,27 @@ class EventCounts(NamedTuple):
 
 def orc_tail(files: Files, path: str) -> OrcTail:
     """Look at one file. Raises: OSError when it is not an ORC file, with its path."""
-    with files.open(path) as source:
-        opened = opened_orc(path, source)
-        notes = {key.decode(): value for key, value in (opened.metadata or {}).items()}
+    with files.open(path) as source, damage_named(path):
+        opened = orc.ORCFile(source)
+        notes = {key.decode("utf-8", "replace"): value for key, value in (opened.metadata or {}).items()}
         return OrcTail(path, int(opened.nrows), tuple(opened.schema.names), notes)
 
 
 def opened_orc(path: str, source: Any) -> orc.ORCFile:
     """What can be read from, or is in memory, as an ORC file. Raises: OSError when it is none, with its path."""
-    try:
+    with damage_named(path):
         return orc.ORCFile(source)
-    except (ArrowInvalid, OSError) as error:
+
+
+@contextmanager
+def damage_named(path: str) -> Iterator[None]:
+    """Around whatever reads an ORC file: one error for all that the reader says of a damaged one.
+
+    Raises: OSError, with the path.
+    """
+    try:
+        yield
+    except (ArrowException, UnicodeDecodeError, OSError) as error:  # a column's name is damaged as well as any byte
         raise OSError(f"{path} cannot be read as an ORC file: {error}") from error
 
 
@@ -77,9 +88,12 @@ def event_counts(tail: OrcTail) -> EventCounts | None:
 
 
 def has_old_events(files: Files, tail: OrcTail) -> bool:
-    """Whether an insert delta's file holds update or delete events, as Hive wrote them before version 2 of ACID."""
+    """Whether an insert delta's file holds update or delete events, as Hive wrote them before version 2 of ACID.
+
+    Raises: OSError when it cannot be read, with its path.
+    """
     if (counts := event_counts(tail)) is not None:
         return counts.updates + counts.deletes > 0
-    with files.open(tail.path) as source:
+    with files.open(tail.path) as source, damage_named(tail.path):
         operations = orc.ORCFile(source).read(columns=["operation"])["operation"]
     return any(one != INSERT_EVENT for one in operations.unique().to_pylist())

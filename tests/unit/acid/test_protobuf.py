@@ -1,5 +1,6 @@
 """Messages taken apart and put together."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -42,3 +43,12 @@ def test_signed_numbers_of_the_specification() -> None:
 def test_signed_numbers_come_back(value: int) -> None:
     assert unzigzag(zigzag(value)) == value
     assert 0 <= zigzag(value) < 2**64
+
+
+@pytest.mark.parametrize(("message", "sentence"), [
+    (b"\x0c", "wire type 4 at byte 0"), (b"\x0a\x05abc", "5 bytes are to follow byte 2, and there are 3"),
+    (b"\x09\x01", "8 bytes are to follow"), (b"\x0d\x01", "4 bytes are to follow"), (b"\x08", "the number at byte 1 has no end"),
+    (b"\x08" + b"\xff" * 10 + b"\x01", "the number at byte 1 has no end")])
+def test_bytes_that_are_no_whole_message(message: bytes, sentence: str) -> None:
+    with pytest.raises(ValueError, match=sentence):
+        list(fields(message))

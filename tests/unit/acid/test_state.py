@@ -137,6 +137,7 @@ def test_a_truncated_base_of_hive_4_is_an_overwrite_base() -> None:
         ('{"thisFileVersion": "0"}', "Cannot read base_0000005/_metadata_acid"),
         ("[]", "Cannot read"),
         ("compacted", "Cannot read"),
+        ("[" * 100_000, "Cannot read"),
     ],
 )
 def test_metadata_that_is_not_understood_is_an_error(metadata: str, text: str) -> None:

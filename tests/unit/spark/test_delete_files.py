@@ -6,6 +6,7 @@ from typing import BinaryIO
 
 import pyorc
 import pytest
+from pyarrow import orc
 
 from metastore.files import Files
 from metastore.spark import delete_files
@@ -104,3 +105,13 @@ def test_a_file_that_is_none_is_named(tmp_path: Path) -> None:
 
     with pytest.raises(OSError, match="bucket_00000 cannot be read as an ORC file"):
         DeleteFiles.of(Files(), [DataFile(str(bad), 18)])
+
+
+def test_a_file_whose_rows_are_damaged_is_named(wanted: list[DataFile]) -> None:
+    path = Path(wanted[2].path)
+    size = orc.ORCFile(str(path)).content_length
+    path.write_bytes(b"\xff" * size + path.read_bytes()[size:])  # its footer still counts the rows
+    found = DeleteFiles.of(Files(), wanted[2:])
+
+    with pytest.raises(OSError, match="bucket_00003 cannot be read as an ORC file"):
+        found.read(Files(), str(path), _COLUMNS)

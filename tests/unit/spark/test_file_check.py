@@ -7,13 +7,19 @@ from typing import Any
 
 import pyorc
 import pytest
+from pyarrow import orc
+from pyspark.sql.types import StructType
 
 from metastore.acid.bucket import encode
 from metastore.acid.snapshots import RangeState, ValidTxnList, ValidWriteIdList
 from metastore.acid.state import BaseDirectory, DeltaDirectory, acid_state
 from metastore.acid.violations import Rule
+from metastore.errors import InvalidOperationError
 from metastore.files import Files
+from metastore.spark.cut_files import _events
 from metastore.spark.file_check import check_file
+from metastore.spark.footers import orc_tail
+from metastore.spark.listing import CutFile
 
 _EVENT = ("struct<operation:int,originalTransaction:bigint,bucket:int,rowId:bigint,currentTransaction:bigint,"
           "row:struct<v:string>>")
@@ -121,3 +127,28 @@ def test_files_of_another_shape(tmp_path: Path) -> None:
     broken.parent.mkdir(parents=True)
     broken.write_text("not ORC at all")
     assert _rules(tmp_path / "u", "delta_0000003_0000003_0000/bucket_00000") == [Rule.UNREADABLE_FILE]
+
+
+def test_a_damaged_file_is_a_finding(tmp_path: Path) -> None:
+    assert _check(tmp_path / "v", ROWS, {**_notes(ROWS), "hive.acid.version": b"\xff"}) == [Rule.OLD_VERSION]
+    assert _check(tmp_path / "s", ROWS) == []
+    sound = tmp_path / "s" / "delta_0000003_0000003_0000" / "bucket_00000"
+    size = orc.ORCFile(str(sound)).content_length
+    sound.write_bytes(b"\xff" * size + sound.read_bytes()[size:])
+    assert _rules(tmp_path / "s", "delta_0000003_0000003_0000/bucket_00000") == [Rule.UNREADABLE_FILE]
+
+
+def test_a_name_that_is_no_text_is_a_damaged_file(tmp_path: Path) -> None:
+    path = tmp_path / "bucket_00000"
+    with path.open("wb") as out, pyorc.Writer(out, "struct<ab:int>", compression=pyorc.CompressionKind.NONE) as writer:
+        writer.write((1,))
+    path.write_bytes(path.read_bytes().replace(b"ab", b"a\xff"))
+    with pytest.raises(OSError, match="bucket_00000 cannot be read as an ORC file"):
+        orc_tail(Files(), str(path))
+
+
+def test_a_length_that_no_file_has_is_not_asked_for_as_memory(tmp_path: Path) -> None:
+    path = tmp_path / "bucket_00000"
+    path.write_bytes(b"ORC")
+    with pytest.raises(InvalidOperationError, match="has 3 bytes, and its side file says that"):
+        list(_events(CutFile(str(path), 2**64 - 1), StructType()))

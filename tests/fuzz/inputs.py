@@ -1,0 +1,152 @@
+"""What the fuzzer feeds: serialised expressions, filters, id lists, names, files; sound ones from a grammar, then damaged.
+
+Each is made from its own dice, ``dice_of(seed, target, number)``, so that one input can be had again without the others.
+"""
+
+import random
+
+from tests.support.kryo import Column, Constant, Function, kryo_4, kryo_5, text_field
+
+KEYS = (("dt", "string"), ("hr", "int"), ("n", "bigint"), ("d", "date"), ("ts", "timestamp"), ("v", "varchar(10)"))
+COMPARISONS = ("Equal", "NotEqual", "LessThan", "EqualOrLessThan", "GreaterThan", "EqualOrGreaterThan", "EqualNS")
+TEXTS = (b"%" * 40 + b"b", b"(?i)" + b"%a" * 30, b"p='1' or " * 50 + b"p='2'", b"((((", b"\xff\xfe", b"../../etc", b"a\0b",
+         b"1:2:3-9:5:", b"*" * 60, b"base_-1", b"delta_9999999999999999999_1", "٣".encode(), b"1-999999999999999999",
+         b"\x01\x00org.apache.hadoop.hive.ql.plan.ExprNodeGenericFuncDes\xe3")
+NUMBERS = (0, 1, 127, 128, 255, 1 << 16, (1 << 31) - 1, 1 << 31, 1 << 40, (1 << 63) - 1, 1 << 63, 1 << 64, 10**40)
+
+
+def dice_of(seed, target, number):
+    """The dice of one input."""
+    return random.Random(f"{seed}:{target}:{number}")
+
+
+def damaged(dice, data, most=4):
+    """Some bytes changed, cut out, repeated or put in; sometimes none."""
+    data = bytearray(data)
+    for _ in range(dice.randint(0, most)):
+        at, size = dice.randint(0, len(data)), dice.randint(1, 1 << dice.randint(0, 6))
+        match dice.randrange(6):
+            case 0:
+                data[at:at + 1] = bytes([dice.randrange(256)])
+            case 1:
+                data[at:at + 4] = dice.choice([b"\xff", b"\xff\xff\xff\x7f", b"\0\0\0\0", b"\x7f\xff\xff\xff", b"\xff" * 9 + b"\x01"])
+            case 2:
+                del data[at:at + size]
+            case 3:
+                data[at:at] = data[max(0, at - size):at] * dice.randint(1, 5)
+            case 4:
+                data[at:at] = dice.choice(TEXTS)
+            case 5:
+                del data[at:]
+    return bytes(data)
+
+
+def damaged_text(dice, text, most=3):
+    """The same for a text, which may then have any character."""
+    return damaged(dice, text.encode(), most).decode("utf-8", "replace")
+
+
+def expression(dice, depth=4):
+    """A tree as Hive's clients send it, with columns and constants of any type."""
+    column, constant = Column(dice.choice(KEYS)[0]), Constant(dice.choice([True, None, 5, 300, "ab", "2020-02-29", [1, None, 7]]))
+    if depth and dice.random() < 0.5:
+        children = tuple(expression(dice, depth - 1) for _ in range(dice.randint(1, 3)))
+        return Function(f"GenericUDFOP{dice.choice(['And', 'Or', 'Not'])}", children, b"\0")
+    match dice.randrange(5):
+        case 0:
+            return Function("GenericUDFIn", (column, Constant(1), Constant("a"), constant), b"\0\0")
+        case 1:
+            return Function("GenericUDFBetween", (Constant(value=False), column, Constant(1), constant), b"\0" * 4)
+        case 2:
+            pattern = Constant("%a_" * dice.randint(1, 30))
+            return Function("GenericUDFBridge", (column, pattern), b"\0" + text_field("org.apache.UDF") + text_field("like"))
+        case 3:
+            return Function(f"GenericUDFOP{dice.choice(['Null', 'NotNull'])}", (column,), b"\0")
+        case _:
+            sides = [column, constant]
+            dice.shuffle(sides)
+            return Function(f"GenericUDFOP{dice.choice(COMPARISONS)}", tuple(sides), b"\0" * 5)
+
+
+def serialised(dice):
+    """A serialised expression, mostly damaged; Kryo 4 cannot write lists as constants."""
+    tree = expression(dice, dice.choice([0, 2, 4]))
+    return damaged(dice, dice.choice([kryo_4, kryo_5])(tree))
+
+
+def constant(dice):
+    """A constant of the filter language."""
+    return dice.choice([str(dice.choice(NUMBERS)), f"-{dice.choice(NUMBERS)}", "'ab'", '"a\\"b"', "2020-02-29", "date '2020-02-30'",
+                        "timestamp '2020-02-29 01:02:03.5'", "'" + "%a" * dice.randint(1, 40) + "'", "'ü'", "''"])
+
+
+def filter_text(dice, keys=tuple(name for name, _ in KEYS), depth=4):
+    """A filter over these keys."""
+    key = dice.choice(keys)
+    if depth and dice.random() < 0.5:
+        word = dice.choice([" and ", " OR ", ") or ("])
+        return f"({word.join(filter_text(dice, keys, depth - 1) for _ in range(dice.randint(1, 4)))})"
+    match dice.randrange(5):
+        case 0:
+            return f"{key} {dice.choice(['', 'not '])}in ({', '.join(constant(dice) for _ in range(dice.randint(1, 20)))})"
+        case 1:
+            return f"{key} {dice.choice(['', 'not '])}between {constant(dice)} and {constant(dice)}"
+        case 2:
+            return f"(struct({key}, {dice.choice(keys)})) in (const struct({constant(dice)}, {constant(dice)}))"
+        case 3:
+            return f"{constant(dice)} {dice.choice(['=', '<', '>=', 'like'])} {key}"
+        case _:
+            return f"{key} {dice.choice(['=', '!=', '<>', '<', '<=', '>', '>=', 'like', '<=>'])} {constant(dice)}"
+
+
+TABLE_KEYS = ("hive_filter_field_owner__", "hive_filter_field_last_access__", "hive_filter_field_tableName__",
+              "hive_filter_field_params__team", "other")
+
+
+def partition_filter(dice):
+    return damaged_text(dice, filter_text(dice))
+
+
+def table_filter(dice):
+    return damaged_text(dice, filter_text(dice, TABLE_KEYS))
+
+
+def _ids(dice):
+    found = []
+    for _ in range(dice.choice([0, 1, 5, 50])):
+        low = dice.choice([dice.randint(1, 99), *NUMBERS])
+        found.append(dice.choice([f"{low}", f"{low}-{low + dice.randint(-2, 20)}", f"{low}-{dice.choice(NUMBERS)}"]))
+    return ",".join(found)
+
+
+def txn_list(dice):
+    """A text of ValidTxnList."""
+    fields = [str(dice.choice([9, 100, *NUMBERS])), str(dice.choice([3, *NUMBERS])), _ids(dice), _ids(dice)]
+    return damaged_text(dice, ":".join(fields[:dice.choice([2, 4, 4, 4])]), most=2)
+
+
+def write_id_lists(dice):
+    """A text of ValidTxnWriteIdList: the transaction, then each table's."""
+    return "$".join([str(dice.choice(NUMBERS)), *(f"db.t{number}:{txn_list(dice)}" for number in range(dice.randint(0, 3)))])
+
+
+def path(dice):
+    """A path of an ACID directory's listing, of the forms of Hive and beside them."""
+    low, high, more = (dice.choice([1, 2, 3, 5, 9, -(2**63), *NUMBERS]) for _ in range(3))
+    directory = dice.choice([f"base_{low:07d}", f"base_{low}_v{more:07d}", f"delta_{low:07d}_{high:07d}_{more:04d}",
+                             f"delete_delta_{low}_{high}", f"delta_{low:07d}_{low:07d}", f"delta_{low}_{high}_v{more}",
+                             f".acid_stage_{low}_x", "HIVE_UNION_SUBDIR_1", "_tmp", ""])
+    name = dice.choice([f"bucket_{more:05d}", f"bucket_00000_{more}", "bucket_00000_flush_length", "000000_0", f"000000_0_copy_{more}",
+                        "_orc_acid_version", "_metadata_acid", "part-0", "nested/bucket_00000", ".hidden", ""])
+    whole = "/".join(part for part in (directory, name) if part) or "x"
+    return (damaged_text(dice, whole, most=2) if dice.random() < 0.3 else whole).strip("/") or "x"
+
+
+METADATA = (b'{"thisFileVersion": "0", "dataFormat": "compacted"}', b"[]", b"{", b"null", b'{"thisFileVersion": 1}', b"\xff\xfe", b"1e999",
+            b"[" * 100_000)
+
+
+def listing(dice):
+    """Paths with sizes, and what a ``_metadata_acid`` file holds."""
+    entries = [(path(dice), dice.choice([0, 8, 1 << 40]), dice.random() < 0.1) for _ in range(dice.randint(1, 12))]
+    return entries, dice.choice(METADATA), txn_list(dice)

@@ -1,0 +1,216 @@
+"""What reads foreign input inside a process, each with the errors that it declares: fuzzed without a server.
+
+Run as a process of its own, since what reads ORC files is C++: ``python -m tests.fuzz.targets SEED SECONDS [TARGET NUMBER]``.
+It says on stdout what it did, one JSON line each; the line before an input that ends the process names that input. An
+input that takes too long ends in a ``StalledError``, one that takes too much memory in a ``MemoryError``.
+"""
+
+import io
+import json
+import re
+import resource
+import signal
+import sys
+import tempfile
+import time
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyorc
+
+from metastore.acid.bucket import encode
+from metastore.acid.protobuf import fields
+from metastore.acid.side_files import MalformedSideFileError, flushed_length
+from metastore.acid.snapshots import TxnWriteIds, ValidTxnList, ValidWriteIdList
+from metastore.acid.state import ListedFile, acid_state
+from metastore.acid.violations import Surroundings, check_listing
+from metastore.catalog.model import Table
+from metastore.catalog.partition_names import DEFAULT_PARTITION
+from metastore.catalog.rules.partition_expression import parse_expression
+from metastore.catalog.rules.partition_filter import parse_filter
+from metastore.catalog.rules.partition_syntax import PartitionKey
+from metastore.catalog.rules.table_filter import TableFilter
+from metastore.errors import InvalidInputError, InvalidOperationError, InvalidRequestError, MetaError
+from metastore.files import Files
+from metastore.ids import TableName, table_name
+from metastore.spark.delete_files import DeleteFiles
+from metastore.spark.file_check import check_file
+from metastore.spark.footers import event_counts, has_old_events, orc_tail
+from metastore.spark.listing import DataFile, PartitionPlace, acid_directories
+from metastore.spark.tables import AcidTable, TableKind
+from tests.fuzz import inputs
+
+LONGEST_S = 2.0
+"""Of this process's time on one input: a hundred times what the slowest sound one takes."""
+MEMORY = 1 << 30
+"""Above what the process has when everything is imported."""
+_EVENT = ("struct<operation:int,originalTransaction:bigint,bucket:int,rowId:bigint,currentTransaction:bigint,"
+          "row:struct<v:string>>")
+_KEYS = [PartitionKey(name, kind) for name, kind in inputs.KEYS]
+_TABLE = Table(TableName("hive", "d", "sales"), {}, owner="a" * 200, last_access_time=90, parameters={"team": "ab" * 100})
+
+
+class StalledError(Exception):
+    """An input took too long."""
+
+
+@dataclass(frozen=True)
+class Target:
+    """``make``: dice to input; ``declared``: the errors that ``read`` may end in."""
+
+    make: Callable[[Any], Any]
+    read: Callable[[Any], object]
+    declared: tuple[type[Exception], ...]
+
+
+def _read_table_filter(text: str) -> None:
+    TableFilter.of(text).accepts(_TABLE)
+
+
+def _read_txn_list(text: str) -> None:
+    found = ValidTxnList.parse(text)
+    assert ValidTxnList.parse(found.format()) == found
+    found.is_valid(5), found.is_aborted(5)
+
+
+def _read_write_ids(text: str) -> None:
+    found = TxnWriteIds.parse(text)
+    assert TxnWriteIds.parse(found.format()) == found
+    for one in found.tables:
+        one.range_state(1, 9), one.aborted_range_state(1, 9), one.is_valid_base(3), one.for_compactor().range_state(1, 9)
+
+
+def _read_listing(made: Any) -> None:
+    """What readers choose must be what `table check` sees, or its error."""
+    entries, metadata, _ = made
+    listed = [ListedFile(*one) for one in entries]
+    snapshot, txns = ValidWriteIdList("db.t", 9, 2, (2, 5), frozenset({5})), ValidTxnList.everything()
+    check_listing(listed, Surroundings(snapshot, txns), lambda _path: metadata)
+    acid_state(listed, snapshot, txns, lambda _path: metadata)
+
+
+def _read_files(made: Any) -> None:
+    """The same on a disk, as a reader of a table lists it, and file by file."""
+    entries, metadata, _ = made
+    with tempfile.TemporaryDirectory(prefix="fuzz") as root:
+        for name, size, is_dir in entries:
+            path = Path(root) / name
+            try:
+                path.mkdir(parents=True) if is_dir else path.parent.mkdir(parents=True, exist_ok=True)
+                if not is_dir:
+                    content = metadata if name.endswith("_metadata_acid") else bytes(size % 1024)
+                    path.write_bytes(content)
+            except (OSError, ValueError):  # a name that no file can have
+                continue
+        table = AcidTable(name=table_name("db", "t"), kind=TableKind.FULL_ACID, location=root, columns=(), partition_keys=(),
+                          bucket_columns=(), bucket_count=0, bucketing_version=2, file_format="orc", parameters={})
+        acid_directories(Files(), table, [PartitionPlace("", (), root)], ValidWriteIdList("db.t", 9), ValidTxnList.everything())
+
+
+def _sound_orc(dice: Any) -> bytes:
+    out = io.BytesIO()
+    compression = dice.choice([pyorc.CompressionKind.NONE, pyorc.CompressionKind.ZLIB, pyorc.CompressionKind.SNAPPY])
+    with pyorc.Writer(out, _EVENT, compression=compression) as writer:
+        rows = dice.choice([0, 1, 50])
+        writer.writerows((0, 3, encode(0), row, 3, (f"v{row}",)) for row in range(rows))
+        notes = {"hive.acid.key.index": f"3,{encode(0)},{rows - 1};".encode(), "hive.acid.stats": f"{rows},0,0".encode(),
+                 "hive.acid.version": b"2"}
+        writer.set_user_metadata(**{name: inputs.damaged(dice, text, 1) for name, text in notes.items() if dice.random() < 0.9})
+    return out.getvalue()
+
+
+def _orc(dice: Any) -> bytes:
+    """A file whose bytes are damaged, mostly behind its stripes."""
+    data = _sound_orc(dice)
+    at = len(data) - dice.choice([30, 300, len(data)]) if len(data) > 300 else 0
+    return data[:at] + inputs.damaged(dice, data[at:])
+
+
+def _read_orc(data: bytes) -> None:
+    """As the reader of a table, the check, and the reader of delete files look at one."""
+    with tempfile.TemporaryDirectory(prefix="fuzz") as root:
+        path = Path(root) / "delta_0000003_0000003_0000" / "bucket_00000"
+        path.parent.mkdir()
+        path.write_bytes(data)
+        files = Files()
+        state = acid_state(files.listing(root), ValidWriteIdList("db.t", 9), ValidTxnList.everything(), lambda _path: "{}")
+        check_file(files, root, f"{path.parent.name}/bucket_00000", state.deltas[0])
+        wanted = [DataFile(str(path), len(data))]
+        tail = orc_tail(files, str(path))
+        event_counts(tail), tail.spark_version
+        DeleteFiles.of(files, wanted).read(files, str(path), ["rowId"])
+        has_old_events(files, tail)
+
+
+TARGETS = {
+    "expression": Target(inputs.serialised, lambda data: parse_expression(data, _KEYS, DEFAULT_PARTITION), (InvalidRequestError,)),
+    "partition_filter": Target(inputs.partition_filter, lambda text: parse_filter(text, _KEYS), (InvalidRequestError,)),
+    "table_filter": Target(inputs.table_filter, _read_table_filter, (InvalidRequestError,)),
+    "txn_list": Target(inputs.txn_list, _read_txn_list, (InvalidInputError,)),
+    "write_ids": Target(inputs.write_id_lists, _read_write_ids, (InvalidInputError,)),
+    "listing": Target(inputs.listing, _read_listing, (MetaError,)),
+    "files": Target(inputs.listing, _read_files, (MetaError, InvalidOperationError, OSError)),
+    "side_file": Target(lambda dice: dice.randbytes(dice.randint(0, 40)), lambda data: flushed_length(data, "x"), (MalformedSideFileError,)),
+    "protobuf": Target(lambda dice: inputs.damaged(dice, _sound_orc(dice)[-300:]), lambda data: list(fields(data)), (ValueError,)),
+    "orc": Target(_orc, _read_orc, (OSError,)),
+}
+
+
+def tried(target: Target, made: object) -> str:
+    """The failure of one input, "" where there is none."""
+    signal.setitimer(signal.ITIMER_PROF, LONGEST_S)
+    try:
+        target.read(made)
+    except target.declared:
+        return ""
+    except Exception:  # noqa: BLE001 - that is what is looked for
+        return traceback.format_exc()
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+    return ""
+
+
+def _stalled(*_: object) -> None:
+    raise StalledError(f"one input took more than {LONGEST_S} s")
+
+
+def _kb(what: str) -> int:
+    return int(re.search(rf"{what}:\s+(\d+)", Path("/proc/self/status").read_text())[1])  # type: ignore[index]
+
+
+def _told(**fields: object) -> None:
+    print(json.dumps(fields), flush=True)
+
+
+def main(seed: str, seconds: float, only: str = "", number: int = -1) -> None:
+    """Each target in turn for its share of the time, or one input of one target."""
+    signal.signal(signal.SIGPROF, _stalled)
+    limit = (_kb("VmSize") << 10) + MEMORY
+    resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    for name, target in TARGETS.items():
+        if only and name != only:
+            continue
+        end, at, before, longest, failures = time.monotonic() + seconds / len(TARGETS), 0, 0, 0.0, 0
+        while (number < 0 and time.monotonic() < end) or (number >= 0 and at == 0):
+            made = target.make(inputs.dice_of(seed, name, max(number, at)))
+            if name == "orc":
+                _told(trying=f"{seed}:{name}:{max(number, at)}")  # C++ may end the process without another word
+            started = time.process_time()
+            if failure := tried(target, made):
+                failures += 1
+                _told(failed=f"{seed}:{name}:{max(number, at)}", input=repr(made)[:2000], traceback=failure)
+            longest = max(longest, time.process_time() - started)
+            at += 1
+            if at == 200:
+                before = _kb("VmRSS")
+            if failures == 5:
+                break
+        _told(target=name, inputs=at, longest_ms=round(longest * 1000), grown_kb=_kb("VmRSS") - before if before else 0)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], float(sys.argv[2]), *sys.argv[3:4], *map(int, sys.argv[4:5]))
