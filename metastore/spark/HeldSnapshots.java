@@ -8,6 +8,7 @@ import java.util.HashSet;
 import java.util.Iterator;
 import java.util.Map;
 import java.util.Set;
+import java.util.concurrent.atomic.AtomicInteger;
 import org.apache.spark.api.python.PythonUtils;
 import org.apache.spark.scheduler.ActiveJob;
 import org.apache.spark.scheduler.DAGScheduler;
@@ -29,9 +30,10 @@ import scala.runtime.AbstractPartialFunction;
  * Tells when nothing that could read the files of a frame is left.
  *
  * What reads files goes on referring to them: a plan, and so a view, a cache, and whatever is derived from them, to the
- * index of its relations, an RDD to the files of its partitions. An object hangs on both; when the garbage collector
- * finds it, nothing can read any more. Exists in the driver only. Compiled by the compiler that Spark has for its
- * queries, which knows no generics.
+ * index of its relations, an RDD to the files of its partitions, or to the RDD that reads them. An object hangs on the
+ * first two; when the garbage collector finds it, and every RDD that reads, nothing can read any more. Nothing hangs on
+ * what Spark copies elsewhere: the name of an RDD, say, stays in the pages of its UI for a thousand stages. Exists in
+ * the driver only. Compiled by the compiler that Spark has for its queries, which knows no generics.
  */
 public class HeldSnapshots {
     private final ReferenceQueue ended = new ReferenceQueue();
@@ -44,15 +46,16 @@ public class HeldSnapshots {
 
     /** The same rows; "ended" tells the number once nothing is left that could read them. */
     public Dataset hold(Dataset rows, long number) {
-        final String hold = new String("rows of a snapshot"); // an object of its own
-        watched.add(new Watched(hold, number, ended));
+        final Object hold = new Object();
+        final Snapshot snapshot = new Snapshot(number);
+        watch(hold, snapshot);
         LogicalPlan held = (LogicalPlan) rows.queryExecution().analyzed().transform(new AbstractPartialFunction() {
             public boolean isDefinedAt(Object node) {
                 return true;
             }
 
             public Object applyOrElse(Object node, scala.Function1 otherwise) {
-                if (node instanceof LogicalRDD) ((LogicalRDD) node).rdd().setName(hold);
+                if (node instanceof LogicalRDD) watch(((LogicalRDD) node).rdd(), snapshot);
                 return node instanceof LogicalRelation ? holding((LogicalRelation) node, hold) : node;
             }
         });
@@ -60,12 +63,18 @@ public class HeldSnapshots {
         return Dataset$.MODULE$.ofRows(rows.sparkSession(), held);
     }
 
+    private void watch(Object reader, Snapshot snapshot) {
+        snapshot.readers.incrementAndGet();
+        watched.add(new Watched(reader, snapshot, ended));
+    }
+
     /** The numbers that have ended since this was last asked, with a comma after each. */
     public String ended() {
         StringBuilder told = new StringBuilder();
         for (Reference one = ended.poll(); one != null; one = ended.poll()) {
             watched.remove(one);
-            told.append(((Watched) one).number).append(',');
+            Snapshot snapshot = ((Watched) one).snapshot;
+            if (snapshot.readers.decrementAndGet() == 0) told.append(snapshot.number).append(',');
         }
         return told.toString();
     }
@@ -112,12 +121,22 @@ public class HeldSnapshots {
         return leaf.makeCopy(parts);
     }
 
-    private static class Watched extends PhantomReference {
+    /** A number, and how many objects there are that can still read for it. */
+    private static class Snapshot {
         final long number;
+        final AtomicInteger readers = new AtomicInteger();
 
-        Watched(Object hold, long number, ReferenceQueue ended) {
-            super(hold, ended);
+        Snapshot(long number) {
             this.number = number;
+        }
+    }
+
+    private static class Watched extends PhantomReference {
+        final Snapshot snapshot;
+
+        Watched(Object reader, Snapshot snapshot, ReferenceQueue ended) {
+            super(reader, ended);
+            this.snapshot = snapshot;
         }
     }
 
