@@ -35,5 +35,12 @@ class Untouched(Spark):
                                  "or by TIMESTAMP AS OF)", self._prev)
             return super()._parse_parameter()
 
+    class Generator(Spark.Generator):
+        """A table may be called by words that may not stand behind AS as they are: Spark's strictNonReserved."""
+
+        RESERVED_KEYWORDS: ClassVar[set[str]] = {
+            "anti", "cross", "except", "full", "inner", "intersect", "join", "lateral", "left", "minus", "natural",
+            "on", "right", "semi", "union", "using"}
+
 
 DIALECT = "untouched"

@@ -452,6 +452,13 @@ def test_rows_of_another_partition_are_not_stored_under_the_given_one(acid_sessi
     assert rows(acid_session, name) == []
 
 
+def test_a_table_that_is_called_by_a_word_of_sql(acid_session, db):
+    acid_session.sql(f"CREATE TABLE {db}.full (id INT) STORED AS ORC TBLPROPERTIES ('transactional'='true')")
+    acid_session.sql(f"INSERT INTO {db}.full VALUES (1), (2)")
+    assert acid_session.sql(f"DELETE FROM {db}.full WHERE id = 1").first()["rows"] == 1
+    assert [row.id for row in acid_session.sql(f"SELECT * FROM {db}.full").collect()] == [2]
+
+
 def test_names_that_do_not_exist(acid_session, db):
     with pytest.raises(NoSuchObjectError, match=f"{db}.nothing"):
         acid_session.sql(f"DELETE FROM {db}.nothing")

@@ -6,6 +6,7 @@ from metastore.errors import InvalidOperationError
 from metastore.ids import TableName
 from metastore.spark.binding import bound_sql
 from metastore.spark.changes import delete_select, merge_select, update_select
+from metastore.spark.dialect import Untouched
 from metastore.spark.parsing import parse
 from metastore.spark.statements import TableRef
 from metastore.spark.tables import AcidTable, HiveColumn, TableKind
@@ -23,6 +24,8 @@ def views(ref: TableRef) -> str | None:
     ("SELECT * FROM db.t", "SELECT * FROM view_t AS t"),
     ("SELECT db.t.id FROM db.t JOIN db.u AS x ON db.t.id = x.id", "SELECT t.id FROM view_t AS t JOIN view_u AS x ON t.id = x.id"),
     ("WITH t AS (SELECT 1) SELECT * FROM t", "WITH t AS (SELECT 1) SELECT * FROM t"),
+    ("SELECT left(x, 1) FROM db.full", "SELECT left(x, 1) FROM view_full AS `full`"),
+    ("SELECT `on`.x FROM db.t AS `on` CROSS JOIN db.anti", "SELECT `on`.x FROM view_t AS `on` CROSS JOIN view_anti AS `anti`"),
     ("SELECT * FROM other.t WHERE id IN (SELECT id FROM db.u)", "SELECT * FROM other.t WHERE id IN (SELECT id FROM view_u AS u)"),
 ])
 def test_names_are_bound_to_views(text, expected):
@@ -39,6 +42,12 @@ def test_update_keeps_what_is_not_assigned_and_casts_what_is():
 def test_delete_needs_only_ids_and_keys():
     assert bound_sql(delete_select(parse("DELETE FROM db.t WHERE v IS NULL"), TABLE, "target"), views) == (
         f"SELECT {ROW_ID}, `t`.`p` FROM target AS t WHERE v IS NULL")
+
+
+@pytest.mark.parametrize("word", sorted(Untouched.Generator.RESERVED_KEYWORDS))
+def test_words_that_tables_may_be_called_by_are_quoted(word):
+    assert bound_sql(delete_select(parse(f"DELETE FROM db.`{word}` WHERE v IS NULL"), TABLE, "target"), views) == (
+        f"SELECT {ROW_ID.replace('t.', f'`{word}`.')}, `{word}`.`p` FROM target AS `{word}` WHERE v IS NULL")
 
 
 @pytest.mark.parametrize(("whens", "join"), [
