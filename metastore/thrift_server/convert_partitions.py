@@ -197,7 +197,9 @@ def encode_partition(name: TableName, partition: Partition) -> ttypes.Partition:
     return encode_partitions(name, [partition])[0]
 
 
-def encode_spec(name: TableName, root: str | None, partitions: Iterable[Partition]) -> list[ttypes.PartitionSpec]:
+def encode_spec(
+    name: TableName, root: str | None, partitions: Iterable[Partition], shape: Shape = WHOLE
+) -> list[ttypes.PartitionSpec]:
     """Partitions as one specification below the table's location."""
     return [
         ttypes.PartitionSpec(
@@ -205,6 +207,6 @@ def encode_spec(name: TableName, root: str | None, partitions: Iterable[Partitio
             tableName=name.table,
             rootPath=root,
             catName=name.catalog,
-            partitionList=ttypes.PartitionListComposingSpec(encode_partitions(name, partitions)),
+            partitionList=ttypes.PartitionListComposingSpec(encode_partitions(name, partitions, shape)),
         )
     ]

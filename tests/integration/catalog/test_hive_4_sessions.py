@@ -52,6 +52,56 @@ def _named(table, name):
     return table
 
 
+def asked(client, fields=None, mode=None, filters=None):
+    """The partitions of get_partitions_with_specs."""
+    specs = client.get_partitions_with_specs(T.GetPartitionsRequest(
+        dbName="d", tblName="t", projectionSpec=fields, filterSpec=T.GetPartitionsFilterSpec(mode, filters))).partitionSpec
+    return [one for spec in specs for one in spec.partitionList.partitions]
+
+
+@pytest.fixture
+def abc(client, table):
+    """Partitions p=a, p=b and p=c; each has two parameters."""
+    client.create_table_req(T.CreateTableRequest(table()))
+    for value in "abc":
+        made = client.append_partition("d", "t", [value])
+        made.parameters = {"seen.by": "me", "other": "x"}
+        client.alter_partition("d", "t", made)
+
+
+def test_what_msck_repair_compares_with_the_directories(client, abc):
+    fields = T.GetProjectionsSpec(["sd.location", "createTime", "tableName", "values"])
+
+    found = asked(client, fields, T.PartitionFilterMode.BY_NAMES, ["p=a", "p=c", "p=gone"])
+
+    assert [(one.values, one.sd.location.rpartition("/")[2]) for one in found] == [(["a"], "p=a"), (["c"], "p=c")]
+    assert {(one.sd.cols, one.sd.inputFormat, one.parameters) for one in found} == {(None, None, None)}
+
+
+@pytest.mark.parametrize(("mode", "filters", "values"), [
+    (None, None, "abc"), (T.PartitionFilterMode.BY_VALUES, ["b"], "b"), (T.PartitionFilterMode.BY_NAMES, ["p=z"], ""),
+    (T.PartitionFilterMode.BY_EXPR, ["p > 'a' or p = 'x'", "p < 'c'"], "b")])
+def test_partitions_by_a_specification(client, abc, mode, filters, values):
+    found = asked(client, mode=mode, filters=filters)
+
+    assert [one.values for one in found] == [[value] for value in values]
+    assert found == client.get_partitions_by_names("d", "t", [f"p={value}" for value in values])
+
+
+@pytest.mark.parametrize("paths", [["parameters"], None])
+def test_parameters_of_a_specification(client, abc, paths):
+    fields = T.GetProjectionsSpec(paths, "%e%", "%.by")
+    assert [one.parameters.keys() for one in asked(client, fields)] == [{"other", "transient_lastDdlTime"}] * 3
+
+
+@pytest.mark.parametrize(("fields", "mode", "filters", "reason"), [
+    (None, T.PartitionFilterMode.BY_NAMES, None, "must be given"), (None, 7, ["p=a"], "7 is no mode"),
+    (None, T.PartitionFilterMode.BY_EXPR, ["p >"], None), (T.GetProjectionsSpec(["size"]), None, None, "no field size")])
+def test_specifications_that_say_nothing(client, abc, fields, mode, filters, reason):
+    with pytest.raises(T.MetaException, match=reason):
+        asked(client, fields, mode, filters)
+
+
 def test_partitions_that_msck_drops(client, table):
     """It says that its expressions are text, and sends its own form of one."""
     client.create_table_req(T.CreateTableRequest(table()))
