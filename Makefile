@@ -9,7 +9,7 @@ WORKERS ?= 2
 ARGS ?=
 pytest := $(bin)/python -m pytest -n $(WORKERS) --dist worksteal $(ARGS)
 
-.PHONY: manifests deploy-check interop interop-tables interop-s3 robustness-tables help setup run demo test test-fast test-cov model lint fmt types layers idl idl-check docs docs-check bench bench-acid bench-sustained robustness fuzz lock clean
+.PHONY: manifests deploy-check interop interop-tables interop-engine interop-s3 robustness-tables help setup run demo test test-fast test-cov model lint fmt types layers idl idl-check docs docs-check bench bench-acid bench-sustained robustness fuzz lock clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  %-17s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -83,6 +83,9 @@ interop: setup ## Hive's own Java clients 2.3.10, 3.1.3 and 4.x against the serv
 
 interop-tables: setup ## Hive 4.0.1 and Trino 380 read what we write, we what they write, and Hive's queries (fetches them with Maven)
 	@$(bin)/python -m pytest -n0 tests/interop/tables/vectors.py tests/interop/tables/stories.py tests/interop/tables/every_type.py tests/interop/tables/lines.py tests/interop/tables/hive_queries.py $(ARGS)
+
+interop-engine: setup ## Statements of Hive 4.0.1's own SQL engine on the server, read by Hive and by us (fetches it with Maven)
+	@$(bin)/python -m pytest -n0 tests/interop/engine/statements.py $(ARGS)
 
 interop-s3: setup ## ACID tables whose warehouse is on S3: an S3 server here, S3A for Spark (fetches them with pip and Maven)
 	@bash tools/interop_s3.sh

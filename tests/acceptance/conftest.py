@@ -13,7 +13,13 @@ from tests.support.spark_sessions import spark_on
 
 
 @pytest.fixture(scope="session")
-def lakehouse(postgres, tmp_path_factory) -> Iterator[SimpleNamespace]:
+def external_warehouse() -> str | None:
+    """Where the server keeps external tables; beside the managed ones if nothing is said."""
+    return None
+
+
+@pytest.fixture(scope="session")
+def lakehouse(postgres, tmp_path_factory, external_warehouse) -> Iterator[SimpleNamespace]:
     """``app``, ``uri``, ``database_url`` and ``warehouse`` of a server without loops."""
     from metastore.app import App
     from metastore.config.settings import Source, build
