@@ -163,6 +163,32 @@ def test_overwrite_and_truncate(acid_session, flat, parted):
     assert rows(acid_session, parted) == []
 
 
+@pytest.mark.parametrize("kind", ["default", "insert_only"])
+def test_what_hive_4_truncates_reads_as_empty(acid_session, db, kind):
+    """Its request asks the server for an empty base under a write id of its transaction."""
+    name, client, types = f"{db}.t", acid_session.client, acid_session.client.types
+    acid_session.sql(f"CREATE TABLE {name} (id INT) PARTITIONED BY (p INT) STORED AS ORC TBLPROPERTIES "
+                     f"('transactional'='true', 'transactional_properties'='{kind}')")
+    acid_session.sql(f"INSERT INTO {name} VALUES (1, 1), (2, 2)")
+
+    def truncate(partitions, end):
+        [txn_id] = client.open_txns(types.OpenTxnRequest(num_txns=1, user="ann", hostname="h1")).txn_ids
+        [given] = client.allocate_table_write_ids(types.AllocateTableWriteIdsRequest(
+            dbName=db, tableName="t", txnIds=[txn_id])).txnToWriteIds
+        client.truncate_table_req(types.TruncateTableRequest(
+            db, "t", partitions, writeId=given.writeId, environmentContext=types.EnvironmentContext({"truncateSkipDataDeletion": "true"})))
+        end(txn_id)
+
+    truncate(["p=1"], lambda txn_id: client.abort_txn(types.AbortTxnRequest(txnid=txn_id)))
+    assert rows(acid_session, name) == [(1, 1), (2, 2)]
+    truncate(["p=1"], lambda txn_id: client.commit_txn(types.CommitTxnRequest(txnid=txn_id)))
+    assert rows(acid_session, name) == [(2, 2)]
+    truncate(None, lambda txn_id: client.commit_txn(types.CommitTxnRequest(txnid=txn_id)))
+    assert rows(acid_session, name) == []
+    acid_session.sql(f"INSERT INTO {name} VALUES (3, 1)")
+    assert rows(acid_session, name) == [(3, 1)]
+
+
 def test_nobody_waits_for_a_lock_of_his_own(acid_session, flat):
     """A frame that was read keeps its table locked; who replaces or alters it would wait for himself."""
     late = acid_session.table(flat).where("id > 2")
