@@ -1,24 +1,30 @@
 """When the loops run: intervals, one run of a loop at a time, leadership, stopping.
 
 Rule: a loop is a ``tick()``; only this module waits. Loops that need one runner in the cluster ask the leader lock
-before each tick. That saves duplicate work and is never relied upon: every tick is safe beside another one. Each loop
-has a thread, which waits on a clock that only goes forward: setting this machine's clock changes nothing (ADR 0041).
+before each tick. That saves duplicate work and is never relied upon: every tick is safe beside another one.
+APScheduler plans by this machine's clock; when that is set back, everything planned moves with it (ADR 0041).
 """
 
+import logging
 import os
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import timedelta
-from random import Random
-from threading import Event, Thread
+from datetime import datetime, timedelta
+from threading import Condition, Event, Thread
 from time import monotonic, perf_counter
 from typing import Protocol
+
+from apscheduler.executors.pool import ThreadPoolExecutor
+from apscheduler.jobstores.base import JobLookupError
+from apscheduler.schedulers.background import BackgroundScheduler
 
 from metastore.telemetry.logs import get_logger
 
 _JITTER = 0.1
 _SHORTEST = timedelta(seconds=1)
 """Between ticks that are wanted before their time."""
+_LOOK_AT_CLOCK_S = 1.0
 _log = get_logger(__name__)
 
 
@@ -58,42 +64,71 @@ class Scheduler:
     def __init__(self, loops: Sequence[Loop], leader: Leader, stopping: Event,
                  observer: Observer | None = None) -> None:
         """``stopping``: the event that ticks look at; ``stop`` sets it. ``observer`` is told of every tick."""
+        self._loops = loops
         self._observer = observer
         self._leader = leader
         self._stopping = stopping
-        self._random = Random()  # noqa: S311 - so that loops of several servers do not run in step
-        self._threads = [Thread(target=self._keep_running, args=[loop], name=f"loop-{loop.name}", daemon=True)
-                         for loop in loops]
+        self._idle = Condition()
+        self._ticking: set[str] = set()
+        logging.getLogger("apscheduler").setLevel(logging.ERROR)  # a tick may take long
+        self._scheduler = BackgroundScheduler(
+            executors={"default": ThreadPoolExecutor(max(len(loops), 1))},
+            job_defaults={"max_instances": 1, "coalesce": True, "misfire_grace_time": None}, timezone="UTC")
 
     def start(self) -> None:
-        """Start every loop."""
-        for thread in self._threads:
-            thread.start()
-        _log.info("loops.started", loops=[one.name.removeprefix("loop-") for one in self._threads], pid=os.getpid())
+        """Start every loop, each a little apart from the others."""
+        for loop in self._loops:
+            seconds = max(loop.interval.total_seconds(), 0.1)
+            self._scheduler.add_job(
+                self.run, "interval", [loop], seconds=seconds, jitter=seconds * _JITTER, id=loop.name,
+                next_run_time=_now() + loop.start_after)
+        self._scheduler.start()
+        Thread(target=self._watch_clock, name="loops-clock", daemon=True).start()
+        _log.info("loops.started", loops=[loop.name for loop in self._loops], pid=os.getpid())
 
-    def _keep_running(self, loop: Loop) -> None:
-        """The loop's thread."""
-        due = monotonic() + loop.start_after.total_seconds()
-        while not self._stopping.wait(max(0.0, due - monotonic())):
-            due = monotonic() + self._pause(loop)
-            sooner = self.run(loop)
-            if sooner is not None:
-                due = min(due, monotonic() + max(sooner, _SHORTEST).total_seconds())
+    def _watch_clock(self) -> None:
+        """Move what is planned with a clock that is set back; one that is set forward only hastens it."""
+        ahead = _ahead()
+        while not self._stopping.wait(_LOOK_AT_CLOCK_S):
+            back = ahead - _ahead()
+            ahead -= back
+            if back > _LOOK_AT_CLOCK_S:
+                self.follow_clock(timedelta(seconds=back))
 
-    def _pause(self, loop: Loop) -> float:
-        return max(loop.interval.total_seconds(), 0.1) * self._random.uniform(1 - _JITTER, 1 + _JITTER)
+    def follow_clock(self, back: timedelta) -> None:
+        """The clock was set back by so much."""
+        _log.warning("loops.clock_set_back", seconds=round(back.total_seconds()))
+        for job in self._scheduler.get_jobs():
+            with suppress(JobLookupError):  # the scheduler is being stopped
+                job.modify(next_run_time=job.next_run_time - back)
 
-    def run(self, loop: Loop) -> timedelta | None:
-        """Run one loop now, while it has more to do, unless another process leads; how soon it wants to run again."""
+    def run(self, loop: Loop) -> None:
+        """Run one loop now: while it has more to do, and unless another process leads."""
+        with self._idle:
+            self._ticking.add(loop.name)
         try:
             while not self._stopping.is_set() and (loop.everywhere or self._leader.is_leader()):
                 report = self._tick(loop)
                 if not loop.busy(report):
-                    return loop.sooner(report)
+                    self._hasten(loop, loop.sooner(report))
+                    break
         except Exception:  # noqa: BLE001 - a loop must outlive whatever one tick meets
             # The loop's next tick starts from what the database says; nothing is lost but time.
             _log.exception("loop.failed", loop=loop.name)
-        return None
+        finally:
+            with self._idle:
+                self._ticking.discard(loop.name)
+                self._idle.notify_all()
+
+    def _hasten(self, loop: Loop, pause: timedelta | None) -> None:
+        """Have the next tick of a loop after this pause, if that is sooner than planned."""
+        job = self._scheduler.get_job(loop.name)
+        if pause is None or job is None:
+            return
+        wanted = _now() + max(pause, _SHORTEST)
+        if job.next_run_time is None or wanted < job.next_run_time:
+            with suppress(JobLookupError):  # the scheduler is being stopped
+                job.modify(next_run_time=wanted)
 
     def _tick(self, loop: Loop) -> object:
         began, report, failed = perf_counter(), None, True
@@ -105,13 +140,28 @@ class Scheduler:
                 self._observer.ticked(loop.name, perf_counter() - began, report, failed=failed)
 
     def stop(self, patience: timedelta) -> bool:
-        """Let running ticks end, for so long; False when some did not."""
+        """Let running ticks end, for so long; False when some did not.
+
+        APScheduler does not wait for them: it would hold its locks meanwhile, and a tick's end asks it for its job.
+        """
         self._stopping.set()
-        ends_at = monotonic() + patience.total_seconds()
-        for thread in self._threads:
-            if thread.ident is not None:
-                thread.join(max(0.0, ends_at - monotonic()))
-        late = [thread.name for thread in self._threads if thread.is_alive()]
-        if late:
+        if self._scheduler.running:
+            self._scheduler.shutdown(wait=False)
+        with self._idle:
+            is_idle = self._idle.wait_for(lambda: not self._ticking, patience.total_seconds())
+            late = sorted(self._ticking)
+        if not is_idle:
             _log.warning("loops.not_drained", loops=late, patience_s=patience.total_seconds())
-        return not late
+        return is_idle
+
+
+def _ahead() -> float:
+    """How far this machine's clock is ahead of one that only goes forward, in seconds."""
+    return _now().timestamp() - monotonic()
+
+
+def _now() -> datetime:
+    """APScheduler plans with this machine's clock; nothing that is stored comes from it."""
+    from datetime import UTC
+
+    return datetime.now(UTC)  # noqa: TID251

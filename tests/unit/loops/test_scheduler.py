@@ -2,9 +2,11 @@
 
 from datetime import timedelta
 from threading import Event, Thread
+from types import SimpleNamespace
 
 import pytest
 
+from metastore.loops import scheduler as scheduler_module
 from metastore.loops.scheduler import Loop, Scheduler
 
 LONG = timedelta(hours=1)
@@ -66,22 +68,35 @@ def test_a_loop_that_has_something_due_does_not_wait_for_its_interval(stopping):
     assert ticks == [0, 1]
 
 
-def test_a_tick_is_due_when_it_is_wanted_or_when_it_is_planned(stopping):
-    """Whichever is first, and never in less than a second."""
-    waited = []
+def test_what_is_due_later_changes_nothing(stopping):
+    scheduler = Scheduler([Loop("w", lambda: 0, LONG, sooner=lambda _: 2 * LONG, start_after=LONG)], Leading(), stopping)
+    scheduler.start()
+    planned = scheduler._scheduler.get_job("w").next_run_time
 
-    class Stopping(Event):
-        def wait(self, seconds):
-            waited.append(round(seconds))
-            return len(waited) > 4
+    scheduler.run(scheduler._loops[0])
 
-    wanted = iter([timedelta(minutes=5), timedelta(0), 2 * LONG, None])
-    scheduler = Scheduler([], Leading(), Stopping())
-    scheduler._pause = lambda loop: loop.interval.total_seconds()
+    assert scheduler._scheduler.get_job("w").next_run_time == planned
+    assert scheduler.stop(PATIENCE)
 
-    scheduler._keep_running(Loop("w", lambda: next(wanted), LONG, sooner=lambda report: report, start_after=timedelta(seconds=7)))
 
-    assert waited == [7, 300, 1, 3600, 3600]
+def test_a_clock_that_is_set_back_stops_no_loop(stopping, monkeypatch):
+    """Ticks that are planned in an hour of a clock that has just lost that hour are planned for now."""
+    clock = SimpleNamespace(back=timedelta(0))
+    monkeypatch.setattr(scheduler_module, "_now", lambda now=scheduler_module._now: now() - clock.back)
+    monkeypatch.setattr(scheduler_module, "_LOOK_AT_CLOCK_S", 0.01)
+    scheduler = Scheduler([Loop("w", lambda: 0, LONG, start_after=LONG)], Leading(), stopping)
+    scheduler.start()
+    planned = scheduler._scheduler.get_job("w").next_run_time
+
+    clock.back = timedelta(minutes=30)
+    for _ in range(1000):
+        moved = planned - scheduler._scheduler.get_job("w").next_run_time
+        if moved:
+            break
+        Event().wait(0.01)
+
+    assert timedelta(minutes=29, seconds=59) < moved < timedelta(minutes=30, seconds=1)
+    assert scheduler.stop(PATIENCE)
 
 
 def test_a_failing_tick_stops_nothing(stopping, capsys):
