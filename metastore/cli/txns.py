@@ -23,19 +23,25 @@ def txn() -> None:
 
 @txn.command(short_help="Abort transactions.")
 @click.argument("txn_ids", metavar="ID...", nargs=-1, required=True, type=click.IntRange(min=1))
+@click.option("--owner-gone", is_flag=True,
+              help="The owners' processes have ended for certain: nothing more comes of them.")
 @uri_option
 @form_option
-def abort(txn_ids: tuple[int, ...], uri: str | None, form: str) -> None:
+def abort(txn_ids: tuple[int, ...], owner_gone: bool, uri: str | None, form: str) -> None:
     """Abort transactions: their locks are free at once, and nothing that they wrote will be seen.
+
+    Snapshots go on naming them until a major compaction covers what their owners may still publish. With --owner-gone
+    they do so only until the Cleaner has removed the files, also where they were aborted before.
 
     Exit code 1 if one of them could not be aborted: it is committed, or unknown.
     """
     answers = []
+    code = AbortCode.ROLLBACK if owner_gone else AbortCode.QUERY_COMMAND
     with connected(uri) as client:
         for txn_id in txn_ids:
             try:
                 with domain_errors():
-                    client.abort_txn(client.types.AbortTxnRequest(txnid=txn_id, errorCode=int(AbortCode.QUERY_COMMAND)))
+                    client.abort_txn(client.types.AbortTxnRequest(txnid=txn_id, errorCode=int(code)))
             except NoSuchTxnError as error:
                 answers.append((txn_id, False, str(error)))
             else:

@@ -4,7 +4,6 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from metastore.acid.names import BaseName
 from metastore.acid.snapshots import ValidTxnList, ValidWriteIdList
 from metastore.compaction.rules.cleaning import (
     Gate,
@@ -23,6 +22,7 @@ from metastore.compaction.rules.requests import (
     is_final_failure,
 )
 from metastore.compaction.store import components, entities, queue
+from metastore.compaction.store.components import Covered
 from metastore.compaction.store.entities import Described
 from metastore.compaction.store.queue import NewRequest
 from metastore.config import CompactionSettings
@@ -100,12 +100,12 @@ class CleanerService:
         with self.db.begin(durable=False) as pg:
             queue.update_cleaning(pg, request.id, started=False, error=reason)
 
-    def clean(self, cleaning: Cleaning, keep: Collection[int], base: BaseName | None) -> int | None:
+    def clean(self, cleaning: Cleaning, keep: Collection[int], covered: Covered) -> int | None:
         """Ready for cleaning → succeeded; what was compacted away is forgotten (compaction.md §4.7); how much that was.
 
-        ``keep``: aborted write ids whose rows still lie among committed ones; ``base``: what covers the results that
-        jobs of aborted compactions may still publish. None: another Cleaner was faster. It is forgotten in batches;
-        after a crash between them the request is still ready, and cleaned again.
+        ``keep``: aborted write ids whose rows still lie among committed ones; ``covered``: what of all that may still
+        be published is void anyway. None: another Cleaner was faster. It is forgotten in batches; after a crash between
+        them the request is still ready, and cleaned again.
 
         Serialises on: the request's row.
         """
@@ -117,9 +117,11 @@ class CleanerService:
                 if queue.lock_ready_for_cleaning(pg, request.id) is None:
                     return None
                 completed = components.delete_completed(pg, request.entity, up_to)
-                aborted = components.delete_aborted(pg, request.entity, up_to, keep, cleaning.txns.aborted, base=base)
+                aborted = components.delete_aborted(pg, request.entity, up_to, keep, cleaning.txns.aborted,
+                                                    covered=covered)
                 count += completed + aborted
                 if max(completed, aborted) < components.BATCH:
+                    components.update_cleaned(pg, request.entity, cleaning.txns.aborted)
                     queue.move_to_history(pg, request.id, CompactionState.READY_FOR_CLEANING,
                                           CompactionState.SUCCEEDED, None)
                     queue.delete_retries(pg, request.entity)
@@ -150,7 +152,7 @@ class CleanerService:
         with self.db.begin(durable=False) as pg:
             retries = {one.entity: one for one in queue.select_in_state(pg, CompactionState.READY_FOR_CLEANING)
                        if one.type is CompactionType.ABORT_TXN_CLEANUP}
-            found = [one.entity for one in components.select_aborted(pg, self.settings.fetch_size)
+            found = [one.entity for one in components.select_aborted(pg, self.settings.fetch_size, cleaned=False)
                      if one.entity in retries or self._is_due(one.txns, one.oldest_started_at, pg.now)]
             return [(entity, retries.get(entity)) for entity in found if not _pauses(retries.get(entity), pg.now)]
 
@@ -165,15 +167,18 @@ class CleanerService:
         with self.db.begin(durable=False) as pg:
             return entities.is_still(pg, table)
 
-    def forget_aborted(self, cleaning: AbortCleaning, keep: Collection[int], base: BaseName | None) -> int:
+    def forget_aborted(self, cleaning: AbortCleaning, keep: Collection[int], covered: Covered) -> int:
         """The files are gone: forget the aborted writes that were known when they were listed, in batches; how many.
 
-        ``keep`` and ``base``: as for ``clean``.
+        ``keep`` and ``covered``: as for ``clean``. What stays is not looked for again.
         """
         count, removed = 0, components.BATCH
         while removed == components.BATCH:
             with self.db.begin() as pg:
-                removed = components.delete_aborted(pg, cleaning.entity, None, keep, cleaning.txns.aborted, base=base)
+                removed = components.delete_aborted(pg, cleaning.entity, None, keep, cleaning.txns.aborted,
+                                                    covered=covered)
+                if removed < components.BATCH:
+                    components.update_cleaned(pg, cleaning.entity, cleaning.txns.aborted)
                 queue.delete_retries(pg, cleaning.entity)
             count += removed
         return count

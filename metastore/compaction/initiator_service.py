@@ -27,6 +27,9 @@ from metastore.txns.rules import AbortCode
 COMMIT_MARGIN = timedelta(minutes=2)
 """A write is stamped when its commit begins and seen when it ends; no statement may take longer than this."""
 
+_NEVER = timedelta(seconds=-1)
+"""As an age: switched off."""
+
 HISTORY_PAGE = 5000
 """Rows of the history that are looked at at a time; more than are kept of one table or partition."""
 
@@ -78,7 +81,9 @@ class InitiatorService:
             now = pg.now
         written = dict.fromkeys(again)
         written.update(dict.fromkeys(self._written(None if since is None else since - COMMIT_MARGIN)))
-        aborts = {} if self.settings.clean_aborts_using_cleaner else dict(self._aborted(now))
+        aborts = {} if self.settings.clean_aborts_using_cleaner else dict(
+            self._aborted(now, self.settings.aborted_txn_time_threshold, cleaned=False))
+        aborts.update(self._remembered(now))
         return Candidates(now, [Candidate(entity, aborts.get(entity, Aborts()))
                                 for entity in sorted({*written, *aborts})])
 
@@ -156,14 +161,17 @@ class InitiatorService:
                 return
             after = page[-1]
 
-    def _aborted(self, now: datetime) -> Iterator[tuple[Entity, Aborts]]:
+    def _remembered(self, now: datetime) -> Iterator[tuple[Entity, Aborts]]:
+        """Where aborted writes without files are too many: a major compaction ends them. No age asks for one."""
+        return self._aborted(now, _NEVER, cleaned=True)
+
+    def _aborted(self, now: datetime, max_age: timedelta, *, cleaned: bool) -> Iterator[tuple[Entity, Aborts]]:
         after: Entity | None = None
         while True:
             with self.db.begin(durable=False) as pg:
-                page = components.select_aborted(pg, self.settings.fetch_size, after)
+                page = components.select_aborted(pg, self.settings.fetch_size, after, cleaned=cleaned)
             for entity, txns, oldest in page:
-                aborts = Aborts.judged(txns, oldest, now, self.settings.aborted_txn_threshold,
-                                       self.settings.aborted_txn_time_threshold)
+                aborts = Aborts.judged(txns, oldest, now, self.settings.aborted_txn_threshold, max_age)
                 if aborts.count:
                     yield entity, aborts
             if len(page) < self.settings.fetch_size:

@@ -77,6 +77,8 @@ txns = Table(
     Column("commit_id", BigInteger),
     # Aborted, and nothing that it wrote is left: snapshots need not name it any more.
     Column("emptied", Boolean, nullable=False, server_default=text("false")),
+    # Aborted by somebody else than its owner, who may still publish what it wrote.
+    Column("may_publish", Boolean, nullable=False, server_default=text("false")),
     # The longest silence between two signs of life.
     Column("longest_gap", Interval, nullable=False, server_default=text("'0'")),
     Index(None, "id", postgresql_where=text("state <> 'committed' AND NOT emptied")),
@@ -150,6 +152,8 @@ txn_components = Table(
     Column("txn_id", BigInteger, nullable=False), *_object(),
     Column("operation", Text, CheckConstraint("operation IN ('i', 'u', 'd', 'c')", name="operation"), nullable=False),
     Column("write_id", BigInteger),
+    # The Cleaner has removed its files; it stays because more may appear, or lie among committed rows.
+    Column("cleaned", Boolean, nullable=False, server_default=text("false")),
     UniqueConstraint("txn_id", "catalog", "db", "table", "partition", "operation"),
     Index(None, "catalog", "db", "table", "partition"))
 

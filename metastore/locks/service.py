@@ -151,7 +151,7 @@ class LockService:
                     if found is None or found.victim in victims:
                         break
                     victims[found.victim] = found.message
-                    ended = txn_store.abort(pg, [(found.victim, AbortCode.NONE, found.message)])
+                    ended = txn_store.abort(pg, [(found.victim, AbortCode.DEADLOCK, found.message)])
                     if ended and ended[0].state is TxnState.OPEN:
                         wait_store.insert_deadlock(pg, found)
                         self.stats.deadlocks.inc()

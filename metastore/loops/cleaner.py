@@ -2,8 +2,9 @@
 
 Rule: files first, then a look whether they are gone, then the database. Every step may be repeated: a crash between
 them leaves a request that is ready for cleaning, and the next round finishes it. A table is removed from by identity:
-before each deletion the name must still belong to the table that was looked up (ADR 0037). An aborted compaction is
-remembered until a base covers whatever its job may still publish (ADR 0038). An empty listing of a directory that is
+before each deletion the name must still belong to the table that was looked up (ADR 0037). What may still be published,
+by the job of an aborted compaction or by a writer that somebody else has aborted, is remembered until a base covers it
+(ADR 0038). An empty listing of a directory that is
 not there is an error, not "nothing to remove": a file system that is not mounted must not make us forget aborts.
 """
 
@@ -13,7 +14,6 @@ from enum import StrEnum
 from threading import Event
 from typing import NamedTuple
 
-from metastore.acid.names import BaseName
 from metastore.acid.snapshots import ValidTxnList, ValidWriteIdList
 from metastore.acid.state import AcidState, Listed, NotEnoughHistoryError, acid_state
 from metastore.compaction.cleaner_service import AbortCleaning, CleanerService, Cleaning
@@ -32,7 +32,7 @@ from metastore.compaction.rules.requests import (
     Entity,
     is_switched_on,
 )
-from metastore.compaction.store.components import COVERS_ALL
+from metastore.compaction.store.components import GONE, WHOLE_TABLE, Covered
 from metastore.compaction.store.entities import Described
 from metastore.db import failpoints
 from metastore.errors import MetastoreError, UnavailableError
@@ -140,15 +140,15 @@ class Cleaner:
             return Cleaned(request.id, request.entity, CleanOutcome.GONE, "the table or partition was dropped")
         if table.lacks_partition:
             removed, left = self._remove_aborted(table, cleaning.write_ids, cleaning.txns)
-            keep, base = self._mixed(table, cleaning.write_ids), self._base(table, cleaning)
+            keep, covered = self._mixed(table, cleaning.write_ids), self._covered(table, cleaning)
         else:
-            removed, left, keep, base = self._remove_obsolete(table, cleaning)
+            removed, left, keep, covered = self._remove_obsolete(table, cleaning)
         if left:
             reason = f"still there: {', '.join(left)}"
             self.compactions.leave(request, reason)
             return Cleaned(request.id, request.entity, CleanOutcome.WAITING, reason, tuple(removed))
         failpoints.hit("cleaner.before_record")
-        forgotten = self.compactions.clean(cleaning, keep, base)
+        forgotten = self.compactions.clean(cleaning, keep, covered)
         if forgotten is None:
             return Cleaned(request.id, request.entity, CleanOutcome.GONE, "somebody else finished it", tuple(removed))
         return Cleaned(request.id, request.entity, CleanOutcome.CLEANED, removed=tuple(removed), forgotten=forgotten)
@@ -162,12 +162,12 @@ class Cleaner:
             self.compactions.end(request, CompactionState.REFUSED, reason)
             return Cleaned(request.id, request.entity, CleanOutcome.REFUSED, reason)
         self.files.delete(location)
-        forgotten = self.compactions.clean(cleaning, (), COVERS_ALL) or 0
+        forgotten = self.compactions.clean(cleaning, (), GONE) or 0
         return Cleaned(request.id, request.entity, CleanOutcome.CLEANED, removed=(location,), forgotten=forgotten)
 
     def _remove_obsolete(self, table: Described,
-                         cleaning: Cleaning) -> tuple[list[str], list[str], set[int], BaseName | None]:
-        """What a compacted directory no longer needs: (removed, still there, aborted write ids to remember, base)."""
+                         cleaning: Cleaning) -> tuple[list[str], list[str], set[int], Covered]:
+        """What a compacted directory no longer needs: (removed, still there, write ids to remember, covered)."""
         location = table.location.rstrip("/")
         mark = cleaning_write_ids(cleaning.write_ids, cleaning.request.highest_write_id)
 
@@ -180,7 +180,7 @@ class Cleaner:
         removed = self._delete(table, location, doomed(self._listing(location)))
         after = self.files.listing(location)
         keep = mixed_write_ids(top_directories(after), cleaning.write_ids)
-        return removed, doomed(after), keep, self._base(table, cleaning)
+        return removed, doomed(after), keep, self._covered(table, cleaning)
 
     def _aborted(self, cleaning: AbortCleaning) -> Cleaned:
         entity, table = cleaning.entity, cleaning.table
@@ -188,12 +188,12 @@ class Cleaner:
             if table is not None and _keeps_everything(table):
                 return Cleaned(None, entity, CleanOutcome.REFUSED, _NO_CLEANUP_TEXT)
             if table is None or not table.partition_exists:
-                forgotten = self.compactions.forget_aborted(cleaning, (), COVERS_ALL)
+                forgotten = self.compactions.forget_aborted(cleaning, (), GONE)
                 return Cleaned(None, entity, CleanOutcome.GONE, "the table or partition was dropped", (), forgotten)
             removed, left = self._remove_aborted(table, cleaning.write_ids, cleaning.txns)
             if not left:
-                keep, base = self._mixed(table, cleaning.write_ids), self._base(table, cleaning)
-                forgotten = self.compactions.forget_aborted(cleaning, keep, base)
+                keep, covered = self._mixed(table, cleaning.write_ids), self._covered(table, cleaning)
+                forgotten = self.compactions.forget_aborted(cleaning, keep, covered)
                 return Cleaned(None, entity, CleanOutcome.CLEANED, removed=tuple(removed), forgotten=forgotten)
             message = f"still there: {', '.join(left)}"
         except UnavailableError:
@@ -231,13 +231,13 @@ class Cleaner:
                 for prefix, entries in acid_directories(self.files.listing(location)).items()
                 for write_id in mixed_write_ids(top_directories(entries), write_ids)}
 
-    def _base(self, table: Described, cleaning: Cleaning | AbortCleaning) -> BaseName | None:
-        """What everybody who begins now reads, whatever an aborted compaction's job may still put beside it."""
+    def _covered(self, table: Described, cleaning: Cleaning | AbortCleaning) -> Covered:
+        """What everybody who begins now reads, whatever jobs and stopped writers may still put beside it."""
         if table.lacks_partition:
-            return COVERS_ALL  # the Worker runs no job for a whole partitioned table
+            return WHOLE_TABLE
         location = table.location.rstrip("/")
         base = self._state(location, self.files.listing(location), cleaning.write_ids, cleaning.txns).base
-        return base.name if base else None
+        return Covered(base.name, base.name) if base else Covered()
 
     def _locations(self, table: Described) -> list[str]:
         """The directory trees of an entity; of a partitioned table also partitions that lie elsewhere."""

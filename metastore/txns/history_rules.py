@@ -100,6 +100,31 @@ def _recorded(record: Record) -> Answer:
     return Answer(Outcome.COMMITTED, f"committed at {when(record.ended_at)} by {record.owner}", record.ended_at)
 
 
+class Left(NamedTuple):
+    """Something that an aborted transaction is still listed for: ``cleaned``, its files are gone; more may come."""
+
+    object: str
+    write_id: int | None
+    cleaned: bool
+    may_publish: bool
+
+
+def listed(left: Iterable[Left]) -> str | None:
+    """Why snapshots still name an aborted transaction; None when they need not."""
+    there = list(left)
+    if not there:
+        return None
+    objects = ", ".join(dict.fromkeys(one.object for one in there))
+    if not all(one.cleaned for one in there):
+        return f"snapshots name it until the Cleaner has removed what it wrote to {objects}"
+    if there[0].may_publish:
+        return (f"snapshots name it, though its files are gone: its owner did not abort it, and may still publish in "
+                f"{objects} until a major compaction there covers it. `metastore txn abort --owner-gone` says that the "
+                "owner's process has ended")
+    return ("snapshots name it until a major compaction covers what may still appear, or lies among other rows, in "
+            f"{objects}")
+
+
 class Conflict(NamedTuple):
     """The write conflict that a transaction lost: what it wanted to change, and who had changed it."""
 

@@ -79,8 +79,12 @@ class HistoryService:
         record = left.evidence.record
         conflict = history_rules.conflict(record.abort_reason) if record else None
         winner = history_store.select_evidence(self.db, [conflict.winner])[conflict.winner].record if conflict else None
+        answer = history_rules.outcome(left.evidence)
+        why_listed = history_rules.listed(history_store.select_left(self.db, txn_id))
+        if why_listed is not None:
+            answer = answer._replace(reason=f"{answer.reason}; {why_listed}")
         return Life(
-            history_rules.outcome(left.evidence), record, left.evidence.from_history, self._expires_in(record, left.at),
+            answer, record, left.evidence.from_history, self._expires_in(record, left.at),
             record and max(record.longest_gap, (record.ended_at or left.at) - record.last_heartbeat_at),
             sorted((_write(row) for row in left.writes), key=lambda one: one[:3]), left.write_count,
             sorted((_lock(row) for row in left.locks), key=lambda one: one[:5]), left.lock_count, conflict, winner)

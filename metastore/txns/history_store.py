@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from metastore.db.arrays import bigints
 from metastore.db.engine import Database, PgTx
-from metastore.txns.history_rules import Evidence, Record
+from metastore.txns.history_rules import Evidence, Left, Record
 from metastore.txns.rules import TxnState, TxnType
 
 LONGEST = 1000
@@ -117,6 +117,13 @@ lists AS (
 SELECT metastore_now(), writes, write_count, locks, lock_count, evidence.*
 FROM lists CROSS JOIN ({_EVIDENCE}) AS evidence"""
 
+# Why snapshots name an aborted transaction.
+_LEFT = """
+SELECT c.catalog, c.db, c."table", c.partition, coalesce(c.write_id, w.write_id), c.cleaned, t.may_publish
+FROM txns AS t JOIN txn_components AS c ON c.txn_id = t.id
+LEFT JOIN txn_write_ids AS w ON (w.txn_id, w.catalog, w.db, w."table") = (c.txn_id, c.catalog, c.db, c."table")
+WHERE t.id = %(txn)s AND t.state = 'aborted' ORDER BY 1, 2, 3, 4, 5"""
+
 # A client asks for its lock every minute, or it is gone itself.
 _OWNERS = f"""
 SELECT lock_id, owner.txn_id FROM unnest(%(ids)s::bigint[]) AS lock_id CROSS JOIN LATERAL (
@@ -186,6 +193,12 @@ def select_life(db: Database, txn_id: int) -> Life:
     [(now, writes, write_count, locks, lock_count, *evidence)] = db.once(
         _LIFE, {"txn": txn_id, "ids": bigints([txn_id])})
     return Life(_evidence(evidence), now, writes, write_count, locks, lock_count)
+
+
+def select_left(db: Database, txn_id: int) -> list[Left]:
+    """What an aborted transaction is still listed for."""
+    return [Left(".".join(row[:3]) + (f"/{row[3]}" if row[3] else ""), *row[4:])
+            for row in db.once(_LEFT, {"txn": txn_id})]
 
 
 def select_lock_owners(db: Database, lock_ids: Collection[int]) -> dict[int, int]:

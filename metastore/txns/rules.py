@@ -44,7 +44,7 @@ class Operation(StrEnum):
 
 
 class AbortCode(IntEnum):
-    """Why a transaction was aborted, with Hive's numbers (transactions.md §3.2)."""
+    """Why a transaction was aborted, with Hive's numbers (transactions.md §3.2); DEADLOCK is ours."""
 
     NONE = 50000
     QUERY_COMMAND = 50001
@@ -58,6 +58,7 @@ class AbortCode(IntEnum):
     REPL = 51000
     REPL_REPLAYED = 51001
     REPL_WRITE_ID = 51002
+    DEADLOCK = 52000
 
 
 REASONS = {
@@ -73,7 +74,11 @@ REASONS = {
     AbortCode.REPL: "by the replication driver",
     AbortCode.REPL_REPLAYED: "by a replayed abort of the source warehouse",
     AbortCode.REPL_WRITE_ID: "to mark a write id that is aborted in the source warehouse",
+    AbortCode.DEADLOCK: "to end a deadlock",
 }
+
+BY_ANOTHER = frozenset({AbortCode.QUERY_COMMAND, AbortCode.TIMEOUT, AbortCode.DEADLOCK})
+"""Reasons of somebody else than the owner, who may go on, know nothing of it, and still publish (ADR 0036)."""
 
 RECORDS_COMMIT_POINT = frozenset({TxnType.COMPACTION, TxnType.SOFT_DELETE})
 """Types whose commit point is noted on the compaction queue entry: the cleaner waits for readers from before it."""

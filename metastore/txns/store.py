@@ -24,7 +24,7 @@ from metastore.db.engine import Database, PgTx
 from metastore.db.prepared import Prepared
 from metastore.ids import TableName
 from metastore.txns.history_store import REMEMBERED
-from metastore.txns.rules import AbortCode, Component, Snapshot, TxnRecord, TxnState, TxnType, encode_bits
+from metastore.txns.rules import BY_ANOTHER, AbortCode, Component, Snapshot, TxnRecord, TxnState, TxnType, encode_bits
 
 ID_BLOCK = 10_000
 
@@ -84,11 +84,24 @@ rebuilt AS (DELETE FROM materialization_locks WHERE txn_id = ANY(ARRAY(SELECT id
 
 LOCK = "SELECT FROM txns WHERE id = ANY(%(ids)s::bigint[]) ORDER BY id FOR UPDATE"
 
+_BY_ANOTHER = f"ANY('{{{','.join(str(int(code)) for code in sorted(BY_ANOTHER))}}}'::int[])"
+
+# An owner who aborts what somebody else had aborted says that he publishes nothing any more. Then the Cleaner looks
+# once more, since he may have done so in between, and forgets it.
 _ABORT = Prepared(LOCK, f"""
-WITH ended AS (
-    UPDATE txns SET state = 'aborted', ended_at = metastore_now(), abort_code = a.code, abort_reason = a.reason
-    FROM unnest(%(ids)s::bigint[], %(codes)s::int[], %(reasons)s::text[]) AS a(id, code, reason)
-    WHERE txns.id = a.id AND state = 'open' RETURNING txns.*),
+WITH asked AS (
+    SELECT id, code, reason, code = {_BY_ANOTHER} AS by_another
+    FROM unnest(%(ids)s::bigint[], %(codes)s::int[], %(reasons)s::text[]) AS a(id, code, reason)),
+ended AS (
+    UPDATE txns SET state = 'aborted', ended_at = metastore_now(), abort_code = a.code, abort_reason = a.reason,
+                    may_publish = a.by_another
+    FROM asked AS a WHERE txns.id = a.id AND state = 'open' RETURNING txns.*),
+settled AS (
+    UPDATE txns SET may_publish = false
+    FROM asked AS a WHERE txns.id = a.id AND state = 'aborted' AND may_publish AND NOT a.by_another
+    RETURNING txns.id),
+looked_at_again AS (
+    UPDATE txn_components SET cleaned = false WHERE cleaned AND txn_id = ANY(ARRAY(SELECT id FROM settled))),
 {REMEMBERED},
 unmapped AS (DELETE FROM repl_txn_map USING ended WHERE target_txn_id = ended.id RETURNING target_txn_id, policy),
 {_RELEASE}

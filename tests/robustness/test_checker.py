@@ -193,6 +193,18 @@ def test_a_crash_may_bring_back_what_wrote_nothing():
     assert "id below the mark" in kinds(*parts, added(4, "t/c", "z", 3), crashes=[5.0])
 
 
+@pytest.mark.parametrize(("later", "wrong"), [
+    (snapshot(3, 2), True), (snapshot(3, 2, aborted=[1]), False), (snapshot(0.2, 2, end=4), False),
+    (Call("abort_txn", 2, 2.1, Answer.FAIL, {"txn": 1}), False),
+    (Call("abort_txns", 2, 2.1, Answer.OK, {"txns": [1]}), False), (commit(1, 2, answer=Answer.FAIL), False)])
+def test_a_writer_that_somebody_else_aborted_and_that_is_forgotten(later, wrong):
+    parts = [opened(1, 0, 0.5), added(1, "t/a", "x", 1), later]
+    if later.method != "get_open_txns_info":
+        parts.append(snapshot(3, 2))
+
+    assert ("aborted id forgotten" in kinds(*parts, states={1: "aborted"})) == wrong
+
+
 def test_an_open_transaction_that_a_snapshot_does_not_list():
     assert kinds(opened(1, 0), added(1, "t/a", "x", 1), snapshot(1, 1), commit(1, 2)) == {"open id missing"}
 

@@ -18,8 +18,23 @@ from metastore.txns.rules import LARGEST_ID, TxnType
 
 BATCH = 10_000
 
-COVERS_ALL = BaseName(LARGEST_ID, LARGEST_ID)
-"""Where no job of a compaction can publish anything that is ever read: the table is gone, or no job is ever run."""
+
+
+class Covered(NamedTuple):
+    """The base that everybody reads who begins from now on: what appears later and is not above it, nobody reads.
+
+    ``writes``: for ordinary writers; ``results``: for jobs of compactions. None: nothing is covered.
+    """
+
+    writes: BaseName | None = None
+    results: BaseName | None = None
+
+
+_ANYTHING = BaseName(LARGEST_ID, LARGEST_ID)
+GONE = Covered(_ANYTHING, _ANYTHING)
+"""Nobody can publish anything that is ever read: the table or partition is gone."""
+WHOLE_TABLE = Covered(None, _ANYTHING)
+"""Of a partitioned table: no job is run for it, and no base covers partitions that nobody may know of."""
 
 _NAMES = 'c.catalog, c.db, c."table", c.partition'
 # A writer has such a component too: "somewhere in the table", once it has named partitions (txns/partitions.sql).
@@ -52,8 +67,8 @@ def select_written(pg: PgTx, since: datetime | None, limit: int, after: Entity |
     return [_entity(row) for row in rows]
 
 
-def select_aborted(pg: PgTx, limit: int, after: Entity | None = None) -> list[AbortedWrites]:
-    """Entities that aborted transactions wrote, ordered by name.
+def select_aborted(pg: PgTx, limit: int, after: Entity | None = None, *, cleaned: bool) -> list[AbortedWrites]:
+    """Entities that aborted transactions wrote, ordered by name; those whose files are still there, or ``cleaned``.
 
     Not those of which there is only an aborted compaction: what it left goes with the next cleaning, and what its job
     may still publish is no sooner settled for being looked for.
@@ -61,9 +76,9 @@ def select_aborted(pg: PgTx, limit: int, after: Entity | None = None) -> list[Ab
     rows = pg.sql(
         f"SELECT {_NAMES}, count(DISTINCT t.id), min(t.started_at) FROM txn_components AS c"
         " JOIN txns AS t ON t.id = c.txn_id AND t.state = 'aborted'"
-        f" WHERE NOT ({_OF_COMPACTION.format(component='c')}) AND c.\"table\" <> ''"
+        f" WHERE NOT ({_OF_COMPACTION.format(component='c')}) AND c.\"table\" <> '' AND c.cleaned = %(cleaned)s"
         f" AND ({_NAMES}) > (%(catalog)s, %(db)s, %(table)s, %(partition)s)"
-        f" GROUP BY {_NAMES} ORDER BY {_NAMES} LIMIT %(limit)s", {"limit": limit, **_behind(after)})
+        f" GROUP BY {_NAMES} ORDER BY {_NAMES} LIMIT %(limit)s", {"limit": limit, "cleaned": cleaned, **_behind(after)})
     return [AbortedWrites(_entity(row), row[4], row[5]) for row in rows]
 
 
@@ -148,16 +163,16 @@ def delete_completed(pg: PgTx, entity: Entity, up_to: int | None, *, limit: int 
 
 
 def delete_aborted(pg: PgTx, entity: Entity, up_to: int | None, keep: Collection[int] = (),
-                   txn_ids: Collection[int] | None = None, *, base: BaseName | None, limit: int = BATCH) -> int:
+                   txn_ids: Collection[int] | None = None, *, covered: Covered, limit: int = BATCH) -> int:
     """Forget some of what aborted transactions wrote to an entity up to a write id (None: everything); how many.
 
     A component recorded before its transaction had a write id has the one that it got later. ``keep``: write ids that
     stay; ``txn_ids``: only these transactions, known to be aborted when the files were listed.
 
-    ``base``: the one that everybody who begins from now on reads. Only an aborted compaction that it covers goes: the
-    job of another may publish its result at any time, and that is void only while the transaction is known as aborted.
+    What may still be published stays, unless a base covers it: by the job of a compaction, or by an owner whose
+    transaction somebody else has aborted. It is void only while the transaction is known as aborted.
     """
-    covering = base or BaseName(0)
+    writes, results = covered.writes or BaseName(0), covered.results or BaseName(0)
     pg.sql(
         "DELETE FROM txn_components WHERE ctid = ANY(ARRAY("
         "  SELECT d.ctid FROM txn_components AS d"
@@ -169,13 +184,24 @@ def delete_aborted(pg: PgTx, entity: Entity, up_to: int | None, keep: Collection
         "    AND (%(txns)s::bigint[] IS NULL OR d.txn_id = ANY(%(txns)s::bigint[]))"
         "    AND (%(up_to)s::bigint IS NULL OR coalesce(d.write_id, w.write_id, 0) <= %(up_to)s)"
         "    AND NOT coalesce(d.write_id, w.write_id, 0) = ANY(%(keep)s::bigint[])"
-        f"    AND (NOT ({_OF_COMPACTION.format(component='d')})"
-        "         OR (d.write_id, d.txn_id) < (%(base)s::bigint, %(result_of)s::bigint))"
+        f"    AND CASE WHEN {_OF_COMPACTION.format(component='d')}"
+        "             THEN (d.write_id, d.txn_id) < (%(base)s::bigint, %(result_of)s::bigint)"
+        # An owner's own base of the same write id is beaten by one that a compaction made, by no other.
+        "             WHEN t.may_publish AND coalesce(d.write_id, w.write_id) IS NOT NULL"
+        "             THEN (coalesce(d.write_id, w.write_id), 0) < (%(covering)s::bigint, %(compacted)s::bigint)"
+        "             ELSE true END"
         "  LIMIT %(limit)s))",
         {**_named(entity), "up_to": up_to, "keep": list(keep), "limit": limit,
-         "base": covering.write_id, "result_of": covering.visibility_txn_id,
+         "base": results.write_id, "result_of": results.visibility_txn_id,
+         "covering": writes.write_id, "compacted": writes.visibility_txn_id,
          "txns": None if txn_ids is None else list(txn_ids)})
     return pg.rowcount
+
+
+def update_cleaned(pg: PgTx, entity: Entity, txn_ids: Collection[int]) -> None:
+    """Note of what stays of these aborted transactions that its files are gone: nobody needs to look again."""
+    pg.sql(f"UPDATE txn_components SET cleaned = true WHERE {_OF_TABLE} AND partition = %(partition)s"
+           " AND NOT cleaned AND txn_id = ANY(%(txns)s::bigint[])", {**_named(entity), "txns": list(txn_ids)})
 
 
 def _behind(after: Entity | None) -> dict[str, str]:

@@ -207,6 +207,8 @@ def _abort_request(call: Call) -> AbortRequest:
 def _abort_requests(call: Call) -> list[AbortRequest]:
     sent: ttypes.AbortTxnsRequest = call.args[0]
     code, who = abort_code(sent.errorCode), _who(call)
+    if code is AbortCode.NONE:  # Hive 2 and 3 send none with ABORT TRANSACTIONS; their owners end one by abort_txn
+        code = AbortCode.QUERY_COMMAND
     return [AbortRequest(txn_id, code, who) for txn_id in sent.txn_ids or ()]
 
 

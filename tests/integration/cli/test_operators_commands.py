@@ -107,6 +107,18 @@ def test_abort(run, txns, client):
     assert "No such transaction txnid:4711" in out
 
 
+def test_an_abort_says_whether_the_owner_may_go_on(run, txns, database):
+    txn = txns.open()
+
+    def may_publish():
+        return database.once("SELECT may_publish FROM txns WHERE id = %s", [txn.id]) == [(True,)]
+
+    run("txn", "abort", txn.id)
+    assert may_publish()
+    code, _, _ = run("txn", "abort", "--owner-gone", txn.id)
+    assert (code, may_publish()) == (0, False)
+
+
 def test_release(run, txns, client):
     types = client.types
     lock_id = client.lock(types.LockRequest(

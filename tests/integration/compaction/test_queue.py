@@ -50,7 +50,7 @@ def clean(lake, request_id, keep=()):
         txns = components.select_txns(pg)
         request = queue.select_queued(pg, request_id)
     cleaning = Cleaning(request, None, ValidWriteIdList("d.t", 0), txns)
-    assert CleanerService(lake.db, lake.settings).clean(cleaning, keep, None) is not None
+    assert CleanerService(lake.db, lake.settings).clean(cleaning, keep, components.Covered()) is not None
 
 
 def test_ids_grow(lake):

@@ -35,17 +35,17 @@ def test_an_aborted_writer_stays_until_the_whole_table_is_cleaned(t, calls):
         t.partitions(txn_id, "db.t", *partitions, write_id=1)
     t.abort(txn_id)
     with t.db.begin() as pg:
-        found = {one.entity.partition for one in components.select_aborted(pg, 10)}
+        found = {one.entity.partition for one in components.select_aborted(pg, 10, cleaned=False)}
         named_ones = {name for partitions in calls for name in partitions}
         for name in named_ones:
-            components.delete_aborted(pg, Entity(TABLE, name), None, base=None)
+            components.delete_aborted(pg, Entity(TABLE, name), None, covered=components.Covered())
     t.purges.empty_aborted()
 
     assert found == {"", *named_ones}
     assert not valid(t).is_valid(1)
 
     with t.db.begin() as pg:
-        components.delete_aborted(pg, Entity(TABLE, ""), None, base=None)
+        components.delete_aborted(pg, Entity(TABLE, ""), None, covered=components.WHOLE_TABLE)
     t.purges.empty_aborted()
     assert t.txns.get_open_txns().open_txns == []
 

@@ -12,7 +12,7 @@ def check(history: History) -> list[Anomaly]:
     """Everything that must not have happened, a few witnesses of each kind."""
     rules = (outcomes, aborted_reads, intermediate_reads, graph.cycles, ids.snapshots_without_gaps,
              ids.snapshots_with_the_open, ids.views_in_real_time, ids.reads_agree_with_views, ids.ids_given_once,
-             locks.held_by_two)
+             ids.aborted_stay_listed, locks.held_by_two)
     told: dict[str, int] = {}
     found = []
     for rule in rules:

@@ -113,6 +113,27 @@ def reads_agree_with_views(history: History) -> Iterator[Anomaly]:
                               f"@{append.write_id}; the snapshot of T{read.txn} (mark {view.mark}) {how} it")
 
 
+def aborted_stay_listed(history: History) -> Iterator[Anomaly]:
+    """A writer that somebody else has aborted is in every later list: it may go on, and publish.
+
+    Histories have no compaction and drop no table, so no base covers it and nothing of it is gone. Who has asked for an
+    abort in whatever way, or for a commit, may have said that nothing more comes.
+    """
+    asked: set[int] = {call.facts["txn"] for call in history.called("commit_txn", "abort_txn")}
+    for call in history.called("abort_txns"):
+        asked.update(call.facts["txns"])
+    lost = sorted({append.txn for append in history.appends if history.states.get(append.txn) == "aborted"} - asked)
+    told: set[int] = set()
+    for call in history.called(*_SNAPSHOTS, answer=Answer.OK):
+        known = {*call.facts["open"], *call.facts["aborted"]}
+        for txn in lost:
+            opening = history.opened.get(txn)
+            if txn not in told and opening is not None and opening.end < call.start and txn not in known:
+                told.add(txn)
+                yield Anomaly("aborted id forgotten", f"T{txn} was aborted by somebody else than its owner, but the "
+                              f"snapshot asked for at {call.start:.3f} (mark {call.facts['mark']}) does not list it")
+
+
 def ids_given_once(history: History) -> Iterator[Anomaly]:
     """Transaction ids and write ids have one owner, for ever, and grow in the order of the calls."""
     opens = list(history.called("open_txns", answer=Answer.OK))

@@ -57,6 +57,13 @@ class House:
         self.txns = {txn.id: txn for txn in self.txns.values() if not (
             (txn.state == "committed" or not txn.listed) and txn.ended < self.now - RETENTION_MS and txn.id not in owners)}
 
+    def clean(self):
+        """The Cleaner has removed the files of what was aborted: that is forgotten, unless more may appear. No base is there."""
+        for txn in self.txns.values():
+            if txn.state == "aborted":
+                txn.components = {one: write_id for one, write_id in txn.components.items()
+                                  if not one.place.table or (txn.may_publish and self._write_id(txn, one) is not None)}
+
     def get_lock_materialization_rebuild(self, db, table, txn_id):
         try:
             self._open(txn_id)

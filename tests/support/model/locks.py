@@ -4,7 +4,7 @@ import re
 
 from metastore.thrift_gen.hive_metastore import ttypes
 from tests.support.model.state import Component, Lock, place
-from tests.support.model.txns import LETTERS, NO_REASON, internal
+from tests.support.model.txns import DEADLOCKED, LETTERS, internal
 
 READ, WRITE = ttypes.LockType.SHARED_READ, ttypes.LockType.SHARED_WRITE
 EXCL_WRITE, EXCLUSIVE = ttypes.LockType.EXCL_WRITE, ttypes.LockType.EXCLUSIVE
@@ -75,7 +75,7 @@ class Locks:
             victim = max(party for party in circle if len(requests[party]) > 1)
             doomed.add(victim)
             self.victims |= dict.fromkeys(requests[victim], victim)
-            self._abort(self.txns[victim], NO_REASON)
+            self._abort(self.txns[victim], DEADLOCKED)
         if txn_id in doomed:
             raise self._died(txn_id)
         return answer

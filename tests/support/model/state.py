@@ -72,6 +72,7 @@ class Txn:
     commit_id: int = 0
     ended: int = 0
     listed: bool = True
+    may_publish: bool = False
     components: dict[Component, int | None] = field(default_factory=dict)
 
 

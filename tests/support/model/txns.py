@@ -12,7 +12,8 @@ EXCLUDING = {ttypes.LockType.EXCL_WRITE, ttypes.LockType.EXCLUSIVE}
 GUARDING = EXCLUDING | {ttypes.LockType.SHARED_WRITE}
 LETTERS = {ttypes.DataOperationType.INSERT: "i", ttypes.DataOperationType.UPDATE: "u", ttypes.DataOperationType.DELETE: "d"}
 CODES = (*range(50000, 50009), *range(51000, 51003))
-NO_REASON, CONFLICT, TIMED_OUT, DRIVER, REPLAYED = 50000, 50003, 50004, 51000, 51001
+NO_REASON, COMMANDED, CONFLICT, TIMED_OUT, DRIVER, REPLAYED, DEADLOCKED = 50000, 50001, 50003, 50004, 51000, 51001, 52000
+BY_ANOTHER = {COMMANDED, TIMED_OUT, DEADLOCKED}
 STATES = {"open": ttypes.TxnState.OPEN, "aborted": ttypes.TxnState.ABORTED}
 
 
@@ -49,7 +50,8 @@ class Txns:
     def abort_txns(self, request):
         for txn_id in request.txn_ids:
             if txn_id in self.txns:
-                self._abort(self.txns[txn_id], request.errorCode if request.errorCode in CODES else NO_REASON)
+                code = request.errorCode if request.errorCode in CODES else NO_REASON
+                self._abort(self.txns[txn_id], COMMANDED if code == NO_REASON else code)
 
     def commit_txn(self, request):
         txn_id, replays = request.txnid, self._replays(request)
@@ -190,6 +192,9 @@ class Txns:
                     if not replays:
                         self._flag_incompatible(policy)
             self._end(txn, "aborted")
+            txn.may_publish = code in BY_ANOTHER
+        elif txn.state == "aborted" and code not in BY_ANOTHER:   # its owner says that he publishes nothing any more
+            txn.may_publish = False
 
     def _end(self, txn, state):
         txn.state, txn.ended = state, self.now

@@ -28,6 +28,7 @@ than the default. Places are ``db``, ``db.table`` or ``db.table/key=value``; ``u
     view v [as_json] db.table ..., stale v [as_of=t1] [used=db.table,...]       a materialized view; what happened since
     make PLACE [KEY=VALUE ...], drop PLACE, rename db.t NAME, parameter PLACE KEY, compactions
     advance 301s, reap, purge                                   time; the house-keeper, whole or without expiry
+    clean                                                       the Cleaner, for what was aborted; then purge
 """
 
 from pathlib import Path

@@ -3,6 +3,7 @@
 from contextlib import contextmanager
 from itertools import cycle
 
+from metastore.compaction.store import components
 from metastore.config import TxnSettings
 from metastore.loops.reaper import EXPIRY, PURGES, TXN_RECORDS, Reaper
 from metastore.thrift_server import middleware
@@ -52,6 +53,12 @@ class Server:
 
     def purge(self):
         self._tick(PURGES + TXN_RECORDS)
+
+    def clean(self):
+        with self.database.begin() as pg:
+            for one in components.select_aborted(pg, 10_000, cleaned=False):
+                components.delete_aborted(pg, one.entity, None, covered=components.Covered())
+        self.stored = {}
 
     def components(self):
         return self._rows("components")

@@ -177,6 +177,11 @@ class TxnWords:
         self.world.purge()
         return []
 
+    def _clean(self, _):
+        self.world.clean()
+        self.world.purge()
+        return []
+
     def _alive(self):
         open_ones = {one.id for one in self.world.get_open_txns_info().open_txns if one.state == self.types.TxnState.OPEN}
         return open_ones, {row.lockid for row in self.world.show_locks(self.types.ShowLocksRequest()).locks}

@@ -8,10 +8,12 @@ from metastore.txns.history_rules import (
     Answer,
     Conflict,
     Evidence,
+    Left,
     Outcome,
     Record,
     appended,
     conflict,
+    listed,
     named,
     operation_name,
     outcome,
@@ -47,6 +49,16 @@ def test_outcome(left, expected, reason):
 
     assert answer.outcome is expected
     assert reason in answer.reason
+
+
+@pytest.mark.parametrize(("left", "said"), [
+    ([], None),
+    ([Left("d.t", 1, cleaned=True, may_publish=True), Left("d.u", 1, cleaned=False, may_publish=True)],
+     "until the Cleaner has removed what it wrote to d.t, d.u"),
+    ([Left("d.t/p=1", 1, cleaned=True, may_publish=True)], "its owner did not abort it, and may still publish in d.t/p=1"),
+    ([Left("d.t", 1, cleaned=True, may_publish=False)], "until a major compaction covers")])
+def test_why_snapshots_name_an_aborted_one(left, said):
+    assert listed(left) is None if said is None else said in listed(left)
 
 
 def test_the_conflict_is_read_from_the_reason_that_the_rules_write():
