@@ -143,9 +143,10 @@ class LockSettings:
         _S, "metastore.txn.deadlock.detector.interval", "60s",
         "Pause between searches for deadlocks that were not found then, because a server died at that moment.")
     orphan_timeout: timedelta = key(
-        duration("s", timedelta(0)), "metastore.lock.orphan.timeout", "0s",
-        "Silence after which a lock without a transaction expires if its client's connection is gone and never sent a "
-        "heartbeat for it; 0: as all others. Hive: no such key.")
+        duration("s", timedelta(0)), "metastore.lock.orphan.timeout", "40s",
+        "How long a lock without a transaction stays after its client broke off the connection, if no heartbeat was "
+        "ever sent for it and nobody asks about it; twice as long if the connection carried nothing else. More than "
+        "the time to the first heartbeat of clients that send them (Hudi: 30 s). 0: as all others. Hive: no such key.")
 
 
 @dataclass(frozen=True)

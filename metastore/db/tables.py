@@ -231,7 +231,7 @@ locks = Table(
     Column("watched_by", Text),
     # Since when the connection that asked is gone, of a request without a transaction.
     _instant("orphaned_at", nullable=True),
-    # How many of the heartbeats were looks at the lock (check_lock).
+    # How many of the heartbeats were looks at the lock (check_lock) or repetitions of the request.
     Column("check_count", Integer, nullable=False, server_default=text("0")),
     UniqueConstraint("ext_id", "int_id"),
     Index(None, "catalog", "db", "table", "type"), Index(None, "txn_id", postgresql_where=text("txn_id <> 0")),

@@ -1,25 +1,59 @@
 """Which lock requests without a transaction were made over which connection, as far as this process knows.
 
-Rule: a request belongs to the connection over which it was last made or checked. This is memory only: of a process that
-dies nothing is known, and its clients' locks live as long as their heartbeats let them.
+Rules: a request belongs to the connection over which it was last made or checked. It is tied to that connection, and
+may end soon after it, if nobody has asked about it over any other one (ADR 0045). This is memory only: of a process
+that dies nothing is known, and its clients' locks live for the usual time.
 """
 
 import threading
 from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from time import monotonic
 from typing import NamedTuple, Protocol
+
+AT_ONCE = 1.0
+"""Seconds. A client that connects for each call has ended the connection by then."""
 
 
 class Connection(Protocol):
     """What is known of a client's connection."""
 
     closed: bool
+    busy: bool
+    """Whether a call of it is in work."""
+    calls: int
+    """How many were begun."""
+    left: float | None
+    """When (monotonic) the client ended it without a farewell; None if it said farewell, or we ended it."""
+
+
+class Gone(NamedTuple):
+    """A request whose client ended the connection to which it was tied."""
+
+    lock_id: int
+    looks: int
+    """How often it was looked at (check_lock) over this connection."""
+    at_once: bool
+    """The connection carried nothing after the request, and ended right after the answer."""
 
 
 class Left(NamedTuple):
-    """Requests by what became of their connection."""
+    """Requests by what became of their connection. ``over``: those of which it says nothing, though it is closed."""
 
-    gone: set[int]
+    gone: list[Gone]
     here: set[int]
+    over: set[int]
+
+
+@dataclass(slots=True)
+class _Held:
+    """A request and its connection, as of the moment when it was made or first looked at over this one."""
+
+    connection: Connection
+    tied: bool
+    calls: int
+    at: float
+    looks: int = 0
 
 
 class Holders:
@@ -27,32 +61,52 @@ class Holders:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._connections: dict[int, Connection] = {}
+        self._held: dict[int, _Held] = {}
 
-    def took(self, lock_id: int, connection: Connection) -> None:
-        """A request was made or checked."""
+    def took(self, lock_id: int, connection: Connection, *, tied: bool = True) -> None:
+        """A request was made. ``tied``: whether its client keeps a connection over several calls."""
         with self._lock:
-            self._connections[lock_id] = connection
+            known = self._held.get(lock_id)  # made again, by a client that lost the answer
+            self._held[lock_id] = _held(connection, tied=tied and known is None)
+
+    def looked(self, lock_id: int, connection: Connection) -> None:
+        """A request was looked at."""
+        with self._lock:
+            known = self._held.get(lock_id)
+            if known is None or known.connection is not connection:
+                self._held[lock_id] = _held(connection, tied=False)
+            else:
+                known.looks += 1
 
     def gave(self, lock_ids: Iterable[int]) -> None:
         """Requests that are released."""
         with self._lock:
             for lock_id in lock_ids:
-                self._connections.pop(lock_id, None)
+                self._held.pop(lock_id, None)
 
     def of(self, connection: Connection) -> frozenset[int]:
         """The requests of a connection."""
         with self._lock:
-            return frozenset(lock_id for lock_id, one in self._connections.items() if one is connection)
+            return frozenset(lock_id for lock_id, one in self._held.items() if one.connection is connection)
 
     def left(self) -> Left:
-        """Those whose connection is closed, each told once, and the others."""
+        """What became of the connections. As long as a call is in work nothing did: it may rely on the lock."""
+        left = Left([], set(), set())
         with self._lock:
-            gone = {lock_id for lock_id, connection in self._connections.items() if connection.closed}
-            for lock_id in gone:
-                del self._connections[lock_id]
-            return Left(gone, set(self._connections))
+            for lock_id, one in self._held.items():
+                if not one.connection.closed or one.connection.busy:
+                    left.here.add(lock_id)
+                elif one.tied and one.connection.left is not None:
+                    at_once = one.connection.calls == one.calls and one.connection.left - one.at < AT_ONCE
+                    left.gone.append(Gone(lock_id, one.looks, at_once))
+                else:
+                    left.over.add(lock_id)
+        return left
 
-    def keep(self, lock_ids: Collection[int], asked: Collection[int]) -> None:
-        """Forget those of the ``asked`` that are not among ``lock_ids``, because they are no more."""
-        self.gave(set(asked) - set(lock_ids))
+    def keep(self, lock_ids: Collection[int], left: Left) -> None:
+        """Forget what has left, and of those that were here what is not among ``lock_ids``, because it is no more."""
+        self.gave((left.here - set(lock_ids)) | left.over | {one.lock_id for one in left.gone})
+
+
+def _held(connection: Connection, *, tied: bool) -> _Held:
+    return _Held(connection, tied, connection.calls, monotonic())

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 NO_TXN = 0
 
+_QUERY_OF_TRINO = re.compile("[0-9]{8}_[0-9]{6}_[0-9]{5}_[0-9a-z]{5}")
 _ONE_LOCK = re.compile("Iceberg-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 
 
@@ -120,6 +121,14 @@ class LockRequest(NamedTuple):
         that they hold the lock.
         """
         return self.txn_id != NO_TXN or _ONE_LOCK.fullmatch(self.agent_info) is not None
+
+    @property
+    def connects_for_each_call(self) -> bool:
+        """Whether the client is known to end its connection after each call, also while it holds the lock (ADR 0045).
+
+        Trino does; its agent info is the id of the query.
+        """
+        return _QUERY_OF_TRINO.fullmatch(self.agent_info) is not None
 
     def is_stored_as(self, locks: Sequence[Lock], agent_info: str) -> bool:
         """Whether the rows of a stored request are what this one would become."""

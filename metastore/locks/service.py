@@ -19,6 +19,7 @@ from metastore.errors import (
 )
 from metastore.ids import DatabaseName
 from metastore.locks import deadlocks, rules, store, wait_store
+from metastore.locks.holders import Left
 from metastore.locks.rules import NO_TXN, Lock, LockQueue, LockRequest, LockState
 from metastore.locks.store import Enqueued, LockRow
 from metastore.locks.wait_store import DeadlockRow
@@ -207,12 +208,17 @@ class LockService:
         self.stats.withdrawn.inc(len(lock_ids))
         _log.info("locks_withdrawn", lock_ids=sorted(lock_ids), reason="the client was gone before it was answered")
 
-    def orphan(self, gone: Collection[int], here: Collection[int]) -> set[int]:
-        """Note that the connections of some requests are gone; of the others, those that are still in the queue.
+    def orphan(self, left: Left) -> set[int]:
+        """Note whose connections are gone; of those that are not, which requests are still in the queue.
 
+        Whoever connects for each call ends the connection at once, as one that is killed then: it gets twice the time.
         Serialises on: the rows.
         """
-        return wait_store.update_orphaned(self.db, gone, here)
+        return wait_store.update_orphaned(self.db, left.gone, left.here, self.settings.orphan_timeout)
+
+    def spare_orphans(self) -> None:
+        """Let the time of all orphans begin again. Serialises on: the rows."""
+        wait_store.update_spared(self.db)
 
     def expire_orphans(self) -> int:
         """Remove requests without a transaction whose client is gone, and never sent a heartbeat; how many."""

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from metastore.db.arrays import bigints
 from metastore.db.engine import Database, PgTx
 from metastore.locks.deadlocks import Deadlock
+from metastore.locks.holders import Gone
 from metastore.locks.rules import NO_TXN, Lock, LockObject, LockState, LockType
 from metastore.locks.store import whole
 
@@ -61,7 +62,8 @@ def heartbeat_same(pg: PgTx, txn_ids: Collection[int], agents: Collection[str], 
     """
     rows = pg.sql(f"""
         WITH alive AS (
-            UPDATE locks SET last_heartbeat_at = metastore_now(), orphaned_at = NULL
+            UPDATE locks SET last_heartbeat_at = metastore_now(), orphaned_at = NULL,
+                             heartbeat_count = heartbeat_count + 1, check_count = check_count + 1
              WHERE ext_id = ANY (%(ext_ids)s::bigint[]) AND txn_id = {NO_TXN} AND agent_info = ANY (%(agents)s::text[])
             RETURNING agent_info, {_COLUMNS})
         SELECT * FROM alive
@@ -74,16 +76,33 @@ def heartbeat_same(pg: PgTx, txn_ids: Collection[int], agents: Collection[str], 
     return [(agent_info, sorted(found[agent_info, ext_id])) for agent_info, ext_id in sorted(found, key=itemgetter(1))]
 
 
-def update_orphaned(db: Database, gone: Collection[int], here: Collection[int]) -> set[int]:
-    """Note since when the connections of requests without a transaction are ``gone``; those still there of ``here``."""
+def update_orphaned(db: Database, gone: Sequence[Gone], here: Collection[int], more: timedelta) -> set[int]:
+    """Note since when the connections of requests without a transaction are ``gone``; those still there of ``here``.
+
+    Not of requests for which a heartbeat was sent, or at which somebody looked whom this process did not see.
+    ``more``: how much later it counts for those that were gone at once.
+    """
     rows = db.once(f"""
-        UPDATE locks SET orphaned_at = metastore_now()
-          FROM (SELECT ext_id, int_id FROM locks WHERE ext_id = ANY (%(gone)s::bigint[]) AND txn_id = {NO_TXN}
-                 ORDER BY ext_id, int_id FOR NO KEY UPDATE) AS left_alone
+        UPDATE locks SET orphaned_at = metastore_now() + CASE WHEN at_once THEN %(more)s ELSE interval '0' END
+          FROM (SELECT ext_id, int_id, at_once
+                  FROM locks JOIN unnest(%(gone)s::bigint[], %(looks)s::int[], %(at_once)s::boolean[])
+                               AS seen (lock_id, looks, at_once) ON ext_id = lock_id
+                 WHERE txn_id = {NO_TXN} AND heartbeat_count = check_count AND check_count = looks
+                 ORDER BY ext_id, int_id FOR NO KEY UPDATE OF locks) AS left_alone
          WHERE locks.ext_id = left_alone.ext_id AND locks.int_id = left_alone.int_id;
         SELECT DISTINCT ext_id FROM locks WHERE ext_id = ANY (%(here)s::bigint[])""",
-        {"gone": bigints(gone), "here": bigints(here)}, durable=False)
+        {"gone": bigints(one.lock_id for one in gone), "looks": [one.looks for one in gone],
+         "at_once": [one.at_once for one in gone], "here": bigints(here), "more": more}, durable=False)
     return {ext_id for (ext_id,) in rows}
+
+
+def update_spared(db: Database) -> None:
+    """Let the time of all requests whose connection is gone begin again. Index: locks_orphaned."""
+    db.once("""
+        UPDATE locks SET orphaned_at = metastore_now()
+          FROM (SELECT ext_id, int_id FROM locks WHERE orphaned_at < metastore_now()
+                 ORDER BY ext_id, int_id FOR NO KEY UPDATE) AS spared
+         WHERE locks.ext_id = spared.ext_id AND locks.int_id = spared.int_id""", durable=False)
 
 
 def delete_orphans(db: Database, silence: timedelta, limit: int = ORPHANS) -> set[int]:

@@ -1,13 +1,17 @@
 """House-keeping of locks: deadlocks that nobody found when they arose, and locks whose client is gone."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
+from time import CLOCK_BOOTTIME, clock_gettime
 
 from metastore.locks.holders import Holders
 from metastore.locks.service import LockService
 
 ORPHAN_LOOK = timedelta(seconds=2)
 """Pause between looks for connections that are gone."""
+DEAF = 5 * ORPHAN_LOOK
+"""A longer pause between two looks: this process, its machine or PostgreSQL stood still."""
 
 
 @dataclass(frozen=True)
@@ -36,15 +40,32 @@ class OrphanReport:
     removed: int = 0
 
 
-@dataclass(frozen=True)
+def _clock() -> float:
+    """Seconds that go on while this machine sleeps."""
+    return clock_gettime(CLOCK_BOOTTIME)
+
+
+@dataclass
 class Orphans:
-    """Locks without a transaction that nobody keeps alive and whose connection to this process is gone."""
+    """Locks without a transaction that nobody keeps alive and whose client ended its connection to this process.
+
+    Rule: who could not be heard is not ended. After a start, a tick that failed and a pause, every orphan gets a whole
+    time-out again.
+    """
 
     locks: LockService
     holders: Holders
+    clock: Callable[[], float] = _clock
+    _heard: float | None = None
+    """When the last tick ended, if it did not fail."""
 
     def tick(self) -> OrphanReport:
         """Note whose connection is gone; remove what has been an orphan for too long."""
-        gone, here = self.holders.left()
-        self.holders.keep(self.locks.orphan(gone, here), here)
-        return OrphanReport(len(gone), self.locks.expire_orphans())
+        heard, self._heard = self._heard, None
+        if heard is None or self.clock() - heard > DEAF.total_seconds():
+            self.locks.spare_orphans()
+        left = self.holders.left()
+        self.holders.keep(self.locks.orphan(left), left)
+        report = OrphanReport(len(left.gone), self.locks.expire_orphans())
+        self._heard = self.clock()
+        return report

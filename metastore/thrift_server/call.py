@@ -35,6 +35,12 @@ class Connection(Protocol):
     """What setMetaConf changed."""
     closed: bool
     """True once the client is gone: an answer would not arrive."""
+    busy: bool
+    """A call of it is in work."""
+    calls: int
+    """How many were begun."""
+    left: float | None
+    """When (monotonic) the client ended the connection without a farewell; None if it said farewell, or we ended it."""
     hurry: Callable[[], None] | None
     """Called by the event loop when a parked call had better be answered: the client left, or the server stops."""
 

@@ -29,7 +29,9 @@ class ClientConnection:
     __slots__ = (
         "active",
         "busy",
+        "calls",
         "closed",
+        "farewell",
         "fd",
         "groups",
         "handshaking",
@@ -37,6 +39,7 @@ class ClientConnection:
         "hurry",
         "identity",
         "interest",
+        "left",
         "message",
         "metaconf",
         "moved",
@@ -61,6 +64,9 @@ class ClientConnection:
         self.groups: tuple[str, ...] = ()
         self.metaconf: dict[str, str] | None = None
         self.closed = False
+        self.calls = 0  # that were begun
+        self.farewell = False  # the client said that it is about to end the connection
+        self.left: float | None = None  # when the client ended the connection without a farewell; None if we ended it
         self.hurry: Callable[[], None] | None = None  # of a parked call
         self.busy = False  # a call is being worked on
         self.waiting = False  # for its next turn, with requests sent ahead

@@ -375,6 +375,12 @@ class Server:
             if not connection.busy:
                 connection.sock.close()
 
+    def _ended(self, connection: ClientConnection) -> None:
+        """The client has ended the connection, or its machine has."""
+        if not connection.farewell:
+            connection.left = time.monotonic()
+        self._close(connection)
+
     def _watch(self, connection: ClientConnection, interest: int) -> None:
         if connection.interest != interest:
             connection.interest = interest
@@ -388,10 +394,13 @@ class Server:
             data = connection.sock.recv(PIECE)
         except (BlockingIOError, InterruptedError):
             return
-        except OSError:
+        except ConnectionResetError:
             data = b""
-        if not data:
+        except OSError:  # the network has given up, which says nothing about the client
             self._close(connection)
+            return
+        if not data:
+            self._ended(connection)
             return
         self._taken += len(data)
         connection.moved = self._now
@@ -428,7 +437,9 @@ class Server:
         if header.message_type not in {TMessageType.CALL, TMessageType.ONEWAY}:
             raise MalformedError(f"a message of type {header.message_type} is not a call")
         codec = CODECS.get(header.method)
+        connection.calls += 1
         if codec is not None and codec.oneway:
+            connection.farewell = header.method == "shutdown"
             return  # shutdown and reinitialize: heard, without effect, and without an answer even if sent as a call
         if message.data is not None:
             self._occupy(connection)
@@ -630,6 +641,9 @@ class Server:
         try:
             connection.sending = connection.sending[connection.sock.send(connection.sending) :]
         except BlockingIOError:
+            return
+        except (ConnectionResetError, BrokenPipeError):
+            self._ended(connection)
             return
         except OSError:
             self._close(connection)

@@ -68,7 +68,7 @@ class LockHandlers:
             if isinstance(answer, LockResult) and not asked[call].is_recognisable:
                 call.effect = answer.lock_id
             if isinstance(answer, LockResult) and not asked[call].txn_id and self.holders is not None:
-                self.holders.took(answer.lock_id, call.connection)
+                self.holders.took(answer.lock_id, call.connection, tied=not asked[call].connects_for_each_call)
         return [_answer(call, answers[call]) if call in answers else read.get(call, _CLIENT_IS_GONE) for call in calls]
 
     @coalesced("check_lock")
@@ -78,9 +78,6 @@ class LockHandlers:
         found = self._check(here)
         while self._end_expired(found):
             found |= self._check([call for call, answer in found.items() if _waits_for(answer)])
-        if self.holders is not None:
-            for call in here:
-                self.holders.took(call.args[0].lockid, call.connection)
         parked = self._park({call: lock for call, answer in found.items() if (lock := _waits_for(answer)) is not None})
         return [LATER if call in parked else _answer(call, found[call]) if call in found else _CLIENT_IS_GONE
                 for call in calls]
@@ -96,7 +93,11 @@ class LockHandlers:
         return list(self.locks.unlock(lock_ids))
 
     def _check(self, calls: list[Call]) -> dict[Call, LockResult | MetastoreError]:
+        looks = {call.args[0].lockid: call.connection for call in calls}
         answers = self.locks.check_lock([call.args[0].lockid for call in calls]) if calls else []
+        if self.holders is not None:
+            for lock_id, connection in looks.items():  # those of a batch at one lock count as one
+                self.holders.looked(lock_id, connection)
         return dict(zip(calls, answers, strict=True))
 
     def _end_expired(self, found: Mapping[Call, LockResult | MetastoreError]) -> bool:

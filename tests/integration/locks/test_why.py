@@ -8,6 +8,7 @@ import pytest
 from metastore.config import TxnSettings
 from metastore.ids import TableName
 from metastore.locks import store, why, why_store
+from metastore.locks.holders import Gone, Left
 from metastore.locks.rules import LockObject, LockRequest, LockType, WantedLock
 from metastore.locks.why_service import Asked, WhyService
 
@@ -47,7 +48,7 @@ def test_an_orphan_expires_sooner(t, test_clock, lives, expires_in):
         t.heartbeat(lock_id=held.lock_id)
     test_clock.advance(timedelta(seconds=10))
     t.heartbeat(lock_id=held.lock_id) if lives else None
-    t.locks.orphan([held.lock_id], [])
+    t.locks.orphan(Left([Gone(held.lock_id, 0, at_once=False)], set(), set()))
 
     def told(*more):
         [owner] = WhyService(t.db, TxnSettings(), *more).explain(Asked(lock_id=held.lock_id)).owners
