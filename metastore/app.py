@@ -37,6 +37,7 @@ from metastore.db.engine import Database
 from metastore.db.leader import Leadership
 from metastore.db.listener import Listener
 from metastore.errors import InvalidInputError, MetastoreError, UnavailableError
+from metastore.file_work import BoundedFiles, FilePool
 from metastore.files import Files
 from metastore.locks.holders import Holders
 from metastore.locks.service import LockService
@@ -81,6 +82,7 @@ from metastore.thrift_server.handlers.tables import TableHandlers
 from metastore.thrift_server.handlers.txns import TxnHandlers
 from metastore.thrift_server.handlers.write_ids import WriteIdHandlers
 from metastore.thrift_server.server import Server
+from metastore.thrift_server.workers import Seats
 from metastore.tls.contexts import RenewedContext
 from metastore.txns.commit_service import CommitService
 from metastore.txns.event_service import EventService
@@ -114,6 +116,9 @@ class App:
         self.metrics = Metrics(VERSION)
         self.lock_stats = LockStats()
         self.metrics.add(self.lock_stats)
+        files = self.settings.catalog
+        self._seats = Seats(self.settings.server.worker_threads, aside=files.files_threads)
+        self._file_pool = FilePool(files.files_threads, files.files_timeout.total_seconds(), self._seats.aside)
         self._running = ExitStack()
         self._stopping = Event()
         self._server: Server | None = None
@@ -201,7 +206,7 @@ class App:
         if exposed:
             log.warning("open_to_the_network", what=exposed)
         server = Server(server_settings, self._handlers(stats), stats, reuse_port=self._shares_port,
-                        tls=self.settings.tls, access=_access(self.settings.tls))
+                        tls=self.settings.tls, access=_access(self.settings.tls), seats=self._seats)
         host, port = _bound("Thrift", server_settings.host, server_settings.port, server.start)
         self._running.callback(server.drain)
         self._server = server
@@ -215,7 +220,7 @@ class App:
         if not self._with_loops:
             self.health.report("loops", Part(ready=True, reason="switched off here"))
             return
-        settings, stopping, files = self.settings, self._stopping, self._files()
+        settings, stopping, files = self.settings, self._stopping, self._files(gives_up_removals=True)
         runner = SubprocessRunner(settings.compaction, self.thrift_uri, _for_jobs(settings.tls))
         loops = [Loop("reaper", Reaper(self.purges, EXPIRY).tick, settings.txns.reaper_interval,
                       start_after=settings.txns.reaper_start, sooner=until_due),
@@ -263,11 +268,12 @@ class App:
         self._running.callback(waiting.stop)
         return waiting
 
-    def _files(self) -> Files:
+    def _files(self, *, gives_up_removals: bool = False) -> Files:
         """Files of which only those below the roots can be changed."""
         catalog = self.settings.catalog
-        return Files(roots=Roots(tuple(filter(None, (
-            catalog.warehouse, catalog.external_warehouse, *catalog.more_roots)))))
+        roots = Roots(tuple(filter(None, (catalog.warehouse, catalog.external_warehouse, *catalog.more_roots))))
+        return BoundedFiles(roots=roots, pool=self._file_pool, schemes=catalog.schemes,
+                            gives_up_removals=gives_up_removals)
 
     def _handlers(self, stats: CallStats) -> dict[str, Handler]:
         db, settings = self.database, self.settings
@@ -337,7 +343,8 @@ class WorkerApp(App):
             settings, stopping = self.settings, Event()
             runner = SubprocessRunner(settings.compaction, self.thrift_uri, _for_jobs(settings.tls, by_name=True))
             alone = dataclasses.replace(settings.compaction, initiator_on=False, cleaner_on=False)
-            self._run_loops(url, self._compaction_loops(alone, self._files(), runner, stopping), stopping)
+            self._run_loops(url, self._compaction_loops(
+                alone, self._files(gives_up_removals=True), runner, stopping), stopping)
             self._running = starting.pop_all()
         log.info("working", thrift=self.thrift_uri, http=self.http_uri, threads=settings.compaction.worker_threads,
                  version=VERSION)

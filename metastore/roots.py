@@ -32,6 +32,20 @@ def local_path(uri: str) -> Path | None:
     return Path(rest)
 
 
+def scheme_of(uri: str) -> str:
+    """The scheme, in lower case; ``file`` for a bare path."""
+    first = uri.split("/", 1)[0]
+    return first.split(":", 1)[0].lower() if ":" in first else "file"
+
+
+def host_of(uri: str) -> str:
+    """What answers for a location, for people: ``hdfs://name:8020``, ``s3://bucket``, ``file:``."""
+    scheme = scheme_of(uri)
+    host = uri.partition("://")[2].split("/", 1)[0] if "://" in uri else ""
+    scheme = _SAME_STORE.get(scheme, scheme)
+    return f"{scheme}://{host}" if host and scheme != "file" else f"{scheme}:"
+
+
 @dataclass(frozen=True)
 class Roots:
     """``directories``: locations as the settings have them."""

@@ -265,6 +265,20 @@ class CatalogSettings:
         values.WORDS, "metastore.warehouse.roots", "",
         "More directories, besides the two warehouses, in which this service may make, move, empty and remove what "
         "clients name. Hive: no such key; its server touches every directory that it can reach.")
+    schemes: tuple[str, ...] = key(
+        values.WORDS, "metastore.warehouse.schemes",
+        "file, hdfs, viewfs, s3, s3a, s3n, gs, abfs, abfss, wasb, wasbs",
+        "Schemes of locations at which this service looks, makes, moves or removes something; a location with another "
+        "one is refused before anything is opened. Hive: no such key; all that Hadoop knows.")
+    files_timeout: timedelta = key(
+        duration("s", timedelta(seconds=1)), "metastore.files.timeout", "60s",
+        "How long a file system may take to say whether something is there, to make a directory or to read a small "
+        "file; ten times as long for listing a whole directory tree. What a call moves, empties or removes is "
+        "not cut off. Hive: no such key.")
+    files_threads: int = key(
+        integer(2), "metastore.files.threads", "64",
+        "Questions to and changes of file systems that are under way at a time, at most half of them at one host. "
+        "They take no place among metastore.server.worker.threads. Hive: no such key.")
     default_partition_name: str = key(
         values.TEXT, "hive.exec.default.partition.name", "__HIVE_DEFAULT_PARTITION__",
         "Partition value that stands for null or the empty string.", "metastore.default.partition.name")

@@ -36,7 +36,7 @@ from metastore.thrift_server.middleware import Middleware
 from metastore.thrift_server.protocol import BinaryProtocol, CompactProtocol, Header, WireProtocol
 from metastore.thrift_server.scanner import MalformedError
 from metastore.thrift_server.tls_socket import TlsSocket
-from metastore.thrift_server.workers import Lane, Pool, Waits
+from metastore.thrift_server.workers import Lane, Pool, Seats, Waits
 from metastore.tls.contexts import RenewedContext
 
 MOST_IN_A_ROW = 16
@@ -60,7 +60,8 @@ class Server:
     """Serves the handlers on a port until it is drained."""
 
     def __init__(self, settings: ServerSettings, handlers: Mapping[str, Handler], stats: CallStats | None = None, *,
-                 reuse_port: bool = False, tls: TlsSettings | None = None, access: Access | None = None) -> None:
+                 reuse_port: bool = False, tls: TlsSettings | None = None, access: Access | None = None,
+                 seats: Seats | None = None) -> None:
         """``reuse_port``: several processes listen on one port and the kernel spreads connections over them.
 
         ``tls``: None or without ``use_ssl``: in the clear. Raises: InvalidInputError (a key store cannot be used).
@@ -79,7 +80,7 @@ class Server:
         self._middleware = Middleware(handlers, self._protocol, self.stats, slow)
         self._finished: deque[list[Call]] = deque()
         self._runnable: deque[Lane] = deque()
-        self._pool = Pool(settings.worker_threads, self._middleware.run, self._done)
+        self._pool = Pool(seats or Seats(settings.worker_threads), self._middleware.run, self._done)
         lanes = {handler.lane for handler in handlers.values() if handler.lane}
         self._lanes = {name: Lane(self._middleware.run_batch, self._finished.append, self._wanted) for name in lanes}
         self._put = {

@@ -8,7 +8,8 @@ while one batch of a lane is in PostgreSQL the lane's later calls gather (ADR 00
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from queue import SimpleQueue
 from select import EPOLLONESHOT, epoll
 
@@ -24,14 +25,48 @@ MOST = 1000
 """Calls in a batch."""
 
 
+class Seats:
+    """How many calls are worked on at a time. Who waits for files gives its seat to another meanwhile."""
+
+    def __init__(self, count: int, aside: int = 0) -> None:
+        """``aside``: most calls that wait for files at a time."""
+        self.threads = count + aside
+        self._free = threading.Semaphore(count)
+        self._local = threading.local()
+
+    def take(self) -> None:
+        """Wait for a seat."""
+        self._free.acquire()
+        self._local.seated = True
+
+    def give(self) -> None:
+        """Leave it to the next."""
+        self._local.seated = False
+        self._free.release()
+
+    @contextmanager
+    def aside(self) -> Iterator[None]:
+        """Without a seat; nothing for a thread that has none."""
+        if not getattr(self._local, "seated", False):
+            yield
+            return
+        self.give()
+        try:
+            yield
+        finally:
+            self.take()
+
+
 class Pool:
     """Threads that run one call each."""
 
-    def __init__(self, count: int, run: Callable[[Call], None], done: Callable[[Call], None]) -> None:
+    def __init__(self, seats: Seats, run: Callable[[Call], None], done: Callable[[Call], None]) -> None:
+        self._seats = seats
         self._queue: SimpleQueue[Call | None] = SimpleQueue()
         self.put = self._queue.put
         self._run, self._done = run, done
-        self._threads = [threading.Thread(target=self._work, name=f"handler-{i}", daemon=True) for i in range(count)]
+        self._threads = [threading.Thread(target=self._work, name=f"handler-{i}", daemon=True)
+                         for i in range(seats.threads)]
 
     def start(self) -> None:
         """Start working."""
@@ -48,7 +83,9 @@ class Pool:
 
     def _work(self) -> None:
         while (call := self._queue.get()) is not None:
+            self._seats.take()
             self._run(call)
+            self._seats.give()
             self._done(call)
             del call  # or its arguments would stay until this thread has its next one
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from metastore.acid.names import BaseName
 from metastore.errors import AlreadyExistsError, MetaError, OutcomeUnknownError
-from metastore.files import Files
+from metastore.files import FileEntry, Files
 from metastore.roots import OutsideError, refusal
 from metastore.telemetry.logs import get_logger
 
@@ -80,6 +80,20 @@ class Directories:
     def remove_base(self, location: str, write_id: int) -> None:
         """Take back what ``write_empty_base`` wrote."""
         self._remove_quietly(f"{location}/{BaseName(write_id)}", recursive=True)
+
+    def exists(self, location: str) -> bool:
+        """Whether something is there. Raises: MetaError if its file system does not say."""
+        try:
+            return self.files.exists(location)
+        except OSError as error:
+            raise MetaError(f"{location} cannot be looked at: {error}") from error
+
+    def listing(self, location: str) -> list[FileEntry]:
+        """Everything below. Raises: MetaError."""
+        try:
+            return self.files.listing(location)
+        except OSError as error:
+            raise MetaError(f"{location} cannot be listed: {error}") from error
 
     def _make(self, location: str) -> bool:
         try:

@@ -10,9 +10,12 @@ ends; until then nobody else can use the places, so that nothing of another is m
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from threading import Thread
+from time import monotonic
 from uuid import uuid4
 
 from metastore.catalog.rules.locations import is_below
+from metastore.catalog.service.directories import Directories
 from metastore.catalog.service.ownership import Ownership
 from metastore.catalog.store import directory_changes as store
 from metastore.catalog.store.directory_changes import Change, Phase
@@ -20,7 +23,7 @@ from metastore.db import failpoints
 from metastore.db.engine import Database, PgTx
 from metastore.errors import InvalidOperationError, MetastoreError, OutcomeUnknownError, UnavailableError
 from metastore.files import Files
-from metastore.roots import refusal
+from metastore.roots import host_of, refusal
 from metastore.telemetry.logs import get_logger
 
 _log = get_logger(__name__)
@@ -33,6 +36,10 @@ class DirectoryMoves:
     db: Database
     files: Files
     owner: str = field(default_factory=lambda: uuid4().hex)
+    patience_s: float = 60
+    """How long a round of ``settle_moves`` waits for what it has begun."""
+    settling: set[str] = field(default_factory=set)
+    """The hosts at which this process is still settling something."""
 
     # What other calls ask, in their own PostgreSQL transactions.
 
@@ -76,9 +83,9 @@ class DirectoryMoves:
             brought = copied = False
             try:
                 self._require_no(move.target or "")
-                if self.files.exists(move.source):  # Hive: without the old directory only the catalog changes
+                if self._exists(move.source):  # Hive: without the old directory only the catalog changes
                     self._go_on(move, Phase.ANNOUNCED, Phase.BEGUN)
-                    copied = not self.files.moves_in_one_step(move.source, move.target or "")
+                    copied = not self._in_one_step(move)
                     brought = True
                     self._bring(move, ours, copied=copied)
                     failpoints.hit("moves.after_bring")
@@ -129,17 +136,39 @@ class DirectoryMoves:
     def settle_moves(self) -> int:
         """End the changes whose process died; how many were worked on.
 
-        Serialises on: each row, for a moment. A move that was not committed is undone, all else finished.
+        Serialises on: each row, for a moment. A move that was not committed is undone, all else finished. Each host has
+        a thread of its own, and one that does not answer is not waited for longer than ``patience_s``.
         """
         with self.db.begin() as pg:
             abandoned = store.claim_abandoned(pg, self.owner)
-        for change, phase, is_over in abandoned:
-            with Ownership(self.db, [change], self.owner):
-                if phase is Phase.DONE:
-                    self._remove([change], for_good=is_over)
-                else:
-                    self._undo(change, for_good=is_over)
+        by_host: dict[str, list[tuple[Change, Phase, bool]]] = {}
+        for one in abandoned:
+            by_host.setdefault(host_of(one[0].source), []).append(one)
+        threads = [Thread(target=self._settle, args=(host, ours), name=f"settle-{host}", daemon=True)
+                   for host, ours in by_host.items() if host not in self.settling]
+        self.settling.update(by_host)
+        for thread in threads:
+            thread.start()
+        ends_at = monotonic() + self.patience_s
+        for thread in threads:
+            thread.join(max(0.0, ends_at - monotonic()))
         return len(abandoned)
+
+    def _settle(self, host: str, abandoned: Sequence[tuple[Change, Phase, bool]]) -> None:
+        try:
+            for change, phase, is_over in abandoned:
+                with self.db.begin() as pg:
+                    if not store.update_renewed(pg, [change], self.owner):
+                        continue  # another's by now, since the ones before took long
+                with Ownership(self.db, [change], self.owner):
+                    if phase is Phase.DONE:
+                        self._remove([change], for_good=is_over)
+                    else:
+                        self._undo(change, for_good=is_over)
+        except Exception:  # noqa: BLE001 - as in a loop's tick: the rows are still there for the next round
+            _log.exception("directory_changes_not_settled", host=host)
+        finally:
+            self.settling.discard(host)
 
     def _go_on(self, move: Change, before: Phase, after: Phase) -> None:
         with self.db.begin() as pg:
@@ -150,8 +179,17 @@ class DirectoryMoves:
             raise UnavailableError(f"Moving {move.source} took too long, nothing was changed, try again")
 
     def _require_no(self, target: str) -> None:
-        if self.files.exists(target):  # made by somebody who did not ask: not ours to touch
+        if self._exists(target):  # made by somebody who did not ask: not ours to touch
             raise InvalidOperationError(f"New location for this table {target} already exists")
+
+    def _exists(self, place: str) -> bool:
+        return Directories(self.files).exists(place)
+
+    def _in_one_step(self, move: Change) -> bool:
+        try:
+            return self.files.moves_in_one_step(move.source, move.target or "")
+        except OSError as error:
+            raise InvalidOperationError(f"Unable to move {move.source} to {move.target}: {error}") from error
 
     def _bring(self, move: Change, ours: Ownership, *, copied: bool) -> None:
         try:

@@ -13,6 +13,7 @@ from metastore.catalog.partition_names import make_name
 from metastore.catalog.rules import locations, transactional
 from metastore.catalog.rules import partitions as rules
 from metastore.catalog.rules.partitions import Partition
+from metastore.catalog.service.directories import Directories
 from metastore.catalog.service.moves import DirectoryMoves
 from metastore.catalog.store import partitions as store
 from metastore.catalog.store import tables as table_store
@@ -45,7 +46,7 @@ class PartitionExchange:
         """
         with self.db.begin() as pg:
             planned = _plan(pg, spec, source, target)
-        if not self.moves.files.exists(planned.directory):
+        if not Directories(self.moves.files).exists(planned.directory):
             raise InvalidRequestError(f"{planned.directory} does not exist: there is nothing to exchange")
         with self.db.begin() as pg:
             move = self.moves.announce(pg, planned.source.id, planned.directory, planned.new_directory)

@@ -234,7 +234,7 @@ class TableService:
                 return
             directories = [old.location, *store.select_partition_locations(pg, old, outside=True)]
         for directory in directories:
-            files = (entry.path for entry in self.directories.files.listing(directory) if not entry.is_dir)
+            files = (entry.path for entry in self.directories.listing(directory) if not entry.is_dir)
             foreign = transactional.foreign_file(files)
             if foreign is not None:
                 raise MetaError(f"{name} cannot become transactional: the file {directory}/{foreign} is not named like "
