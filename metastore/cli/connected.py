@@ -11,8 +11,7 @@ from typing import Any, TypeVar
 
 import click
 
-from metastore.client import MetastoreClient, MetastoreUnreachableError
-from metastore.client.answers import domain_errors
+from metastore.client import DomainClient, MetastoreUnreachableError
 from metastore.client.client import URI_VARIABLE
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -32,13 +31,13 @@ def watch_option(command: Command) -> Command:
 
 
 @contextmanager
-def connected(uri: str | None) -> Iterator[MetastoreClient]:
+def connected(uri: str | None) -> Iterator[DomainClient]:
     """A client of the metastore, closed at the end of the block, in which Thrift's exceptions become ours."""
     try:
-        client = MetastoreClient(uri, timeout_s=60)
+        client = DomainClient(uri, timeout_s=60)
     except ValueError as error:
         raise click.BadParameter(str(error), param_hint="--uri") from error
-    with client, domain_errors():
+    with client:
         yield client
 
 

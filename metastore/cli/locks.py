@@ -8,8 +8,7 @@ import click
 
 from metastore.cli.connected import connected, instant, uri_option
 from metastore.cli.output import form_option, show_rows, show_value, table
-from metastore.client import MetastoreClient
-from metastore.client.answers import domain_errors
+from metastore.client import DomainClient
 from metastore.errors import TxnOpenError
 
 _MOST_CLAIMS = 3
@@ -77,12 +76,11 @@ def release(lock_ids: tuple[int, ...], agent: str | None, uri: str | None, form:
     sys.exit(0 if answers and all(released for _, released, _ in answers) else 1)
 
 
-def _released(client: MetastoreClient, lock_id: int, owners: dict[int, int]) -> tuple[bool, str]:
+def _released(client: DomainClient, lock_id: int, owners: dict[int, int]) -> tuple[bool, str]:
     if lock_id not in owners:
         return False, f"There is no lock {lock_id}; it may have been released already."
     try:
-        with domain_errors():
-            client.unlock(client.types.UnlockRequest(lockid=lock_id))
+        client.unlock(client.types.UnlockRequest(lockid=lock_id))
     except TxnOpenError:
         return False, (f"Lock {lock_id} is held by transaction {owners[lock_id]} and goes with it: "
                        f"`metastore txn abort {owners[lock_id]}` ends both.")

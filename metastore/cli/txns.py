@@ -8,7 +8,6 @@ import click
 from metastore.cli.connected import connected, instant, uri_option
 from metastore.cli.locks import place
 from metastore.cli.output import form_option, show_fields, show_rows, show_value, table
-from metastore.client.answers import domain_errors
 from metastore.errors import NoSuchTxnError
 from metastore.txns.rules import AbortCode
 
@@ -40,8 +39,7 @@ def abort(txn_ids: tuple[int, ...], owner_gone: bool, uri: str | None, form: str
     with connected(uri) as client:
         for txn_id in txn_ids:
             try:
-                with domain_errors():
-                    client.abort_txn(client.types.AbortTxnRequest(txnid=txn_id, errorCode=int(code)))
+                client.abort_txn(client.types.AbortTxnRequest(txnid=txn_id, errorCode=int(code)))
             except NoSuchTxnError as error:
                 answers.append((txn_id, False, str(error)))
             else:

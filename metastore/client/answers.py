@@ -40,6 +40,11 @@ def domain_errors() -> Iterator[None]:
         raise _ERRORS.get(type(error), errors.MetaError)(error.message or type(error).__name__) from error
 
 
+def is_undeclared(error: errors.MetastoreError) -> bool:
+    """Whether the server's answer was an error that the method does not declare: it has no type then, but its text."""
+    return isinstance(error.__cause__, TApplicationException)
+
+
 def is_unknown_method(error: errors.MetastoreError) -> bool:
     """Whether the server does not have the method at all (an older one, or another product)."""
     cause = error.__cause__

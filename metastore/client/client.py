@@ -13,7 +13,7 @@ import socket
 import ssl
 import threading
 from types import ModuleType, TracebackType
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self, TypeVar
 
 from thrift.protocol.TBinaryProtocol import TBinaryProtocolAccelerated
 from thrift.protocol.TProtocol import TProtocolException
@@ -28,6 +28,7 @@ from metastore.thrift_gen.operators import MetastoreOperators
 from metastore.thrift_gen.operators import ttypes as operators_ttypes
 from metastore.tls.contexts import ClientSide, client_context
 
+Client = TypeVar("Client", bound="MetastoreClient")
 DEFAULT_URI = "thrift://localhost:9083"
 DEFAULT_PORT = 9083
 URI_VARIABLE = "METASTORE_URI"
@@ -87,7 +88,8 @@ class MetastoreClient:
     """Every Thrift method as an attribute, over one connection that is made when it is first needed.
 
     ``client.get_table("db", "t")`` returns what the IDL says and raises the IDL's exceptions (``client.types``),
-    or MetastoreUnreachableError / AnswerLostError. Safe to use from several threads, one call at a time.
+    or MetastoreUnreachableError / AnswerLostError; a ``DomainClient`` raises our errors in place of the IDL's.
+    Safe to use from several threads, one call at a time.
     """
 
     types: ModuleType = ttypes
@@ -131,10 +133,13 @@ class MetastoreClient:
         """Close the connection."""
         self.close()
 
-    def clone(self, *, timeout_s: float | None = None) -> "MetastoreClient":
+    def clone(self, *, timeout_s: float | None = None) -> Self:
         """Return another client for the same servers and user, with a connection of its own."""
-        return MetastoreClient(self.uri, user=self.user, timeout_s=timeout_s or self._timeout_s,
-                               connect_timeout_s=self._connect_timeout_s, tls=self._tls)
+        return self._like(type(self), timeout_s)
+
+    def _like(self, kind: "type[Client]", timeout_s: float | None = None) -> "Client":
+        return kind(self.uri, user=self.user, timeout_s=timeout_s or self._timeout_s,
+                    connect_timeout_s=self._connect_timeout_s, tls=self._tls)
 
     def close(self) -> None:
         """Say goodbye as Hive's clients do (oneway ``shutdown``, which stops nothing) and close the connection."""

@@ -7,7 +7,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from metastore.catalog.partition_names import make_name
-from metastore.client import MetastoreClient
+from metastore.client import DomainClient
 from metastore.errors import InvalidOperationError
 from metastore.spark.statements import Compact
 from metastore.spark.tables import AcidTable
@@ -24,7 +24,7 @@ def one_row(spark: SparkSession, column: str, value: int) -> DataFrame:
     return spark.createDataFrame([(value,)], StructType([StructField(column, LongType())]))
 
 
-def show(spark: SparkSession, client: MetastoreClient, what: str) -> DataFrame:
+def show(spark: SparkSession, client: DomainClient, what: str) -> DataFrame:
     """SHOW TRANSACTIONS, LOCKS or COMPACTIONS: every value as text, in the metastore's order."""
     types = client.types
     names = {("transactions", "state"): types.TxnState, ("locks", "state"): types.LockState,
@@ -41,7 +41,7 @@ def show(spark: SparkSession, client: MetastoreClient, what: str) -> DataFrame:
     return spark.createDataFrame(data, StructType([StructField(column, StringType()) for column in columns]))
 
 
-def compact(spark: SparkSession, client: MetastoreClient, table: AcidTable, statement: Compact) -> DataFrame:
+def compact(spark: SparkSession, client: DomainClient, table: AcidTable, statement: Compact) -> DataFrame:
     """ALTER TABLE ... COMPACT: queue it; the answer is its id and whether it is new."""
     types = client.types
     kind = types.CompactionType._NAMES_TO_VALUES.get(statement.kind.upper())  # noqa: SLF001 - how Thrift spells its enums
@@ -64,7 +64,7 @@ def compact(spark: SparkSession, client: MetastoreClient, table: AcidTable, stat
                     StructField("accepted", StringType())]))
 
 
-def abort(spark: SparkSession, client: MetastoreClient, txn_ids: Sequence[int]) -> DataFrame:
+def abort(spark: SparkSession, client: DomainClient, txn_ids: Sequence[int]) -> DataFrame:
     """ABORT TRANSACTIONS."""
     client.abort_txns(client.types.AbortTxnsRequest(txn_ids=list(txn_ids)))
     return one_row(spark, "requested", len(txn_ids))

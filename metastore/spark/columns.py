@@ -19,8 +19,7 @@ from pyarrow import ArrowException, orc, parquet
 from metastore.acid.events import EVENT_COLUMNS
 from metastore.acid.names import SIDE_FILE_SUFFIX, is_hidden
 from metastore.acid.types import HiveType, parse_type
-from metastore.client import MetastoreClient
-from metastore.client.answers import domain_errors
+from metastore.client import DomainClient
 from metastore.errors import InvalidOperationError
 from metastore.files import Files
 from metastore.spark.serde_storage import HiveStorage, require_alterable
@@ -46,7 +45,7 @@ class FileColumns(NamedTuple):
         return bool(self.names) and all(_NAMELESS.fullmatch(name) for name in self.names)
 
 
-def alter_columns(client: MetastoreClient, files: Files, table: AcidTable, locations: Sequence[str],
+def alter_columns(client: DomainClient, files: Files, table: AcidTable, locations: Sequence[str],
                   statement: AddColumns | ChangeColumn | ReplaceColumns | DropColumns) -> None:
     """Change columns of ``table``; ``locations``: of its partitions, or its own. The caller holds its exclusive lock.
 
@@ -75,11 +74,10 @@ def alter_columns(client: MetastoreClient, files: Files, table: AcidTable, locat
                                pool.map(partial(_columns_of, files), paths, repeat(table)))
     field = client.types.FieldSchema
     found.sd.cols = [field(name=one.name, type=one.type, comment=one.comment) for one in after]
-    with domain_errors():
-        if statement.cascade:
-            client.alter_table_with_cascade(table.name.db, table.name.table, found, True)  # noqa: FBT003 - Thrift's
-        else:
-            client.alter_table(table.name.db, table.name.table, found)
+    if statement.cascade:
+        client.alter_table_with_cascade(table.name.db, table.name.table, found, True)  # noqa: FBT003 - Thrift's
+    else:
+        client.alter_table(table.name.db, table.name.table, found)
 
 
 def altered(columns: Sequence[ColumnDefinition],

@@ -29,7 +29,7 @@ from metastore.acid.names import BaseName, DeltaName
 from metastore.acid.originals import SyntheticIds, synthetic_ids
 from metastore.acid.snapshots import CompactorWriteIdList, RangeState, ValidTxnList, ValidWriteIdList
 from metastore.acid.state import AcidState, BaseDirectory, DeltaDirectory, acid_state
-from metastore.client import MetastoreClient
+from metastore.client import DomainClient
 from metastore.client.compactions import require_claim
 from metastore.compaction.job import CompactionJobResult, CompactionJobSpec, reason
 from metastore.errors import InvalidOperationError
@@ -305,7 +305,7 @@ def described_table(spec: CompactionJobSpec) -> AcidTable:
     """Ask the metastore for the table as it is now."""
     name = TableName(spec.catalog, spec.database, spec.table)
     database = spec.database if spec.catalog == DEFAULT_CATALOG else f"@{spec.catalog}#{spec.database}"
-    with MetastoreClient(spec.metastore_uri or None) as client:
+    with DomainClient(spec.metastore_uri or None) as client:
         table = AcidTable.of(name, client.get_table(database, spec.table))
         if table.kind is not TableKind.INSERT_ONLY or not spec.partition:
             return table
@@ -314,7 +314,7 @@ def described_table(spec: CompactionJobSpec) -> AcidTable:
 
 
 def _require_claim(spec: CompactionJobSpec) -> None:
-    with MetastoreClient(spec.metastore_uri or None) as client:
+    with DomainClient(spec.metastore_uri or None) as client:
         require_claim(client, spec.compaction_id, spec.txn_id)
 
 

@@ -14,12 +14,12 @@ from pyspark.sql import Column, DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import StructField, StructType
 from sqlglot import exp, parse_one
-from thrift.Thrift import TApplicationException
 
 from metastore.catalog.model import ConstraintKind
-from metastore.client import MetastoreClient
+from metastore.client import DomainClient
+from metastore.client.answers import is_undeclared
 from metastore.client.constraints import enabled_constraints
-from metastore.errors import InvalidOperationError
+from metastore.errors import InvalidOperationError, MetaError
 from metastore.ids import TableName
 from metastore.spark.constraint_syntax import Declaration
 from metastore.spark.dialect import DIALECT
@@ -59,7 +59,7 @@ class TableConstraints:
     """SQL by column."""
 
     @classmethod
-    def of(cls, client: MetastoreClient, table: AcidTable) -> "TableConstraints":
+    def of(cls, client: DomainClient, table: AcidTable) -> "TableConstraints":
         """As the metastore has them now."""
         found = enabled_constraints(client, table.name)
         rules = [Rule(f"NOT NULL {name} ({column})", f"{quoted(column)} IS NULL") for name, column in found.not_null]
@@ -174,7 +174,7 @@ def thrift_rows(types: Any, table: TableName, one: Declaration) -> list[Any]:
                 for number, (column, referenced) in enumerate(pairs, 1)]
 
 
-def add_constraints(spark: SparkSession, client: MetastoreClient, table: AcidTable, declared: Sequence[Declaration],
+def add_constraints(spark: SparkSession, client: DomainClient, table: AcidTable, declared: Sequence[Declaration],
                     column: tuple[str, str] | None) -> None:
     """Declare constraints on a table that is there; ``column``: name and type as CHANGE COLUMN repeats them.
 
@@ -188,20 +188,24 @@ def add_constraints(spark: SparkSession, client: MetastoreClient, table: AcidTab
     require_sound(spark, table.name, (*table.columns, *table.partition_keys), declared)
     try:
         _add(client, table.name, declared)
-    except TApplicationException as refused:
-        raise InvalidOperationError(str(refused)) from refused
+    except MetaError as refused:
+        if is_undeclared(refused):
+            raise InvalidOperationError(str(refused)) from refused
+        raise
 
 
-def drop_constraint(client: MetastoreClient, table: AcidTable, name: str) -> None:
+def drop_constraint(client: DomainClient, table: AcidTable, name: str) -> None:
     """Remove a constraint. Raises: InvalidOperationError."""
     try:
         client.drop_constraint(client.types.DropConstraintRequest(table.name.db, table.name.table, name,
                                                                   table.name.catalog))
-    except TApplicationException as refused:
-        raise InvalidOperationError(str(refused)) from refused
+    except MetaError as refused:
+        if is_undeclared(refused):
+            raise InvalidOperationError(str(refused)) from refused
+        raise
 
 
-def _add(client: MetastoreClient, table: TableName, declared: Sequence[Declaration]) -> None:
+def _add(client: DomainClient, table: TableName, declared: Sequence[Declaration]) -> None:
     for one in declared:
         method, request = _ADDING[one.kind]
         getattr(client, method)(getattr(client.types, request)(thrift_rows(client.types, table, one)))

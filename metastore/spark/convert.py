@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from metastore.acid.bucket import MAX_WRITER_ID
 from metastore.acid.names import NO_BUCKET, is_hidden, original_file, parse_file
-from metastore.client import MetastoreClient
+from metastore.client import DomainClient
 from metastore.errors import InvalidOperationError
 from metastore.files import Files
 from metastore.spark.footers import orc_tails
@@ -24,7 +24,7 @@ class Rename(NamedTuple):
     new: str
 
 
-def convert(client: MetastoreClient, files: Files, table: AcidTable, locations: Sequence[str],
+def convert(client: DomainClient, files: Files, table: AcidTable, locations: Sequence[str],
             properties: Mapping[str, str]) -> None:
     """Make ``table`` transactional; ``locations``: of its partitions, or its own. The caller holds its exclusive lock.
 

@@ -13,9 +13,9 @@ from pyspark.sql import SparkSession
 
 from metastore.acid.names import is_hidden
 from metastore.catalog.model import ConstraintKind
-from metastore.client import MetastoreClient
+from metastore.client import DomainClient
 from metastore.client.lock_plan import Kind, Output, Target
-from metastore.errors import InvalidOperationError
+from metastore.errors import AlreadyExistsError, InvalidOperationError, NoSuchObjectError
 from metastore.ids import TableName
 from metastore.spark.constraints import require_sound, thrift_rows
 from metastore.spark.serde_files import require_usable
@@ -53,7 +53,7 @@ _ARGUMENTS = (ConstraintKind.PRIMARY_KEY, ConstraintKind.FOREIGN_KEY, Constraint
 """The order in which create_table_with_constraints takes them."""
 
 
-def create_table(client: MetastoreClient, name: TableName, statement: CreateTable, owner: str,
+def create_table(client: DomainClient, name: TableName, statement: CreateTable, owner: str,
                  spark: SparkSession) -> bool:
     """Create the table; False if it exists and the statement says IF NOT EXISTS. ``spark``: knows what SQL is sound.
 
@@ -93,20 +93,20 @@ def create_table(client: MetastoreClient, name: TableName, statement: CreateTabl
             client.create_table_with_constraints(table, *constraints.values())
         else:
             client.create_table(table)
-    except types.AlreadyExistsException:
+    except AlreadyExistsError:
         if statement.if_not_exists:
             return False
         raise
     return True
 
 
-def create_like(client: MetastoreClient, name: TableName, source: TableName, statement: CreateLike, owner: str) -> None:
+def create_like(client: DomainClient, name: TableName, source: TableName, statement: CreateLike, owner: str) -> None:
     """Make a table of the kind of ``source``, whose constraints it does not get. Raises: what create_table raises."""
     types, old = client.types, client.get_table(source.db, source.table)
     sd = copy(old.sd)
     sd.location = statement.location
     kept = {key: value for key, value in old.parameters.items() if key in _OF_KIND}
-    with suppress(*([types.AlreadyExistsException] if statement.if_not_exists else [])):
+    with suppress(*([AlreadyExistsError] if statement.if_not_exists else [])):
         client.create_table(types.Table(
             tableName=name.table, dbName=name.db, owner=owner, createTime=0, lastAccessTime=0, retention=0, sd=sd,
             partitionKeys=old.partitionKeys, parameters={**kept, **statement.properties}, tableType=old.tableType))
@@ -147,7 +147,7 @@ def drop_created(work: Work, table: AcidTable, failure: BaseException) -> None:
             failure.add_note(f"{table.name} was created, and others have written to it meanwhile: it stays.")
             return
         _drop(work, table.name, delete_data=True)
-    except client.types.NoSuchObjectException:
+    except NoSuchObjectError:
         return
     except Exception as error:  # noqa: BLE001 - whatever it is, the first failure is what the caller has to know
         failure.add_note(f"{table.name} was created, and is still there without rows: DROP TABLE it. ({error})")

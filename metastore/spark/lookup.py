@@ -7,7 +7,7 @@ from uuid import uuid4
 from pyspark.sql import DataFrame, SparkSession
 from sqlglot import exp
 
-from metastore.client import MetastoreClient
+from metastore.client import DomainClient
 from metastore.errors import NoSuchObjectError
 from metastore.ids import TableName, table_name
 from metastore.spark.binding import Resolve, bound_sql
@@ -22,7 +22,7 @@ from metastore.spark.work import Work
 class Tables:
     """The tables that a session knows by name."""
 
-    def __init__(self, spark: SparkSession, client: MetastoreClient) -> None:
+    def __init__(self, spark: SparkSession, client: DomainClient) -> None:
         self.spark = spark
         self.client = client
 
@@ -41,7 +41,7 @@ class Tables:
         name = table_name(ref.db or self.spark.catalog.currentDatabase(), ref.table)
         try:
             return AcidTable.of(name, self.client.get_table(name.db, name.table))
-        except self.client.types.NoSuchObjectException:
+        except NoSuchObjectError:
             return None
 
     def acid_table(self, ref: TableRef) -> AcidTable | None:

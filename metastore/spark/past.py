@@ -16,8 +16,7 @@ from metastore.acid.names import BaseName, parse_directory
 from metastore.acid.snapshots import RangeState, ValidWriteIdList
 from metastore.acid.state import NotEnoughHistoryError
 from metastore.catalog.partition_names import canonical
-from metastore.client import MetastoreClient
-from metastore.client.answers import domain_errors
+from metastore.client import DomainClient
 from metastore.errors import InvalidOperationError
 from metastore.files import Files
 from metastore.ids import TableName
@@ -69,11 +68,10 @@ def version_of(spark: SparkSession, ref: TableRef) -> AsOf | None:
     return datetime.fromtimestamp(0, UTC) + timedelta(microseconds=row[0])
 
 
-def cleaned_write_ids(client: MetastoreClient, name: TableName) -> dict[str, int]:
+def cleaned_write_ids(client: DomainClient, name: TableName) -> dict[str, int]:
     """Up to which write id the Cleaner may have removed what was replaced, by partition."""
     types = client.types
-    with domain_errors():
-        shown = client.show_compact(types.ShowCompactRequest(dbName=name.db, tbName=name.table)).compacts
+    shown = client.show_compact(types.ShowCompactRequest(dbName=name.db, tbName=name.table)).compacts
     cleaned: dict[str, int] = {}
     for one in shown:
         if (one.dbname, one.tablename) == (name.db, name.table) and one.state not in _NOT_CLEANED:

@@ -18,7 +18,7 @@ from pyspark.sql import SparkSession
 
 from metastore.acid.types import HiveType, parse_type
 from metastore.catalog.partition_names import DEFAULT_PARTITION, escape, unescape, values_for
-from metastore.client import MetastoreClient
+from metastore.client import DomainClient
 from metastore.errors import InvalidOperationError
 from metastore.spark.events import partition_name, partition_values
 from metastore.spark.listing import PartitionPlace
@@ -42,7 +42,7 @@ class Locations(dict[str, str]):
     ``read``: what to ask about spellings that are not the usual ones.
     """
 
-    def __init__(self, client: MetastoreClient, table: AcidTable, known: Iterable[PartitionPlace],
+    def __init__(self, client: DomainClient, table: AcidTable, known: Iterable[PartitionPlace],
                  read: Read) -> None:
         super().__init__()
         self.client = client
@@ -141,7 +141,7 @@ class _OfExistingRows(dict[str, str]):
         return self[key]
 
 
-def partition_places(client: MetastoreClient, table: AcidTable,
+def partition_places(client: DomainClient, table: AcidTable,
                      where: Restriction | None = None) -> list[PartitionPlace]:
     """Where the partitions of a table lie, or those that ``where`` leaves; an unpartitioned table is one place."""
     if not table.partition_keys:
@@ -169,7 +169,7 @@ def _same_nulls(values: Values, others: Values) -> bool:
     return all((one is None) == (other is None) for one, other in zip(values, others, strict=True))
 
 
-def _names(client: MetastoreClient, table: AcidTable) -> list[str]:
+def _names(client: DomainClient, table: AcidTable) -> list[str]:
     names: list[str] = client.get_partition_names(table.name.db, table.name.table, -1)
     return names
 
@@ -192,7 +192,7 @@ def _values(table: AcidTable, names: Iterable[str]) -> list[Values]:
     return found
 
 
-def _registered(client: MetastoreClient, table: AcidTable, names: list[str] | None = None) -> list[PartitionPlace]:
+def _registered(client: DomainClient, table: AcidTable, names: list[str] | None = None) -> list[PartitionPlace]:
     """All partitions, or those of these names that there are."""
     found: list[Any]
     if names is None:

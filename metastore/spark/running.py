@@ -7,7 +7,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from sqlglot import exp, parse_one
 
-from metastore.client import MetastoreClient
+from metastore.client import DomainClient
 from metastore.client.lock_plan import Output
 from metastore.errors import AlreadyExistsError, InvalidOperationError, TxnAbortedError
 from metastore.files import Files
@@ -58,7 +58,7 @@ from metastore.spark.work import Work
 class Runner:
     """Runs the statements of one session."""
 
-    def __init__(self, spark: SparkSession, client: MetastoreClient, files: Files, tables: Tables,
+    def __init__(self, spark: SparkSession, client: DomainClient, files: Files, tables: Tables,
                  txns: Transactions) -> None:
         self.spark = spark
         self.client = client

@@ -10,7 +10,7 @@ from uuid import uuid4
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import DataStreamWriter, StreamingQuery
 
-from metastore.client import MetastoreClient
+from metastore.client import DomainClient
 from metastore.client.lock_plan import Kind
 from metastore.client.tls import of_values
 from metastore.errors import InvalidOperationError
@@ -43,7 +43,7 @@ class AcidSession:
 
     def __init__(self, spark: SparkSession, uri: str | None = None, *, retries: int = 0) -> None:
         self.spark = spark
-        self.client = MetastoreClient(uri or _configured_uri(spark), tls=_configured_tls(spark))
+        self.client = DomainClient(uri or _configured_uri(spark), tls=_configured_tls(spark))
         self.files = Files()
         self._tables = Tables(spark, self.client)
         self._txns = Transactions(spark, self.client, self.files, retries)

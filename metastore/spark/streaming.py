@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import DataFrame, SparkSession
 
-from metastore.client.answers import domain_errors
 from metastore.errors import AlreadyExistsError, InvalidOperationError
 from metastore.spark.hadoop import Hadoop
 from metastore.telemetry.logs import get_logger
@@ -24,7 +23,7 @@ from metastore.txns.stream_rules import StreamBatch, StreamPosition, is_repetiti
 if TYPE_CHECKING:
     from pyspark.sql.streaming import DataStreamWriter, StreamingQuery
 
-    from metastore.client import MetastoreClient
+    from metastore.client import DomainClient
     from metastore.ids import TableName
     from metastore.spark.session import AcidSession
 
@@ -82,10 +81,9 @@ def start(rows: DataFrame | DataStreamWriter, sink: BatchSink) -> StreamingQuery
     return writer.foreachBatch(sink).option("checkpointLocation", sink.checkpoint).start()
 
 
-def positions(client: MetastoreClient, name: TableName) -> list[StreamPosition]:
+def positions(client: DomainClient, name: TableName) -> list[StreamPosition]:
     """How far each streaming query has come in a table, the latest first."""
-    with domain_errors():
-        found = client.metastore_stream_positions(name.catalog, name.db, name.table)
+    found = client.metastore_stream_positions(name.catalog, name.db, name.table)
     return [StreamPosition(StreamBatch(one.batch.queryId, one.batch.batchId, one.batch.plan), one.txnid,
                            datetime.fromtimestamp(one.committedAt / 1000, UTC)) for one in found]
 

@@ -16,7 +16,7 @@ from metastore.acid.snapshots import ValidTxnList, ValidWriteIdList, decode_abor
 from metastore.acid.state import AcidState, BaseDirectory, DeltaDirectory
 from metastore.acid.violations import Finding, Listing, Rule, Surroundings, check_listing
 from metastore.catalog.partition_names import make_name
-from metastore.client import MetastoreClient
+from metastore.client import DomainClient
 from metastore.errors import InvalidInputError
 from metastore.files import FileEntry, Files
 from metastore.ids import TableName
@@ -48,7 +48,7 @@ class Located:
     moved_to: str | None = None
 
 
-def check_table(client: MetastoreClient, files: Files, name: TableName, *, with_files: bool = True) -> list[Located]:
+def check_table(client: DomainClient, files: Files, name: TableName, *, with_files: bool = True) -> list[Located]:
     """Every violation in the table; without ``with_files`` only what listings tell.
 
     Raises: InvalidInputError for a table that is not transactional.
@@ -109,7 +109,7 @@ def _moved(files: Files, one: Located) -> Located:
     return replace(one, moved_to=target)
 
 
-def _places(client: MetastoreClient, table: Any) -> list[Place]:
+def _places(client: DomainClient, table: Any) -> list[Place]:
     if not table.partitionKeys:
         return [Place("", table.sd.location)]
     names = client.get_partition_names(table.dbName, table.tableName, -1)
@@ -157,7 +157,7 @@ def _check_beside(files: Files, place: Place, entries: Sequence[FileEntry],
     return orphans
 
 
-def _surroundings(client: MetastoreClient, name: TableName, table: Any, parameters: dict[str, str]) -> Surroundings:
+def _surroundings(client: DomainClient, name: TableName, table: Any, parameters: dict[str, str]) -> Surroundings:
     types = client.types
     open_txns = client.get_open_txns()
     ids = tuple(open_txns.open_txns or ())

@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from pyspark.sql import DataFrame, SparkSession
 
-from metastore.client import MetastoreClient, TxnManager, WriteConflictError
+from metastore.client import DomainClient, TxnManager, WriteConflictError
 from metastore.client.lock_plan import Kind, Output, StatementLocks, statement_locks
 from metastore.errors import InvalidOperationError
 from metastore.files import Files
@@ -31,7 +31,7 @@ Result = TypeVar("Result")
 class Transactions:
     """The transactions of one session. ``retries``: how often a statement that lost a write conflict is run again."""
 
-    def __init__(self, spark: SparkSession, client: MetastoreClient, files: Files, retries: int) -> None:
+    def __init__(self, spark: SparkSession, client: DomainClient, files: Files, retries: int) -> None:
         self.spark = spark
         self.client = client
         self.files = files

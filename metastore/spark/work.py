@@ -19,7 +19,7 @@ from metastore.acid.names import BaseName, DeltaName, parse_directory
 from metastore.acid.snapshots import ValidWriteIdList
 from metastore.acid.state import NotEnoughHistoryError
 from metastore.catalog.partition_names import DEFAULT_PARTITION
-from metastore.client import AnswerLostError, MetastoreClient, Transaction
+from metastore.client import AnswerLostError, DomainClient, Transaction
 from metastore.errors import InvalidOperationError, MetastoreError, NoSuchTxnError, TxnAbortedError
 from metastore.files import Files
 from metastore.ids import TableName
@@ -66,7 +66,7 @@ class Work:
     """A transaction in progress. Not shared between threads."""
 
     spark: SparkSession
-    client: MetastoreClient
+    client: DomainClient
     files: Files
     txn: Transaction
     snapshots: dict[TableName, ValidWriteIdList] = field(default_factory=dict)

@@ -10,8 +10,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from time import monotonic
 
-from metastore.client import MetastoreClient, TxnManager, outcome
-from metastore.client.answers import domain_errors
+from metastore.client import DomainClient, TxnManager, outcome
 from metastore.client.fence import Fence
 from metastore.client.heartbeat import BatchHeartbeater
 from metastore.client.lock_plan import Kind, Output, StatementLocks, Target, statement_locks
@@ -26,18 +25,17 @@ _log = get_logger(__name__)
 class Batch:
     """``count`` transactions on one table, as many as the metastore opens at a time."""
 
-    def __init__(self, manager: TxnManager, table: StreamTable, count: int, *, agent: str, partition: str = "",
-                 is_dynamic: bool = False) -> None:
+    def __init__(self, client: DomainClient, manager: TxnManager, table: StreamTable, count: int, *, agent: str,
+                 partition: str = "", is_dynamic: bool = False) -> None:
         self._manager = manager
-        self._client: MetastoreClient = manager.client
+        self._client = client
         self._table = table
         self._agent = agent
         target = Target(table.name.db, table.name.table, partition, is_dynamic=is_dynamic)
         self._locks: StatementLocks = statement_locks(outputs=[Output(target, Kind.INSERT)], modes=manager.modes)
         types = self._client.types
-        with domain_errors():
-            opened = sorted(self._client.open_txns(types.OpenTxnRequest(
-                num_txns=count, user=self._client.user, hostname=manager.host, agentInfo=agent)).txn_ids)
+        opened = sorted(self._client.open_txns(types.OpenTxnRequest(
+            num_txns=count, user=self._client.user, hostname=manager.host, agentInfo=agent)).txn_ids)
         self._heartbeater = BatchHeartbeater(self._client, manager.timeout, opened)
         self._heartbeater.start()
         try:
@@ -94,10 +92,9 @@ class Batch:
         """
         types, name = self._client.types, self._table.name
         if partitions is not None:
-            with domain_errors():
-                self._client.add_dynamic_partitions(types.AddDynamicPartitions(
-                    txnid=self.txn_id, writeid=self.write_id, dbname=name.db, tablename=name.table,
-                    partitionnames=list(partitions), operationType=types.DataOperationType.INSERT))
+            self._client.add_dynamic_partitions(types.AddDynamicPartitions(
+                txnid=self.txn_id, writeid=self.write_id, dbname=name.db, tablename=name.table,
+                partitionnames=list(partitions), operationType=types.DataOperationType.INSERT))
         self._heartbeater.finish(self.txn_id)
         self._is_sent = True
         outcome.commit(self._client, types.CommitTxnRequest(txnid=self.txn_id))
@@ -127,15 +124,14 @@ class Batch:
         for txn_id in txn_ids:
             self._heartbeater.finish(txn_id)
         if txn_ids:
-            with suppress(MetastoreError), domain_errors():
+            with suppress(MetastoreError):
                 self._client.abort_txns(self._client.types.AbortTxnsRequest(
                     txn_ids=list(txn_ids), errorCode=int(AbortCode.ROLLBACK)))
 
     def _with_write_ids(self, txn_ids: Sequence[int]) -> list[tuple[int, int]]:
         request = self._client.types.AllocateTableWriteIdsRequest(
             dbName=self._table.name.db, tableName=self._table.name.table, txnIds=list(txn_ids))
-        with domain_errors():
-            pairs = self._client.allocate_table_write_ids(request).txnToWriteIds
+        pairs = self._client.allocate_table_write_ids(request).txnToWriteIds
         found = sorted((int(pair.txnId), int(pair.writeId)) for pair in pairs)
         low, high = found[0][1], found[-1][1]
         if [write_id for _, write_id in found] != list(range(low, high + 1)):

@@ -22,7 +22,7 @@ from typing import Any, Self, TypeAlias
 import pyarrow as pa
 
 from metastore.acid.bucket import MAX_WRITER_ID
-from metastore.client import AnswerLostError, MetastoreClient, TxnManager
+from metastore.client import AnswerLostError, DomainClient, MetastoreClient, TxnManager
 from metastore.client.lock_manager import LockWait
 from metastore.errors import InvalidInputError, InvalidOperationError
 from metastore.files import Files
@@ -90,7 +90,7 @@ def connect(table: str, *, uri: str | None = None, client: MetastoreClient | Non
 class StreamingConnection:
     """One stream of transactions. ``write`` may be called by several threads; begin, commit and abort by one."""
 
-    def __init__(self, client: MetastoreClient, table: StreamTable, *, static: Mapping[str, pa.Scalar],
+    def __init__(self, client: DomainClient, table: StreamTable, *, static: Mapping[str, pa.Scalar],
                  records: RecordFormat, batch_size: int, compression: str, agent: str, wait: LockWait | None,
                  files: Files) -> None:
         self.table = table
@@ -252,8 +252,8 @@ class StreamingConnection:
 
     def _open_batch(self) -> Batch:
         is_dynamic = bool(self.table.partition_keys and not self._static)
-        return Batch(self._manager, self.table, self._batch_size, agent=self._agent, is_dynamic=is_dynamic,
-                     partition=self._partitions.name(self._static) if self._static else "")
+        return Batch(self._client, self._manager, self.table, self._batch_size, agent=self._agent,
+                     is_dynamic=is_dynamic, partition=self._partitions.name(self._static) if self._static else "")
 
     def _abort(self, batch: Batch, delta: DeltaFiles[RowFile]) -> None:
         self._state = State.IDLE

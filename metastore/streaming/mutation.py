@@ -25,7 +25,7 @@ import pyarrow as pa
 from metastore.acid.bucket import MAX_STATEMENT_ID, decode
 from metastore.acid.names import DeltaName, is_hidden, parse_directory
 from metastore.acid.orc_footer import RowKey
-from metastore.client import AnswerLostError, MetastoreClient, TxnManager
+from metastore.client import AnswerLostError, DomainClient, MetastoreClient, TxnManager
 from metastore.client.fence import Fence
 from metastore.client.lock_manager import LockWait
 from metastore.client.lock_plan import Kind, Output, Target, statement_locks
@@ -95,7 +95,7 @@ def mutate(table: str, *, uri: str | None = None, client: MetastoreClient | None
 class Mutation:
     """The coordinator: one transaction, its lock and its write id."""
 
-    def __init__(self, client: MetastoreClient, table: StreamTable, *, compression: str, agent: str,
+    def __init__(self, client: DomainClient, table: StreamTable, *, compression: str, agent: str,
                  wait: LockWait | None) -> None:
         self.table = table
         self._client = client
@@ -187,7 +187,7 @@ class Mutation:
 class MutationWorker:
     """Writes changes. For one thread; several workers may work at the same time."""
 
-    def __init__(self, ticket: Ticket, number: int = 0, *, client: MetastoreClient | None = None,
+    def __init__(self, ticket: Ticket, number: int = 0, *, client: DomainClient | None = None,
                  files: Files | None = None) -> None:
         """``number``: from 0 to 4095, of its own in the transaction; an attempt after a failed one gets a new one."""
         if not 0 <= number <= MAX_STATEMENT_ID:
@@ -195,8 +195,8 @@ class MutationWorker:
         self._table = table = ticket.table
         self._write_id = ticket.write_id
         self._number = number
-        self._own_client = None if client else MetastoreClient(ticket.uri)
-        asked = client or self._own_client or MetastoreClient(ticket.uri)
+        asked = client or DomainClient(ticket.uri)
+        self._own_client = None if client else asked
         self._partitions = Partitions(asked, table)
         self._fence = Fence(asked, ticket.txn_id)
         options: dict[str, Any] = {"compression": ticket.compression, "statement": number,

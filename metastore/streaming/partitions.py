@@ -9,7 +9,8 @@ from threading import Lock
 from typing import NamedTuple
 
 from metastore.catalog.partition_names import DEFAULT_PARTITION, make_name
-from metastore.client import MetastoreClient
+from metastore.client import DomainClient
+from metastore.errors import NoSuchObjectError
 from metastore.streaming.routing import PartitionValues
 from metastore.streaming.table import StreamTable
 
@@ -24,7 +25,7 @@ class Place(NamedTuple):
 class Partitions:
     """The partitions that were met. For several threads."""
 
-    def __init__(self, client: MetastoreClient, table: StreamTable) -> None:
+    def __init__(self, client: DomainClient, table: StreamTable) -> None:
         self._client = client
         self._table = table
         self._known: dict[PartitionValues, Place] = {} if table.partition_keys else {(): Place("", table.location)}
@@ -49,7 +50,7 @@ class Partitions:
         name = self.name(values)
         try:
             return Place(name, str(self._client.get_partition(db, table, texts).sd.location))
-        except types.NoSuchObjectException:
+        except NoSuchObjectError:
             pass
         sd = copy.copy(self._client.get_table(db, table).sd)
         sd.location = f"{self._table.location}/{name}"

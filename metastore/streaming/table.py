@@ -13,8 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 from metastore.acid.types import parse_type
-from metastore.client import MetastoreClient
-from metastore.client.answers import domain_errors
+from metastore.client import DomainClient, MetastoreClient
 from metastore.client.constraints import EnabledConstraints, enabled_constraints
 from metastore.errors import InvalidOperationError
 from metastore.ids import TableName, full_table_name
@@ -78,16 +77,15 @@ class StreamTable:
 
 @contextmanager
 def connected(table: str, uri: str | None,
-              client: MetastoreClient | None) -> Iterator[tuple[MetastoreClient, StreamTable]]:
+              client: MetastoreClient | None) -> Iterator[tuple[DomainClient, StreamTable]]:
     """A client of one's own, and the table ``db.table``; the client is closed when the block raises.
 
     Raises: InvalidOperationError, NoSuchObjectError, MetastoreUnreachableError.
     """
-    own = MetastoreClient(uri) if client is None else client.clone()
+    own = DomainClient(uri) if client is None else DomainClient.like(client)
     try:
         name = full_table_name(table)
-        with domain_errors():
-            told, constraints = own.get_table(name.db, name.table), enabled_constraints(own, name)
+        told, constraints = own.get_table(name.db, name.table), enabled_constraints(own, name)
         yield own, StreamTable.of(name, told, constraints)
     except BaseException:
         own.close()

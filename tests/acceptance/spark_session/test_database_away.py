@@ -1,0 +1,30 @@
+"""What a user of Spark is told while the server has no database: a sentence, whichever call meets it."""
+
+import pytest
+
+from metastore.client import MetastoreClient
+from metastore.errors import MetaError
+from metastore.spark import acid
+from tests.support.away import SENTENCE, without_database
+
+pytestmark = pytest.mark.spark
+
+_ACID = "STORED AS ORC TBLPROPERTIES ('transactional'='true')"
+
+
+@pytest.mark.parametrize(("lost", "statement"), [
+    ("get_table", "INSERT INTO {db}.t VALUES (1, 'a')"),
+    ("get_partitions_by_names", "INSERT INTO {db}.t VALUES (1, 'a')"),
+    ("add_partitions_req", "INSERT INTO {db}.t VALUES (1, 'new')"),
+    ("get_partitions", "SELECT * FROM {db}.t"),
+    ("get_partition_names", "SELECT * FROM {db}.t WHERE day > 'a'"),
+    ("create_table", "CREATE TABLE {db}.other (id INT) " + _ACID),
+    ("alter_table", "ALTER TABLE {db}.t ADD COLUMNS (more INT)"),
+    ("add_check_constraint", "ALTER TABLE {db}.t ADD CONSTRAINT c CHECK (id > 0)")])
+def test_a_statement_tells_it_in_a_sentence(acid_session, spark, lakehouse, db, lost, statement):
+    acid_session.sql(f"CREATE TABLE {db}.t (id INT) PARTITIONED BY (day STRING) {_ACID}")
+    with (MetastoreClient(lakehouse.uri) as client, without_database(client, lost) as server,
+          acid(spark, server.uri) as session):
+        with pytest.raises(MetaError, match=SENTENCE):
+            session.sql(statement.format(db=db)).collect()
+        assert lost in server.calls
