@@ -17,6 +17,7 @@ from metastore.app import App
 from metastore.client import MetastoreClient
 from metastore.config import build
 from metastore.config.settings import Source
+from metastore.streaming import connect
 
 ROOT = Path(__file__).parents[3]
 
@@ -38,13 +39,13 @@ def command(*options):
 
 
 @contextmanager
-def working(app, tmp_path):
+def working(app, tmp_path, *options, path=""):
     ready = tmp_path / "worker.json"
     with (tmp_path / "worker.log").open("w") as log:
         process = subprocess.Popen(command(
             "--uri", app.thrift_uri, "--database-url", app.database_url, "--warehouse", (tmp_path / "warehouse").as_uri(),
-            "--ready-file", ready, "--set", "hive.compactor.worker.sleep.time=100ms"), stderr=log,
-            env={**os.environ, "PYTHONPATH": str(ROOT)})
+            "--ready-file", ready, "--set", "hive.compactor.worker.sleep.time=100ms", *options), stderr=log,
+            env={**os.environ, "PYTHONPATH": str(ROOT), "PATH": f"{path}:{os.environ['PATH']}"})
     try:
         wait_for(lambda: ready.exists() or process.poll() is not None)
         assert ready.exists(), (tmp_path / "worker.log").read_text()
@@ -89,6 +90,30 @@ def test_it_takes_what_is_asked_for_and_ends_with_0(app, tmp_path):
         assert process.wait(30) == 0
     assert not (tmp_path / "worker.json").exists()
     assert '"compaction_id": 1, "entity": "default.facts"' in (tmp_path / "worker.log").read_text()
+
+
+@pytest.mark.parametrize("ending", [signal.SIGTERM, signal.SIGKILL])
+def test_a_job_ends_with_it_and_its_compaction_is_handed_back(app, tmp_path, ending):
+    """The job is a stand-in for spark-submit that never ends by itself; the end of a pipe tells that it is gone."""
+    pipe, submit = tmp_path / "pipe", tmp_path / "spark-submit"
+    os.mkfifo(pipe)
+    submit.write_text(f"#!/bin/sh\nexec 3>{pipe}\necho up >&3\nsleep 600\n")
+    submit.chmod(0o755)
+    by_submit = ("--set", "metastore.compactor.submit=spark-submit")
+    with MetastoreClient(app.thrift_uri) as client:
+        types = client.types
+        client.create_table(transactional(types, "facts"))
+        for _ in range(2):
+            with connect("default.facts", client=client) as connection, connection.transaction():
+                connection.write([{"a": 1}])
+        client.compact2(types.CompactionRequest(dbname="default", tablename="facts", type=types.CompactionType.MAJOR))
+        with working(app, tmp_path, *by_submit, path=tmp_path) as (process, _), pipe.open() as told:
+            assert told.readline() == "up\n"
+            process.send_signal(ending)
+            assert told.read() == ""
+            assert process.wait(30) == (0 if ending == signal.SIGTERM else -ending)
+        [request] = client.show_compact(types.ShowCompactRequest()).compacts
+        assert request.state == ("initiated" if ending == signal.SIGTERM else "working")  # until its lease is over
 
 
 def test_it_leaves_the_schema_to_the_servers(database_url, tmp_path):
