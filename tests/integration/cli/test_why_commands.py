@@ -215,6 +215,8 @@ def test_the_reaped_one_is_told_in_errors_commands_and_when_it_is_gone(c, asking
     assert code == 0
     assert life.pop("record") == "removed, this is what was kept of it"
     assert kept.pop("record") is None
+    kept["reason"], named = kept["reason"].split("; snapshots name it until ")
+    assert "hive.db.orders" in named
     assert life == kept
     assert (life["heartbeats"], life["abort_code"]) == (2, 50004)
     assert 301 <= life["longest_silence_s"] < 330
