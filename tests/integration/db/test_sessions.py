@@ -8,7 +8,7 @@ import psycopg2
 import pytest
 from sqlalchemy import make_url
 
-from metastore.db import migrate, sessions
+from metastore.db import migrate, network, sessions
 from metastore.db.engine import Database
 from metastore.db.leader import Leadership
 from metastore.errors import InvalidInputError
@@ -107,9 +107,7 @@ def test_the_other_sessions_are_ours_as_well(hostile_url, role):
 def test_a_leader_of_an_idle_database_stays_one(hostile_url):
     leader = Leadership(hostile_url, "loops")
     assert leader.is_leader()
-    with leader._session.cursor() as cursor:
-        cursor.execute("SHOW idle_session_timeout")
-        assert cursor.fetchall() == [("0",)]
+    assert network.ask(leader._session, "SHOW idle_session_timeout", seconds=5) == [("0",)]
     leader.release()
 
 

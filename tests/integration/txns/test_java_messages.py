@@ -2,6 +2,7 @@
 
 import base64
 import json
+import re
 import socket
 from pathlib import Path
 
@@ -148,11 +149,12 @@ def test_x3_a_writer_without_write_ids_may_not_commit(server, database, version,
     request = ttypes.CommitTxnRequest(txnid=42)
     with MetastoreClient(server.thrift_uri) as client:
         if refused:
-            with pytest.raises(TApplicationException, match=r"txnid:42 declares a write .* sales.items without having"):
+            with pytest.raises(ttypes.TxnAbortedException) as answer:
                 client.commit_txn(request)
+            assert re.search(r"txnid:42 was aborted: it declares a write .* sales.items without having", answer.value.message)
         else:
             client.commit_txn(request)
-    assert t.state(42) == ("open" if refused else "committed")
+    assert t.state(42) == ("aborted" if refused else "committed")
 
 
 def test_x4_who_does_not_send_the_flag_is_checked(server, database):
