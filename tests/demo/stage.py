@@ -112,7 +112,7 @@ def spark_on(server: Server) -> SparkSession:
         .config("spark.driver.bindAddress", "127.0.0.1").config("spark.driver.host", "127.0.0.1")
         .config("spark.sql.session.timeZone", "UTC")
         .config("spark.hadoop.hive.metastore.uris", server.uri)
-        .config("spark.sql.warehouse.dir", (server.directory / "spark-warehouse").as_uri())
+        .config("spark.sql.warehouse.dir", (server.directory / "data" / "warehouse").as_uri())
         .enableHiveSupport().getOrCreate())
     session.sparkContext.setLogLevel("OFF")
     return session
