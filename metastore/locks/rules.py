@@ -213,14 +213,14 @@ class LockQueue:
 
 
 class Changer(NamedTuple):
-    """Who is about to drop, rename or empty something: the transactions and lock requests that are known as its own."""
+    """Who is about to drop, rename or empty something: its transactions, and its locks without a transaction."""
 
     txn_ids: frozenset[int] = frozenset()
     lock_ids: frozenset[int] = frozenset()
 
     def owns(self, lock: Lock) -> bool:
         """Whether it is the changer's own lock."""
-        return lock.ext_id in self.lock_ids or (lock.txn_id != NO_TXN and lock.txn_id in self.txn_ids)
+        return lock.ext_id in self.lock_ids if lock.txn_id == NO_TXN else lock.txn_id in self.txn_ids
 
 
 def in_the_way(objects: Iterable[LockObject], locks: Sequence[Lock], changer: Changer, writers: Container[int],

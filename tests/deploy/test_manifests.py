@@ -72,7 +72,7 @@ def test_our_command_line_takes_the_arguments(container):
     command, arguments = cli, list(container["args"])
     while isinstance(command, click.Group):
         command = command.get_command(click.Context(command), arguments.pop(0))
-    command.make_context("metastore", arguments)
+    command.make_context("metastore", arguments, help_option_names=["-h", "--help"])
 
 
 @pytest.mark.parametrize("container", every_container())
@@ -121,7 +121,7 @@ def test_units_start_what_there_is(unit):
     parser.read(unit)
     _, *arguments = parser["Service"]["ExecStart"].split()
     command = cli.get_command(click.Context(cli), arguments.pop(0))
-    command.make_context("metastore", arguments)
+    command.make_context("metastore", arguments, help_option_names=["-h", "--help"])
     assert parser["Service"]["ProtectSystem"] == "strict"
 
 
@@ -130,7 +130,7 @@ def test_compose_starts_what_there_is():
     for name in ("server-1", "server-2", "worker"):
         arguments = list(services[name]["command"])
         command = cli.get_command(click.Context(cli), arguments.pop(0))
-        command.make_context("metastore", arguments)
+        command.make_context("metastore", arguments, help_option_names=["-h", "--help"])
         values = {key: re.sub(r"\$\{[^}]*\}", "x", text) for key, text in services[name]["environment"].items()}
         assert exposure(build([sources.environment(values)]).server.host, build([sources.environment(values)]).tls)
     assert {port.rpartition(":")[0].rpartition(":")[0] for service in services.values() for port in service.get("ports", [])} == {"127.0.0.1"}

@@ -99,4 +99,4 @@ def test_partitions_of_those_that_are_open_are_recorded_beside_those_that_are_no
     assert [type(answer).__name__ for answer in answers] == [
         "NoneType", "NoSuchTxnError", "NoneType", "TxnAbortedError", "NoSuchTxnError", "NoneType"]
     assert t.rows("SELECT txn_id, partition FROM txn_components ORDER BY 1, 2") == [
-        (one, "p=1"), (one, "p=2"), (one, "p=6")]
+        (one, ""), (one, "p=1"), (one, "p=2"), (one, "p=6"), (two, "")]
