@@ -340,7 +340,7 @@ class WorkerApp(App):
             self._start_web()
             url = self._start_postgres()
             self.database = self._start_database(url, self._require_schema(url))
-            settings, stopping = self.settings, Event()
+            settings, stopping = self.settings, self._stopping
             runner = SubprocessRunner(settings.compaction, self.thrift_uri, _for_jobs(settings.tls, by_name=True))
             alone = dataclasses.replace(settings.compaction, initiator_on=False, cleaner_on=False)
             self._run_loops(url, self._compaction_loops(
