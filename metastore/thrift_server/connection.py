@@ -96,6 +96,11 @@ class ClientConnection:
         self.since = self.moved = now
         self.size = size
 
+    def end_parked_call(self) -> None:
+        """Bring its call to an end, if that is parked."""
+        if self.hurry is not None:
+            self.hurry()
+
     def stuck(self, now: float, seconds: float) -> bool:
         """Whether half a request or half an answer does not move, or slower than any network."""
         if self.sending is None and (self.busy or not self.received):

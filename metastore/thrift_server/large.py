@@ -1,95 +1,35 @@
-"""Large messages: decoded off the event loop, one after the other, and bounded in objects.
+"""Large messages: decoded off the event loop, one after the other.
 
-Rule: what one message takes is bounded before it is taken. An empty struct is one byte on the wire and hundreds in
-memory, so structs are counted while they are made. Only a few large calls are in work at a time; the others wait as the
-bytes that they came as, which a connection that is closed meanwhile gives up.
+Rule: only a few large calls are in work at a time; the others wait as the bytes that they came as, which a connection
+that is closed meanwhile gives up.
 """
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from queue import SimpleQueue
-from typing import Any
 
-from thrift.Thrift import TType
+import structlog
+from thrift.Thrift import TApplicationException
 
-from metastore.thrift_server.codec import MethodCodec, Spec
+from metastore.thrift_server.call import Call
 from metastore.thrift_server.connection import ClientConnection
+from metastore.thrift_server.messages import Messages
+from metastore.thrift_server.reception import Reception
+from metastore.thrift_server.workers import Pool
 
 MOST_IN_WORK = 4
 """Large calls that are decoded and not yet answered."""
+_log = structlog.get_logger("metastore.server")
 
 
-class TooManyError(Exception):
-    """More structs than a message may have."""
-
-
-class CountedCodec:
-    """How the arguments of a method are read when their structs are counted; see `MethodCodec` for the fields."""
-
-    def __init__(self, codec: MethodCodec, counted: "Counted") -> None:
-        self.arguments_class = codec.arguments_class
-        self.arguments = [codec.arguments_class, counted.spec(codec.arguments[1])]
-        self.older = None
-        if codec.older is not None:
-            suspected, (cls, spec), sensible = codec.older
-            self.older = (suspected, [cls, counted.spec(spec)], sensible)
-
-
-class Counted:
-    """Field tables in which every struct is made through a counter. For one thread."""
-
-    def __init__(self, most: int) -> None:
-        self._most, self._left = most, 0
-        self._made: dict[int, list[Any]] = {}  # by the identity of a field table, which lives as long as the module
-        self._codecs: dict[str, CountedCodec] = {}
-
-    def codec(self, codec: MethodCodec) -> CountedCodec:
-        """Count anew, for a message of this method."""
-        self._left = self._most
-        if codec.name not in self._codecs:
-            self._codecs[codec.name] = CountedCodec(codec, self)
-        return self._codecs[codec.name]
-
-    def spec(self, spec: Spec) -> Spec:
-        """A field table with counters in it."""
-        return tuple((*entry[:3], self._arguments(entry[1], entry[3]), *entry[4:]) if entry else None for entry in spec)
-
-    def _arguments(self, ttype: int, arguments: Any) -> Any:
-        if ttype == TType.STRUCT:
-            return self._struct(*arguments)
-        if ttype in {TType.LIST, TType.SET}:
-            return (arguments[0], self._arguments(*arguments[:2]), *arguments[2:])
-        if ttype == TType.MAP:
-            return (*arguments[:2], arguments[2], self._arguments(*arguments[2:4]), *arguments[4:])
-        return arguments
-
-    def _struct(self, cls: type, spec: Spec) -> list[Any]:
-        made = self._made.get(id(spec))
-        if made is None:
-            made = self._made[id(spec)] = [self._maker(cls), None]  # before its fields: structs may contain themselves
-            made[1] = self.spec(spec)
-        return made
-
-    def _maker(self, cls: type) -> type:
-        """A class (the decoder wants one) whose instances are counted, and are of the real class."""
-        counted = self
-
-        def make(_: type, *arguments: Any, **fields: Any) -> Any:
-            counted._left -= 1
-            if counted._left < 0:
-                raise TooManyError(
-                    f"the message has more than {counted._most} structs "
-                    "(metastore.server.max.message.objects): send it in parts")
-            return cls(*arguments, **fields)
-
-        return type(cls.__name__, (cls,), {"__new__": make})
-
-
-class Turns:
+class LargeCalls:
     """One thread that begins large calls in the order in which they arrived."""
 
-    def __init__(self, begin: Callable[[ClientConnection], None]) -> None:
-        self._begin = begin
+    def __init__(self, messages: Messages, reception: Reception, pool: Pool, put: Mapping[str, Callable[[Call], None]],
+                 run: Callable[[Call], None], done: Callable[[Call], None]) -> None:
+        """``put``: where the calls of each method wait for their turn, also again; the others are run at once."""
+        self._messages, self._reception, self._pool, self._put = messages, reception, pool, put
+        self._run, self._done = run, done
         self._queue: SimpleQueue[ClientConnection | None] = SimpleQueue()
         self.put = self._queue.put
         self._free = threading.Semaphore(MOST_IN_WORK)
@@ -110,3 +50,26 @@ class Turns:
             self._free.acquire()
             self._begin(connection)
             del connection  # or what it sent would stay until the next one comes
+
+    def _begin(self, connection: ClientConnection) -> None:
+        """Its call goes to the pool even if it is one of a lane: what takes long must not run on the event loop."""
+        message, connection.message = connection.message, None
+        if message is None or message.data is None:  # the client is gone
+            call = Call("", (), connection)
+            call.expected, call.large, call.reply = False, True, b"dropped"
+            self._done(call)
+            return
+        try:
+            call = self._reception.call(connection, self._messages.decoded(message.header, message.data))
+        except Exception as error:  # noqa: BLE001 - the client must get an answer whatever happened
+            _log.exception("a large message was given up", **connection.who)
+            call = self._reception.refused(connection, message.header, TApplicationException(
+                TApplicationException.INTERNAL_ERROR, str(error)))
+        call.large = True
+        call.lane = self._put.get(call.method)
+        if call.lane is not None and not call.reply:
+            self._pool.put(call)
+            return
+        if not call.reply:
+            self._run(call)
+        self._done(call)

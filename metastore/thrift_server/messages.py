@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from metastore.config import ServerSettings
 from metastore.thrift_server.codec import CODECS
 from metastore.thrift_server.connection import ClientConnection
-from metastore.thrift_server.large import Counted
+from metastore.thrift_server.counted import Counted
 from metastore.thrift_server.protocol import ArgumentsCodec, Header, WireProtocol
 from metastore.thrift_server.scanner import MalformedError
 

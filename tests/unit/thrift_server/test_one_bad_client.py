@@ -198,7 +198,7 @@ def test_who_sends_ahead_does_not_keep_others_waiting(serve, handlers):
 
 
 def moved_ago(server, seconds):
-    for connection in list(server._connections.values()):
+    for connection in server._connections:
         connection.moved -= seconds
 
 
@@ -208,7 +208,7 @@ def test_an_answer_that_is_not_taken_ends_its_connection_by_default(serve):
         assert idle.call(GET_STATUS)[2] == ALIVE
         reader.send(message("get_all_databases"))
         half.send(GET_STATUS[:10])
-        until(lambda: sorted(bool(c.sending or c.received) for c in list(server._connections.values())) == [
+        until(lambda: sorted(bool(c.sending or c.received) for c in server._connections) == [
             False, True, True])
         with structlog.testing.capture_logs() as lines:
             moved_ago(server, 61)
@@ -221,7 +221,7 @@ def test_a_reader_that_takes_a_byte_a_minute_ends_too(serve):
     server = serve()
     with Peer(server.address) as reader:
         reader.send(message("get_all_databases"))
-        (connection,) = until(lambda: [c for c in list(server._connections.values()) if c.sending])
+        (connection,) = until(lambda: [c for c in server._connections if c.sending])
         connection.since -= 60 + connection.size / (1 << 16) + 1
         until(lambda: not server.connections)
 
@@ -231,7 +231,7 @@ def test_answers_that_nobody_takes_are_bounded_together(serve):
     peers = [Peer(server.address) for _ in range(6)]
     for peer in peers:
         peer.send(message("get_all_databases"))
-    until(lambda: sum(c.held for c in list(server._connections.values())) <= 20_000_000
+    until(lambda: sum(c.held for c in server._connections) <= 20_000_000
           and not server.in_flight and server.connections < 6)
     with Peer(server.address) as other:
         assert other.call(GET_STATUS)[2] == ALIVE

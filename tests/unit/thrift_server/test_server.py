@@ -207,7 +207,7 @@ def test_requests_sent_ahead_of_a_call_in_work_do_not_pile_up(serve, handlers):
         with pytest.raises(TimeoutError):
             for _ in range(100_000):
                 peer.send(GET_STATUS * 1000)
-        (connection,) = server._connections.values()
+        (connection,) = server._connections
         assert len(connection.received) < 1 << 18
         alive(server.address)
 
@@ -326,7 +326,7 @@ def test_a_client_that_does_not_read_its_answers(serve):
     with Peer(server.address) as slow:
         slow.send(read_table("large") * 3)
         alive(server.address)
-        (connection,) = until(lambda: [c for c in list(server._connections.values()) if c.sending])
+        (connection,) = until(lambda: [c for c in server._connections if c.sending])
         assert len(connection.sending) <= 9 << 20  # one answer, not three
         assert len(slow.answer()[2]) > 8 << 20
         assert len(slow.answer()[2]) > 8 << 20
@@ -337,7 +337,7 @@ def test_a_client_that_does_not_read_its_answers(serve):
 def silent_for(server, peer, seconds):
     """Make the server believe that it has not heard from this client for so long."""
     port = peer.sock.getsockname()[1]
-    (connection,) = until(lambda: [c for c in list(server._connections.values()) if c.peer.endswith(f":{port}")])
+    (connection,) = until(lambda: [c for c in server._connections if c.peer.endswith(f":{port}")])
     connection.active -= seconds
 
 
@@ -426,7 +426,7 @@ def test_a_claimed_size_takes_no_memory(serve):
     with Peer(server.address) as peer:
         peer.send(message("add_partitions", b"\x0f\0\1\x0c" + (90 << 20).to_bytes(4)))
         alive(server.address)
-        assert sum(len(c.received) for c in server._connections.values()) < 100
+        assert sum(len(c.received) for c in server._connections) < 100
 
 
 # ------------------------------------------------------------------------------------------------ end

@@ -197,8 +197,8 @@ def test_stalled_handshakes_cost_others_nothing_and_end(serving, authority):
     with connect(server, authority) as client:
         for _ in range(20):
             assert client.getStatus() == 2
-    server._now += 11  # a second of the loop later it looks at them
-    for connection in list(server._connections.values()):
+    server._connections.now += 11  # a second of the loop later it looks at them
+    for connection in server._connections:
         connection.active -= 11
     until(lambda: server.connections == 0)
     assert server.failed_handshakes == 100

@@ -1,0 +1,121 @@
+"""The open connections of a server: what the event loop watches each for, and which of them it closes unasked.
+
+Rule: only the event loop's thread calls this. Nobody is closed for being silent while a call of its own is in work.
+"""
+
+import select
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import Any
+
+import structlog
+
+from metastore.config import ServerSettings
+from metastore.thrift_server.connection import ClientConnection
+from metastore.thrift_server.messages import PIECE
+
+READ, WRITE = select.EPOLLIN | select.EPOLLRDHUP, select.EPOLLOUT
+_WARN_EVERY_SECONDS = 10.0
+_log = structlog.get_logger("metastore.server")
+
+
+class Connections:
+    """By the number of their sockets."""
+
+    def __init__(self, settings: ServerSettings) -> None:
+        self._settings = settings
+        self.by_fd: dict[int, ClientConnection] = {}
+        self.now = time.monotonic()
+        """When the loop last woke."""
+        self.taken = 0
+        """Bytes that were received or could not be sent since the last `sweep`."""
+        self.refused = 0
+        self._warned = -_WARN_EVERY_SECONDS
+
+    def start(self, epoll: select.epoll) -> None:
+        """Watch on this epoll from now on."""
+        self._epoll = epoll
+
+    def __len__(self) -> int:
+        return len(self.by_fd)
+
+    def __iter__(self) -> Iterator[ClientConnection]:
+        """Those of this instant; they may be closed meanwhile."""
+        return iter(list(self.by_fd.values()))
+
+    def warn(self, event: str, **fields: Any) -> None:
+        """A warning that may come thousands of times: written every few seconds."""
+        if self.now - self._warned >= _WARN_EVERY_SECONDS:
+            self._warned = self.now
+            _log.warning(event, **fields)
+
+    def room(self, peer: str) -> bool:
+        """Whether one more may come; if not, it is counted and warned of."""
+        if len(self.by_fd) < self._settings.max_connections:
+            return True
+        self.refused += 1
+        self.warn("connection refused: too many connections", peer=peer, limit=self._settings.max_connections,
+                  setting="metastore.server.max.connections", refused=self.refused)
+        return False
+
+    def add(self, connection: ClientConnection, interest: int) -> None:
+        """Watch it for these events."""
+        self.by_fd[connection.fd] = connection
+        connection.interest = interest
+        self._epoll.register(connection.fd, interest)
+
+    def watch(self, connection: ClientConnection, interest: int) -> None:
+        """Watch it for these events instead."""
+        if connection.interest != interest:
+            connection.interest = interest
+            self._epoll.modify(connection.fd, interest)
+
+    def watch_once(self, connection: ClientConnection, event: int) -> None:
+        """Watch it for the next event of this kind only."""
+        connection.interest = event | select.EPOLLRDHUP | select.EPOLLONESHOT
+        self._epoll.modify(connection.fd, connection.interest)
+
+    def close(self, connection: ClientConnection) -> None:
+        """Forget the connection; a call that is being worked on goes on, and its answer is dropped."""
+        if not connection.closed:
+            connection.closed = True
+            del self.by_fd[connection.fd]
+            connection.received, connection.scanner, connection.sending, connection.message = b"", None, None, None
+            connection.end_parked_call()
+            with suppress(OSError):  # the thread of its call may just have closed it
+                self._epoll.unregister(connection.fd)
+            if not connection.busy:
+                connection.sock.close()
+
+    def ended(self, connection: ClientConnection) -> None:
+        """The client has ended the connection, or its machine has."""
+        if not connection.farewell:
+            connection.left = time.monotonic()
+        self.close(connection)
+
+    def sweep(self) -> None:
+        """Close what is idle or stuck for too long, and what is stuck for longest while all together hold too much.
+
+        A message that never gets complete counts as idle.
+        """
+        self.taken = 0
+        limit = self._settings.idle_timeout.total_seconds()
+        if limit > 0:
+            for connection in [c for c in self if not c.busy and self.now - c.active > limit]:
+                _log.info("connection closed: idle", **connection.who, seconds=round(limit))
+                self.close(connection)
+        patience = self._settings.transfer_timeout.total_seconds()
+        holding = [c for c in self if c.held]
+        for connection in holding if patience > 0 else ():
+            if connection.stuck(self.now, patience):
+                _log.info("connection closed: half a request or an answer does not move", **connection.who,
+                          bytes=connection.held, setting="metastore.server.transfer.timeout")
+                self.close(connection)
+        excess = sum(connection.held for connection in holding) - self._settings.max_buffered
+        for connection in sorted(holding, key=lambda c: c.moved) if excess > 0 else ():
+            if excess > 0 and connection.held > PIECE:
+                excess -= connection.held
+                _log.warning("connection closed: half requests and answers take too much memory", **connection.who,
+                             bytes=connection.held, setting="metastore.server.max.buffered")
+                self.close(connection)

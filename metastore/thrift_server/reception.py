@@ -1,0 +1,61 @@
+"""From a decoded message to its call, or to the answer that it gets although no handler sees it.
+
+Rule: an unknown method, arguments that cannot be, and a client that may not call it are answered; the connection stays.
+"""
+
+import time
+from collections.abc import Container
+
+import structlog
+from thrift.Thrift import TApplicationException, TMessageType
+
+from metastore.telemetry.calls import CallStats
+from metastore.thrift_server.auth.access import Access
+from metastore.thrift_server.call import Call
+from metastore.thrift_server.codec import CODECS
+from metastore.thrift_server.connection import ClientConnection
+from metastore.thrift_server.messages import Message
+from metastore.thrift_server.middleware import Middleware
+from metastore.thrift_server.protocol import Header, WireProtocol
+
+_log = structlog.get_logger("metastore.server")
+
+
+class Reception:
+    """Who may call what, and how."""
+
+    def __init__(self, methods: Container[str], access: Access, middleware: Middleware, protocol: WireProtocol,
+                 stats: CallStats) -> None:
+        """``methods``: those that have a handler."""
+        self._methods, self._access, self._middleware = methods, access, middleware
+        self._protocol, self._stats = protocol, stats
+
+    def call(self, connection: ClientConnection, message: Message) -> Call:
+        """The call that a decoded message is, with its answer if no handler gets to see it."""
+        header, method = message.header, message.header.method
+        codec = CODECS.get(method)
+        started = time.perf_counter()
+        if codec is None or method not in self._methods:
+            text = f"Invalid method name: '{method}'"
+            return self.refused(connection, header, TApplicationException(TApplicationException.UNKNOWN_METHOD, text))
+        complaint = message.complaint or codec.unset(message.arguments)
+        if complaint:
+            return self.refused(
+                connection, header, TApplicationException(TApplicationException.PROTOCOL_ERROR, complaint))
+        call = Call(method, codec.read_arguments(message.arguments), connection, header.seqid, started)
+        call.expected = header.message_type == TMessageType.CALL
+        refusal = self._access.refusal(connection.identity, method)
+        if refusal is not None:
+            self._middleware.deny(call, refusal)
+        return call
+
+    def refused(self, connection: ClientConnection, header: Header, error: TApplicationException) -> Call:
+        """A message that no handler gets to see, answered."""
+        unknown = error.type == TApplicationException.UNKNOWN_METHOD
+        outcome = "UNKNOWN_METHOD" if unknown else "PROTOCOL_ERROR"
+        self._stats.record(header.method if header.method in CODECS else "unknown", outcome, 0.0)
+        _log.info("call refused", method=header.method, **connection.who, outcome=outcome, reason=error.message)
+        call = Call(header.method, (), connection, header.seqid)
+        call.expected = header.message_type == TMessageType.CALL
+        call.reply = self._protocol.application_exception(header.method, header.seqid, error)
+        return call
