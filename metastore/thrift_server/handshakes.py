@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import structlog
 
 from metastore.config.security import TlsSettings
-from metastore.thrift_server.auth import identity
+from metastore.thrift_server.auth.identity import NOBODY, Identity, of_certificate
 from metastore.thrift_server.connection import ClientConnection
 from metastore.thrift_server.connections import READ, Connections
 from metastore.thrift_server.tls_socket import TlsSocket
@@ -32,6 +32,8 @@ class Step(NamedTuple):
     connection: ClientConnection
     waits_for: int = 0
     error: Exception | None = None
+    identity: Identity = NOBODY
+    """Of the client, when it is through."""
 
 
 class Handshakes:
@@ -87,9 +89,8 @@ class Handshakes:
             elif step.waits_for:
                 self._connections.watch_once(connection, step.waits_for)
             else:
-                tls: TlsSocket = connection.sock  # type: ignore[assignment]
-                connection.identity = identity.of_certificate(tls.certificate, self._settings.client_user)
-                connection.user = connection.identity.user
+                connection.identity = step.identity
+                connection.user = step.identity.user
                 connection.handshaking = False
                 connection.active = self._connections.now
                 self._connections.watch(connection, READ)
@@ -111,8 +112,10 @@ class Handshakes:
         while (connection := self._due.get()) is not None:
             tls: Any = connection.sock
             try:
-                step = Step(connection, tls.handshake())
-            except Exception as error:  # noqa: BLE001 - whatever OpenSSL says, only this connection fails
+                waits_for = tls.handshake()
+                known = NOBODY if waits_for else of_certificate(tls.certificate, self._settings.client_user)
+                step = Step(connection, waits_for, identity=known)
+            except Exception as error:  # noqa: BLE001 - whatever OpenSSL or a certificate says, only this one fails
                 step = Step(connection, error=error)
             self._taken.append(step)
             self._ring()

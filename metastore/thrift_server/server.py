@@ -443,7 +443,7 @@ class Server:
         while self._resumed:
             self._resume(self._resumed.popleft())
         for connection in self._handshakes.completed() if self._handshakes is not None else ():
-            self._read(connection)
+            self._serve(connection, READ)
 
     def _watch_sending(self, connection: ClientConnection) -> None:
         if connection.sending:

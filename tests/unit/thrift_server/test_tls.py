@@ -224,6 +224,39 @@ def test_a_client_that_leaves_in_its_handshake(serving, authority):
         assert client.getStatus() == 2
 
 
+def test_garbage_that_comes_with_the_end_of_a_handshake_ends_its_connection_only(serving, authority):
+    server = serving()
+    incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+    context = client_context(ClientSide(truststore=(str(authority.path),)))
+    tls = context.wrap_bio(incoming, outgoing, server_hostname="localhost")
+    with socket.create_connection(server.address, timeout=10) as sock:
+        finished = False
+        while not finished:
+            try:
+                tls.do_handshake()
+                finished = True
+                tls.write(b"GET / HTTP/1.1\r\n" * 100)  # leaves in one piece with the client's last word
+            except ssl.SSLWantReadError:
+                pass
+            sock.sendall(outgoing.read())
+            if not finished:
+                incoming.write(sock.recv(1 << 16))
+        until(lambda: server.connections == 0)
+    with connect(server, authority) as client:
+        assert client.getStatus() == 2
+
+
+def test_a_certificate_that_cannot_be_read_ends_its_connection_only(serving, authority, monkeypatch):
+    server = serving()
+    with monkeypatch.context() as patch:
+        patch.setattr("metastore.thrift_server.handshakes.of_certificate", lambda *_: 1 / 0)
+        with connect(server, authority) as client, pytest.raises(MetastoreUnreachableError):
+            client.getStatus()
+        until(lambda: server.failed_handshakes and server.connections == 0)
+    with connect(server, authority) as client:
+        assert client.getStatus() == 2
+
+
 def test_old_protocols_are_not_spoken(serving, authority):
     server = serving(forbidden_protocols=("TLSv1.3",))
     assert version_spoken(server, authority) == "TLSv1.2"
