@@ -12,6 +12,7 @@ import java.util.concurrent.atomic.AtomicInteger;
 import org.apache.spark.api.python.PythonUtils;
 import org.apache.spark.scheduler.ActiveJob;
 import org.apache.spark.scheduler.DAGScheduler;
+import org.apache.spark.scheduler.SparkListenerEvent;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
@@ -82,7 +83,18 @@ public class HeldSnapshots {
     /** Let the garbage collector look. */
     public void look(SparkSession spark) throws ReflectiveOperationException {
         forgetJobs(spark.sparkContext().dagScheduler());
+        spark.sparkContext().listenerBus().post(new Nothing());
         System.gc();
+    }
+
+    /**
+     * An event that says nothing: a thread of Spark's listener bus refers to the last event that it told until the next
+     * comes, and the event of a query's end refers to the query. On a quiet driver the next is a heartbeat, seconds later.
+     */
+    private static class Nothing implements SparkListenerEvent {
+        public boolean logEvent() {
+            return false;
+        }
     }
 
     /** Spark 4.3 goes on referring to jobs that a query ran behind its end, as toLocalIterator's are. */

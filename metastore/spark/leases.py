@@ -20,7 +20,7 @@ Locked: TypeAlias = tuple[str, str]
 
 _POLL, _SOON, _FIRST, _LONGEST = 0.5, 1.0, 5.0, 60.0
 _SHARE = 50
-_PATIENCE = (0.02, 0.05, 0.1, 0.3, 1.2)
+_PATIENCE = (0.02, 0.05, 0.1, 0.3, 1.2, 1.2)
 """Pauses between looks before a frame is believed to be in use: the JVM's threads need a moment to tell."""
 
 

@@ -41,6 +41,15 @@ class SessionRunner:
         return JobOutcome(succeeded=True, result=compact_job.run_for(self.spark, spec, compact_job.described_table(spec)))
 
 
+def wait_until_cleaned(cleaner, number):
+    """A read that is over lets its snapshot go when the JVM has looked, a second or two later."""
+    for _ in range(300):
+        if number in [entry.id for entry in cleaner.tick() if entry.outcome.value == "cleaned"]:
+            return
+        Event().wait(0.2)
+    raise AssertionError(f"compaction {number} was not cleaned in a minute")
+
+
 class Compacting:
     """``compact(...)`` queues, works and commits; ``clean()`` removes what nobody needs. ``report`` is the Worker's last."""
 

@@ -21,6 +21,7 @@ from metastore.loops.job import JobOutcome, SubprocessRunner
 from metastore.loops.worker import Worker, WorkOutcome
 from metastore.spark import compact_job
 from metastore.spark.work import Work
+from tests.support.compacting import wait_until_cleaned
 from tests.support.transactions import seconds
 
 pytestmark = pytest.mark.spark
@@ -45,15 +46,6 @@ def loops(lakehouse, spark, nobody_reads):
     yield (Worker(WorkerService(database, settings), LockService(database), files, runner, "host-1.0", "test", seconds(300)),
            Cleaner(CleanerService(database, settings), files, Event()))
     database.close()
-
-
-def wait_until_cleaned(cleaner, number):
-    """A read that is over lets its snapshot go when the JVM has looked, a second or two later."""
-    for _ in range(150):
-        if number in [entry.id for entry in cleaner.tick() if entry.outcome.value == "cleaned"]:
-            return
-        Event().wait(0.2)
-    raise AssertionError(f"compaction {number} was not cleaned in half a minute")
 
 
 @pytest.mark.parametrize("file_format", ["ORC", "PARQUET", "AVRO"])

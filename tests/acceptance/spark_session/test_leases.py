@@ -103,6 +103,15 @@ def test_frames_of_a_snapshot_block_outlive_it(acid_session, tables):
     assert _open(acid_session, tables) == 0
 
 
+def test_a_read_is_let_go_on_a_driver_where_nothing_else_happens(acid_session, db):
+    """Spark's listener threads refer to the last event, and so to its query, until the next: on a quiet driver for seconds."""
+    name = f"{db}.empty"
+    acid_session.sql(f"CREATE TABLE {name} (id BIGINT) STORED AS ORC TBLPROPERTIES ('transactional'='true')")
+    for _ in range(3):
+        assert acid_session.sql(f"SELECT * FROM {name}").collect() == []
+        assert _open(acid_session, [name]) == 0
+
+
 def test_a_frame_that_holds_its_snapshot_is_the_same_to_spark_as_another_of_it(acid_session, tables):
     for name in tables[:2]:  # what an RDD brings is another's to Spark each time, held or not
         first, second = acid_session.table(name), acid_session.table(name)
