@@ -15,7 +15,7 @@ import psycopg2
 from psycopg2.extensions import connection
 
 import metastore
-from metastore.db import sessions
+from metastore.db import network, sessions
 from metastore.db.pool import first_line
 from metastore.errors import InvalidInputError, MetastoreError, UnavailableError
 
@@ -155,6 +155,6 @@ def _connect(url: str, schema: str | None = None, *, autocommit: bool = True) ->
             url, "metastore migrate", {"lock_timeout": _WAIT_FOR_A_TABLE, "statement_timeout": _ONE_STATEMENT},
             schema=schema), connect_timeout=10)
     except psycopg2.OperationalError as error:
-        raise UnavailableError(f"The database does not answer: {first_line(error)}") from error
+        raise UnavailableError(f"The database does not answer: {network.why(error)}") from error
     session.autocommit = autocommit
     return session

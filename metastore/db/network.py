@@ -40,7 +40,15 @@ def connect(parameters: Mapping[str, Any], seconds: float) -> connection:
     except OSError as error:   # the name is unknown, or nobody says what it stands for; no descriptors are left
         failure = failure or error
     raise UnavailableError("The metastore's database does not answer, nothing was changed, try again: "
-                           f"{str(failure).strip().splitlines()[0]}") from failure
+                           f"{why(failure)}") from failure
+
+
+def why(failure: Exception | None) -> str:
+    """What the driver says about a connection that was not made, and what to look at where it only says that."""
+    said = str(failure).strip().splitlines()[0]
+    if "certificate verify failed" not in said:
+        return said
+    return f"{said}: PostgreSQL's certificate is not signed by what the file of sslrootcert holds, or it has expired."
 
 
 def ask(raw: connection, query: str, parameters: Any = None, seconds: float | None = None) -> list[tuple[Any, ...]]:
