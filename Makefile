@@ -78,8 +78,8 @@ robustness: setup ## Histories with killed servers and databases, judged by a ch
 	@$(bin)/python -m tests.robustness $(if $(SEED)$(SEEDS),--seeds $(or $(SEED),$(SEEDS)))
 	@$(if $(SEED)$(SEEDS),,$(bin)/python -m pytest -n 0 -m robustness tests/robustness $(ARGS))
 
-interop: setup ## Hive's own Java clients 2.3.10, 3.1.3 and 4.x against the server (fetches them with Maven)
-	@$(bin)/python -m pytest -n0 tests/interop/clients/sessions.py $(ARGS)
+interop: setup ## Hive's own Java clients 2.3.10, 3.1.3 and 4.x against the server, with and without TLS (fetches them with Maven)
+	@$(bin)/python -m pytest -n0 tests/interop/clients/sessions.py tests/interop/clients/tls.py $(ARGS)
 
 interop-tables: setup ## Hive 4.0.1 and Trino 380 read what we write, we what they write, and Hive's queries (fetches them with Maven)
 	@$(bin)/python -m pytest -n0 tests/interop/tables/vectors.py tests/interop/tables/stories.py tests/interop/tables/every_type.py tests/interop/tables/lines.py tests/interop/tables/hive_queries.py $(ARGS)

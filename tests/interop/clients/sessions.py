@@ -29,14 +29,20 @@ def class_path(version: str) -> str:
 
 def session(version: str, uri: str, program: str = "Session", *arguments: str) -> dict[str, str]:
     """What the client of this version was told."""
-    home = java_home(NEEDS_JAVA.get(version, 17))
-    path = compiled(HERE / f"{program}.java", home, class_path(version), version)
-    done = subprocess.run(
-        [home / "bin" / "java", "-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", *OPENED,
-         "-cp", path, program, uri, *arguments],
-        capture_output=True, text=True, check=False, timeout=300, env={**os.environ, "HADOOP_USER_NAME": "ann"})
+    done = ran(version, uri, program, *arguments)
     assert done.returncode == 0, (done.stdout + done.stderr)[-4000:]
     return dict(line.removeprefix("fact ").split(" = ", 1) for line in done.stdout.splitlines() if line.startswith("fact "))
+
+
+def ran(version: str, uri: str, program: str = "Session", *arguments: str,
+        configured: Path | None = None) -> subprocess.CompletedProcess[str]:
+    """A program with the client of this version; ``configured``: the directory of its hive-site.xml."""
+    home = java_home(NEEDS_JAVA.get(version, 17))
+    path = compiled(HERE / f"{program}.java", home, class_path(version), version)
+    return subprocess.run(
+        [home / "bin" / "java", "-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", *OPENED,
+         "-cp", f"{configured}:{path}" if configured else path, program, uri, *arguments],
+        capture_output=True, text=True, check=False, timeout=300, env={**os.environ, "HADOOP_USER_NAME": "ann"})
 
 
 @pytest.mark.timeout(900)
