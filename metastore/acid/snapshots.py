@@ -237,16 +237,21 @@ def _merged(opened: Iterable[int], aborted: Iterable[int]) -> tuple[int, ...]:
     return tuple(sorted({*opened, *aborted}))
 
 
+def ids_in_ranges(text: str) -> int:
+    """How many ids the ranges of a list's text stand for; 0 where it has none, or numbers that are no ids."""
+    if "-" not in text or _TOO_LONG.search(text):
+        return 0
+    return sum(max(0, int(high) - int(low) + 1) for low, high in _RANGE.findall(text))
+
+
 def listed_ids(text: str) -> int:
     """About how many ids a list's text stands for. Raises: InvalidInputError where its ranges ask for too many."""
-    asked = 0
-    if "-" in text:
-        if _TOO_LONG.search(text):
-            raise _unreadable("id list", text, _FORM)
-        asked = sum(max(0, int(high) - int(low) + 1) for low, high in _RANGE.findall(text))
-        if asked > MOST_IN_RANGES:
-            raise InvalidInputError(f"The ranges of the id list {text[:200]!r} stand for {asked} ids: at most "
-                                    f"{MOST_IN_RANGES} are read")
+    if "-" in text and _TOO_LONG.search(text):
+        raise _unreadable("id list", text, _FORM)
+    asked = ids_in_ranges(text)
+    if asked > MOST_IN_RANGES:
+        raise InvalidInputError(f"The ranges of the id list {text[:200]!r} stand for {asked} ids: at most "
+                                f"{MOST_IN_RANGES} are read")
     return text.count(",") + text.count(":") + asked
 
 

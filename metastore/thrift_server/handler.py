@@ -12,6 +12,7 @@ from typing import Any
 from metastore.thrift_gen.fb303 import FacebookService
 from metastore.thrift_gen.hive_metastore import ThriftHiveMetastore
 from metastore.thrift_gen.operators import MetastoreOperators
+from metastore.thrift_server.call import Call
 
 METHODS: Mapping[str, Any] = {
     name: module
@@ -29,6 +30,8 @@ class Handler:
     run: Callable[..., Any]
     lane: str | None = None
     immediate: bool = False
+    apart: Callable[[Call], bool] | None = None
+    """Which calls of a lane run alone on a thread."""
 
 
 def handlers_of(*concepts: object) -> dict[str, Handler]:
@@ -47,5 +50,5 @@ def handlers_of(*concepts: object) -> dict[str, Handler]:
             if name in found:
                 raise TypeError(f"{name} is defined by {type(concept).__name__} and by another handler class")
             lane, at_once = getattr(run, "__coalesced__", None), getattr(run, "__immediate__", False)
-            found[name] = Handler(run, lane, at_once)
+            found[name] = Handler(run, lane, at_once, getattr(run, "__apart__", None))
     return found

@@ -84,6 +84,7 @@ class Server:
         }
         self._large = LargeCalls(
             self._messages, self._reception, self._pool, self._put, self._middleware.run, self._done)
+        self._apart = {name: handler.apart for name, handler in handlers.items() if handler.apart is not None}
         self._waking = False
         self._resumed: deque[ClientConnection] = deque()
         self._ahead: deque[ClientConnection] = deque()  # they have sent more than their share
@@ -341,7 +342,8 @@ class Server:
         if put is not None and not call.reply:
             self._occupy(connection)
             call.lane = put
-            put(call)
+            apart = self._apart.get(call.method)
+            (put if apart is None or not apart(call) else self._pool.put)(call)
             return
         if not call.reply:
             self._middleware.run(call)

@@ -23,9 +23,16 @@ _OPERATIONS = {
     None: Operation.UPDATE}
 
 LONGEST_OWNER_TEXT = 4096
+MOST_ON_LOOP = 1000
+"""Transactions that a heartbeat of a range may be for where it is served together with others: Hive's largest batch."""
 
 Read = TypeVar("Read")
 Answer = TypeVar("Answer")
+
+
+def _is_wide(call: Call) -> bool:
+    low, high = _range(call)
+    return high - low >= MOST_ON_LOOP
 
 
 class TxnHandlers:
@@ -63,7 +70,7 @@ class TxnHandlers:
         """Keep a transaction, or a lock request without one, alive."""
         return list(served(calls, _heartbeat, self.txns.heartbeat))
 
-    @coalesced("heartbeat_txn_range")
+    @coalesced("heartbeat_txn_range", apart=_is_wide)
     def heartbeat_txn_range(self, calls: list[Call]) -> list[ttypes.HeartbeatTxnRangeResponse | Exception]:
         """Keep a range of transactions alive."""
         answers = served(calls, _range, self.txns.heartbeat_txn_range)

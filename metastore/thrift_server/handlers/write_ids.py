@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime
 
-from metastore.acid.snapshots import ValidWriteIdList
+from metastore.acid.snapshots import ValidWriteIdList, ids_in_ranges
 from metastore.errors import ConflictRetryError, InvalidRequestError, MetastoreError
 from metastore.ids import table_name
 from metastore.thrift_gen.hive_metastore import ttypes
@@ -11,6 +11,15 @@ from metastore.thrift_server.handlers.txns import named_table, owner_text, serve
 from metastore.txns.rules import encode_bits
 from metastore.write_ids.rules import Allocation
 from metastore.write_ids.service import Reading, ReplayedAllocation, ReplicatedState, WriteIdService
+
+MOST_ON_LOOP = 10_000
+"""Ids that the ranges of a list may stand for where its readers are served together; each costs the loop some time.
+Without ranges a list that long comes in a large message anyway."""
+
+
+def _stands_for_many(call: Call) -> bool:
+    text: str | None = call.args[0].validTxnList
+    return text is not None and "-" in text and ids_in_ranges(text) > MOST_ON_LOOP
 
 
 class WriteIdHandlers:
@@ -28,7 +37,7 @@ class WriteIdHandlers:
         return [_allocated(next(answers)) if call.args[0].replPolicy is None else self._replayed(call)
                 for call in calls]
 
-    @coalesced("get_valid_write_ids")
+    @coalesced("get_valid_write_ids", apart=_stands_for_many)
     def get_valid_write_ids(self, calls: list[Call]) -> list[ttypes.GetValidWriteIdsResponse | Exception]:
         """What a reader may see of each table."""
         answers = served(calls, _reading, self.write_ids.get_valid_write_ids)

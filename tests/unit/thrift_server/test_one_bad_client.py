@@ -11,9 +11,11 @@ from thrift.Thrift import TApplicationException
 
 from metastore.errors import MetaError
 from metastore.thrift_gen.hive_metastore import ttypes
-from metastore.thrift_server.call import coalesced, immediate
+from metastore.thrift_server.call import Call, coalesced, immediate
 from metastore.thrift_server.codec import CODECS
 from metastore.thrift_server.handlers.fb303 import Fb303Handlers
+from metastore.thrift_server.handlers.txns import TxnHandlers
+from metastore.thrift_server.handlers.write_ids import WriteIdHandlers
 from metastore.thrift_server.protocol import BinaryProtocol
 from metastore.thrift_server.server import MOST_IN_A_ROW
 from tests.support.thrift_server import Peer, message, serving, text_field, until
@@ -48,7 +50,7 @@ class Handlers:
     def get_all_databases(self, call):
         return ["x" * 1000] * 8000
 
-    @coalesced("locks")
+    @coalesced("locks", apart=lambda call: call.args[0].lockid > 10)
     def unlock(self, calls):
         self.sent.append(threading.current_thread().name)
         return [None] * len(calls)
@@ -237,3 +239,24 @@ def test_answers_that_nobody_takes_are_bounded_together(serve):
         assert other.call(GET_STATUS)[2] == ALIVE
     for peer in peers:
         peer.sock.close()
+
+
+def test_a_small_call_that_asks_for_a_lot_does_not_run_on_the_loop(serve, handlers):
+    with Peer(serve().address) as peer:
+        for lock_id, thread in ((10, "thrift-loop"), (11, "handler-")):
+            peer.call(call_of("unlock", ttypes.UnlockRequest(lock_id)))
+            assert handlers.sent.pop().startswith(thread)
+
+
+@pytest.mark.parametrize(("handler", "few", "many"), [
+    (WriteIdHandlers.get_valid_write_ids, ttypes.GetValidWriteIdsRequest(["d.t"], "9:9223372036854775807:1-9,12:"),
+     ttypes.GetValidWriteIdsRequest(["d.t"], "500000:1:1-490000:")),
+    (TxnHandlers.heartbeat_txn_range, ttypes.HeartbeatTxnRangeRequest(1, 1000), ttypes.HeartbeatTxnRangeRequest(1, 1001)),
+    (WriteIdHandlers.get_valid_write_ids, ttypes.GetValidWriteIdsRequest(["d.t"]),
+     ttypes.GetValidWriteIdsRequest(["d.t"], "50000:1:1-9000:10000-20000")),
+    (WriteIdHandlers.get_valid_write_ids, ttypes.GetValidWriteIdsRequest(["d.t"], "1:1:1-" + "9" * 20), None),
+])
+def test_ranges_of_ids_are_what_asks_for_a_lot(handler, few, many):
+    apart = handler.__apart__
+    assert not apart(Call(handler.__name__, (few,), None))
+    assert many is None or apart(Call(handler.__name__, (many,), None))
