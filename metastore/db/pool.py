@@ -11,6 +11,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
+from typing import cast
 from uuid import uuid4
 
 import psycopg2
@@ -32,7 +33,7 @@ class Link:
         self.raw = raw
         self.prepared: set[str] = set()
         self.spoiled = False
-        raw.notices = deque()
+        raw.notices = cast("list[str]", deque())  # psycopg2 keeps 50 in a list, all in what else has append()
         self._poll = select.poll()
         self._poll.register(raw.fileno(), select.POLLIN | select.POLLERR | select.POLLHUP)
 

@@ -151,7 +151,7 @@ def _constraints_added(text: str) -> AddConstraints | None:
     return AddConstraints(dotted(found["table"]), constraints, columns[0][:2] if columns else None)
 
 
-def column_definitions(nodes: list[exp.Expression]) -> tuple[tuple[str, str, str | None], ...]:
+def column_definitions(nodes: list[exp.Expr]) -> tuple[tuple[str, str, str | None], ...]:
     """(name, Hive type, comment) of each column definition; the type is "" where only a name is given."""
     result = []
     for node in nodes:

@@ -14,7 +14,7 @@ from metastore.spark.statements import TableRef
 Resolve = Callable[[TableRef], str | None]
 
 
-def bound_sql(tree: exp.Expression, resolve: Resolve) -> str:
+def bound_sql(tree: exp.Expr, resolve: Resolve) -> str:
     """The query's text with every table that ``resolve`` gives a view for read from that view.
 
     A view takes the alias of the table, or its bare name, so that columns qualified with either still resolve; a
@@ -52,7 +52,7 @@ def bound_sql(tree: exp.Expression, resolve: Resolve) -> str:
         raise InvalidOperationError(f"This query cannot be handed to Spark: {error}") from error
 
 
-def names_row_id(tree: exp.Expression) -> bool:
+def names_row_id(tree: exp.Expr) -> bool:
     """Whether a query asks for Hive's ROW__ID, so that its tables' views must have it."""
     return any(part.name.upper() == ROW_ID_COLUMN for column in tree.find_all(exp.Column) for part in column.parts)
 

@@ -15,6 +15,7 @@ from pyspark.sql.types import IntegerType
 
 from metastore.acid.hashes import SEED, bucket_of
 from metastore.acid.types import HiveType
+from metastore.spark.compiled import jvm_of
 
 _WHOLE_NUMBERS = ("tinyint", "smallint", "int", "bigint")
 _IN_JVM = {1: (*_WHOLE_NUMBERS, "boolean", "date", "string"),
@@ -51,7 +52,7 @@ class _Jvm:
     """Expressions that Spark has without a function for them."""
 
     def __init__(self, spark: SparkSession) -> None:
-        self._jvm: Any = spark._jvm  # noqa: SLF001
+        self._jvm = jvm_of(spark)
         self._expressions = self._jvm.org.apache.spark.sql.catalyst.expressions
         self._bridge = self._jvm.org.apache.spark.sql.classic.ExpressionUtils
 

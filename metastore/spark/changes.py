@@ -22,7 +22,7 @@ UPDATE, DELETE, INSERT = "update", "delete", "insert"
 _MATCH = f"{OURS}matched"
 
 
-def update_select(statement: Update, table: AcidTable, view: str) -> exp.Expression:
+def update_select(statement: Update, table: AcidTable, view: str) -> exp.Expr:
     """Rows that an UPDATE changes: ACTION, ROW__ID, the new values of all columns, the partition keys."""
     require_assignable(statement.assignments, table)
     columns = [_named(_new_value(statement.assignments, statement.alias, name, kind), name)
@@ -32,13 +32,13 @@ def update_select(statement: Update, table: AcidTable, view: str) -> exp.Express
                                                   *_keys(table, statement.alias)], statement.where)
 
 
-def delete_select(statement: Delete, table: AcidTable, view: str) -> exp.Expression:
+def delete_select(statement: Delete, table: AcidTable, view: str) -> exp.Expr:
     """Rows that a DELETE removes: ROW__ID and the partition keys."""
     return _select_target(statement.alias, view, [*_row_id(statement.alias), *_keys(table, statement.alias)],
                           statement.where)
 
 
-def merge_source(statement: Merge) -> exp.Expression:
+def merge_source(statement: Merge) -> exp.Expr:
     """The rows of a MERGE's source."""
     source = statement.source.copy()
     if isinstance(source, exp.Subquery):
@@ -47,7 +47,7 @@ def merge_source(statement: Merge) -> exp.Expression:
 
 
 def merge_select(statement: Merge, table: AcidTable, view: str, source_view: str, source_columns: Sequence[str], *,
-                 is_small: bool) -> exp.Expression:
+                 is_small: bool) -> exp.Expr:
     """What a MERGE does to each pair of rows: ACTION, ROW__ID, the new values and the partition keys.
 
     Only the rows that some branch applies to are in it. ``is_small``: the source's keys can be broadcast.
@@ -113,7 +113,7 @@ def _require_branch(branch: MergeBranch, table: AcidTable) -> None:
         require_assignable(branch.values, table)
 
 
-def _branch_condition(branch: MergeBranch, matched: exp.Expression, has_source: exp.Expression) -> exp.Expression:
+def _branch_condition(branch: MergeBranch, matched: exp.Expr, has_source: exp.Expr) -> exp.Expr:
     if branch.matched:
         condition = exp.and_(matched.copy(), has_source.copy())
     else:
@@ -122,7 +122,7 @@ def _branch_condition(branch: MergeBranch, matched: exp.Expression, has_source: 
 
 
 def _branch_values(branch: MergeBranch, table: AcidTable, statement: Merge,
-                   source_columns: Sequence[str]) -> dict[str, exp.Expression]:
+                   source_columns: Sequence[str]) -> dict[str, exp.Expr]:
     """The value of every column that the branch sets; an UPDATE keeps the others, an INSERT leaves them NULL."""
     target, source = statement.alias, statement.source_alias
     offered = {name.lower() for name in source_columns}
@@ -162,7 +162,7 @@ def _sides(statement: Merge) -> set[str]:
     return {statement.alias.lower(), statement.source_alias.lower()}
 
 
-def _drop_databases(tree: exp.Expression, statement: Merge) -> None:
+def _drop_databases(tree: exp.Expr, statement: Merge) -> None:
     """Both sides are views, so a column is qualified with their names alone: ``t.c``, where ``db.t.c`` may be said."""
     for column in tree.find_all(exp.Column):
         if column.db and column.db.lower() not in _sides(statement) and column.table.lower() in _sides(statement):
@@ -177,14 +177,14 @@ def _has_equality(statement: Merge) -> bool:
         {_table_of(part.left), _table_of(part.right)} == sides for part in parts if isinstance(part, exp.EQ))
 
 
-def _table_of(expression: exp.Expression) -> str | None:
+def _table_of(expression: exp.Expr) -> str | None:
     """The one table that an expression is about; None where it is not said, or where there are several."""
     names = {column.table.lower() for column in expression.find_all(exp.Column)}
     return names.pop() if len(names) == 1 else None
 
 
-def _select_target(alias: str, view: str, columns: Sequence[exp.Expression],
-                   where: exp.Expression | None) -> exp.Expression:
+def _select_target(alias: str, view: str, columns: Sequence[exp.Expr],
+                   where: exp.Expr | None) -> exp.Expr:
     select = exp.select(*columns).from_(_target(alias, view))
     return select.where(where.copy()) if where is not None else select
 
@@ -197,26 +197,26 @@ def _columns(table: AcidTable) -> list[tuple[str, str]]:
     return [(column.name, column.sql_type) for column in table.columns]
 
 
-def _new_value(assignments: Mapping[str, exp.Expression], alias: str, name: str, kind: str) -> exp.Expression:
+def _new_value(assignments: Mapping[str, exp.Expr], alias: str, name: str, kind: str) -> exp.Expr:
     if name in assignments:
         return exp.cast(assignments[name].copy(), kind, dialect=DIALECT)
     return exp.column(name, table=alias, quoted=True)
 
 
-def _case(conditions: Sequence[exp.Expression], values: Sequence[exp.Expression]) -> exp.Expression:
+def _case(conditions: Sequence[exp.Expr], values: Sequence[exp.Expr]) -> exp.Expr:
     case = exp.Case()
     for condition, value in zip(conditions, values, strict=True):
         case = case.when(condition.copy(), value.copy())
     return case
 
 
-def _row_id(alias: str) -> list[exp.Expression]:
+def _row_id(alias: str) -> list[exp.Expr]:
     return [exp.column(name, table=alias) for name in ROW_ID]
 
 
-def _keys(table: AcidTable, alias: str) -> list[exp.Expression]:
+def _keys(table: AcidTable, alias: str) -> list[exp.Expr]:
     return [exp.column(name, table=alias, quoted=True) for name in table.partition_names]
 
 
-def _named(value: exp.Expression, name: str) -> exp.Expression:
+def _named(value: exp.Expr, name: str) -> exp.Expr:
     return exp.alias_(value, name, quoted=True)

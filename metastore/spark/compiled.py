@@ -16,6 +16,11 @@ _COMPILED = "_acid_compiled"
 _compiling = Lock()
 
 
+def jvm_of(spark: SparkSession) -> Any:
+    """The driver's JVM, for what PySpark offers no other way to. It is there as long as the session is."""
+    return spark._jvm  # noqa: SLF001 - see above
+
+
 def compiled(spark: SparkSession, *names: str) -> Any:
     """An object of the last class, in the driver's JVM; the other classes are what it needs, in that order."""
     context = spark.sparkContext
@@ -29,7 +34,7 @@ def compiled(spark: SparkSession, *names: str) -> Any:
 
 
 def _compiled(spark: SparkSession, names: Sequence[str]) -> Any:
-    context, jvm = spark.sparkContext, spark._jvm  # noqa: SLF001 - PySpark has no data sources in Java
+    context, jvm = spark.sparkContext, jvm_of(spark)
     loader = jvm.org.apache.spark.sql.execution.datasources.orc.OrcFileFormat().getClass().getClassLoader()
     jar = Path(context._temp_dir) / f"{names[-1]}.jar"  # noqa: SLF001 - gone when Spark is
     with ZipFile(jar, "w") as out:
@@ -41,7 +46,8 @@ def _compiled(spark: SparkSession, names: Sequence[str]) -> Any:
             for entry, code in dict(compiler.getBytecodes()).items():
                 out.writestr(f"{entry.replace('.', '/')}.class", bytes(code))
     # Where the tasks are in this process, or on this machine, they need no connection to the driver for it.
-    context._jsc.addJar(f"local:{jar}" if context.master.startswith("local") else str(jar))  # noqa: SLF001
-    new_array = context._gateway.new_array  # noqa: SLF001
+    context._jsc.addJar(f"local:{jar}" if str(context.master).startswith("local") else str(jar))  # noqa: SLF001
+    gateway: Any = context._gateway  # noqa: SLF001
+    new_array = gateway.new_array
     no_types, nothing = new_array(jvm.java.lang.Class, 0), new_array(jvm.java.lang.Object, 0)
     return loader.loadClass(names[-1]).getConstructor(no_types).newInstance(nothing)

@@ -17,14 +17,14 @@ _ONE_SIDED = {"SEMI", "ANTI"}
 class Conditions(NamedTuple):
     """Conditions that all hold for each row of a table that matters."""
 
-    trees: tuple[exp.Expression, ...]
+    trees: tuple[exp.Expr, ...]
     names: frozenset[str]
     """What stands in front of the table's columns in them; "": nothing may."""
     may_be_missing: bool = False
     """Whether they also see NULLs in the place of the table's rows."""
 
 
-def asked(condition: exp.Expression | None, *names: str) -> Conditions:
+def asked(condition: exp.Expr | None, *names: str) -> Conditions:
     """The conditions that are parts of one; ``names``: what may stand in front of the table's columns."""
     return Conditions(() if condition is None else tuple(conjuncts(condition)),
                       frozenset({"", *(name.lower() for name in names)}))
@@ -50,7 +50,7 @@ def conditions_on(table: exp.Table) -> Conditions | None:
     return Conditions(tuple(trees), frozenset({name} if is_merged else {name, ""}), bool(joins))
 
 
-def conjuncts(tree: exp.Expression) -> Iterator[exp.Expression]:
+def conjuncts(tree: exp.Expr) -> Iterator[exp.Expr]:
     """The parts of a condition that all have to hold."""
     tree = tree.unnest()
     if isinstance(tree, exp.And):
@@ -60,7 +60,7 @@ def conjuncts(tree: exp.Expression) -> Iterator[exp.Expression]:
         yield tree
 
 
-def _asked_while_joining(joins: list[exp.Join], at: int) -> Iterator[exp.Expression]:
+def _asked_while_joining(joins: list[exp.Join], at: int) -> Iterator[exp.Expr]:
     """Of the table that stands in the join number ``at``, or in FROM (-1): what its own and later joins ask."""
     for number, join in enumerate(joins[max(at, 0):], max(at, 0)):
         is_inner = (join.method, join.side) == ("", "") and join.kind in {"", "INNER", "CROSS"}
@@ -71,5 +71,5 @@ def _asked_while_joining(joins: list[exp.Join], at: int) -> Iterator[exp.Express
             return  # nothing behind it knows the table
 
 
-def _is_one_sided(place: exp.Expression) -> bool:
+def _is_one_sided(place: exp.Expr | None) -> bool:
     return isinstance(place, exp.Join) and place.kind in _ONE_SIDED

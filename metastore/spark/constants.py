@@ -25,7 +25,7 @@ _CALLS = (exp.Anonymous, exp.CurrentDate, exp.CurrentTimestamp, exp.Add, exp.Sub
 _OTHERS = (exp.Literal, exp.Neg, exp.Paren, exp.Interval, exp.Var, exp.Cast, exp.DataType)
 
 
-def with_constants(tree: exp.Expression, compute: Compute) -> exp.Expression:
+def with_constants(tree: exp.Expr, compute: Compute) -> exp.Expr:
     """The statement with the values of what columns are compared with."""
     tree = tree.copy()
     calls = [side for comparison in tree.find_all(*_COMPARISONS)
@@ -38,7 +38,7 @@ def with_constants(tree: exp.Expression, compute: Compute) -> exp.Expression:
     return tree
 
 
-def _sides(comparison: exp.Expression) -> list[exp.Expression]:
+def _sides(comparison: exp.Expr) -> list[exp.Expr]:
     """What a column is compared with."""
     if isinstance(comparison, exp.Between):
         column, others = comparison.this, [comparison.args["low"], comparison.args["high"]]
@@ -49,14 +49,14 @@ def _sides(comparison: exp.Expression) -> list[exp.Expression]:
     return others if isinstance(column, exp.Column) else []
 
 
-def _is_call(tree: exp.Expression) -> bool:
+def _is_call(tree: exp.Expr) -> bool:
     nodes = list(tree.walk())
     return any(isinstance(node, _CALLS) for node in nodes) and all(
         node.name.lower() in _FUNCTIONS if isinstance(node, exp.Anonymous) else isinstance(node, _CALLS + _OTHERS)
         for node in nodes)
 
 
-def _literal(value: object) -> exp.Expression | None:
+def _literal(value: object) -> exp.Expr | None:
     match value:
         case bool() | datetime():
             return None

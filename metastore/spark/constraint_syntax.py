@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import sqlglot
 from sqlglot import exp
-from sqlglot.tokens import Token, TokenType
+from sqlglot.tokenizer_core import Token, TokenType
 
 from metastore.catalog.model import ConstraintKind
 from metastore.errors import InvalidOperationError
@@ -119,7 +119,7 @@ def _declared(schema: exp.Schema) -> Iterator[Declaration]:
                 yield _of(node, None, ())
 
 
-def _of(node: exp.Expression, name: str | None, columns: tuple[str, ...]) -> Declaration:
+def _of(node: exp.Expr, name: str | None, columns: tuple[str, ...]) -> Declaration:
     match node:
         case exp.NotNullColumnConstraint() if not node.args.get("allow_null"):
             return Declaration(ConstraintKind.NOT_NULL, name, columns)
@@ -141,7 +141,7 @@ def _of(node: exp.Expression, name: str | None, columns: tuple[str, ...]) -> Dec
     raise InvalidOperationError(f"{node.sql(DIALECT)} is not a constraint that is supported.")
 
 
-def _foreign(reference: exp.Expression | None, name: str | None, columns: tuple[str, ...]) -> Declaration:
+def _foreign(reference: exp.Expr | None, name: str | None, columns: tuple[str, ...]) -> Declaration:
     schema = reference.this if reference is not None else None
     if not isinstance(schema, exp.Schema) or len(schema.expressions) != len(columns):
         raise InvalidOperationError(f"FOREIGN KEY ({', '.join(columns)}) needs REFERENCES with as many columns.")
@@ -150,5 +150,5 @@ def _foreign(reference: exp.Expression | None, name: str | None, columns: tuple[
                        _names(schema.expressions))
 
 
-def _names(nodes: list[exp.Expression]) -> tuple[str, ...]:
+def _names(nodes: list[exp.Expr]) -> tuple[str, ...]:
     return tuple(node.name.lower() for node in nodes)

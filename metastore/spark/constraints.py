@@ -90,10 +90,10 @@ class TableConstraints:
             values = {name: self._default(name) for name in self.defaults if name not in values} | values
         return replace(branch, values=values)
 
-    def _filled(self, values: Mapping[str, exp.Expression]) -> dict[str, exp.Expression]:
+    def _filled(self, values: Mapping[str, exp.Expr]) -> dict[str, exp.Expr]:
         return {name: self._default(name) if _is_default(value) else value for name, value in values.items()}
 
-    def _default(self, column: str) -> exp.Expression:
+    def _default(self, column: str) -> exp.Expr:
         text = self.defaults.get(column)
         return exp.null() if text is None else parse_one(text, dialect=DIALECT)
 
@@ -117,7 +117,8 @@ class Watch:
         counts = [0] * len(self._constraints.rules)
         for observation in self._observations:
             # PySpark's own reading of it fails where Spark saw that there are no rows and left the counting out.
-            found = observation._jo.getRow()  # noqa: SLF001
+            watched: Any = observation._jo  # noqa: SLF001
+            found = watched.getRow()
             for number in range(found.size()):
                 counts[number] += found.getLong(number)
         broken = [f"{rule.label} by {count} row{'s' if count > 1 else ''}"
@@ -216,7 +217,7 @@ def _counters(rules: Sequence[Rule], where: str = "true") -> list[Column]:
             for number, rule in enumerate(rules)]
 
 
-def _is_default(value: exp.Expression) -> bool:
+def _is_default(value: exp.Expr) -> bool:
     """The word DEFAULT in the place of a value."""
     if isinstance(value, exp.Var):
         return value.name.upper() == "DEFAULT"

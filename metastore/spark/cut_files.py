@@ -25,6 +25,7 @@ from pyspark.sql.types import (
 
 from metastore.errors import InvalidOperationError
 from metastore.files import Files
+from metastore.spark.compiled import jvm_of
 from metastore.spark.footers import damage_named
 from metastore.spark.listing import CutFile
 
@@ -108,7 +109,7 @@ def _wall_clock(kind: DataType) -> DataType:
 
 def _require_one_zone(spark: SparkSession) -> None:
     """ORC files hold wall clocks, which Spark's own reader takes for the JVM's: casting must mean the same zone."""
-    zones = spark._jvm.java.time.ZoneId  # noqa: SLF001 - the JVM's zone is known only there
+    zones = jvm_of(spark).java.time.ZoneId  # the JVM's zone is known only there
     session, machine = str(spark.conf.get("spark.sql.session.timeZone")), zones.systemDefault()
     if not zones.of(session).getRules().equals(machine.getRules()):
         raise InvalidOperationError(

@@ -26,6 +26,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the customary name
 from metastore.acid.events import DELETE_EVENT
 from metastore.acid.snapshots import RangeState, ValidWriteIdList
 from metastore.files import Files
+from metastore.spark.compiled import jvm_of
 from metastore.spark.delete_files import DeleteFiles
 from metastore.spark.footers import READERS
 from metastore.spark.listing import Directory
@@ -188,7 +189,7 @@ class _Arrays:
     """Arrays as literals of a plan: Spark's own for Python lists would box every number, and write it into the plan."""
 
     def __init__(self, spark: SparkSession) -> None:
-        self._jvm: Any = spark._jvm  # noqa: SLF001
+        self._jvm = jvm_of(spark)
         self._gateway: Any = spark.sparkContext._gateway  # noqa: SLF001
 
     def of(self, numbers: Numbers) -> Column:

@@ -9,7 +9,9 @@ from typing import Any, ClassVar
 
 from sqlglot import exp
 from sqlglot.dialects.spark import Spark
-from sqlglot.tokens import TokenType
+from sqlglot.generators.spark import SparkGenerator
+from sqlglot.parsers.spark import SparkParser
+from sqlglot.tokenizer_core import TokenType
 
 
 class Untouched(Spark):
@@ -22,7 +24,7 @@ class Untouched(Spark):
 
         STRING_ESCAPES: ClassVar[list[str]] = ["\\", "'", '"']
 
-    class Parser(Spark.Parser):
+    class Parser(SparkParser):
         """Calls are parsed as calls of functions that nobody knows."""
 
         FUNCTIONS: ClassVar[dict[str, Any]] = {}
@@ -30,12 +32,12 @@ class Untouched(Spark):
 
         def _parse_parameter(self) -> exp.Parameter:
             """Spark's are ``${name}`` only: sqlglot takes ``t@v1`` for a table with the alias ``${v1}``."""
-            if self._curr is None or self._curr.token_type is not TokenType.L_BRACE:
+            if self._curr.token_type is not TokenType.L_BRACE:
                 self.raise_error("@ and $ stand for nothing here (a version is asked for by VERSION AS OF a write id, "
                                  "or by TIMESTAMP AS OF)", self._prev)
             return super()._parse_parameter()
 
-    class Generator(Spark.Generator):
+    class Generator(SparkGenerator):
         """A table may be called by words that may not stand behind AS as they are: Spark's strictNonReserved."""
 
         RESERVED_KEYWORDS: ClassVar[set[str]] = {

@@ -259,7 +259,7 @@ def _updated(rows: DataFrame) -> DataFrame:
     return rows.where(F.col(changes.ACTION) == changes.UPDATE)
 
 
-def query(work: Work, tree: exp.Expression, resolve: Resolve) -> DataFrame:
+def query(work: Work, tree: exp.Expr, resolve: Resolve) -> DataFrame:
     """A query over snapshots. Raises: InvalidOperationError if it reads a transactional table past them."""
     return checked_sql(work.spark, bound_sql(tree, resolve))
 

@@ -29,7 +29,7 @@ def kinds_of(statement: Insert | Update | Delete | Merge | Truncate) -> list[Kin
             return list(dict.fromkeys(by_action[branch.action] for branch in branches))
 
 
-def queries_of(statement: Insert | MultiInsert | Update | Delete | Merge | Truncate) -> list[exp.Expression]:
+def queries_of(statement: Insert | MultiInsert | Update | Delete | Merge | Truncate) -> list[exp.Expr]:
     """The parts of a statement that may read other tables."""
     match statement:
         case MultiInsert(source=source, inserts=inserts):

@@ -10,6 +10,8 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
+from metastore.spark.compiled import jvm_of
+
 
 @dataclass(frozen=True)
 class Hadoop:
@@ -111,7 +113,7 @@ class Hadoop:
 
     @property
     def _jvm(self) -> Any:
-        return self.spark._jvm  # noqa: SLF001 - PySpark offers no other way to Hadoop's file systems
+        return jvm_of(self.spark)
 
     @cached_property
     def _configuration(self) -> Any:

@@ -13,7 +13,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from metastore.spark.compiled import compiled
+from metastore.spark.compiled import compiled, jvm_of
 
 
 class HeldFrames:
@@ -46,7 +46,7 @@ class HeldFrames:
 
     def _tell_the_jvm(self) -> None:
         """What Python has collected, Py4J tells the JVM within a second: tell it now."""
-        waiting = getattr(self.spark._jvm._gateway_client, "finalizer_deque", ())  # noqa: SLF001 - as above
+        waiting = getattr(jvm_of(self.spark)._gateway_client, "finalizer_deque", ())  # noqa: SLF001 - as above
         with suppress(IndexError):
             while waiting and isinstance(waiting[-1], tuple):
                 client, target = waiting.pop()

@@ -51,7 +51,7 @@ class Tables:
         table = self._find(ref)
         return table if table is not None and table.kind is not TableKind.PLAIN else None
 
-    def acid_tables(self, *trees: exp.Expression) -> list[AcidTable]:
+    def acid_tables(self, *trees: exp.Expr) -> list[AcidTable]:
         """The transactional tables that queries name."""
         found: dict[TableName, AcidTable] = {}
 

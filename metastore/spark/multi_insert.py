@@ -50,7 +50,7 @@ def _over(one: Insert, view: str, alias: str, columns: Mapping[str, Sequence[str
     return replace(one, query=query)
 
 
-def of_joined(query: exp.Expression, columns: Mapping[str, Sequence[str]]) -> exp.Expression:
+def of_joined(query: exp.Expr, columns: Mapping[str, Sequence[str]]) -> exp.Expr:
     """A SELECT over rows with a struct for each joined table (``columns`` by its name); ``*`` means those of all.
 
     Raises: InvalidOperationError for a column of no table, or of several.

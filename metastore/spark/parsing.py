@@ -93,13 +93,13 @@ def parse(text: str, compute: Compute | None = None) -> Statement:
     return _statement(tree)
 
 
-def parse_condition(text: str, compute: Compute) -> exp.Expression:
+def parse_condition(text: str, compute: Compute) -> exp.Expr:
     """Read what may stand behind WHERE; ``compute``: as in ``parse``. Raises: InvalidOperationError."""
     try:
         where = exp.Where(this=exp.condition(text, dialect=DIALECT))
     except SqlglotError as error:
         raise InvalidOperationError(f"This condition cannot be understood: {error}") from error
-    computed: exp.Expression = with_constants(where, compute).this
+    computed: exp.Expr = with_constants(where, compute).this
     return computed
 
 
@@ -117,7 +117,7 @@ def _own(text: str) -> Statement | None:
     return altered_table(text)
 
 
-def table_ref(tree: exp.Expression | None) -> TableRef:
+def table_ref(tree: exp.Expr | None) -> TableRef:
     """The name of a table node."""
     if isinstance(tree, exp.Schema):
         tree = tree.this
@@ -130,7 +130,7 @@ def table_ref(tree: exp.Expression | None) -> TableRef:
     return TableRef(tree.db.lower() or None, tree.name.lower())
 
 
-_UNDERSTOOD: dict[type[exp.Expression], set[str]] = {
+_UNDERSTOOD: dict[type[exp.Expr], set[str]] = {
     exp.Insert: {"this", "expression", "overwrite", "partition", "with_", "by_name"},
     exp.MultitableInserts: {"source", "expressions", "with_"},
     exp.Update: {"this", "expressions", "where", "from_"},
@@ -141,7 +141,7 @@ _UNDERSTOOD: dict[type[exp.Expression], set[str]] = {
 """The parts of a statement that mean something here. Any other would be passed over: such a statement is refused."""
 
 
-def _require_understood(tree: exp.Expression) -> None:
+def _require_understood(tree: exp.Expr) -> None:
     known = _UNDERSTOOD.get(type(tree))
     for part, value in tree.args.items():
         if known is not None and value and part not in known:
@@ -150,7 +150,7 @@ def _require_understood(tree: exp.Expression) -> None:
             raise InvalidOperationError(f"{what} is not supported.{hint}")
 
 
-def _require_names(tree: exp.Expression) -> None:
+def _require_names(tree: exp.Expr) -> None:
     """Refuse what sqlglot takes for an alias only because something unknown stands where one may."""
     for one in tree.find_all(exp.TableAlias, exp.Alias):
         name = one.this if isinstance(one, exp.TableAlias) else one.args["alias"]
@@ -158,7 +158,7 @@ def _require_names(tree: exp.Expression) -> None:
             raise InvalidOperationError(f"This statement cannot be understood: {name.sql(DIALECT)} is no name.")
 
 
-def _statement(tree: exp.Expression) -> Statement:
+def _statement(tree: exp.Expr) -> Statement:
     _require_understood(tree)
     _require_names(tree)
     match tree:
@@ -236,7 +236,7 @@ def _multi_insert(tree: exp.MultitableInserts) -> MultiInsert:
     return MultiInsert(query, "source", inserts, tuple(names))
 
 
-def _of_structs(source: exp.Expression, names: Sequence[str]) -> exp.Select:
+def _of_structs(source: exp.Expr, names: Sequence[str]) -> exp.Select:
     """What FROM joins, as rows with one struct for each table: so columns keep the names that they are known by."""
     structs = (exp.alias_(exp.Struct(expressions=[exp.column(exp.Star(), table=name)]), name) for name in names)
     return exp.select(*structs).from_(source.copy())
@@ -252,14 +252,14 @@ def _delete(tree: exp.Delete) -> Delete:
     return Delete(table_ref(tree.this), tree.this.alias_or_name, _where(tree))
 
 
-def _where(tree: exp.Expression) -> exp.Expression | None:
+def _where(tree: exp.Expr) -> exp.Expr | None:
     where = tree.args.get("where")
     return where.this if where else None
 
 
-def _assignments(expressions: list[exp.Expression]) -> dict[str, exp.Expression]:
+def _assignments(expressions: list[exp.Expr]) -> dict[str, exp.Expr]:
     """SET a = x, b = y; empty for SET *."""
-    result: dict[str, exp.Expression] = {}
+    result: dict[str, exp.Expr] = {}
     for assignment in expressions:
         if isinstance(assignment, exp.Star):
             return {}
@@ -295,7 +295,7 @@ def _branch(when: exp.When) -> MergeBranch:
     raise InvalidOperationError(f"MERGE cannot do {then.sql(DIALECT)}.")
 
 
-def _inserted(then: exp.Insert) -> tuple[dict[str, exp.Expression], tuple[exp.Expression, ...]]:
+def _inserted(then: exp.Insert) -> tuple[dict[str, exp.Expr], tuple[exp.Expr, ...]]:
     """The values by column; in order, where no columns are named, as Hive has it; neither for ``*``."""
     if isinstance(then.this, exp.Star) or (then.this is None and isinstance(then.expression, exp.Star)):
         return {}, ()
@@ -325,7 +325,7 @@ class _Made:
     bucket_count: int = 0
     order: tuple[tuple[str, bool], ...] = ()
 
-    def take(self, node: exp.Expression) -> None:
+    def take(self, node: exp.Expr) -> None:
         match node:
             case exp.LocationProperty():
                 self.location = node.this.name
@@ -366,7 +366,7 @@ _DELIMITERS = {"fields": "field.delim", "escaped": "escape.delim", "collection_i
 """ROW FORMAT DELIMITED: sqlglot's words for its parts, and Hive's."""
 
 
-def _delimiters(node: exp.Expression) -> dict[str, str]:
+def _delimiters(node: exp.Expr) -> dict[str, str]:
     found = {_DELIMITERS[part]: value.name for part, value in node.args.items() if part in _DELIMITERS and value}
     if found.get("line.delim", "\n") != "\n":
         raise InvalidOperationError("LINES TERMINATED BY takes '\\n' only, as in Hive.")

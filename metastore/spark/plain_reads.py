@@ -92,7 +92,7 @@ def watch(spark: SparkSession) -> None:
             setattr(spark, name, _warning(getattr(spark, name)))
         setattr(spark, _WATCHED, True)
     if not hasattr(DataFrameReader, _WATCHED):  # Spark makes readers and writers anew for each use
-        DataFrameReader.table = _warning(DataFrameReader.table, _is_watched)
+        setattr(DataFrameReader, "table", _warning(DataFrameReader.table, _is_watched))  # noqa: B010 - a method
         for name in ("insertInto", "saveAsTable"):
             setattr(DataFrameWriter, name, _warning_of_target(getattr(DataFrameWriter, name)))
         setattr(DataFrameReader, _WATCHED, True)

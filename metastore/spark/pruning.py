@@ -34,10 +34,10 @@ _BITS = {"tinyint": 7, "smallint": 15, "int": 31, "bigint": 63}
 _TEXT = ("string", "varchar", "char")
 _DECIMAL = (10, 0)
 """DECIMAL without precision and scale."""
-_COMPARED: Mapping[type[exp.Expression], Callable[[Any, Any], bool]] = {
+_COMPARED: Mapping[type[exp.Expr], Callable[[Any, Any], bool]] = {
     exp.EQ: operator.eq, exp.NullSafeEQ: operator.eq, exp.LT: operator.lt, exp.LTE: operator.le, exp.GT: operator.gt,
     exp.GTE: operator.ge}
-_MIRRORED: Mapping[type[exp.Expression], Callable[[Any, Any], bool]] = {
+_MIRRORED: Mapping[type[exp.Expr], Callable[[Any, Any], bool]] = {
     **_COMPARED, exp.LT: operator.gt, exp.LTE: operator.ge, exp.GT: operator.lt, exp.GTE: operator.le}
 
 
@@ -157,7 +157,7 @@ class _Reader:
     keys: Mapping[str, tuple[int, HiveType]]
     names: frozenset[str]
 
-    def read(self, tree: exp.Expression) -> Restriction | None:
+    def read(self, tree: exp.Expr) -> Restriction | None:
         tree = tree.unnest()
         match tree:
             case exp.And():
@@ -182,20 +182,20 @@ class _Reader:
         known = tuple(part for part in parts if part is not None)
         return AnyOf(known) if len(known) == len(parts) else None
 
-    def _compared(self, column: exp.Expression, holds: Callable[[Any, Any], bool],
-                  literal: exp.Expression) -> Restriction | None:
+    def _compared(self, column: exp.Expr, holds: Callable[[Any, Any], bool],
+                  literal: exp.Expr) -> Restriction | None:
         key = self._key(column)
         constant = _constant(literal, key[1]) if key else None
         return partial(Comparison, *key)(holds, constant) if key and constant is not None else None
 
-    def _key(self, column: exp.Expression) -> tuple[int, HiveType] | None:
+    def _key(self, column: exp.Expr) -> tuple[int, HiveType] | None:
         column = column.unnest()
         if not isinstance(column, exp.Column) or column.table.lower() not in self.names:
             return None
         return self.keys.get(column.name.lower())
 
 
-def _constant(tree: exp.Expression, kind: HiveType) -> Constant | None:
+def _constant(tree: exp.Expr, kind: HiveType) -> Constant | None:
     """A literal as a value of the type; None for one of another kind, and for all that is not a literal."""
     tree = tree.unnest()
     if isinstance(tree, exp.Cast) and tree.to.is_type("bigint") and not tree.this.is_string:  # 2L

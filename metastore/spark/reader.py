@@ -13,7 +13,6 @@ for each file.
 import re
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import reduce
 
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -23,6 +22,7 @@ from pyspark.sql.types import DataType, IntegerType, LongType, StructField, Stru
 from metastore.acid.events import DELETE_EVENT, EVENT_COLUMNS, INSERT_EVENT
 from metastore.acid.snapshots import RangeState, ValidWriteIdList
 from metastore.files import Files
+from metastore.spark.compiled import jvm_of
 from metastore.spark.cut_files import cut_events
 from metastore.spark.delete_files import DeleteFiles
 from metastore.spark.deleted import DeletedRows, deleted_rows
@@ -80,7 +80,7 @@ def read_snapshot(spark: SparkSession, table: AcidTable, directories: Sequence[D
     if dirty:
         versions += _without_deleted(spark, table, dirty, write_ids, kept, deletes)
     if not row_ids:
-        plain = _plain_rows(spark, table, [(one, one.sources.without_events) for one in clean])
+        plain = _plain_rows(spark, table, "orc", [(one, one.sources.without_events) for one in clean])
         versions += [] if plain is None else [plain]
     return _united(spark, table, kept, versions)
 
@@ -236,7 +236,7 @@ def _synthetic_events(spark: SparkSession, table: AcidTable, directory: Director
 
 def _spark_path(spark: SparkSession, uri: str) -> str:
     """A file as Spark's ``_metadata`` spells its path."""
-    path = spark._jvm.org.apache.hadoop.fs.Path(uri)  # noqa: SLF001 - Spark's own class
+    path = jvm_of(spark).org.apache.hadoop.fs.Path(uri)
     file_system = path.getFileSystem(spark._jsc.hadoopConfiguration())  # noqa: SLF001
     return _LOCAL.sub("file:/", file_system.makeQualified(path).toUri().toString())
 
@@ -276,7 +276,7 @@ def _insert_only_rows(spark: SparkSession, table: AcidTable, directories: Sequen
     for one in directories:
         if one.sources.events:
             ways[one.stored_as or table.file_format].append(one)
-    frames = []
+    frames: list[DataFrame | None] = []
     for way, several in ways.items():
         if isinstance(way, HiveStorage):
             files = [NumberedFile(file.path, file.size, number) for number, one in enumerate(several)
@@ -285,12 +285,12 @@ def _insert_only_rows(spark: SparkSession, table: AcidTable, directories: Sequen
                                            [one.values for one in several]))
         else:
             placed = [(one, [file.path for file in one.sources.events]) for one in several]
-            frames.append(_plain_rows(spark, replace(table, file_format=way), placed))
+            frames.append(_plain_rows(spark, table, way, placed))
     found = [frame for frame in frames if frame is not None]
     return reduce(DataFrame.unionByName, found) if found else spark.createDataFrame([], table.schema)
 
 
-def _plain_rows(spark: SparkSession, table: AcidTable,
+def _plain_rows(spark: SparkSession, table: AcidTable, way: str,
                 placed: Sequence[tuple[Directory, Sequence[str]]]) -> DataFrame | None:
     """Rows of files that hold nothing but the table's columns; None where there are no files.
 
@@ -299,11 +299,11 @@ def _plain_rows(spark: SparkSession, table: AcidTable,
     usual = [(one, paths) for one, paths in placed if one.location == _usual_location(table, one)]
     frames = []
     if paths := [path for _, found in usual for path in found]:
-        reader = spark.read.schema(table.schema).format(table.file_format)
+        reader = spark.read.schema(table.schema).format(way)
         frames.append(reader.option("basePath", table.location).load(paths))
     for one, found in placed:
         if found and one.location != _usual_location(table, one):
-            frame = spark.read.schema(table.row_type).format(table.file_format).load(list(found))
+            frame = spark.read.schema(table.row_type).format(way).load(list(found))
             for key, value in zip(table.partition_type.fields, one.values, strict=True):
                 frame = frame.withColumn(key.name, F.lit(value).cast(key.dataType))
             frames.append(frame)

@@ -125,18 +125,18 @@ class Runner:
     def _locations(self, table: AcidTable) -> list[str]:
         return [place.location for place in partition_places(self.client, table)]
 
-    def _query(self, tree: exp.Expression, text: str) -> DataFrame:
+    def _query(self, tree: exp.Expr, text: str) -> DataFrame:
         acid_tables = self.tables.acid_tables(tree)
         if not acid_tables:
             return checked_sql(self.spark, text)
         require_parsed(self.spark, text)
         return self.txns.reading(acid_tables, lambda work: self._select(work, tree))
 
-    def _select(self, work: Work, tree: exp.Expression) -> DataFrame:
+    def _select(self, work: Work, tree: exp.Expr) -> DataFrame:
         with self.tables.views(work, row_id=names_row_id(tree)) as resolve:
             return checked_sql(self.spark, bound_sql(tree, resolve))
 
-    def _pass_through(self, tree: exp.Expression | None, text: str) -> DataFrame:
+    def _pass_through(self, tree: exp.Expr | None, text: str) -> DataFrame:
         """What is Spark's own: a CREATE TABLE ... AS of a plain table may read ours, views and caches may not."""
         match tree:
             case exp.Create(kind="TABLE") if tree.expression is not None:
@@ -149,7 +149,7 @@ class Runner:
                     "createOrReplaceTempView(...).")
         return self.spark.sql(text)
 
-    def _run_over(self, query: exp.Expression, statement: Callable[[str], str], text: str) -> DataFrame:
+    def _run_over(self, query: exp.Expr, statement: Callable[[str], str], text: str) -> DataFrame:
         """Let Spark run a statement that is its own over the snapshots of the tables of ours that its query reads.
 
         ``statement``: its text with another query in it.
@@ -251,7 +251,7 @@ class Runner:
             return None
 
 
-def _with_query(tree: exp.Expression, query: str) -> str:
+def _with_query(tree: exp.Expr, query: str) -> str:
     """The text of a CREATE TABLE ... AS with another query."""
     changed = tree.copy()
     changed.set("expression", parse_one(query, dialect=DIALECT))

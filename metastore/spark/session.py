@@ -8,7 +8,8 @@ from typing import Self, TypeVar
 from uuid import uuid4
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.streaming import DataStreamWriter, StreamingQuery
+from pyspark.sql.streaming.query import StreamingQuery
+from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from metastore.client import DomainClient
 from metastore.client.lock_plan import Kind

@@ -38,7 +38,7 @@ def dotted(text: str) -> TableRef:
 class Query:
     """SELECT or WITH."""
 
-    tree: exp.Expression
+    tree: exp.Expr
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class Insert:
     """INSERT INTO or OVERWRITE; ``partition`` maps a key to its literal's SQL, or to None when it is dynamic."""
 
     table: TableRef
-    query: exp.Expression
+    query: exp.Expr
     columns: tuple[str, ...] = ()
     partition: dict[str, str | None] = field(default_factory=dict)
     overwrite: bool = False
@@ -73,7 +73,7 @@ class MultiInsert:
     ``joined``: names of the tables that FROM joins; a row of ``source`` has one struct for each then.
     """
 
-    source: exp.Expression
+    source: exp.Expr
     alias: str
     inserts: tuple[Insert, ...]
     joined: tuple[str, ...] = ()
@@ -85,8 +85,8 @@ class Update:
 
     table: TableRef
     alias: str
-    assignments: dict[str, exp.Expression]
-    where: exp.Expression | None
+    assignments: dict[str, exp.Expr]
+    where: exp.Expr | None
 
     @property
     def conditions(self) -> Conditions:
@@ -100,7 +100,7 @@ class Delete:
 
     table: TableRef
     alias: str
-    where: exp.Expression | None
+    where: exp.Expr | None
 
     @property
     def conditions(self) -> Conditions:
@@ -117,10 +117,10 @@ class MergeBranch:
 
     matched: bool
     by_source: bool
-    condition: exp.Expression | None
+    condition: exp.Expr | None
     action: str
-    values: dict[str, exp.Expression]
-    in_order: tuple[exp.Expression, ...] = ()
+    values: dict[str, exp.Expr]
+    in_order: tuple[exp.Expr, ...] = ()
 
     def named(self, columns: Sequence[str]) -> "MergeBranch":
         """The branch with a column for each value. Raises: InvalidOperationError if there are not as many."""
@@ -138,9 +138,9 @@ class Merge:
 
     table: TableRef
     alias: str
-    source: exp.Expression
+    source: exp.Expr
     source_alias: str
-    on: exp.Expression
+    on: exp.Expr
     branches: tuple[MergeBranch, ...]
 
     def named(self, columns: Sequence[str]) -> "Merge":
@@ -180,7 +180,7 @@ class CreateTable:
     location: str | None
     comment: str | None
     if_not_exists: bool
-    query: exp.Expression | None
+    query: exp.Expr | None
     file_format: str = "orc"
     constraints: tuple[Declaration, ...] = ()
     order: tuple[tuple[str, bool], ...] = ()
@@ -314,7 +314,7 @@ class PlainOnly:
 class PassThrough:
     """Nothing of ours. ``tree``: of a CREATE TABLE or VIEW or a CACHE TABLE, which may read tables of ours."""
 
-    tree: exp.Expression | None = field(default=None, compare=False)
+    tree: exp.Expr | None = field(default=None, compare=False)
 
 
 Statement: TypeAlias = (Query | Insert | MultiInsert | Update | Delete | Merge | Truncate | CreateTable | CreateLike

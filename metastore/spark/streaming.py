@@ -21,7 +21,8 @@ from metastore.telemetry.logs import get_logger
 from metastore.txns.stream_rules import StreamBatch, StreamPosition, is_repetition
 
 if TYPE_CHECKING:
-    from pyspark.sql.streaming import DataStreamWriter, StreamingQuery
+    from pyspark.sql.streaming.query import StreamingQuery
+    from pyspark.sql.streaming.readwriter import DataStreamWriter
 
     from metastore.client import DomainClient
     from metastore.ids import TableName

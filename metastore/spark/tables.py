@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 from pyspark.sql.types import DataType, StructField, StructType
 
@@ -143,8 +143,9 @@ def _struct(columns: Sequence[HiveColumn]) -> StructType:
     """Types are parsed by Spark's JVM: all of them by one call."""
     if not columns:
         return StructType([])
-    parsed = StructType.fromDDL(", ".join(f"{quoted(one.name)} {one.sql_type}" for one in columns))
-    return StructType([StructField(one.name, field.dataType) for one, field in zip(columns, parsed, strict=True)])
+    parsed = StructType.fromDDL(", ".join(f"{quoted(column.name)} {column.sql_type}" for column in columns))
+    fields = cast(StructType, parsed).fields  # PySpark declares what the DDL of one type is
+    return StructType([StructField(column.name, field.dataType) for column, field in zip(columns, fields, strict=True)])
 
 
 def stored_as(sd: Any, columns: Sequence[tuple[str, str]], parameters: Mapping[str, str]) -> FileFormat:

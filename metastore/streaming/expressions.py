@@ -22,10 +22,10 @@ _WIDE = 76
 """Digits of the decimals that numbers are compared in."""
 
 _Compare = Callable[[Any, Any], Any]
-_COMPARISONS: Mapping[type[exp.Expression], _Compare] = {
+_COMPARISONS: Mapping[type[exp.Expr], _Compare] = {
     exp.EQ: pc.equal, exp.NEQ: pc.not_equal, exp.LT: pc.less, exp.LTE: pc.less_equal, exp.GT: pc.greater,
     exp.GTE: pc.greater_equal}
-_ARITHMETIC: Mapping[type[exp.Expression], _Compare] = {
+_ARITHMETIC: Mapping[type[exp.Expr], _Compare] = {
     exp.Add: pc.add_checked, exp.Sub: pc.subtract_checked, exp.Mul: pc.multiply_checked}
 _CASTS = {exp.DataType.Type.DATE: pa.date32(), exp.DataType.Type.TIMESTAMPTZ: pa.timestamp("us"),
           exp.DataType.Type.INT: pa.int32(), exp.DataType.Type.BIGINT: pa.int64(), exp.DataType.Type.TEXT: pa.string(),
@@ -53,27 +53,27 @@ def constant(text: str, kind: pa.DataType) -> Any:
 
 
 @cache
-def _parsed(text: str) -> exp.Expression:
+def _parsed(text: str) -> exp.Expr:
     try:
         return sqlglot.parse_one(text, dialect=_DIALECT)
     except SqlglotError as error:
         raise InvalidOperationError(f"{text} is not understood: {error}") from error
 
 
-def _value(node: exp.Expression, rows: pa.Table) -> Any:
+def _value(node: exp.Expr, rows: pa.Table) -> Any:
     made = _NODES.get(type(node))
     if made is None:
         raise _unknown(node)
     return made(node, rows)
 
 
-def _column(node: exp.Expression, rows: pa.Table) -> Any:
+def _column(node: exp.Expr, rows: pa.Table) -> Any:
     if node.name.lower() not in rows.column_names:
         raise InvalidOperationError(f"there is no column {node.name}")
     return rows.column(node.name.lower())
 
 
-def _literal(node: exp.Expression, _: pa.Table) -> Any:
+def _literal(node: exp.Expr, _: pa.Table) -> Any:
     """As SQL reads it: 1.5 is a decimal, 1e3 is a double."""
     text = node.this
     if node.is_string:
@@ -83,49 +83,49 @@ def _literal(node: exp.Expression, _: pa.Table) -> Any:
     return pa.scalar(float(text) if "e" in text.lower() else Decimal(text))
 
 
-def _is(node: exp.Expression, rows: pa.Table) -> Any:
+def _is(node: exp.Expr, rows: pa.Table) -> Any:
     if not isinstance(node.expression, exp.Null):
         raise _unknown(node)
     return pc.is_null(_value(node.this, rows))
 
 
-def _between(node: exp.Expression, rows: pa.Table) -> Any:
+def _between(node: exp.Expr, rows: pa.Table) -> Any:
     value = _value(node.this, rows)
     low, high = (_value(node.args[bound], rows) for bound in ("low", "high"))
     return pc.and_kleene(_compared(exp.GTE, value, low), _compared(exp.LTE, value, high))
 
 
-def _in(node: exp.Expression, rows: pa.Table) -> Any:
+def _in(node: exp.Expr, rows: pa.Table) -> Any:
     if not node.expressions:
         raise _unknown(node)
     value = _value(node.this, rows)
     return reduce(pc.or_kleene, (_compared(exp.EQ, value, _value(one, rows)) for one in node.expressions))
 
 
-def _like(node: exp.Expression, rows: pa.Table) -> Any:
+def _like(node: exp.Expr, rows: pa.Table) -> Any:
     if not isinstance(node.expression, exp.Literal) or not node.expression.is_string:
         raise _unknown(node)
     return pc.match_like(_text(node.this, rows), node.expression.this)
 
 
-def _trim(node: exp.Expression, rows: pa.Table) -> Any:
+def _trim(node: exp.Expr, rows: pa.Table) -> Any:
     if node.expression or node.args.get("position"):
         raise _unknown(node)
     return pc.utf8_trim(_text(node.this, rows), characters=" ")
 
 
-def _coalesce(node: exp.Expression, rows: pa.Table) -> Any:
+def _coalesce(node: exp.Expr, rows: pa.Table) -> Any:
     first, *others = (_value(one, rows) for one in (node.this, *node.expressions))
     return reduce(lambda one, other: pc.coalesce(*_aligned(one, other)), others, first)
 
 
-def _cast(node: exp.Expression, rows: pa.Table) -> Any:
+def _cast(node: exp.Expr, rows: pa.Table) -> Any:
     if not isinstance(node.this, exp.Literal | exp.Neg | exp.Null) or node.args["to"].this not in _CASTS:
         raise _unknown(node)
     return _value(node.this, rows).cast(_CASTS[node.args["to"].this])
 
 
-_NODES: Mapping[type[exp.Expression], Callable[[exp.Expression, pa.Table], Any]] = {
+_NODES: Mapping[type[exp.Expr], Callable[[exp.Expr, pa.Table], Any]] = {
     **{kind: lambda node, rows: _compared(type(node), *_sides(node, rows)) for kind in _COMPARISONS},
     **{kind: lambda node, rows: _ARITHMETIC[type(node)](*_numbers(node, *_sides(node, rows))) for kind in _ARITHMETIC},
     exp.Column: _column,
@@ -152,15 +152,15 @@ _NODES: Mapping[type[exp.Expression], Callable[[exp.Expression, pa.Table], Any]]
 """What is understood."""
 
 
-def _unknown(node: exp.Expression) -> InvalidOperationError:
+def _unknown(node: exp.Expr) -> InvalidOperationError:
     return InvalidOperationError(f"{node.sql(_DIALECT)} is not understood without Spark")
 
 
-def _sides(node: exp.Expression, rows: pa.Table) -> tuple[Any, Any]:
+def _sides(node: exp.Expr, rows: pa.Table) -> tuple[Any, Any]:
     return _value(node.this, rows), _value(node.expression, rows)
 
 
-def _condition(node: exp.Expression, rows: pa.Table) -> Any:
+def _condition(node: exp.Expr, rows: pa.Table) -> Any:
     value = _value(node, rows)
     if pa.types.is_null(value.type):
         return value.cast(pa.bool_())
@@ -169,14 +169,14 @@ def _condition(node: exp.Expression, rows: pa.Table) -> Any:
     return value
 
 
-def _text(node: exp.Expression, rows: pa.Table) -> Any:
+def _text(node: exp.Expr, rows: pa.Table) -> Any:
     value = _value(node, rows)
     if not pa.types.is_string(value.type):
         raise InvalidOperationError(f"{node.sql(_DIALECT)} is no text")
     return value
 
 
-def _compared(kind: type[exp.Expression], left: Any, right: Any) -> Any:
+def _compared(kind: type[exp.Expr], left: Any, right: Any) -> Any:
     left, right = _aligned(left, right)
     if not pa.types.is_floating(left.type):
         return _COMPARISONS[kind](left, right)
@@ -214,7 +214,7 @@ def _aligned(left: Any, right: Any) -> tuple[Any, Any]:
     raise InvalidOperationError(f"{one} and {other} are not compared without Spark")
 
 
-def _numbers(node: exp.Expression, left: Any, right: Any) -> tuple[Any, Any]:
+def _numbers(node: exp.Expr, left: Any, right: Any) -> tuple[Any, Any]:
     """Both for arithmetic: whole numbers, or doubles."""
     kinds = (left.type, right.type)
     if not all(map(_is_number, kinds)) or any(map(pa.types.is_decimal, kinds)):
