@@ -43,6 +43,8 @@ from metastore.locks.holders import Holders
 from metastore.locks.service import LockService
 from metastore.locks.waiting import CHANNEL, Waiting
 from metastore.locks.why_service import WhyService
+from metastore.loops.backlog import LOOK as BACKLOG_LOOK
+from metastore.loops.backlog import BacklogCounter
 from metastore.loops.compaction_loops import compaction_loops
 from metastore.loops.job import SubprocessRunner
 from metastore.loops.lock_keeper import ORPHAN_LOOK, DeadlockSearch, Orphans
@@ -236,9 +238,11 @@ class App:
 
     def _compaction_loops(self, settings: CompactionSettings, files: Files, runner: SubprocessRunner,
                           stopping: Event) -> list[Loop]:
-        return compaction_loops(
+        backlog = BacklogCounter(CompactionService(self.database, settings))
+        self.metrics.watch_backlog(lambda: backlog.seen.waiting, lambda: backlog.seen.working)
+        return [Loop("compaction-backlog", backlog.tick, BACKLOG_LOOK, everywhere=True), *compaction_loops(
             self.database, settings, LockService(self.database), files, runner, host=socket.gethostname(),
-            process=os.getpid(), version=VERSION, txn_timeout=self.settings.txns.timeout, stopping=stopping)
+            process=os.getpid(), version=VERSION, txn_timeout=self.settings.txns.timeout, stopping=stopping)]
 
     def _run_loops(self, url: str, loops: list[Loop], stopping: Event) -> None:
         leader = Leadership(url, "loops")

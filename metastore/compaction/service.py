@@ -19,7 +19,7 @@ from metastore.compaction.rules.requests import (
 from metastore.compaction.rules.settings import refused_property
 from metastore.compaction.store import components, entities, queue
 from metastore.compaction.store.entities import Described
-from metastore.compaction.store.queue import Filter, NewRequest
+from metastore.compaction.store.queue import Backlog, Filter, NewRequest
 from metastore.config import CompactionSettings
 from metastore.db.engine import Database, PgTx
 from metastore.errors import (
@@ -91,6 +91,11 @@ class CompactionService:
         """SHOW COMPACTIONS: the queue and the history."""
         with self.db.begin(durable=False) as pg:
             return queue.select_shown(pg, wanted)
+
+    def backlog(self) -> Backlog:
+        """What there is to do for the Workers of this service's pools."""
+        with self.db.begin(durable=False) as pg:
+            return queue.count_backlog(pg, self.settings.worker_pools or ("",), self.settings.worker_pool_timeout)
 
     def find_next_compact2(self, worker_id: str, worker_version: str | None, pool: str | None) -> Compaction | None:
         """Claim the next request for a remote worker, which renews no lease.

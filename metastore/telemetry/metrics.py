@@ -30,6 +30,10 @@ class Metrics:
         self.loops = LoopMetrics(self.registry)
         self._open_txns = Gauge("metastore_open_txns", "Open transactions, as counted for hive.max.open.txns.",
                                 registry=self.registry)
+        self._waiting = Gauge("metastore_compactions_waiting", "Compactions that Workers of ours may claim now.",
+                              registry=self.registry)
+        self._working = Gauge("metastore_compactions_working", "Compactions that Workers of ours work on.",
+                              registry=self.registry)
         self._connections_in_use = Gauge("metastore_database_connections_in_use", "Lent database connections.",
                                          registry=self.registry)
         self._connections_limit = Gauge("metastore_database_connections_limit",
@@ -44,6 +48,11 @@ class Metrics:
     def watch_open_txns(self, count: Callable[[], int]) -> None:
         """Show how many transactions are open."""
         self._open_txns.set_function(count)
+
+    def watch_backlog(self, waiting: Callable[[], int], working: Callable[[], int]) -> None:
+        """Show how many compactions there are to do, in the whole cluster."""
+        self._waiting.set_function(waiting)
+        self._working.set_function(working)
 
     def add(self, collector: Collector) -> None:
         """Print the metrics of a collector too."""

@@ -7,7 +7,7 @@ a write that touches no row has lost its claim. Moving a request into the histor
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
 from psycopg2.extras import Json
 
@@ -106,6 +106,27 @@ def insert_history(pg: PgTx, request: NewRequest, state: CompactionState, error:
     return int(request_id)
 
 
+_CLAIMABLE = ("state = 'initiated' AND (not_before IS NULL OR not_before <= %(now)s)"
+              " AND (coalesce(pool, '') = ANY(%(pools)s) OR '' = ANY(%(pools)s) AND enqueued_at < %(abandoned)s)")
+"""What Workers of some pools may claim; the default pool, "", has what other pools left too long."""
+
+
+class Backlog(NamedTuple):
+    """Requests that Workers of ours may claim now, and those that they work on."""
+
+    waiting: int = 0
+    working: int = 0
+
+
+def count_backlog(pg: PgTx, pools: Sequence[str], pool_timeout: timedelta) -> Backlog:
+    """How much there is to do for Workers of these pools. Index: compaction_queue_state_id_idx."""
+    rows = pg.sql(
+        f"SELECT count(*) FILTER (WHERE {_CLAIMABLE}), count(*) FILTER (WHERE heartbeat_at IS NOT NULL)"
+        " FROM compaction_queue WHERE state IN ('initiated', 'working')",
+        {"now": pg.now, "pools": list(pools), "abandoned": pg.now - pool_timeout})
+    return Backlog(*rows[0])
+
+
 def claim_next(pg: PgTx, worker_id: str, worker_version: str | None, pool: str | None, pool_timeout: timedelta,
                *, leased: bool) -> Compaction | None:
     """Claim the oldest waiting request of a pool; a worker without a pool also takes what other pools left too long.
@@ -116,13 +137,10 @@ def claim_next(pg: PgTx, worker_id: str, worker_version: str | None, pool: str |
         "UPDATE compaction_queue SET state = 'working', worker_id = %(worker)s, worker_version = %(version)s,"
         " started_at = %(now)s, heartbeat_at = CASE WHEN %(leased)s THEN %(now)s END, attempt = attempt + 1,"
         " error_message = NULL, txn_id = NULL, highest_write_id = NULL, hadoop_job_id = NULL"
-        " WHERE id = (SELECT id FROM compaction_queue WHERE state = 'initiated'"
-        "   AND (not_before IS NULL OR not_before <= %(now)s)"
-        "   AND CASE WHEN %(pool)s = '' THEN coalesce(pool, '') = '' OR enqueued_at < %(abandoned)s"
-        "       ELSE pool = %(pool)s END"
+        f" WHERE id = (SELECT id FROM compaction_queue WHERE {_CLAIMABLE}"
         "   ORDER BY id LIMIT 1 FOR UPDATE SKIP LOCKED)"
         f" RETURNING {_QUEUED}",
-        {"worker": worker_id, "version": worker_version, "now": pg.now, "leased": leased, "pool": pool or "",
+        {"worker": worker_id, "version": worker_version, "now": pg.now, "leased": leased, "pools": [pool or ""],
          "abandoned": pg.now - pool_timeout})
     return _compaction(rows[0]) if rows else None
 

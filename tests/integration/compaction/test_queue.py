@@ -3,6 +3,7 @@
 import itertools
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 
@@ -12,8 +13,10 @@ from metastore.acid.snapshots import ValidWriteIdList
 from metastore.compaction import initiator_service
 from metastore.compaction.cleaner_service import CleanerService, Cleaning
 from metastore.compaction.rules.requests import Claim, CompactionState, CompactionType, Entity
+from metastore.compaction.service import CompactionService
 from metastore.compaction.store import components, queue
 from metastore.compaction.store.queue import Filter, NewRequest
+from metastore.compaction.worker_service import WorkerService
 from metastore.errors import ClaimLostError, InvalidOperationError
 from tests.support.transactions import named, seconds
 
@@ -108,6 +111,22 @@ def test_claims(lake):
     shown = lake.one(first)
     assert (shown.state, shown.worker_id, shown.worker_version) == ("working", "host-1", "v")
     assert shown.started_at is not None
+
+
+def test_the_backlog_is_what_our_workers_may_claim_and_what_they_work_on(lake, test_clock):
+    for number, pool in enumerate(["p1", "p1", None, "", None]):
+        lake.request("major", f"d.t{number}", pool=pool)
+    of_p1 = CompactionService(lake.db, replace(lake.settings, worker_pools=("p1",)))
+    assert (lake.service.backlog(), of_p1.backlog()) == ((3, 0), (2, 0))
+
+    claimed = WorkerService(lake.db, lake.settings).claim("host-1", "v", None)
+    claim(lake, "a worker of Hive's")
+    assert lake.service.backlog() == (1, 1)
+
+    WorkerService(lake.db, lake.settings).release(claimed, "later", HOUR)
+    assert lake.service.backlog() == (1, 0)
+    test_clock.advance(13 * HOUR)  # what other pools left too long is everybody's
+    assert (lake.service.backlog(), of_p1.backlog()) == ((4, 0), (2, 0))
 
 
 def test_concurrent_claimers_never_share_one(lake):

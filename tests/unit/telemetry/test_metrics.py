@@ -36,6 +36,7 @@ class Report:
 def test_what_a_loop_did_and_when():
     metrics = Metrics("1")
     metrics.watch_open_txns(lambda: 7)
+    metrics.watch_backlog(lambda: 4, lambda: 2)
     metrics.loops.ticked("reaper", 0.5, Report(3, (8, 9)), failed=False)
     metrics.loops.ticked("reaper", 0.5, Report(2, failed={"expired_locks": "no database"}, open=5), failed=False)
     metrics.loops.ticked("reaper", 0.5, None, failed=True)
@@ -50,6 +51,7 @@ def test_what_a_loop_did_and_when():
     assert found["metastore_loop_step_failures_total", "expired_locks", "reaper"] == 1
     assert found["metastore_loop_last_tick_timestamp_seconds", "reaper"] > 1_600_000_000
     assert found["metastore_open_txns",] == 7
+    assert (found["metastore_compactions_waiting",], found["metastore_compactions_working",]) == (4, 2)
     assert ("metastore_loop_done_total", "open", "reaper") not in found
 
 
