@@ -1,4 +1,4 @@
-"""``metastore db``: the schema of the database."""
+"""``metastore db``: the schema of the database; backups are in `metastore.cli.backups`."""
 
 import sys
 from collections.abc import Iterator
@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from metastore.cli.backups import backup, move, restore, restored
 from metastore.cli.options import place_options, settings_of, settings_options
 from metastore.cli.output import form_option, show_fields
 from metastore.config import Settings
@@ -16,7 +17,11 @@ from metastore.db.embedded import EmbeddedPostgres
 
 @click.group()
 def db() -> None:
-    """The database's schema: which version it has, bring it up to date."""
+    """The database: its schema's version, backup and restore."""
+
+
+for _command in (backup, restore, restored, move):
+    db.add_command(_command)
 
 
 @db.command()

@@ -26,7 +26,7 @@ _SUMMARIES = {
     "serve": "Run the metastore.",
     "worker": "Run a process that only compacts.",
     "config": "Settings: what is in force, and why.",
-    "db": "The database's schema: which version it has, bring it up to date.",
+    "db": "The database: its schema's version, backup and restore.",
     "show": "What is going on: transactions, locks, compactions, deadlocks.",
     "txn": "Transactions: what became of them, end them.",
     "lock": "Locks: why they wait, release them.",

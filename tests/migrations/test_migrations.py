@@ -237,7 +237,7 @@ def test_nobody_migrates_while_another_does(empty_url):
     """The lock is a session's: whoever holds it, others wait."""
     done = []
     with closing(psycopg2.connect(empty_url)) as holder, holder.cursor() as cursor:
-        cursor.execute("SELECT pg_advisory_lock(%s)", [migrate._LOCK])
+        cursor.execute("SELECT pg_advisory_lock(%s)", [migrate.LOCK])
         other = threading.Thread(target=lambda: done.append(migrate.upgrade(empty_url)))
         other.start()
         other.join(0.5)

@@ -1,0 +1,184 @@
+"""``metastore db backup``, ``restore``, ``restored`` and ``move``: a database in a file, and what follows a restore."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import click
+
+from metastore.cli.options import place_options, settings_of, settings_options
+from metastore.cli.output import form_option, show_fields
+from metastore.config import Settings
+from metastore.db.embedded import DataDirectoryInUseError, EmbeddedPostgres
+from metastore.errors import MetastoreError
+from metastore.redaction import redacted
+
+_LOOK = click.option(
+    "--directories/--no-directories", default=True, show_default=True,
+    help="Look into the tables' directories, and let what was written after the backup be void. Without it only where "
+         "the directories are of the same instant as the backup.")
+
+_HIDDEN = ("void: written after the backup, or by a transaction that was open then. The Cleaner removes it: copy it "
+           "away before you start a server if its rows are wanted")
+_KEPT = "kept: it holds rows of before and of after the backup, and what it was made of is gone"
+_STRANGE = "of no table: move it away before a table of that name is made"
+
+
+class NothingThereError(MetastoreError):
+    """There is no database to work on."""
+
+
+@click.command(short_help="Write the database to a file.")
+@click.argument("file", metavar="FILE", type=click.Path(path_type=Path))
+@place_options
+@settings_options
+@form_option
+def backup(file: Path, data_dir: Path, database_url: str | None, files: tuple[Path, ...],
+           assignments: tuple[str, ...], form: str) -> None:
+    """Write the database to FILE, as of one instant, while servers run or not. The tables' files are not in it.
+
+    FILE can be restored into an embedded or an outside PostgreSQL, of the same or of a newer version.
+    """
+    from metastore.db import backup as backups
+
+    settings = settings_of(files, assignments, metastore__database__url=database_url)
+    with _running(data_dir, settings) as url:
+        backups.write(url, file)
+    show_fields({"backup": str(file), "bytes": file.stat().st_size}, form)
+
+
+@click.command(short_help="Let the database hold what a backup holds.")
+@click.argument("file", metavar="FILE", type=click.Path(path_type=Path, exists=True))
+@click.option("--replace", is_flag=True, help="Drop the metastore that the database holds.")
+@_LOOK
+@place_options
+@settings_options
+@form_option
+def restore(file: Path, *, replace: bool, directories: bool, data_dir: Path, database_url: str | None,
+            files: tuple[Path, ...], assignments: tuple[str, ...], form: str) -> None:
+    """Let the database hold what a backup holds, all of it or nothing. Stop servers, workers and writers before.
+
+    Ids go on far above those of the backup, what was open is aborted, and what directories hold of the time after the
+    backup is void: no reader shows it. The answer names those directories.
+    """
+    from metastore.db import backup as backups
+
+    settings = settings_of(files, assignments, metastore__database__url=database_url)
+    recovery = _Recovery(directories=directories)
+    with _owned(data_dir, settings) as url:
+        backups.restore(url, file, replace=replace, last=recovery.run)
+    recovery.show(form)
+
+
+@click.command(short_help="After a restore by other means: let ids go on above all that were given out.")
+@_LOOK
+@place_options
+@settings_options
+@form_option
+def restored(*, directories: bool, data_dir: Path, database_url: str | None, files: tuple[Path, ...],
+             assignments: tuple[str, ...], form: str) -> None:
+    """Make a database fit that PostgreSQL's own means brought back to an earlier time, before a server starts on it.
+
+    For point-in-time recovery, copies of volumes, and standbys that had not received everything. Does what restore
+    does after the rows are there; it may be repeated.
+    """
+    from metastore.db import backup as backups
+
+    settings = settings_of(files, assignments, metastore__database__url=database_url)
+    recovery = _Recovery(directories=directories)
+    _require_made(data_dir, settings)
+    with _owned(data_dir, settings) as url:
+        backups.change(url, recovery.run)
+    recovery.show(form)
+
+
+@click.command(short_help="Move the database to another PostgreSQL.")
+@click.option("--to", metavar="URL", help="The PostgreSQL to move to.")
+@click.option("--to-data-dir", metavar="DIR", type=click.Path(path_type=Path, file_okay=False),
+              help="Where the embedded PostgreSQL is to be that it moves to.")
+@click.option("--replace", is_flag=True, help="Drop the metastore that is there.")
+@place_options
+@settings_options
+@form_option
+def move(to: str | None, to_data_dir: Path | None, *, replace: bool, data_dir: Path, database_url: str | None,
+         files: tuple[Path, ...], assignments: tuple[str, ...], form: str) -> None:
+    """Move the database from the embedded PostgreSQL to an outside one, or from any to any other. Stop servers before.
+
+    The rows are counted before anything is given up; afterwards no server starts on the database that was left. The
+    tables' files stay where they are.
+    """
+    from metastore.db import backup as backups
+
+    if (to is None) == (to_data_dir is None):
+        raise click.UsageError("Say where to move it: either --to URL or --to-data-dir DIR.")
+    settings = settings_of(files, assignments, metastore__database__url=database_url)
+    there = settings_of(files, assignments, metastore__database__url=to or "")
+    _require_made(data_dir, settings)
+    with _owned(data_dir, settings) as source, _owned(to_data_dir or data_dir, there) as target:
+        counted = backups.move(source, target, replace=replace)
+    place = f"--database-url {redacted(to)}" if to else f"--data-dir {to_data_dir}"
+    show_fields({"tables": len(counted), "rows": sum(counted.values()),
+                 "next": f"start servers and workers with {place}"}, form)
+
+
+class _Recovery:
+    """What follows a restore, and its report."""
+
+    def __init__(self, *, directories: bool) -> None:
+        self._directories = directories
+        self._report: Any = None
+
+    def run(self, pg: Any) -> None:
+        from metastore.files import Files
+        from metastore.recovery import service
+
+        self._report = service.recover(pg, Files() if self._directories else None)
+
+    def show(self, form: str) -> None:
+        found = self._report
+        if form != "table":
+            show_fields(vars(found), form)
+            return
+        show_fields({"aborted": found.aborted, "next_txn_id": found.next_txn_id}, form)
+        for listed, text in ((found.hidden, _HIDDEN), (found.kept, _KEPT), (found.strange, _STRANGE)):
+            for table, partition, path in listed:
+                click.echo(f"{table}{f' ({partition})' if partition else ''}: {path} is {text}")
+
+
+def _require_made(data_dir: Path, settings: Settings) -> None:
+    if not settings.database.url and not EmbeddedPostgres(data_dir).is_made:
+        raise NothingThereError(f"There is no PostgreSQL in {data_dir}. Say --data-dir or --database-url.")
+
+
+@contextmanager
+def _owned(data_dir: Path, settings: Settings) -> Iterator[str]:
+    """URL of the database, the embedded one with nobody else on its directory."""
+    if settings.database.url:
+        yield settings.database.full_url
+        return
+    embedded = EmbeddedPostgres(data_dir)
+    embedded.start()
+    try:
+        yield embedded.url
+    finally:
+        embedded.stop()
+
+
+@contextmanager
+def _running(data_dir: Path, settings: Settings) -> Iterator[str]:
+    """URL of the database, the embedded one also while a metastore works on it."""
+    if settings.database.url:
+        yield settings.database.full_url
+        return
+    _require_made(data_dir, settings)
+    embedded = EmbeddedPostgres(data_dir)
+    try:
+        embedded.start()
+    except DataDirectoryInUseError:
+        yield embedded.url
+        return
+    try:
+        yield embedded.url
+    finally:
+        embedded.stop()

@@ -1,0 +1,144 @@
+"""What directories tell of the time that a restored database does not know (ADR 0049).
+
+Rules kept here. A write id that the database does not know to be finished is void: readers pass over what lies under
+it. A compaction that it does not know is void as well while everything that went into it is still there; where its
+sources are gone it is the only copy of rows that were committed, and stays readable.
+"""
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from metastore.acid.names import BaseName, DirectoryName
+from metastore.errors import InvalidInputError
+
+TXN_GAP = 1_000_000_000
+"""Transactions, locks, compactions, events and objects that may have been made since: a day at 10,000 a second."""
+WRITE_ID_GAP = 1000
+"""Write ids of a table of which no directory tells: their writers had not published anything yet."""
+MOST_VOID = 1_000_000
+"""Void write ids of a table; each is a row, and stands in the lists of its readers."""
+
+
+class Found(NamedTuple):
+    """A base or delta, the partition that it is in, and its path."""
+
+    partition: str
+    path: str
+    name: DirectoryName
+
+
+class Void(NamedTuple):
+    """A write id, and a partition in which something lies under it."""
+
+    write_id: int
+    partition: str
+
+
+class VoidResult(NamedTuple):
+    """A compaction's transaction, and the partition and highest write id of what it left."""
+
+    txn_id: int
+    partition: str
+    write_id: int
+
+
+@dataclass(frozen=True)
+class Known:
+    """What the restored database knows of a table.
+
+    ``in_doubt``: write ids of transactions that were open, ``open_txns``: those. ``aborted_txns``: what lies under them
+    is no reader's. ``required``: per partition, write ids that something readable must lie under: of committed writes,
+    and the highest of each compaction.
+    """
+
+    next_write_id: int
+    next_txn_id: int
+    in_doubt: Collection[int] = frozenset()
+    open_txns: Collection[int] = frozenset()
+    aborted_txns: Collection[int] = frozenset()
+    required: Mapping[str, Collection[int]] = field(default_factory=dict)
+
+
+@dataclass
+class Verdict:
+    """What to record of a table, and what to tell: ``hidden`` and ``kept`` directories.
+
+    ``void`` write ids have no owner yet, those ``in_doubt`` have one that is to be aborted.
+    """
+
+    highest: int = 0
+    void: set[Void] = field(default_factory=set)
+    in_doubt: set[Void] = field(default_factory=set)
+    void_results: set[VoidResult] = field(default_factory=set)
+    finished: set[int] = field(default_factory=set)
+    hidden: list[Found] = field(default_factory=list)
+    kept: list[Found] = field(default_factory=list)
+
+
+def verdict(found: Iterable[Found], known: Known) -> Verdict:
+    """Decide what the directories of a table mean. Raises: InvalidInputError for one that names too many ids."""
+    result = Verdict()
+    results, sources = [], []
+    for one in found:
+        first, last = span(one.name)
+        result.highest = max(result.highest, last)
+        if one.name.visibility_txn_id in known.aborted_txns:
+            continue
+        if _is_unknown_result(one.name, known):
+            results.append(one)
+        elif one.name.visibility_txn_id or not _lost(one, known):
+            sources.append(one)
+        else:
+            result.hidden.append(one)
+            result.void |= {Void(write_id, one.partition) for write_id in _new_ids(one, first, last, known)}
+            result.in_doubt |= {Void(write_id, one.partition) for write_id in known.in_doubt
+                                if first <= write_id <= last}
+    for one in sorted(results, key=lambda result: result.name.visibility_txn_id):
+        txn_id, last = one.name.visibility_txn_id, span(one.name)[1]
+        if _has_sources(one, sources, known.required.get(one.partition, ())):
+            result.void_results.add(VoidResult(txn_id, one.partition, last))
+            result.hidden.append(one)
+            continue
+        result.finished.add(txn_id)
+        if _lost(one, known):
+            result.kept.append(one)
+        else:
+            sources.append(one)
+    return result
+
+
+def span(name: DirectoryName) -> tuple[int, int]:
+    """The first and the last write id that may be in a directory."""
+    if isinstance(name, BaseName):
+        return (0, name.write_id) if name.visibility_txn_id else (name.write_id, name.write_id)
+    return name.min_write_id, name.max_write_id
+
+
+def _new_ids(one: Found, first: int, last: int, known: Known) -> range:
+    ids = range(max(first, known.next_write_id), last + 1)
+    if len(ids) > MOST_VOID:
+        raise InvalidInputError(f"{one.path} names {len(ids)} write ids that the restored database does not know. Move "
+                                "it away if no transaction wrote it, then try again.")
+    return ids
+
+
+def _is_unknown_result(name: DirectoryName, known: Known) -> bool:
+    txn_id = name.visibility_txn_id
+    return txn_id >= known.next_txn_id or txn_id in known.open_txns
+
+
+def _lost(one: Found, known: Known) -> bool:
+    """Whether something in it is of a write that the restored database does not know to be committed."""
+    first, last = span(one.name)
+    return last >= known.next_write_id or any(first <= write_id <= last for write_id in known.in_doubt)
+
+
+def _has_sources(result: Found, sources: Iterable[Found], required: Collection[int]) -> bool:
+    """Whether all that went into a compaction's result can be read without it."""
+    first, last = span(result.name)
+    spans = [span(one.name) for one in sources if one.partition == result.partition]
+    within = [write_id for write_id in required if first <= write_id <= last]
+    if within:
+        return all(any(low <= write_id <= high for low, high in spans) for write_id in within)
+    return any(low <= last and first <= high for low, high in spans)

@@ -1,0 +1,135 @@
+"""Make a restored database fit the directories that went on without it, before anybody uses it (ADR 0049).
+
+Rule: nothing is removed or moved, and nothing is asked twice: each location is listed once. What is found is recorded
+in the PostgreSQL transaction of the restore, so that a server never meets a database that was restored by half.
+"""
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, field
+
+from metastore.acid.names import DirectoryName, MalformedNameError, is_hidden, parse_directory
+from metastore.db.engine import PgTx
+from metastore.files import FileEntry, Files
+from metastore.ids import TableName
+from metastore.recovery import rules, store
+from metastore.recovery.rules import Found, Known, Verdict
+from metastore.roots import local_path
+
+
+@dataclass
+class Report:
+    """What was done. ``hidden``, ``kept`` and ``strange``: (table, partition, directory)."""
+
+    aborted: int = 0
+    next_txn_id: int = 0
+    hidden: list[tuple[str, str, str]] = field(default_factory=list)
+    kept: list[tuple[str, str, str]] = field(default_factory=list)
+    strange: list[tuple[str, str, str]] = field(default_factory=list)
+
+
+def recover(pg: PgTx, files: Files | None) -> Report:
+    """Let ids go on above all that were given out, and let what the database does not know be void.
+
+    ``files``: None where the directories are of the same instant as the database. Raises: InvalidInputError, OSError.
+    """
+    report = Report()
+    next_txn_id, reserved_until = store.select_counter(pg)
+    open_txns, aborted = store.select_txns(pg)
+    verdicts: dict[TableName, Verdict] = {}
+    highest: dict[TableName, int] = {}
+    tables = store.select_transactional(pg)
+    for table in tables:
+        found = list(_found(files, table)) if files else []
+        known = Known(
+            store.select_next_write_id(pg, table.name), next_txn_id, store.select_in_doubt(pg, table.name), open_txns,
+            aborted, store.select_required(pg, table.name))
+        one = verdicts[table.name] = rules.verdict(found, known)
+        highest[table.name] = one.highest
+        report.hidden += _told(table.name, one.hidden)
+        report.kept += _told(table.name, one.kept)
+    if files:
+        for name, strange in _strangers(pg, files, tables).items():
+            highest[name] = max(highest.get(name, 0), *(rules.span(one.name)[1] for one in strange))
+            report.strange += _told(name, strange)
+
+    results = {result.txn_id for one in verdicts.values() for result in one.void_results}
+    finished = {txn_id for one in verdicts.values() for txn_id in one.finished}
+    owners = max((len({void.write_id for void in one.void}) for one in verdicts.values()), default=0)
+    first_owner = max(next_txn_id, reserved_until, *(txn_id + 1 for txn_id in results | finished)) + rules.TXN_GAP
+    report.next_txn_id = first_owner + owners
+    store.update_finished(pg, finished & open_txns)
+    store.insert_void(pg, first_owner, [(name, one.void) for name, one in verdicts.items()])
+    for name, one in verdicts.items():
+        store.insert_in_doubt(pg, name, one.in_doubt)
+    store.insert_void_results(pg, [(name, one.void_results) for name, one in verdicts.items()], open_txns)
+    report.aborted = store.abort_open(pg, "the database was restored from a backup, which does not know its end")
+    store.update_counters(pg, report.next_txn_id, rules.TXN_GAP)
+    store.update_write_ids(pg, list(highest.items()), rules.WRITE_ID_GAP)
+    return report
+
+
+def _found(files: Files, table: store.Located) -> Iterator[Found]:
+    """The bases and deltas of a table, each in the partition whose location it is in."""
+    places = sorted(((_plain(location), location, partition) for partition, location in table.places), reverse=True)
+    seen: set[str] = set()
+    for place, location, _ in sorted(places):
+        if any(place.startswith(f"{outer}/") for outer in seen):
+            continue   # listed with the one around it
+        seen.add(place)
+        for path, name in _acid(files.listing(location)):
+            whole = f"{place}/{path}"
+            partition = next(inner for above, _, inner in places if whole.startswith(f"{above}/"))
+            yield Found(partition, f"{location.rstrip('/')}/{path}", name)
+
+
+def _strangers(pg: PgTx, files: Files, tables: Collection[store.Located]) -> dict[TableName, list[Found]]:
+    """Bases and deltas beside the tables, by the name of the table that would find them: it is not known any more."""
+    databases = store.select_databases(pg)
+    known = {*map(_plain, store.select_locations(pg)), *(_plain(location) for *_, location in databases),
+             *(_plain(location) for table in tables for _, location in table.places)}
+    strange: dict[TableName, list[Found]] = {}
+    for catalog, db, location in databases:
+        for child in files.children(location):
+            place = f"{_plain(location)}/{child}"
+            if is_hidden(child) or any(one == place or one.startswith(f"{place}/") for one in known):
+                continue
+            for path, name in _acid(files.listing(f"{location.rstrip('/')}/{child}")):
+                owner = _owner(catalog, db, child, path)
+                strange.setdefault(owner, []).append(Found("", f"{location.rstrip('/')}/{child}/{path}", name))
+    return strange
+
+
+def _owner(catalog: str, db: str, child: str, path: str) -> TableName:
+    """Whose the default place is: a table's in the database, or that of a table in a database that is not known."""
+    inner = path.partition("/")[0]
+    if child.endswith(".db") and parse_directory(inner) is None:
+        return TableName(catalog, child.removesuffix(".db").lower(), inner.lower())
+    return TableName(catalog, db, child.lower())
+
+
+def _acid(entries: list[FileEntry]) -> Iterator[tuple[str, DirectoryName]]:
+    """The outermost bases and deltas of a listing that something lies in, with their paths."""
+    done: set[str] = set()
+    for entry in entries:
+        parts = entry.path.split("/")
+        for depth, part in enumerate(parts[:-1] if not entry.is_dir else parts, 1):
+            if is_hidden(part):
+                break
+            try:
+                name = parse_directory(part)
+            except MalformedNameError:   # readers name it
+                break
+            if name is not None:
+                path = "/".join(parts[:depth])
+                if path not in done:
+                    done.add(path)
+                    yield path, name
+                break
+
+
+def _plain(location: str) -> str:
+    return str(local_path(location) or location).rstrip("/")
+
+
+def _told(name: TableName, found: list[Found]) -> list[tuple[str, str, str]]:
+    return [(str(name), one.partition, one.path) for one in found]

@@ -1,0 +1,334 @@
+"""``metastore db backup`` and ``restore``: whole or absent, and no id that anybody knows comes back."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import psycopg2
+import pyorc
+import pytest
+
+from metastore.acid.bucket import encode
+from metastore.acid.violations import Rule
+from metastore.app import App
+from metastore.cli.main import main
+from metastore.client import MetastoreClient
+from metastore.client.domain_client import DomainClient
+from metastore.config.settings import Source, build
+from metastore.db import migrate
+from metastore.db.engine import Database
+from metastore.files import Files
+from metastore.ids import table_name
+from metastore.spark import table_check
+from metastore.txns.purge_service import PurgeService
+from tests.support import how_to
+
+_EVENT = ("struct<operation:int,originalTransaction:bigint,bucket:int,rowId:bigint,currentTransaction:bigint,"
+          "row:struct<a:int>>")
+
+
+@pytest.fixture
+def run(capsys):
+    """Run a command line in this process; (exit code, stdout, stderr)."""
+    def ran(*arguments):
+        capsys.readouterr()
+        with pytest.raises(SystemExit) as end:
+            main(list(arguments))
+            raise SystemExit(0)
+        printed = capsys.readouterr()
+        return end.value.code or 0, printed.out, printed.err
+    return ran
+
+
+@contextmanager
+def served(url, tmp_path):
+    """A server over a database, with the warehouse of this test."""
+    app = App(build([Source("test", {
+        "metastore.database.url": url, "hive.metastore.port": "0", "metastore.http.port": "0",
+        "hive.metastore.warehouse.dir": (tmp_path / "warehouse").as_uri(), "metastore.lock.check.wait": "0"})]), loops=False)
+    app.start()
+    try:
+        with MetastoreClient(app.thrift_uri) as client:
+            yield client
+    finally:
+        app.stop()
+
+
+def rows(url, query):
+    with closing(psycopg2.connect(url)) as session, session.cursor() as cursor:
+        cursor.execute(query)
+        return cursor.fetchall()
+
+
+def everything(url):
+    """What the tables hold, the sequences apart."""
+    return {name: sorted(rows(url, f'SELECT t::text FROM "{name}" AS t')) for name in sorted(migrate.table_names())
+            if name != "txn_id_block"}
+
+
+def created(client, name):
+    """The place of a new transactional table."""
+    types = client.types
+    client.create_table(types.Table(
+        tableName=name, dbName="default", owner="ann", tableType="MANAGED_TABLE", parameters={"transactional": "true"},
+        partitionKeys=[], sd=types.StorageDescriptor(
+            cols=[types.FieldSchema("a", "int")], inputFormat="org.apache.hadoop.hive.ql.io.orc.OrcInputFormat",
+            outputFormat="org.apache.hadoop.hive.ql.io.orc.OrcOutputFormat",
+            serdeInfo=types.SerDeInfo(serializationLib="org.apache.hadoop.hive.ql.io.orc.OrcSerde"))))
+    return Path(client.get_table("default", name).sd.location.removeprefix("file:").replace("///", "/"))
+
+
+def write(client, name, place, *, commit=True, partition=None):
+    """One transaction with one row; (transaction, write id)."""
+    types = client.types
+    [txn_id] = client.open_txns(types.OpenTxnRequest(num_txns=1, user="ann", hostname="here")).txn_ids
+    lock(client, name, txn_id, types.LockType.SHARED_WRITE)
+    [given] = client.allocate_table_write_ids(types.AllocateTableWriteIdsRequest(
+        dbName="default", tableName=name, txnIds=[txn_id])).txnToWriteIds
+    delta(place, given.writeId)
+    if commit:
+        client.commit_txn(types.CommitTxnRequest(txnid=txn_id))
+    return txn_id, given.writeId
+
+
+def delta(place, write_id, name="delta_{0:07d}_{0:07d}_0000"):
+    path = place / name.format(write_id)
+    path.mkdir(parents=True)
+    with (path / "bucket_00000").open("wb") as out, pyorc.Writer(out, _EVENT) as writer:
+        writer.write((0, write_id, encode(0), 0, write_id, (write_id,)))
+        writer.set_user_metadata(**{"hive.acid.key.index": f"{write_id},{encode(0)},0;".encode(),
+                                    "hive.acid.stats": b"1,0,0", "hive.acid.version": b"2"})
+    (path / "_orc_acid_version").write_text("2")
+
+
+def readable(client, name, place):
+    """The write ids of the deltas that a reader who begins now would read."""
+    types = client.types
+    [valid] = client.get_valid_write_ids(types.GetValidWriteIdsRequest(fullTableNames=[f"default.{name}"])).tblValidWriteIds
+    there = {int(path.name.split("_")[1]) for path in place.glob("delta_*")}
+    return sorted(write_id for write_id in there
+                  if write_id <= valid.writeIdHighWaterMark and write_id not in valid.invalidWriteIds)
+
+
+def lock(client, table=None, txn_id=0, kind=None):
+    types = client.types
+    component = types.LockComponent(
+        type=types.LockType.SHARED_READ if kind is None else kind, dbname="default", tablename=table,
+        level=types.LockLevel.TABLE if table else types.LockLevel.DB, operationType=types.DataOperationType.INSERT if table else None,
+        isTransactional=table is not None)
+    return client.lock(types.LockRequest(component=[component], txnid=txn_id, user="ann", hostname="here")).lockid
+
+
+def findings(client, name):
+    with DomainClient(client.uri) as domain:
+        return [(one.finding.rule, one.finding.path) for one in table_check.check_table(domain, Files(), table_name("default", name))]
+
+
+@pytest.fixture
+def two(postgres):
+    """URLs of a database for the time before and of one for what is restored."""
+    with postgres.empty() as url, postgres.empty() as other:
+        yield url, other
+
+
+def test_nothing_that_anybody_saw_comes_back(run, two, tmp_path):
+    url, other = two
+    saved = tmp_path / "one.backup"
+    with served(url, tmp_path) as client:
+        place = created(client, "t")
+        before = [write(client, "t", place)[1] for _ in range(3)]
+        open_txn, open_id = write(client, "t", place, commit=False)
+        assert run("db", "backup", str(saved), "--database-url", url)[0] == 0
+        lost = [write(client, "t", place) for _ in range(3)]
+        client.commit_txn(client.types.CommitTxnRequest(txnid=open_txn))
+        write(client, "later", created(client, "later"))
+        last_lock = lock(client)
+        assert readable(client, "t", place) == [*before, open_id, *(write_id for _, write_id in lost)]
+    void = [f"delta_{one:07d}_{one:07d}_0000" for one in (open_id, *(write_id for _, write_id in lost))]
+
+    code, out, err = run("db", "restore", str(saved), "--database-url", other, "-o", "json")
+    told = json.loads(out)
+
+    assert (code, err) == (0, "")
+    assert (told["aborted"], told["kept"]) == (4, [])
+    assert sorted(Path(path).name for _, _, path in told["hidden"]) == void
+    assert [(table, Path(path).name) for table, _, path in told["strange"]] == [("default.later", "delta_0000001_0000001_0000")]
+    with served(other, tmp_path) as client:
+        types = client.types
+        assert readable(client, "t", place) == before
+        assert findings(client, "t") == [(Rule.ABORTED_WRITER, name) for name in void]
+        for txn_id in (open_txn, *(txn_id for txn_id, _ in lost)):
+            with pytest.raises((types.NoSuchTxnException, types.TxnAbortedException)):
+                client.commit_txn(types.CommitTxnRequest(txnid=txn_id))
+        txn_id, write_id = write(client, "t", place)
+        assert txn_id > max(txn_id for txn_id, _ in lost)
+        assert write_id > max(write_id for _, write_id in lost)
+        assert write(client, "later", created(client, "later"))[1] > 1
+        assert lock(client) > last_lock
+        assert readable(client, "t", place) == [*before, write_id]
+        purges = PurgeService.of_new_server(Database(other), build([Source("test", {})]).txns)
+        while purges.empty_aborted():
+            pass
+        assert readable(client, "t", place) == [*before, write_id]
+
+
+def test_the_only_copy_of_committed_rows_stays_readable(run, two, tmp_path):
+    """A compaction that the backup does not know, whose sources the Cleaner has removed."""
+    url, other = two
+    saved = tmp_path / "one.backup"
+    with served(url, tmp_path) as client:
+        place, whole = created(client, "t"), created(client, "whole")
+        for name, where in (("t", place), ("whole", whole)):
+            write(client, name, where)
+        assert run("db", "backup", str(saved), "--database-url", url)[0] == 0
+        delta(place, 1, "base_{0:07d}_v0000900")
+        shutil.rmtree(place / "delta_0000001_0000001_0000")
+        delta(whole, 1, "base_{0:07d}_v0000901")
+
+    code, out, _ = run("db", "restore", str(saved), "--database-url", other, "-o", "json")
+
+    assert code == 0
+    assert [Path(path).name for _, _, path in json.loads(out)["hidden"]] == ["base_0000001_v0000901"]
+    with served(other, tmp_path) as client:
+        assert findings(client, "t") == []
+        assert [rule for rule, _ in findings(client, "whole")] == [Rule.ABORTED_WRITER]
+        txns = client.get_open_txns()
+        assert 900 not in txns.open_txns
+        assert 901 in txns.open_txns
+        assert txns.txn_high_water_mark > 901
+
+
+def test_a_restore_that_is_killed_leaves_what_was_there(run, two, tmp_path):
+    url, other = two
+    saved = tmp_path / "one.backup"
+    with served(url, tmp_path) as client:
+        created(client, "t")
+        assert run("db", "backup", str(saved), "--database-url", url)[0] == 0
+    with served(other, tmp_path) as client:
+        created(client, "mine")
+    before = everything(other)
+    command = [sys.executable, "-m", "metastore", "db", "restore", str(saved), "--replace", "--database-url", other]
+
+    killed = subprocess.run(command, env={**os.environ, "METASTORE_FAILPOINTS": "restore.before_commit=kill"},
+                            capture_output=True, text=True, check=False)
+
+    assert killed.returncode == -signal.SIGKILL, killed.stderr
+    assert everything(other) == before
+    assert run(*command[3:])[0] == 0
+    assert rows(other, "SELECT name FROM tables") == [("t",)]
+
+
+def test_what_is_there_is_not_overwritten_unasked(run, two, tmp_path):
+    url, other = two
+    saved = tmp_path / "one.backup"
+    with served(url, tmp_path) as client:
+        created(client, "t")
+        run("db", "backup", str(saved), "--database-url", url)
+        code, _, told = run("db", "restore", str(saved), "--replace", "--database-url", url)
+        assert code == 1
+        assert "Metastores are connected to the database: metastore from" in told
+        assert "Stop them" in told
+    assert run("db", "restore", str(saved), "--database-url", url)[2].endswith("--replace to drop what it holds.\n")
+    with closing(psycopg2.connect(other)) as session, session, session.cursor() as cursor:
+        cursor.execute("CREATE TABLE somebodys AS SELECT 1")
+    assert "what is not a metastore's: somebodys" in run("db", "restore", str(saved), "--replace", "--database-url", other)[2]
+    assert "is no backup of a metastore" in run("db", "restore", __file__, "--database-url", other)[2]
+    code, _, told = run("db", "backup", str(saved), "--database-url", url)
+    assert (code, "never written over another file" in told) == (2, True)
+    assert "holds no metastore" in run("db", "backup", str(tmp_path / "two"), "--database-url", other)[2]
+
+
+def test_a_backup_of_an_older_release_is_brought_up_to_date(run, two, tmp_path):
+    url, other = two
+    saved = tmp_path / "one.backup"
+    older = f"{int(migrate.release_version()) - 1:04}"
+    with closing(psycopg2.connect(url, connection_factory=migrate.Lendable)) as session:
+        migrate.to_revision(session, older)
+        session.commit()
+
+    assert run("db", "backup", str(saved), "--database-url", url)[0] == 0
+    assert run("db", "restore", str(saved), "--database-url", other)[0] == 0
+    assert migrate.versions(other).database == migrate.release_version()
+
+
+def test_restored_by_other_means(run, two, tmp_path):
+    """The step after PostgreSQL's own recovery; repeated, it leaves another gap and nothing else."""
+    url, _ = two
+    with served(url, tmp_path) as client:
+        place = created(client, "t")
+        write(client, "t", place)
+        delta(place, 2)
+    first, second = (json.loads(run("db", "restored", "--database-url", url, "-o", "json")[1]) for _ in range(2))
+
+    assert [Path(path).name for _, _, path in first["hidden"]] == ["delta_0000002_0000002_0000"]
+    assert second["hidden"] == []
+    assert second["next_txn_id"] > first["next_txn_id"]
+    with served(url, tmp_path) as client:
+        assert readable(client, "t", place) == [1]
+
+
+def test_the_embedded_database_while_it_runs(run, tmp_path, postgres):
+    migrate.upgrade(postgres.postgres.url)
+
+    assert run("db", "backup", str(tmp_path / "one"), "--data-dir", str(postgres.data_dir))[0] == 0
+    assert "There is no PostgreSQL" in run("db", "backup", str(tmp_path / "two"), "--data-dir", str(tmp_path / "none"))[2]
+
+
+def test_after_a_move_only_the_new_place_is_served(run, two, tmp_path):
+    url, other = two
+    move = ("db", "move", "--database-url", url, "--to", other, "-o", "json")
+    with served(url, tmp_path) as client:
+        place = created(client, "t")
+        txn_id, write_id = write(client, "t", place)
+        before = everything(url)
+        refused = run(*move)
+        assert (refused[0], "Metastores are connected to the database" in refused[2]) == (1, True)
+    code, out, _ = run(*move)
+
+    assert code == 0
+    assert json.loads(out)["rows"] == sum(map(len, before.values()))
+    assert everything(other) == before
+    for command in (("db", "upgrade"), ("db", "backup", str(tmp_path / "late")), ("db", "restored")):
+        code, _, told = run(*command, "--database-url", url)
+        assert (code, "was moved from this database to another one" in told) == (1, True)
+    with served(other, tmp_path) as client:
+        assert readable(client, "t", place) == [write_id]
+        again = write(client, "t", place)
+        assert again[0] > txn_id
+        assert again[1] == write_id + 1
+
+
+def test_a_move_that_is_killed_leaves_the_place_that_was_served(run, two, tmp_path):
+    url, other = two
+    with served(url, tmp_path) as client:
+        created(client, "t")
+    before = everything(url)
+    command = [sys.executable, "-m", "metastore", "db", "move", "--database-url", url, "--to", other]
+
+    killed = subprocess.run(command, env={**os.environ, "METASTORE_FAILPOINTS": "move.before_commit=kill"},
+                            capture_output=True, text=True, check=False)
+
+    assert killed.returncode == -signal.SIGKILL, killed.stderr
+    assert everything(url) == before
+    assert run(*command[3:])[2].endswith("--replace to drop what it holds.\n")
+    assert run(*command[3:], "--replace")[0] == 0
+    assert everything(other) == before
+    assert run("db", "move", "--database-url", url)[0] == 2
+
+
+def test_the_commands_of_the_how_to(two, tmp_path, monkeypatch):
+    """Each command of the page, one after the other, as a user types it."""
+    url, other = two
+    with served(url, tmp_path) as client:
+        created(client, "t")
+    monkeypatch.setenv("DATABASE_URL", url)
+    monkeypatch.setenv("NEW_DATABASE_URL", other)
+    monkeypatch.setenv("BACKUPS", str(tmp_path))
+
+    assert how_to.run("backup.md") == [0, 0, 0, 0]
+    assert rows(other, "SELECT name FROM tables") == [("t",)]
