@@ -5,7 +5,7 @@ from math import inf
 import pytest
 
 from tests.robustness.checker.check import check
-from tests.robustness.checker.history import Answer, Append, Call, History, Read, View
+from tests.robustness.checker.history import Answer, Append, Base, Call, History, Read, Unreadable, View
 
 
 def opened(txn, start, end=None, *, read_only=False):
@@ -43,7 +43,8 @@ def heartbeat(lock_id, start):
 def history(*parts, states=None, **more):
     found = History(**more)
     for part in parts:
-        {Call: found.calls, View: found.views, Read: found.reads, Append: found.appends}[type(part)].append(part)
+        {Call: found.calls, View: found.views, Read: found.reads, Append: found.appends, Base: found.bases,
+         Unreadable: found.unreadable}[type(part)].append(part)
     found.states = states or {append.txn: "committed" for append in found.appends} | {
         read.txn: "committed" for read in found.reads}
     return found
@@ -96,7 +97,9 @@ def test_g1a_something_that_nobody_wrote_is_read():
 
 
 def test_g1b_half_of_a_transaction_is_read():
-    assert "G1b" in kinds(added(1, "t/a", "x", 1), added(1, "t/a", "y", 1), Read(2, "t/a", ("x",)))
+    parts = (added(1, "t/a", "x", 1), added(1, "t/a", "y", 1), opened(2, 0), Read(2, "t/a", ("x",)))
+    assert "G1b" in kinds(*parts)
+    assert "G1b" not in kinds(*parts, states={1: "committed", 2: "aborted"})   # it was ended while it listed the files
 
 
 def test_g1c_two_transactions_see_each_other():
@@ -203,6 +206,25 @@ def test_a_writer_that_somebody_else_aborted_and_that_is_forgotten(later, wrong)
         parts.append(snapshot(3, 2))
 
     assert ("aborted id forgotten" in kinds(*parts, states={1: "aborted"})) == wrong
+
+
+@pytest.mark.parametrize(("bases", "wrong"), [
+    ([], True), ([("t/a", 5, 7, 2)], False), ([("t/a", 4, 7, 2)], True), ([("t/b", 5, 7, 2)], True), ([("t/a", 5, 8, 2)], True),
+    ([("t/a", 5, 7, 3.5)], True), ([("t/a", 4, 7, 2), ("t/a", 6, 7, 2.5)], False)])
+def test_a_base_that_covers_all_that_it_wrote_lets_an_aborted_writer_go(bases, wrong):
+    parts = [opened(1, 0, 0.5), added(1, "t/a", "x", 5), snapshot(3, 9), *(Base(*base) for base in bases)]
+    states = {7: "committed", 8: "aborted"}
+    assert ("aborted id forgotten" in kinds(*parts, states=states)) == wrong
+    elsewhere = added(1, "t/c", "y", 2)   # also what it published afterwards
+    assert "aborted id forgotten" in kinds(*parts, elsewhere, states=states)
+
+
+def test_an_element_that_was_found_twice():
+    assert kinds(*GOOD, added(4, "t/d", "w", 4), Read(5, "t/d", ("w", "w"))) == {"found twice"}
+
+
+def test_an_open_reader_whose_directories_were_cleaned():
+    assert kinds(*GOOD, Unreadable(5, "t/d", "not enough history")) == {"cleaned too early"}
 
 
 def test_an_open_transaction_that_a_snapshot_does_not_list():

@@ -9,6 +9,7 @@ PLANTED = {
     "first_committer_wins": {"lost update"},
     "gap_free_counter": {"id below the mark"},
     "lock_matrix": {"lock held by two"},
+    "forgetful_cleaner": {"aborted id forgotten"},
 }
 
 

@@ -1,5 +1,6 @@
 """The verdict on a history: every rule once, each a generator of anomalies."""
 
+from collections import Counter
 from collections.abc import Iterator
 
 from tests.robustness.checker import graph, ids, locks
@@ -10,7 +11,7 @@ MOST_TOLD = 5
 
 def check(history: History) -> list[Anomaly]:
     """Everything that must not have happened, a few witnesses of each kind."""
-    rules = (outcomes, aborted_reads, intermediate_reads, graph.cycles, ids.snapshots_without_gaps,
+    rules = (outcomes, aborted_reads, intermediate_reads, doubled_reads, readers_let_down, graph.cycles, ids.snapshots_without_gaps,
              ids.snapshots_with_the_open, ids.views_in_real_time, ids.reads_agree_with_views, ids.ids_given_once,
              ids.aborted_stay_listed, locks.held_by_two)
     told: dict[str, int] = {}
@@ -55,14 +56,31 @@ def aborted_reads(history: History) -> Iterator[Anomaly]:
 
 
 def intermediate_reads(history: History) -> Iterator[Anomaly]:
-    """G1b: of what one transaction appended to a key, some was found and some not."""
+    """G1b: of what one transaction appended to a key, some was found and some not.
+
+    Not of readers that somebody else has ended: the Cleaner removes files while they list them.
+    """
     by_key: dict[tuple[int, str], set[str]] = {}
     for append in history.appends:
         by_key.setdefault((append.txn, append.key), set()).add(append.element)
     several = {pair: elements for pair, elements in by_key.items() if len(elements) > 1 and pair[0] in history.committed}
     for read in history.reads:
         seen = set(read.elements)
-        for (txn, key), elements in several.items():
+        for (txn, key), elements in several.items() if read.txn not in history.lost else ():
             if key == read.key and txn != read.txn and seen & elements and elements - seen:
                 yield Anomaly("G1b", f"T{read.txn} found {sorted(seen & elements)} but not {sorted(elements - seen)} "
                               f"of T{txn} in {key}")
+
+
+def doubled_reads(history: History) -> Iterator[Anomaly]:
+    """An element was found twice: in what a compaction has made, and beside it."""
+    for read in history.reads:
+        for element, count in Counter(read.elements).items():
+            if count > 1:
+                yield Anomaly("found twice", f"T{read.txn} found {element} {count} times in {read.key}")
+
+
+def readers_let_down(history: History) -> Iterator[Anomaly]:
+    """What an open transaction must read was cleaned away."""
+    for one in history.unreadable:
+        yield Anomaly("cleaned too early", f"T{one.txn} was open, and could not read {one.key}: {one.error}")

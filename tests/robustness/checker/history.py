@@ -65,6 +65,23 @@ class Append(NamedTuple):
         return self.key.split("/")[0]
 
 
+class Base(NamedTuple):
+    """What a compaction has published: ``txn`` is its own, ``at`` the moment in which the name was there."""
+
+    key: str
+    write_id: int
+    txn: int
+    at: float
+
+
+class Unreadable(NamedTuple):
+    """A transaction that was open found that what it must read has been cleaned away."""
+
+    txn: int
+    key: str
+    error: str
+
+
 class Anomaly(NamedTuple):
     """Something that must not happen, and the evidence."""
 
@@ -81,6 +98,8 @@ class History:
     views: list[View] = field(default_factory=list)
     reads: list[Read] = field(default_factory=list)
     appends: list[Append] = field(default_factory=list)
+    bases: list[Base] = field(default_factory=list)
+    unreadable: list[Unreadable] = field(default_factory=list)
     states: dict[int, str] = field(default_factory=dict)
     crashes: list[float] = field(default_factory=list)
     """When PostgreSQL was killed."""
@@ -103,6 +122,14 @@ class History:
     def writer(self) -> dict[str, Append]:
         """By element: how it was written."""
         return {append.element: append for append in self.appends}
+
+    @cached_property
+    def lost(self) -> frozenset[int]:
+        """Transactions that somebody else has ended: who asked for an abort or a commit may have said that nothing more comes."""
+        asked: set[int] = {call.facts["txn"] for call in self.called("commit_txn", "abort_txn")}
+        for call in self.called("abort_txns"):
+            asked.update(call.facts["txns"])
+        return frozenset(self.opened.keys() - asked - self.committed)
 
     @cached_property
     def commits(self) -> dict[int, list[Call]]:

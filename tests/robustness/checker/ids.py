@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from math import inf
 from typing import NamedTuple
 
-from tests.robustness.checker.history import Anomaly, Answer, Call, History
+from tests.robustness.checker.history import Anomaly, Answer, Append, Call, History
 
 _ALL = "get_open_txns_info"
 _SNAPSHOTS = ("get_open_txns", "get_open_txns_req", _ALL)
@@ -114,24 +114,29 @@ def reads_agree_with_views(history: History) -> Iterator[Anomaly]:
 
 
 def aborted_stay_listed(history: History) -> Iterator[Anomaly]:
-    """A writer that somebody else has aborted is in every later list: it may go on, and publish.
+    """A writer that somebody else has aborted is in every later list, since it may go on and publish, until bases cover it.
 
-    Histories have no compaction and drop no table, so no base covers it and nothing of it is gone. Who has asked for an
-    abort in whatever way, or for a commit, may have said that nothing more comes.
+    Of everything that it ever wrote, also afterwards: a base of a committed compaction, with a write id as high.
     """
-    asked: set[int] = {call.facts["txn"] for call in history.called("commit_txn", "abort_txn")}
-    for call in history.called("abort_txns"):
-        asked.update(call.facts["txns"])
-    lost = sorted({append.txn for append in history.appends if history.states.get(append.txn) == "aborted"} - asked)
+    written: dict[int, list[Append]] = {}
+    for append in history.appends:
+        if append.txn in history.lost:
+            written.setdefault(append.txn, []).append(append)
     told: set[int] = set()
     for call in history.called(*_SNAPSHOTS, answer=Answer.OK):
         known = {*call.facts["open"], *call.facts["aborted"]}
-        for txn in lost:
-            opening = history.opened.get(txn)
-            if txn not in told and opening is not None and opening.end < call.start and txn not in known:
+        for txn in sorted(written.keys() - known - told):
+            bare = [append for append in written[txn] if not _is_covered(history, append, call.end)]
+            if history.opened[txn].end < call.start and bare:
                 told.add(txn)
                 yield Anomaly("aborted id forgotten", f"T{txn} was aborted by somebody else than its owner, but the "
-                              f"snapshot asked for at {call.start:.3f} (mark {call.facts['mark']}) does not list it")
+                              f"snapshot asked for at {call.start:.3f} (mark {call.facts['mark']}) does not list it, and no "
+                              f"base covers {bare[0].key}@{bare[0].write_id}")
+
+
+def _is_covered(history: History, append: Append, before: float) -> bool:
+    return any(base.key == append.key and base.write_id >= append.write_id and base.at < before and base.txn in history.committed
+               for base in history.bases)
 
 
 def ids_given_once(history: History) -> Iterator[Anomaly]:

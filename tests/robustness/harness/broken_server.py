@@ -1,6 +1,5 @@
-"""``metastore serve`` with a bug planted in it, to show that the checker finds it: ``broken_server BUG serve ...``."""
+"""Bugs to plant in a server, to show that the checker finds them."""
 
-import sys
 from collections.abc import Callable
 from threading import Event
 from typing import Any
@@ -41,6 +40,18 @@ def lock_matrix() -> None:
     rules.WAITS_FOR[rules.LockType.EXCLUSIVE] = together
 
 
+def forgetful_cleaner() -> None:
+    """What was aborted is forgotten when its files are gone, whoever may still publish: as Hive does it."""
+    from metastore.compaction.store import components
+
+    forget: Callable[..., int] = components.delete_aborted
+
+    def delete_aborted(*args: Any, **options: Any) -> int:
+        return forget(*args, **{**options, "covered": components.GONE})
+
+    replace(components, "delete_aborted", delete_aborted)
+
+
 def replace(module: Any, name: str, broken: Any) -> None:
     """Put something broken in the place of something that must be there."""
     if not hasattr(module, name):
@@ -48,11 +59,5 @@ def replace(module: Any, name: str, broken: Any) -> None:
     setattr(module, name, broken)
 
 
-BUGS = {bug.__name__: bug for bug in (first_committer_wins, gap_free_counter, lock_matrix)}
+BUGS = {bug.__name__: bug for bug in (first_committer_wins, gap_free_counter, lock_matrix, forgetful_cleaner)}
 
-
-if __name__ == "__main__":
-    BUGS[sys.argv[1]]()
-    from metastore.cli.main import main
-
-    main(sys.argv[2:])

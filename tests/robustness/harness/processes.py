@@ -22,7 +22,9 @@ TXN_TIMEOUT_S = 2.0
 SETTINGS = {
     "hive.txn.timeout": "2s", "hive.timedout.txn.reaper.start": "1s", "hive.timedout.txn.reaper.interval": "1s",
     "hive.metastore.acid.housekeeper.interval": "1s", "hive.metastore.acid.txn.cleaner.interval": "1s",
-    "hive.compactor.initiator.on": "false", "hive.compactor.worker.threads": "0",
+    "hive.compactor.check.interval": "1s", "hive.compactor.worker.sleep.time": "1s", "hive.compactor.cleaner.run.interval": "1s",
+    "hive.compactor.aborted.txn.time.threshold": "1s", "hive.compactor.abortedtxn.threshold": "2",
+    "metastore.compactor.worker.lease": "2s", "hive.compactor.cleaner.retry.retentionTime": "1s",
     "metastore.database.pool.timeout": "2000ms", "metastore.lock.check.wait": "300ms", "metastore.server.drain.timeout": "1s"}
 # Held rows end a statement of the one server by lock_timeout, and one of the other by statement_timeout.
 TIMEOUTS = {"a": {"metastore.database.lock.timeout": "1s", "metastore.database.statement.timeout": "3s"},
@@ -160,10 +162,9 @@ class Server:
     def _start(self) -> None:
         self._ready.unlink(missing_ok=True)
         self.failpoints, self.next_failpoints = self.next_failpoints, ""
-        module = ["tests.robustness.harness.broken_server", self.planted] if self.planted else ["metastore"]
-        command = [sys.executable, "-m", *module, "serve", "--host", "127.0.0.1", "--port", str(self.port),
-                   "--http-port", "0", "--data-dir", str(self.directory), "--ready-file", str(self._ready),
-                   "--database-url", self.url]
+        command = [sys.executable, "-m", "tests.robustness.harness.server", self.planted or "-", "serve", "--host", "127.0.0.1",
+                   "--port", str(self.port), "--http-port", "0", "--data-dir", str(self.directory), "--ready-file",
+                   str(self._ready), "--database-url", self.url, "--set", f"metastore.warehouse.roots={self.directory.as_uri()}"]
         for key, value in {**SETTINGS, **TIMEOUTS[self.name]}.items():
             command += ["--set", f"{key}={value}"]
         with (self.directory / f"{self.name}.log").open("ab") as log:

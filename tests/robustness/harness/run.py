@@ -6,6 +6,7 @@ Each history has a Hive database of its own, so that histories do not see each o
 import json
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
+from copy import copy
 from dataclasses import dataclass, field
 from math import inf
 from pathlib import Path
@@ -14,11 +15,12 @@ from typing import Self
 
 import psycopg2
 
+from metastore.client import MetastoreClient
 from metastore.client.answers import ANSWERS
 from metastore.errors import MetastoreError
 from metastore.thrift_gen.hive_metastore import ttypes
 from tests.robustness.checker.check import check
-from tests.robustness.checker.history import Anomaly, Answer, Append, Call, History, Read, View
+from tests.robustness.checker.history import Anomaly, Answer, Append, Base, Call, History, Read, Unreadable, View
 from tests.robustness.harness.deltas import Deltas
 from tests.robustness.harness.faults import Faults, Planned
 from tests.robustness.harness.processes import (
@@ -33,7 +35,7 @@ from tests.robustness.harness.processes import (
 )
 from tests.robustness.harness.proxy import Proxy
 from tests.robustness.harness.recording import Log, RecordingClient
-from tests.robustness.harness.workload import KEYS, Worker
+from tests.robustness.harness.workload import HOST, KEYS, Worker
 
 PROCESSES, THREADS = 3, 4
 
@@ -99,6 +101,7 @@ class Cluster:
         self._rng.seed(f"{seed}/proxies")
         self.postgres.killed_at.clear()
         db = f"h{seed}"
+        self._make_tables(db, where / "deltas")
         plan = Faults(self.postgres, self.servers, self.proxies, self.clients, seed)
         if not faults:
             plan.plan.clear()
@@ -122,11 +125,12 @@ class Cluster:
         for end in ends:
             end.result()
         states = self._settle(db, where)
+        self._drop_tables(db)
         history = assembled(sorted(where.glob("*.log")), states)
         history.crashes = list(self.postgres.killed_at)
         outcome = Outcome(seed, plan.done, history, check(history), where)
         outcome.counts.update(calls=len(history.calls), committed=len(history.committed & {one.txn for one in history.appends}),
-                              reads=len(history.reads), unknown=sum(one.answer is Answer.UNKNOWN for one in history.calls))
+                              reads=len(history.reads), bases=len(history.bases), unknown=sum(one.answer is Answer.UNKNOWN for one in history.calls))
         if outcome.anomalies:
             where = outcome.where = where.rename(self.directory / f"failed-{seed}")
             (where / "anomalies.txt").write_text("\n".join(map(str, [outcome, *outcome.anomalies])) + "\n")
@@ -134,14 +138,50 @@ class Cluster:
             remove(where)
         return outcome
 
+    def _client(self, log: Log) -> RecordingClient:
+        return RecordingClient(",".join(server.uri for server in self.servers), log, user="settling", timeout_s=30)
+
+    def _make_tables(self, db: str, deltas: Path) -> None:
+        """The tables of the keys, where their elements will be."""
+        with MetastoreClient(self.servers[0].uri) as client:
+            client.create_database(ttypes.Database(name=db, locationUri=deltas.as_uri()))
+            for table in sorted({key.partition("/")[0] for key in KEYS}):
+                partitions = [key.partition("/")[2] for key in KEYS if key.startswith(f"{table}/")]
+                serde = ttypes.SerDeInfo(serializationLib="org.apache.hadoop.hive.ql.io.orc.OrcSerde")
+                place = ttypes.StorageDescriptor(
+                    cols=[ttypes.FieldSchema("element", "string")], location=f"{deltas.as_uri()}/{table}", serdeInfo=serde,
+                    inputFormat="org.apache.hadoop.hive.ql.io.orc.OrcInputFormat",
+                    outputFormat="org.apache.hadoop.hive.ql.io.orc.OrcOutputFormat")
+                client.create_table(ttypes.Table(
+                    dbName=db, tableName=table, sd=place, parameters={"transactional": "true"}, tableType="MANAGED_TABLE",
+                    partitionKeys=[ttypes.FieldSchema("p", "string")] if partitions else []))
+                if partitions:
+                    client.add_partitions([ttypes.Partition(
+                        dbName=db, tableName=table, values=[name.partition("=")[2]],
+                        sd=moved(place, f"{place.location}/{name}")) for name in partitions])
+
+    def _drop_tables(self, db: str) -> None:
+        """Their loops have nothing more to do with them; the files stay."""
+        def dropped() -> bool:
+            try:
+                with MetastoreClient(self.servers[0].uri) as client:
+                    client.drop_database(db, deleteData=False, cascade=True)
+            except ttypes.NoSuchObjectException:
+                return True
+            except (MetastoreError, *ANSWERS):   # a compaction has its lock
+                return False
+            return True
+
+        wait_for(dropped, f"the database {db} to be dropped")
+
     def _settle(self, db: str, where: Path) -> dict[int, str]:
         """End what is open, read every key once more, and ask the tables what became of each transaction."""
         log = Log(where / "settling.log")
-        with RecordingClient(",".join(server.uri for server in self.servers), log, user="settling", timeout_s=30) as client:
+        with self._client(log) as client:
             def none_open() -> bool:
                 try:
                     rows = client.get_open_txns_info().open_txns
-                    left = [row.id for row in rows if row.state == ttypes.TxnState.OPEN]
+                    left = [row.id for row in rows if row.state == ttypes.TxnState.OPEN and row.hostname == HOST]
                     if left:
                         client.abort_txns(ttypes.AbortTxnsRequest(txn_ids=left))
                 except (MetastoreError, *ANSWERS):
@@ -177,6 +217,13 @@ class Cluster:
             connection.close()
 
 
+def moved(place: ttypes.StorageDescriptor, location: str) -> ttypes.StorageDescriptor:
+    """The same storage elsewhere."""
+    elsewhere = copy(place)
+    elsewhere.location = location
+    return elsewhere
+
+
 def assembled(logs: list[Path], states: dict[int, str]) -> History:
     """The history that the lines of several processes tell."""
     history = History(timeout=TXN_TIMEOUT_S, states=states)
@@ -189,6 +236,10 @@ def assembled(logs: list[Path], states: dict[int, str]) -> History:
                 calls[line["n"]] = Call(line["call"], line["t0"], end, Answer(line["answer"]), line["facts"])
             elif "view" in line:
                 history.views.append(View(line["view"], line["t0"], line["t1"], line["mark"], frozenset(line["exceptions"])))
+            elif "base" in line:
+                history.bases.append(Base(line["base"], line["write_id"], line["txn"], line["at"]))
+            elif "unreadable" in line:
+                history.unreadable.append(Unreadable(line["unreadable"], line["key"], line["error"]))
             elif "read" in line:
                 history.reads.append(Read(line["read"], line["key"], tuple(line["elements"])))
             else:

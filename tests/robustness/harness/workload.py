@@ -10,6 +10,7 @@ from random import Random
 from time import monotonic
 from uuid import UUID
 
+from metastore.acid.state import NotEnoughHistoryError
 from metastore.client import AnswerLostError, MetastoreUnreachableError, Transaction, TxnManager
 from metastore.client.answers import ANSWERS
 from metastore.client.heartbeat import Heartbeater
@@ -26,12 +27,14 @@ from metastore.client.lock_plan import (
 )
 from metastore.errors import MetastoreError, NoSuchTxnError, TxnAbortedError
 from metastore.locks.rules import LockType, Operation
+from metastore.thrift_gen.hive_metastore import ttypes
 from metastore.txns.rules import TxnType
 from tests.robustness.harness.deltas import Deltas
 from tests.robustness.harness.recording import Log, RecordingClient
 
 KEYS = ("t0/p=0", "t0/p=1", "t0/p=2", "t1/p=0", "t1/p=1", "t2")
 LOCKS = ("ice0", "ice1")
+HOST = "robustness"
 OPTIMISTIC = LockModes(exclusive_write=False, exclusive_overwrite=False)
 # How a writer locks what it writes: (modes, kind of statement), by who does so.
 WRITERS = {
@@ -45,14 +48,14 @@ class Worker:
 
     def __init__(self, client: RecordingClient, log: Log, deltas: Deltas, db: str, name: str, rng: Random) -> None:
         self.client, self.log, self.deltas, self.db, self.name, self.rng = client, log, deltas, db, name, rng
-        self.manager = TxnManager(client, wait=LockWait(retries=4), host="robustness")
+        self.manager = TxnManager(client, wait=LockWait(retries=4), host=HOST)
         self._numbers = count()
         self._pause = threading.Event()
 
     def run(self, number: int, until: float, done: Callable[[], None]) -> None:
         """So many actions, unless time runs out; ``done`` is told of each."""
         actions: list[tuple[int, Callable[[], None]]] = [
-            (60, self.write), (15, self.look), (6, self.snapshot), (16, self.section), (3, self.vanish)]
+            (60, self.write), (15, self.look), (6, self.snapshot), (16, self.section), (3, self.vanish), (6, self.compact)]
         with self.client:
             for action in self.rng.choices([one for _, one in actions], [weight for weight, _ in actions], k=number):
                 while monotonic() < until and not self._done(action):
@@ -135,6 +138,12 @@ class Worker:
     def snapshot(self) -> None:
         self.rng.choice((self.client.get_open_txns, self.client.get_open_txns_info))()
 
+    def compact(self) -> None:
+        """Ask for a compaction, as ALTER TABLE ... COMPACT does; the servers' loops ask for some by themselves."""
+        table, _, partition = self.rng.choice(KEYS).partition("/")
+        kind = self.rng.choice((ttypes.CompactionType.MAJOR, ttypes.CompactionType.MINOR))
+        self.client.compact2(ttypes.CompactionRequest(dbname=self.db, tablename=table, partitionname=partition or None, type=kind))
+
     def _view(self, txn: Transaction) -> None:
         start = monotonic()
         known = txn.valid_txns()
@@ -146,7 +155,13 @@ class Worker:
         for key in keys:
             table = key.split("/")[0]
             own = txn._write_ids.get((self.db, table))
-            self.log.write(read=txn.id, key=key, elements=self.deltas.read(key, known[f"{self.db}.{table}"], own))
+            try:
+                found = self.deltas.read(key, known[f"{self.db}.{table}"], txn.valid_txns(), own)
+            except NotEnoughHistoryError as error:
+                self.client.heartbeat(ttypes.HeartbeatRequest(txnid=txn.id))   # raises where it has been ended
+                self.log.write(unreadable=txn.id, key=key, error=str(error))
+                raise
+            self.log.write(read=txn.id, key=key, elements=found)
 
     def _append(self, txn: Transaction, keys: list[str], *, changes: bool, dynamic: bool) -> None:
         for key in keys:
@@ -224,9 +239,9 @@ class Worker:
     def _acquire(self, wanted: StatementLocks, who: dict[str, str]) -> int:
         """Ask again with the same words when the answer is lost."""
         try:
-            return self.manager.locks.acquire(wanted, host="robustness", **who)
+            return self.manager.locks.acquire(wanted, host=HOST, **who)
         except MetastoreUnreachableError:
-            return self.manager.locks.acquire(wanted, host="robustness", **who)
+            return self.manager.locks.acquire(wanted, host=HOST, **who)
 
     def _think(self) -> None:
         self._pause.wait(self.rng.choice((0, 0, 0.005, 0.02, 0.1)))

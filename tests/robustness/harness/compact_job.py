@@ -1,0 +1,86 @@
+"""What stands in for the Spark job of a compaction: ``python -m ...compact_job SPECIFICATION``, started by the Worker.
+
+It takes its inputs as the real job does, copies the names of their elements into one directory, asks before it gives
+that its name, and writes down which base it has published. One in three is frozen between the question and the name,
+for longer than anybody keeps its claim, and so is the guard that would end it with its server: it publishes in any case.
+"""
+
+import json
+import os
+import shutil
+import signal
+import sys
+import threading
+from pathlib import Path
+from random import Random
+from time import monotonic
+
+from metastore.acid.names import BaseName, DeltaName
+from metastore.acid.snapshots import ValidTxnList, ValidWriteIdList
+from metastore.acid.state import acid_state
+from metastore.client import MetastoreClient
+from metastore.client.compactions import require_claim
+from metastore.compaction.job import CompactionJobResult, CompactionJobSpec
+from metastore.files import Files
+from tests.robustness.harness.deltas import elements
+
+PUBLISHED = "published.log"
+"""The file beside the tables that names the bases."""
+
+
+def main(path: str) -> None:
+    spec = CompactionJobSpec.from_json(Path(path).read_text())
+    rng = Random(f"{spec.compaction_id}/{spec.attempt}")
+    is_frozen = rng.random() < 1 / 3
+    if is_frozen:
+        os.kill(os.getppid(), signal.SIGSTOP)
+    name = compacted(spec, lambda: publishing(spec, rng, is_frozen=is_frozen))
+    Path(spec.result_path).write_text(CompactionJobResult((name,) if name else ()).to_json())
+    if is_frozen:
+        os.kill(os.getppid(), signal.SIGCONT)
+
+
+def publishing(spec: CompactionJobSpec, rng: Random, *, is_frozen: bool) -> None:
+    """What lies between a complete result and its name."""
+    with MetastoreClient(spec.metastore_uri) as client:
+        require_claim(client, spec.compaction_id, spec.txn_id)
+    if is_frozen:
+        threading.Event().wait(rng.uniform(0.5, 5.0))
+
+
+def compacted(spec: CompactionJobSpec, publish) -> str:
+    """The directory that was published; "" if there was nothing to compact."""
+    location = Path(spec.location.removeprefix("file://").removeprefix("file:"))
+    valid = ValidWriteIdList.parse(spec.write_ids).for_compactor()
+    txns = ValidTxnList.parse(spec.txns)
+    hidden = ValidTxnList(txns.high_watermark, txns.min_open_txn, tuple(sorted({*txns.exceptions, spec.txn_id})), txns.aborted)
+    state = acid_state(Files().listing(str(location)), valid, hidden, lambda _path: "{}")
+    if spec.kind == "major":
+        name = str(BaseName(spec.highest_write_id, spec.txn_id))
+        inputs = [*([state.base] if state.base else []), *state.deltas]
+    elif state.deltas:
+        lowest = min(delta.name.min_write_id for delta in state.deltas)
+        name = str(DeltaName(lowest, spec.highest_write_id, None, spec.txn_id))
+        inputs = list(state.deltas)
+    else:
+        return ""
+    staging = location / f".compaction_{spec.txn_id}"
+    for leftover in (staging, location / name):
+        shutil.rmtree(leftover, ignore_errors=True)
+    staging.mkdir()
+    for directory in inputs:
+        for element in elements(directory, valid):
+            if valid.is_valid(int(element.partition(".")[0])):
+                (staging / element).touch(exist_ok=False)
+    publish()
+    staging.rename(location / name)
+    if spec.kind == "major":
+        root = next(parent for parent in location.parents if parent.name == "deltas")
+        line = {"base": str(location.relative_to(root)), "write_id": spec.highest_write_id, "txn": spec.txn_id, "at": monotonic()}
+        log = os.open(root.parent / PUBLISHED, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+        os.write(log, (json.dumps(line) + "\n").encode())
+    return name
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
