@@ -29,6 +29,7 @@ from metastore.catalog.service.table_reads import TableReads
 from metastore.catalog.service.tables import TableService
 from metastore.client import tls
 from metastore.compaction.service import CompactionService
+from metastore.compaction.store.entities import OWN_CATALOG, Catalog
 from metastore.config import CompactionSettings, Settings, TlsSettings
 from metastore.config.security import exposure
 from metastore.db import migrate
@@ -84,6 +85,9 @@ from metastore.thrift_server.handlers.tables import TableHandlers
 from metastore.thrift_server.handlers.txns import TxnHandlers
 from metastore.thrift_server.handlers.write_ids import WriteIdHandlers
 from metastore.thrift_server.server import Server
+from metastore.thrift_server.upstream.asking import Asking, UpstreamCatalog
+from metastore.thrift_server.upstream.connecting import Upstream
+from metastore.thrift_server.upstream.handlers import UpstreamSessionHandlers, UpstreamStreamHandlers
 from metastore.thrift_server.workers import Seats
 from metastore.tls.contexts import RenewedContext
 from metastore.txns.commit_service import CommitService
@@ -121,6 +125,7 @@ class App:
         files = self.settings.catalog
         self._seats = Seats(self.settings.server.worker_threads, aside=files.files_threads)
         self._file_pool = FilePool(files.files_threads, files.files_timeout.total_seconds(), self._seats.aside)
+        self._upstream = Upstream(self.settings.upstream, self.settings.server) if self.settings.upstream else None
         self._running = ExitStack()
         self._stopping = Event()
         self._server: Server | None = None
@@ -207,15 +212,26 @@ class App:
         exposed = exposure(server_settings.host, self.settings.tls)
         if exposed:
             log.warning("open_to_the_network", what=exposed)
+        forwarded = CallStats("metastore_forwarded_call", "Calls that the upstream answered, or did not answer.")
         server = Server(server_settings, self._handlers(stats), stats, reuse_port=self._shares_port,
-                        tls=self.settings.tls, access=_access(self.settings.tls), seats=self._seats)
+                        tls=self.settings.tls, access=_access(self.settings.tls), seats=self._seats,
+                        upstream=self._upstream, forwarded=forwarded)
         host, port = _bound("Thrift", server_settings.host, server_settings.port, server.start)
         self._running.callback(server.drain)
         self._server = server
         self.metrics.add(stats)
+        if self._upstream is not None:
+            self.metrics.add(forwarded)
+            self._watch_upstream(self._upstream)
         self.thrift_uri = f"thrift://{_reachable(host)}:{port}"
         self.health.probe("thrift", lambda: Part(
             server.ready, exposed if server.ready else "not accepting connections"))
+
+    def _watch_upstream(self, upstream: Upstream) -> None:
+        """Show in /readyz whether the upstream answers. Transactions go on without it, so this stays ready."""
+        asking = Asking(upstream)
+        self.health.report("upstream", Part(ready=True, reason="not asked yet"))
+        self.health.probe("upstream", lambda: Part(ready=True, reason=asking.answers()))
 
     def _start_loops(self, url: str) -> None:
         """The house-keeper and the compaction loops, on one leader; Workers on every replica."""
@@ -230,8 +246,8 @@ class App:
                  Loop("txn_cleaner", Reaper(self.purges, TXN_RECORDS).tick, settings.txns.cleaner_interval),
                  Loop("open_txns_counter", OpenTxnsCounter(self.txns).tick, settings.txns.count_open_txns_interval,
                       everywhere=True),
-                 Loop("directory_moves", self.moves.settle_moves, timedelta(seconds=30)),
                  Loop("event_cleaner", self.events.purge, settings.events.clean_interval),
+                 *self._catalog_loops(),
                  *self._lock_loops(),
                  *self._compaction_loops(settings.compaction, files, runner, stopping)]
         self._run_loops(url, loops, stopping)
@@ -241,8 +257,9 @@ class App:
         backlog = BacklogCounter(CompactionService(self.database, settings))
         self.metrics.watch_backlog(lambda: backlog.seen.waiting, lambda: backlog.seen.working)
         return [Loop("compaction-backlog", backlog.tick, BACKLOG_LOOK, everywhere=True), *compaction_loops(
-            self.database, settings, LockService(self.database), files, runner, host=socket.gethostname(),
-            process=os.getpid(), version=VERSION, txn_timeout=self.settings.txns.timeout, stopping=stopping)]
+            self.database, settings, LockService(self.database), files, runner, catalog=self._catalog(),
+            host=socket.gethostname(), process=os.getpid(), version=VERSION,
+            txn_timeout=self.settings.txns.timeout, stopping=stopping)]
 
     def _run_loops(self, url: str, loops: list[Loop], stopping: Event) -> None:
         leader = Leadership(url, "loops")
@@ -251,6 +268,15 @@ class App:
         self._running.callback(leader.release)
         self._running.callback(scheduler.stop, self.settings.server.drain_timeout)
         self.health.report("loops", Part(ready=True))
+
+    def _catalog(self) -> Catalog:
+        """Whom compaction asks about tables."""
+        return OWN_CATALOG if self._upstream is None else UpstreamCatalog(Asking(self._upstream))
+
+    def _catalog_loops(self) -> list[Loop]:
+        if self._upstream is not None:
+            return []
+        return [Loop("directory_moves", self.moves.settle_moves, timedelta(seconds=30))]
 
     def _lock_loops(self) -> list[Loop]:
         settings = self.settings.locks
@@ -280,52 +306,63 @@ class App:
                             gives_up_removals=gives_up_removals)
 
     def _handlers(self, stats: CallStats) -> dict[str, Handler]:
+        """What is answered here."""
         db, settings = self.database, self.settings
-        files = self._files()
         self.txns = TxnService(db, settings.txns)
         self.metrics.watch_open_txns(lambda: self.txns.gauge.count)
         self.waiting = self._start_waiting(db)
         self.holders = Holders()
-        changers = Changers(self.holders)
         self.purges = PurgeService.of_new_server(db, settings.txns)
+        here = self._upstream is None
+        self.events = EventService(db, settings.events if here else dataclasses.replace(settings.events, listeners=""))
+        if self.events.switch():
+            log.info("notification_log_switched", on=self.events.wanted)
+        history, commits = HistoryService(db, settings.txns), CommitService(db, settings.txns)
+        writes = WriteEvents(self.events, TableReads(db), PartitionReads(db, settings.catalog))
+        files = self._files()
+        handlers = handlers_of(
+            Fb303Handlers(stats, int(time.time())),  # noqa: TID251 - when this process started, for people
+            TxnHandlers(self.txns, commits, writes),
+            WriteIdHandlers(WriteIdService(db)),
+            RebuildHandlers(RebuildService(db)),
+            LockHandlers(LockService(db, settings.locks, self.lock_stats), self.waiting, self.holders, self.purges),
+            CompactionHandlers(CompactionService(db, settings.compaction, files.roots, self._catalog())),
+            OperatorHandlers(history, WhyService(db, settings.txns, settings.locks.orphan_timeout,
+                                                 self.purges.not_before),
+                             LockService(db, settings.locks, self.lock_stats)),
+            *(self._catalog_handlers(files, commits, writes) if here else self._upstream_handlers()),
+        )
+        return telling(handlers, history)
+
+    def _catalog_handlers(self, files: Files, commits: CommitService, writes: WriteEvents) -> list[object]:
+        """Everything about the catalog, which is here."""
+        db, settings, changers = self.database, self.settings, Changers(self.holders)
         directories, moves = Directories(files), DirectoryMoves(db, files)
         self.moves = moves
         databases = DatabaseService(db, settings.catalog, directories, moves)
         databases.ensure_default_objects()
         moves.settle_moves()
-        self.events = EventService(db, settings.events)
-        if self.events.switch():
-            log.info("notification_log_switched", on=self.events.wanted)
-        tables, partitions = TableReads(db), PartitionReads(db, settings.catalog)
-        writes = WriteEvents(self.events, tables, partitions)
-        history, commits = HistoryService(db, settings.txns), CommitService(db, settings.txns)
-        handlers = handlers_of(
-            Fb303Handlers(stats, int(time.time())),  # noqa: TID251 - when this process started, for people
+        return [
             SessionHandlers(settings),
             CatalogHandlers(databases),
             DatabaseHandlers(databases, changers),
             TableHandlers(TableService(db, settings.catalog, directories, moves), changers),
-            TableReadHandlers(tables),
+            TableReadHandlers(writes.tables),
             PartitionHandlers(PartitionService(db, settings.catalog, directories, moves), changers),
-            PartitionReadHandlers(partitions),
+            PartitionReadHandlers(writes.partitions),
             PartitionExchangeHandlers(PartitionExchange(db, moves)),
             FunctionHandlers(FunctionService(db)),
             IndexHandlers(),
             StatisticsHandlers(StatisticsService(db)),
             ConstraintHandlers(ConstraintService(db)),
-            TxnHandlers(self.txns, commits, writes),
             NotificationHandlers(self.events, writes),
             StreamHandlers(commits),
-            WriteIdHandlers(WriteIdService(db)),
-            RebuildHandlers(RebuildService(db)),
             MaterializedViewHandlers(MaterializedViewService(db)),
-            LockHandlers(LockService(db, settings.locks, self.lock_stats), self.waiting, self.holders, self.purges),
-            CompactionHandlers(CompactionService(db, settings.compaction, files.roots)),
-            OperatorHandlers(history, WhyService(db, settings.txns, settings.locks.orphan_timeout,
-                                                 self.purges.not_before),
-                             LockService(db, settings.locks, self.lock_stats)),
-        )
-        return telling(handlers, history)
+        ]
+
+    def _upstream_handlers(self) -> list[object]:
+        """What both this service and the upstream have to know."""
+        return [UpstreamSessionHandlers(self.settings), UpstreamStreamHandlers()]
 
 
 class WorkerApp(App):

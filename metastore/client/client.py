@@ -232,6 +232,11 @@ class _BrokenError(Exception):
 def _is_repeatable(name: str, args: tuple[Any, ...]) -> bool:
     if name == "allocate_table_write_ids":
         return not any(request.reallocate for request in args)  # a reallocation burns an id each time
+    return is_repeatable(name)
+
+
+def is_repeatable(name: str) -> bool:
+    """Whether doing a method's call twice means the same as doing it once, whatever its arguments are."""
     return name in _REPEATABLE or (name.startswith(("get_", "show_", "metastore_")) and name not in _NOT_READS)
 
 

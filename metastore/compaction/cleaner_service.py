@@ -23,7 +23,7 @@ from metastore.compaction.rules.requests import (
 )
 from metastore.compaction.store import components, entities, queue
 from metastore.compaction.store.components import Covered
-from metastore.compaction.store.entities import Described
+from metastore.compaction.store.entities import OWN_CATALOG, Catalog, Described
 from metastore.compaction.store.queue import NewRequest
 from metastore.config import CompactionSettings
 from metastore.db.engine import Database, PgTx
@@ -59,6 +59,7 @@ class CleanerService:
 
     db: Database
     settings: CompactionSettings
+    catalog: Catalog = OWN_CATALOG
 
     def waiting(self) -> list[tuple[Compaction, Gate]]:
         """For each table or partition the request that is next, and whether it may be cleaned now.
@@ -91,7 +92,7 @@ class CleanerService:
                 return None
             hidden = [one.txn_id for one in siblings if one.txn_id and self._is_hidden(pg, one, gates[one.id])]
             return Cleaning(
-                request, entities.select_described(pg, request.entity),
+                request, self.catalog.described(pg, request.entity),
                 components.select_write_ids(pg, request.entity.table),
                 cleaning_txns(components.select_txns(pg), hidden, per_table=self.settings.use_min_history))
 
@@ -159,13 +160,13 @@ class CleanerService:
     def start_aborted(self, entity: Entity, retry: Compaction | None) -> AbortCleaning:
         """Take up an entity when it is its turn: a list of a thousand may be hours old by then."""
         with self.db.begin(durable=False) as pg:
-            return AbortCleaning(entity, entities.select_described(pg, entity),
+            return AbortCleaning(entity, self.catalog.described(pg, entity),
                                  components.select_write_ids(pg, entity.table), components.select_txns(pg), retry)
 
     def is_still(self, table: Described) -> bool:
         """Whether the name and place belong to the table that was looked up; asked before each deletion."""
         with self.db.begin(durable=False) as pg:
-            return entities.is_still(pg, table)
+            return entities.is_still(table, self.catalog.described(pg, table.entity))
 
     def forget_aborted(self, cleaning: AbortCleaning, keep: Collection[int], covered: Covered) -> int:
         """The files are gone: forget the aborted writes that were known when they were listed, in batches; how many.
@@ -196,12 +197,12 @@ class CleanerService:
     def partitions(self, entity: Entity) -> list[tuple[str, str]]:
         """(name, location) of every partition of the entity's table."""
         with self.db.begin(durable=False) as pg:
-            return entities.select_all_partitions(pg, entity.table)
+            return self.catalog.all_partitions(pg, entity.table)
 
     def user_of_location(self, location: str) -> str | None:
         """The database, table or partition that has a directory, or one above or below it."""
         with self.db.begin(durable=False) as pg:
-            return entities.select_user_of(pg, location)
+            return self.catalog.user_of(pg, location)
 
     @property
     def _retention(self) -> timedelta:

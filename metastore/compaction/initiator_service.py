@@ -16,8 +16,8 @@ from metastore.compaction.rules.requests import (
     expendable,
     is_claim_dead,
 )
-from metastore.compaction.store import components, entities, queue
-from metastore.compaction.store.entities import Described
+from metastore.compaction.store import components, queue
+from metastore.compaction.store.entities import OWN_CATALOG, Catalog, Described
 from metastore.compaction.store.queue import NewRequest
 from metastore.config import CompactionSettings
 from metastore.db.engine import Database
@@ -74,6 +74,7 @@ class InitiatorService:
 
     db: Database
     settings: CompactionSettings
+    catalog: Catalog = OWN_CATALOG
 
     def candidates(self, since: datetime | None, again: Iterable[Entity] = ()) -> Candidates:
         """Written since then (None: ever), or left over from the last round, or hurt by too many or too old aborts."""
@@ -90,7 +91,7 @@ class InitiatorService:
     def inputs(self, entity: Entity) -> Inputs:
         """Look up a candidate."""
         with self.db.begin(durable=False) as pg:
-            return Inputs(pg.now, entities.select_described(pg, entity), queue.select_queue_of(pg, entity),
+            return Inputs(pg.now, self.catalog.described(pg, entity), queue.select_queue_of(pg, entity),
                           queue.select_history_of(pg, entity), components.select_write_ids(pg, entity.table),
                           components.select_txns(pg))
 

@@ -17,8 +17,8 @@ from metastore.compaction.rules.requests import (
     is_active_duplicate,
 )
 from metastore.compaction.rules.settings import refused_property
-from metastore.compaction.store import components, entities, queue
-from metastore.compaction.store.entities import Described
+from metastore.compaction.store import components, queue
+from metastore.compaction.store.entities import OWN_CATALOG, Catalog, Described
 from metastore.compaction.store.queue import Backlog, Filter, NewRequest
 from metastore.config import CompactionSettings
 from metastore.db.engine import Database, PgTx
@@ -62,6 +62,7 @@ class CompactionService:
     settings: CompactionSettings
     roots: Roots | None = None
     """Where the Cleaner may remove something; None: everywhere."""
+    catalog: Catalog = OWN_CATALOG
 
     def compact2(self, request: NewRequest) -> CompactResult:
         """Queue a compaction, or say which request makes it pointless.
@@ -80,7 +81,7 @@ class CompactionService:
         if refused is not None:
             raise InvalidRequestError(refused)
         with self.db.begin() as pg:
-            described = _compactable(entities.select_described(pg, request.entity), request.entity)
+            described = _compactable(self.catalog.described(pg, request.entity), request.entity)
             if not described.lacks_partition:
                 return self._queue(pg, request)
             names = components.select_written_partitions(pg, request.entity.table)
@@ -172,7 +173,7 @@ class CompactionService:
     def find_columns_with_stats(self, entity: Entity) -> list[str]:
         """The columns of a table or partition that have statistics."""
         with self.db.begin(durable=False) as pg:
-            return entities.select_columns_with_statistics(pg, entity)
+            return self.catalog.columns_with_statistics(pg, entity)
 
     def get_latest_committed_compaction_info(self, table: TableName, partitions: Sequence[str] | None,
                                              last_id: int | None) -> list[Compaction]:

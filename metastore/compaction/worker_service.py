@@ -5,8 +5,8 @@ from datetime import timedelta
 
 from metastore.acid.snapshots import ValidTxnList, ValidWriteIdList
 from metastore.compaction.rules.requests import Claim, Compaction, CompactionState, CompactionType, Entity
-from metastore.compaction.store import components, entities, queue
-from metastore.compaction.store.entities import Described
+from metastore.compaction.store import components, queue
+from metastore.compaction.store.entities import OWN_CATALOG, Catalog, Described
 from metastore.config import CompactionSettings
 from metastore.db.engine import Database, PgTx
 from metastore.errors import ClaimLostError, TxnAbortedError
@@ -39,6 +39,7 @@ class WorkerService:
 
     db: Database
     settings: CompactionSettings
+    catalog: Catalog = OWN_CATALOG
 
     def claim(self, worker_id: str, version: str, pool: str | None) -> Compaction | None:
         """Claim the next request under a lease.
@@ -51,7 +52,7 @@ class WorkerService:
     def describe(self, entity: Entity) -> Described | None:
         """Look up the table and partition."""
         with self.db.begin(durable=False) as pg:
-            return entities.select_described(pg, entity)
+            return self.catalog.described(pg, entity)
 
     def begin(self, claimed: Compaction, user: str, host: str) -> Started:
         """Open the compaction's transaction, take its snapshot and tie it to the request, all at once.

@@ -14,7 +14,8 @@ from metastore.config.keys import (
 )
 from metastore.config.security import TlsSettings
 from metastore.config.settings import Settings, build
+from metastore.config.upstream import UpstreamSettings
 
 __all__ = ["CatalogSettings", "ClientSettings", "CompactionSettings", "DatabaseSettings", "EventSettings",
            "InertSettings", "LockSettings", "LogSettings", "ServerSettings", "Settings",
-           "TlsSettings", "TxnSettings", "build"]
+           "TlsSettings", "TxnSettings", "UpstreamSettings", "build"]

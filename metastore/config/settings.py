@@ -25,6 +25,7 @@ from metastore.config.keys import (
     keys_of,
 )
 from metastore.config.security import TlsSettings, require_honoured
+from metastore.config.upstream import UpstreamSettings
 from metastore.errors import ConfigValueSecurityError, InvalidInputError
 from metastore.redaction import MASK, is_secret, redacted
 
@@ -57,6 +58,7 @@ class Settings:
     catalog: CatalogSettings = CatalogSettings()
     server: ServerSettings = ServerSettings()
     tls: TlsSettings = TlsSettings()
+    upstream: UpstreamSettings = UpstreamSettings()
     database: DatabaseSettings = DatabaseSettings()
     log: LogSettings = LogSettings()
     clients: ClientSettings = ClientSettings()

@@ -38,7 +38,9 @@ class Gauges(Protocol):
 class CallStats:
     """Calls by method and outcome, durations by method; a prometheus collector."""
 
-    def __init__(self) -> None:
+    def __init__(self, name: str = "metastore_call", what: str = "Thrift calls answered.") -> None:
+        """``name``: what the metrics' names begin with; ``what``: what is counted."""
+        self._name, self._what = name, what
         self._own = threading.local()
         self._all: list[_Cells] = []
         self.server: Gauges | None = None
@@ -74,7 +76,7 @@ class CallStats:
     def collect(self) -> Iterator[Metric]:
         """For prometheus_client."""
         cells = self.cells()
-        calls = CounterMetricFamily("metastore_calls", "Thrift calls answered.", labels=["method", "outcome"])
+        calls = CounterMetricFamily(f"{self._name}s", self._what, labels=["method", "outcome"])
         for (method, outcome), cell in sorted(cells.items()):
             calls.add_metric([method, outcome], sum(cell[1:]))
         yield calls
@@ -82,7 +84,7 @@ class CallStats:
         for (method, _), cell in cells.items():
             durations[method] = [a + b for a, b in zip(durations.get(method, [0.0] * len(cell)), cell, strict=True)]
         histogram = HistogramMetricFamily(
-            "metastore_call_seconds", "From the decoded request to the encoded answer.", labels=["method"]
+            f"{self._name}_seconds", "From the decoded request to the encoded answer.", labels=["method"]
         )
         for method, cell in sorted(durations.items()):
             histogram.add_metric([method], buckets=list(_cumulative(cell[1:])), sum_value=cell[0])

@@ -15,9 +15,12 @@ through its lane again (`Call.again`) as soon as there is news. A parked call ho
 
 import time
 from collections.abc import Callable
-from typing import Any, Final, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeVar
 
 from metastore.thrift_server.auth.identity import Identity
+
+if TYPE_CHECKING:
+    from metastore.thrift_server.upstream.connecting import Session
 
 Handler = TypeVar("Handler", bound=Callable[..., Any])
 
@@ -34,6 +37,8 @@ class Connection(Protocol):
     groups: tuple[str, ...]
     metaconf: dict[str, str] | None
     """What setMetaConf changed."""
+    session: "Session | None"
+    """What the upstream is told of the client."""
     closed: bool
     """True once the client is gone: an answer would not arrive."""
     busy: bool
@@ -50,6 +55,13 @@ class Later:
     """The type of `LATER`."""
 
 
+class PassedOn(NamedTuple):
+    """In the place of a result: the upstream's answer, whole, and how it went."""
+
+    reply: bytes
+    outcome: str
+
+
 LATER: Final = Later()
 """In the place of an answer: the call is parked."""
 
@@ -58,7 +70,7 @@ class Call:
     """A method with its decoded arguments."""
 
     __slots__ = ("_parked_at", "args", "connection", "context", "effect", "expected", "lane", "large", "lost", "method",
-                 "outcome", "parked", "patient", "reply", "seqid", "started")
+                 "outcome", "parked", "patient", "raw", "reply", "seqid", "started")
 
     def __init__(
         self, method: str, args: tuple[Any, ...], connection: Connection, seqid: bytes = b"", started: float = 0.0
@@ -72,6 +84,8 @@ class Call:
         self.expected = True  # a reply: not of a oneway message
         self.outcome = ""
         self.reply = b""
+        self.raw = b""
+        """All of its message, of a `shared` method."""
         self.context: dict[str, object] | None = None
         self.patient = True  # False: whatever the answer is, it is wanted now
         self.effect: int | None = None
@@ -132,6 +146,12 @@ def coalesced(lane: str, apart: Callable[["Call"], bool] | None = None) -> Calla
 def immediate(handler: Handler) -> Handler:
     """Run this handler on the event loop: for answers that need no database, no file and no lock."""
     handler.__immediate__ = True  # type: ignore[attr-defined]
+    return handler
+
+
+def shared(handler: Handler) -> Handler:
+    """Mark a handler whose call the upstream gets as well, as the bytes in ``call.raw`` (ADR 48)."""
+    handler.__shared__ = True  # type: ignore[attr-defined]
     return handler
 
 

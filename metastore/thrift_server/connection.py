@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from metastore.thrift_server.messages import Message
     from metastore.thrift_server.protocol import Header
     from metastore.thrift_server.scanner import Scanner
+    from metastore.thrift_server.upstream.connecting import Session
+    from metastore.thrift_server.upstream.forwarder import Link
 
 MOST_AHEAD = 1 << 16
 SLOWEST = 1 << 16
@@ -40,6 +42,7 @@ class ClientConnection:
         "identity",
         "interest",
         "left",
+        "link",
         "message",
         "metaconf",
         "moved",
@@ -47,6 +50,7 @@ class ClientConnection:
         "received",
         "scanner",
         "sending",
+        "session",
         "since",
         "size",
         "sock",
@@ -63,6 +67,8 @@ class ClientConnection:
         self.user: str | None = None
         self.groups: tuple[str, ...] = ()
         self.metaconf: dict[str, str] | None = None
+        self.link: Link | None = None  # to the upstream
+        self.session: Session | None = None  # what the upstream is told of the client
         self.closed = False
         self.calls = 0  # that were begun
         self.farewell = False  # the client said that it is about to end the connection

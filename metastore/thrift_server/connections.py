@@ -5,7 +5,7 @@ Rule: only the event loop's thread calls this. Nobody is closed for being silent
 
 import select
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import Any
 
@@ -31,6 +31,8 @@ class Connections:
         self.taken = 0
         """Bytes that were received or could not be sent since the last `sweep`."""
         self.refused = 0
+        self.closing: Callable[[ClientConnection], None] | None = None
+        """Told of each connection that is closed."""
         self._warned = -_WARN_EVERY_SECONDS
 
     def start(self, epoll: select.epoll) -> None:
@@ -83,6 +85,8 @@ class Connections:
             del self.by_fd[connection.fd]
             connection.received, connection.scanner, connection.sending, connection.message = b"", None, None, None
             connection.end_parked_call()
+            if self.closing is not None:
+                self.closing(connection)
             with suppress(OSError):  # the thread of its call may just have closed it
                 self._epoll.unregister(connection.fd)
             if not connection.busy:

@@ -32,6 +32,8 @@ class Handler:
     immediate: bool = False
     apart: Callable[[Call], bool] | None = None
     """Which calls of a lane run alone on a thread."""
+    shared: bool = False
+    """The upstream gets its calls as well."""
 
 
 def handlers_of(*concepts: object) -> dict[str, Handler]:
@@ -50,5 +52,6 @@ def handlers_of(*concepts: object) -> dict[str, Handler]:
             if name in found:
                 raise TypeError(f"{name} is defined by {type(concept).__name__} and by another handler class")
             lane, at_once = getattr(run, "__coalesced__", None), getattr(run, "__immediate__", False)
-            found[name] = Handler(run, lane, at_once, getattr(run, "__apart__", None))
+            found[name] = Handler(run, lane, at_once, getattr(run, "__apart__", None),
+                                  getattr(run, "__shared__", False))
     return found

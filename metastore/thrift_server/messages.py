@@ -6,7 +6,7 @@ decoded beyond the limits, and a message that its method's decoder refuses leave
 """
 
 import gc
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from metastore.config import ServerSettings
 from metastore.thrift_server.codec import CODECS
@@ -21,6 +21,29 @@ The worst that fits into it, empty structs, takes 12 ms."""
 _LENGTH_BYTES = 4
 
 
+class Routes(Protocol):
+    """Which methods are answered where."""
+
+    def forwards(self, method: str) -> bool:
+        """Whether its calls go to the upstream as they are."""
+
+    def keeps(self, method: str) -> bool:
+        """Whether the bytes of its calls are needed: they go to the upstream, whoever else reads them."""
+
+
+class AllHere:
+    """There is no upstream."""
+
+    def forwards(self, method: str) -> bool:  # noqa: ARG002 - the protocol's
+        """None of them."""
+        return False
+
+    keeps = forwards
+
+
+ALL_HERE = AllHere()
+
+
 class Message(NamedTuple):
     """A message with its decoded arguments, or with what the decoder has against it, or still as bytes."""
 
@@ -29,12 +52,16 @@ class Message(NamedTuple):
     complaint: str = ""
     data: bytes | None = None
     """Of a large message: all of it."""
+    raw: bytes | None = None
+    """All of it, where its bytes go on to the upstream."""
 
 
 class Messages:
     """Takes messages off the front of what a connection has received."""
 
-    def __init__(self, protocol: WireProtocol, settings: ServerSettings) -> None:
+    def __init__(self, protocol: WireProtocol, settings: ServerSettings, routes: Routes = ALL_HERE) -> None:
+        """``routes``: of which methods the bytes are kept, and which are not even decoded."""
+        self._routes = routes
         self._protocol, self._limit = protocol, settings.max_message_size
         self._most, self._framing = settings.max_message_objects, settings.framed
         self._counted = Counted(settings.max_message_objects)
@@ -61,7 +88,7 @@ class Messages:
             return Message(header, data=frame)
         if not self._protocol.scanner(header.end, length, self._most).advance(frame):
             raise MalformedError("a frame ends before its message does")
-        return self._decoded(header, frame, CODECS.get(header.method))
+        return self._decoded(header, frame, self._codec(header.method))
 
     def _unframed(self, connection: ClientConnection) -> Message | None:
         """Only the structure of a message says where it ends."""
@@ -71,12 +98,13 @@ class Messages:
             if header is None:
                 return None
             try:
-                arguments, end = self._protocol.decode(CODECS.get(header.method), bytes(received[:PIECE]), header.end)
+                arguments, end = self._protocol.decode(self._codec(header.method), bytes(received[:PIECE]), header.end)
             except Exception:  # noqa: BLE001, S110 - incomplete or wrong: the scanner tells which
                 pass
             else:
                 connection.received = bytes(received[end:])
-                return Message(header, arguments)
+                raw = bytes(received[:end]) if self._routes.keeps(header.method) else None
+                return Message(header, arguments, raw=raw)
             connection.header = header
             connection.scanner = self._protocol.scanner(header.end, self._limit, self._most)
         if not connection.scanner.advance(received):
@@ -87,7 +115,7 @@ class Messages:
         data = bytes(memoryview(received)[:end])
         if end > PIECE:
             return Message(header, data=data)
-        return self._decoded(header, data, CODECS.get(header.method))
+        return self._decoded(header, data, self._codec(header.method))
 
     def decoded(self, header: Header, data: bytes) -> Message:
         """A large message, decoded. By one thread at a time."""
@@ -100,14 +128,19 @@ class Messages:
         codec = CODECS.get(header.method)
         return self._decoded(header, data, self._counted.codec(codec) if codec is not None else None)
 
+    def _codec(self, method: str) -> ArgumentsCodec | None:
+        """How the arguments are read; None: they are stepped over."""
+        return None if self._routes.forwards(method) else CODECS.get(method)
+
     def _decoded(self, header: Header, data: bytes, codec: ArgumentsCodec | None) -> Message:
         """A complete message, decoded. Without the garbage collector, which doubles the time of a large one."""
         collecting = gc.isenabled()
         gc.disable()
+        raw = data if self._routes.keeps(header.method) else None
         try:
-            return Message(header, self._protocol.decode(codec, data, header.end)[0])
+            return Message(header, self._protocol.decode(codec, data, header.end)[0], raw=raw)
         except Exception as error:  # noqa: BLE001 - whatever the decoder says, only this call fails
-            return Message(header, complaint=f"{header.method}: {error}")
+            return Message(header, complaint=f"{header.method}: {error}", raw=raw)
         finally:
             if collecting:
                 gc.enable()

@@ -25,7 +25,7 @@ from metastore.errors import (
     UnavailableError,
 )
 from metastore.telemetry.calls import CallStats
-from metastore.thrift_server.call import LATER, Call
+from metastore.thrift_server.call import LATER, Call, PassedOn
 from metastore.thrift_server.codec import CODECS
 from metastore.thrift_server.errors import wire_exception
 from metastore.thrift_server.handler import Handler
@@ -103,7 +103,9 @@ class Middleware:
             return b""
         codec = CODECS[call.method]
         error: Exception | None = result if isinstance(result, Exception) else None
-        if error is None:
+        if isinstance(result, PassedOn):
+            call.reply, call.outcome = result
+        elif error is None:
             try:
                 if result is None and codec.success is not None:
                     raise TypeError("the handler returned nothing")  # noqa: TRY301

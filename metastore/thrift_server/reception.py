@@ -9,11 +9,13 @@ from collections.abc import Container
 import structlog
 from thrift.Thrift import TApplicationException, TMessageType
 
+from metastore.errors import AccessDeniedError, MetastoreError
 from metastore.telemetry.calls import CallStats
 from metastore.thrift_server.auth.access import Access
 from metastore.thrift_server.call import Call
 from metastore.thrift_server.codec import CODECS
 from metastore.thrift_server.connection import ClientConnection
+from metastore.thrift_server.errors import wire_exception
 from metastore.thrift_server.messages import Message
 from metastore.thrift_server.middleware import Middleware
 from metastore.thrift_server.protocol import Header, WireProtocol
@@ -43,11 +45,30 @@ class Reception:
             return self.refused(
                 connection, header, TApplicationException(TApplicationException.PROTOCOL_ERROR, complaint))
         call = Call(method, codec.read_arguments(message.arguments), connection, header.seqid, started)
+        call.raw = message.raw or b""
         call.expected = header.message_type == TMessageType.CALL
         refusal = self._access.refusal(connection.identity, method)
         if refusal is not None:
             self._middleware.deny(call, refusal)
         return call
+
+    def denied(self, connection: ClientConnection, header: Header) -> bytes:
+        """The answer to a call of the upstream's that is not allowed; nothing if it is."""
+        refusal = self._access.refusal(connection.identity, header.method)
+        if refusal is None:
+            return b""
+        self._stats.record(header.method if header.method in CODECS else "unknown", "DENIED", 0.0)
+        _log.info("call refused", method=header.method, **connection.who, outcome="DENIED", reason=refusal)
+        return self.failure(header, AccessDeniedError(refusal))
+
+    def failure(self, header: Header, error: MetastoreError) -> bytes:
+        """The answer that carries an error, as the method declares it; for methods that we do not know as well."""
+        codec = CODECS.get(header.method)
+        exception = wire_exception(error, header.method, codec.exceptions if codec is not None else ())
+        if codec is None or isinstance(exception, TApplicationException):
+            plain = TApplicationException(TApplicationException.INTERNAL_ERROR, str(error))
+            return self._protocol.application_exception(header.method, header.seqid, plain)
+        return self._protocol.declared_exception(codec, header.seqid, exception)
 
     def refused(self, connection: ClientConnection, header: Header, error: TApplicationException) -> Call:
         """A message that no handler gets to see, answered."""

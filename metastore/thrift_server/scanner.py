@@ -33,6 +33,9 @@ class Scanner(Protocol):
     def advance(self, data: bytes | bytearray) -> bool:
         """Go on with everything received so far; True when the end is found, at ``self.at``. Raises: MalformedError."""
 
+    def forget(self, size: int) -> None:
+        """The first bytes that were looked at are not shown again: for who passes them on."""
+
 
 class _Scanner:
     """Drives the walk over the structure, a generator that yields whenever it needs more bytes."""
@@ -52,6 +55,11 @@ class _Scanner:
         if self.at > len(data):  # in the middle of a text or of a list of numbers
             return False
         return next(self._walk, True) is True and self.at <= len(data)
+
+    def forget(self, size: int) -> None:
+        """The first bytes that were looked at are not shown again: for who passes them on."""
+        self.at -= size
+        self._limit -= size
 
     def _struct(self, depth: int) -> Iterator[bool]:
         raise NotImplementedError

@@ -30,11 +30,14 @@ from metastore.thrift_server.connections import READ, WRITE, Connections
 from metastore.thrift_server.handler import Handler
 from metastore.thrift_server.handshakes import Handshakes
 from metastore.thrift_server.large import LargeCalls
-from metastore.thrift_server.messages import PIECE, Message, Messages
+from metastore.thrift_server.messages import ALL_HERE, PIECE, Message, Messages, Routes
 from metastore.thrift_server.middleware import Middleware
 from metastore.thrift_server.protocol import BinaryProtocol, CompactProtocol, WireProtocol
 from metastore.thrift_server.reception import Reception
 from metastore.thrift_server.scanner import MalformedError
+from metastore.thrift_server.upstream.connecting import Upstream
+from metastore.thrift_server.upstream.forwarder import Forwarder, Outgoing
+from metastore.thrift_server.upstream.routes import Upstreams
 from metastore.thrift_server.workers import Lane, Pool, Seats, Waits
 
 MOST_IN_A_ROW = 16
@@ -57,10 +60,12 @@ class Server:
 
     def __init__(self, settings: ServerSettings, handlers: Mapping[str, Handler], stats: CallStats | None = None, *,
                  reuse_port: bool = False, tls: TlsSettings | None = None, access: Access | None = None,
-                 seats: Seats | None = None) -> None:
+                 seats: Seats | None = None, upstream: Upstream | None = None,
+                 forwarded: CallStats | None = None) -> None:
         """``reuse_port``: several processes listen on one port and the kernel spreads connections over them.
 
-        ``tls``: None or without ``use_ssl``: in the clear. Raises: InvalidInputError (a key store cannot be used).
+        ``tls``: None or without ``use_ssl``: in the clear. ``upstream``: who gets the calls that no handler is for,
+        which are counted as ``forwarded``. Raises: InvalidInputError (a key store cannot be used).
         """
         self._connections = Connections(settings)
         self._handshakes = Handshakes(tls, self._connections, self._ring) if tls is not None and tls.use_ssl else None
@@ -69,9 +74,12 @@ class Server:
         self.stats.server = self
         self._protocol: WireProtocol = CompactProtocol() if settings.compact_protocol else BinaryProtocol()
         slow = settings.slow_call.total_seconds()
-        self._messages = Messages(self._protocol, settings)
+        self._routes: Routes = ALL_HERE if upstream is None else Upstreams(handlers)
+        self._messages = Messages(self._protocol, settings, self._routes)
         self._middleware = Middleware(handlers, self._protocol, self.stats, slow)
         self._reception = Reception(handlers, access or Everybody(), self._middleware, self._protocol, self.stats)
+        self._forwarder = None if upstream is None else Forwarder(
+            upstream, forwarded or CallStats(), self._reception.failure)
         self._finished: deque[list[Call]] = deque()
         self._runnable: deque[Lane] = deque()
         self._pool = Pool(seats or Seats(settings.worker_threads), self._middleware.run, self._done)
@@ -141,6 +149,10 @@ class Server:
         self._waits = Waits(self._epoll)
         self._pool.start()
         self._connections.start(self._epoll)
+        if self._forwarder is not None:
+            self._connections.closing = self._forwarder.gone
+            self._forwarder.start(self._epoll, Outgoing(
+                self._pass_on, self._forwarded, self._connections.close, self._ring))
         if self._handshakes is not None:
             self._handshakes.start()
         self._large.start()
@@ -200,6 +212,8 @@ class Server:
             self._running = False
             for connection in self._connections:
                 self._connections.close(connection)
+            if self._forwarder is not None:
+                self._forwarder.stop()
             self._listener.close()
             self._epoll.close()
 
@@ -212,7 +226,7 @@ class Server:
             self._go_on()
         elif fd == self._listener.fileno():
             self._accept()
-        else:
+        elif self._forwarder is None or not self._forwarder.turn_to(fd, event):
             self._waits.end(fd)
 
     def _sweep(self) -> None:
@@ -221,6 +235,8 @@ class Server:
             self._handshakes.sweep()
         self._connections.sweep()
         self._waits.sweep(self._connections.now)
+        if self._forwarder is not None:
+            self._forwarder.sweep(self._connections.now)
 
     def _over(self) -> bool:
         """Whether draining is complete; begins it and closes what is idle."""
@@ -332,6 +348,9 @@ class Server:
         if codec is not None and codec.oneway:
             connection.farewell = header.method == "shutdown"
             return  # shutdown and reinitialize: heard, without effect, and without an answer even if sent as a call
+        if self._forwarder is not None and self._routes.forwards(header.method):
+            self._forward(self._forwarder, connection, message)
+            return
         if message.data is not None:
             self._occupy(connection)
             connection.message = message
@@ -350,6 +369,18 @@ class Server:
         if call.expected:
             self._send(connection, call.reply)
             self._watch_sending(connection)
+
+    def _forward(self, forwarder: Forwarder, connection: ClientConnection, message: Message) -> None:
+        """Hand a message to the upstream. Raises: MalformedError."""
+        if message.header.message_type != TMessageType.CALL:
+            raise MalformedError(f"{message.header.method} has an answer: it cannot be sent without wanting it")
+        denied = self._reception.denied(connection, message.header)
+        if denied:
+            self._send(connection, denied)
+            self._watch_sending(connection)
+            return
+        self._occupy(connection)
+        forwarder.put(connection, message)
 
     def _occupy(self, connection: ClientConnection) -> None:
         """The connection works on a call from now on."""
@@ -420,6 +451,36 @@ class Server:
             connection.sending = memoryview(reply)[sent:]
         return True
 
+    def _pass_on(self, connection: ClientConnection, data: bytes) -> bool:
+        """Send some of the upstream's answer, framed as it came; whether the client takes more at once."""
+        if connection.sending:
+            connection.sending = memoryview(bytes(connection.sending) + data)
+            return False
+        try:
+            sent = connection.sock.send(data)
+        except BlockingIOError:
+            sent = 0
+        except OSError:  # left for the loop to see
+            return True
+        if sent == len(data):
+            return True
+        connection.begin(time.monotonic(), len(data))
+        connection.sending = memoryview(data)[sent:]
+        self._watch_sending(connection)
+        return False
+
+    def _forwarded(self, connection: ClientConnection, answer: bytes) -> None:
+        """A call of the upstream's is over; ``answer``: what is still to be said."""
+        if answer and not connection.closed:
+            self._send(connection, answer)
+        connection.active = self._connections.now
+        self._busy.discard(connection)
+        connection.busy = False
+        if connection.closed:
+            connection.sock.close()
+        else:
+            self._resume(connection)
+
     def _run_lanes(self) -> None:
         """Begin batches of the lanes that have calls.
 
@@ -446,6 +507,8 @@ class Server:
             self._resume(self._resumed.popleft())
         for connection in self._handshakes.completed() if self._handshakes is not None else ():
             self._serve(connection, READ)
+        if self._forwarder is not None:
+            self._forwarder.connected()
 
     def _watch_sending(self, connection: ClientConnection) -> None:
         if connection.sending:
@@ -488,4 +551,7 @@ class Server:
         if not connection.sending:
             connection.sending = None
             connection.begin(self._connections.now)
+            if connection.busy and self._forwarder is not None:  # there is more of the answer to come
+                self._connections.watch(connection, connection.interest & ~WRITE)
+                self._forwarder.taken(connection)
             self._resume(connection)

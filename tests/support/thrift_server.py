@@ -14,8 +14,10 @@ from thrift.Thrift import TApplicationException, TMessageType
 from thrift.transport.TTransport import TMemoryBuffer
 
 from metastore.config import ServerSettings
+from metastore.telemetry.calls import CallStats
 from metastore.thrift_server.handler import handlers_of
 from metastore.thrift_server.server import Server
+from metastore.thrift_server.upstream.connecting import Upstream
 
 FACTS = Path(__file__).parent / "wire"
 
@@ -74,10 +76,16 @@ def assert_equal(found, expected, where="args"):
 
 
 @contextmanager
-def serving(*concepts, **settings):
-    """A server with these handler objects; yields it with its address as ``server.address``."""
-    settings = {"host": "127.0.0.1", "port": 0, "worker_threads": 4, **settings}
-    server = Server(ServerSettings(**settings), handlers_of(*concepts))
+def serving(*concepts, upstream=None, **settings):
+    """A server with these handler objects; yields it with its address as ``server.address``.
+
+    ``upstream``: UpstreamSettings of who gets all other calls.
+    """
+    settings = ServerSettings(**{"host": "127.0.0.1", "port": 0, "worker_threads": 4, **settings})
+    forwarded = CallStats("metastore_forwarded_call")
+    server = Server(settings, handlers_of(*concepts), upstream=Upstream(upstream, settings) if upstream else None,
+                    forwarded=forwarded)
+    server.forwarded = forwarded
     server.address = server.start()
     try:
         yield server

@@ -1,7 +1,7 @@
 """What the catalog says about a table or partition that is to be compacted or cleaned, in one statement."""
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 from metastore.compaction.rules.requests import Entity
 from metastore.db.engine import PgTx
@@ -40,6 +40,45 @@ class Described:
         return bool(self.partition_keys) and not self.entity.partition
 
 
+class Catalog(Protocol):
+    """Who knows tables and partitions."""
+
+    def described(self, pg: PgTx, entity: Entity) -> Described | None:
+        """Look up a table and its partition; None when the table does not exist."""
+
+    def all_partitions(self, pg: PgTx, table: TableName) -> list[tuple[str, str]]:
+        """(name, location) of every partition of a table."""
+
+    def user_of(self, pg: PgTx, location: str) -> str | None:
+        """Who has a location, or one below it; a table or partition also: one above it."""
+
+    def columns_with_statistics(self, pg: PgTx, entity: Entity) -> list[str]:
+        """Names of the columns that have statistics, in the table or in the partition."""
+
+
+class OwnCatalog:
+    """The tables of this database."""
+
+    def described(self, pg: PgTx, entity: Entity) -> Described | None:
+        """See `Catalog`."""
+        return select_described(pg, entity)
+
+    def all_partitions(self, pg: PgTx, table: TableName) -> list[tuple[str, str]]:
+        """See `Catalog`."""
+        return select_all_partitions(pg, table)
+
+    def user_of(self, pg: PgTx, location: str) -> str | None:
+        """See `Catalog`."""
+        return select_user_of(pg, location)
+
+    def columns_with_statistics(self, pg: PgTx, entity: Entity) -> list[str]:
+        """See `Catalog`."""
+        return select_columns_with_statistics(pg, entity)
+
+
+OWN_CATALOG = OwnCatalog()
+
+
 def select_described(pg: PgTx, entity: Entity) -> Described | None:
     """Look up a table and its partition; None when the table does not exist."""
     rows = pg.sql(
@@ -57,9 +96,8 @@ def select_described(pg: PgTx, entity: Entity) -> Described | None:
         own or {}, tuple(sd.get("bucketCols") or ()), bool(_sort_columns(sd)), owner)
 
 
-def is_still(pg: PgTx, table: Described) -> bool:
+def is_still(table: Described, now: Described | None) -> bool:
     """Whether the name, and the partition, belong to the table that was looked up, in the place where it was."""
-    now = select_described(pg, table.entity)
     return now is not None and (now.table_id, now.location, now.partition_exists) == (
         table.table_id, table.location, table.partition_exists)
 

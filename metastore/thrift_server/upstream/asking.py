@@ -1,0 +1,134 @@
+"""What we ask the upstream ourselves, over connections of our own, in the protocol that it speaks."""
+
+import getpass
+import os
+from collections.abc import Sequence
+from typing import Any
+
+from thrift.protocol.TBinaryProtocol import TBinaryProtocolAccelerated
+from thrift.protocol.TCompactProtocol import TCompactProtocolAccelerated
+from thrift.transport.TTransport import TMemoryBuffer
+
+from metastore.catalog.partition_names import canonical, make_name
+from metastore.client.answers import domain_errors
+from metastore.compaction.rules.requests import Entity
+from metastore.compaction.store.entities import Described
+from metastore.db.engine import PgTx
+from metastore.errors import NoSuchObjectError
+from metastore.ids import DEFAULT_CATALOG, DatabaseName, TableName
+from metastore.thrift_gen.hive_metastore import ThriftHiveMetastore, ttypes
+from metastore.thrift_server.protocol import CompactProtocol
+from metastore.thrift_server.upstream.connecting import Upstream
+
+_BATCH = 300
+_EVERYTHING = ttypes.ClientCapabilities([ttypes.ClientCapability.INSERT_ONLY_TABLES])
+
+
+class Asking:
+    """Makes single calls."""
+
+    def __init__(self, upstream: Upstream) -> None:
+        """``upstream``: whom to ask."""
+        self.upstream = upstream
+        compact = isinstance(upstream.protocol, CompactProtocol)
+        self._protocol: Any = TCompactProtocolAccelerated if compact else TBinaryProtocolAccelerated
+        self._user = upstream.set_ugi(os.environ.get("HADOOP_USER_NAME") or getpass.getuser())
+
+    def ask(self, method: str, *arguments: Any) -> Any:
+        """The result. Raises: our errors for what the upstream declares; UnavailableError where it does not answer."""
+        buffer = TMemoryBuffer()
+        getattr(ThriftHiveMetastore.Client(self._protocol(buffer)), f"send_{method}")(*arguments)
+        answer, _ = self.upstream.call(method, buffer.getvalue(), (self._user,))
+        client = ThriftHiveMetastore.Client(self._protocol(TMemoryBuffer(answer)))
+        with domain_errors():
+            return getattr(client, f"recv_{method}")()
+
+    def table(self, name: TableName) -> Any:
+        """The table as the upstream has it, None if it has none of that name."""
+        try:
+            return self.ask("get_table_req", ttypes.GetTableRequest(
+                dbName=name.db, tblName=name.table, capabilities=_EVERYTHING, catName=_catalog(name.catalog))).table
+        except NoSuchObjectError:
+            return None
+
+    def partition(self, name: TableName, partition: str) -> Any:
+        """A partition by its name, None if there is none."""
+        try:
+            return self.ask("get_partition_by_name", database_of(name.database), name.table, partition)
+        except NoSuchObjectError:
+            return None
+
+    def answers(self) -> str:
+        """Why the upstream does not answer; nothing if it does."""
+        try:
+            self.ask("getName")
+        except Exception as error:  # noqa: BLE001 - whatever it is, it is told
+            return str(error) or type(error).__name__
+        return ""
+
+
+class UpstreamCatalog:
+    """What compaction asks of a catalog, asked of the upstream; see `metastore.compaction.store.entities.Catalog`."""
+
+    def __init__(self, asking: Asking) -> None:
+        """``asking``: makes the calls."""
+        self._asking = asking
+
+    def described(self, _pg: PgTx, entity: Entity) -> Described | None:
+        """Look up a table and its partition; None when the table does not exist. Raises: UnavailableError."""
+        table = self._asking.table(entity.table)
+        if table is None:
+            return None
+        database = self._asking.ask("get_database", database_of(entity.table.database))
+        partition = self._asking.partition(entity.table, entity.partition) if entity.partition else None
+        location = (partition or table).sd.location or ""
+        return Described(
+            entity, identity_of(table), location, table.parameters or {}, database.parameters or {},
+            tuple(key.name for key in table.partitionKeys or ()), not entity.partition or partition is not None,
+            (partition.parameters or {}) if partition is not None else {}, tuple(table.sd.bucketCols or ()),
+            bool(table.sd.sortCols), table.owner)
+
+    def all_partitions(self, _pg: PgTx, table: TableName) -> list[tuple[str, str]]:
+        """(name, location) of every partition of a table."""
+        found = self._asking.table(table)
+        if found is None:
+            return []
+        keys, db = [key.name for key in found.partitionKeys or ()], database_of(table.database)
+        names: Sequence[str] = self._asking.ask("get_partition_names", db, table.table, -1)
+        parts = [part for start in range(0, len(names), _BATCH)
+                 for part in self._asking.ask("get_partitions_by_names", db, table.table, names[start:start + _BATCH])]
+        return sorted((canonical(make_name(keys, part.values)), part.sd.location) for part in parts)
+
+    def user_of(self, _pg: PgTx, location: str) -> str | None:
+        """Nobody can tell: a Hive metastore cannot be asked by location, so what has no table is not removed."""
+        return f"some table of the upstream, which cannot be asked who has {location}"
+
+    def columns_with_statistics(self, _pg: PgTx, entity: Entity) -> list[str]:
+        """Names of the columns that have statistics, in the table or in the partition."""
+        table = self._asking.table(entity.table)
+        if table is None:
+            return []
+        columns = [column.name for column in table.sd.cols]
+        if not entity.partition:
+            found = self._asking.ask("get_table_statistics_req", ttypes.TableStatsRequest(
+                dbName=entity.table.db, tblName=entity.table.table, colNames=columns, engine="hive",
+                catName=_catalog(entity.table.catalog))).tableStats
+        else:
+            found = self._asking.ask("get_partitions_statistics_req", ttypes.PartitionsStatsRequest(
+                dbName=entity.table.db, tblName=entity.table.table, colNames=columns, partNames=[entity.partition],
+                engine="hive", catName=_catalog(entity.table.catalog))).partStats.get(entity.partition, ())
+        return sorted(one.colName for one in found)
+
+
+def identity_of(table: Any) -> int:
+    """What tells a table from another one that gets its name later: 4.x has ids, 2.3 the second of the creation."""
+    return int(table.id) if (table.id or 0) > 0 else int(table.createTime or 0)
+
+
+def database_of(name: DatabaseName) -> str:
+    """The database as calls without a catalog name it."""
+    return name.db if name.catalog == DEFAULT_CATALOG else f"@{name.catalog}#{name.db}"
+
+
+def _catalog(name: str) -> str | None:
+    return None if name == DEFAULT_CATALOG else name

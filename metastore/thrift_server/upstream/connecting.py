@@ -1,0 +1,160 @@
+"""A connection to the upstream as its clients make one: which address, what is said first.
+
+Rule: a connection stands for one client. What the client has said about itself (``set_ugi``) and set for itself
+(``setMetaConf``) is said on it before anything else; a client whose certificate named a user is that user there too.
+"""
+
+import socket
+from collections.abc import Sequence
+from typing import Any
+
+from thrift.protocol.TBinaryProtocol import TBinaryProtocolAccelerated
+from thrift.protocol.TCompactProtocol import TCompactProtocolAccelerated
+from thrift.transport.TTransport import TMemoryBuffer
+
+from metastore.client.client import Address, parse_uris
+from metastore.config import ServerSettings, UpstreamSettings
+from metastore.errors import InvalidInputError, UnavailableError
+from metastore.thrift_gen.hive_metastore import ThriftHiveMetastore
+from metastore.thrift_server.protocol import BinaryProtocol, CompactProtocol, WireProtocol
+from metastore.thrift_server.scanner import MalformedError
+from metastore.thrift_server.upstream.replies import FramedReply, Reply, UnframedReply
+
+PIECE = 1 << 16
+_MOST_SETTINGS = 32
+
+
+class LostError(UnavailableError):
+    """The connection broke off when the request had been sent: it may have been done."""
+
+
+class Session:
+    """What is said first on every connection of one client."""
+
+    __slots__ = ("_settings", "_user", "version")
+
+    def __init__(self) -> None:
+        self.version = 0
+        """Connections that know an older one are of no use any more."""
+        self._user: tuple[bytes, ...] = ()
+        self._settings: tuple[bytes, ...] = ()
+
+    def name(self, message: bytes) -> None:
+        """``set_ugi`` as the client sent it."""
+        self._user = (message,)
+        self.version += 1
+
+    def set(self, message: bytes) -> None:
+        """``setMetaConf`` as the client sent it."""
+        self._settings = (*self._settings, message)[-_MOST_SETTINGS:]
+
+    @property
+    def messages(self) -> tuple[bytes, ...]:
+        """In the order in which they are to be sent."""
+        return (*self._user, *self._settings)
+
+
+class Upstream:
+    """Where the upstream is, and how it is spoken to."""
+
+    def __init__(self, settings: UpstreamSettings, server: ServerSettings) -> None:
+        """Raises: InvalidInputError (an address)."""
+        try:
+            self._addresses = parse_uris(",".join(settings.uris))
+        except ValueError as error:
+            raise InvalidInputError(f"metastore.upstream.uris: {error}.") from error
+        self.settings, self._framed = settings, server.framed
+        self.protocol: WireProtocol = CompactProtocol() if server.compact_protocol else BinaryProtocol()
+        self._next = 0
+
+    def __str__(self) -> str:
+        """The addresses."""
+        return ", ".join(map(str, self._addresses))
+
+    def message(self, raw: bytes) -> bytes:
+        """A message as it is sent."""
+        return len(raw).to_bytes(4) + raw if self._framed else raw
+
+    def reply(self, method: str) -> Reply:
+        """What is to come as the answer."""
+        limit = self.settings.max_reply_size
+        if self._framed:
+            return FramedReply(self.protocol, method, limit)
+        return UnframedReply(self.protocol, method, limit)
+
+    def set_ugi(self, user: str) -> bytes:
+        """The message that names a user."""
+        buffer = TMemoryBuffer()
+        compact = isinstance(self.protocol, CompactProtocol)
+        writer: Any = TCompactProtocolAccelerated(buffer) if compact else TBinaryProtocolAccelerated(buffer)
+        ThriftHiveMetastore.Client(writer).send_set_ugi(user, [])
+        written: bytes = buffer.getvalue()
+        return written
+
+    def open(self, said_first: Sequence[bytes]) -> socket.socket:
+        """A connection to the first address that answers, beginning with the last that did.
+
+        Raises: UnavailableError with what each of them said.
+        """
+        reasons = []
+        for turn in range(len(self._addresses)):
+            index = (self._next + turn) % len(self._addresses)
+            address = self._addresses[index]
+            try:
+                sock = self._open(address, said_first)
+            except (OSError, LostError, MalformedError) as error:
+                reasons.append(f"upstream {address} does not answer: {reason(error)}")
+            else:
+                self._next = index
+                return sock
+        raise UnavailableError("; ".join(reasons))
+
+    def call(self, method: str, raw: bytes, said_first: Sequence[bytes]) -> tuple[bytes, str]:
+        """Make a call on a connection of its own; the answer as it came, and how it went. For threads that may wait.
+
+        Raises: UnavailableError (it was not sent), LostError (it may have been done).
+        """
+        with self.open(said_first) as sock:
+            sock.settimeout(self.settings.timeout.total_seconds())
+            reply = self.reply(method)
+            try:
+                answer = self._exchange(sock, raw, reply)
+                return answer[4:] if self._framed else answer, reply.outcome
+            except (OSError, MalformedError) as error:
+                raise LostError(lost(self, method, reason(error))) from error
+
+    def _open(self, address: Address, said_first: Sequence[bytes]) -> socket.socket:
+        sock = socket.create_connection(address, timeout=self.settings.connect_timeout.total_seconds())
+        try:
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+            for raw in said_first:
+                self._exchange(sock, raw, self.reply("set_ugi"))  # whatever it answers: a server may not want to know
+        except BaseException:
+            sock.close()
+            raise
+        return sock
+
+    def _exchange(self, sock: socket.socket, raw: bytes, reply: Reply) -> bytes:
+        sock.sendall(self.message(raw))
+        pieces = []
+        while True:
+            data = sock.recv(PIECE)
+            if not data:
+                raise ConnectionResetError("the upstream closed the connection")
+            pieces.append(data)
+            if reply.take(data):
+                return b"".join(pieces)
+
+
+def reason(error: BaseException) -> str:
+    """One phrase."""
+    if isinstance(error, TimeoutError):
+        return "no answer in time"
+    return (getattr(error, "strerror", None) or str(error)).lower()
+
+
+def lost(upstream: Upstream, method: str, why: str) -> str:
+    """What a client is told whose answer did not arrive."""
+    return (f"The connection to the upstream ({upstream}) broke off during {method} ({why}): it may or may not have "
+            "been done. Read the state back before you repeat it.")

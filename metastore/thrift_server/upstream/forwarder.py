@@ -1,0 +1,303 @@
+"""Calls that go to the upstream and their answers, on the event loop.
+
+Rules: each client has a connection to the upstream of its own, made when it is first needed. The loop never waits:
+connections are made by other threads. An answer is passed on piece by piece, and no more is read of it while the client
+has not taken the last piece. A call is sent twice only if that means the same as sending it once.
+"""
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from queue import SimpleQueue
+from select import EPOLLIN, EPOLLOUT, EPOLLRDHUP, epoll
+from socket import socket
+
+import structlog
+
+from metastore.client.client import is_repeatable
+from metastore.errors import MetastoreError, UnavailableError
+from metastore.telemetry.calls import CallStats
+from metastore.thrift_server.call import Connection
+from metastore.thrift_server.codec import CODECS
+from metastore.thrift_server.connection import ClientConnection
+from metastore.thrift_server.messages import Message
+from metastore.thrift_server.protocol import Header
+from metastore.thrift_server.scanner import MalformedError
+from metastore.thrift_server.upstream.connecting import PIECE, LostError, Session, Upstream, lost, reason
+from metastore.thrift_server.upstream.replies import Reply
+
+_CONNECTORS = 4
+_READ, _WRITE = EPOLLIN | EPOLLRDHUP, EPOLLOUT
+_log = structlog.get_logger("metastore.upstream")
+
+
+class Link:
+    """A client's way to the upstream."""
+
+    __slots__ = ("asked", "attempts", "begun", "client", "connecting", "fd", "header", "interest", "moved", "passed",
+                 "raw", "reply", "said", "sending", "sock", "started")
+
+    def __init__(self, client: ClientConnection) -> None:
+        self.client = client
+        self.sock: socket | None = None
+        self.fd = -1
+        self.interest = 0
+        self.connecting = False
+        self.header: Header | None = None  # of the call in work
+        self.raw = b""
+        self.reply: Reply | None = None
+        self.sending: memoryview | None = None  # rest of the request
+        self.asked = False  # the whole request is on its way
+        self.passed = False  # some of the answer has gone to the client
+        self.attempts = 0
+        self.said = 0  # the version of the session that the connection knows
+        self.begun = self.started = self.moved = 0.0
+
+
+class Outgoing:
+    """What the forwarder asks of the server."""
+
+    def __init__(self, pass_on: Callable[[ClientConnection, bytes], bool],
+                 end: Callable[[ClientConnection, bytes], None], close: Callable[[ClientConnection], None],
+                 ring: Callable[[], None]) -> None:
+        """``pass_on``: some of an answer, whether the client takes more at once. ``end``: the call is over.
+
+        It gets the answer that is still to be sent. ``close``: the client's connection. ``ring``: wake the loop.
+        """
+        self.pass_on, self.end, self.close, self.ring = pass_on, end, close, ring
+
+
+class Forwarder:
+    """All connections to the upstream."""
+
+    def __init__(self, upstream: Upstream, stats: CallStats, refuse: Callable[[Header, MetastoreError], bytes]) -> None:
+        """``stats``: of forwarded calls; ``refuse``: the answer that carries an error."""
+        self.upstream, self._stats, self._refuse = upstream, stats, refuse
+        self._links: dict[int, Link] = {}
+        self._opened: deque[tuple[Link, socket | None, MetastoreError | None]] = deque()
+        self._wanted: SimpleQueue[tuple[Link, tuple[bytes, ...]] | None] = SimpleQueue()
+        self._timeout = upstream.settings.timeout.total_seconds()
+
+    def start(self, polled: epoll, out: Outgoing) -> None:
+        """Work for this loop from now on."""
+        self._epoll, self._out = polled, out
+        for number in range(_CONNECTORS):
+            threading.Thread(target=self._connect, name=f"upstream-{number}", daemon=True).start()
+
+    def stop(self) -> None:
+        """Close everything."""
+        for _ in range(_CONNECTORS):
+            self._wanted.put(None)
+        for link in list(self._links.values()):
+            self._drop(link)
+
+    # ------------------------------------------------------------------------------------------------ by the loop
+
+    def put(self, client: ClientConnection, message: Message) -> None:
+        """Begin a call; its client is busy until ``Outgoing.end``."""
+        link = client.link
+        if link is None:
+            link = client.link = Link(client)
+        link.header, link.raw = message.header, message.raw or message.data or b""
+        link.attempts, link.passed = 0, False
+        link.begun = time.perf_counter()
+        if message.header.method == "setMetaConf":
+            session_of(client).set(link.raw)
+        if link.said != session_of(client).version:  # it has said since that it is somebody else
+            self._drop(link)
+        self._attempt(link)
+
+    def gone(self, client: ClientConnection) -> None:
+        """The client's connection is closed: so is its way to the upstream, whatever is on it."""
+        link, client.link = client.link, None
+        if link is None:
+            return
+        in_work, link.header = link.header, None
+        self._drop(link)
+        if in_work is not None:
+            self._count(in_work.method, "CLIENT_GONE", link)
+            self._out.end(client, b"")
+
+    def turn_to(self, fd: int, event: int) -> bool:
+        """Something has happened at this descriptor; whether it is one of ours."""
+        link = self._links.get(fd)
+        if link is None:
+            return False
+        try:
+            if event & EPOLLOUT:
+                self._send(link)
+            if event & ~EPOLLOUT and link.sock is not None:
+                self._read(link)
+        except (OSError, MalformedError) as error:
+            self._broken(link, error)
+        return True
+
+    def taken(self, client: ClientConnection) -> None:
+        """The client has taken what was passed on: read the rest."""
+        link = client.link
+        if link is not None and link.sock is not None and link.header is not None:
+            link.moved = time.monotonic()
+            self._watch(link, _READ)
+
+    def connected(self) -> None:
+        """Go on with those whose connection was made, or could not be."""
+        while self._opened:
+            link, sock, error = self._opened.popleft()
+            link.connecting = False
+            if link.header is None or link.client.link is not link:  # the client is gone
+                if sock is not None:
+                    sock.close()
+            elif sock is None:
+                self._end(link, error or UnavailableError("The upstream does not answer"))
+            else:
+                sock.setblocking(False)  # noqa: FBT003 - the module's own
+                link.sock, link.fd, link.interest = sock, sock.fileno(), _READ
+                self._links[link.fd] = link
+                self._epoll.register(link.fd, _READ)
+                try:
+                    self._begin(link)
+                except (OSError, MalformedError) as failure:
+                    self._broken(link, failure)
+
+    def sweep(self, now: float) -> None:
+        """End calls whose answer does not come."""
+        for link in list(self._links.values()):
+            silent = now - link.moved
+            if link.header is not None and link.client.sending is None and silent > self._timeout:
+                link.attempts = 2  # it was waited for long enough
+                self._broken(link, TimeoutError())
+
+    # ------------------------------------------------------------------------------------------------ steps
+
+    def _attempt(self, link: Link) -> None:
+        link.attempts += 1
+        link.sending, link.asked, link.reply = None, False, None
+        if link.sock is not None:
+            try:
+                self._begin(link)
+            except (OSError, MalformedError) as error:
+                self._broken(link, error)
+        else:
+            link.connecting = True
+            link.said = session_of(link.client).version
+            self._wanted.put((link, self._said_first(link)))
+
+    def _said_first(self, link: Link) -> tuple[bytes, ...]:
+        user = link.client.identity.user
+        session = session_of(link.client)
+        own = link.header is not None and link.header.method == "setMetaConf"
+        said = tuple(one for one in session.messages if not (own and one is link.raw))
+        return (self.upstream.set_ugi(user), *said) if user else said
+
+    def _begin(self, link: Link) -> None:
+        assert link.header is not None  # noqa: S101 - a call is in work
+        link.reply = self.upstream.reply(link.header.method)
+        link.sending = memoryview(self.upstream.message(link.raw))
+        link.started = link.moved = time.monotonic()
+        self._send(link)
+
+    def _send(self, link: Link) -> None:
+        if link.sending is None or link.sock is None:
+            return
+        try:
+            link.sending = link.sending[link.sock.send(link.sending):]
+        except BlockingIOError:
+            pass
+        else:
+            link.moved = time.monotonic()
+        if link.sending:
+            self._watch(link, _READ | _WRITE)
+        else:
+            link.sending, link.asked = None, True
+            self._watch(link, _READ)
+
+    def _read(self, link: Link) -> None:
+        assert link.sock is not None  # noqa: S101 - it is watched
+        try:
+            data = link.sock.recv(PIECE)
+        except BlockingIOError:
+            return
+        if not data:
+            raise ConnectionResetError("the upstream closed the connection")
+        if link.header is None or link.reply is None or link.client.closed:
+            raise MalformedError("the upstream sends what nobody asked for")
+        link.moved = time.monotonic()
+        complete = link.reply.take(data)
+        link.passed = True
+        if not self._out.pass_on(link.client, data) and not complete:
+            self._watch(link, 0)  # until the client has taken it
+        if complete:
+            self._end(link, None)
+
+    def _broken(self, link: Link, error: Exception) -> None:
+        """The connection is of no use any more: begin anew where that does no harm, else tell the client."""
+        header, asked, passed = link.header, link.asked, link.passed
+        self._drop(link)
+        if header is None:
+            return  # the upstream has ended an idle connection
+        _log.info("upstream connection broke off", method=header.method, **link.client.who, reason=reason(error))
+        if passed:  # half an answer is with the client already
+            self._count(header.method, "BROKEN_OFF", link)
+            link.header = None
+            self._out.close(link.client)
+            self._out.end(link.client, b"")
+        elif link.attempts == 1 and not isinstance(error, MalformedError) and (
+                not asked or is_repeatable(header.method)):
+            self._attempt(link)
+        elif asked:
+            self._end(link, LostError(lost(self.upstream, header.method, reason(error))))
+        else:
+            self._end(link, UnavailableError(f"upstream {self.upstream} does not answer: {reason(error)}"))
+
+    def _end(self, link: Link, error: MetastoreError | None) -> None:
+        header, link.header, link.raw = link.header, None, b""
+        assert header is not None  # noqa: S101 - a call is in work
+        outcome = link.reply.outcome if error is None and link.reply is not None else "UPSTREAM_UNAVAILABLE"
+        link.reply = None
+        self._count(header.method, outcome, link)
+        answer = b""
+        if error is not None:
+            _log.warning("call not forwarded", method=header.method, **link.client.who, reason=str(error))
+            answer = self._refuse(header, error)
+        self._out.end(link.client, answer)
+
+    def _count(self, method: str, outcome: str, link: Link) -> None:
+        self._stats.record(method if method in CODECS else "unknown", outcome, time.perf_counter() - link.begun)
+
+    def _drop(self, link: Link) -> None:
+        sock, link.sock = link.sock, None
+        if sock is not None:
+            del self._links[link.fd]
+            with suppress(OSError, ValueError):
+                self._epoll.unregister(link.fd)
+            sock.close()
+
+    def _watch(self, link: Link, interest: int) -> None:
+        if link.interest != interest and link.sock is not None:
+            link.interest = interest
+            self._epoll.modify(link.fd, interest)
+
+    # ------------------------------------------------------------------------------------------------ other threads
+
+    def _connect(self) -> None:
+        for link, said_first in self._requests():
+            try:
+                self._opened.append((link, self.upstream.open(said_first), None))
+            except MetastoreError as error:
+                self._opened.append((link, None, error))
+            except Exception as error:  # noqa: BLE001 - the client must get an answer whatever happened
+                self._opened.append((link, None, UnavailableError(f"upstream {self.upstream}: {error}")))
+            self._out.ring()
+
+    def _requests(self) -> Iterator[tuple[Link, tuple[bytes, ...]]]:
+        while (request := self._wanted.get()) is not None:
+            yield request
+
+
+def session_of(client: Connection) -> Session:
+    """What is said first on the client's connections to the upstream."""
+    if client.session is None:
+        client.session = Session()
+    return client.session

@@ -1,0 +1,108 @@
+"""Two whole servers: the catalog's, and the one in front of it, each with a database of its own."""
+
+import pytest
+
+from metastore.app import App
+from metastore.client import MetastoreClient
+from metastore.config.settings import Source, build
+from metastore.thrift_gen.hive_metastore import ttypes as T
+
+
+def settings(database_url, tmp_path, **more):
+    return build([Source("test", {
+        "metastore.database.url": database_url, "hive.metastore.port": "0", "metastore.http.port": "0",
+        "hive.metastore.warehouse.dir": (tmp_path / "warehouse").as_uri(), "metastore.database.pool.size": "12",
+        "metastore.lock.check.wait": "0", "metastore.warehouse.roots": tmp_path.as_uri(), **more})])
+
+
+@pytest.fixture
+def behind(postgres, tmp_path):
+    """The server that has the catalog."""
+    with postgres.cloned() as url:
+        app = App(settings(url, tmp_path), loops=False)
+        app.start()
+        yield app
+        app.stop()
+
+
+@pytest.fixture
+def front(behind, database_url, database, tmp_path):
+    """The server that has the transactions."""
+    app = App(settings(database_url, tmp_path, **{"metastore.upstream.uris": behind.thrift_uri}), loops=False)
+    app.start()
+    yield app
+    app.stop()
+
+
+@pytest.fixture
+def catalog(behind):
+    """A client of the catalog's server alone."""
+    with MetastoreClient(behind.thrift_uri) as connected:
+        yield connected
+
+
+@pytest.fixture
+def client(front):
+    """A client of the one address."""
+    with MetastoreClient(front.thrift_uri, user="ann") as connected:
+        yield connected
+
+
+ACID = {"transactional": "true", "bucketing_version": "2"}
+
+
+def table(name="t", db="d", keys="", **parameters):
+    """A table to create: transactional unless told otherwise."""
+    sd = T.StorageDescriptor(
+        cols=[T.FieldSchema("id", "int"), T.FieldSchema("name", "string")], serdeInfo=T.SerDeInfo(
+            serializationLib="org.apache.hadoop.hive.ql.io.orc.OrcSerde"),
+        inputFormat="org.apache.hadoop.hive.ql.io.orc.OrcInputFormat",
+        outputFormat="org.apache.hadoop.hive.ql.io.orc.OrcOutputFormat")
+    keys = [T.FieldSchema(*key.split(":")) for key in keys.split()]
+    return T.Table(tableName=name, dbName=db, sd=sd, partitionKeys=keys, parameters=parameters or ACID)
+
+
+@pytest.fixture
+def acid(client):
+    """``d.t``, transactional, made through the one address."""
+    client.create_database(T.Database(name="d"))
+    client.create_table(table())
+    return "d.t"
+
+
+class Writing:
+    """Transactions, as Hive's client makes them."""
+
+    def __init__(self, client):
+        self.client = client
+
+    def open(self):
+        return self.client.open_txns(T.OpenTxnRequest(1, "ann", "here")).txn_ids[0]
+
+    def allocate(self, txn, name="t", db="d"):
+        request = T.AllocateTableWriteIdsRequest(dbName=db, tableName=name, txnIds=[txn])
+        return self.client.allocate_table_write_ids(request).txnToWriteIds[0].writeId
+
+    def lock(self, txn, name="t", db="d", kind=T.LockType.SHARED_WRITE, operation=T.DataOperationType.UPDATE,
+             partition=None):
+        component = T.LockComponent(kind, T.LockLevel.TABLE, db, name, partition, operation, True)
+        return self.client.lock(T.LockRequest([component], txn, "ann", "here"))
+
+    def write(self, name="t", db="d", partition=None, commit=True):
+        """(txn, write id) of a transaction that wrote."""
+        txn = self.open()
+        write_id = self.allocate(txn, name, db)
+        self.lock(txn, name, db, partition=partition)
+        if commit:
+            self.client.commit_txn(T.CommitTxnRequest(txn))
+        return txn, write_id
+
+    def valid(self, name="t", db="d"):
+        """(high-water mark, invalid ids, those of them that were aborted)."""
+        [found] = self.client.get_valid_write_ids(T.GetValidWriteIdsRequest([f"{db}.{name}"])).tblValidWriteIds
+        return found.writeIdHighWaterMark, list(found.invalidWriteIds)
+
+
+@pytest.fixture
+def writing(client):
+    return Writing(client)

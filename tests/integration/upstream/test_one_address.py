@@ -1,0 +1,91 @@
+"""Catalog calls go through, transactions are answered here, both through one address."""
+
+import json
+import urllib.request
+
+import pytest
+
+from metastore.compaction.rules.requests import CompactionType, Entity
+from metastore.compaction.service import CompactionService
+from metastore.compaction.store.queue import NewRequest
+from metastore.config import CompactionSettings
+from metastore.errors import InvalidOperationError, NoSuchObjectError
+from metastore.ids import TableName
+from metastore.thrift_gen.hive_metastore import ttypes as T
+from metastore.thrift_server.upstream.asking import Asking, UpstreamCatalog
+from tests.integration.upstream.conftest import table
+
+
+def rows(app, name):
+    with app.database.begin() as pg:
+        return pg.sql(f"SELECT count(*) FROM {name}")[0][0]
+
+
+def test_tables_are_the_upstreams_and_transactions_are_ours(front, behind, catalog, client, acid, writing):
+    assert catalog.get_table("d", "t").tableName == "t"
+    assert client.get_table("d", "t").tableName == "t"
+    writing.write()
+    assert writing.valid() == (1, [])
+    assert (rows(front, "tables"), rows(behind, "tables")) == (0, 1)
+    assert (rows(front, "next_write_ids"), rows(behind, "next_write_ids")) == (1, 0)
+
+
+def test_readyz_tells_when_the_upstream_does_not_answer_and_stays_ready(front, behind, client):
+    def upstream():
+        front.health._probes["upstream"]._at = float("-inf")
+        return front.health.parts()["upstream"]
+
+    assert upstream() == (True, "")
+    behind.stop()
+    ready, reason = upstream()
+    assert ready
+    assert f"upstream {behind.thrift_uri} does not answer: connection refused" in reason
+    with urllib.request.urlopen(f"{front.http_uri}/readyz") as answer:
+        assert json.load(answer)["parts"]["upstream"]["ready"]
+    client.open_txns(T.OpenTxnRequest(1, "ann", "here"))
+    with pytest.raises(T.MetaException, match="does not answer"):
+        client.get_table("d", "t")
+
+
+def test_forwarded_calls_are_counted_by_what_the_upstream_answered(front, client):
+    with pytest.raises(T.NoSuchObjectException):
+        client.get_table("d", "missing")
+    with urllib.request.urlopen(f"{front.http_uri}/metrics") as answer:
+        text = answer.read().decode()
+    assert 'metastore_forwarded_calls_total{method="get_table",outcome="NoSuchObjectException"} 1.0' in text
+    assert 'metastore_forwarded_call_seconds_count{method="get_table"} 1.0' in text
+
+
+def test_batches_of_streams_are_refused_with_a_sentence(client):
+    with pytest.raises(T.MetaException, match="in front of another one"):
+        client.metastore_stream_positions("hive", "d", "t")
+
+
+def test_what_is_to_be_compacted_is_looked_up_at_the_upstream(front, client, acid):
+    service = CompactionService(front.database, CompactionSettings(), None, front._catalog())
+    assert service.compact2(NewRequest(Entity(TableName("hive", "d", "t")), CompactionType.MAJOR)).accepted
+    client.create_table(table("plain", numRows="0"))
+    with pytest.raises(InvalidOperationError, match="non-ACID"):
+        service.compact2(NewRequest(Entity(TableName("hive", "d", "plain")), CompactionType.MAJOR))
+    with pytest.raises(NoSuchObjectError):
+        service.compact2(NewRequest(Entity(TableName("hive", "d", "missing")), CompactionType.MAJOR))
+
+
+def test_a_table_is_described_as_the_upstream_has_it(front, client):
+    client.create_database(T.Database(name="d"))
+    client.create_table(table("p", keys="day:string"))
+    client.append_partition("d", "p", ["1"])
+    known = UpstreamCatalog(Asking(front._upstream))
+    name = TableName("hive", "d", "p")
+    at = client.get_table("d", "p").sd.location
+    whole = known.described(None, Entity(name))
+    assert (whole.location, whole.is_transactional, whole.lacks_partition) == (at, True, True)
+    one = known.described(None, Entity(name, "day=1"))
+    assert (one.location, one.partition_exists, one.table_id) == (f"{at}/day=1", True, whole.table_id)
+    assert not known.described(None, Entity(name, "day=2")).partition_exists
+    assert known.all_partitions(None, name) == [("day=1", f"{at}/day=1")]
+    assert known.all_partitions(None, TableName("hive", "d", "none")) == []
+    assert known.columns_with_statistics(None, Entity(name)) == []
+    assert known.columns_with_statistics(None, Entity(name, "day=1")) == []
+    assert known.columns_with_statistics(None, Entity(TableName("hive", "d", "none"))) == []
+    assert "cannot be asked" in known.user_of(None, at)
