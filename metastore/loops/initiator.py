@@ -11,7 +11,17 @@ from typing import NamedTuple
 
 from metastore.acid.state import acid_state
 from metastore.compaction.initiator_service import Candidate, InitiatorService, Inputs, Revoked
-from metastore.compaction.rules.due import Due, Limits, Thresholds, due, due_for_aborts, ineligible, measure
+from metastore.compaction.rules.due import (
+    Action,
+    Due,
+    Limits,
+    Thresholds,
+    decide,
+    due,
+    due_for_aborts,
+    ineligible,
+    measure,
+)
 from metastore.compaction.rules.requests import CompactionType, Entity, is_active_duplicate
 from metastore.compaction.store.entities import Described
 from metastore.compaction.store.queue import NewRequest
@@ -96,19 +106,29 @@ class Initiator:
             if no is not None and no.recorded:
                 self.compactions.note_not_initiated(entity, self.initiator_id, no.reason)
             return Finding(entity, None, no.reason if no else "", again=no is not None and no.again)
-        verdict = due_for_aborts(candidate.aborts) or self._due_by_files(found, found.table)
+        verdict = self._verdict(candidate, found, found.table)
         if verdict.type is None:
             return Finding(entity, None, _with_blocker(verdict.reason, found), again=bool(found.write_ids.open))
         return self._queue(entity, verdict.type, verdict.reason, found, found.table)
 
-    def _due_by_files(self, found: Inputs, table: Described) -> Due:
-        settings = self.compactions.settings
-        defaults = Thresholds(settings.delta_num_threshold, settings.delta_pct_threshold)
-        thresholds = defaults.overridden_by(table.parameters)
+    def _verdict(self, candidate: Candidate, found: Inputs, table: Described) -> Due:
+        """What is due, unless a Worker would refuse it."""
+        settings, verdict = self.compactions.settings, due_for_aborts(candidate.aborts)
+        if verdict is not None and table.lacks_partition:
+            return verdict
+        write_ids = found.write_ids.for_compactor()
         location = table.location.rstrip("/")
-        state = acid_state(self.files.listing(location), found.write_ids.for_compactor(), found.txns,
+        state = acid_state(self.files.listing(location), write_ids, found.txns,
                            lambda path: self.files.read(f"{location}/{path}"))
-        return due(measure(state), thresholds, insert_only=table.is_insert_only)
+        defaults = Thresholds(settings.delta_num_threshold, settings.delta_pct_threshold)
+        verdict = verdict or due(measure(state), defaults.overridden_by(table.parameters),
+                                 insert_only=table.is_insert_only)
+        if verdict.type is None:
+            return verdict
+        decision = decide(verdict.type, state, write_ids, settings.aborted_txn_threshold,
+                          insert_only=table.is_insert_only)
+        is_refused = decision.action is Action.REFUSE
+        return Due(None, f"{verdict.reason}, but: {decision.reason}") if is_refused else verdict
 
     def _queue(self, entity: Entity, kind: CompactionType, reason: str, found: Inputs, table: Described) -> Finding:
         mark = found.write_ids.for_compactor().high_watermark

@@ -153,7 +153,8 @@ class _Work:
             self._commit(started)
             return WorkOutcome.NOTHING_TO_COMPACT, "no partition is named: aborted directories are left to the Cleaner"
         self._location = table.location.rstrip("/")
-        decision = decide(claimed.type, self._state(started), insert_only=table.is_insert_only)
+        decision = decide(claimed.type, self._state(started), started.write_ids.for_compactor(),
+                          worker.compactions.settings.aborted_txn_threshold, insert_only=table.is_insert_only)
         if decision.action is Action.REFUSE:
             raise _RefusedError(decision.reason)
         if decision.action is Action.CLEAN_ONLY:

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
-from dataclasses import dataclass
+from concurrent.futures import Future
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from pyspark.sql import DataFrame, SparkSession
 
-from metastore.errors import AlreadyExistsError, InvalidOperationError
+from metastore.errors import AlreadyExistsError, InvalidOperationError, MetastoreError
 from metastore.spark.hadoop import Hadoop
 from metastore.telemetry.logs import get_logger
 from metastore.txns.stream_rules import StreamBatch, StreamPosition, is_repetition
@@ -32,6 +33,19 @@ _log = get_logger(__name__)
 _QUERY_ID = "sql.streaming.queryId"
 
 
+class StoppedError(MetastoreError):
+    """The query was stopped in the middle of a batch."""
+
+    def __init__(self, table: TableName, batch_id: int) -> None:
+        """Spark takes the end of a batch for that of a stop by its text alone, which must have these names in it.
+
+        It looks for them with a pattern that overflows the JVM's stack in a text as long as that of a Py4JJavaError.
+        """
+        super().__init__(
+            f"the query was stopped: batch {batch_id} is read again at its next start, and left out if {table} has it "
+            "(py4j.protocol.Py4JJavaError: An error occurred while calling it: java.lang.InterruptedException)")
+
+
 @dataclass(frozen=True)
 class BatchSink:
     """What Spark calls with each batch, on a thread and with a Spark session of the query's own."""
@@ -40,6 +54,8 @@ class BatchSink:
     checkpoint: str
     write: Callable[[AcidSession, DataFrame], object]
     open_session: Callable[[SparkSession], AcidSession]
+    query: Future[StreamingQuery] = field(default_factory=Future)
+    """The query, as soon as somebody has it who could stop it."""
 
     @staticmethod
     def inserting(name: str) -> Callable[[AcidSession, DataFrame], object]:
@@ -49,12 +65,18 @@ class BatchSink:
     def __call__(self, rows: DataFrame, batch_id: int) -> None:
         """Bring a batch into the table, unless it is there.
 
-        Raises: InvalidOperationError when the query was set back; whatever writing raises.
+        Raises: InvalidOperationError when the query was set back; StoppedError; whatever writing raises.
         """
         spark = rows.sparkSession
-        batch = StreamBatch(_query_id(spark), batch_id, self._plan(spark, batch_id))
-        with self.open_session(spark) as session:
-            session.retrying(lambda: self._bring(session, rows, batch))
+        try:
+            batch = StreamBatch(_query_id(spark), batch_id, self._plan(spark, batch_id))
+            with self.open_session(spark) as session:
+                session.retrying(lambda: self._bring(session, rows, batch))
+        except Exception as error:
+            if not self._is_stopped():
+                raise
+            _log.info("stream.stopped", table=str(self.name), batch_id=batch_id, error=type(error).__name__)
+            raise StoppedError(self.name, batch_id) from None  # or Spark would take the batch for done
 
     def _bring(self, session: AcidSession, rows: DataFrame, batch: StreamBatch) -> None:
         if self._is_there(session, batch):
@@ -71,6 +93,10 @@ class BatchSink:
         known = {one.batch.query_id: one for one in positions(session.client, self.name)}
         return is_repetition(known.get(batch.query_id), batch)
 
+    def _is_stopped(self) -> bool:
+        """A query that is being stopped says so before its thread is interrupted."""
+        return self.query.done() and not self.query.result().isActive
+
     def _plan(self, spark: SparkSession, batch_id: int) -> str:
         """A digest of what Spark planned for the batch: it writes that down before it runs it, and repeats that."""
         return hashlib.sha256(Hadoop(spark).read(f"{self.checkpoint}/offsets/{batch_id}")).hexdigest()
@@ -79,7 +105,9 @@ class BatchSink:
 def start(rows: DataFrame | DataStreamWriter, sink: BatchSink) -> StreamingQuery:
     """Start a streaming query into the sink."""
     writer = rows.writeStream if isinstance(rows, DataFrame) else rows
-    return writer.foreachBatch(sink).option("checkpointLocation", sink.checkpoint).start()
+    query = writer.foreachBatch(sink).option("checkpointLocation", sink.checkpoint).start()
+    sink.query.set_result(query)
+    return query
 
 
 def positions(client: DomainClient, name: TableName) -> list[StreamPosition]:

@@ -11,6 +11,7 @@ from enum import StrEnum
 from typing import NamedTuple, Protocol
 
 from metastore.acid.names import BASE_PREFIX
+from metastore.acid.snapshots import CompactorWriteIdList
 from metastore.acid.state import AcidState, BaseDirectory, DeltaDirectory
 from metastore.compaction.rules.requests import (
     ACTIVE,
@@ -189,8 +190,13 @@ def ineligible(entity: Entity, table: TableFacts | None, queued: Iterable[Compac
             or _misses_partition(entity, table, aborts))
 
 
-def decide(kind: CompactionType, state: AcidState, *, insert_only: bool) -> Decision:
-    """Whether a claimed request is still worth a job, given the directories that its snapshot selects."""
+def decide(kind: CompactionType, state: AcidState, write_ids: CompactorWriteIdList, max_aborts: int, *,
+           insert_only: bool) -> Decision:
+    """Whether a request is worth a job, given the directories and write ids of a compactor's snapshot.
+
+    The Initiator asks this of a request that it is about to make, and the Worker of the one that it has claimed: what
+    the second refuses, the first would make again in each of its rounds. ``max_aborts``: as for `Aborts`.
+    """
     if kind is CompactionType.REBALANCE:
         return Decision(Action.RUN, "rebalancing was asked for")
     measured = measure(state)
@@ -199,6 +205,8 @@ def decide(kind: CompactionType, state: AcidState, *, insert_only: bool) -> Deci
                                        "LOAD DATA); request a major one.")
     if _is_enough(kind, state):
         return Decision(Action.RUN, f"{measured.deltas} deltas")
+    if kind is CompactionType.MAJOR and (aborts := _above_base(state, write_ids)) > max_aborts:
+        return Decision(Action.RUN, f"a new base ends {aborts} aborted write ids, more than {max_aborts}")
     if state.obsolete or state.aborted:
         return Decision(Action.CLEAN_ONLY, "nothing to compact, but directories to remove")
     return Decision(Action.REFUSE, f"None of the compaction thresholds met, compaction request for {kind.value} is "
@@ -210,6 +218,12 @@ def _is_enough(kind: CompactionType, state: AcidState) -> bool:
         return bool(state.originals) or len(state.deltas) + (state.base is not None) > 1
     pair_of_kinds = len(state.insert_deltas) == 1 and len(state.delete_deltas) == 1
     return len(state.deltas) > 1 and not pair_of_kinds
+
+
+def _above_base(state: AcidState, write_ids: CompactorWriteIdList) -> int:
+    """How many aborted write ids a new base would cover that the present one does not."""
+    covered = state.base.name.write_id if state.base else 0
+    return sum(write_id > covered for write_id in write_ids.aborted)
 
 
 def _switched_off(table: TableFacts, limits: Limits) -> Ineligible | None:

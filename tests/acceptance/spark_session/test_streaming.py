@@ -1,14 +1,18 @@
 """Structured Streaming into transactional tables: every row once, whatever is repeated, raced or set back."""
 
 import shutil
+import time
+import traceback
 
 import pytest
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import functions as F
+from pyspark.sql.utils import ForeachBatchFunction
 
 from metastore.ids import table_name
 from metastore.spark import acid
 from metastore.spark.streaming import BatchSink
+from tests.support.thrift_server import until
 
 pytestmark = pytest.mark.spark
 
@@ -177,3 +181,38 @@ def test_a_checkpoint_that_was_set_back_is_refused(acid_session, table, stream, 
     with pytest.raises(StreamingQueryException, match="Batch 1 of streaming query .* has other rows than before"):
         stream.run(acid_session, table)
     assert ids(acid_session, table) == [1, 2]
+
+
+def test_a_stop_in_the_middle_of_a_batch_is_quiet_and_loses_nothing(acid_session, table, stream, tmp_path, monkeypatch):
+    """Spark looks for a stop in the text of the error, with a pattern that overflows in a long one: 1,000 frames of log."""
+    began, go, said = tmp_path / "began", tmp_path / "go", []
+
+    def slow(name):
+        began.touch()
+        while not go.exists():
+            time.sleep(0.01)  # noqa: TID251 - until it is killed
+        return name
+
+    def heard(function, *arguments, call=ForeachBatchFunction.call):
+        try:
+            call(function, *arguments)
+        except BaseException:
+            said.append(traceback.format_exc())  # as it goes to the JVM
+            raise
+
+    monkeypatch.setattr(ForeachBatchFunction, "call", heard)
+    stream.add(1, 2)
+    rows = stream.rows().withColumn("name", F.udf(slow)("name"))
+    query = acid_session.stream_into(rows, table, checkpoint=str(stream.checkpoint))
+    until(began.exists)
+    query.stop()
+
+    assert (query.isActive, query.exception()) == (False, None)
+    assert "the query was stopped: batch 0 is read again" in said[0]
+    assert len(said[0]) < 3000
+    assert not (stream.checkpoint / "commits" / "0").exists()
+    assert (ids(acid_session, table), acid_session.stream_positions(table)) == ([], [])
+
+    stream.run(acid_session, table)
+    assert ids(acid_session, table) == [1, 2]
+    assert acid_session.stream_positions(table)[0].batch.batch_id == 0

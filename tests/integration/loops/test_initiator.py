@@ -219,6 +219,18 @@ def test_aborts_are_left_to_the_cleaner_by_default(new_lake):
     assert lake.initiator().tick().findings == []
 
 
+def test_what_a_worker_would_refuse_is_not_asked_for(new_lake):
+    """One delta is more than none, and too little for a job."""
+    lake = new_lake()
+    lake.table(**{"compactorthreshold.hive.compactor.delta.num.threshold": "0"})
+    lake.insert()
+
+    [finding] = lake.initiator().tick().findings
+
+    assert (finding.id, finding.reason[:40]) == (None, "1 deltas, more than 0, and there is no b")
+    assert "None of the compaction thresholds met" in finding.reason
+
+
 def test_fresh_writes_do_not_hide_aborts(new_lake):
     """I35."""
     lake = new_lake(aborted_txn_threshold=10, clean_aborts_using_cleaner=False)

@@ -217,3 +217,44 @@ def test_too_many_of_them_ask_for_a_major_compaction_which_ends_them(new_lake, t
 
     assert listed(lake) == []
     assert [one for one in lake.initiator().tick().findings if one.id is not None] == []
+
+
+@pytest.mark.parametrize("rows", [1, 0])
+def test_too_many_of_them_above_a_lone_base_too(new_lake, rows):
+    """The Worker refused what the Initiator asked for in each round: nothing to merge, and the ids stayed for ever."""
+    lake = new_lake(aborted_txn_threshold=1)
+    lake.table()
+    for _ in range(rows):
+        lake.insert(times=2)
+        lake.compact("major")
+        clean(lake)
+    for _ in range(2):
+        lake.t.abort(Stopped(lake).txn_id, AbortCode.QUERY_COMMAND)
+    lake.cleaner().tick()
+    assert lake.initiator().tick().queued[0].reason == "too many aborted transactions wrote to it"
+    report = lake.worker().tick()
+    assert (report.outcome, report.reason) == ("compacted", "a new base ends 2 aborted write ids, more than 1")
+    clean(lake)
+
+    assert listed(lake) == []
+    assert lake.initiator().tick().queued == []
+
+
+def test_those_above_an_open_write_wait_for_its_end(new_lake):
+    """No base can end them before, so a Worker would refuse it, and nobody asks."""
+    lake = new_lake(aborted_txn_threshold=1)
+    lake.table()
+    lake.insert(times=2)
+    lake.compact("major")
+    clean(lake)
+    open_one = Stopped(lake)
+    for _ in range(2):
+        lake.t.abort(Stopped(lake).txn_id, AbortCode.QUERY_COMMAND)
+    lake.cleaner().tick()
+    initiator = lake.initiator()
+    for _ in range(2):
+        [finding] = initiator.tick().findings
+        assert (finding.id, "is still open" in finding.reason) == (None, True)
+
+    lake.t.commit(open_one.txn_id)
+    assert [one.type.value for one in initiator.tick().queued] == ["major"]

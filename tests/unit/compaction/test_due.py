@@ -175,6 +175,11 @@ def test_the_failure_stop_is_recorded_once():
     assert not again.recorded
 
 
+def decided(kind, state, aborted=(), max_aborts=10):
+    ids = CompactorWriteIdList("d.t", 1000, None, tuple(aborted), frozenset(aborted))
+    return decide(CompactionType(kind), state, ids, max_aborts, insert_only=False)
+
+
 # compaction.md §3.4 and the cases W04 to W13 of §9.3
 @pytest.mark.parametrize(("kind", "names", "action"), [
     ("major", ["base_20", "delta_21_22", "delta_23_24"], Action.RUN),
@@ -192,17 +197,28 @@ def test_the_failure_stop_is_recorded_once():
     ("rebalance", [], Action.RUN),
     ("major", [], Action.REFUSE)])
 def test_what_a_worker_does(kind, names, action):
-    assert decide(CompactionType(kind), directories(*names), insert_only=False).action is action
+    assert decided(kind, directories(*names)).action is action
 
 
 def test_only_aborted_directories_are_left_to_the_cleaner():
     state = directories("delta_1_1", "delta_2_2", aborted=(1, 2))
 
-    assert decide(CompactionType.MAJOR, state, insert_only=False).action is Action.CLEAN_ONLY
+    assert decided("major", state, aborted=(1, 2)).action is Action.CLEAN_ONLY
+
+
+@pytest.mark.parametrize(("kind", "names", "aborted", "action"), [
+    ("major", ["base_20"], range(21, 32), Action.RUN),
+    ("major", ["base_20"], range(21, 31), Action.REFUSE),      # as many as may be remembered
+    ("major", ["base_20"], range(15, 26), Action.REFUSE),      # a new base ends five more than the present one
+    ("major", ["delta_1_1"], range(21, 32), Action.RUN),
+    ("major", [], range(21, 32), Action.RUN),
+    ("minor", ["base_20"], range(21, 32), Action.REFUSE)])
+def test_a_major_one_is_worth_it_where_a_base_ends_many_aborted_write_ids(kind, names, aborted, action):
+    assert decided(kind, directories(*names), aborted).action is action
 
 
 def test_a_refusal_says_what_was_found():
-    reason = decide(CompactionType.MINOR, directories("base_20"), insert_only=False).reason
+    reason = decided("minor", directories("base_20")).reason
 
     assert reason == ("None of the compaction thresholds met, compaction request for minor is refused: "
                       "0 deltas, a base.")

@@ -131,7 +131,7 @@ class Table(RuleBasedStateMachine):
         write_ids, txns = self.lists()
         compactor = write_ids.for_compactor()
         state = self.state(compactor, txns)
-        if decide(kind, state, insert_only=False).action is not Action.RUN:
+        if decide(kind, state, compactor, 1000, insert_only=False).action is not Action.RUN:
             self.open.discard(txn_id)
             self.aborted.add(txn_id)
             return (txn_id, None)
