@@ -84,7 +84,9 @@ from metastore.thrift_server.handlers.table_reads import TableReadHandlers
 from metastore.thrift_server.handlers.tables import TableHandlers
 from metastore.thrift_server.handlers.txns import TxnHandlers
 from metastore.thrift_server.handlers.write_ids import WriteIdHandlers
+from metastore.thrift_server.limits import Limits
 from metastore.thrift_server.server import Server
+from metastore.thrift_server.shares import limited, txns_and_locks
 from metastore.thrift_server.upstream.asking import Asking, UpstreamCatalog
 from metastore.thrift_server.upstream.connecting import Upstream
 from metastore.thrift_server.upstream.handlers import UpstreamSessionHandlers, UpstreamStreamHandlers
@@ -126,6 +128,7 @@ class App:
         self._seats = Seats(self.settings.server.worker_threads, aside=files.files_threads)
         self._file_pool = FilePool(files.files_threads, files.files_timeout.total_seconds(), self._seats.aside)
         self._upstream = Upstream(self.settings.upstream, self.settings.server) if self.settings.upstream else None
+        self.limits = Limits(self.settings.limits, forget_after=self.settings.txns.timeout)
         self._running = ExitStack()
         self._stopping = Event()
         self._server: Server | None = None
@@ -215,7 +218,7 @@ class App:
         forwarded = CallStats("metastore_forwarded_call", "Calls that the upstream answered, or did not answer.")
         server = Server(server_settings, self._handlers(stats), stats, reuse_port=self._shares_port,
                         tls=self.settings.tls, access=_access(self.settings.tls), seats=self._seats,
-                        upstream=self._upstream, forwarded=forwarded)
+                        upstream=self._upstream, forwarded=forwarded, limits=self.limits)
         host, port = _bound("Thrift", server_settings.host, server_settings.port, server.start)
         self._running.callback(server.drain)
         self._server = server
@@ -319,19 +322,22 @@ class App:
             log.info("notification_log_switched", on=self.events.wanted)
         history, commits = HistoryService(db, settings.txns), CommitService(db, settings.txns)
         writes = WriteEvents(self.events, TableReads(db), PartitionReads(db, settings.catalog))
-        files = self._files()
+        files, locks = self._files(), LockService(db, settings.locks, self.lock_stats)
         handlers = handlers_of(
             Fb303Handlers(stats, int(time.time())),  # noqa: TID251 - when this process started, for people
             TxnHandlers(self.txns, commits, writes),
             WriteIdHandlers(WriteIdService(db)),
             RebuildHandlers(RebuildService(db)),
-            LockHandlers(LockService(db, settings.locks, self.lock_stats), self.waiting, self.holders, self.purges),
+            LockHandlers(locks, self.waiting, self.holders, self.purges),
             CompactionHandlers(CompactionService(db, settings.compaction, files.roots, self._catalog())),
             OperatorHandlers(history, WhyService(db, settings.txns, settings.locks.orphan_timeout,
                                                  self.purges.not_before),
-                             LockService(db, settings.locks, self.lock_stats)),
+                             locks),
             *(self._catalog_handlers(files, commits, writes) if here else self._upstream_handlers()),
         )
+        for name, share in txns_and_locks(settings.limits, settings.txns.max_open_batch, self.txns.still_open,
+                                          locks.still_there).items():
+            handlers[name] = limited(handlers[name], share, self.limits)
         return telling(handlers, history)
 
     def _catalog_handlers(self, files: Files, commits: CommitService, writes: WriteEvents) -> list[object]:

@@ -78,6 +78,10 @@ class AccessDeniedError(MetastoreError):
     """The client may not make this call."""
 
 
+class LimitReachedError(MetastoreError):
+    """The clients of one address have taken all that they may."""
+
+
 class ConfigValueSecurityError(MetastoreError):
     """A configuration value that clients may not read."""
 

@@ -12,10 +12,11 @@ from metastore.config.keys import (
     ServerSettings,
     TxnSettings,
 )
+from metastore.config.limits import LimitSettings
 from metastore.config.security import TlsSettings
 from metastore.config.settings import Settings, build
 from metastore.config.upstream import UpstreamSettings
 
 __all__ = ["CatalogSettings", "ClientSettings", "CompactionSettings", "DatabaseSettings", "EventSettings",
-           "InertSettings", "LockSettings", "LogSettings", "ServerSettings", "Settings",
+           "InertSettings", "LimitSettings", "LockSettings", "LogSettings", "ServerSettings", "Settings",
            "TlsSettings", "TxnSettings", "UpstreamSettings", "build"]

@@ -24,6 +24,7 @@ from metastore.config.keys import (
     TxnSettings,
     keys_of,
 )
+from metastore.config.limits import LimitSettings
 from metastore.config.security import TlsSettings, require_honoured
 from metastore.config.upstream import UpstreamSettings
 from metastore.errors import ConfigValueSecurityError, InvalidInputError
@@ -59,6 +60,7 @@ class Settings:
     server: ServerSettings = ServerSettings()
     tls: TlsSettings = TlsSettings()
     upstream: UpstreamSettings = UpstreamSettings()
+    limits: LimitSettings = LimitSettings()
     database: DatabaseSettings = DatabaseSettings()
     log: LogSettings = LogSettings()
     clients: ClientSettings = ClientSettings()

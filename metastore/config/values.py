@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
+from ipaddress import ip_network
 from typing import Any
 
 _DURATION = re.compile(r"\s*(-?\d+)\s*([a-zA-Z]*)\s*")
@@ -119,5 +120,8 @@ FRACTION = Kind("a number not below 0, for example 0.1", _fraction)
 TEXT = Kind("text", lambda text: text.strip())
 WORDS = Kind("words separated by commas", lambda text: tuple(word.strip() for word in text.split(",") if word.strip()),
              ",".join)
+NETWORKS = Kind("addresses or networks separated by commas (10.0.0.7, 10.1.0.0/16, fd00::/8)",
+                lambda text: tuple(ip_network(word.strip()) for word in text.split(",") if word.strip()),
+                lambda networks: ",".join(map(str, networks)))
 DATABASE_URL = Kind("postgresql://user@host:5432/name, or Hive's jdbc:postgresql://host:5432/name; PostgreSQL is the "
                     "only database that can be used", _database_url)

@@ -238,6 +238,10 @@ class LockService:
         """
         return wait_store.update_watched(self.db, {(lock.ext_id, lock.int_id) for lock in locks}, self.db.pool.process)
 
+    def still_there(self, lock_ids: Collection[int]) -> dict[int, int]:
+        """Those of the requests that are in the queue, with the number of their locks."""
+        return store.count_locks(self.db, lock_ids)
+
     def unlock(self, lock_ids: Sequence[int]) -> list[MetastoreError | None]:
         """Give up requests that wait or have no transaction. One that is not there (any more) is given up already.
 

@@ -276,6 +276,12 @@ def update_acquired(pg: PgTx, ext_ids: Collection[int], blocked: Sequence[tuple[
     return {ext_id for (ext_id,) in rows}
 
 
+def count_locks(db: Database, ext_ids: Collection[int]) -> dict[int, int]:
+    """How many locks these requests have; those that are not there are absent."""
+    rows = db.once("SELECT ext_id, count(*) FROM locks WHERE ext_id = ANY (%s) GROUP BY ext_id", [bigints(ext_ids)])
+    return dict(rows)
+
+
 def delete_released(db: Database, ext_ids: Collection[int]) -> dict[int, Lock]:
     """Delete requests that may be released alone; of the others, which a transaction holds, return the first lock.
 

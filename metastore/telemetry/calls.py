@@ -6,7 +6,7 @@ nobody waits.
 
 import threading
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Protocol
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
@@ -29,6 +29,10 @@ class Gauges(Protocol):
     @property
     def refused_connections(self) -> int:
         """Connections closed at once since the start because there were too many."""
+
+    @property
+    def limits_reached(self) -> Mapping[str, int]:
+        """How often clients of an address reached each limit, by the limit."""
 
     @property
     def failed_handshakes(self) -> int:
@@ -97,6 +101,14 @@ class CallStats:
                 "Connections closed at once because there were too many.",
                 self.server.refused_connections,
             )
+            reached = CounterMetricFamily(
+                "metastore_limit_reached",
+                "Times that the clients of an address reached a metastore.limit.",
+                labels=["limit"],
+            )
+            for kind, times in self.server.limits_reached.items():
+                reached.add_metric([kind], times)
+            yield reached
             yield CounterMetricFamily(
                 "metastore_tls_handshakes_failed",
                 "TLS handshakes that ended without a connection.",

@@ -18,6 +18,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeVar
 
 from metastore.thrift_server.auth.identity import Identity
+from metastore.thrift_server.limits import Usage
 
 if TYPE_CHECKING:
     from metastore.thrift_server.upstream.connecting import Session
@@ -47,6 +48,8 @@ class Connection(Protocol):
     """How many were begun."""
     left: float | None
     """When (monotonic) the client ended the connection without a farewell; None if it said farewell, or we ended it."""
+    usage: Usage | None
+    """What the clients of its address have taken; None: they are not limited."""
     hurry: Callable[[], None] | None
     """Called by the event loop when a parked call had better be answered: the client left, or the server stops."""
 
@@ -150,7 +153,7 @@ def immediate(handler: Handler) -> Handler:
 
 
 def shared(handler: Handler) -> Handler:
-    """Mark a handler whose call the upstream gets as well, as the bytes in ``call.raw`` (ADR 48)."""
+    """Mark a handler whose call the upstream gets as well, as the bytes in ``call.raw`` (ADR 50)."""
     handler.__shared__ = True  # type: ignore[attr-defined]
     return handler
 

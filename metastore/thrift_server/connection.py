@@ -14,6 +14,7 @@ from metastore.thrift_server.tls_socket import TlsSocket
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from metastore.thrift_server.limits import Usage
     from metastore.thrift_server.messages import Message
     from metastore.thrift_server.protocol import Header
     from metastore.thrift_server.scanner import Scanner
@@ -54,6 +55,7 @@ class ClientConnection:
         "since",
         "size",
         "sock",
+        "usage",
         "user",
         "waiting",
     )
@@ -62,6 +64,7 @@ class ClientConnection:
         self.sock = sock
         self.fd = sock.fileno()
         self.peer = f"{address[0]}:{address[1]}" if isinstance(address, tuple) else str(address)
+        self.usage: Usage | None = None  # of its address
         self.identity = NOBODY
         self.handshaking = False
         self.user: str | None = None
@@ -90,6 +93,11 @@ class ClientConnection:
     def who(self) -> dict[str, str | None]:
         """For log lines."""
         return {"peer": self.peer, "user": self.user}
+
+    @property
+    def host(self) -> str:
+        """Its address, without the port."""
+        return self.peer.rpartition(":")[0]
 
     @property
     def held(self) -> int:

@@ -11,20 +11,25 @@ from typing import Any
 
 import structlog
 
-from metastore.config import ServerSettings
+from metastore.config import LimitSettings, ServerSettings
 from metastore.thrift_server.connection import ClientConnection
+from metastore.thrift_server.limits import Limits, Usage
 from metastore.thrift_server.messages import PIECE
 
 READ, WRITE = select.EPOLLIN | select.EPOLLRDHUP, select.EPOLLOUT
 _WARN_EVERY_SECONDS = 10.0
+_LEAST_MANY = 1 << 22
 _log = structlog.get_logger("metastore.server")
 
 
 class Connections:
     """By the number of their sockets."""
 
-    def __init__(self, settings: ServerSettings) -> None:
-        self._settings = settings
+    def __init__(self, settings: ServerSettings, limits: Limits | None = None) -> None:
+        self._settings, self.limits = settings, limits or Limits(LimitSettings())
+        most = self.limits.settings.buffered
+        self.many = max((min(settings.max_buffered, most) if most else settings.max_buffered) >> 3, _LEAST_MANY)
+        """Bytes from which on `taken` is a reason to `sweep`."""
         self.by_fd: dict[int, ClientConnection] = {}
         self.now = time.monotonic()
         """When the loop last woke."""
@@ -33,7 +38,7 @@ class Connections:
         self.refused = 0
         self.closing: Callable[[ClientConnection], None] | None = None
         """Told of each connection that is closed."""
-        self._warned = -_WARN_EVERY_SECONDS
+        self._warned: dict[str, float] = {}
 
     def start(self, epoll: select.epoll) -> None:
         """Watch on this epoll from now on."""
@@ -47,15 +52,15 @@ class Connections:
         return iter(list(self.by_fd.values()))
 
     def warn(self, event: str, **fields: Any) -> None:
-        """A warning that may come thousands of times: written every few seconds."""
-        if self.now - self._warned >= _WARN_EVERY_SECONDS:
-            self._warned = self.now
+        """A warning that may come thousands of times: one of each kind is written every few seconds."""
+        if self.now - self._warned.get(event, -_WARN_EVERY_SECONDS) >= _WARN_EVERY_SECONDS:
+            self._warned[event] = self.now
             _log.warning(event, **fields)
 
     def room(self, peer: str) -> bool:
-        """Whether one more may come; if not, it is counted and warned of."""
+        """Whether one more may come from there; if not, it is counted and warned of."""
         if len(self.by_fd) < self._settings.max_connections:
-            return True
+            return self.limits.room(peer, self.now)
         self.refused += 1
         self.warn("connection refused: too many connections", peer=peer, limit=self._settings.max_connections,
                   setting="metastore.server.max.connections", refused=self.refused)
@@ -64,6 +69,7 @@ class Connections:
     def add(self, connection: ClientConnection, interest: int) -> None:
         """Watch it for these events."""
         self.by_fd[connection.fd] = connection
+        connection.usage = self.limits.arrived(connection.host, self.now)
         connection.interest = interest
         self._epoll.register(connection.fd, interest)
 
@@ -84,6 +90,7 @@ class Connections:
             connection.closed = True
             del self.by_fd[connection.fd]
             connection.received, connection.scanner, connection.sending, connection.message = b"", None, None, None
+            self.limits.left(connection.usage, self.now)
             connection.end_parked_call()
             if self.closing is not None:
                 self.closing(connection)
@@ -104,6 +111,7 @@ class Connections:
         A message that never gets complete counts as idle.
         """
         self.taken = 0
+        self.limits.sweep(self.now)
         limit = self._settings.idle_timeout.total_seconds()
         if limit > 0:
             for connection in [c for c in self if not c.busy and self.now - c.active > limit]:
@@ -116,10 +124,25 @@ class Connections:
                 _log.info("connection closed: half a request or an answer does not move", **connection.who,
                           bytes=connection.held, setting="metastore.server.transfer.timeout")
                 self.close(connection)
-        excess = sum(connection.held for connection in holding) - self._settings.max_buffered
+        if self.limits.settings.buffered:
+            by_usage: dict[Usage, list[ClientConnection]] = {}
+            for connection in holding:
+                if connection.usage is not None:
+                    by_usage.setdefault(connection.usage, []).append(connection)
+            for usage, its in by_usage.items():
+                if self._relieve(its, self.limits.settings.buffered, "metastore.limit.buffered"):
+                    self.limits.reach(usage, "buffered", self.now)
+        self._relieve(holding, self._settings.max_buffered, "metastore.server.max.buffered")
+
+    def _relieve(self, holding: list[ClientConnection], most: int, setting: str) -> bool:
+        """Close those that have not moved for longest, until all together hold no more than this; whether any."""
+        excess = sum(connection.held for connection in holding) - most
+        relieved = False
         for connection in sorted(holding, key=lambda c: c.moved) if excess > 0 else ():
             if excess > 0 and connection.held > PIECE:
                 excess -= connection.held
                 _log.warning("connection closed: half requests and answers take too much memory", **connection.who,
-                             bytes=connection.held, setting="metastore.server.max.buffered")
+                             bytes=connection.held, setting=setting)
                 self.close(connection)
+                relieved = True
+        return relieved

@@ -34,6 +34,7 @@ EXCEPTIONS: Mapping[type[errors.MetastoreError], type[TException]] = {
     errors.InvalidPartitionError: ttypes.InvalidPartitionException,
     errors.InvalidInputError: ttypes.InvalidInputException,
     errors.AccessDeniedError: ttypes.MetaException,
+    errors.LimitReachedError: ttypes.MetaException,
     errors.ConfigValueSecurityError: ttypes.ConfigValSecurityException,
     errors.EndedError: ttypes.MetaException,
     errors.NoSuchTxnError: ttypes.NoSuchTxnException,

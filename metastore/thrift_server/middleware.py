@@ -2,7 +2,8 @@
 
 Rules: whatever a handler raises, the client gets an answer and keeps its connection; a call that PostgreSQL undid
 because of a conflict is run again, `ATTEMPTS` times in all; of a failure that nobody foresaw the stack goes to the log
-and the real cause to the client; a call is logged once, when it was slow or failed, and then its error lets go of the
+and the real cause to the client; a call is logged once, when it was slow or failed (not beyond a
+limit, which would be thousands of times), and then its error lets go of the
 stack, which has the call's arguments in it.
 """
 
@@ -17,9 +18,9 @@ from thrift.Thrift import TApplicationException
 
 from metastore.backoff import doubling
 from metastore.errors import (
-    AccessDeniedError,
     ConflictRetryError,
     HeldUpError,
+    LimitReachedError,
     MetastoreError,
     OutcomeUnknownError,
     UnavailableError,
@@ -49,9 +50,9 @@ class Middleware:
     ) -> None:
         self._handlers, self._protocol, self._stats, self._slow = handlers, protocol, stats, slow_seconds
 
-    def deny(self, call: Call, refusal: str) -> None:
-        """Answer a call that is not allowed."""
-        self._finish(call, AccessDeniedError(refusal))
+    def deny(self, call: Call, refusal: MetastoreError) -> None:
+        """Answer a call that no handler gets to see."""
+        self._finish(call, refusal)
 
     def run(self, call: Call) -> None:
         """Run one call, as a batch of its own if its handler takes batches."""
@@ -118,7 +119,7 @@ class Middleware:
             self._refuse(call, error)
         seconds = time.perf_counter() - call.started - call.parked
         self._stats.record(call.method, call.outcome, seconds)
-        if error is not None or seconds >= self._slow:
+        if (error is not None and not isinstance(error, LimitReachedError)) or seconds >= self._slow:
             self._log(call, error, seconds)
         if error is not None:
             _let_go(error)

@@ -1,6 +1,7 @@
 """From a decoded message to its call, or to the answer that it gets although no handler sees it.
 
-Rule: an unknown method, arguments that cannot be, and a client that may not call it are answered; the connection stays.
+Rule: an unknown method, arguments that cannot be, and a client that may not call it, or calls too often, are answered;
+the connection stays.
 """
 
 import time
@@ -9,13 +10,14 @@ from collections.abc import Container
 import structlog
 from thrift.Thrift import TApplicationException, TMessageType
 
-from metastore.errors import AccessDeniedError, MetastoreError
+from metastore.errors import AccessDeniedError, LimitReachedError, MetastoreError
 from metastore.telemetry.calls import CallStats
 from metastore.thrift_server.auth.access import Access
 from metastore.thrift_server.call import Call
 from metastore.thrift_server.codec import CODECS
 from metastore.thrift_server.connection import ClientConnection
 from metastore.thrift_server.errors import wire_exception
+from metastore.thrift_server.limits import Limits
 from metastore.thrift_server.messages import Message
 from metastore.thrift_server.middleware import Middleware
 from metastore.thrift_server.protocol import Header, WireProtocol
@@ -27,8 +29,9 @@ class Reception:
     """Who may call what, and how."""
 
     def __init__(self, methods: Container[str], access: Access, middleware: Middleware, protocol: WireProtocol,
-                 stats: CallStats) -> None:
+                 stats: CallStats, limits: Limits) -> None:
         """``methods``: those that have a handler."""
+        self._limits = limits
         self._methods, self._access, self._middleware = methods, access, middleware
         self._protocol, self._stats = protocol, stats
 
@@ -37,6 +40,7 @@ class Reception:
         header, method = message.header, message.header.method
         codec = CODECS.get(method)
         started = time.perf_counter()
+        over = self._over(connection, method)
         if codec is None or method not in self._methods:
             text = f"Invalid method name: '{method}'"
             return self.refused(connection, header, TApplicationException(TApplicationException.UNKNOWN_METHOD, text))
@@ -49,17 +53,22 @@ class Reception:
         call.expected = header.message_type == TMessageType.CALL
         refusal = self._access.refusal(connection.identity, method)
         if refusal is not None:
-            self._middleware.deny(call, refusal)
+            self._middleware.deny(call, AccessDeniedError(refusal))
+        elif over is not None:
+            self._middleware.deny(call, over)
         return call
 
     def denied(self, connection: ClientConnection, header: Header) -> bytes:
         """The answer to a call of the upstream's that is not allowed; nothing if it is."""
+        over = self._over(connection, header.method)
         refusal = self._access.refusal(connection.identity, header.method)
-        if refusal is None:
+        error = AccessDeniedError(refusal) if refusal is not None else over
+        if error is None:
             return b""
         self._stats.record(header.method if header.method in CODECS else "unknown", "DENIED", 0.0)
-        _log.info("call refused", method=header.method, **connection.who, outcome="DENIED", reason=refusal)
-        return self.failure(header, AccessDeniedError(refusal))
+        if refusal is not None:
+            _log.info("call refused", method=header.method, **connection.who, outcome="DENIED", reason=refusal)
+        return self.failure(header, error)
 
     def failure(self, header: Header, error: MetastoreError) -> bytes:
         """The answer that carries an error, as the method declares it; for methods that we do not know as well."""
@@ -69,6 +78,11 @@ class Reception:
             plain = TApplicationException(TApplicationException.INTERNAL_ERROR, str(error))
             return self._protocol.application_exception(header.method, header.seqid, plain)
         return self._protocol.declared_exception(codec, header.seqid, exception)
+
+    def _over(self, connection: ClientConnection, method: str) -> LimitReachedError | None:
+        """Count a call; why it is one too many, None if it is not."""
+        usage = connection.usage
+        return None if usage is None else self._limits.refusal(usage, method, time.monotonic())
 
     def refused(self, connection: ClientConnection, header: Header, error: TApplicationException) -> Call:
         """A message that no handler gets to see, answered."""

@@ -30,6 +30,7 @@ from metastore.thrift_server.connections import READ, WRITE, Connections
 from metastore.thrift_server.handler import Handler
 from metastore.thrift_server.handshakes import Handshakes
 from metastore.thrift_server.large import LargeCalls
+from metastore.thrift_server.limits import Limits
 from metastore.thrift_server.messages import ALL_HERE, PIECE, Message, Messages, Routes
 from metastore.thrift_server.middleware import Middleware
 from metastore.thrift_server.protocol import BinaryProtocol, CompactProtocol, WireProtocol
@@ -61,13 +62,13 @@ class Server:
     def __init__(self, settings: ServerSettings, handlers: Mapping[str, Handler], stats: CallStats | None = None, *,
                  reuse_port: bool = False, tls: TlsSettings | None = None, access: Access | None = None,
                  seats: Seats | None = None, upstream: Upstream | None = None,
-                 forwarded: CallStats | None = None) -> None:
+                 forwarded: CallStats | None = None, limits: Limits | None = None) -> None:
         """``reuse_port``: several processes listen on one port and the kernel spreads connections over them.
 
         ``tls``: None or without ``use_ssl``: in the clear. ``upstream``: who gets the calls that no handler is for,
         which are counted as ``forwarded``. Raises: InvalidInputError (a key store cannot be used).
         """
-        self._connections = Connections(settings)
+        self._connections = Connections(settings, limits)
         self._handshakes = Handshakes(tls, self._connections, self._ring) if tls is not None and tls.use_ssl else None
         self._settings, self._handlers, self._reuse_port = settings, handlers, reuse_port
         self.stats = stats or CallStats()
@@ -77,7 +78,8 @@ class Server:
         self._routes: Routes = ALL_HERE if upstream is None else Upstreams(handlers)
         self._messages = Messages(self._protocol, settings, self._routes)
         self._middleware = Middleware(handlers, self._protocol, self.stats, slow)
-        self._reception = Reception(handlers, access or Everybody(), self._middleware, self._protocol, self.stats)
+        self._reception = Reception(handlers, access or Everybody(), self._middleware, self._protocol, self.stats,
+                                    self._connections.limits)
         self._forwarder = None if upstream is None else Forwarder(
             upstream, forwarded or CallStats(), self._reception.failure)
         self._finished: deque[list[Call]] = deque()
@@ -122,6 +124,11 @@ class Server:
     def refused_connections(self) -> int:
         """Connections closed at once because there were too many."""
         return self._connections.refused
+
+    @property
+    def limits_reached(self) -> Mapping[str, int]:
+        """How often clients of an address reached each limit."""
+        return self._connections.limits.reached
 
     @property
     def failed_handshakes(self) -> int:
@@ -205,7 +212,7 @@ class Server:
                     rounds = 0
                     self._run_lanes()
                 self._answer()
-                if connections.now - swept >= _SWEEP_SECONDS or connections.taken > self._settings.max_buffered >> 3:
+                if connections.now - swept >= _SWEEP_SECONDS or connections.taken > connections.many:
                     swept = connections.now
                     self._sweep()
         finally:

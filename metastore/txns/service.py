@@ -4,7 +4,7 @@ Calls that many clients make at once take a list and answer in its order, an err
 that it concerns: one batch is one PostgreSQL transaction, however many callers wait for it.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import NamedTuple, TypeAlias
@@ -246,6 +246,10 @@ class TxnService:
             mark = store.update_counter(pg, txn_id)
         if mark is not None:
             raise InvalidRequestError(f"Invalid txnId seed {txn_id}, the highWaterMark is {mark}")
+
+    def still_open(self, txn_ids: Collection[int]) -> set[int]:
+        """Those of the transactions that are open."""
+        return {txn_id for txn_id, state in self._states(set(txn_ids)).items() if state is TxnState.OPEN}
 
     def count_open_txns(self) -> int:
         """Count the open transactions anew, for the limit that open_txns keeps."""

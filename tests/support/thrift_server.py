@@ -76,7 +76,7 @@ def assert_equal(found, expected, where="args"):
 
 
 @contextmanager
-def serving(*concepts, upstream=None, **settings):
+def serving(*concepts, upstream=None, limits=None, **settings):
     """A server with these handler objects; yields it with its address as ``server.address``.
 
     ``upstream``: UpstreamSettings of who gets all other calls.
@@ -84,7 +84,7 @@ def serving(*concepts, upstream=None, **settings):
     settings = ServerSettings(**{"host": "127.0.0.1", "port": 0, "worker_threads": 4, **settings})
     forwarded = CallStats("metastore_forwarded_call")
     server = Server(settings, handlers_of(*concepts), upstream=Upstream(upstream, settings) if upstream else None,
-                    forwarded=forwarded)
+                    forwarded=forwarded, limits=limits)
     server.forwarded = forwarded
     server.address = server.start()
     try:
@@ -104,8 +104,9 @@ def until(condition):
 class Peer:
     """A socket to the server."""
 
-    def __init__(self, address, *, compact=False, framed=False, timeout=20):
-        self.sock = socket.create_connection(address, timeout=timeout)
+    def __init__(self, address, *, compact=False, framed=False, timeout=20, source=None):
+        """``source``: the address from which to connect."""
+        self.sock = socket.create_connection(address, timeout=timeout, source_address=(source, 0) if source else None)
         self.protocol = TCompactProtocolAccelerated if compact else TBinaryProtocolAccelerated
         self.framed = framed
         self.received = b""

@@ -1,4 +1,4 @@
-"""Calls that are answered here in another way because the catalog is elsewhere (ADR 48)."""
+"""Calls that are answered here in another way because the catalog is elsewhere (ADR 50)."""
 
 from typing import NoReturn
 
