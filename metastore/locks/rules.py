@@ -224,10 +224,10 @@ class Changer(NamedTuple):
 
 
 def in_the_way(objects: Iterable[LockObject], locks: Sequence[Lock], changer: Changer, writers: Container[int],
-               ) -> list[Lock]:
+               kind: LockType = LockType.EXCLUSIVE) -> list[Lock]:
     """The locks that a change of these objects waits for, which no reader and no writer may see (ADR 0046).
 
-    It waits as an exclusive request at the tail of the queue would, for whoever is ahead, granted or not; unless its
+    It waits as a request of this kind at the tail of the queue would, for whoever is ahead, granted or not; unless its
     caller holds that lock already. Hive takes it before it drops or renames anything, and then does not say in which
     transaction: so an exclusive lock of a transaction that is not among the ``writers`` there counts as the caller's.
     """
@@ -237,7 +237,7 @@ def in_the_way(objects: Iterable[LockObject], locks: Sequence[Lock], changer: Ch
         if not any(lock.state is LockState.ACQUIRED and lock.type is LockType.EXCLUSIVE and contains(lock.object, one)
                    and (changer.owns(lock) or (lock.txn_id != NO_TXN and lock.txn_id not in writers))
                    for lock in locks):
-            found |= dict.fromkeys(queue.blockers(Lock(_TAIL, 0, NO_TXN, one, LockType.EXCLUSIVE)))
+            found |= dict.fromkeys(queue.blockers(Lock(_TAIL, 0, NO_TXN, one, kind)))
     return list(found)
 
 

@@ -1,4 +1,4 @@
-"""What nobody may have a lock on while it is dropped, renamed or emptied: the catalog's side of the lock queue.
+"""What nobody may have a lock on while it is dropped, renamed, emptied or put elsewhere: the catalog at the lock queue.
 
 Rule (``locks.rules.in_the_way``, ADR 0046): such a change waits for whoever stands in the queue before it. It is asked
 in the PostgreSQL transaction of the change, which keeps the tail of the database's queue: nobody slips in between.
@@ -10,7 +10,7 @@ from metastore.db.engine import PgTx
 from metastore.errors import HeldUpError
 from metastore.ids import DatabaseName, TableName
 from metastore.locks import store
-from metastore.locks.rules import NO_TXN, Changer, Lock, LockObject, LockState, in_the_way
+from metastore.locks.rules import NO_TXN, Changer, Lock, LockObject, LockState, LockType, in_the_way
 
 ANYBODY = Changer()
 _MOST_TOLD = 3
@@ -31,15 +31,25 @@ def partition_objects(name: TableName, partitions: Sequence[str]) -> list[LockOb
     return [LockObject(*name, partition) for partition in partitions]
 
 
-def require_exclusive(pg: PgTx, action: str, objects: Sequence[LockObject], changer: Changer = ANYBODY) -> None:
+def require_unwritten(pg: PgTx, action: str, objects: Sequence[LockObject]) -> None:
+    """Refuse the ``action`` while a writer's lock is on one of the objects. Raises: HeldUpError."""
+    for database in sorted({(one.catalog, one.db) for one in objects}):  # in one order, for all callers
+        require_exclusive(pg, action, [one for one in objects if (one.catalog, one.db) == database],
+                          kind=LockType.EXCL_WRITE)
+
+
+def require_exclusive(pg: PgTx, action: str, objects: Sequence[LockObject], changer: Changer = ANYBODY, *,
+                      kind: LockType = LockType.EXCLUSIVE) -> None:
     """Refuse the ``action`` while somebody else's lock is on one of the objects, which are all of one database.
+
+    ``kind``: of the lock that it would need.
 
     Serialises on: the tail of the database's lock queue, until COMMIT. Raises: HeldUpError.
     """
     if not objects:
         return
     locks, writers = store.lock_tail(pg, objects)
-    ahead = in_the_way(objects, locks, changer, writers)
+    ahead = in_the_way(objects, locks, changer, writers, kind)
     if ahead:
         told = "; ".join(_told(lock) for lock in ahead[:_MOST_TOLD])
         more = f"; and {len(ahead) - _MOST_TOLD} more" if len(ahead) > _MOST_TOLD else ""

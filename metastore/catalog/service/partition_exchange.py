@@ -14,6 +14,7 @@ from metastore.catalog.rules import locations, transactional
 from metastore.catalog.rules import partitions as rules
 from metastore.catalog.rules.partitions import Partition
 from metastore.catalog.service.directories import Directories
+from metastore.catalog.service.exclusive import partition_objects, require_unwritten
 from metastore.catalog.service.moves import DirectoryMoves
 from metastore.catalog.store import partitions as store
 from metastore.catalog.store import tables as table_store
@@ -42,7 +43,8 @@ class PartitionExchange:
     def exchange_partitions(self, spec: Mapping[str, str], source: TableName, target: TableName) -> list[Partition]:
         """Move the partitions whose leading keys have these values; as they are in the target.
 
-        Serialises on: the partitions' rows, and the announced move.  Raises: InvalidRequestError, and nothing moved.
+        Serialises on: the partitions' rows, the announced move, and the tail of the databases' lock queues.
+        Raises: InvalidRequestError, HeldUpError, and nothing moved.
         """
         with self.db.begin() as pg:
             planned = _plan(pg, spec, source, target)
@@ -93,6 +95,9 @@ def _plan(pg: PgTx, spec: Mapping[str, str], source_name: TableName, target_name
     taken = store.select_names(pg.sql, target, "p.name = ANY(%s)", ([p.name for p in partitions],))
     if taken:
         raise InvalidRequestError(f"{', '.join(taken)} exists in {target_name} already")
+    require_unwritten(pg, f"ALTER TABLE {target_name} EXCHANGE PARTITION", [
+        *partition_objects(source_name, [p.name for p in partitions]),
+        *partition_objects(target_name, [p.name for p in partitions])])
     return Exchange(
         source, target, partitions, locations.child(source.location, leading), locations.child(target.location, leading)
     )

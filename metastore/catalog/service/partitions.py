@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from metastore.catalog.model import Table
 from metastore.catalog.partition_names import make_name, values_for
 from metastore.catalog.rules import partitions as rules
+from metastore.catalog.rules import transactional
 from metastore.catalog.rules.partition_expression import parse_expression
 from metastore.catalog.rules.partition_predicate import keeps
 from metastore.catalog.rules.partitions import Partition, PartitionDraft
@@ -99,10 +100,11 @@ class PartitionService:
             raise InvalidObjectError(f"incomplete partition name - missing a key of {', '.join(keys)} in {partition}")
         return self.append_partition(name, values)
 
-    def alter_partitions(self, name: TableName, drafts: Sequence[PartitionDraft]) -> None:
+    def alter_partitions(self, name: TableName, drafts: Sequence[PartitionDraft], *,
+                         changer: Changer = ANYBODY) -> None:
         """Replace partitions, found by their values, all or none. No data is moved.
 
-        Serialises on: the partitions' rows.  Raises: InvalidOperationError (nothing to alter), MetaError.
+        Serialises on: the partitions' rows.  Raises: InvalidOperationError (nothing to alter), HeldUpError, MetaError.
         """
         rules.require_of_table(name, drafts)
         with self.db.begin() as pg:
@@ -118,6 +120,10 @@ class PartitionService:
                 )
             wanted = dict(zip(wanted, rules.with_descriptors(table, wanted.values()), strict=True))
             altered = {key: rules.altered_partition(table, found[key], draft, now) for key, draft in wanted.items()}
+            elsewhere = [key for key, new in altered.items() if new.location != found[key].location]
+            if transactional.is_transactional(table.parameters):
+                require_exclusive(pg, f"ALTER TABLE {name} PARTITION SET LOCATION", partition_objects(name, elsewhere),
+                                  changer)
             store.update_partitions(pg, table, list(altered.values()))
             store.delete_column_statistics(
                 pg,
@@ -134,7 +140,7 @@ class PartitionService:
         Raises: InvalidOperationError (no such partition, new name taken), HeldUpError, MetaError.
         """
         if not old_values:
-            self.alter_partitions(name, [draft])
+            self.alter_partitions(name, [draft], changer=changer)
             return
         rules.require_of_table(name, [draft])
         default, action = self.settings.default_partition_name, f"ALTER TABLE {name} PARTITION RENAME"
@@ -154,7 +160,7 @@ class PartitionService:
             if not same and move is None:
                 self._rename(pg, table, old, draft, new_name, None)
         if same:
-            self.alter_partitions(name, [draft])
+            self.alter_partitions(name, [draft], changer=changer)
         elif move is not None:
             with self.moves.moving(move) as pg:
                 self._require_unchanged(pg, table)

@@ -88,7 +88,7 @@ class TableService:
         """Replace a table's definition, its name included; its own directory and partitions follow the name.
 
         Serialises on: the table's row, so that of two callers who expect the same parameter value one is refused.
-        Raises: InvalidOperationError, MetaError.
+        Raises: InvalidOperationError, HeldUpError, MetaError.
         """
         strict = self.settings.disallow_incompatible_column_changes if check_types is None else check_types
         self._require_convertible(name, draft)
@@ -189,6 +189,8 @@ class TableService:
                 raise MetaError(f"{name}: a table cannot be altered to have no location")
             root = old.location or self.settings.warehouse
             altered = tables.with_location(altered, locations.qualified(location, root))
+        if altered.location != old.location and transactional.is_transactional(old.parameters):
+            require_exclusive(pg, f"ALTER TABLE {name} SET LOCATION", table_object(name), changer)
         return old, altered
 
     def _new_location(self, pg: PgTx, old: Table, altered: Table) -> str | None:

@@ -121,16 +121,16 @@ class PartitionHandlers:
         self, call: Call, db_name: str, tbl_name: str, new_part: ttypes.Partition, environment_context: Context
     ) -> None:
         """As ``alter_partition``."""
-        del environment_context
-        self.alter_partitions(call, db_name, tbl_name, [new_part])
+        self.alter_partitions(call, db_name, tbl_name, [new_part], environment_context)
 
     def alter_partitions(
-        self, call: Call, db_name: str, tbl_name: str, new_parts: list[ttypes.Partition] | None
+        self, call: Call, db_name: str, tbl_name: str, new_parts: list[ttypes.Partition] | None,
+        environment_context: Context = None,
     ) -> None:
         """Replace several, all or none."""
-        del call
         name = table_of(db_name, tbl_name)
-        self._partitions.alter_partitions(name, drafts_of(new_parts or (), name))
+        self._partitions.alter_partitions(name, drafts_of(new_parts or (), name),
+                                          changer=self._changers.of(call, environment_context))
 
     def alter_partitions_with_environment_context(
         self,
@@ -141,15 +141,14 @@ class PartitionHandlers:
         environment_context: Context,
     ) -> None:
         """As ``alter_partitions``."""
-        del environment_context
-        self.alter_partitions(call, db_name, tbl_name, new_parts)
+        self.alter_partitions(call, db_name, tbl_name, new_parts, environment_context)
 
     def alter_partitions_req(self, call: Call, req: ttypes.AlterPartitionsRequest) -> ttypes.AlterPartitionsResponse:
         """As ``alter_partitions``."""
-        del call
         name = table_of(req.dbName, req.tableName, req.catName)
         shared = req.partitionColSchema if req.skipColumnSchemaForPartition else None
-        self._partitions.alter_partitions(name, drafts_of(req.partitions or (), name, shared))
+        self._partitions.alter_partitions(name, drafts_of(req.partitions or (), name, shared),
+                                          changer=self._changers.of(call, req.environmentContext))
         return ttypes.AlterPartitionsResponse()
 
     def rename_partition(

@@ -105,6 +105,58 @@ def test_nothing_goes_from_under_the_lock_of_another(catalog, hold, txn, impatie
     assert catalog.get_partition_by_name("d", "t", "p=1").values == ["1"]
 
 
+def exchanged(client):
+    client.create_table(ttypes.Table(
+        dbName="d", tableName="other", owner="u", tableType="MANAGED_TABLE", sd=storage(), parameters={},
+        partitionKeys=[ttypes.FieldSchema("p", "string")]))
+    client.exchange_partitions({"p": "1"}, "d", "t", "d", "other")
+
+
+def test_partitions_are_not_exchanged_under_a_writer(catalog, hold, txn, impatient):
+    """Readers are not waited for: Hive locks both tables as for reading, and does not say in which transaction."""
+    hold(READ)
+    lock_id = hold(WRITE, partition="p=1", txn_id=txn)
+    with pytest.raises(ttypes.MetaException, match=f"eve@laptop holds SHARED_WRITE on d.t/p=1 .lock {lock_id}"):
+        exchanged(catalog)
+    assert catalog.get_partition_by_name("d", "t", "p=1").values == ["1"]
+
+    catalog.abort_txns(ttypes.AbortTxnsRequest([txn]))
+    catalog.exchange_partitions({"p": "1"}, "d", "t", "d", "other")
+    assert catalog.get_partition_names("d", "other", -1) == ["p=1"]
+
+
+def moved_table(client):
+    table = client.get_table("d", "acid")
+    table.sd.location += "_elsewhere"
+    client.alter_table("d", "acid", table)
+
+
+def moved_partition(client):
+    partition = client.get_partition_by_name("d", "acid", "p=1")
+    partition.sd.location += "_elsewhere"
+    client.alter_partitions("d", "acid", [partition])
+
+
+@pytest.mark.parametrize("move", [moved_table, moved_partition])
+def test_a_transactional_table_is_not_put_elsewhere_under_a_lock(catalog, hold, txn, impatient, move):
+    """A writer would commit rows in a place where nobody looks any more."""
+    catalog.create_table(ttypes.Table(
+        dbName="d", tableName="acid", owner="u", tableType="MANAGED_TABLE", sd=storage(),
+        parameters={"transactional": "true", "transactional_properties": "insert_only"},
+        partitionKeys=[ttypes.FieldSchema("p", "string")]))
+    catalog.append_partition("d", "acid", ["1"])
+    hold(WRITE, table="acid", txn_id=txn)
+    table = catalog.get_table("d", "acid")
+    table.parameters["comment"] = "only this"
+    catalog.alter_table("d", "acid", table)  # no look at locks
+
+    with pytest.raises(ttypes.MetaException, match="SET LOCATION has to wait"):
+        move(catalog)
+
+    catalog.abort_txns(ttypes.AbortTxnsRequest([txn]))
+    move(catalog)
+
+
 def test_what_others_lock_elsewhere_is_not_in_the_way(catalog, hold, txn, impatient):
     hold(READ, partition="p=2", txn_id=txn)
     hold(READ, table="u", txn_id=txn)
