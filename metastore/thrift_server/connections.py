@@ -38,7 +38,7 @@ class Connections:
         self.refused = 0
         self.closing: Callable[[ClientConnection], None] | None = None
         """Told of each connection that is closed."""
-        self._warned: dict[str, float] = {}
+        self._warned: dict[tuple[str, object], float] = {}
 
     def start(self, epoll: select.epoll) -> None:
         """Watch on this epoll from now on."""
@@ -52,9 +52,10 @@ class Connections:
         return iter(list(self.by_fd.values()))
 
     def warn(self, event: str, **fields: Any) -> None:
-        """A warning that may come thousands of times: one of each kind is written every few seconds."""
-        if self.now - self._warned.get(event, -_WARN_EVERY_SECONDS) >= _WARN_EVERY_SECONDS:
-            self._warned[event] = self.now
+        """A warning that may come thousands of times: one of each kind and reason is written every few seconds."""
+        kind = event, fields.get("reason")
+        if self.now - self._warned.get(kind, -_WARN_EVERY_SECONDS) >= _WARN_EVERY_SECONDS:
+            self._warned[kind] = self.now
             _log.warning(event, **fields)
 
     def room(self, peer: str) -> bool:

@@ -22,11 +22,15 @@ class Authority:
         self.path = directory / f"{name.replace(' ', '-')}.pem"
         self.path.write_bytes(self.certificate.public_bytes(Encoding.PEM))
 
-    def issue(self, name, *alternatives, file=None):
-        """The path of a PEM file with key and certificate; ``alternatives``: addresses, names, or ``user@host``."""
+    def issue(self, name, *alternatives, file=None, ended=False):
+        """The path of a PEM file with key and certificate; ``alternatives``: addresses, names, or ``user@host``.
+
+        ``ended``: it was valid until yesterday.
+        """
         key = ec.generate_private_key(ec.SECP256R1())
         subject = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, name)] if name else [])
-        certificate = self._signed(subject, key.public_key(), alternatives=alternatives)
+        certificate = self._signed(subject, key.public_key(), alternatives=alternatives,
+                                   until=-DAY if ended else DAY)
         path = self.directory / (file or f"{name}.pem")
         path.write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
                          + certificate.public_bytes(Encoding.PEM))
@@ -35,10 +39,10 @@ class Authority:
     def server(self, file="server.pem"):
         return self.issue("localhost", "127.0.0.1", "localhost", file=file)
 
-    def _signed(self, subject, key, *, authority=False, alternatives=()):
+    def _signed(self, subject, key, *, authority=False, alternatives=(), until=DAY):
         now = datetime.now(UTC)  # noqa: TID251 - what OpenSSL compares with
         builder = (x509.CertificateBuilder().subject_name(subject).issuer_name(self._name).public_key(key)
-                   .serial_number(x509.random_serial_number()).not_valid_before(now - DAY).not_valid_after(now + DAY)
+                   .serial_number(x509.random_serial_number()).not_valid_before(now - 2 * DAY).not_valid_after(now + until)
                    .add_extension(x509.BasicConstraints(ca=authority, path_length=None), critical=True))
         if alternatives:
             builder = builder.add_extension(x509.SubjectAlternativeName([_alternative(a) for a in alternatives]), critical=False)

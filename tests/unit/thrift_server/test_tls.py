@@ -8,6 +8,7 @@ import threading
 from types import SimpleNamespace
 
 import pytest
+import structlog
 
 from metastore.client import MetastoreClient, MetastoreUnreachableError
 from metastore.config import ServerSettings, TlsSettings
@@ -18,8 +19,10 @@ from metastore.thrift_server.call import immediate
 from metastore.thrift_server.handler import handlers_of
 from metastore.thrift_server.handlers.fb303 import Fb303Handlers
 from metastore.thrift_server.server import Server
+from metastore.thrift_server.tls_socket import TlsSocket
 from metastore.tls.contexts import ClientSide, client_context, server_context
 from tests.support.certificates import Authority
+from tests.support.thrift_server import serving as plainly_serving
 from tests.support.thrift_server import until
 
 
@@ -255,6 +258,76 @@ def test_a_certificate_that_cannot_be_read_ends_its_connection_only(serving, aut
         until(lambda: server.failed_handshakes and server.connections == 0)
     with connect(server, authority) as client:
         assert client.getStatus() == 2
+
+
+def test_a_client_that_says_no_more_in_its_handshake(serving, authority):
+    server = serving()
+    with socket.create_connection(server.address, timeout=10) as sock:
+        sock.sendall(client_hello()[:100])
+        sock.shutdown(socket.SHUT_WR)
+        ends_here(sock)
+    until(lambda: server.failed_handshakes == 1 and server.connections == 0)
+
+
+def test_a_handshake_that_comes_byte_by_byte_has_no_more_time(serving, monkeypatch):
+    steps, begun = [], set()
+    monkeypatch.setattr(TlsSocket, "handshake", lambda tls, step=TlsSocket.handshake: (steps.append(1), step(tls))[1])
+    server = serving()
+    with socket.create_connection(server.address, timeout=10) as sock:
+        for number, byte in enumerate(client_hello()[:20], 1):
+            sock.sendall(bytes([byte]))
+            until(lambda: len(steps) >= number)  # noqa: B023 - called at once
+            [connection] = server._connections
+            begun.add(connection.active)
+        assert len(begun) == 1
+        connection.active -= 11
+        ends_here(sock)
+    assert server.failed_handshakes == 1
+
+
+def test_a_greeting_of_megabytes_is_not_waited_for(serving, authority):
+    server = serving()
+    with socket.create_connection(server.address, timeout=10) as sock:
+        sock.sendall(b"\x16\x03\x01\x40\x00" + b"\x01\xff\xff\xff" + bytes((1 << 14) - 4))
+        ends_here(sock)
+    until(lambda: server.failed_handshakes == 1)
+    with connect(server, authority) as client:
+        assert client.getStatus() == 2
+
+
+def test_tls_where_there_is_none():
+    stats = CallStats()
+    with plainly_serving(Fb303Handlers(stats, 1)) as server:
+        with structlog.testing.capture_logs() as logs, socket.create_connection(server.address, timeout=10) as sock:
+            sock.sendall(client_hello())
+            ends_here(sock)
+        assert [line["event"] for line in logs] == ["connection closed: malformed message"]
+        with MetastoreClient("thrift://{}:{}".format(*server.address)) as client:
+            assert client.getStatus() == 2
+
+
+def ends_here(sock):
+    """Whatever it says before, the server closes the connection."""
+    with contextlib.suppress(ConnectionError):
+        while sock.recv(1000):
+            pass
+
+
+def test_handshakes_are_not_begun_anew(authority):
+    assert server_context(TlsSettings(use_ssl=True, keystore=(str(authority.server()),))).options & ssl.OP_NO_RENEGOTIATION
+
+
+def test_the_log_says_why_somebody_does_not_get_in(serving, authority):
+    """Beside others who fail at the same time for other reasons."""
+    server = serving(Identified(), client_certificates="required", truststore=(str(authority.path),))
+    ended = authority.issue("old", file="old.pem", ended=True)
+    with structlog.testing.capture_logs() as logs:
+        for settings in ({}, {"keystore": (str(ended),)}, {}, {"keystore": (str(ended),)}):
+            with connect(server, authority, **settings) as client, pytest.raises(MetastoreUnreachableError):
+                client.get_all_databases()
+        until(lambda: server.failed_handshakes >= 4)
+    assert {line["reason"] for line in logs if line["event"] == "tls_handshake_failed"} >= {
+        "certificate has expired", "peer did not return a certificate"}
 
 
 def test_old_protocols_are_not_spoken(serving, authority):
