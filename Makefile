@@ -58,7 +58,7 @@ idl: setup ## Regenerate metastore/thrift_gen from thrift_idl/
 idl-check: setup
 	@bash tools/idl.sh --check
 
-docs: setup ## Write the generated pages of docs/reference anew
+docs: setup ## Write the generated pages anew: docs/reference and the chart's README
 	@$(bin)/python -m tests.docs.reference
 
 docs-check: setup
@@ -98,12 +98,12 @@ robustness-tables: setup ## ACID tables: random stories, kill -9 at every point 
 fuzz: setup ## Mutated messages, expressions, filters, id lists, names and files, for minutes (FUZZ_SECONDS=600 FUZZ_SEED=7 | FUZZ_INPUT=7:orc:123)
 	@FUZZ_SECONDS=$${FUZZ_SECONDS:-300} FUZZ_SEED=$${FUZZ_SEED:-1} $(bin)/python -m pytest -n0 -s --timeout 0 $(ARGS) tests/fuzz
 
-manifests: ## Render the Helm chart's values of ci/ into deploy/k8s (builds helm with Go, once)
+manifests: setup ## Render the Helm chart's values of ci/ into deploy/k8s and deploy/sidecar (builds helm with Go, once)
 	@bash tools/helm.sh
 
 deploy-check: setup ## Whether deploy/k8s is what helm renders, and what Kubernetes takes
 	@bash tools/helm.sh --check
-	@$(bin)/python -m pytest -q -n0 tests/deploy $(ARGS)
+	@$(bin)/python -m pytest -q -n0 tests/deploy tests/deploy/refusals.py $(ARGS)
 
 lock: ## Write constraints.txt anew with the newest versions that pyproject.toml allows
 	@bash tools/lock.sh

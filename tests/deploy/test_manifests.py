@@ -18,6 +18,7 @@ import yaml
 from metastore.cli.main import cli
 from metastore.config import build, sources
 from metastore.config.security import exposure
+from metastore.telemetry.metrics import Metrics
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
 CHART = DEPLOY / "helm" / "transaction-metastore"
@@ -31,7 +32,7 @@ def objects(path):
 
 
 def containers(document):
-    """Every container in a manifest, also those in a pod template that is text."""
+    """Every container in a manifest, also sidecars in a pod template that is text."""
     if document["kind"] == "ConfigMap":
         texts = [yaml.safe_load(text) for name, text in document["data"].items() if name.endswith("template.yaml")]
         return [container for pod in texts for container in pod["spec"]["initContainers"]]
@@ -91,7 +92,9 @@ def test_no_secret_is_in_the_clear(path):
             for variable in container.get("env", []):
                 if re.search(r"password|secret|_key", variable["name"], re.IGNORECASE):
                     assert "value" not in variable, variable["name"]
-                assert not re.search(r"://[^/]*:[^/]*@", variable.get("value", ""))
+        assert not re.search(r"://[^/\s]*:[^/\s]*@", yaml.safe_dump(document))
+        for key in re.findall(r"^\s*([\w.]*(?:password|secret)[\w.]*): \S+$", yaml.safe_dump(document.get("data", {})), re.MULTILINE):
+            raise AssertionError(f"{key} is in a ConfigMap")
 
 
 def test_values_are_those_of_the_schema():
@@ -104,14 +107,79 @@ def test_values_are_those_of_the_schema():
     compare(yaml.safe_load((CHART / "values.yaml").read_text()), json.loads((CHART / "values.schema.json").read_text()), "")
 
 
-def test_a_sidecar_starts_before_the_driver_and_stops_after_it():
-    [template] = [yaml.safe_load(document["data"]["driver-pod-template.yaml"]) for document in objects(DEPLOY / "k8s" / "sidecar.yaml")
-                  if "driver-pod-template.yaml" in document.get("data", {})]
-    kubernetes_validate.validate({**template, "metadata": {"name": "driver", **template["metadata"]}, "spec": {
-        **template["spec"], "containers": [{"name": "driver", "image": "spark"}]}}, NEWEST, strict=True)
-    [sidecar] = template["spec"]["initContainers"]
+def whole_pod(template, **container):
+    """A pod template with what Spark adds, judged by Kubernetes' schema."""
+    [own] = template["spec"]["containers"]
+    pod = {**template, "metadata": {"name": "pod", **template["metadata"]},
+           "spec": {**template["spec"], "containers": [{"image": "spark", **own, **container}]}}
+    kubernetes_validate.validate(pod, NEWEST, strict=True)
+    return pod
+
+
+SIDECARS = sorted((DEPLOY / "sidecar").glob("*.yaml"))
+
+
+@pytest.mark.parametrize("path", SIDECARS, ids=lambda path: path.stem)
+def test_a_sidecar_starts_before_the_driver_and_stops_after_it(path):
+    template = yaml.safe_load(path.read_text())
+    [sidecar] = whole_pod(template)["spec"]["initContainers"]
     assert sidecar["restartPolicy"] == "Always"
     assert "--host=127.0.0.1" in sidecar["args"]
+    assert f"--ready-file={sidecar['startupProbe']['exec']['command'][-1]}" in sidecar["args"]
+
+
+def test_sidecars_are_plain_manifests_too():
+    templates = {path.name: document["data"]["driver-pod-template.yaml"] for path in RENDERED for document in objects(path)
+                 if "driver-pod-template.yaml" in document.get("data", {})}
+    assert {path.name: path.read_text() for path in SIDECARS} == {
+        name: text.rstrip() + "\n" for name, text in templates.items()}
+    assert len(SIDECARS) == 2
+
+
+def of_kind(shape, kind, name=None):
+    [found] = [document for document in objects(DEPLOY / "k8s" / f"{shape}.yaml")
+               if document["kind"] == kind and name in (None, document["metadata"]["name"])]
+    return found
+
+
+def test_executors_are_pods_of_the_cluster_without_rights_of_their_own():
+    """Their driver is the worker's pod: they get its address, may reach it, and go with it."""
+    [worker] = containers(of_kind("closed", "Deployment", "metastore-worker"))
+    assignments = tuple(text.removeprefix("--set=") for text in worker["args"] if text.startswith("--set="))
+    settings = build([sources.command_line(assignments)]).compaction
+    conf = dict(pair.split("=", 1) for pair in settings.spark_conf)
+    assert (settings.submit, settings.spark_master) == ("spark-submit", "k8s://https://kubernetes.default.svc")
+    assert (conf["spark.driver.host"], conf["spark.kubernetes.driver.pod.name"]) == ("$(POD_IP)", "$(POD_NAME)")
+    assert {"POD_IP", "POD_NAME"} <= {variable["name"] for variable in worker["env"]}
+    assert conf["spark.kubernetes.container.image"] == worker["image"]
+    assert conf["spark.kubernetes.namespace"] == "lake"
+
+    folder, _, file = conf["spark.kubernetes.executor.podTemplateFile"].rpartition("/")
+    assert {"name": "settings", "mountPath": folder, "readOnly": True} in worker["volumeMounts"]
+    pod = whole_pod(yaml.safe_load(of_kind("closed", "ConfigMap")["data"][file]))
+    assert pod["spec"]["automountServiceAccountToken"] is False
+    [executor] = pod["spec"]["containers"]
+    assert executor["name"] == conf["spark.kubernetes.executor.podTemplateContainerName"]
+    assert executor["securityContext"]["readOnlyRootFilesystem"] is True
+    [to_driver] = [rule["from"] for rule in of_kind("closed", "NetworkPolicy", "metastore-worker")["spec"]["ingress"] if "ports" not in rule]
+    assert to_driver == [{"podSelector": {"matchLabels": pod["metadata"]["labels"]}}]
+
+
+def test_workers_are_scaled_by_metrics_that_there_are():
+    there = {sample.name for family in Metrics("1").registry.collect() for sample in family.samples}
+    asked = {metric["external"]["metric"]["name"] for metric in of_kind("production", "HorizontalPodAutoscaler")["spec"]["metrics"]}
+    assert asked == {"metastore_compactions_waiting", "metastore_compactions_working"}
+    assert asked <= there
+
+
+def test_prometheus_reads_servers_and_workers():
+    monitor = of_kind("production", "ServiceMonitor")["spec"]
+    [endpoint] = monitor["endpoints"]
+    read = [document["metadata"]["name"] for document in objects(DEPLOY / "k8s" / "production.yaml") if document["kind"] == "Service"
+            and monitor["selector"]["matchLabels"].items() <= document["metadata"]["labels"].items()
+            and endpoint["port"] in {port["name"] for port in document["spec"]["ports"]}]
+    assert read == ["metastore", "metastore-worker"]
+    assert endpoint["tlsConfig"]["serverName"] in of_kind("production", "Certificate")["spec"]["dnsNames"]
 
 
 @pytest.mark.parametrize("unit", sorted((DEPLOY / "systemd").glob("*.service")), ids=lambda path: path.name)

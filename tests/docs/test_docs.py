@@ -8,14 +8,15 @@ from pathlib import Path
 import click
 import pytest
 import sqlalchemy
+import yaml
 
 from metastore.cli.main import COMMANDS, cli
 from metastore.config.settings import ROWS
 from metastore.db import tables
-from tests.docs import reference
+from tests.docs import chart, reference
 
 ROOT = Path(__file__).parents[2]
-PAGES = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")]
+PAGES = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("deploy/**/*.md")]
 
 
 def commands(command=cli, path=()):
@@ -35,8 +36,14 @@ def test_every_command_and_option_has_help(name, command):
 
 
 def test_the_generated_pages_are_current():
-    for name, page in reference.PAGES.items():
-        assert (ROOT / "docs" / "reference" / name).read_text() == "".join(page()), f"{name}: run `make docs`"
+    for path, page in reference.PAGES.items():
+        assert path.read_text() == "".join(page()), f"{path.name}: run `make docs`"
+
+
+def test_every_value_of_the_chart_has_a_meaning():
+    text = (chart.CHART / "values.yaml").read_text()
+    said = chart.meanings(text)
+    assert [name for name, _ in chart.leaves(yaml.safe_load(text), said) if name not in said] == []
 
 
 def test_every_key_is_listed():

@@ -38,9 +38,14 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 {{- if and .Values.tls.enabled (eq .Values.tls.clientCertificates "required") }}true{{ end -}}
 {{- end -}}
 
+{{/* Whether anything here works on the shared PostgreSQL. */}}
+{{- define "metastore.isShared" -}}
+{{- if or .Values.server.enabled (and .Values.sidecar.enabled (not .Values.sidecar.ownDatabase)) }}true{{ end -}}
+{{- end -}}
+
 {{/* What must hold before anything is rendered. */}}
 {{- define "metastore.require" -}}
-{{- if and (not .Values.database.existingSecret) (not .Values.postgres.enabled) }}
+{{- if and (include "metastore.isShared" .) (not .Values.database.existingSecret) (not .Values.postgres.enabled) }}
 {{- fail "database.existingSecret: name the Secret with the PostgreSQL URL, or set postgres.enabled for a try." }}
 {{- end }}
 {{- if and .Values.postgres.enabled (not .Values.postgres.existingSecret) }}
@@ -49,11 +54,22 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 {{- if not .Values.warehouse.uri }}
 {{- fail "warehouse.uri: where managed tables are, for example s3a://bucket/warehouse." }}
 {{- end }}
-{{- if and (not (include "metastore.isProtected" .)) (not .Values.allowInsecure) }}
+{{- if and .Values.server.enabled (not (include "metastore.isProtected" .)) (not .Values.allowInsecure) }}
 {{- fail "Clients need not prove who they are: set tls.enabled with tls.clientCertificates=required, or allowInsecure=true if the network keeps strangers out." }}
 {{- end }}
 {{- if and .Values.tls.enabled (not .Values.tls.secretName) (not .Values.tls.certManager.enabled) }}
 {{- fail "tls.secretName: name the Secret with tls.crt, tls.key and ca.crt, or set tls.certManager.enabled." }}
+{{- end }}
+{{- range $key, $value := merge (deepCopy .Values.settings) .Values.workers.sparkConf }}
+{{- if or (regexMatch "(?i)(password|secret)" $key) (regexMatch "://[^/]*:[^/]*@" (toString $value)) }}
+{{- fail (printf "%s is a secret: whoever may read ConfigMaps or pods would read it. Put it into the Secret settingsSecret, as a variable." $key) }}
+{{- end }}
+{{- end }}
+{{- if and .Values.workers.enabled (not .Values.server.enabled) }}
+{{- fail "workers.enabled: workers ask servers for their snapshots; set server.enabled, too." }}
+{{- end }}
+{{- if and .Values.sidecar.ownDatabase (not .Values.sidecar.existingClaim) }}
+{{- fail "sidecar.existingClaim: name the claim of the volume that keeps the sidecar's own PostgreSQL." }}
 {{- end }}
 {{- end -}}
 
@@ -90,6 +106,44 @@ app.kubernetes.io/instance: {{ .Release.Name }}
   valueFrom:
     secretKeyRef: {name: {{ .Values.database.existingSecret }}, key: {{ .Values.database.key }}}
 {{- end }}
+{{- if .Values.database.caSecret }}
+- {name: PGSSLROOTCERT, value: /etc/metastore/database/ca.crt}
+{{- end }}
+{{- end -}}
+
+{{- define "metastore.databaseMount" -}}
+{{- if .Values.database.caSecret }}
+- {name: database-ca, mountPath: /etc/metastore/database, readOnly: true}
+{{- end }}
+{{- end -}}
+
+{{- define "metastore.databaseVolume" -}}
+{{- if .Values.database.caSecret }}
+- name: database-ca
+  secret: {secretName: {{ .Values.database.caSecret }}, items: [{key: ca.crt, path: ca.crt}]}
+{{- end }}
+{{- end -}}
+
+{{/* Spark settings of the compaction jobs, name=value by commas. The driver is the worker's pod: executors belong to it,
+     speak with its address, and go when it goes. */}}
+{{- define "metastore.sparkConf" -}}
+{{- $conf := dict -}}
+{{- if eq .Values.workers.submit "k8s" }}
+{{- $conf = dict
+  "spark.driver.host" "$(POD_IP)"
+  "spark.executor.instances" (toString .Values.workers.executors.instances)
+  "spark.executor.cores" (toString .Values.workers.executors.cores)
+  "spark.executor.memory" .Values.workers.executors.memory
+  "spark.kubernetes.namespace" .Release.Namespace
+  "spark.kubernetes.driver.pod.name" "$(POD_NAME)"
+  "spark.kubernetes.container.image" (include "metastore.workerImage" .)
+  "spark.kubernetes.container.image.pullPolicy" .Values.image.pullPolicy
+  "spark.kubernetes.executor.podTemplateFile" "/etc/metastore/settings/executor.yaml"
+  "spark.kubernetes.executor.podTemplateContainerName" "executor" -}}
+{{- end -}}
+{{- $pairs := list -}}
+{{- range $name, $value := merge (deepCopy .Values.workers.sparkConf) $conf }}{{ $pairs = append $pairs (printf "%s=%s" $name $value) }}{{ end -}}
+{{- join "," $pairs -}}
 {{- end -}}
 
 {{- define "metastore.envFrom" -}}
@@ -104,6 +158,7 @@ runAsNonRoot: true
 runAsUser: 10001
 runAsGroup: 10001
 fsGroup: 10001
+fsGroupChangePolicy: OnRootMismatch
 seccompProfile: {type: RuntimeDefault}
 {{- end -}}
 
@@ -122,6 +177,7 @@ capabilities: {drop: [ALL]}
 {{- if .Values.warehouse.existingClaim }}
 - {name: warehouse, mountPath: /warehouse}
 {{- end }}
+{{- include "metastore.databaseMount" . }}
 {{- end -}}
 
 {{- define "metastore.volumes" -}}
@@ -137,6 +193,7 @@ capabilities: {drop: [ALL]}
 - name: warehouse
   persistentVolumeClaim: {claimName: {{ .Values.warehouse.existingClaim }}}
 {{- end }}
+{{- include "metastore.databaseVolume" . }}
 {{- end -}}
 
 {{- define "metastore.probes" -}}
