@@ -194,6 +194,8 @@ def test_mutated_messages(server, partitions, complaints):
             break
         if not before and (number >= 500 or time.monotonic() - started > SECONDS / 3):
             before = resident_kb()
+    if peer is not None:
+        peer.sock.close()
     watch.over.set()
     watch.join(5)
     after = resident_kb()
