@@ -1,4 +1,4 @@
-"""The columns of full ACID files, and the numbers of the operations in them. Source: Hive's OrcRecordUpdater."""
+"""The columns of full ACID files, and the numbers of the operations in them. Source: ACID-7."""
 
 EVENT_COLUMNS = ("operation", "originalTransaction", "bucket", "rowId", "currentTransaction", "row")
 INSERT_EVENT = 0

@@ -4,7 +4,7 @@ Rule: version 2 (Murmur3) when the table says ``bucketing_version=2``, else vers
 is that of Java ints, and the quirks are Hive's: its Murmur3 sign-extends the tail bytes (no library does), floats are
 hashed as the float nearest to their bits read as an integer, tiny types are not hashed at all. Spark's bucketBy is
 neither.
-Source: ObjectInspectorUtils, Murmur3 of Hive's storage API.
+Source: ACID-13; ObjectInspectorUtils, Murmur3 of Hive's storage API.
 """
 
 import math

@@ -3,7 +3,7 @@
 Rule: what we write is padded as Hive pads it (ids to 7 digits, statements to 4, buckets to 5, longer numbers kept
 whole); what we read may be padded in any way. The kind of a directory is told by its prefix alone, and a directory
 with such a prefix whose numbers cannot be read is an error, never an "original" directory.
-Source: Hive's AcidUtils and TestAcidUtils.
+Source: ACID-1 to ACID-6; Hive's AcidUtils and TestAcidUtils.
 """
 
 import re

@@ -1,7 +1,7 @@
 """What Hive notes in the footers of ACID ORC files, and how a footer is put together for several files in one.
 
 Every Hive before 4 needs the notes to recognise an ACID file; a wrong or short key index loses rows silently.
-Source: Hive's OrcRecordUpdater for the three keys, the ORC v1 specification (file tail, compression chunks).
+Source: ACID-11; Hive's OrcRecordUpdater for the three keys, the ORC v1 specification (file tail, compression chunks).
 """
 
 from collections.abc import Iterable, Mapping

@@ -2,7 +2,7 @@
 
 Rule: the side file is a sequence of 8-byte big-endian lengths, one appended at every flush; the last complete one
 counts, and a complete ORC file ends there. What follows in the data file is not committed, or half a footer.
-Source: Hive's OrcAcidUtils.getLastFlushLength.
+Source: ACID-24; Hive's OrcAcidUtils.getLastFlushLength.
 """
 
 from metastore.errors import MetaError

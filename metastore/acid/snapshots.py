@@ -4,7 +4,8 @@ Rule: an id is valid when it is not above the high-water mark and not listed as 
 and the aborted ids, sorted. The texts are those of Hive's ``hive.txn.valid.writeids``,
 ``hive.txn.tables.valid.writeids`` and ``hive.txn.valid.txns``. Hive 4 writes five or more transaction ids in a row as
 ``1-6``, which Hive 3 cannot read: every form is read here, and ids are written one by one, which 3.0 to 4.2 read.
-Source: Hive's ValidReaderWriteIdList, ValidCompactorWriteIdList, ValidReadTxnList, ValidTxnWriteIdList.
+Source: WID-7 to WID-12; Hive's ValidReaderWriteIdList, ValidCompactorWriteIdList, ValidReadTxnList and
+ValidTxnWriteIdList.
 """
 
 import re

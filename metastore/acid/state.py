@@ -3,9 +3,10 @@
 Rule: this is the only place that turns a listing and a snapshot into base, deltas, originals, obsolete and aborted.
 Reader, Initiator, compaction job and Cleaner all ask here, each with its own list. Pure: the caller lists (one
 recursive listing) and reads the rare ``_metadata_acid`` file on demand.
-Source: Hive 4's AcidUtils.getAcidState; steps A to F as in TestAcidUtils. Two deliberate differences: an overwrite base
-whose write id *equals* the smallest open one is not used (Hive 4 master would show an uncommitted INSERT OVERWRITE);
-files beside a base with a name that no original has are not obsolete (Hive's Cleaner removes them, rows and all).
+Source: ACID-15 to ACID-17, ACID-22; Hive 4's AcidUtils.getAcidState; steps A to F as in TestAcidUtils. Two deliberate
+differences: an overwrite base whose write id *equals* the smallest open one is not used (Hive 4 master would show an
+uncommitted INSERT OVERWRITE); files beside a base with a name that no original has are not obsolete (Hive's Cleaner
+removes them, rows and all).
 """
 
 import json

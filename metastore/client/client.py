@@ -33,7 +33,7 @@ DEFAULT_URI = "thrift://localhost:9083"
 DEFAULT_PORT = 9083
 URI_VARIABLE = "METASTORE_URI"
 
-# Doing these twice equals doing them once (transactions.md §3, the "Retry" rows). Everything named get_* or show_* is
+# Doing these twice equals doing them once (CLIENT-1). Everything named get_* or show_* is
 # repeatable as well, unless _NOT_READS has it; so are our own calls (metastore_*), of which all others only read. A
 # commit is not here although the metastore forgives a second one: metastore.client.outcome asks first.
 _REPEATABLE = frozenset((
@@ -50,7 +50,7 @@ class MetastoreUnreachableError(MetastoreError):
 
 
 class AnswerLostError(MetastoreUnreachableError):
-    """The connection broke after the call had been sent: it may have been done."""
+    """The connection broke after the call had been sent: it may have been done. Hive's send it again (CLIENT-2)."""
 
 
 class Address(NamedTuple):

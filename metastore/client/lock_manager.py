@@ -1,4 +1,4 @@
-"""Asking for locks and waiting for them, as Hive's DbLockManager does.
+"""Asking for locks and waiting for them, as Hive's DbLockManager does (CLIENT-10).
 
 Rule: a request that was not granted is given up before the caller is told, so nobody waits behind someone who left.
 """

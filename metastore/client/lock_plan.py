@@ -1,4 +1,4 @@
-"""Which locks a statement takes: the table of Hive's DbTxnManager (transactions.md §7.1), as a pure function.
+"""Which locks a statement takes: the table of Hive's DbTxnManager (LOCK-18, LOCK-19), as a pure function.
 
 Rule: readers never block writers that only add; whoever changes or replaces rows excludes others that do. What is not a
 managed table is not locked unless ``lock_external`` says so.

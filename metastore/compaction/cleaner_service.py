@@ -102,7 +102,7 @@ class CleanerService:
             queue.update_cleaning(pg, request.id, started=False, error=reason)
 
     def clean(self, cleaning: Cleaning, keep: Collection[int], covered: Covered) -> int | None:
-        """Ready for cleaning → succeeded; what was compacted away is forgotten (compaction.md §4.7); how much that was.
+        """Ready for cleaning → succeeded; what was compacted away is forgotten (COMP-21); how much that was.
 
         ``keep``: aborted write ids whose rows still lie among committed ones; ``covered``: what of all that may still
         be published is void anyway. None: another Cleaner was faster. It is forgotten in batches; after a crash between

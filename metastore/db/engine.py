@@ -200,7 +200,7 @@ class Database:
     def begin(self, *, durable: bool = True) -> Iterator[PgTx]:
         """One PostgreSQL transaction: committed when the block ends, undone when it raises. Does not nest.
 
-        ``durable=False`` lets COMMIT return before the disk has it (design.md §3.4).
+        ``durable=False`` lets COMMIT return before the disk has it (ADR 5).
         Raises: UnavailableError, ConflictRetryError (nothing done), OutcomeUnknownError.
         """
         self._refuse_nesting()

@@ -13,6 +13,7 @@ from typing import NamedTuple
 NO_TXN = 0
 
 _QUERY_OF_TRINO = re.compile("[0-9]{8}_[0-9]{6}_[0-9]{5}_[0-9a-z]{5}")
+# Iceberg gives such a name to one request, so a repetition (LOCK-16) is known by it.
 _ONE_LOCK = re.compile("Iceberg-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 
 
@@ -44,7 +45,7 @@ class Operation(StrEnum):
     NO_TXN = "no_txn"
 
 
-# The matrix of Hive 4.x (transactions.md §4.1): a request of the first type waits for earlier ones of the others.
+# The matrix of Hive 4.x (LOCK-1): a request of the first type waits for earlier ones of the others.
 WAITS_FOR = {
     LockType.SHARED_READ: frozenset({LockType.EXCLUSIVE}),
     LockType.SHARED_WRITE: frozenset({LockType.EXCL_WRITE, LockType.EXCLUSIVE}),
@@ -273,7 +274,7 @@ def refusal(request: LockRequest, blocked: Sequence[Blocked]) -> str | None:
 
 
 def components(request: LockRequest) -> list[Component]:
-    """What the request's transaction will write, as far as its locks tell (transactions.md §4.5).
+    """What the request's transaction will write, as far as its locks tell (LOCK-14, LOCK-15).
 
     A dynamic-partition write does not know its partitions yet. It leaves a placeholder without a partition, so that the
     files of a writer that dies before it reports them are not without a trace (HIVE-21052).

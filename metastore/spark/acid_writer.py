@@ -2,8 +2,9 @@
 
 Rule: tasks only ever write below a hidden staging directory beside the target (Spark's own committer, so retries and
 speculation leave one set of files per task); the driver checks that they are those that the tasks reported, one for
-each (partition, bucket), adds ``_orc_acid_version`` and renames, deletes before inserts. Nothing exists under a final
-name before it is complete. On S3, where a rename is a copy, tasks upload to the final names instead (``in_place``).
+each (partition, bucket) (ACID-10), adds ``_orc_acid_version`` and renames, deletes before inserts. Nothing exists under
+a final name before it is complete. On S3, where a rename is a copy, tasks upload to the final names instead
+(``in_place``).
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence

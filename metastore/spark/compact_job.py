@@ -8,6 +8,7 @@ invisible output.
 
 MAJOR: rows without a delete event → ``base_<H>_v<T>``, even when no row is left (readers must stop looking at deltas).
 MINOR: insert and delete events side by side → ``delta_<m>_<H>_v<T>`` and ``delete_delta_<m>_<H>_v<T>``, none applied.
+Source: ACID-29, COMP-14.
 """
 
 import argparse

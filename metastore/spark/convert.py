@@ -1,7 +1,7 @@
 """ALTER TABLE ... SET TBLPROPERTIES ('transactional'='true'): a plain ORC table becomes full ACID, its files stay.
 
 Rule: no row is rewritten. A row of an original file is named by the number in its file's name and its position
-(acid-format.md §13), so a file that Spark named gets a name of Hive's form; it is moved, not copied, where the file
+(ACID-8, ACID-19), so a file that Spark named gets a name of Hive's form; it is moved, not copied, where the file
 system can. The metastore alone decides whether the table may be converted; there is no way back.
 """
 

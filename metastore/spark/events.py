@@ -1,6 +1,6 @@
 """Rows → ACID events: which ROW__ID, which writer and which partition each insert and delete event gets.
 
-Rules kept here (acid-format.md §6-§8, §17, §20.2). A new row version's id is (write id, codec(writer, statement),
+Rules kept here (ACID-12 to ACID-14, ACID-27, ACID-32). A new row version's id is (write id, codec(writer, statement),
 rowId), and the tasks count the rowIds in the file that they write, as Hive does: a writer has one in a directory. A
 delete event copies the id of the row verbatim and goes to the writer named in it. What an UPDATE or MERGE does to a row
 is one record until a task makes both events of it, so both are of the same row, and it is moved only once.

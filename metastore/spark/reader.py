@@ -1,13 +1,13 @@
 """A snapshot of an ACID table as a DataFrame: one native ORC scan, and what takes the deleted rows out of it.
 
-Rules kept here (acid-format.md §12, §20.1). A row counts when its write id is visible and no visible delete event of
-the same ACID directory names it; ROW__IDs are unique only there, so the directory is part of what they are found by.
-What the names of directories tell is not asked of each row: only where a delta holds invisible write ids among visible
-ones are those of its rows read, and only where Hive before version 3 may have written is the operation. Deleted rows
-are looked up as bits; where those would take too much space, an anti-join takes the rows out, broadcast when they are
-few: counted, never guessed from file sizes, since five million delete events fit in 34 kB. Rows of files without event
-columns get their ids only where a delete event or the caller asks for them: that needs their position, and so one task
-for each file.
+Rules kept here (ACID-18, ACID-23, ACID-30, ACID-31). A row counts when its write id is visible and no visible delete
+event of the same ACID directory names it; ROW__IDs are unique only there, so the directory is part of what they are
+found by. What the names of directories tell is not asked of each row: only where a delta holds invisible write ids
+among visible ones are those of its rows read, and only where Hive before version 3 may have written is the operation.
+Deleted rows are looked up as bits; where those would take too much space, an anti-join takes the rows out, broadcast
+when they are few: counted, never guessed from file sizes, since five million delete events fit in 34 kB. Rows of files
+without event columns get their ids only where a delete event or the caller asks for them: that needs their position,
+and so one task for each file.
 """
 
 import re

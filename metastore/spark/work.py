@@ -1,6 +1,6 @@
 """One metastore transaction from Spark's side: its locks, its snapshot of each table, its numbered statements.
 
-Rules kept here (acid-format.md §17.1). Locks first, then the snapshot, then the write id. Files are published whole,
+Rules kept here (ACID-25, ACID-26). Locks first, then the snapshot, then the write id. Files are published whole,
 deletes before inserts, after the metastore has said once more that the transaction is open (ADR 0036); partitions are
 registered and announced; only then may the transaction commit. After an abort the published files are removed where
 possible; what stays is invisible.
@@ -148,7 +148,7 @@ class Work:
 
     def publish_base(self, table: AcidTable, statement: StatementId, inserts: DataFrame, *,
                      keep_empty: Sequence[str], is_routed: bool = False) -> int:
-        """Write an INSERT OVERWRITE: a base in every partition that gets rows, and in ``keep_empty`` without any."""
+        """Write an INSERT OVERWRITE (ACID-28): a base where there are rows, and in ``keep_empty`` without any."""
         locations = self._locations(table)
         self.txn.check()
         written = write_acid(inserts, BaseName(statement.write_id),

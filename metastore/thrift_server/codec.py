@@ -42,7 +42,7 @@ def _nested(entry: tuple[Any, ...], spec: Spec) -> tuple[Any, ...]:
 
 _TEXTS = (TType.STRING, "UTF8", False)
 
-# Hive 2.3: 1 txnid, 2 dbname, 3 tablename, 4 partitionnames, 5 operationType.
+# Hive 2.3: 1 txnid, 2 dbname, 3 tablename, 4 partitionnames, 5 operationType (TXN-35).
 _DYNAMIC_PARTITIONS_2_3: Spec = (
     None,
     (1, TType.I64, "txnid", None, None),
@@ -97,7 +97,7 @@ OLDER_ARGUMENTS: Mapping[str, tuple[Callable[[Any], bool], Callable[[Spec], Spec
 
 
 def _open_txns_twice(spec: Spec) -> Spec:
-    """The success field of get_open_txns: open_txns as list (3.1 and later) and again as set (2.3)."""
+    """The success field of get_open_txns: open_txns as list (3.1 and later) and again as set (2.3): TXN-22."""
     entries = ttypes.GetOpenTxnsResponse.thrift_spec
     as_set = (2, TType.SET, "open_txns", (TType.I64, None, False), None)
     return (_nested(spec[0], (*entries[:3], as_set, *entries[3:])), *spec[1:])

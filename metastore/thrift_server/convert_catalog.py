@@ -1,7 +1,7 @@
 """Catalog structs ↔ the catalog's values.
 
-Replies are complete, as Hive 2.3.10 sends them: Spark and PyIceberg fail on collections that are null. Requests are
-checked for what Hive requires to be there; the rest of their validation is the services'.
+Replies are complete, as Hive 2.3.10 sends them: Spark and PyIceberg fail on collections that are null (CLIENT-5).
+Requests are checked for what Hive requires to be there; the rest of their validation is the services'.
 """
 
 from collections.abc import Mapping

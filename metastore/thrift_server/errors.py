@@ -3,6 +3,7 @@
 Rule: every `MetastoreError` has an entry. A method can only send what it declares, so an error whose exception it does
 not declare goes out as MetaException if that is declared, and as TApplicationException(INTERNAL_ERROR) with the same
 text otherwise. Clients decide by type first and by words second, so texts are never empty.
+Source: CAT-X1, CLIENT-3, CLIENT-4.
 """
 
 from collections.abc import Container, Mapping

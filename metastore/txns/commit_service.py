@@ -63,7 +63,7 @@ class LastReplId(NamedTuple):
 class CommitRequest(NamedTuple):
     """What a client asks of commit_txn.
 
-    ``excl_write_enabled``: None when the client did not say, which is not the same as True (transactions.md X4).
+    ``excl_write_enabled``: None when the client did not say, which is not the same as True (TXN-31).
     ``writes``: what a replayed commit wrote: (table, partition, write id). ``files``: the same file by file, if that is
     to be kept; of whichever transaction they say.
     ``batch``: the batch of a streaming query that the transaction writes, and the table that has to remember it.
@@ -141,7 +141,7 @@ class CommitService:
     def _without_write_id(self, pg: PgTx, plan: CommitPlan, facts: CommitFacts) -> dict[int, str]:
         """Who must not commit, and why.
 
-        A 2.3 client names directories by transaction id: readers of write ids would misread its rows (X3). Its
+        A 2.3 client names directories by transaction id: readers of write ids would misread its rows (TXN-32). Its
         transaction is aborted, since each refusal that commit_txn declares tells a client that it has ended.
         """
         if not self.settings.require_write_ids:

@@ -1,4 +1,4 @@
-"""What is removed once nobody can need it (transactions.md §5.3), in batches that hold locks only briefly.
+"""What is removed once nobody can need it (TXN-42), in batches that hold locks only briefly.
 
 M, the oldest reader: the smallest open id, or the next id where none is open. What committed before M began is seen as
 committed by every live snapshot.

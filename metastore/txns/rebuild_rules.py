@@ -1,4 +1,4 @@
-"""Is a materialized view stale: what its snapshot must hold for that to be told (transactions.md §3.12). Pure."""
+"""Is a materialized view stale: what its snapshot must hold for that to be told (TXN-45). Pure."""
 
 import json
 from collections.abc import Mapping, Sequence

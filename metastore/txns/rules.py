@@ -44,7 +44,7 @@ class Operation(StrEnum):
 
 
 class AbortCode(IntEnum):
-    """Why a transaction was aborted, with Hive's numbers (transactions.md §3.2); those from 52000 on are ours."""
+    """Why a transaction was aborted, with Hive's numbers (TXN-8); those from 52000 on are ours."""
 
     NONE = 50000
     QUERY_COMMAND = 50001

@@ -1,7 +1,7 @@
 """Rows of transactions while they live: opening, heartbeats, aborts, snapshots.
 
 **Ids.** One counter row; advancing it and inserting the rows is one PostgreSQL transaction, so ids become visible in
-order and no id at or below a snapshot's mark can turn up later (transactions.md §6.5). Opening does not wait for the
+order and no id at or below a snapshot's mark can turn up later (TXN-24). Opening does not wait for the
 disk, yet an id that a client has seen must never be given out again after a crash. So ids are reserved on disk in
 blocks: ``txn_counter.reserved_until`` is raised durably before any id below it is handed out. ``txn_id_block`` is an
 unlogged table with one row: PostgreSQL empties it whenever it recovers from a crash (also when a replica is promoted),

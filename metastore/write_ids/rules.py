@@ -1,6 +1,6 @@
 """Write ids decided: which of a table's ids a reader may not see, and what a batch of allocations hands out.
 
-Rules kept here: an id that no transaction owns any more counts as committed (transactions.md I7); ids of a table are
+Rules kept here: an id that no transaction owns any more counts as committed (WID-6); ids of a table are
 given out without holes, in the order of the transactions' ids within a call.
 """
 

@@ -183,7 +183,7 @@ class WriteIdService:
                     f"The write ids of {name} have begun already: they cannot be seeded with {write_id}")
 
     def repl_tbl_writeid_state(self, state: ReplicatedState) -> None:
-        """Take over which of a replicated table's write ids are aborted; nothing if the table has write ids already.
+        """Take over which of a replicated table's write ids are aborted; nothing if the table has any (WID-13).
 
         The aborted ids get transactions of their own, which stay until a major compaction has removed their rows.
         Raises: InvalidInputError.

@@ -1,7 +1,7 @@
 """Rows of write ids: the next id of each table, and which transaction owns which id.
 
 An owner is forgotten once every live snapshot would call it valid, or once it is aborted and nothing it wrote is left;
-``next_write_ids.purged_write_id`` remembers the highest id that lost its owner that way (transactions.md §5.3).
+``next_write_ids.purged_write_id`` remembers the highest id that lost its owner that way (TXN-42).
 """
 
 from collections.abc import Collection, Iterable, Sequence

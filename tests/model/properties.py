@@ -1,4 +1,4 @@
-"""What must hold of snapshots, whatever the model says (transactions.md §6.6), judged by what clients saw.
+"""What must hold of snapshots, whatever the model says (TXN-25), judged by what clients saw.
 
 (a) What was committed before a transaction began is valid in every snapshot that it takes. (b) What a snapshot calls
 valid was committed before it was taken. (c) Of two that changed the same thing, each under the check, one began after the

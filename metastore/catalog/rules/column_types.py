@@ -1,7 +1,7 @@
 """Column types: which are known, and which change of a column's type a table may undergo.
 
 Only a type's leading word counts, as in Hive: ``decimal(10,2)`` is ``decimal``, ``array<foo>`` is ``array``.
-Source: catalog.md §0.2 N5, §4.6 (A-types).
+Source: CAT-N5, CAT-A3.
 """
 
 import re

@@ -1,4 +1,4 @@
-"""Storage descriptors: one complete, normalised form, as Hive 2.3.10 sends them (clients.md §7: lists are never null).
+"""Storage descriptors: one complete, normalised form, as Hive 2.3.10 sends them (CAT-T4: lists are never null).
 
 Column names are lower case. The location is kept apart, so that equal descriptors of partitions have equal digests.
 """

@@ -1,7 +1,7 @@
 """Locations: one spelling for each directory, and what lies below what.
 
 A stored location is what Hadoop's Path prints: no trailing and no doubled slash, no ``.`` and ``..``, ``file:/x`` for
-the local disk, always with the scheme (and authority) of a file system. Source: catalog.md §0.2 N8.
+the local disk, always with the scheme (and authority) of a file system. Source: CAT-N8.
 """
 
 import re

@@ -1,6 +1,6 @@
 """Names: which are acceptable, which directory they get, and what a name pattern matches.
 
-Source: catalog.md §0.2, §0.3.
+Source: CAT-N1, CAT-N2, CAT-N4, CAT-N7, CAT-N9.
 """
 
 import re

@@ -1,7 +1,7 @@
 """Partitions as they are stored: what a new one is completed with, and what a client's list must satisfy.
 
 Rule: the name decides which partition it is, the values are kept as sent. A descriptor and its location are kept
-apart, because most partitions of a table share one descriptor. Source: catalog.md §5.1-§5.4.
+apart, because most partitions of a table share one descriptor. Source: CAT-P1 to CAT-P7.
 """
 
 import re

@@ -1,6 +1,7 @@
 """Column statistics: joining those of several partitions, and the parameter that says which are accurate.
 
-Statistics are the JSON form of Thrift's ColumnStatisticsData: one member, named after the kind. Source: catalog.md §6.
+Statistics are the JSON form of Thrift's ColumnStatisticsData: one member, named after the kind.
+Source: CAT-S1 to CAT-S3.
 """
 
 import base64

@@ -1,6 +1,6 @@
 """The filter language of get_table_names_by_filter: partition filters over owner, last access and parameters.
 
-Source: catalog.md §4.9; ``hive_filter_field_tableName__`` is how the 4.x client asks for a name pattern.
+Source: CAT-T8; ``hive_filter_field_tableName__`` is how the 4.x client asks for a name pattern.
 """
 
 from dataclasses import dataclass

@@ -1,6 +1,6 @@
 """Tables as they are stored: what a new one is completed with and what an altered one may change.
 
-Source: catalog.md §4.1, §4.6; clients.md §4.1, §4.3 for texts that clients parse.
+Source: CAT-T1 to CAT-T3, CAT-A1 to CAT-A6; CLIENT-3, CLIENT-4 for texts that clients parse.
 """
 
 from collections.abc import Mapping

@@ -1,6 +1,6 @@
 """Transactional tables: what ``transactional`` and ``transactional_properties`` may be set to, and when.
 
-Holds for the default catalog only. Source: catalog.md §4.4 (V1-V11).
+Holds for the default catalog only. Source: CAT-V1 to CAT-V11.
 """
 
 import re

@@ -1,6 +1,6 @@
 """Primary, foreign and unique keys, NOT NULL, DEFAULT and CHECK: declared here, enforced by whoever writes rows.
 
-Source: catalog.md §7.
+Source: CAT-K1, CAT-K2.
 """
 
 from collections.abc import Iterable, Sequence

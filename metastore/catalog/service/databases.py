@@ -1,6 +1,6 @@
 """Catalogs and databases: create, read, alter, drop, and the ones that are always there.
 
-Source: catalog.md §1, §2.
+Source: CAT-D1 to CAT-D4.
 """
 
 from dataclasses import dataclass, replace

@@ -1,4 +1,4 @@
-"""User-defined functions. Source: catalog.md §8."""
+"""User-defined functions. Source: CAT-F1."""
 
 from dataclasses import dataclass, replace
 

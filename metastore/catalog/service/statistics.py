@@ -1,4 +1,4 @@
-"""Column statistics of tables and partitions. Source: catalog.md §6."""
+"""Column statistics of tables and partitions. Source: CAT-S1, CAT-S2."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace

@@ -1,6 +1,6 @@
 """Reading tables: one, several, names, lists, columns. One statement each; Spark makes up to fifteen per query.
 
-Source: catalog.md §4.8, §4.9.
+Source: CAT-T7, CAT-T8.
 """
 
 from collections.abc import Callable, Sequence

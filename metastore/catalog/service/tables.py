@@ -1,6 +1,6 @@
 """Tables and views: create, alter, drop, truncate.
 
-Every old and new dialect of a call ends here. Source: catalog.md §4.
+Every old and new dialect of a call ends here. Source: CAT-T1 to CAT-T6, CAT-A1 to CAT-A6.
 """
 
 from collections.abc import Mapping, Sequence

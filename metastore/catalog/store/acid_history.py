@@ -2,7 +2,7 @@
 
 Runs in the PostgreSQL transaction of the DDL. A drop forgets everything except locks and write sets (they end with
 their transactions); a rename carries everything over. A name's write ids go on where they were, whichever table has the
-name next: a directory's path names one write of one table for ever (ADR 0037). Source: transactions.md §3.14.
+name next: a directory's path names one write of one table for ever (ADR 0037). Source: TXN-43.
 """
 
 from collections.abc import Sequence

@@ -109,7 +109,7 @@ class TxnHandlers:
         return self.txns.get_latest_txnid_in_conflict(txn_id)
 
     def add_write_ids_to_min_history(self, call: Call, txn_id: int, write_ids: dict[str, int]) -> None:
-        """Note what a reader still needs."""
+        """Note what a reader still needs (WID-14)."""
         call.log(txn_id=txn_id)
         floors = {full_table_name(name): write_id for name, write_id in (write_ids or {}).items()}
         self.txns.add_write_ids_to_min_history(txn_id, floors)

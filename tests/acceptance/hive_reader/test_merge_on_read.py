@@ -1,4 +1,4 @@
-"""The merge vectors of the format's specification: we write, Hive's OrcInputFormat reads, and so do we."""
+"""Rows and deletes that meet (ACID-18 to ACID-20), as vectors M1 to M13: we write, Hive's OrcInputFormat reads, and so do we."""
 
 from collections.abc import Callable
 from pathlib import Path

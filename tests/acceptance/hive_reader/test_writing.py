@@ -1,4 +1,4 @@
-"""What the writer publishes: every type, several stripes and splits, partitions, empty directories; Hive reads it."""
+"""What the writer publishes: every type, several stripes and splits, partitions, empty directories; Hive reads it (ACID-7 to ACID-14)."""
 
 from pathlib import Path
 

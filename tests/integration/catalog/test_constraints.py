@@ -1,4 +1,4 @@
-"""Constraints over Thrift: declared, read back, dropped, and following their table. Cases of catalog.md §17.9."""
+"""Constraints over Thrift: declared, read back, dropped, and following their table. CAT-K1, CAT-K2."""
 
 import pytest
 from thrift.Thrift import TApplicationException

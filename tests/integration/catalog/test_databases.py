@@ -1,4 +1,4 @@
-"""Catalogs and databases (catalog.md §17.1, §17.2; numbers are its cases)."""
+"""Catalogs and databases (CAT-D1 to CAT-D4)."""
 
 import pytest
 from thrift.Thrift import TApplicationException
@@ -19,7 +19,7 @@ def get_catalog(hive, name="c1"):
     return hive.get_catalog(T.GetCatalogRequest(name)).catalog
 
 
-def test_catalog_has_a_directory_and_a_default_database(hive):  # 1
+def test_catalog_has_a_directory_and_a_default_database(hive):  # CAT-1
     catalog(hive, description="first")
     found = get_catalog(hive, "C1")
     assert (found.name, found.description, found.locationUri) == ("c1", "first", f"file:{hive.warehouse.parent}/c1")
@@ -28,7 +28,7 @@ def test_catalog_has_a_directory_and_a_default_database(hive):  # 1
     assert hive.get_database("@c1#default").locationUri == found.locationUri
 
 
-def test_catalog_cannot_be_created_below_a_file(hive, tmp_path):  # 2
+def test_catalog_cannot_be_created_below_a_file(hive, tmp_path):  # CAT-2
     (tmp_path / "file").write_text("")
     with pytest.raises(T.MetaException):
         catalog(hive, locationUri=str(tmp_path / "file" / "c"))
@@ -36,7 +36,7 @@ def test_catalog_cannot_be_created_below_a_file(hive, tmp_path):  # 2
         get_catalog(hive)
 
 
-def test_catalog_names_and_duplicates(hive):  # 3 4 5
+def test_catalog_names_and_duplicates(hive):  # CAT-3, CAT-4, CAT-5
     for name in ("c1", "c2", "c3"):
         catalog(hive, name)
     with pytest.raises(T.AlreadyExistsException):
@@ -52,7 +52,7 @@ def test_catalog_needs_a_name_and_a_location(hive, name, location):
         catalog(hive, name, locationUri=location)
 
 
-def test_alter_catalog(hive):  # 6 7 8 9
+def test_alter_catalog(hive):  # CAT-6, CAT-7, CAT-8, CAT-9
     catalog(hive, description="old")
     hive.alter_catalog(T.AlterCatalogRequest("c1", T.Catalog(name="c1", locationUri="/elsewhere")))
     assert (get_catalog(hive).locationUri, get_catalog(hive).description) == ("file:/elsewhere", "old")
@@ -64,7 +64,7 @@ def test_alter_catalog(hive):  # 6 7 8 9
         hive.alter_catalog(T.AlterCatalogRequest("c1", T.Catalog(name="c2")))
 
 
-def test_drop_catalog(hive):  # 10 11 12
+def test_drop_catalog(hive):  # CAT-10, CAT-11, CAT-12
     catalog(hive)
     hive.drop_catalog(T.DropCatalogRequest("c1"))
     assert hive.get_catalogs().names == ["hive"]
@@ -76,7 +76,7 @@ def test_drop_catalog(hive):  # 10 11 12
         hive.drop_catalog(T.DropCatalogRequest("hive"))
 
 
-def test_catalog_in_use_is_not_dropped(hive):  # 13 14
+def test_catalog_in_use_is_not_dropped(hive):  # CAT-13, CAT-14
     catalog(hive)
     hive.database("extra", catalogName="c1")
     with pytest.raises(T.InvalidOperationException):
@@ -87,7 +87,7 @@ def test_catalog_in_use_is_not_dropped(hive):  # 13 14
         hive.drop_catalog(T.DropCatalogRequest("c1"))
 
 
-def test_databases_of_a_catalog(hive):  # 15 16
+def test_databases_of_a_catalog(hive):  # CAT-15, CAT-16
     catalog(hive)
     hive.database("sales", catalogName="c1")
     found = hive.get_database("@c1#sales")
@@ -100,7 +100,7 @@ def test_databases_of_a_catalog(hive):  # 15 16
         hive.get_database("sales")
 
 
-def test_create_with_every_field(hive, tmp_path):  # 17
+def test_create_with_every_field(hive, tmp_path):  # CAT-17
     sent = T.Database(name="Full", description="all of it", locationUri=str(tmp_path / "full"), parameters={"K": "V"},
                       ownerName="bob", ownerType=T.PrincipalType.GROUP, managedLocationUri=str(tmp_path / "managed"))
     hive.create_database(sent)
@@ -118,7 +118,7 @@ def test_create_with_every_field(hive, tmp_path):  # 17
     assert hive.get_table("full", "e").sd.location == f"file:{tmp_path}/full/e"
 
 
-def test_create_with_a_name_only(hive):  # 18
+def test_create_with_a_name_only(hive):  # CAT-18
     found = hive.database("Minimal")
     assert (found.name, found.description, found.parameters, found.ownerName, found.ownerType) == (
         "minimal", None, {}, "ann", T.PrincipalType.USER)
@@ -133,9 +133,9 @@ def test_create_database_req(hive):
 
 
 @pytest.mark.parametrize(("fields", "error"), [
-    ({"name": None}, T.MetaException), ({"name": "test$db"}, T.InvalidObjectException),  # 19 20
-    ({"name": ""}, T.InvalidObjectException), ({"name": "DEFAULT"}, T.AlreadyExistsException),  # 21 22
-    ({"name": "x", "catalogName": "nope"}, T.InvalidObjectException),  # 23
+    ({"name": None}, T.MetaException), ({"name": "test$db"}, T.InvalidObjectException),  # CAT-19, CAT-20
+    ({"name": ""}, T.InvalidObjectException), ({"name": "DEFAULT"}, T.AlreadyExistsException),  # CAT-21, CAT-22
+    ({"name": "x", "catalogName": "nope"}, T.InvalidObjectException),  # CAT-23
     ({"name": "x", "locationUri": "not/absolute"}, T.MetaException)])
 def test_create_refused(hive, fields, error):
     with pytest.raises(error):
@@ -150,14 +150,14 @@ def test_create_refused_leaves_no_directory(hive):
     assert hive.get_all_databases() == ["default"]
 
 
-def test_default_database(hive):  # 24
+def test_default_database(hive):  # CAT-24
     found = hive.get_database("default")
     assert (found.description, found.ownerName, found.ownerType) == (
         "Default Hive database", "public", T.PrincipalType.ROLE)
     assert found.locationUri == f"file:{hive.warehouse}"
 
 
-def test_read(d):  # 25 26 27 28
+def test_read(d):  # CAT-25, CAT-26, CAT-27, CAT-28
     assert d.get_database("D").name == "d"
     for wrong in ("nope", "@nope#d"):
         with pytest.raises(T.NoSuchObjectException):
@@ -166,14 +166,14 @@ def test_read(d):  # 25 26 27 28
         d.get_database(None)
 
 
-def test_drop_refused(d):  # 29 30 31 38
+def test_drop_refused(d):  # CAT-29, CAT-30, CAT-31, CAT-38
     for name, error in (("nope", T.NoSuchObjectException), (None, T.MetaException), ("default", T.MetaException),
                         ("@nope#d", T.NoSuchObjectException)):
         with pytest.raises(error):
             d.drop_database(name, True, True)
 
 
-def test_drop_by_upper_name_and_files(d):  # 32 33
+def test_drop_by_upper_name_and_files(d):  # CAT-32, CAT-33
     directory = d.warehouse / "d.db"
     (directory / "note").write_text("kept")
     d.drop_database("D", False, False)
@@ -184,7 +184,7 @@ def test_drop_by_upper_name_and_files(d):  # 32 33
     assert d.get_all_databases() == ["default"]
 
 
-def test_drop_with_a_table(d):  # 34 35
+def test_drop_with_a_table(d):  # CAT-34, CAT-35
     d.create()
     with pytest.raises(T.InvalidOperationException) as refused:
         d.drop_database("d", True, False)
@@ -196,7 +196,7 @@ def test_drop_with_a_table(d):  # 34 35
     assert d.get_all_tables("d") == []
 
 
-def test_drop_with_a_function(d):  # 36 37
+def test_drop_with_a_function(d):  # CAT-36, CAT-37
     d.create_function(T.Function(functionName="f", dbName="d", className="a.F", ownerType=1, functionType=1))
     with pytest.raises(T.InvalidOperationException, match="is not empty"):
         d.drop_database("d", True, False)
@@ -211,7 +211,7 @@ def view_over(hive, db, table, source):
         creationMetadata=T.CreationMetadata(catName="hive", dbName=db, tblName=table, tablesUsed={source})))
 
 
-def test_drop_with_materialized_views(d):  # 39 132
+def test_drop_with_materialized_views(d):  # CAT-39, CAT-132
     d.create()
     view_over(d, "d", "v", "d.t")
     d.database("other")
@@ -253,7 +253,7 @@ def test_source_of_replication_is_not_dropped(hive):
         hive.drop_database("src", True, True)
 
 
-def test_lists(hive):  # 40 41 42 43 44 45
+def test_lists(hive):  # CAT-40, CAT-41, CAT-42, CAT-43, CAT-44, CAT-45
     for name in ("db_to_find_1", "db_to_find_2", "db_hidden_1"):
         hive.database(name)
     assert hive.get_all_databases() == ["db_hidden_1", "db_to_find_1", "db_to_find_2", "default"]
@@ -268,7 +268,7 @@ def test_lists(hive):  # 40 41 42 43 44 45
     assert [database.name for database in found] == ["db_to_find_1", "db_to_find_2"]
 
 
-def test_alter(d, tmp_path):  # 46 49 50
+def test_alter(d, tmp_path):  # CAT-46, CAT-49, CAT-50
     d.create("before")
     d.alter_database("D", T.Database(name="d", parameters={"k": "v"}, ownerName="bob", ownerType=T.PrincipalType.ROLE,
                                      description="new", locationUri=str(tmp_path / "new")))
@@ -280,7 +280,7 @@ def test_alter(d, tmp_path):  # 46 49 50
     assert d.create("after").sd.location == f"file:{tmp_path}/new/after"
 
 
-def test_alter_with_an_empty_object(d):  # 47
+def test_alter_with_an_empty_object(d):  # CAT-47
     before = d.get_database("d")
     d.alter_database_req(T.AlterDatabaseRequest("d", T.Database(name="new_name")))
     found = d.get_database("d")
@@ -291,7 +291,7 @@ def test_alter_with_an_empty_object(d):  # 47
         d.get_database("new_name")
 
 
-def test_alter_unknown(hive):  # 48
+def test_alter_unknown(hive):  # CAT-48
     with pytest.raises(T.NoSuchObjectException):
         hive.alter_database("nope", T.Database(name="nope"))
 

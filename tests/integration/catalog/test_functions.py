@@ -1,4 +1,4 @@
-"""Functions (catalog.md §17.9; numbers are its cases)."""
+"""Functions (CAT-F1)."""
 
 import pytest
 from thrift.Thrift import TApplicationException
@@ -13,7 +13,7 @@ def function(name="f", db="d", **fields):
                          "functionType": T.FunctionType.JAVA, **fields})
 
 
-def test_every_field(d):  # 256 261
+def test_every_field(d):  # CAT-256, CAT-261
     d.create_function(function("MyF", ownerName="bob", ownerType=T.PrincipalType.ROLE, createTime=5, resourceUris=[JAR]))
     found = d.get_function("D", "MYF")
     assert found.createTime > 5
@@ -22,30 +22,30 @@ def test_every_field(d):  # 256 261
         createTime=found.createTime, functionType=T.FunctionType.JAVA, resourceUris=[JAR], catName="hive")
 
 
-def test_minimal(d):  # 257
+def test_minimal(d):  # CAT-257
     d.create_function(function())
     found = d.get_function("d", "f")
     assert (found.ownerName, found.resourceUris) == (None, [])
 
 
 @pytest.mark.parametrize(("fields", "error"), [
-    ({"className": None}, T.InvalidObjectException), ({"functionName": "a b"}, T.InvalidObjectException),  # 258
-    ({"functionName": ""}, T.InvalidObjectException), ({"functionName": None}, T.MetaException),  # 259
+    ({"className": None}, T.InvalidObjectException), ({"functionName": "a b"}, T.InvalidObjectException),  # CAT-258
+    ({"functionName": ""}, T.InvalidObjectException), ({"functionName": None}, T.MetaException),  # CAT-259
     ({"dbName": None}, T.MetaException), ({"ownerType": None}, T.MetaException),
-    ({"functionType": None}, T.MetaException), ({"dbName": "nope"}, T.NoSuchObjectException)])  # 260
+    ({"functionType": None}, T.MetaException), ({"dbName": "nope"}, T.NoSuchObjectException)])  # CAT-260
 def test_refused(d, fields, error):
     with pytest.raises(error):
         d.create_function(function(**fields))
     assert d.get_functions("d", "*") == []
 
 
-def test_duplicate(d):  # 260
+def test_duplicate(d):  # CAT-260
     d.create_function(function())
     with pytest.raises(T.AlreadyExistsException):
         d.create_function(function("F"))
 
 
-def test_missing(d):  # 261 262
+def test_missing(d):  # CAT-261, CAT-262
     for db, name in (("d", "nope"), ("nope", "f"), ("@nope#d", "f")):
         with pytest.raises(T.NoSuchObjectException) as missing:
             d.get_function(db, name)
@@ -56,7 +56,7 @@ def test_missing(d):  # 261 262
         d.get_function("d", None)
 
 
-def test_lists(d):  # 263 266
+def test_lists(d):  # CAT-263, CAT-266
     for name in ("f_to_find_1", "f_to_find_2", "f_hidden"):
         d.create_function(function(name))
     assert d.get_functions("d", "*_to_find_*") == ["f_to_find_1", "f_to_find_2"]
@@ -71,7 +71,7 @@ def test_lists(d):  # 263 266
     assert found == d.get_function("d", "f_hidden")
 
 
-def test_alter(d):  # 264
+def test_alter(d):  # CAT-264
     d.database("other")
     d.create_function(function(resourceUris=[JAR]))
     before = d.get_function("d", "f")
@@ -83,7 +83,7 @@ def test_alter(d):  # 264
         d.get_function("d", "f")
 
 
-@pytest.mark.parametrize(("name", "new", "error"), [  # 265
+@pytest.mark.parametrize(("name", "new", "error"), [  # CAT-265
     ("nope", function("h"), T.MetaException), ("f", function("g"), T.MetaException),
     ("f", function("a b"), (TApplicationException, T.MetaException)),
     ("f", function(className=None), (TApplicationException, T.MetaException)),

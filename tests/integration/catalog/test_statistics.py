@@ -1,4 +1,4 @@
-"""Column statistics (catalog.md §17.9; numbers are its cases)."""
+"""Column statistics (CAT-S1 to CAT-S3)."""
 
 import json
 
@@ -43,7 +43,7 @@ def parted(d):
     return d
 
 
-def test_of_a_table(d):  # 233
+def test_of_a_table(d):  # CAT-233
     d.create()
     assert d.update_table_column_statistics(statistics(table="T", ID=long(1, 9, bitVectors=b"HLL\xff")))
     assert of_table(d, "Id", "name") == {"id": long(1, 9, bitVectors=b"HLL\xff")}
@@ -53,7 +53,7 @@ def test_of_a_table(d):  # 233
     assert json.loads(d.get_table("d", "t").parameters["COLUMN_STATS_ACCURATE"]) == {"COLUMN_STATS": {"id": "true"}}
 
 
-def test_nothing_there(d):  # 234
+def test_nothing_there(d):  # CAT-234
     d.create()
     with pytest.raises(TApplicationException) as missing:
         d.get_table_column_statistics("d", "t", "id")
@@ -63,7 +63,7 @@ def test_nothing_there(d):  # 234
         of_table(d, "id", table="nope")
 
 
-def test_unknown_column_and_table(d):  # 235 236
+def test_unknown_column_and_table(d):  # CAT-235, CAT-236
     d.create()
     with pytest.raises(T.MetaException, match="Column nope doesn't exist"):
         d.update_table_column_statistics(statistics(nope=long(1, 2)))
@@ -71,7 +71,7 @@ def test_unknown_column_and_table(d):  # 235 236
         d.update_table_column_statistics(statistics(table="nope", id=long(1, 2)))
 
 
-def test_delete(d):  # 237
+def test_delete(d):  # CAT-237
     d.create()
     d.update_table_column_statistics(statistics(id=long(1, 2), name=string(4)))
     assert d.delete_table_column_statistics("d", "t", "ID", None)
@@ -94,7 +94,7 @@ def test_engines_do_not_see_each_other(d):
     assert of_table(d, "id", engine="impala") == {"id": long(1, 2)}
 
 
-def test_of_partitions(parted):  # 238
+def test_of_partitions(parted):  # CAT-238
     assert parted.update_partition_column_statistics(statistics("p=a", id=long(1, 2)))
     assert parted.get_partition_column_statistics("d", "t", "P=a", "id").statsObj[0].statsData == long(1, 2)
     with pytest.raises(T.NoSuchObjectException):
@@ -107,7 +107,7 @@ def test_of_partitions(parted):  # 238
         parted.delete_partition_column_statistics("d", "t", "p=a", "id", None)
 
 
-def test_aggregate(parted):  # 239 240
+def test_aggregate(parted):  # CAT-239, CAT-240
     parted.update_partition_column_statistics(statistics("p=a", id=long(1, 5, 2, 3), name=string(4, 2.0, 1, 7)))
     parted.update_partition_column_statistics(statistics("p=b", id=long(-3, 4, 5, 9), name=string(9, 3.5, 0, 2)))
     found, complete = aggregate(parted, ["id", "NAME"], ["p=a", "p=b"])
@@ -119,7 +119,7 @@ def test_aggregate(parted):  # 239 240
     assert aggregate(parted, ["id", "name"], ["p=a", "p=c"])[1] == 1
 
 
-def test_set_aggregated(parted):  # 241
+def test_set_aggregated(parted):  # CAT-241
     one = statistics(id=long(1, 2))
     assert parted.set_aggr_stats_for(T.SetPartitionsStatsRequest([]))
     for wrong in ([one, one], [one, statistics("p=a", id=long(1, 2))],
@@ -134,7 +134,7 @@ def test_set_aggregated(parted):  # 241
     assert aggregate(parted, ["id"], ["p=a", "p=b"]) == ({"id": long(1, 4)}, 2)
 
 
-def test_update_of_one(parted):  # 242
+def test_update_of_one(parted):  # CAT-242
     one, merge = statistics(id=long(1, 2)), T.SetPartitionsStatsRequest([statistics(id=long(1, 2))], needMerge=True)
     for call in (parted.update_table_column_statistics_req, parted.update_partition_column_statistics_req):
         for wrong in (T.SetPartitionsStatsRequest([one, one]), T.SetPartitionsStatsRequest([]), merge):
@@ -146,7 +146,7 @@ def test_update_of_one(parted):  # 242
         parted.update_partition_column_statistics(statistics(None, is_table=False, id=long(1, 2)))
 
 
-def test_a_changed_column_loses_its_statistics(d):  # 243
+def test_a_changed_column_loses_its_statistics(d):  # CAT-243
     d.create(columns="a int, b int, c string")
     d.update_table_column_statistics(statistics(a=long(1, 2), b=long(3, 4), c=string(5)))
     table = d.get_table("d", "t")
@@ -156,7 +156,7 @@ def test_a_changed_column_loses_its_statistics(d):  # 243
     assert json.loads(d.get_table("d", "t").parameters["COLUMN_STATS_ACCURATE"]) == {"COLUMN_STATS": {"a": "true"}}
 
 
-def test_statistics_follow_a_rename_and_go_with_a_drop(d):  # 244
+def test_statistics_follow_a_rename_and_go_with_a_drop(d):  # CAT-244
     d.create()
     d.update_table_column_statistics(statistics(id=long(1, 2)))
     table = d.get_table("d", "t")

@@ -1,4 +1,4 @@
-"""Altering tables (catalog.md §17.5; numbers are its cases)."""
+"""Altering tables (CAT-A1 to CAT-A6)."""
 
 import threading
 
@@ -45,7 +45,7 @@ def parameters(**values):
     return change
 
 
-def test_what_may_change(d):  # 107
+def test_what_may_change(d):  # CAT-107
     created = d.create(parameters={"a": "1", "b": "2"})
 
     def change(table):
@@ -81,7 +81,7 @@ def test_every_dialect(d):
         assert d.get_table("d", "t").parameters["n"] == str(number)
 
 
-def test_rename_moves_its_directory(d):  # 108
+def test_rename_moves_its_directory(d):  # CAT-108
     directory = d.path(d.create().sd.location)
     (directory / "data").write_text("x")
     found = altered(d, setting(tableName="New"))
@@ -92,7 +92,7 @@ def test_rename_moves_its_directory(d):  # 108
         d.get_table("d", "t")
 
 
-def test_move_to_another_database(d):  # 109
+def test_move_to_another_database(d):  # CAT-109
     d.create()
     d.database("other")
     assert altered(d, setting(dbName="other")).sd.location == f"file:{d.warehouse}/other.db/t"
@@ -103,7 +103,7 @@ def test_move_to_another_database(d):  # 109
 @pytest.mark.parametrize("fields", [
     {"parameters": EXTERNAL}, {"sd": {"location": "/CUSTOM"}}, {"parameters": {"table_type": "ICEBERG"}},
     {"tableType": "VIRTUAL_VIEW"}], ids=["external", "custom", "iceberg", "view"])
-def test_rename_leaves_the_directory(d, tmp_path, fields):  # 110
+def test_rename_leaves_the_directory(d, tmp_path, fields):  # CAT-110
     if "sd" in fields:
         fields = {"sd": {"location": str(tmp_path / "custom")}}
     before = d.create(**fields).sd.location
@@ -117,7 +117,7 @@ def test_rename_without_a_directory(d):
     assert altered(d, setting(tableName="new")).sd.location == f"file:{d.warehouse}/d.db/new"
 
 
-def test_change_of_location_moves_nothing(d, tmp_path):  # 111
+def test_change_of_location_moves_nothing(d, tmp_path):  # CAT-111
     directory = d.path(d.create(parameters=EXTERNAL).sd.location)
     (directory / "data").write_text("x")
 
@@ -128,7 +128,7 @@ def test_change_of_location_moves_nothing(d, tmp_path):  # 111
     assert not (tmp_path / "new").exists()
 
 
-def test_rename_with_partitions(d, tmp_path):  # 112
+def test_rename_with_partitions(d, tmp_path):  # CAT-112
     d.create(keys="p:string q:int")
     d.add("a b%", "1")
     outside = d.append_partition("d", "t", ["x", "2"])
@@ -143,7 +143,7 @@ def test_rename_with_partitions(d, tmp_path):  # 112
     assert found["x"].values == ["x", "2"]
 
 
-def test_columns_change_for_the_table_only(d):  # 113
+def test_columns_change_for_the_table_only(d):  # CAT-113
     d.create(keys="p:string")
     d.add("a")
     for text in ("id int, title string", "id int", "id int, title string, extra bigint"):
@@ -153,7 +153,7 @@ def test_columns_change_for_the_table_only(d):  # 113
     assert altered(d, columns("")).sd.cols == []
 
 
-def test_cascade(d):  # 114
+def test_cascade(d):  # CAT-114
     d.create(keys="p:string")
     for value in ("a", "b"):
         d.add(value)
@@ -176,7 +176,7 @@ def keys(text):
     return change
 
 
-def test_partition_keys(d):  # 115 116
+def test_partition_keys(d):  # CAT-115, CAT-116
     d.create(keys="p:string q:int")
     assert altered(d, keys("p:varchar(5):said q:int")).partitionKeys == [
         T.FieldSchema("p", "varchar(5)", "said"), T.FieldSchema("q", "int")]
@@ -191,7 +191,7 @@ def test_partition_keys(d):  # 115 116
     ("decimal(10,2)", "decimal(4,0)", True), ("array<int>", "array<string>", True), ("struct<a:int>", "struct<b:int>", True),
     ("int", "boolean", False), ("int", "array<int>", False), ("double", "float", False), ("string", "double", True),
     ("void", "date", True), ("date", "string", True), ("varchar(20)", "char(5)", True), ("string", "date", False)])
-def test_column_types(d, old, new, fits):  # 117
+def test_column_types(d, old, new, fits):  # CAT-117
     d.create(columns=f"a {old}")
     if fits:
         assert column_text(altered(d, columns(f"a {new}")).sd) == f"a {new}"
@@ -208,17 +208,17 @@ def in_sd(**fields):
 
 
 REFUSED = {
-    "no db": (setting(dbName=None), T.MetaException), "no name": (setting(tableName=None), T.MetaException),  # 118
+    "no db": (setting(dbName=None), T.MetaException), "no name": (setting(tableName=None), T.MetaException),  # CAT-118
     "no sd": (setting(sd=None), T.MetaException), "no columns": (in_sd(cols=None), T.MetaException),
     "no serde": (in_sd(serdeInfo=None), T.MetaException), "no location": (in_sd(location=None), T.MetaException),
     "no column type": (in_sd(cols=[T.FieldSchema("a", None)]), T.MetaException),
-    "odd name": (setting(tableName="a-b"), T.InvalidOperationException),  # 120
+    "odd name": (setting(tableName="a-b"), T.InvalidOperationException),  # CAT-120
     "empty name": (setting(tableName=""), T.InvalidOperationException),
-    "unknown type": (columns("a xyz"), T.InvalidOperationException),  # 121
+    "unknown type": (columns("a xyz"), T.InvalidOperationException),  # CAT-121
     "bucket by unknown column": (in_sd(bucketCols=["nope"]), T.InvalidOperationException),
-    "taken name": (setting(tableName="taken"), T.InvalidOperationException),  # 123
+    "taken name": (setting(tableName="taken"), T.InvalidOperationException),  # CAT-123
     "unknown db": (setting(dbName="nope"), T.InvalidOperationException),
-    "other catalog": (setting(catName="nope"), T.InvalidOperationException)}  # 124
+    "other catalog": (setting(catName="nope"), T.InvalidOperationException)}  # CAT-124
 
 
 @pytest.mark.parametrize(("change", "error"), REFUSED.values(), ids=REFUSED)
@@ -240,8 +240,8 @@ def test_taken_name_is_said_in_the_words_that_iceberg_looks_for(d):
 
 
 @pytest.mark.parametrize(("db", "name", "error"), [
-    (None, "t", T.MetaException), ("d", None, T.MetaException), ("nope", "t", T.InvalidOperationException),  # 119 122
-    ("d", "nope", T.InvalidOperationException), ("@nope#d", "t", T.InvalidOperationException)])  # 124
+    (None, "t", T.MetaException), ("d", None, T.MetaException), ("nope", "t", T.InvalidOperationException),  # CAT-119, CAT-122
+    ("d", "nope", T.InvalidOperationException), ("@nope#d", "t", T.InvalidOperationException)])  # CAT-124
 def test_alter_unknown(d, db, name, error):
     table = d.create()
     table.catName = None
@@ -266,7 +266,7 @@ def expecting(key, value):
     return {"expected_parameter_key": key, "expected_parameter_value": value}
 
 
-def test_compare_and_set(d):  # 125
+def test_compare_and_set(d):  # CAT-125
     d.create(parameters={"metadata_location": "loc1"})
     found = altered(d, parameters(metadata_location="loc2"), context=expecting("metadata_location", "loc1"))
     assert found.parameters["metadata_location"] == "loc2"
@@ -285,7 +285,7 @@ def test_compare_and_set(d):  # 125
             dbName="d", tableName="t", table=table, expectedParameterKey="metadata_location", expectedParameterValue="loc9"))
 
 
-def test_of_many_that_expect_the_same_one_wins(d):  # 125
+def test_of_many_that_expect_the_same_one_wins(d):  # CAT-125
     table = d.create(parameters={"metadata_location": "0"})
     outcomes = []
 
@@ -319,7 +319,7 @@ def becoming(**values):
     return change
 
 
-@pytest.mark.parametrize(("before", "change", "words"), [  # 126
+@pytest.mark.parametrize(("before", "change", "words"), [  # CAT-126
     (EXTERNAL, becoming(transactional="true"), "external"),
     (ACID, becoming(transactional="false"), "cannot be unset"), (ACID, becoming(transactional=None), "cannot be unset."),
     (ACID, becoming(EXTERNAL="TRUE"), "cannot become an external"),
@@ -358,7 +358,7 @@ def test_conversion(d, database):
     assert database.once('SELECT next_write_id FROM next_write_ids WHERE db = %s AND "table" = %s', ("d", "t")) == [(10_000_001,)]
 
 
-def test_conversion_refused_by_a_foreign_file(d):  # 127
+def test_conversion_refused_by_a_foreign_file(d):  # CAT-127
     (d.path(d.create(sd=ORC).sd.location) / "data.txt").write_text("")
     with pytest.raises(T.MetaException, match=r"data\.txt"):
         altered(d, becoming(transactional="true"))

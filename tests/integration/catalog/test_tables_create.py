@@ -1,4 +1,4 @@
-"""Creating tables and views (catalog.md §17.3; numbers are its cases)."""
+"""Creating tables and views (CAT-T1 to CAT-T4, CAT-V1 to CAT-V11)."""
 
 import threading
 
@@ -10,7 +10,7 @@ from tests.integration.catalog.conftest import ORC
 EXTERNAL = {"EXTERNAL": "TRUE"}
 
 
-def test_every_field_comes_back(d, tmp_path):  # 51
+def test_every_field_comes_back(d, tmp_path):  # CAT-51
     sent = d.table(
         "Full", "Id int, Name varchar(10)", keys="Day:date", owner="bob", ownerType=T.PrincipalType.ROLE,
         createTime=77, lastAccessTime=5, retention=9, tableType="EXTERNAL_TABLE", rewriteEnabled=True,
@@ -38,7 +38,7 @@ def test_every_field_comes_back(d, tmp_path):  # 51
     assert (tmp_path / "full" / "x").is_dir()
 
 
-def test_minimal_table_is_complete(hive):  # 52
+def test_minimal_table_is_complete(hive):  # CAT-52
     hive.create_table(T.Table(tableName="t", dbName="default", sd=T.StorageDescriptor(
         cols=[T.FieldSchema("a", "int")], serdeInfo=T.SerDeInfo())))
     found = hive.get_table("default", "t")
@@ -52,13 +52,13 @@ def test_minimal_table_is_complete(hive):  # 52
     assert hive.path(found.sd.location).is_dir()
 
 
-def test_location_follows_the_database(hive, tmp_path):  # 53
+def test_location_follows_the_database(hive, tmp_path):  # CAT-53
     hive.database(locationUri=str(tmp_path / "elsewhere"))
     assert hive.create().sd.location == f"file:{tmp_path}/elsewhere/t"
     assert hive.create("a/b").sd.location == f"file:{tmp_path}/elsewhere/a-47-b"
 
 
-def test_view_has_no_location(d):  # 54
+def test_view_has_no_location(d):  # CAT-54
     found = d.create("v", tableType="VIRTUAL_VIEW", viewOriginalText="select 1", viewExpandedText="select 1")
     assert (found.sd.location, found.viewOriginalText) == (None, "select 1")
     assert not (d.warehouse / "d.db" / "v").exists()
@@ -67,7 +67,7 @@ def test_view_has_no_location(d):  # 54
 
 
 @pytest.mark.parametrize(("sent", "parameters", "stored"), [
-    ("EXTERNAL_TABLE", EXTERNAL, "EXTERNAL_TABLE"), ("MANAGED_TABLE", {"EXTERNAL": "true"}, "EXTERNAL_TABLE"),  # 55
+    ("EXTERNAL_TABLE", EXTERNAL, "EXTERNAL_TABLE"), ("MANAGED_TABLE", {"EXTERNAL": "true"}, "EXTERNAL_TABLE"),  # CAT-55
     ("EXTERNAL_TABLE", {}, "MANAGED_TABLE"), (None, {}, "MANAGED_TABLE"), ("INDEX_TABLE", {}, "INDEX_TABLE")])
 def test_the_parameter_decides_about_the_type(d, sent, parameters, stored):
     assert d.create(tableType=sent, parameters=parameters).tableType == stored
@@ -79,22 +79,22 @@ def without(table, field):
 
 
 REFUSED = [
-    ("no db", lambda t: without(t, "dbName"), T.MetaException), ("no name", lambda t: without(t, "tableName"), T.MetaException),  # 56 57
-    ("odd name", lambda t: setattr(t, "tableName", "test§table;"), T.InvalidObjectException),  # 58
-    ("empty name", lambda t: setattr(t, "tableName", ""), T.InvalidObjectException),  # 59
-    ("no sd", lambda t: without(t, "sd"), T.MetaException), ("no cols", lambda t: without(t.sd, "cols"), T.MetaException),  # 60 61
-    ("no serde", lambda t: without(t.sd, "serdeInfo"), T.MetaException),  # 62
-    ("no column type", lambda t: without(t.sd.cols[0], "type"), T.MetaException),  # 63
-    ("unknown type", lambda t: setattr(t.sd.cols[0], "type", "xyz"), T.InvalidObjectException),  # 64
-    ("upper-case type", lambda t: setattr(t.sd.cols[0], "type", "INT"), T.InvalidObjectException),  # 65
+    ("no db", lambda t: without(t, "dbName"), T.MetaException), ("no name", lambda t: without(t, "tableName"), T.MetaException),  # CAT-56, CAT-57
+    ("odd name", lambda t: setattr(t, "tableName", "test§table;"), T.InvalidObjectException),  # CAT-58
+    ("empty name", lambda t: setattr(t, "tableName", ""), T.InvalidObjectException),  # CAT-59
+    ("no sd", lambda t: without(t, "sd"), T.MetaException), ("no cols", lambda t: without(t.sd, "cols"), T.MetaException),  # CAT-60, CAT-61
+    ("no serde", lambda t: without(t.sd, "serdeInfo"), T.MetaException),  # CAT-62
+    ("no column type", lambda t: without(t.sd.cols[0], "type"), T.MetaException),  # CAT-63
+    ("unknown type", lambda t: setattr(t.sd.cols[0], "type", "xyz"), T.InvalidObjectException),  # CAT-64
+    ("upper-case type", lambda t: setattr(t.sd.cols[0], "type", "INT"), T.InvalidObjectException),  # CAT-65
     ("unknown key type", lambda t: setattr(t, "partitionKeys", [T.FieldSchema("k", "nope")]), T.InvalidObjectException),
     ("column twice", lambda t: setattr(t.sd.cols[0], "name", "NAME"), T.InvalidObjectException),
     ("key is a column", lambda t: setattr(t, "partitionKeys", [T.FieldSchema("Id", "int")]), T.InvalidObjectException),
     ("skew of unknown column", lambda t: setattr(t.sd, "skewedInfo", T.SkewedInfo(["x"], [], {})), T.InvalidObjectException),
     ("skewed values too long", lambda t: setattr(t.sd, "skewedInfo", T.SkewedInfo(["id"], [["1", "2"]], {})), T.InvalidObjectException),
     ("skewed twice", lambda t: setattr(t.sd, "skewedInfo", T.SkewedInfo(["id", "id"], [], {})), T.InvalidObjectException),
-    ("db missing", lambda t: setattr(t, "dbName", "nope"), T.InvalidObjectException),  # 66
-    ("catalog missing", lambda t: setattr(t, "catName", "nope"), T.InvalidObjectException),  # 68
+    ("db missing", lambda t: setattr(t, "dbName", "nope"), T.InvalidObjectException),  # CAT-66
+    ("catalog missing", lambda t: setattr(t, "catName", "nope"), T.InvalidObjectException),  # CAT-68
     ("relative location", lambda t: setattr(t.sd, "location", "relative/path"), T.MetaException)]
 
 
@@ -111,11 +111,11 @@ def test_refused(d, change, error):
 @pytest.mark.parametrize("column", [
     "array<foo>", "decimal(10,2)", "map<string,int>", "struct<a:int>", "uniontype<int>", "timestamp", "void",
     "timestamp with local time zone", "interval_day_time", "<derived from deserializer>"])
-def test_column_types(d, column):  # 65
+def test_column_types(d, column):  # CAT-65
     assert d.create(columns=f"c {column}").sd.cols == [T.FieldSchema("c", column)]
 
 
-def test_taken_name(d):  # 67
+def test_taken_name(d):  # CAT-67
     d.create()
     with pytest.raises(T.AlreadyExistsException, match="already exists"):
         d.create_table(d.table("T"))
@@ -156,11 +156,11 @@ ACID = {"transactional": "true"}
 
 
 @pytest.mark.parametrize(("parameters", "fields", "words"), [
-    ({"transactional": "maybe"}, ORC, "may only have value"),  # 72
-    ({"transactional": "true", "EXTERNAL": "TRUE"}, ORC, "external"),  # 73
-    (ACID, {}, "an ACID compliant"), (ACID, {"inputFormat": ORC["inputFormat"]}, "ACID compliant"),  # 74
+    ({"transactional": "maybe"}, ORC, "may only have value"),  # CAT-72
+    ({"transactional": "true", "EXTERNAL": "TRUE"}, ORC, "external"),  # CAT-73
+    (ACID, {}, "an ACID compliant"), (ACID, {"inputFormat": ORC["inputFormat"]}, "ACID compliant"),  # CAT-74
     (ACID, {**ORC, "sortCols": [T.Order("id", 1)]}, "sorted"),
-    ({"transactional": "true", "transactional_properties": "foo"}, ORC, "transactional properties")])  # 75
+    ({"transactional": "true", "transactional_properties": "foo"}, ORC, "transactional properties")])  # CAT-75
 def test_transactional_refused(d, parameters, fields, words):
     with pytest.raises(T.MetaException, match=words):
         d.create(parameters=parameters, sd=fields)
@@ -170,8 +170,8 @@ def test_transactional_refused(d, parameters, fields, words):
 @pytest.mark.parametrize(("sent", "fields", "stored"), [
     ({"Transactional": "TRUE"}, ORC, {"transactional": "true", "transactional_properties": "default"}),
     ({"transactional": "true", "transactional_properties": "INSERT_ONLY"}, {},
-     {"transactional": "true", "transactional_properties": "insert_only"}),  # 74
-    ({"transactional": "FALSE"}, {}, {}),  # 76
+     {"transactional": "true", "transactional_properties": "insert_only"}),  # CAT-74
+    ({"transactional": "FALSE"}, {}, {}),  # CAT-76
     ({"transactional_properties": "anything"}, {}, {"transactional_properties": "anything"})])
 def test_transactional_accepted(d, sent, fields, stored):
     found = d.create(parameters=sent, sd=fields).parameters

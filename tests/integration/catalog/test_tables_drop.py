@@ -1,4 +1,4 @@
-"""Dropping and truncating tables (catalog.md §17.5; numbers are its cases)."""
+"""Dropping and truncating tables (CAT-T5, CAT-T6)."""
 
 import pytest
 from thrift.Thrift import TApplicationException
@@ -16,14 +16,14 @@ def with_data(hive, name="t", **fields):
 
 @pytest.mark.parametrize(("db", "name", "error"), [
     ("d", "nope", T.NoSuchObjectException), ("nope", "t", T.NoSuchObjectException), ("@nope#d", "t", T.NoSuchObjectException),
-    (None, "t", T.MetaException), ("d", None, T.MetaException)])  # 128 133
+    (None, "t", T.MetaException), ("d", None, T.MetaException)])  # CAT-128, CAT-133
 def test_drop_refused(d, db, name, error):
     d.create()
     with pytest.raises(error):
         d.drop_table(db, name, True)
 
 
-def test_drop(d):  # 128 129
+def test_drop(d):  # CAT-128, CAT-129
     directory = with_data(d)
     d.drop_table("D", "T", True)
     assert not directory.exists()
@@ -37,7 +37,7 @@ def test_drop(d):  # 128 129
     assert not directory.exists()
 
 
-def test_drop_external(d):  # 130
+def test_drop_external(d):  # CAT-130
     kept = with_data(d, parameters=EXTERNAL)
     purged = with_data(d, "p", parameters={**EXTERNAL, "external.table.purge": "true"})
     for name in ("t", "p"):
@@ -75,7 +75,7 @@ def test_drop_without_right_to_delete(d, monkeypatch):
     assert (directory / "data").exists()
 
 
-def test_truncate(d):  # 134 137 138
+def test_truncate(d):  # CAT-134, CAT-137, CAT-138
     directory = with_data(d, parameters={"numRows": "5", "totalSize": "1", "kept": "5", "COLUMN_STATS_ACCURATE": "{}"})
     (directory / "deep" / "er").mkdir(parents=True)
     d.truncate_table("d", "T", None)
@@ -88,7 +88,7 @@ def test_truncate(d):  # 134 137 138
             d.truncate_table(wrong, "t" if wrong == "nope" else "nope", None)
 
 
-@pytest.mark.parametrize(("names", "emptied"), [(["p=a"], "a"), (None, "ab"), ([], ""), (["p=nope"], "")])  # 135 136
+@pytest.mark.parametrize(("names", "emptied"), [(["p=a"], "a"), (None, "ab"), ([], ""), (["p=nope"], "")])  # CAT-135, CAT-136
 def test_truncate_partitions(d, names, emptied):
     d.create(keys="p:string")
     for value in "ab":

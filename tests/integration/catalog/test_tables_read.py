@@ -1,4 +1,4 @@
-"""Reading tables (catalog.md §17.4; numbers are its cases)."""
+"""Reading tables (CAT-T7, CAT-T8)."""
 
 import pytest
 from thrift.Thrift import TApplicationException
@@ -12,19 +12,19 @@ def table_names(tables):
 
 @pytest.fixture
 def listed(d):
-    """Fixtures of case 82."""
+    """Fixtures of CAT-82."""
     for name in ("table_to_find_1", "table_to_find_2", "table_hidden_1"):
         d.create(name)
     return d
 
 
-def test_upper_names(d):  # 77
+def test_upper_names(d):  # CAT-77
     d.create()
     assert d.get_table("D", "T").tableName == "t"
     assert d.get_table_req(T.GetTableRequest("D", "T")).table == d.get_table("@hive#d", "t")
 
 
-def test_missing(d):  # 78
+def test_missing(d):  # CAT-78
     d.create()
     d.database("other")
     for db, name in (("nope", "t"), ("d", "nope"), ("other", "t"), ("@nope#d", "t")):
@@ -38,18 +38,18 @@ def test_missing(d):  # 78
 
 
 @pytest.mark.parametrize(("db", "name"), [(None, "t"), ("d", None)])
-def test_null_names(d, db, name):  # 79
+def test_null_names(d, db, name):  # CAT-79
     with pytest.raises((T.MetaException, TApplicationException)):
         d.get_table(db, name)
 
 
-def test_insert_only_tables_are_shown(d):  # 80, without the check of capabilities
+def test_insert_only_tables_are_shown(d):  # CAT-80, without the check of capabilities
     d.create(parameters={"transactional": "true", "transactional_properties": "insert_only"})
     capable = T.GetTableRequest("d", "t", capabilities=T.ClientCapabilities([T.ClientCapability.INSERT_ONLY_TABLES]))
     assert d.get_table_req(capable).table == d.get_table("d", "t")
 
 
-def test_all_tables(listed):  # 81
+def test_all_tables(listed):  # CAT-81
     listed.create("v", tableType="VIRTUAL_VIEW")
     assert listed.get_all_tables("d") == ["table_hidden_1", "table_to_find_1", "table_to_find_2", "v"]
     listed.drop_table("d", "table_to_find_1", True)
@@ -59,7 +59,7 @@ def test_all_tables(listed):  # 81
         listed.get_all_tables(None)
 
 
-def test_patterns(listed):  # 82 83
+def test_patterns(listed):  # CAT-82, CAT-83
     assert listed.get_tables("d", "*_to_find_*") == ["table_to_find_1", "table_to_find_2"]
     assert len(listed.get_tables("d", "*_to_find_*|*_hidden_*")) == 3
     assert listed.get_tables("d", None) == listed.get_tables("d", "*") == listed.get_tables("d", ".*")
@@ -70,7 +70,7 @@ def test_patterns(listed):  # 82 83
         listed.get_tables(None, "*")
 
 
-def test_types(d):  # 84
+def test_types(d):  # CAT-84
     d.create()
     d.create("v", tableType="VIRTUAL_VIEW")
     assert d.get_tables_by_type("d", "*", "VIRTUAL_VIEW") == ["v"]
@@ -80,7 +80,7 @@ def test_types(d):  # 84
         d.get_tables_by_type("d", "*", "FOO")
 
 
-def test_several(d):  # 85
+def test_several(d):  # CAT-85
     for name in ("a", "b", "c"):
         d.create(name)
     for names, found in ((["a", "b"], ["a", "b"]), (["a", "x"], ["a"]), (["a", "A", "a"], ["a"]), ([], []), (["B"], ["b"])):
@@ -89,7 +89,7 @@ def test_several(d):  # 85
     assert table_names(d.get_table_objects_by_name_req(T.GetTablesRequest("d", tablesPattern="a|c")).tables) == ["a", "c"]
 
 
-def test_several_of_a_missing_database(hive):  # 86 87
+def test_several_of_a_missing_database(hive):  # CAT-86, CAT-87
     for request in (T.GetTablesRequest("nope", ["a"]), T.GetTablesRequest("", ["a"])):
         with pytest.raises(T.UnknownDBException):
             hive.get_table_objects_by_name_req(request)
@@ -99,7 +99,7 @@ def test_several_of_a_missing_database(hive):  # 86 87
         hive.get_table_objects_by_name("default", None)
 
 
-def test_projection(d):  # 88
+def test_projection(d):  # CAT-88
     d.create()
     [found] = d.get_table_objects_by_name_req(T.GetTablesRequest(
         "d", ["t"], projectionSpec=T.GetProjectionsSpec(fieldList=["tableName", "sd.location"]))).tables
@@ -115,7 +115,7 @@ def test_projection(d):  # 88
 
 @pytest.fixture
 def m5(hive):
-    """catalog.md §17, fixture M5."""
+    """Fixture M5 (CAT-Y4)."""
     hive.database("x_one")
     hive.database("x_two")
     hive.create("t_one", db="x_one", tableType="EXTERNAL_TABLE", parameters={"EXTERNAL": "TRUE"})
@@ -126,7 +126,7 @@ def m5(hive):
     return hive
 
 
-def test_meta(m5):  # 89 ... 97
+def test_meta(m5):  # CAT-89 to CAT-97
     def meta(*args):
         return [f"{found.dbName}.{found.tableName}" for found in m5.get_table_meta(*args)]
 
@@ -164,32 +164,32 @@ def filtered(d):
 
 
 @pytest.mark.parametrize(("text", "most", "expected"), [
-    (f'{OWNER}="Owner1"', -1, "t0 t1"), (f'{ACCESS}=1000', -1, "t0 t1"), (f'{ACCESS} <= 2000', -1, "t0 t1 t2"),  # 99 100
-    (f'{PARAMS}param1="value2"', -1, "t1 t2"), (f'{PARAMS}param1 <> "value2"', -1, "t0 t4"),  # 101
+    (f'{OWNER}="Owner1"', -1, "t0 t1"), (f'{ACCESS}=1000', -1, "t0 t1"), (f'{ACCESS} <= 2000', -1, "t0 t1 t2"),  # CAT-99, CAT-100
+    (f'{PARAMS}param1="value2"', -1, "t1 t2"), (f'{PARAMS}param1 <> "value2"', -1, "t0 t4"),  # CAT-101
     (f'{PARAMS}param1 = 40', -1, "t4"), (f'{PARAMS}presto_view = "true"', -1, "t4"),
     (f'{PARAMS}param1 like "val.*"', -1, "t0 t1 t2"),
-    (f'{OWNER} LIKE "Owner.*"', -1, "t0 t1 t2 t3"), (f'{OWNER} LIKE "Owner.*"', 1, "t0"),  # 102
+    (f'{OWNER} LIKE "Owner.*"', -1, "t0 t1 t2 t3"), (f'{OWNER} LIKE "Owner.*"', 1, "t0"),  # CAT-102
     (f'{OWNER} like "Owner.*"', 0, ""),
-    (f'{ACCESS}<3000 and ({OWNER}="Tester" or {PARAMS}param1="value2")', -1, "t1 t2 t4"),  # 103
+    (f'{ACCESS}<3000 and ({OWNER}="Tester" or {PARAMS}param1="value2")', -1, "t1 t2 t4"),  # CAT-103
     ('hive_filter_field_tableName__ like "(?i)T[02]"', -1, ""), ('hive_filter_field_tableName__ like "(?i)T.*"', 2, "t0 t1")])
 def test_names_by_filter(filtered, text, most, expected):
     assert filtered.get_table_names_by_filter("D", text, most) == expected.split()
 
 
 @pytest.mark.parametrize(("db", "text", "error"), [
-    (None, f'{OWNER}="x"', T.UnknownDBException), ("d", None, T.InvalidOperationException),  # 104
+    (None, f'{OWNER}="x"', T.UnknownDBException), ("d", None, T.InvalidOperationException),  # CAT-104
     ("d", "invalid filter", T.MetaException), ("d", 'badKey="x"', T.MetaException),
-    ("d", f'{ACCESS} like "1.*"', T.MetaException), ("d", f'{PARAMS}p > "1"', T.MetaException)])  # 105
+    ("d", f'{ACCESS} like "1.*"', T.MetaException), ("d", f'{PARAMS}p > "1"', T.MetaException)])  # CAT-105
 def test_names_by_filter_refused(filtered, db, text, error):
     with pytest.raises(error):
         filtered.get_table_names_by_filter(db, text, -1)
 
 
-def test_names_by_filter_of_a_missing_database(hive):  # 104
+def test_names_by_filter_of_a_missing_database(hive):  # CAT-104
     assert hive.get_table_names_by_filter("nope", f'{OWNER}="x"', -1) == []
 
 
-def test_columns(d):  # 106
+def test_columns(d):  # CAT-106
     d.create(keys="day:string hour:int")
     data = [T.FieldSchema("id", "int"), T.FieldSchema("name", "string")]
     keys = [T.FieldSchema("day", "string"), T.FieldSchema("hour", "int")]

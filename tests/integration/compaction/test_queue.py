@@ -1,4 +1,4 @@
-"""Requests, claims, ends, history and SHOW COMPACTIONS on PostgreSQL (compaction.md §9.2)."""
+"""Requests, claims, ends, history and SHOW COMPACTIONS on PostgreSQL (COMP-1 to COMP-7)."""
 
 import itertools
 from collections import Counter
@@ -57,14 +57,14 @@ def clean(lake, request_id, keep=()):
 
 
 def test_ids_grow(lake):
-    """Q01, Q04."""
+    """COMP-Q01, COMP-Q04."""
     ids = [lake.request("major", what).id for what in ("d.a", "d.b", "d.p/x=1", "d.p/x=2")]
 
     assert ids == sorted(set(ids))
 
 
 def test_a_repeated_request_is_refused_and_names_the_other(lake):
-    """Q02, Q03."""
+    """COMP-Q02, COMP-Q03."""
     first = lake.request()
     again = lake.request("minor")
     assert (again.accepted, again.id, again.state, again.existing.id) == (False, -1, "refused", first.id)
@@ -83,7 +83,7 @@ def test_a_repeated_request_is_refused_and_names_the_other(lake):
 
 
 def test_a_request_without_a_partition_means_each_written_one(lake):
-    """Q29, better than Hive's: the kind asked for is kept, and one refusal does not hide the others."""
+    """COMP-Q29, better than Hive's: the kind asked for is kept, and one refusal does not hide the others."""
     lake.table("p", keys=["x"])
     for number in (1, 2, 3):
         lake.partition(f"x={number}", "p")
@@ -101,7 +101,7 @@ def test_a_request_without_a_partition_means_each_written_one(lake):
 
 
 def test_claims(lake):
-    """Q05, Q06, Q07."""
+    """COMP-Q05, COMP-Q06, COMP-Q07."""
     assert claim(lake) is None
     first, second = lake.request("major", "d.a").id, lake.request("major", "d.b").id
 
@@ -147,7 +147,7 @@ def test_concurrent_requests_of_one_table_end_in_one(lake):
 
 
 def test_pools(lake, test_clock):
-    """Q08, Q09."""
+    """COMP-Q08, COMP-Q09."""
     for number, pool in enumerate(["p1", "p2", None, ""]):
         lake.request("major", f"d.t{number}", pool=pool)
 
@@ -162,7 +162,7 @@ def test_pools(lake, test_clock):
 
 
 def test_the_way_of_a_request_keeps_its_enqueue_time(lake, test_clock):
-    """Q10, Q11, Q14."""
+    """COMP-Q10, COMP-Q11, COMP-Q14."""
     request = lake.request()
     enqueued = lake.one(request.id).enqueued_at
     seen = []
@@ -188,7 +188,7 @@ def test_the_way_of_a_request_keeps_its_enqueue_time(lake, test_clock):
 
 
 def test_ends_that_come_too_late(lake):
-    """Q12; only a queued request can end."""
+    """COMP-Q12; only a queued request can end."""
     request = lake.request()
     claimed = claim(lake)
     new = NewRequest(entity(), CompactionType.MINOR)
@@ -209,7 +209,7 @@ def test_ends_that_come_too_late(lake):
 
 
 def test_an_end_without_a_request_is_history(lake):
-    """Q13."""
+    """COMP-Q13."""
     new = NewRequest(entity(), CompactionType.MAJOR)
     lake.service.mark_failed(Claim(0, None), "cannot list", new)
     lake.service.mark_refused(Claim(0, None), "no right", new)
@@ -253,7 +253,7 @@ def test_a_dead_remote_workers_claim_is_taken_back_with_its_transaction(lake):
 
 
 def test_age_takes_back_the_older_claim_only(lake, test_clock):
-    """Q16."""
+    """COMP-Q16."""
     older, younger = lake.request("major", "d.a").id, lake.request("major", "d.b").id
     claim(lake)
     test_clock.advance(HOUR * 20)
@@ -265,7 +265,7 @@ def test_age_takes_back_the_older_claim_only(lake, test_clock):
 
 
 def test_abort_compactions(lake):
-    """Q25."""
+    """COMP-Q25."""
     waiting, running = lake.request("major", "d.a").id, lake.request("major", "d.b").id
     lake.service.abort_compactions([])
     assert claim(lake).id == waiting
@@ -283,7 +283,7 @@ def test_abort_compactions(lake):
 
 
 def test_history_is_purged_by_the_settings(new_lake):
-    """Q17, Q21."""
+    """COMP-Q17, COMP-Q21."""
     lake = new_lake(history_succeeded=2, history_failed=2, history_refused=2, history_did_not_initiate=2)
     for state in ("succeeded", "failed", "did_not_initiate", "refused"):
         for number in range(3):
@@ -343,7 +343,7 @@ def write_history(lake, state, what):
 
 
 def test_the_latest_committed_compaction_of_each_partition(lake):
-    """Q23."""
+    """COMP-Q23."""
     old = write_history(lake, "succeeded", "d.t/p=1")
     new = write_history(lake, "succeeded", "d.t/p=1")
     other = write_history(lake, "succeeded", "d.t/p=2")
@@ -357,7 +357,7 @@ def test_the_latest_committed_compaction_of_each_partition(lake):
 
 
 def test_show_compactions_filters(lake):
-    """Q24."""
+    """COMP-Q24."""
     first = lake.request("major", "d.a", pool="p1").id
     second = lake.request("minor", "d.b/p=1").id
     third = write_history(lake, "failed", "e.a")

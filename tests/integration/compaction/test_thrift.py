@@ -51,7 +51,7 @@ def test_compact_answers_nothing_and_queues(client, types):
 
 
 def test_old_clients_are_spared_types_that_they_cannot_read(client, types):
-    """C74-C76: an unknown number in a required field fails their whole answer."""
+    """COMP-4: an unknown number in a required field fails their whole answer."""
     client.compact2(request(types, type=types.CompactionType.REBALANCE))
     client.compact2(request(types, tablename="u"))
 
@@ -161,7 +161,7 @@ def test_ends_and_their_errors(client, types):
 
 
 def test_a_claim_needs_a_name(client, types):
-    """Q05."""
+    """COMP-Q05."""
     with pytest.raises(types.MetaException, match="workerId"):
         client.find_next_compact2(types.FindNextCompactRequest())
 

@@ -1,4 +1,4 @@
-"""Deadlocks on a real PostgreSQL: found when a request closes one, ended by one death, remembered; ids of transactions.md §9."""
+"""Deadlocks on a real PostgreSQL: found when a request closes one, ended by one death, remembered; ids of tests/scripts/CASES."""
 
 import threading
 from concurrent.futures import ThreadPoolExecutor

@@ -1,4 +1,4 @@
-"""The lock calls on a real PostgreSQL; ids are those of transactions.md §9."""
+"""The lock calls on a real PostgreSQL; ids are those of tests/scripts/CASES."""
 
 from datetime import timedelta
 
@@ -196,7 +196,7 @@ def test_the_recorded_blocker_follows_the_queue(ask, check, locks, unlock):  # L
     ({"db": DatabaseName("other", "db")}, set()),
     ({"txn_id": 0}, {"db", "db.t", "db.t.p=1"}),
 ])
-def test_filters_are_exact(ask, locks, open_txn, filters, expected):  # L42, X5
+def test_filters_are_exact(ask, locks, open_txn, filters, expected):  # L42, LOCK-13
     for name in ("db", "db.t", "db.t.p=1"):
         ask(f"S {name}")
     ask("S other.t", open_txn())
@@ -321,7 +321,7 @@ def test_what_others_lock_costs_nothing(database):
 
 
 def test_statements_per_call(database, locks, open_txn, monkeypatch):
-    """The budget of design.md §3.4: at most two round trips between BEGIN and COMMIT."""
+    """The budget of ADR 12: at most two round trips between BEGIN and COMMIT."""
     sent = []
     for owner, name, original in ((PgTx, "sql", PgTx.sql), (PgTx, "finish", PgTx.finish), (Database, "once", Database.once)):
         def counting(self, query, parameters=None, *, original=original, **more):

@@ -38,7 +38,7 @@ def test_a_request_with_more_components_than_may_be_is_refused(lock):
         lock(*[component("S", "db", "t", f"p={number}") for number in range(10_001)])
 
 
-def test_iceberg_holds_a_lock_around_its_commit(client, server):  # Z01
+def test_iceberg_holds_a_lock_around_its_commit(client, server):  # Z01, CLIENT-8
     with MetastoreClient(server.thrift_uri) as other:
         mine = ttypes.LockRequest([component("X", "db", "t")], user="ann", hostname="h1", agentInfo="Iceberg-1")
         theirs = ttypes.LockRequest([component("X", "db", "t")], user="bob", hostname="h2", agentInfo="Iceberg-2")
@@ -54,7 +54,7 @@ def test_iceberg_holds_a_lock_around_its_commit(client, server):  # Z01
         client.unlock(ttypes.UnlockRequest(first.lockid))
 
 
-def test_trino_locks_before_it_allocates(client, lock, database):  # Z02
+def test_trino_locks_before_it_allocates(client, lock, database):  # Z02, CLIENT-9
     [txn_id] = client.open_txns(ttypes.OpenTxnRequest(1, "ann", "h1")).txn_ids
     assert lock(component("S", "db", "t", operationType=ttypes.DataOperationType.INSERT, isTransactional=True),
                 txnid=txn_id).state == ACQUIRED
@@ -83,7 +83,7 @@ def test_what_is_named_is_what_is_locked(lock):  # L32
     assert lock(component("X", "db", "", "")).state == WAITING
 
 
-def test_filters(client, lock):  # L42, X5, X6
+def test_filters(client, lock):  # L42, LOCK-12, LOCK-13
     for names in (("db",), ("db", "t"), ("db", "t", "p=1"), ("other", "t")):
         lock(component("S", *names))
 

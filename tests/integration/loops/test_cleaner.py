@@ -1,4 +1,4 @@
-"""The Cleaner over real directories (compaction.md §9.4)."""
+"""The Cleaner over real directories (COMP-17 to COMP-23)."""
 
 from datetime import timedelta
 
@@ -21,12 +21,12 @@ def remembered(lake):
 
 
 def test_nothing_to_do(lake):
-    """C01."""
+    """COMP-C01."""
     assert lake.cleaner().tick() == []
 
 
 def test_major(lake):
-    """C02."""
+    """COMP-C02."""
     lake.table()
     lake.put("d.t", "base_0000020")
     lake.seed(20)
@@ -39,7 +39,7 @@ def test_major(lake):
 
 
 def test_minor(lake):
-    """C04."""
+    """COMP-C04."""
     lake.table()
     lake.put("d.t", "base_0000020")
     lake.seed(20)
@@ -53,7 +53,7 @@ def test_minor(lake):
 
 
 def test_writes_since_the_compaction_are_untouched(lake):
-    """C08, W29."""
+    """COMP-C08, COMP-W29."""
     lake.table()
     lake.insert(times=2)
     lake.compact()
@@ -66,7 +66,7 @@ def test_writes_since_the_compaction_are_untouched(lake):
 
 
 def test_minor_then_major_behind_one_reader(lake):
-    """C09."""
+    """COMP-C09."""
     lake.table()
     reader = lake.t.open()
     lake.insert(times=3)
@@ -83,7 +83,7 @@ def test_minor_then_major_behind_one_reader(lake):
 
 
 def test_a_reader_of_another_table(new_lake):
-    """C07: in the way in global mode, not where transactions say what they read."""
+    """COMP-C07: in the way in global mode, not where transactions say what they read."""
     lake = new_lake()
     lake.table()
     reader = lake.t.open()
@@ -100,7 +100,7 @@ def test_a_reader_of_another_table(new_lake):
 
 
 def test_delayed_cleanup(new_lake, test_clock):
-    """C10."""
+    """COMP-C10."""
     lake = new_lake(delayed_cleanup=True, cleaner_retention=timedelta(seconds=5))
     lake.table()
     lake.insert(times=2)
@@ -112,7 +112,7 @@ def test_delayed_cleanup(new_lake, test_clock):
 
 
 def test_a_dropped_table(lake):
-    """C14."""
+    """COMP-C14."""
     lake.table()
     lake.insert(times=2)
     request_id = lake.compact()
@@ -125,7 +125,7 @@ def test_a_dropped_table(lake):
 
 @pytest.mark.parametrize(("table", "partition"), [({"no_cleanup": "true"}, {}), ({}, {"NO_CLEANUP": "True"})])
 def test_no_cleanup(lake, table, partition):
-    """C15."""
+    """COMP-C15."""
     lake.table("p", keys=["x"], **table)
     lake.partition("x=1", "p", **partition)
     lake.insert("d.p/x=1", times=2)
@@ -182,7 +182,7 @@ def broken(monkeypatch):
 
 
 def test_failures_double_the_pause_and_end(new_lake, test_clock, broken):
-    """C19, C20."""
+    """COMP-C19, COMP-C20."""
     lake = new_lake(cleaner_retry_maxattempts=3, cleaner_retry_retention=timedelta(seconds=100))
     lake.table()
     lake.insert(times=2)
@@ -203,7 +203,7 @@ def test_failures_double_the_pause_and_end(new_lake, test_clock, broken):
 
 
 def test_what_could_not_be_removed_is_not_a_success(lake, broken):
-    """C22, HIVE-24444."""
+    """COMP-C22, HIVE-24444."""
     lake.table()
     lake.insert(times=3)
     request_id = lake.compact()
@@ -230,7 +230,7 @@ def test_a_file_system_that_is_not_there_is_not_an_empty_table(lake):
 
 
 def test_cleaning_forgets_aborted_writes_up_to_its_mark_only(lake):
-    """Q28."""
+    """COMP-Q28."""
     lake.table()
     lake.table("u")
     lake.insert(times=2)
@@ -244,14 +244,14 @@ def test_cleaning_forgets_aborted_writes_up_to_its_mark_only(lake):
     assert remembered(lake) == [("t", 4), ("u", 1)]
 
 
-# ------------------------------------------------------------------------- aborted writes without a compaction (§4.8)
+# ------------------------------------------------------------------------- aborted writes without a compaction (COMP-23)
 @pytest.fixture
 def eager(new_lake):
     return new_lake(aborted_txn_threshold=0)
 
 
 def test_aborted_writes_go_by_themselves(eager):
-    """C28."""
+    """COMP-C28."""
     lake = eager
     lake.table()
     lake.abort(times=2)
@@ -276,7 +276,7 @@ def test_below_the_thresholds_aborts_stay(new_lake, test_clock):
 
 
 def test_open_writers_keep_their_files(eager):
-    """C29, C31: and readers are in nobody's way."""
+    """COMP-C29, COMP-C31: and readers are in nobody's way."""
     lake = eager
     lake.table()
     lake.t.open()
@@ -301,7 +301,7 @@ def test_obsolete_directories_are_none_of_its_business(eager):
 
 
 def test_a_failed_abort_cleanup_is_marked_and_tried_again(eager, test_clock, broken):
-    """C32, C33."""
+    """COMP-C32, COMP-C33."""
     lake = eager
     lake.table()
     lake.abort()
@@ -323,7 +323,7 @@ def test_a_failed_abort_cleanup_is_marked_and_tried_again(eager, test_clock, bro
 
 
 def test_an_ordinary_cleaning_removes_the_marker(eager, broken):
-    """C34."""
+    """COMP-C34."""
     lake = eager
     lake.table()
     lake.insert(times=2)
@@ -337,7 +337,7 @@ def test_an_ordinary_cleaning_removes_the_marker(eager, broken):
 
 
 def test_an_aborted_dynamic_insert(eager):
-    """C35, HIVE-25502: everywhere below the table, also in partitions that were never added; nothing obsolete."""
+    """COMP-C35, HIVE-25502: everywhere below the table, also in partitions that were never added; nothing obsolete."""
     lake = eager
     lake.table("p", keys=["x"])
     lake.partition("x=1", "p")
@@ -357,7 +357,7 @@ def test_an_aborted_dynamic_insert(eager):
 
 
 def test_rows_of_aborted_writes_among_others_keep_their_history(eager):
-    """C36."""
+    """COMP-C36."""
     lake = eager
     lake.table()
     lake.insert()

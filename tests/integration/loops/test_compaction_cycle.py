@@ -31,7 +31,7 @@ def test_small_inserts_are_compacted_and_cleaned_by_themselves(lake):
 
 
 def test_a_reader_that_was_open_at_the_commit_keeps_the_old_files(lake):
-    """C05, C06: strictly; the reader is the newest transaction at the commit."""
+    """COMP-C05, COMP-C06: strictly; the reader is the newest transaction at the commit."""
     lake.table()
     lake.insert(times=3)
     request = lake.request()
@@ -46,7 +46,7 @@ def test_a_reader_that_was_open_at_the_commit_keeps_the_old_files(lake):
     assert lake.one(request.id).next_txn_id == readers[0]
     assert "may still read the old files" in lake.one(request.id).error_message
 
-    later = lake.t.open()  # C07: opened after the commit, in nobody's way
+    later = lake.t.open()  # COMP-C07: opened after the commit, in nobody's way
     lake.t.commit(readers[0])
     [cleaned] = lake.cleaner().tick()
     assert cleaned.outcome == "cleaned"
@@ -81,7 +81,7 @@ def test_a_later_compaction_that_a_reader_does_not_see_hides_nothing_from_it(lak
 
 
 def test_a_worker_whose_claim_was_taken_back_writes_nothing_more(lake, test_clock):
-    """W36: frozen past its lease; another worker does the job; the first one's commit is rejected and its files go."""
+    """COMP-W36: frozen past its lease; another worker does the job; the first one's commit is rejected and its files go."""
     lake.table()
     lake.insert(times=3)
     request = lake.request()
@@ -140,7 +140,7 @@ def test_without_spark_the_work_stays_queued_and_says_so(lake):
 
 
 def test_a_failed_job_leaves_nothing_behind(lake):
-    """W23."""
+    """COMP-W23."""
     lake.table()
     lake.insert(times=3)
     request = lake.request()
@@ -157,7 +157,7 @@ def test_a_failed_job_leaves_nothing_behind(lake):
 
 
 def test_two_cleaners_and_two_initiators_do_everything_once(lake):
-    """I32, C39."""
+    """COMP-I32, COMP-C39."""
     lake.table()
     lake.insert(times=11)
     first, second = lake.initiator("a-1"), lake.initiator("b-1")
@@ -174,7 +174,7 @@ def test_two_cleaners_and_two_initiators_do_everything_once(lake):
 
 
 def test_a_crash_between_deleting_and_recording_is_finished_by_the_next_round(lake, monkeypatch):
-    """C26."""
+    """COMP-C26."""
     lake.table()
     lake.insert(times=3)
     request_id = lake.compact()

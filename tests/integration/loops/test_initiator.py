@@ -1,4 +1,4 @@
-"""The Initiator over real directories (compaction.md §9.1)."""
+"""The Initiator over real directories (COMP-8 to COMP-11)."""
 
 import shutil
 from datetime import timedelta
@@ -17,7 +17,7 @@ def reasons(report):
 
 
 def test_an_empty_system(lake):
-    """I01."""
+    """COMP-I01."""
     assert lake.initiator().tick().findings == []
 
 
@@ -29,9 +29,9 @@ def with_base(lake, base, deltas, rows=2, what="d.t"):
 
 
 @pytest.mark.parametrize(("base", "deltas", "rows", "expected"), [
-    (20, 2, 2, ["major"]),        # I12
-    (50, 2, 2, []),               # I13
-    (200, 11, 1, ["minor"]),      # I14
+    (20, 2, 2, ["major"]),        # COMP-I12
+    (50, 2, 2, []),               # COMP-I13
+    (200, 11, 1, ["minor"]),      # COMP-I14
     (200, 10, 1, [])])
 def test_delta_sizes_and_counts(lake, base, deltas, rows, expected):
     lake.table()
@@ -41,7 +41,7 @@ def test_delta_sizes_and_counts(lake, base, deltas, rows, expected):
 
 
 def test_partitions_are_judged_one_by_one(lake):
-    """I21, I28, Q04: only the partitions that were written."""
+    """COMP-I21, COMP-I28, COMP-Q04: only the partitions that were written."""
     lake.table("p", keys=["x"])
     for number in range(4):
         lake.partition(f"x={number}", "p")
@@ -52,7 +52,7 @@ def test_partitions_are_judged_one_by_one(lake):
 
 
 def test_an_examined_candidate_comes_back_with_the_next_write(lake, test_clock):
-    """I26, I27."""
+    """COMP-I26, COMP-I27."""
     lake.table()
     lake.insert(times=10)
     initiator = lake.initiator()
@@ -73,7 +73,7 @@ def test_what_was_passed_over_for_a_passing_reason_is_looked_at_again(lake, test
     writer, _ = lake.begin()
     lake.insert(times=20)
     initiator = lake.initiator()
-    assert "write id 4 is still open" in reasons(initiator.tick())["d.t"]  # I31
+    assert "write id 4 is still open" in reasons(initiator.tick())["d.t"]  # COMP-I31
     test_clock.advance(HOUR)
     lake.t.abort(writer)
 
@@ -96,7 +96,7 @@ def test_a_failed_entity_stays_a_candidate(lake, test_clock):
 
 
 def test_two_failures_stop_it_until_the_retry_time(lake, test_clock):
-    """I23; the history says so once."""
+    """COMP-I23; the history says so once."""
     from metastore.compaction.rules.requests import Claim, CompactionType
     from metastore.compaction.store.queue import NewRequest
 
@@ -117,9 +117,9 @@ def test_two_failures_stop_it_until_the_retry_time(lake, test_clock):
 
 
 @pytest.mark.parametrize(("own", "inherited", "expected"), [
-    ({"NO_AUTO_COMPACTION": "true"}, {}, "NO_AUTO_COMPACTION"),       # I08
-    ({}, {"no_auto_compaction": "true"}, "NO_AUTO_COMPACTION"),       # I09
-    ({}, {"hive.repl.first.inc.pending": "true"}, "replication"),     # I34
+    ({"NO_AUTO_COMPACTION": "true"}, {}, "NO_AUTO_COMPACTION"),       # COMP-I08
+    ({}, {"no_auto_compaction": "true"}, "NO_AUTO_COMPACTION"),       # COMP-I09
+    ({}, {"hive.repl.first.inc.pending": "true"}, "replication"),     # COMP-I34
     ({"transactional": "false"}, {}, "not transactional")])
 def test_opt_outs(lake, own, inherited, expected):
     import json
@@ -134,7 +134,7 @@ def test_opt_outs(lake, own, inherited, expected):
 
 
 def test_a_tables_own_thresholds(lake):
-    """I16."""
+    """COMP-I16."""
     lake.table(**{"compactorthreshold.hive.compactor.delta.num.threshold": "2"})
     with_base(lake, 200, 3, 1)
 
@@ -142,7 +142,7 @@ def test_a_tables_own_thresholds(lake):
 
 
 def test_one_candidates_failure_is_its_own(lake, monkeypatch):
-    """I17, I33."""
+    """COMP-I17, COMP-I33."""
     lake.table("a", **{"compactorthreshold.hive.compactor.delta.num.threshold": "abc"})
     lake.table("b")
     lake.table("c")
@@ -164,7 +164,7 @@ def test_one_candidates_failure_is_its_own(lake, monkeypatch):
 
 
 def test_a_dropped_table_is_passed_over_silently(lake):
-    """I22."""
+    """COMP-I22."""
     lake.table()
     lake.insert(times=11)
     lake.drop()
@@ -174,7 +174,7 @@ def test_a_dropped_table_is_passed_over_silently(lake):
 
 
 def test_pools_run_as_and_initiator_are_noted(lake):
-    """I30, Q06."""
+    """COMP-I30, COMP-Q06."""
     lake.table(**{"hive.compactor.worker.pool": "p2"})
     lake.insert(times=11)
     lake.initiator("host-3").tick()
@@ -184,7 +184,7 @@ def test_pools_run_as_and_initiator_are_noted(lake):
 
 
 def test_a_ready_request_does_not_block_a_new_one(lake):
-    """I11."""
+    """COMP-I11."""
     lake.table()
     reader = lake.t.open()
     lake.insert(times=11)
@@ -201,7 +201,7 @@ def test_a_ready_request_does_not_block_a_new_one(lake):
 @pytest.mark.parametrize(("aborts", "hours", "expected"), [
     (11, 0, [("d.t", "major")]), (10, 0, []), (1, 13, [("d.t", "minor")])])
 def test_aborts_where_the_initiator_deals_with_them(new_lake, test_clock, aborts, hours, expected):
-    """I04, I05, I06."""
+    """COMP-I04, COMP-I05, COMP-I06."""
     lake = new_lake(aborted_txn_threshold=10, clean_aborts_using_cleaner=False)
     lake.table()
     lake.abort(times=aborts)
@@ -211,7 +211,7 @@ def test_aborts_where_the_initiator_deals_with_them(new_lake, test_clock, aborts
 
 
 def test_aborts_are_left_to_the_cleaner_by_default(new_lake):
-    """I07."""
+    """COMP-I07."""
     lake = new_lake(aborted_txn_threshold=10)
     lake.table()
     lake.abort(times=20)
@@ -232,7 +232,7 @@ def test_what_a_worker_would_refuse_is_not_asked_for(new_lake):
 
 
 def test_fresh_writes_do_not_hide_aborts(new_lake):
-    """I35."""
+    """COMP-I35."""
     lake = new_lake(aborted_txn_threshold=10, clean_aborts_using_cleaner=False)
     lake.table()
     lake.abort(times=11)
@@ -242,7 +242,7 @@ def test_fresh_writes_do_not_hide_aborts(new_lake):
 
 
 def test_no_candidate_is_hidden_by_the_page_size(new_lake):
-    """I29."""
+    """COMP-I29."""
     lake = new_lake(fetch_size=2)
     for number in range(5):
         lake.table(f"t{number}")

@@ -1,4 +1,4 @@
-"""The Worker's decisions and ways out (compaction.md §9.3)."""
+"""The Worker's decisions and ways out (COMP-12 to COMP-16)."""
 
 import json
 from datetime import timedelta
@@ -22,12 +22,12 @@ def work(lake, what="d.t", kind="major", runner=None, **request):
 
 
 def test_nothing_queued(lake):
-    """W01."""
+    """COMP-W01."""
     assert lake.worker().tick().outcome is WorkOutcome.IDLE
 
 
 def test_minor_and_major_of_a_table_with_a_base(lake):
-    """W02, W04."""
+    """COMP-W02, COMP-W04."""
     lake.table()
     lake.put("d.t", "base_0000020")
     lake.seed(20)
@@ -61,7 +61,7 @@ def test_the_compactions_own_transaction_is_open_in_its_snapshot(lake):
 
 
 def test_compaction_stops_below_an_open_write_id(lake):
-    """W07, W08."""
+    """COMP-W07, COMP-W08."""
     lake.table()
     lake.insert(times=2)
     lake.begin()
@@ -74,7 +74,7 @@ def test_compaction_stops_below_an_open_write_id(lake):
 
 @pytest.mark.parametrize(("kind", "deltas"), [("major", 1), ("minor", 1), ("minor", 0)])
 def test_too_little_is_refused(lake, kind, deltas):
-    """W10, W12."""
+    """COMP-W10, COMP-W12."""
     lake.table()
     lake.insert(times=deltas)
 
@@ -88,7 +88,7 @@ def test_too_little_is_refused(lake, kind, deltas):
 
 
 def test_only_aborted_deltas_are_handed_to_the_cleaner_without_a_job(lake):
-    """W13."""
+    """COMP-W13."""
     lake.table()
     lake.put("d.t", "base_0000020")
     lake.seed(20)
@@ -106,8 +106,8 @@ def test_only_aborted_deltas_are_handed_to_the_cleaner_without_a_job(lake):
 
 
 @pytest.mark.parametrize(("change", "outcome", "message"), [
-    (lambda lake: lake.drop(), "refused", "does not exist"),                                              # W15
-    (lambda lake: sd(lake, sortCols=[{"col": "a", "order": 1}]), "refused", "sorted"),                    # W14
+    (lambda lake: lake.drop(), "refused", "does not exist"),                                              # COMP-W15
+    (lambda lake: sd(lake, sortCols=[{"col": "a", "order": 1}]), "refused", "sorted"),                    # COMP-W14
     (lambda lake: lake.parameters(transactional="false"), "failed", "not transactional"),
 ])
 def test_tables_that_cannot_be_compacted(lake, change, outcome, message):
@@ -140,7 +140,7 @@ def test_a_dropped_partition(lake):
 
 
 def test_insert_only_tables_can_be_switched_off(new_lake):
-    """W16."""
+    """COMP-W16."""
     lake = new_lake(compact_insert_only=False)
     lake.table(transactional_properties="insert_only")
     lake.insert(times=3)
@@ -149,7 +149,7 @@ def test_insert_only_tables_can_be_switched_off(new_lake):
 
 
 def test_rebalance(lake):
-    """W17, W19."""
+    """COMP-W17, COMP-W19."""
     lake.table("b", sd={"bucketCols": ["a"]})
     assert "is bucketed" in work(lake, "d.b", "rebalance")[0].reason
 
@@ -183,7 +183,7 @@ def test_an_exclusive_lock_only_postpones(lake, test_clock):
 
 
 def test_properties_of_the_table_and_the_request(lake):
-    """W31."""
+    """COMP-W31."""
     lake.table(**{"compactor.spark.executor.memory": "1g", "orc.compress": "ZLIB", "comment": "x"})
     lake.insert(times=2)
     runner = FakeRunner(lake.files)
@@ -238,7 +238,7 @@ def test_a_job_that_wrote_nothing_has_failed(lake):
 
 
 def test_a_transaction_aborted_during_the_run_voids_the_result(lake):
-    """W27."""
+    """COMP-W27."""
     lake.table()
     lake.insert(times=2)
     report, request = work(lake, runner=FakeRunner(lake.files, during=lambda spec, _: lake.t.abort(spec.txn_id)))
@@ -249,7 +249,7 @@ def test_a_transaction_aborted_during_the_run_voids_the_result(lake):
 
 
 def test_heartbeats_keep_transaction_and_claim(new_lake, test_clock):
-    """W28."""
+    """COMP-W28."""
     lake = new_lake(worker_lease=timedelta(milliseconds=1))
     lake.table()
     lake.insert(times=2)
@@ -267,7 +267,7 @@ def test_heartbeats_keep_transaction_and_claim(new_lake, test_clock):
 
 
 def test_too_long_a_run_is_ended(new_lake):
-    """W26."""
+    """COMP-W26."""
     lake = new_lake(worker_timeout=timedelta(0))
     lake.table()
     lake.insert(times=2)
@@ -410,7 +410,7 @@ def test_a_job_whose_id_cannot_be_noted_is_done_all_the_same(lake, monkeypatch):
 
 
 def test_a_crash_before_the_commit_never_looks_like_a_success(lake, monkeypatch, test_clock):
-    """W35: the lease runs out, the transaction is aborted, somebody else starts anew; the leftovers are removed."""
+    """COMP-W35: the lease runs out, the transaction is aborted, somebody else starts anew; the leftovers are removed."""
     lake.table()
     lake.insert(times=3)
     asked = lake.request()

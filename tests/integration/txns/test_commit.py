@@ -1,4 +1,4 @@
-"""Components and conflicts at commit: cases C of transactions.md §9.4."""
+"""Components and conflicts at commit: cases C of tests/scripts/CASES (TXN-26 to TXN-37)."""
 
 import pytest
 

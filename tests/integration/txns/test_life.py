@@ -1,4 +1,4 @@
-"""Opening, aborting, listing, keeping alive: cases T and H of transactions.md §9."""
+"""Opening, aborting, listing, keeping alive: cases T and H of tests/scripts/CASES."""
 
 from dataclasses import replace
 

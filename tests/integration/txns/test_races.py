@@ -1,4 +1,4 @@
-"""Opening, committing and reading at the same time: no snapshot is ever contradicted later (transactions.md §6.6)."""
+"""Opening, committing and reading at the same time: no snapshot is ever contradicted later (TXN-25)."""
 
 import itertools
 import random

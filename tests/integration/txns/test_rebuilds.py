@@ -1,4 +1,4 @@
-"""Rebuild locks of materialized views and what makes a view stale: cases M01 to M07 of transactions.md §9.6."""
+"""Rebuild locks of materialized views and what makes a view stale: cases M01 to M07 of tests/scripts/CASES (TXN-44, TXN-45)."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""The budget of design.md §3.4: at most two statements besides BEGIN and COMMIT, however many callers share them."""
+"""The budget of ADR 12: at most two statements besides BEGIN and COMMIT, however many callers share them."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The budget of design.md §3.4 over the wire: a hot RPC that nobody contends is two statements besides BEGIN and COMMIT.
+"""The budget of ADR 12 over the wire: a hot RPC that nobody contends is two statements besides BEGIN and COMMIT.
 
 Counted where they leave the process, at the cursor: whatever a handler, a service or a store sends is seen.
 """

@@ -1,4 +1,4 @@
-"""Allocation and valid write ids: cases W of transactions.md §9.5."""
+"""Allocation and valid write ids: cases W of tests/scripts/CASES."""
 
 from concurrent.futures import ThreadPoolExecutor
 from random import Random

@@ -48,7 +48,7 @@ def ran(version: str, uri: str, program: str = "Session", *arguments: str,
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("version", VERSIONS)
 def test_session(server, client, version):
-    """Beside another client's EXCL_WRITE lock on another table, whose type 2.3 and 3.1 cannot read (X5)."""
+    """Beside another client's EXCL_WRITE lock on another table, whose type 2.3 and 3.1 cannot read (LOCK-13)."""
     client.lock(ttypes.LockRequest([ttypes.LockComponent(
         type=ttypes.LockType.EXCL_WRITE, level=ttypes.LockLevel.TABLE, dbname="db", tablename="other")], None, "x", "h"))
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from tests.robustness.checker.history import Anomaly, Answer, Call, History
 
-# transactions.md §4.1, written down once more: which pairs of types may be held at the same time.
+# LOCK-1, written down once more: which pairs of types may be held at the same time.
 _TOGETHER = {("shared_read", "shared_read"), ("shared_read", "shared_write"), ("shared_read", "excl_write"),
              ("shared_write", "shared_write")}
 

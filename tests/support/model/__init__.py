@@ -1,4 +1,4 @@
-"""A metastore on a few pages: what shared/hive/transactions.md says, in memory, with nothing to go wrong in between.
+"""A metastore on a few pages: what docs/spec says of transactions, write ids and locks, in memory, with nothing to go wrong in between.
 
 It answers the Thrift calls with Thrift's own structs and exceptions, as a client gets them, and shares no rule with the
 service: a wrong rule there shows as a difference. No SQL, no batches, no isolation levels.

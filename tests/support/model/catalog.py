@@ -1,4 +1,4 @@
-"""The little that transactions need of the catalog: parameters, drops and renames (transactions.md §3.14)."""
+"""The little that transactions need of the catalog: parameters, drops and renames (TXN-43)."""
 
 from metastore.thrift_gen.hive_metastore import ttypes
 from tests.support.model.state import Lock, Place, WriteIds, place
@@ -16,7 +16,7 @@ class Catalog:
         self.parameters_of[where] = dict(parameters or {})
 
     def drop(self, where):
-        """A partition leaves the write ids alone; a table takes them along. Nobody else may have a lock there (§3.14)."""
+        """A partition leaves the write ids alone; a table takes them along. Nobody else may have a lock there (ADR 46)."""
         self._require_unlocked(where)
         def below(one):
             return one[:len(_named(where))] == _named(where)
@@ -85,7 +85,7 @@ class Catalog:
             self.parameters_of[database]["repl.incompatible"] = "true"
 
     def _locked(self, txn, component, kinds):
-        """Whether an acquired lock of one of these kinds of the transaction covers the component (§3.5 rule 7)."""
+        """Whether an acquired lock of one of these kinds of the transaction covers the component (TXN-31)."""
         return any(row.txn_id == txn.id and row.acquired_at is not None and row.kind in kinds
                    and _named(row.place) == component.place[:len(_named(row.place))] for row in self.locks)
 

@@ -1,4 +1,4 @@
-"""Time, and what the house-keepers do (transactions.md §5); materialized views (§3.12)."""
+"""Time, and what the house-keepers do (TXN-14, TXN-18, TXN-42); materialized views (TXN-44, TXN-45)."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Locks (transactions.md §3.11, §4): who waits for whom, in the order of asking."""
+"""Locks (LOCK-1 to LOCK-15): who waits for whom, in the order of asking."""
 
 import re
 
@@ -12,7 +12,7 @@ ACQUIRED, WAITING = ttypes.LockState.ACQUIRED, ttypes.LockState.WAITING
 NOT_ACQUIRED = ttypes.LockState.NOT_ACQUIRED
 UNSET = ttypes.DataOperationType.UNSET
 
-# §4.1, as it stands there: a row asks, a column was there before.
+# LOCK-1, as it stands there: a row asks, a column was there before.
 MATRIX = {
     #             READ         WRITE        EXCL_WRITE   EXCLUSIVE
     READ:       {READ: "ok",   WRITE: "ok",   EXCL_WRITE: "ok",   EXCLUSIVE: "wait"},
@@ -65,7 +65,7 @@ class Locks:
                 [(row.place, row.kind) for row in rows])
 
     def _after_deadlocks(self, txn_id, answer):
-        """The answer, or the death of who asked in a deadlock that the request has closed (§5.5)."""
+        """The answer, or the death of who asked in a deadlock that the request has closed (LOCK-8)."""
         doomed = set()
         while self.ends_deadlocks and txn_id and answer.state == WAITING:
             circle = self._circle(txn_id)
@@ -104,7 +104,7 @@ class Locks:
         return ttypes.TxnAbortedException(f"Transaction txnid:{txn_id} was aborted to end a deadlock")
 
     def check_lock(self, request):
-        """Whoever is in the way and has expired is ended, the latest first, until somebody alive is in the way (§5.1)."""
+        """Whoever is in the way and has expired is ended, the latest first, until somebody alive is in the way (TXN-18)."""
         answer = self._look(request)
         while answer.state == WAITING and self._end_expired(self._latest_ahead(request.lockid)):
             answer = self._look(request)
@@ -146,7 +146,7 @@ class Locks:
             row.acquired_at is None, WEAKEST_FIRST.index(row.kind), row.ext_id, row.int_id))])
 
     def _declare(self, txn, request):
-        """Note what the locks say that the transaction is going to write (§4.5)."""
+        """Note what the locks say that the transaction is going to write (LOCK-14, LOCK-15)."""
         found, dynamic = {}, {}
         for one in request.component:
             letter = LETTERS.get(one.operationType) if one.isTransactional else None

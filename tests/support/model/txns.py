@@ -1,4 +1,4 @@
-"""Transactions (transactions.md §3.1 to §3.6, §3.10): opened, kept alive, ended, listed."""
+"""Transactions (TXN-1 to TXN-23, TXN-26 to TXN-41): opened, kept alive, ended, listed."""
 
 from thrift.Thrift import TApplicationException
 

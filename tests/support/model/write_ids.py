@@ -1,4 +1,4 @@
-"""Write ids (transactions.md §3.7 to §3.9): who gets which, and which of them a reader may see."""
+"""Write ids (WID-1 to WID-9): who gets which, and which of them a reader may see."""
 
 from typing import NamedTuple
 

@@ -32,7 +32,7 @@ EQUIVALENT = {
     "d >= 2020-02-29": "d >= 2020-02-29", "v = varchar": "v = 'abc'",
 }
 UNKNOWN = {"f > 1.5", "b = true", "dec = 1.50", "UDFToString(hr) = '14'"}
-# clients.md §11: captured on the wire from Hive 2.3.10's SELECT.
+# CLIENT-6: captured on the wire from Hive 2.3.10's SELECT.
 CAPTURED = bytes.fromhex(
     "0101006a6176612e7574696c2e41727261794c6973f4010201016f72672e6170616368652e6861646f6f702e686976652e716c2e706c616e2e4578"
     "70724e6f6465436f6c756d6e446573e3010164f401000174b101026f72672e6170616368652e6861646f6f702e686976652e7365726465322e7479"

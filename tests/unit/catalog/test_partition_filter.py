@@ -11,7 +11,7 @@ from metastore.catalog.rules.partition_syntax import PartitionKey
 from metastore.errors import InvalidRequestError
 
 DEFAULT = "__HIVE_DEFAULT_PARTITION__"
-# catalog.md §17, fixture F6
+# Fixture F6 (CAT-Y3)
 F6_KEYS = [PartitionKey("p1", "string"), PartitionKey("p2", "string"), PartitionKey("p3", "int")]
 F6 = [("p11", "p21", "31"), ("p11", "p22", "32"), ("p12", "p21", "31"), ("p12", "p23", "32"), ("p13", "p24", "31"),
       ("p13", "p25", "-33")]

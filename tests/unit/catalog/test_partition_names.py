@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from metastore.catalog.partition_names import canonical, escape, make_name, parse_name, unescape, values_for
 
-# Rows written by Hive 2.3.10's FileUtils.makePartName; clients.md §6.1 has them from a live server as well.
+# Rows written by Hive 2.3.10's FileUtils.makePartName; a live server makes them so, too (CLIENT-7).
 MADE = [
     (["ds"], ["2008-07-01 14:13:12"], "ds=2008-07-01 14%3A13%3A12"),
     (["k"], ["a b/c=d:%x"], "k=a b%2Fc%3Dd%3A%25x"),

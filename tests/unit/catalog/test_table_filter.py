@@ -1,4 +1,4 @@
-"""The filter of get_table_names_by_filter (catalog.md §4.9)."""
+"""The filter of get_table_names_by_filter (CAT-T8)."""
 
 import pytest
 

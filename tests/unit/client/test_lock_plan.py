@@ -1,4 +1,4 @@
-"""The lock plan per statement: every cell of the table in transactions.md §7.1, and its variations."""
+"""The lock plan per statement: every cell of the table of LOCK-18, and its variations (LOCK-19)."""
 
 import re
 
@@ -34,7 +34,7 @@ def cell(text):
     return LETTERS[letter], Operation[operation], bool(where)
 
 
-# The table of transactions.md §7.1: statement, target, and its columns 2.3, 3.1, 4.x.
+# The table of LOCK-18: statement, target, and its columns 2.3, 3.1, 4.x.
 TABLE = [
     ("INSERT INTO ACID, static", Kind.INSERT, ACID, "S(INSERT)", "S(INSERT)", "S(INSERT)"),
     ("INSERT INTO ACID, dynamic", Kind.INSERT, ACID._replace(is_dynamic=True), "S(INSERT)", "S(INSERT)", "S(INSERT)"),

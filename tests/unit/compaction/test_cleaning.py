@@ -1,4 +1,4 @@
-"""When old files may go, and which (compaction.md §4.2, §4.4)."""
+"""When old files may go, and which (COMP-17 to COMP-19)."""
 
 from datetime import timedelta
 
@@ -39,15 +39,15 @@ def reader(txn_id, floor=None, has_floors=False):
 @pytest.mark.parametrize(("fields", "txn_state", "open_ids", "verdict", "reason"), [
     ({}, "committed", [], Verdict.CLEAN, ""),
     ({}, None, [], Verdict.CLEAN, ""),
-    ({}, "committed", [31], Verdict.CLEAN, ""),                                   # C07
-    ({}, "committed", [30], Verdict.WAIT, "transaction 30 of ann@h1"),            # C06: the boundary is strict
-    ({}, "committed", [3, 40], Verdict.WAIT, "transaction 3 "),                   # C05
-    ({}, "open", [], Verdict.WAIT, "commit of the compaction's transaction 26"),  # C37
+    ({}, "committed", [31], Verdict.CLEAN, ""),                                   # COMP-C07
+    ({}, "committed", [30], Verdict.WAIT, "transaction 30 of ann@h1"),            # COMP-C06: the boundary is strict
+    ({}, "committed", [3, 40], Verdict.WAIT, "transaction 3 "),                   # COMP-C05
+    ({}, "open", [], Verdict.WAIT, "commit of the compaction's transaction 26"),  # COMP-C37
     ({}, "aborted", [], Verdict.FAIL, "was aborted"),
     ({"next_txn_id": None, "committed_at": None}, None, [], Verdict.WAIT, "point of commit"),
-    ({"not_before": NOW + DAY, "error_message": "disk full"}, "committed", [], Verdict.WAIT, "disk full"),   # C20
+    ({"not_before": NOW + DAY, "error_message": "disk full"}, "committed", [], Verdict.WAIT, "disk full"),   # COMP-C20
     ({"not_before": NOW}, "committed", [], Verdict.CLEAN, ""),
-    ({"committed_at": None}, "committed", [], Verdict.CLEAN, ""),                 # C12
+    ({"committed_at": None}, "committed", [], Verdict.CLEAN, ""),                 # COMP-C12
 ])
 def test_gate(fields, txn_state, open_ids, verdict, reason):
     found = gate(ready(**fields), NOW, ZERO, txn_state, [reader(one) for one in open_ids], per_table=False)
@@ -58,7 +58,7 @@ def test_gate(fields, txn_state, open_ids, verdict, reason):
 
 @pytest.mark.parametrize(("age", "verdict"), [(4, Verdict.WAIT), (5, Verdict.CLEAN), (6, Verdict.CLEAN)])
 def test_delayed_cleanup(age, verdict):
-    """C10."""
+    """COMP-C10."""
     one = ready(committed_at=NOW - timedelta(seconds=age))
 
     assert gate(one, NOW, timedelta(seconds=5), "committed", [], per_table=False).verdict is verdict
@@ -66,7 +66,7 @@ def test_delayed_cleanup(age, verdict):
 
 @pytest.mark.parametrize(("txn", "blocks"), [
     (reader(30), True),                                   # said nothing: may read anything
-    (reader(30, None, has_floors=True), False),           # reads other tables only (C07)
+    (reader(30, None, has_floors=True), False),           # reads other tables only (COMP-C07)
     (reader(30, 25, has_floors=True), True),
     (reader(30, 26, has_floors=True), False),
     (reader(31, 1, has_floors=True), False)])             # opened after the commit
@@ -90,7 +90,7 @@ def test_one_request_of_an_entity_at_a_time_lowest_mark_first():
 
 
 def test_a_request_that_must_wait_does_not_hold_up_a_later_one():
-    """C11: the lower mark is not ripe yet."""
+    """COMP-C11: the lower mark is not ripe yet."""
     rows = [ready(id=3, highest_write_id=22, committed_at=NOW), ready(id=4, highest_write_id=30)]
 
     assert [one.id for one in next_in_line(rows, NOW, timedelta(minutes=5))] == [4]
@@ -105,10 +105,10 @@ def obsolete(names, mark, current=None, txns=None, hidden=()):
 
 
 @pytest.mark.parametrize(("names", "mark", "gone"), [
-    (["base_20", "delta_21_22", "delta_23_24", "base_25_v26"], 25, {"base_20", "delta_21_22", "delta_23_24"}),   # C02
-    (["base_20", "delta_21_22", "base_25", "base_25_v26"], 25, {"base_20", "delta_21_22", "base_25"}),           # C03
-    (["base_20", "delta_21_22", "delta_23_24", "delta_21_24_v26"], 24, {"delta_21_22", "delta_23_24"}),          # C04
-    (["base_25", "base_26_v27"], 25, set()),                                                                     # C16
+    (["base_20", "delta_21_22", "delta_23_24", "base_25_v26"], 25, {"base_20", "delta_21_22", "delta_23_24"}),   # COMP-C02
+    (["base_20", "delta_21_22", "base_25", "base_25_v26"], 25, {"base_20", "delta_21_22", "base_25"}),           # COMP-C03
+    (["base_20", "delta_21_22", "delta_23_24", "delta_21_24_v26"], 24, {"delta_21_22", "delta_23_24"}),          # COMP-C04
+    (["base_25", "base_26_v27"], 25, set()),                                                                     # COMP-C16
     (["base_25"], 25, set()),
     (["base_20", "delta_21_22", "delta_23_24", "base_25_v26"], 0, set()),      # nobody knows how far it went
 ])
@@ -117,7 +117,7 @@ def test_which_directories_go(names, mark, gone):
 
 
 def test_nothing_above_the_mark_is_touched():
-    """C08."""
+    """COMP-C08."""
     names = ["delta_20_20", "delta_21_21", "delta_22_22", "delta_20_22_v26", "delta_23_23", "delta_24_24",
              "delta_20_24_v27"]
 
@@ -132,15 +132,15 @@ def test_a_compaction_that_some_reader_does_not_see_covers_nothing():
 
 
 @pytest.mark.parametrize(("txns", "gone"), [
-    (ValidTxnList(100, 30, (30,)), set()),                             # C37: still open
-    (ValidTxnList(100, None, (30,), frozenset({30})), {"base_25_v30"}),   # C37: aborted
+    (ValidTxnList(100, 30, (30,)), set()),                             # COMP-C37: still open
+    (ValidTxnList(100, None, (30,), frozenset({30})), {"base_25_v30"}),   # COMP-C37: aborted
 ])
 def test_results_of_unfinished_compactions(txns, gone):
     assert obsolete(["base_20", "delta_21_22", "base_25_v30"], 25, txns=txns) == gone
 
 
 def test_aborted_deltas_above_a_base_go_and_open_ones_stay():
-    """C18, C29."""
+    """COMP-C18, COMP-C29."""
     current = ValidWriteIdList("d.t", 24, 23, (21, 22, 23, 24), frozenset({21, 22, 24}))
 
     assert obsolete(["base_20", "delta_21_21", "delta_22_22", "delta_23_23", "delta_24_24"], 25, current) == {
@@ -150,7 +150,7 @@ def test_aborted_deltas_above_a_base_go_and_open_ones_stay():
 @pytest.mark.parametrize(("names", "kept"), [
     (["delta_1_3"], {2}), (["delta_2_2"], set()), (["delta_1_3_v9"], set()), (["delta_3_4", "base_2"], set())])
 def test_mixed_directories_keep_their_aborted_write_ids(names, kept):
-    """C36."""
+    """COMP-C36."""
     current = ValidWriteIdList("d.t", 9, None, (2,), frozenset({2}))
 
     assert mixed_write_ids(names, current) == kept

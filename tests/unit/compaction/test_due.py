@@ -1,4 +1,4 @@
-"""Is it due, which kind, may the Initiator look, should the Worker run (compaction.md §2.3, §2.4, §3.4)."""
+"""Is it due, which kind, may the Initiator look, should the Worker run (COMP-9 to COMP-11, COMP-13)."""
 
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
@@ -44,17 +44,17 @@ def deltas(count, first=21, rows=1):
 
 
 @pytest.mark.parametrize(("names", "kind"), [
-    (["base_20:20", "delta_21_22:2", "delta_23_24:2"], "major"),        # I12: 0.2 > 0.1
-    (["base_50:50", "delta_51_52:2", "delta_53_54:2"], None),           # I13: 0.08
+    (["base_20:20", "delta_21_22:2", "delta_23_24:2"], "major"),        # COMP-I12: 0.2 > 0.1
+    (["base_50:50", "delta_51_52:2", "delta_53_54:2"], None),           # COMP-I13: 0.08
     (["base_40:40", "delta_51_52:2", "delta_53_54:2"], None),           # exactly 0.1
-    (["base_200:200", *deltas(11, 201)], "minor"),                      # I14
+    (["base_200:200", *deltas(11, 201)], "minor"),                      # COMP-I14
     (["base_200:200", *deltas(10, 201)], None),
-    (deltas(11), "major"),                                              # I15: no base
+    (deltas(11), "major"),                                              # COMP-I15: no base
     (deltas(10), None),
-    (["base_10:10", "base_5:5"], "major"),                              # I18
+    (["base_10:10", "base_5:5"], "major"),                              # COMP-I18
     (["base_10:10"], None),
     ([], None),
-    (["000000_0:2000", *deltas(11)], "major"),                          # I20: originals rule out a minor one
+    (["000000_0:2000", *deltas(11)], "major"),                          # COMP-I20: originals rule out a minor one
     (["base_200:2000", *[f"delta_{n}_{n}_0000/000000_0" for n in range(201, 212)]], "major"),   # raw deltas
 ])
 def test_sizes_and_counts(names, kind):
@@ -76,12 +76,12 @@ def test_a_split_update_counts_twice():
 
 
 def test_what_lies_above_an_open_write_id_does_not_count():
-    """I31: write id 22 is open, so the compactor's mark is 21."""
+    """COMP-I31: write id 22 is open, so the compactor's mark is 21."""
     assert measure(directories(*deltas(20, 20), high=21)).deltas == 2
 
 
 def test_insert_only_tables_get_minor_compactions():
-    """I19."""
+    """COMP-I19."""
     assert due(measure(directories("base_200:200", *deltas(11, 201))), DEFAULTS, insert_only=True).type == "minor"
 
 
@@ -90,19 +90,19 @@ def test_insert_only_tables_get_minor_compactions():
     ({"compactorthreshold.hive.compactor.delta.num.threshold": "2"}, Thresholds(2, 0.1)),
     ({"compactorthreshold.hive.compactor.delta.pct.threshold": "0.5"}, Thresholds(10, 0.5))])
 def test_a_tables_own_thresholds_win(parameters, expected):
-    """I16."""
+    """COMP-I16."""
     assert DEFAULTS.overridden_by(parameters) == expected
 
 
 def test_a_threshold_that_is_not_a_number_is_an_error():
-    """I17."""
+    """COMP-I17."""
     with pytest.raises(InvalidRequestError, match="abc"):
         DEFAULTS.overridden_by({"compactorthreshold.hive.compactor.delta.num.threshold": "abc"})
 
 
 @pytest.mark.parametrize(("txns", "age_hours", "max_hours", "expected"), [
-    (10, 1, 12, None), (11, 1, 12, CompactionType.MAJOR),       # I04, I05: strict
-    (1, 13, 12, CompactionType.MINOR), (1, 12, 12, None), (1, 13, -1, None),     # I06
+    (10, 1, 12, None), (11, 1, 12, CompactionType.MAJOR),       # COMP-I04, COMP-I05: strict
+    (1, 13, 12, CompactionType.MINOR), (1, 12, 12, None), (1, 13, -1, None),     # COMP-I06
     (11, 13, 12, CompactionType.MAJOR)])
 def test_aborts(txns, age_hours, max_hours, expected):
     aborts = Aborts.judged(txns, NOW - timedelta(hours=age_hours), NOW, 10, timedelta(hours=max_hours))
@@ -127,18 +127,18 @@ LIMITS = Limits(2, DAY * 7, compact_insert_only=True)
 
 
 @pytest.mark.parametrize(("table", "reason"), [
-    (None, "does not exist"),                                                                # E6, I22
+    (None, "does not exist"),                                                                # COMP-E6, COMP-I22
     (Table(), None),
-    (Table(database_parameters={"hive.repl.first.inc.pending": "true"}), "replication"),     # E2, I34
+    (Table(database_parameters={"hive.repl.first.inc.pending": "true"}), "replication"),     # COMP-E2, COMP-I34
     (Table(parameters={"hive.repl.first.inc.pending": "true"}), "replication"),
-    (Table(parameters={"NO_AUTO_COMPACTION": "true"}), "NO_AUTO"),                           # I08
+    (Table(parameters={"NO_AUTO_COMPACTION": "true"}), "NO_AUTO"),                           # COMP-I08
     (Table(parameters={"no_auto_compaction": "TRUE"}), "NO_AUTO"),
     (Table(parameters={"no_auto_compaction": "false"}), None),
-    (Table(database_parameters={"no_auto_compaction": "true"}), "NO_AUTO"),                  # I09
+    (Table(database_parameters={"no_auto_compaction": "true"}), "NO_AUTO"),                  # COMP-I09
     (Table(database_parameters={"no_auto_compaction": "false"}, parameters={"no_auto_compaction": "true"}), None),
     (Table(is_transactional=False), "not transactional"),
-    (Table(lacks_partition=True), "one by one"),                                             # I21
-    (replace(Table(), entity=Entity(T.table, "p=1"), partition_exists=False), "partition does not exist"),   # E11
+    (Table(lacks_partition=True), "one by one"),                                             # COMP-I21
+    (replace(Table(), entity=Entity(T.table, "p=1"), partition_exists=False), "partition does not exist"),   # COMP-E11
 ])
 def test_who_is_passed_over(table, reason):
     found = ineligible(table.entity if table else T, table, [], [], Aborts(), LIMITS, NOW)
@@ -159,7 +159,7 @@ def test_an_old_abort_makes_a_table_level_trace_eligible():
 
 @pytest.mark.parametrize(("code", "blocks"), [("i", True), ("w", True), ("r", False)])
 def test_a_running_request_blocks_and_a_finished_one_does_not(code, blocks):
-    """E4, I10, I11."""
+    """COMP-E4, COMP-I10, COMP-I11."""
     found = ineligible(T, Table(), [request(code)], [], Aborts(), LIMITS, NOW)
 
     assert (found is not None) is blocks
@@ -180,19 +180,19 @@ def decided(kind, state, aborted=(), max_aborts=10):
     return decide(CompactionType(kind), state, ids, max_aborts, insert_only=False)
 
 
-# compaction.md §3.4 and the cases W04 to W13 of §9.3
+# COMP-13, with the cases COMP-W04 to COMP-W06, COMP-W10 to COMP-W13
 @pytest.mark.parametrize(("kind", "names", "action"), [
     ("major", ["base_20", "delta_21_22", "delta_23_24"], Action.RUN),
     ("minor", ["base_20", "delta_21_22", "delta_23_24"], Action.RUN),
-    ("major", ["000000_0"], Action.RUN),                                         # W06
-    ("minor", ["000000_0", "delta_1_1", "delta_2_2"], Action.REFUSE),            # W05
-    ("minor", ["delta_1_1", "delete_delta_2_2"], Action.REFUSE),                 # W11
+    ("major", ["000000_0"], Action.RUN),                                         # COMP-W06
+    ("minor", ["000000_0", "delta_1_1", "delta_2_2"], Action.REFUSE),            # COMP-W05
+    ("minor", ["delta_1_1", "delete_delta_2_2"], Action.REFUSE),                 # COMP-W11
     ("major", ["delta_1_1", "delete_delta_2_2"], Action.RUN),
     ("minor", ["delete_delta_1_1", "delete_delta_2_2"], Action.RUN),
     ("minor", ["delta_1_1", "delta_2_2", "delete_delta_3_3"], Action.RUN),
-    ("major", ["base_20"], Action.REFUSE),                                       # W12
-    ("major", ["delta_0_2"], Action.REFUSE),                                     # W10
-    ("major", ["base_20", "base_10"], Action.CLEAN_ONLY),                        # W13
+    ("major", ["base_20"], Action.REFUSE),                                       # COMP-W12
+    ("major", ["delta_0_2"], Action.REFUSE),                                     # COMP-W10
+    ("major", ["base_20", "base_10"], Action.CLEAN_ONLY),                        # COMP-W13
     ("minor", ["base_30", "delta_21_22"], Action.CLEAN_ONLY),
     ("rebalance", [], Action.RUN),
     ("major", [], Action.REFUSE)])

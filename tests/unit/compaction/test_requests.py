@@ -1,4 +1,4 @@
-"""States, duplicates, failure stop, dead claims, retries and retention (compaction.md §1, §2.3, §4.6, §5.1)."""
+"""States, duplicates, failure stop, dead claims, retries and retention (COMP-1 to COMP-3, COMP-7, COMP-22)."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -65,7 +65,7 @@ def test_types_have_the_wires_numbers(number, kind):
     assert CompactionType(kind).number == number
 
 
-# T1 to T17 of compaction.md §1.3; "-" is "not there yet". "ws": a remote Worker that has nothing to do.
+# COMP-T1 to COMP-T17; "-" is "not there yet". "ws": a remote Worker that has nothing to do.
 ARROWS = {"-i", "-r", "-a", "-c", "iw", "ix", "wi", "ww", "wr", "ws", "wf", "wc", "rr", "rs", "rf", "rc"}
 
 
@@ -82,20 +82,20 @@ def test_exactly_the_specified_arrows_exist():
     (request("r", highest_write_id=7), True), (request("r", highest_write_id=6), False),
     (request("r", "abort_txn_cleanup", highest_write_id=7), False), (request("s", highest_write_id=7), False)])
 def test_a_request_repeats_another_one(existing, duplicate):
-    """Q02, Q03: write id 7 is the newest that a compaction could reach."""
+    """COMP-Q02, COMP-Q03: write id 7 is the newest that a compaction could reach."""
     assert is_active_duplicate(existing, 7) is duplicate
 
 
 @pytest.mark.parametrize(("codes", "age", "retry", "stopped"), [
     ("", DAY, DAY * 7, False),
     ("f", DAY, DAY * 7, False),
-    ("ff", DAY, DAY * 7, True),            # I23
-    ("ff", DAY * 8, DAY * 7, False),       # I23: old enough to be tried again
-    ("fsf", DAY, DAY * 7, False),          # I24
-    ("ff", DAY * 900, DAY * 0, True),      # I24: zero is never
+    ("ff", DAY, DAY * 7, True),            # COMP-I23
+    ("ff", DAY * 8, DAY * 7, False),       # COMP-I23: old enough to be tried again
+    ("fsf", DAY, DAY * 7, False),          # COMP-I24
+    ("ff", DAY * 900, DAY * 0, True),      # COMP-I24: zero is never
     ("aff", DAY, DAY * 7, True),           # only succeeded and failed count
     ("cfxf", DAY, DAY * 7, True),
-    ("sff", DAY, DAY * 7, False),          # I25
+    ("sff", DAY, DAY * 7, False),          # COMP-I25
 ])
 def test_failure_stop(codes, age, retry, stopped):
     rows = history(codes, enqueued_at=NOW - age)
@@ -114,7 +114,7 @@ MINUTE = timedelta(minutes=1)
     ({"txn_id": 5}, "aborted", "transaction 5"),
     ({"txn_id": None}, "aborted", None),
     ({"txn_id": 5}, None, None),
-    ({"started_at": NOW - DAY - MINUTE}, "open", "at it for"),               # I03
+    ({"started_at": NOW - DAY - MINUTE}, "open", "at it for"),               # COMP-I03
 ])
 def test_when_a_claim_is_dead(fields, txn_state, why):
     claimed = request("w", **{"worker_id": "w-1", "started_at": NOW - MINUTE, **fields})
@@ -124,7 +124,7 @@ def test_when_a_claim_is_dead(fields, txn_state, why):
 
 
 def test_cleaner_retries_double_and_end():
-    """C19: 100, 200, 400 ms with three attempts; C21: none with zero."""
+    """COMP-C19: 100, 200, 400 ms with three attempts; COMP-C21: none with zero."""
     first = timedelta(milliseconds=100)
 
     assert [cleaner_retry_delay(failures, first) / first for failures in (1, 2, 3)] == [1, 2, 4]
@@ -141,7 +141,7 @@ def kept(rows, retention=KEEP_TWO):
 
 
 @pytest.mark.parametrize(("codes", "left"), [
-    ("sssfffaaaccc", "ssffaacc"),          # Q17
+    ("sssfffaaaccc", "ssffaacc"),          # COMP-Q17
     ("ffff", "ff"),
     ("xxx", "xx"),                         # Hive never purges these
     ("", "")])
@@ -153,9 +153,9 @@ OLD = {"started_at": NOW - DAY * 8}
 
 
 @pytest.mark.parametrize(("newer", "older", "left"), [
-    (history("s", "minor"), history("fac", "minor", **OLD), "s"),            # Q18
-    (history("s", "major"), history("fac", "minor", **OLD), "s"),            # Q19
-    (history("s", "minor"), history("fac", "major", **OLD), "sfac"),         # Q20
+    (history("s", "minor"), history("fac", "minor", **OLD), "s"),            # COMP-Q18
+    (history("s", "major"), history("fac", "minor", **OLD), "s"),            # COMP-Q19
+    (history("s", "minor"), history("fac", "major", **OLD), "sfac"),         # COMP-Q20
     (history("s", "major"), history("fac", "major", **OLD), "s"),
     (history("s", "rebalance"), history("fac", "major", **OLD), "sfac"),     # rebalance counts as non-major
     (history("f", "major"), history("ac", "major", **OLD), "fac"),           # nothing succeeded

@@ -28,7 +28,7 @@ def test_no_spelling_means_two_keys():
             assert ROWS[name] is row or ROWS[name].key.name == row.key.name, name
 
 
-# (Hive's name, MetastoreConf's name, default) as ../shared/hive/transactions.md §8 and compaction.md §7 list them
+# (Hive's name, MetastoreConf's name, default), as Hive's own code has them (SET-1)
 HIVE = [
     ("hive.txn.timeout", "metastore.txn.timeout", "300s"),
     ("hive.repl.txn.timeout", "metastore.repl.txn.timeout", "11d"),
@@ -163,7 +163,7 @@ def test_a_file_that_is_not_there(tmp_path):
         sources.file(tmp_path / "nothing.xml")
 
 
-# ../shared/hive/transactions.md §8.1 and §8.2, without those of the list above
+# Other keys of Hive's server (SET-1) and of its clients (SET-2), with their defaults
 ALSO_HIVES = [
     ("hive.txn.opentxn.timeout", "1000ms"), ("hive.txn.use.minhistorylevel", "true"),
     ("hive.txn.use.minhistorywriteid", "false"), ("metastore.txn.use.minhistorywriteid", "false"),

@@ -1,4 +1,4 @@
-"""The lock rules as tables of cases; ids are those of transactions.md §9.3."""
+"""The lock rules as tables of cases; ids are those of tests/scripts/CASES."""
 
 from itertools import product
 
@@ -98,7 +98,7 @@ def test_who_waits(case, story, expected):
 
 
 def test_matrix_is_the_specification():
-    # transactions.md §4.1, rows: requested, columns: existing S W E X; "." fine, "w" waits
+    # LOCK-1, rows: requested, columns: existing S W E X; "." fine, "w" waits
     table = {"S": "...w", "W": "..ww", "E": ".www", "X": "wwww"}
     for wanted, row in table.items():
         for existing, cell in zip("SWEX", row, strict=True):

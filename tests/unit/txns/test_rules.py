@@ -41,7 +41,7 @@ def theirs(operation, partition="p=1", txn_id=17, commit_id=20, name=T):
     return Written(txn_id, commit_id, name, partition, operation)
 
 
-# transactions.md §3.5: second to commit (row) against first committed (column); insert overwrite is an update.
+# TXN-28: second to commit (row) against first committed (column); insert overwrite is an update.
 @pytest.mark.parametrize(("second", "first", "conflicting"), [
     (I, I, False), (I, U, False), (I, D, False),
     (U, I, False), (U, U, True), (U, D, True),

@@ -75,7 +75,7 @@ def test_w31_a_retained_aborted_id_does_not_hide_later_purged_ones():
 
 @given(st.data())
 def test_a_list_says_of_every_id_what_its_owner_is(data):
-    """§6.6 (d): up to the mark, invalid exactly where the owner is not valid; cutting the list changes nothing."""
+    """TXN-25 (d), WID-7: up to the mark, invalid exactly where the owner is not valid; cutting the list changes nothing."""
     owners = data.draw(st.lists(st.integers(1, 12), unique=True, max_size=8))
     mark = data.draw(st.integers(0, 12))
     listed = data.draw(st.dictionaries(st.integers(1, 12), st.booleans()))

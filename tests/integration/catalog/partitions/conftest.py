@@ -105,7 +105,7 @@ def rpc(shared_database: Postgres, tmp_path: Path) -> Rpc:
 
 @pytest.fixture
 def p4(rpc: Rpc) -> Rpc:
-    """catalog.md §17, fixture P4: A, B, C, D."""
+    """Fixture P4 (CAT-Y1): A, B, C, D."""
     rpc.table()
     rpc.add("1999/01/02", "2009/02/10", "2017/10/26", "2017/11/27")
     return rpc

@@ -1,4 +1,4 @@
-"""Adding and appending partitions: catalog.md §17.6, cases 139 to 172."""
+"""Adding and appending partitions: CAT-139 to CAT-172, of CAT-P1 to CAT-P5."""
 
 import threading
 from pathlib import Path

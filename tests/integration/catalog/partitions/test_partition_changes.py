@@ -1,4 +1,4 @@
-"""Dropping, altering and renaming partitions: catalog.md §17.8, cases 206 to 221."""
+"""Dropping, altering and renaming partitions: CAT-206 to CAT-221, of CAT-P6, CAT-P7."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""Exchanging partitions: catalog.md §17.8, cases 222 to 232."""
+"""Exchanging partitions: CAT-222 to CAT-232, of CAT-P8."""
 
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ ALL = ["year=2017/month=april/day=23", "year=2017/month=march/day=15", "year=201
 
 @pytest.fixture
 def e5(rpc: Any) -> Any:
-    """catalog.md §17, fixture E5: a filled source and an empty, equal target."""
+    """Fixture E5 (CAT-Y2): a filled source and an empty, equal target."""
     source = rpc.table("source", keys="year month day")
     rpc.table("target", keys="year month day", db="d2")
     rpc.add(*(name.replace("year=", "").replace("month=", "").replace("day=", "") for name in ALL), table="source")

@@ -1,4 +1,4 @@
-"""Reading partitions: catalog.md §17.7, cases 173 to 205."""
+"""Reading partitions: CAT-173 to CAT-205, of CAT-P9 to CAT-P12."""
 
 from collections.abc import Sequence
 from typing import Any

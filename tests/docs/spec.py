@@ -1,0 +1,113 @@
+"""Where facts, decisions and pages are defined, and who refers to them.
+
+A fact is defined by a row of docs/spec whose first cell is its id, several ids, or a range ("CAT-6 to CAT-9").
+"""
+
+import re
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).parents[2]
+SPEC = ROOT / "docs" / "spec"
+_PLACES = ("metastore", "tests", "migrations", "benchmarks", "deploy", "docs", "tools", "thrift_idl", ".")
+_TEXTS = {"", ".py", ".md", ".sql", ".java", ".sh", ".yaml", ".yml", ".toml", ".txt", ".html", ".js", ".thrift", ".json"}
+_NOT_OURS = {"__pycache__", "thrift_gen", "node_modules", "target"}
+
+_ID = r"(?:TXN|LOCK|WID|ACID|COMP|CAT|CLIENT|SET)-[A-Z]?\d+"
+_IDS = re.compile(rf"\b({_ID})(?: to ({_ID}))?\b")
+_DECISIONS = re.compile(r"\bADRs? ?0*(\d+)((?:, 0*\d+| and 0*\d+)*)")
+_PAGES = re.compile(r"(?<![\w{}*<>-])[\w./-]*[\w-]\.md\b")
+_SECTION = re.compile(r"§ ?\d")
+
+
+class Reference(NamedTuple):
+    """One mention: what is meant, and where it stands."""
+
+    name: str
+    place: str
+
+
+@cache
+def texts() -> dict[str, str]:
+    """Every text of the repository that people write, by its path from the root."""
+    return {str(path.relative_to(ROOT)): path.read_text(encoding="utf-8")
+            for place in _PLACES for path in sorted((ROOT / place).glob("*" if place == "." else "**/*"))
+            if path.suffix in _TEXTS and path.is_file() and not path.name.startswith(".") and not _NOT_OURS & set(path.parts)
+            and _is_text(path)}
+
+
+def _is_text(path: Path) -> bool:
+    with path.open("rb") as file:
+        start = file.read(4096)
+    try:
+        start.decode("utf-8", "ignore")
+    except UnicodeDecodeError:
+        return False
+    return b"\0" not in start
+
+
+def expanded(text: str) -> Iterator[str]:
+    """The ids that a text names, ranges written out."""
+    for first, last in _IDS.findall(text):
+        if not last:
+            yield first
+            continue
+        head, number = re.fullmatch(r"(.*?)(\d+)", first).groups()
+        other, end = re.fullmatch(r"(.*?)(\d+)", last).groups()
+        if head != other or int(number) >= int(end):
+            yield f"{first} to {last}"
+            continue
+        width = len(number) if number.startswith("0") else 0
+        for one in range(int(number), int(end) + 1):
+            yield f"{head}{one:0{width}}"
+
+
+@cache
+def facts() -> dict[str, list[str]]:
+    """Every id that docs/spec defines, with the rows that do."""
+    found: dict[str, list[str]] = {}
+    for page in sorted(SPEC.glob("*.md")):
+        for line in page.read_text(encoding="utf-8").splitlines():
+            cell = re.match(rf"\| ({_ID}(?:(?:, | to ){_ID})*) \|", line)
+            for name in expanded(cell[1]) if cell else ():
+                found.setdefault(name, []).append(line)
+    return found
+
+
+def facts_named(text: str) -> set[str]:
+    return set(expanded(text))
+
+
+def decisions_named(text: str) -> set[int]:
+    return {int(number) for first, more in _DECISIONS.findall(text) for number in re.findall(r"\d+", first + " " + more)}
+
+
+def pages_named(text: str) -> set[str]:
+    return set(_PAGES.findall(text))
+
+
+def dangling(path: str, text: str) -> Iterator[Reference]:
+    """What a text refers to and is not there."""
+    for name in sorted(facts_named(text) - facts().keys()):
+        yield Reference(name, path)
+    for number in sorted(decisions_named(text)):
+        if not list((ROOT / "docs" / "adr").glob(f"{number:04}-*.md")):
+            yield Reference(f"ADR {number}", path)
+    for page in sorted(pages_named(text)):
+        if not _is_page(page, path):
+            yield Reference(page, path)
+    for section in _SECTION.findall(text):
+        yield Reference(f"{section}, a section of no page here", path)
+
+
+def _is_page(name: str, path: str) -> bool:
+    """A page is named from the root, from the page that names it, or by its bare name."""
+    beside = ((ROOT / path).parent / name).resolve()
+    return (ROOT / name).exists() or beside.exists() or ("/" not in name and name in _page_names())
+
+
+@cache
+def _page_names() -> set[str]:
+    return {Path(path).name for path in texts() if path.endswith(".md")}
