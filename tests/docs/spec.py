@@ -32,20 +32,11 @@ class Reference(NamedTuple):
 @cache
 def texts() -> dict[str, str]:
     """Every text of the repository that people write, by its path from the root."""
-    return {str(path.relative_to(ROOT)): path.read_text(encoding="utf-8")
-            for place in _PLACES for path in sorted((ROOT / place).glob("*" if place == "." else "**/*"))
-            if path.suffix in _TEXTS and path.is_file() and not path.name.startswith(".") and not _NOT_OURS & set(path.parts)
-            and _is_text(path)}
-
-
-def _is_text(path: Path) -> bool:
-    with path.open("rb") as file:
-        start = file.read(4096)
-    try:
-        start.decode("utf-8", "ignore")
-    except UnicodeDecodeError:
-        return False
-    return b"\0" not in start
+    paths = [path for place in _PLACES for path in sorted((ROOT / place).glob("*" if place == "." else "**/*"))
+             if path.suffix in _TEXTS and not any(part in _NOT_OURS or part.startswith(".") for part in path.relative_to(ROOT).parts)
+             and path.is_file()]
+    read = {str(path.relative_to(ROOT)): path.read_bytes() for path in paths}
+    return {path: text.decode("utf-8", "replace") for path, text in read.items() if b"\0" not in text[:4096]}
 
 
 def expanded(text: str) -> Iterator[str]:
@@ -93,7 +84,7 @@ def dangling(path: str, text: str) -> Iterator[Reference]:
     for name in sorted(facts_named(text) - facts().keys()):
         yield Reference(name, path)
     for number in sorted(decisions_named(text)):
-        if not list((ROOT / "docs" / "adr").glob(f"{number:04}-*.md")):
+        if number not in _decision_numbers():
             yield Reference(f"ADR {number}", path)
     for page in sorted(pages_named(text)):
         if not _is_page(page, path):
@@ -106,6 +97,11 @@ def _is_page(name: str, path: str) -> bool:
     """A page is named from the root, from the page that names it, or by its bare name."""
     beside = ((ROOT / path).parent / name).resolve()
     return (ROOT / name).exists() or beside.exists() or ("/" not in name and name in _page_names())
+
+
+@cache
+def _decision_numbers() -> set[int]:
+    return {int(path.name[:4]) for path in (ROOT / "docs" / "adr").glob("[0-9]*.md")}
 
 
 @cache
