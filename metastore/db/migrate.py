@@ -85,6 +85,7 @@ def release_version() -> str:
 
 def versions(url: str) -> Versions:
     """Compare the database's schema with this release's. Raises: UnavailableError."""
+    sessions.require_own(url)
     session = _connect(url)
     try:
         return _found(session)
@@ -97,6 +98,7 @@ def upgrade(url: str) -> Versions:
 
     Serialises on: an advisory lock of the database. Raises: SchemaTooNewError, UnavailableError, InvalidInputError.
     """
+    sessions.require_own(url)
     session = _connect(url)
     try:
         found = _checked(session)

@@ -7,15 +7,22 @@ have dropped it (ADR 0041).
 """
 
 from collections.abc import Mapping
+from contextlib import closing
 from typing import Any
 
 import psycopg2
-from psycopg2.extensions import parse_dsn
+from psycopg2.extensions import connection, parse_dsn
 
 from metastore.db import network
-from metastore.errors import InvalidInputError
+from metastore.errors import InvalidInputError, UnavailableError
 
 DEFAULT_SCHEMA = "public"
+
+_PROBE_S = 5.0
+_POOLED = ("Something between the metastore and PostgreSQL (a pooler like PgBouncer with pool_mode=transaction) gives "
+           "each transaction another backend, but the metastore keeps prepared statements, advisory locks and LISTEN "
+           "in its sessions")
+_INSTEAD = "Give the address of PostgreSQL itself: the metastore pools its connections (metastore.database.pool.size)."
 
 CORRECTNESS = {
     # A statement that waited for a row or an advisory lock must see what the one that held it has done.
@@ -74,6 +81,39 @@ def parameters(url: str, application: str, settings: Mapping[str, str], *,
                                 "postgresql://user@host:5432/name, options of libpq behind a question mark.") from None
     options = [given.get("options", ""), *(f"-c {name}={_escaped(value)}" for name, value in ours.items())]
     return {**network.SILENCE, **given, "options": " ".join(filter(None, options)), "application_name": application}
+
+
+def require_own(url: str) -> None:
+    """See that a session stays with its backend: a pooler in transaction mode gives each transaction any of its own.
+
+    While one session holds a backend, another one that was there before must still have its own.
+
+    Raises: InvalidInputError, UnavailableError.
+    """
+    seconds, ask = _PROBE_S, "SELECT pg_backend_pid()"
+    with closing(connect(url)) as first, closing(connect(url)) as second:
+        try:
+            [(before,)] = network.ask(first, ask, seconds=seconds)
+            [(held,)] = network.ask(second, f"BEGIN; {ask}", seconds=seconds)
+            [(after,)] = network.ask(first, ask, seconds=seconds)
+        except (psycopg2.Error, TimeoutError) as error:
+            raise UnavailableError(f"The metastore's database does not answer: {error}. A pooler with a single backend "
+                                   "for two sessions looks the same.") from error
+    if before != after or before == held:
+        raise InvalidInputError(f"{_POOLED}. {_INSTEAD}")
+
+
+def connect(url: str) -> connection:
+    """A session for a question at the start. Raises: UnavailableError, InvalidInputError (a pooler is in between)."""
+    try:
+        return network.connect(parameters(url, "metastore start", {}), _PROBE_S)
+    except UnavailableError as error:
+        if "unsupported startup parameter" in str(error):
+            raise InvalidInputError(
+                f"Something between the metastore and PostgreSQL (a pooler like PgBouncer) refuses the settings with "
+                f"which a session begins, and correctness rests on them: {str(error.__cause__).strip()}. {_INSTEAD}"
+            ) from error
+        raise
 
 
 def check(sql: Any, settings: Mapping[str, str], schema: str) -> None:

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 from contextlib import closing
+from itertools import pairwise
 from pathlib import Path
 
 import psycopg2
@@ -246,3 +247,41 @@ def test_nobody_migrates_while_another_does(empty_url):
 
     assert waited
     assert done
+
+
+SHAPE = """
+SELECT 'column', table_name, column_name, data_type || coalesce('(' || character_maximum_length || ')', ''),
+       is_nullable = 'YES' OR column_default IS NOT NULL OR is_identity = 'YES'
+FROM information_schema.columns WHERE table_schema = 'public' AND table_name <> 'alembic_version'
+UNION ALL SELECT 'function', proname, pg_get_function_identity_arguments(oid), pg_get_function_result(oid), true
+FROM pg_proc WHERE pronamespace = 'public'::regnamespace
+UNION ALL SELECT 'sequence', relname, '', '', true FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relkind = 'S'
+UNION ALL SELECT 'constraint', conrelid::regclass::text, pg_get_constraintdef(oid), '', true FROM pg_constraint
+WHERE connamespace = 'public'::regnamespace AND conrelid <> 0 AND contype <> 'n'
+"""
+CONTRACTED = {}
+"""What a migration takes away or narrows all the same, by its number: things that the release before does not use."""
+
+
+def test_each_migration_only_expands(empty_url):
+    """Servers of the release before run beside those of this one: what they read and write stays as they know it."""
+    from alembic import command
+
+    engine = sqlalchemy.create_engine(sqlalchemy.make_url(empty_url).set(drivername="postgresql+psycopg2"))
+    config = Config()
+    config.set_main_option("script_location", str(migrate.directory()))
+    shapes = []
+    with engine.connect() as config.attributes["connection"]:
+        for number in range(1, int(migrate.release_version()) + 1):
+            command.upgrade(config, f"{number:04}")
+            shapes.append({tuple(row[:4]): row[4] for row in rows(empty_url, SHAPE)})
+    engine.dispose()
+
+    narrowed = {}
+    for number, (before, after) in enumerate(pairwise(shapes), 2):
+        tables = {name for kind, name, *_ in before if kind == "column"}
+        gone = {key for key in before if key not in after}
+        required = {key for key, optional in after.items() if not optional and key[1] in tables and before.get(key, True)}
+        tightened = {key for key in after if key[0] == "constraint" and key[1] in tables and key not in before}
+        narrowed[f"{number:04}"] = {" ".join(key[:3]) for key in gone | required | tightened}
+    assert {number: found - CONTRACTED.get(number, set()) for number, found in narrowed.items() if found - CONTRACTED.get(number, set())} == {}
