@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable
 from contextlib import ExitStack
 from datetime import timedelta
+from functools import cached_property
 from importlib.metadata import version
 from pathlib import Path
 from threading import Event
@@ -260,7 +261,7 @@ class App:
         backlog = BacklogCounter(CompactionService(self.database, settings))
         self.metrics.watch_backlog(lambda: backlog.seen.waiting, lambda: backlog.seen.working)
         return [Loop("compaction-backlog", backlog.tick, BACKLOG_LOOK, everywhere=True), *compaction_loops(
-            self.database, settings, LockService(self.database), files, runner, catalog=self._catalog(),
+            self.database, settings, self.locks, files, runner, catalog=self._catalog(),
             host=socket.gethostname(), process=os.getpid(), version=VERSION,
             txn_timeout=self.settings.txns.timeout, stopping=stopping)]
 
@@ -271,6 +272,11 @@ class App:
         self._running.callback(leader.release)
         self._running.callback(scheduler.stop, self.settings.server.drain_timeout)
         self.health.report("loops", Part(ready=True))
+
+    @cached_property
+    def locks(self) -> LockService:
+        """The lock manager of calls and of loops: its counts are those of the process."""
+        return LockService(self.database, self.settings.locks, self.lock_stats)
 
     def _catalog(self) -> Catalog:
         """Whom compaction asks about tables."""
@@ -283,11 +289,10 @@ class App:
 
     def _lock_loops(self) -> list[Loop]:
         settings = self.settings.locks
-        locks = LockService(self.database, settings, self.lock_stats)
         loops = []
         if settings.detect_deadlocks:
-            loops.append(Loop("deadlocks", DeadlockSearch(locks).tick, settings.deadlock_interval))
-        loops.append(Loop("orphaned_locks", Orphans(locks, self.holders).tick, ORPHAN_LOOK, everywhere=True))
+            loops.append(Loop("deadlocks", DeadlockSearch(self.locks).tick, settings.deadlock_interval))
+        loops.append(Loop("orphaned_locks", Orphans(self.locks, self.holders).tick, ORPHAN_LOOK, everywhere=True))
         return loops
 
     def _start_waiting(self, db: Database) -> Waiting[Call] | None:
@@ -322,7 +327,7 @@ class App:
             log.info("notification_log_switched", on=self.events.wanted)
         history, commits = HistoryService(db, settings.txns), CommitService(db, settings.txns)
         writes = WriteEvents(self.events, TableReads(db), PartitionReads(db, settings.catalog))
-        files, locks = self._files(), LockService(db, settings.locks, self.lock_stats)
+        files, locks = self._files(), self.locks
         handlers = handlers_of(
             Fb303Handlers(stats, int(time.time())),  # noqa: TID251 - when this process started, for people
             TxnHandlers(self.txns, commits, writes),
