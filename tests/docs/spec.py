@@ -12,13 +12,14 @@ from typing import NamedTuple
 ROOT = Path(__file__).parents[2]
 SPEC = ROOT / "docs" / "spec"
 _PLACES = ("metastore", "tests", "migrations", "benchmarks", "deploy", "docs", "tools", "thrift_idl", ".")
-_TEXTS = {"", ".py", ".md", ".sql", ".java", ".sh", ".yaml", ".yml", ".toml", ".txt", ".html", ".js", ".thrift", ".json"}
+_TEXTS = {"", ".py", ".md", ".sql", ".java", ".sh", ".yaml", ".yml", ".toml", ".txt", ".html", ".js", ".thrift"}
 _NOT_OURS = {"__pycache__", "thrift_gen", "node_modules", "target"}
 
 _ID = r"(?:TXN|LOCK|WID|ACID|COMP|CAT|CLIENT|SET)-[A-Z]?\d+"
 _IDS = re.compile(rf"\b({_ID})(?: to ({_ID}))?\b")
 _DECISIONS = re.compile(r"\bADRs? ?0*(\d+)((?:, 0*\d+| and 0*\d+)*)")
 _PAGES = re.compile(r"(?<![\w{}*<>-])[\w./-]*[\w-]\.md\b")
+_FILES = re.compile(r"(?<![\w/.{}*<>$-])((?:metastore|tests|docs|deploy|tools|benchmarks|migrations|thrift_idl)/[\w./-]*\w)")
 _SECTION = re.compile(r"§ ?\d")
 
 
@@ -79,6 +80,10 @@ def pages_named(text: str) -> set[str]:
     return set(_PAGES.findall(text))
 
 
+def files_named(text: str) -> set[str]:
+    return {name for name in _FILES.findall(text) if "NNNN" not in name}
+
+
 def dangling(path: str, text: str) -> Iterator[Reference]:
     """What a text refers to and is not there."""
     for name in sorted(facts_named(text) - facts().keys()):
@@ -89,6 +94,9 @@ def dangling(path: str, text: str) -> Iterator[Reference]:
     for page in sorted(pages_named(text)):
         if not _is_page(page, path):
             yield Reference(page, path)
+    for name in sorted(files_named(text) - pages_named(text)):
+        if not (ROOT / name).exists() and not (ROOT / f"{name}.py").exists():
+            yield Reference(name, path)
     for section in _SECTION.findall(text):
         yield Reference(f"{section}, a section of no page here", path)
 

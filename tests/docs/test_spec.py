@@ -1,4 +1,4 @@
-"""Whatever code, tests, stories and pages refer to is there: facts, decisions, pages, cases."""
+"""Whatever code, tests, stories and pages refer to is there: facts, decisions, pages, files, cases."""
 
 import re
 
@@ -22,6 +22,7 @@ def test_every_reference_leads_somewhere():
     ("CAT-139 to CAT-143, CAT-266 to CAT-268", ["CAT-267", "CAT-268"]), ("WID-9 to WID-3", ["WID-9 to WID-3"]),
     ("see ADR 9999", ["ADR 9999"]), ("see ADR 0003, ADR 12 and 13", []), ("ADR 7, 9998", ["ADR 9998"]),
     ("docs/how-to/no-such-page.md has more", ["docs/how-to/no-such-page.md"]), ("docs/how-to/tls.md has more", []),
+    ("see metastore/locks/rules.py, tests/unit/locks/ and tests/docs/spec", []), ("in metastore/locks/rule.py", ["metastore/locks/rule.py"]),
     ("as performance.md says", []), ("as nowhere.md says", ["nowhere.md"]),
     ("(nowhere.md \N{SECTION SIGN}4.7)", ["nowhere.md", "\N{SECTION SIGN}4, a section of no page here"])])
 def test_a_reference_that_leads_nowhere_is_found(planted, missing):
