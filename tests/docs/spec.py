@@ -36,8 +36,16 @@ def texts() -> dict[str, str]:
     paths = [path for place in _PLACES for path in sorted((ROOT / place).glob("*" if place == "." else "**/*"))
              if path.suffix in _TEXTS and not any(part in _NOT_OURS or part.startswith(".") for part in path.relative_to(ROOT).parts)
              and path.is_file()]
-    read = {str(path.relative_to(ROOT)): path.read_bytes() for path in paths}
+    read = {str(path.relative_to(ROOT)): _bytes(path) for path in paths}
     return {path: text.decode("utf-8", "replace") for path, text in read.items() if b"\0" not in text[:4096]}
+
+
+def _bytes(path: Path) -> bytes:
+    """What is in a file; nothing if it is one that another test has just removed."""
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        return b""
 
 
 def expanded(text: str) -> Iterator[str]:
