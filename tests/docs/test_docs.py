@@ -64,6 +64,15 @@ def test_make_targets_that_are_named_exist(page):
     assert set(re.findall(r"`?\bmake ([a-z-]+)\b(?= *[`#\n ])", (ROOT / page).read_text())) - {"sure"} <= targets
 
 
+def test_tests_that_are_named_exist():
+    """Where it is said why a fault cannot come back."""
+    sources = list((ROOT / "tests").rglob("*.py"))
+    there = {name for path in sources for name in re.findall(r"^ *def (test_\w+)", path.read_text(), re.MULTILINE)}
+    named = {name for page in PAGES for name in re.findall(r"`(test_\w+(?:\.py)?)`", page.read_text())}
+    assert len(named) > 100
+    assert named - there - {path.name for path in sources} == set()
+
+
 def test_of_every_table_of_transactions_it_is_said_when_its_rows_go():
     page = (ROOT / "docs" / "explanation" / "retention.md").read_text()
     tables_there = {one.name for one in vars(tables).values() if isinstance(one, sqlalchemy.Table)}
