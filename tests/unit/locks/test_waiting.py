@@ -160,8 +160,10 @@ def test_descriptors_may_have_any_number(place, ear):
         ear.bell = fcntl.fcntl(low, fcntl.F_DUPFD_CLOEXEC, 1100)
         waiting = place()
         waiting.add("a", 1, now())
+        waiting.add("b", 2, now())
         ear.say("1")
-        until(lambda: waiting.woken == ["a"] or not waiting._thread.is_alive())
+        until(lambda: waiting.woken or not waiting._thread.is_alive())
+        assert (waiting.woken, len(waiting)) == (["a"], 1)  # an error would have woken everybody
         assert waiting._thread.is_alive()
         waiting.stop()
         place.made.clear()
