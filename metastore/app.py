@@ -28,6 +28,7 @@ from metastore.catalog.service.partitions import PartitionService
 from metastore.catalog.service.statistics import StatisticsService
 from metastore.catalog.service.table_reads import TableReads
 from metastore.catalog.service.tables import TableService
+from metastore.catalog.service.upstream_changes import UpstreamChanges
 from metastore.client import tls
 from metastore.compaction.service import CompactionService
 from metastore.compaction.store.entities import OWN_CATALOG, Catalog
@@ -88,9 +89,10 @@ from metastore.thrift_server.handlers.write_ids import WriteIdHandlers
 from metastore.thrift_server.limits import Limits
 from metastore.thrift_server.server import Server
 from metastore.thrift_server.shares import limited, txns_and_locks
-from metastore.thrift_server.upstream.asking import Asking, UpstreamCatalog
+from metastore.thrift_server.upstream.asking import Asking, UpstreamCatalog, UpstreamTables
 from metastore.thrift_server.upstream.connecting import Upstream
 from metastore.thrift_server.upstream.handlers import UpstreamSessionHandlers, UpstreamStreamHandlers
+from metastore.thrift_server.upstream.shared import Forwarding, SharedPartitionHandlers, SharedTableHandlers
 from metastore.thrift_server.workers import Seats
 from metastore.tls.contexts import RenewedContext
 from metastore.txns.commit_service import CommitService
@@ -130,6 +132,7 @@ class App:
         self._file_pool = FilePool(files.files_threads, files.files_timeout.total_seconds(), self._seats.aside)
         self._upstream = Upstream(self.settings.upstream, self.settings.server) if self.settings.upstream else None
         self.limits = Limits(self.settings.limits, forget_after=self.settings.txns.timeout)
+        self._forwarded = CallStats("metastore_forwarded_call", "Calls that the upstream answered, or did not answer.")
         self._running = ExitStack()
         self._stopping = Event()
         self._server: Server | None = None
@@ -216,16 +219,15 @@ class App:
         exposed = exposure(server_settings.host, self.settings.tls)
         if exposed:
             log.warning("open_to_the_network", what=exposed)
-        forwarded = CallStats("metastore_forwarded_call", "Calls that the upstream answered, or did not answer.")
         server = Server(server_settings, self._handlers(stats), stats, reuse_port=self._shares_port,
                         tls=self.settings.tls, access=_access(self.settings.tls), seats=self._seats,
-                        upstream=self._upstream, forwarded=forwarded, limits=self.limits)
+                        upstream=self._upstream, forwarded=self._forwarded, limits=self.limits)
         host, port = _bound("Thrift", server_settings.host, server_settings.port, server.start)
         self._running.callback(server.drain)
         self._server = server
         self.metrics.add(stats)
         if self._upstream is not None:
-            self.metrics.add(forwarded)
+            self.metrics.add(self._forwarded)
             self._watch_upstream(self._upstream)
         self.thrift_uri = f"thrift://{_reachable(host)}:{port}"
         self.health.probe("thrift", lambda: Part(
@@ -280,11 +282,18 @@ class App:
 
     def _catalog(self) -> Catalog:
         """Whom compaction asks about tables."""
-        return OWN_CATALOG if self._upstream is None else UpstreamCatalog(Asking(self._upstream))
+        if self._upstream is None:
+            return OWN_CATALOG
+        return UpstreamCatalog(Asking(self._upstream), self._changes(self._upstream))
+
+    def _changes(self, upstream: Upstream) -> UpstreamChanges:
+        """What both sides have to know."""
+        return UpstreamChanges(self.database, UpstreamTables(Asking(upstream)), upstream.settings.timeout)
 
     def _catalog_loops(self) -> list[Loop]:
         if self._upstream is not None:
-            return []
+            return [Loop("upstream_changes", self._changes(self._upstream).settle, timedelta(seconds=30),
+                         start_after=timedelta(0))]
         return [Loop("directory_moves", self.moves.settle_moves, timedelta(seconds=30))]
 
     def _lock_loops(self) -> list[Loop]:
@@ -338,7 +347,8 @@ class App:
             OperatorHandlers(history, WhyService(db, settings.txns, settings.locks.orphan_timeout,
                                                  self.purges.not_before),
                              locks),
-            *(self._catalog_handlers(files, commits, writes) if here else self._upstream_handlers()),
+            *(self._catalog_handlers(files, commits, writes) if self._upstream is None
+              else self._upstream_handlers(self._upstream)),
         )
         for name, share in txns_and_locks(settings.limits, settings.txns.max_open_batch, self.txns.still_open,
                                           locks.still_there).items():
@@ -371,9 +381,14 @@ class App:
             MaterializedViewHandlers(MaterializedViewService(db)),
         ]
 
-    def _upstream_handlers(self) -> list[object]:
+    def _upstream_handlers(self, upstream: Upstream) -> list[object]:
         """What both this service and the upstream have to know."""
-        return [UpstreamSessionHandlers(self.settings), UpstreamStreamHandlers()]
+        tables = UpstreamTables(Asking(upstream))
+        forwarding = Forwarding(upstream, self._forwarded, self._seats.aside)
+        changes, changers = self._changes(upstream), Changers(self.holders)
+        return [UpstreamSessionHandlers(self.settings), UpstreamStreamHandlers(),
+                SharedTableHandlers(changes, forwarding, changers),
+                SharedPartitionHandlers(changes, forwarding, tables, changers)]
 
 
 class WorkerApp(App):

@@ -134,6 +134,19 @@ directory_changes = Table(
     Column("abandoned_at", DateTime(timezone=True)),
     CheckConstraint("phase IN ('announced', 'begun', 'done', 'undoing', 'undone')", name="phase"))
 
+# Where another metastore has the catalog: what it is about to drop or rename that has history here, and where the
+# table's write ids were. Whoever works on it has the row locked (metastore.catalog.service.upstream_changes, ADR 50).
+upstream_changes = Table(
+    "upstream_changes", metadata,
+    Column("id", BigInteger, Identity(), primary_key=True),
+    Column("kind", Text, nullable=False),
+    Column("catalog", Text, nullable=False), Column("db", Text, nullable=False), Column("table", Text, nullable=False),
+    Column("partition", Text, nullable=False, server_default=text("''")),
+    Column("identity", BigInteger, nullable=False), Column("mark", BigInteger, nullable=False),
+    Column("new_db", Text), Column("new_table", Text), Column("new_partition", Text),
+    Column("noted_at", DateTime(timezone=True), nullable=False),
+    CheckConstraint("kind IN ('drop_table', 'drop_partition', 'rename_table', 'rename_partition')", name="kind"))
+
 # What the release before had for moves; unused.
 directory_moves = Table(
     "directory_moves", metadata,

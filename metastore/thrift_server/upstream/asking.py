@@ -10,6 +10,8 @@ from thrift.protocol.TCompactProtocol import TCompactProtocolAccelerated
 from thrift.transport.TTransport import TMemoryBuffer
 
 from metastore.catalog.partition_names import canonical, make_name
+from metastore.catalog.rules.transactional import is_transactional
+from metastore.catalog.service.upstream_changes import UpstreamChanges
 from metastore.client.answers import domain_errors
 from metastore.compaction.rules.requests import Entity
 from metastore.compaction.store.entities import Described
@@ -67,15 +69,52 @@ class Asking:
         return ""
 
 
-class UpstreamCatalog:
-    """What compaction asks of a catalog, asked of the upstream; see `metastore.compaction.store.entities.Catalog`."""
+class UpstreamTables:
+    """What is asked before and after changes; see `metastore.catalog.service.upstream_changes.Tables`."""
 
     def __init__(self, asking: Asking) -> None:
         """``asking``: makes the calls."""
         self._asking = asking
 
-    def described(self, _pg: PgTx, entity: Entity) -> Described | None:
+    def identity(self, name: TableName) -> int | None:
+        """See `Tables`."""
+        table = self._asking.table(name)
+        return None if table is None else identity_of(table)
+
+    def has_partition(self, name: TableName, partition: str) -> bool:
+        """See `Tables`."""
+        return self._asking.partition(name, partition) is not None
+
+    def is_transactional(self, name: TableName) -> bool | None:
+        """See `Tables`."""
+        table = self._asking.table(name)
+        return None if table is None else is_transactional(table.parameters or {})
+
+    def partitions(self, name: TableName) -> list[str]:
+        """See `Tables`."""
+        table = self._asking.table(name)
+        if table is None or not table.partitionKeys:
+            return [""]
+        names = self._asking.ask("get_partition_names", database_of(name.database), name.table, -1)
+        return [canonical(one) for one in names]
+
+    def partition_name(self, name: TableName, values: Sequence[str]) -> str:
+        """The canonical name of the partition with these values."""
+        table = self._asking.table(name)
+        keys = [key.name for key in table.partitionKeys or ()] if table is not None else []
+        return canonical(make_name(keys, values)) if len(keys) == len(values) else ""
+
+
+class UpstreamCatalog:
+    """What compaction asks of a catalog, asked of the upstream; see `metastore.compaction.store.entities.Catalog`."""
+
+    def __init__(self, asking: Asking, changes: UpstreamChanges) -> None:
+        """``asking``: makes the calls; ``changes``: knows what must be left alone."""
+        self._asking, self._changes = asking, changes
+
+    def described(self, pg: PgTx, entity: Entity) -> Described | None:
         """Look up a table and its partition; None when the table does not exist. Raises: UnavailableError."""
+        self._changes.require_settled(pg, entity.table)
         table = self._asking.table(entity.table)
         if table is None:
             return None

@@ -12,20 +12,18 @@ from thrift.protocol.TBinaryProtocol import TBinaryProtocolAccelerated
 from thrift.protocol.TCompactProtocol import TCompactProtocolAccelerated
 from thrift.transport.TTransport import TMemoryBuffer
 
+from metastore.catalog.service.upstream_changes import OutcomeLostError
 from metastore.client.client import Address, parse_uris
 from metastore.config import ServerSettings, UpstreamSettings
 from metastore.errors import InvalidInputError, UnavailableError
 from metastore.thrift_gen.hive_metastore import ThriftHiveMetastore
+from metastore.thrift_server.call import Connection
 from metastore.thrift_server.protocol import BinaryProtocol, CompactProtocol, WireProtocol
 from metastore.thrift_server.scanner import MalformedError
 from metastore.thrift_server.upstream.replies import FramedReply, Reply, UnframedReply
 
 PIECE = 1 << 16
 _MOST_SETTINGS = 32
-
-
-class LostError(UnavailableError):
-    """The connection broke off when the request had been sent: it may have been done."""
 
 
 class Session:
@@ -102,17 +100,22 @@ class Upstream:
             address = self._addresses[index]
             try:
                 sock = self._open(address, said_first)
-            except (OSError, LostError, MalformedError) as error:
+            except (OSError, MalformedError) as error:
                 reasons.append(f"upstream {address} does not answer: {reason(error)}")
             else:
                 self._next = index
                 return sock
         raise UnavailableError("; ".join(reasons))
 
+    def said_first(self, client: Connection, without: bytes = b"") -> tuple[bytes, ...]:
+        """Who the client is, proven or not, and what it set; ``without``: what is about to be said."""
+        said = tuple(one for one in session_of(client).messages if one is not without)
+        return (self.set_ugi(client.identity.user), *said) if client.identity.user else said
+
     def call(self, method: str, raw: bytes, said_first: Sequence[bytes]) -> tuple[bytes, str]:
         """Make a call on a connection of its own; the answer as it came, and how it went. For threads that may wait.
 
-        Raises: UnavailableError (it was not sent), LostError (it may have been done).
+        Raises: UnavailableError (it was not sent), OutcomeLostError (it may have been done).
         """
         with self.open(said_first) as sock:
             sock.settimeout(self.settings.timeout.total_seconds())
@@ -121,7 +124,7 @@ class Upstream:
                 answer = self._exchange(sock, raw, reply)
                 return answer[4:] if self._framed else answer, reply.outcome
             except (OSError, MalformedError) as error:
-                raise LostError(lost(self, method, reason(error))) from error
+                raise OutcomeLostError(lost(self, method, reason(error))) from error
 
     def _open(self, address: Address, said_first: Sequence[bytes]) -> socket.socket:
         sock = socket.create_connection(address, timeout=self.settings.connect_timeout.total_seconds())
@@ -145,6 +148,13 @@ class Upstream:
             pieces.append(data)
             if reply.take(data):
                 return b"".join(pieces)
+
+
+def session_of(client: Connection) -> Session:
+    """What is said first on the client's connections to the upstream."""
+    if client.session is None:
+        client.session = Session()
+    return client.session
 
 
 def reason(error: BaseException) -> str:

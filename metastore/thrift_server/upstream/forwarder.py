@@ -16,16 +16,16 @@ from socket import socket
 
 import structlog
 
+from metastore.catalog.service.upstream_changes import OutcomeLostError
 from metastore.client.client import is_repeatable
 from metastore.errors import MetastoreError, UnavailableError
 from metastore.telemetry.calls import CallStats
-from metastore.thrift_server.call import Connection
 from metastore.thrift_server.codec import CODECS
 from metastore.thrift_server.connection import ClientConnection
 from metastore.thrift_server.messages import Message
 from metastore.thrift_server.protocol import Header
 from metastore.thrift_server.scanner import MalformedError
-from metastore.thrift_server.upstream.connecting import PIECE, LostError, Session, Upstream, lost, reason
+from metastore.thrift_server.upstream.connecting import PIECE, Upstream, lost, reason, session_of
 from metastore.thrift_server.upstream.replies import Reply
 
 _CONNECTORS = 4
@@ -182,14 +182,7 @@ class Forwarder:
         else:
             link.connecting = True
             link.said = session_of(link.client).version
-            self._wanted.put((link, self._said_first(link)))
-
-    def _said_first(self, link: Link) -> tuple[bytes, ...]:
-        user = link.client.identity.user
-        session = session_of(link.client)
-        own = link.header is not None and link.header.method == "setMetaConf"
-        said = tuple(one for one in session.messages if not (own and one is link.raw))
-        return (self.upstream.set_ugi(user), *said) if user else said
+            self._wanted.put((link, self.upstream.said_first(link.client, link.raw)))
 
     def _begin(self, link: Link) -> None:
         assert link.header is not None  # noqa: S101 - a call is in work
@@ -247,7 +240,7 @@ class Forwarder:
                 not asked or is_repeatable(header.method)):
             self._attempt(link)
         elif asked:
-            self._end(link, LostError(lost(self.upstream, header.method, reason(error))))
+            self._end(link, OutcomeLostError(lost(self.upstream, header.method, reason(error))))
         else:
             self._end(link, UnavailableError(f"upstream {self.upstream} does not answer: {reason(error)}"))
 
@@ -294,10 +287,3 @@ class Forwarder:
     def _requests(self) -> Iterator[tuple[Link, tuple[bytes, ...]]]:
         while (request := self._wanted.get()) is not None:
             yield request
-
-
-def session_of(client: Connection) -> Session:
-    """What is said first on the client's connections to the upstream."""
-    if client.session is None:
-        client.session = Session()
-    return client.session

@@ -1,11 +1,17 @@
 """Two whole servers: the catalog's, and the one in front of it, each with a database of its own."""
 
+import shutil
+
 import pytest
 
 from metastore.app import App
 from metastore.client import MetastoreClient
 from metastore.config.settings import Source, build
 from metastore.thrift_gen.hive_metastore import ttypes as T
+from tests.support.scripts.server import RESET
+from tests.support.shared_database import database, database_url, shared_url
+
+__all__ = ["database", "database_url", "shared_url"]
 
 
 def settings(database_url, tmp_path, **more):
@@ -15,23 +21,41 @@ def settings(database_url, tmp_path, **more):
         "metastore.lock.check.wait": "0", "metastore.warehouse.roots": tmp_path.as_uri(), **more})])
 
 
-@pytest.fixture
-def behind(postgres, tmp_path):
-    """The server that has the catalog."""
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    """Where the files are."""
+    return tmp_path_factory.mktemp("upstream")
+
+
+@pytest.fixture(scope="module")
+def running_behind(postgres, place):
     with postgres.cloned() as url:
-        app = App(settings(url, tmp_path), loops=False)
+        app = App(settings(url, place), loops=False)
         app.start()
         yield app
         app.stop()
 
 
-@pytest.fixture
-def front(behind, database_url, database, tmp_path):
-    """The server that has the transactions."""
-    app = App(settings(database_url, tmp_path, **{"metastore.upstream.uris": behind.thrift_uri}), loops=False)
+@pytest.fixture(scope="module")
+def running_front(running_behind, shared_url, place):
+    app = App(settings(shared_url, place, **{"metastore.upstream.uris": running_behind.thrift_uri}), loops=False)
     app.start()
     yield app
     app.stop()
+
+
+@pytest.fixture
+def behind(running_behind, place):
+    """The server that has the catalog, which is empty."""
+    running_behind.database.once(RESET)
+    shutil.rmtree(place / "warehouse", ignore_errors=True)
+    return running_behind
+
+
+@pytest.fixture
+def front(running_front, behind, database):
+    """The server that has the transactions, of which there are none."""
+    return running_front
 
 
 @pytest.fixture

@@ -1,0 +1,59 @@
+"""What became of a change that the upstream was asked for, judged by what the upstream has now."""
+
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import NamedTuple
+
+from metastore.ids import TableName
+
+
+class Kind(StrEnum):
+    """What the upstream was asked to do."""
+
+    DROP_TABLE = "drop_table"
+    DROP_PARTITION = "drop_partition"
+    RENAME_TABLE = "rename_table"
+    RENAME_PARTITION = "rename_partition"
+
+
+class Note(NamedTuple):
+    """A change that is about to happen, of a table or of one partition (by canonical name).
+
+    ``identity``: of the table at the upstream, 0: not looked up. ``mark``: the write id that was next when it was
+    noted; what has a lower one belongs to the table as it was then, for ever.
+    """
+
+    kind: Kind
+    table: TableName
+    identity: int
+    mark: int
+    noted_at: datetime
+    partition: str = ""
+    new_table: TableName | None = None
+    new_partition: str = ""
+    id: int = 0
+
+
+class Seen(NamedTuple):
+    """What the upstream has under the noted name: the table's identity (None: no table), and whether the partition."""
+
+    table: int | None
+    partition: bool = False
+
+
+class Verdict(StrEnum):
+    """What is to be done with a note that nobody works on."""
+
+    HAPPENED = "happened"
+    WAIT = "wait"
+    """The upstream may still be at it."""
+    DID_NOT_HAPPEN = "did not happen"
+
+
+def verdict(note: Note, seen: Seen, now: datetime, patience: timedelta) -> Verdict:
+    """Judge by what the upstream has. What is still there after ``patience`` will stay."""
+    same = seen.table is not None and note.identity in {0, seen.table}
+    unchanged = same and (not note.partition or seen.partition)
+    if not unchanged:
+        return Verdict.HAPPENED
+    return Verdict.DID_NOT_HAPPEN if now - note.noted_at > patience else Verdict.WAIT

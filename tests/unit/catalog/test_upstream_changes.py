@@ -1,0 +1,28 @@
+"""What became of a change that the upstream was asked for."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from metastore.catalog.rules.upstream_changes import Kind, Note, Seen, Verdict, verdict
+from metastore.ids import TableName
+
+AT = datetime(2026, 1, 1, tzinfo=UTC)
+TABLE = TableName("hive", "d", "t")
+
+
+@pytest.mark.parametrize(("partition", "identity", "seen", "minutes", "expected"), [
+    ("", 7, Seen(None), 0, Verdict.HAPPENED),
+    ("", 7, Seen(8), 0, Verdict.HAPPENED),
+    ("", 7, Seen(7), 0, Verdict.WAIT),
+    ("", 7, Seen(7), 11, Verdict.DID_NOT_HAPPEN),
+    ("", 0, Seen(8), 0, Verdict.WAIT),
+    ("", 0, Seen(None), 0, Verdict.HAPPENED),
+    ("p=1", 7, Seen(7, partition=True), 0, Verdict.WAIT),
+    ("p=1", 7, Seen(7, partition=True), 11, Verdict.DID_NOT_HAPPEN),
+    ("p=1", 7, Seen(7), 0, Verdict.HAPPENED),
+    ("p=1", 7, Seen(None), 0, Verdict.HAPPENED),
+])
+def test_verdict(partition, identity, seen, minutes, expected):
+    note = Note(Kind.DROP_TABLE, TABLE, identity, 5, AT, partition)
+    assert verdict(note, seen, AT + timedelta(minutes=minutes), timedelta(minutes=10)) is expected
