@@ -61,7 +61,10 @@ class Messages:
 
     def __init__(self, protocol: WireProtocol, settings: ServerSettings, routes: Routes = ALL_HERE) -> None:
         """``routes``: of which methods the bytes are kept, and which are not even decoded."""
-        self._routes = routes
+        # How the arguments of each method are read that is answered here; all others' are stepped over.
+        self._codecs: dict[str, ArgumentsCodec] = {
+            method: codec for method, codec in CODECS.items() if not routes.forwards(method)}
+        self._keeps = routes.keeps
         self._protocol, self._limit = protocol, settings.max_message_size
         self._most, self._framing = settings.max_message_objects, settings.framed
         self._counted = Counted(settings.max_message_objects)
@@ -88,7 +91,7 @@ class Messages:
             return Message(header, data=frame)
         if not self._protocol.scanner(header.end, length, self._most).advance(frame):
             raise MalformedError("a frame ends before its message does")
-        return self._decoded(header, frame, self._codec(header.method))
+        return self._decoded(header, frame, self._codecs.get(header.method))
 
     def _unframed(self, connection: ClientConnection) -> Message | None:
         """Only the structure of a message says where it ends."""
@@ -98,12 +101,13 @@ class Messages:
             if header is None:
                 return None
             try:
-                arguments, end = self._protocol.decode(self._codec(header.method), bytes(received[:PIECE]), header.end)
+                codec = self._codecs.get(header.method)
+                arguments, end = self._protocol.decode(codec, bytes(received[:PIECE]), header.end)
             except Exception:  # noqa: BLE001, S110 - incomplete or wrong: the scanner tells which
                 pass
             else:
                 connection.received = bytes(received[end:])
-                raw = bytes(received[:end]) if self._routes.keeps(header.method) else None
+                raw = bytes(received[:end]) if self._keeps(header.method) else None
                 return Message(header, arguments, raw=raw)
             connection.header = header
             connection.scanner = self._protocol.scanner(header.end, self._limit, self._most)
@@ -115,7 +119,7 @@ class Messages:
         data = bytes(memoryview(received)[:end])
         if end > PIECE:
             return Message(header, data=data)
-        return self._decoded(header, data, self._codec(header.method))
+        return self._decoded(header, data, self._codecs.get(header.method))
 
     def decoded(self, header: Header, data: bytes) -> Message:
         """A large message, decoded. By one thread at a time."""
@@ -128,15 +132,11 @@ class Messages:
         codec = CODECS.get(header.method)
         return self._decoded(header, data, self._counted.codec(codec) if codec is not None else None)
 
-    def _codec(self, method: str) -> ArgumentsCodec | None:
-        """How the arguments are read; None: they are stepped over."""
-        return None if self._routes.forwards(method) else CODECS.get(method)
-
     def _decoded(self, header: Header, data: bytes, codec: ArgumentsCodec | None) -> Message:
         """A complete message, decoded. Without the garbage collector, which doubles the time of a large one."""
         collecting = gc.isenabled()
         gc.disable()
-        raw = data if self._routes.keeps(header.method) else None
+        raw = data if self._keeps(header.method) else None
         try:
             return Message(header, self._protocol.decode(codec, data, header.end)[0], raw=raw)
         except Exception as error:  # noqa: BLE001 - whatever the decoder says, only this call fails

@@ -56,10 +56,11 @@ class Middleware:
 
     def run(self, call: Call) -> None:
         """Run one call, as a batch of its own if its handler takes batches."""
-        if self._handlers[call.method].lane is not None:
+        how = self._handlers[call.method]
+        if how.lane is not None:
             self.run_batch([call])
             return
-        handler = self._handlers[call.method].run
+        handler = how.run
         try:
             result = handler(call, *call.args)
         except ConflictRetryError:

@@ -17,7 +17,7 @@ from metastore.thrift_server.call import Call
 from metastore.thrift_server.codec import CODECS
 from metastore.thrift_server.connection import ClientConnection
 from metastore.thrift_server.errors import wire_exception
-from metastore.thrift_server.limits import Limits
+from metastore.thrift_server.limits import Limits, Usage
 from metastore.thrift_server.messages import Message
 from metastore.thrift_server.middleware import Middleware
 from metastore.thrift_server.protocol import Header, WireProtocol
@@ -40,7 +40,7 @@ class Reception:
         header, method = message.header, message.header.method
         codec = CODECS.get(method)
         started = time.perf_counter()
-        over = self._over(connection, method)
+        over = None if connection.usage is None else self._over(connection.usage, method)
         if codec is None or method not in self._methods:
             text = f"Invalid method name: '{method}'"
             return self.refused(connection, header, TApplicationException(TApplicationException.UNKNOWN_METHOD, text))
@@ -60,7 +60,7 @@ class Reception:
 
     def denied(self, connection: ClientConnection, header: Header) -> bytes:
         """The answer to a call of the upstream's that is not allowed; nothing if it is."""
-        over = self._over(connection, header.method)
+        over = None if connection.usage is None else self._over(connection.usage, header.method)
         refusal = self._access.refusal(connection.identity, header.method)
         error = AccessDeniedError(refusal) if refusal is not None else over
         if error is None:
@@ -79,10 +79,9 @@ class Reception:
             return self._protocol.application_exception(header.method, header.seqid, plain)
         return self._protocol.declared_exception(codec, header.seqid, exception)
 
-    def _over(self, connection: ClientConnection, method: str) -> LimitReachedError | None:
+    def _over(self, usage: Usage, method: str) -> LimitReachedError | None:
         """Count a call; why it is one too many, None if it is not."""
-        usage = connection.usage
-        return None if usage is None else self._limits.refusal(usage, method, time.monotonic())
+        return self._limits.refusal(usage, method, time.monotonic())
 
     def refused(self, connection: ClientConnection, header: Header, error: TApplicationException) -> Call:
         """A message that no handler gets to see, answered."""

@@ -45,6 +45,7 @@ MOST_IN_A_ROW = 16
 """Requests sent ahead that one connection has answered at once, before all others have had their turn."""
 BACKLOG = 1024
 
+_CALLS = frozenset((TMessageType.CALL, TMessageType.ONEWAY))
 _ROUNDS = 16
 """How often the loop looks for more calls before it begins batches. One look that finds none is enough (ADR 25)."""
 _SWEEP_SECONDS = 1.0
@@ -198,13 +199,17 @@ class Server:
         try:
             swept = time.monotonic()
             rounds = 0
-            connections = self._connections
+            connections, by_fd = self._connections, self._connections.by_fd
             while not self._over():
                 patience = _SWEEP_SECONDS if self._draining is None else _DRAIN_SECONDS
                 events = self._epoll.poll(0 if self._runnable or self._ahead else patience)
                 connections.now = time.monotonic()
                 for fd, event in events:
-                    self._turn_to(fd, event)
+                    connection = by_fd.get(fd)
+                    if connection is not None:
+                        self._serve(connection, event)
+                    else:
+                        self._turn_to(fd, event)
                 for _ in range(len(self._ahead)):
                     self._resume(self._ahead.popleft())
                 rounds = rounds + 1 if events and self._runnable else 0
@@ -225,11 +230,8 @@ class Server:
             self._epoll.close()
 
     def _turn_to(self, fd: int, event: int) -> None:
-        """Something has happened at this descriptor."""
-        connection = self._connections.by_fd.get(fd)
-        if connection is not None:
-            self._serve(connection, event)
-        elif fd == self._wake:
+        """Something has happened at this descriptor, which is no client's."""
+        if fd == self._wake:
             self._go_on()
         elif fd == self._listener.fileno():
             self._accept()
@@ -316,11 +318,12 @@ class Server:
         if not data:
             self._connections.ended(connection)
             return
-        self._connections.taken += len(data)
-        connection.moved = self._connections.now
+        connections = self._connections
+        connections.taken += len(data)
+        connection.moved = connections.now
         if not connection.received:
             connection.received = data
-            connection.since = self._connections.now
+            connection.since = connections.now
         else:
             if isinstance(connection.received, bytes):
                 connection.received = bytearray(connection.received)
@@ -348,7 +351,7 @@ class Server:
     def _begin(self, connection: ClientConnection, message: Message) -> None:
         """Hand a message to its handler, or answer it at once. Raises: MalformedError."""
         header = message.header
-        if header.message_type not in {TMessageType.CALL, TMessageType.ONEWAY}:
+        if header.message_type not in _CALLS:
             raise MalformedError(f"a message of type {header.message_type} is not a call")
         codec = CODECS.get(header.method)
         connection.calls += 1
