@@ -19,6 +19,7 @@ that it needs is one that the server does not get.
 import multiprocessing
 import select
 import socket
+import ssl
 import time
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
@@ -176,8 +177,11 @@ def _advanced(sock: socket.socket, steps: Steps, tally: Tally, partial: dict[int
 
 
 def drive(address: Address, scenario: Scenario, connections: int, seconds: float, warmup: float, first: int = 0,
-          meter: Meter | None = None, report: Callable[[Measured], None] | None = None, intervals: int = 1) -> Measured:
+          meter: Meter | None = None, report: Callable[[Measured], None] | None = None, intervals: int = 1,
+          trusted: str = "") -> Measured:
     """Run a scenario on every connection in this process; what is measured begins after the warm-up.
+
+    ``trusted``: a file with what signed the server's certificate, where it speaks TLS; replies of up to `WHOLE` then.
 
     With ``report`` there are several intervals of so many seconds, each of which is reported when it ends.
     """
@@ -186,9 +190,12 @@ def drive(address: Address, scenario: Scenario, connections: int, seconds: float
     partial: dict[int, bytes] = {}
     tallies: list[Tally] = []
     reader = meter.start() if meter else None
+    context = ssl.create_default_context(cafile=trusted) if trusted else None
     for index in range(first, first + connections):
         sock = socket.create_connection(address)
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if context is not None:
+            sock = context.wrap_socket(sock, server_hostname="localhost")
         tally = Tally()
         tallies.append(tally)
         steps = scenario(index, tally)
@@ -226,7 +233,7 @@ def _drive_in_child(pipe: Any, *arguments: Any) -> None:
 
 
 def measure(address: Address, scenario: Scenario, *, connections: int, seconds: float = 5, warmup: float = 1,
-            processes: int = 1, meter: Meter | None = None) -> Measured:
+            processes: int = 1, meter: Meter | None = None, trusted: str = "") -> Measured:
     """Run a scenario in processes of its own, the connections spread over them; scenarios see indexes 0, 1, ..."""
     context = multiprocessing.get_context("spawn")
     running = []
@@ -235,7 +242,7 @@ def measure(address: Address, scenario: Scenario, *, connections: int, seconds: 
         share = connections // processes + (i < connections % processes)
         here, there = context.Pipe(duplex=False)
         child = context.Process(target=_drive_in_child, args=(
-            there, address, scenario, share, seconds, warmup, first, None if i else meter))
+            there, address, scenario, share, seconds, warmup, first, None if i else meter, None, 1, trusted))
         child.start()
         there.close()
         running.append((child, here))
