@@ -9,7 +9,7 @@ WORKERS ?= 2
 ARGS ?=
 pytest := $(bin)/python -m pytest -n $(WORKERS) --dist worksteal $(ARGS)
 
-.PHONY: manifests deploy-check interop interop-tables interop-engine interop-s3 robustness-tables help setup run demo test test-fast test-cov model lint fmt types layers idl idl-check docs docs-check bench bench-acid bench-sustained robustness fuzz lock clean
+.PHONY: manifests deploy-check cluster-check images-check interop interop-tables interop-engine interop-s3 robustness-tables help setup run demo test test-fast test-cov model lint fmt types layers idl idl-check docs docs-check bench bench-acid bench-sustained robustness fuzz lock clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  %-17s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -105,7 +105,15 @@ deploy-check: setup ## Whether deploy/k8s is what helm renders, and what Kuberne
 	@bash tools/helm.sh --check
 	@$(bin)/python -m pytest -q -n0 tests/deploy tests/deploy/refusals.py $(ARGS)
 
-lock: ## Write constraints.txt anew with the newest versions that pyproject.toml allows
+cluster-check: setup ## Every shape of the chart against a real API server (builds it with Go, once: half an hour)
+	@bash tools/helm.sh --check
+	@bash tools/apiserver.sh
+	@$(bin)/python -m pytest -q -n0 tests/deploy/api_server.py $(ARGS)
+
+images-check: setup ## Both images without Docker: their Dockerfiles replayed into a root of our own, started there (root and debootstrap)
+	@$(bin)/python -m pytest -n0 -s tests/deploy/images.py $(ARGS)
+
+lock: ## Write constraints.txt anew with the newest versions that pyproject.toml allows, and that of the images
 	@bash tools/lock.sh
 
 clean: ## Remove .venv and the caches; .data/ stays

@@ -2,7 +2,7 @@
 # Put the service with what it needs into a virtual environment: the one build step of both images, and of machines
 # without containers.
 #   build.sh SOURCE TARGET server|worker
-# Versions are those of constraints.txt. Nothing of the build stays: no compiler, no cache, no tests of libraries.
+# Versions are those of deploy/images/constraints.txt. Nothing of the build stays: no compiler, no cache, no tests of libraries.
 set -euo pipefail
 source=$1 target=$2 kind=$3
 case $kind in
@@ -11,7 +11,7 @@ case $kind in
   *) echo "build.sh: $kind is neither server nor worker" >&2; exit 2 ;;
 esac
 "${PYTHON:-python3}" -m venv "$target"
-"$target/bin/pip" install --quiet --no-cache-dir --disable-pip-version-check -c "$source/constraints.txt" "$source[$extras]"
+"$target/bin/pip" install --quiet --no-cache-dir --disable-pip-version-check -c "$source/deploy/images/constraints.txt" "$source[$extras]"
 "$target/bin/pip" uninstall --quiet --yes pip setuptools wheel 2>/dev/null || true
 find "$target" -type d \( -name tests -o -name test \) -path '*/site-packages/*' -prune -exec rm -rf {} +
 "$target/bin/metastore" --version

@@ -1,7 +1,7 @@
 # The server: Python, no Java. Built from the repository's root:
 #   docker build -f deploy/images/server.Dockerfile -t transaction-metastore/server .
 # Runs as user 10001 with a read-only root file system; /tmp is all that it writes to.
-ARG PYTHON=3.12-slim-bookworm
+ARG PYTHON=3.12.12-slim-bookworm
 FROM python:${PYTHON} AS build
 COPY . /source
 RUN bash /source/deploy/images/build.sh /source /opt/metastore server
@@ -10,6 +10,8 @@ FROM python:${PYTHON}
 LABEL org.opencontainers.image.title="transaction-metastore server" \
       org.opencontainers.image.description="A Hive-compatible transaction metastore on PostgreSQL" \
       org.opencontainers.image.licenses="Apache-2.0"
+# PostgreSQL and Java want to know what the user is called.
+RUN echo 'metastore:x:10001:10001::/tmp:/usr/sbin/nologin' >> /etc/passwd && echo 'metastore:x:10001:' >> /etc/group
 COPY --from=build /opt/metastore /opt/metastore
 ENV PATH=/opt/metastore/bin:$PATH PYTHONDONTWRITEBYTECODE=1 HOME=/tmp
 USER 10001:10001

@@ -1,6 +1,6 @@
 # The compaction worker: Python, Spark and Java. Built from the repository's root:
 #   docker build -f deploy/images/worker.Dockerfile -t transaction-metastore/worker .
-ARG PYTHON=3.12-slim-bookworm
+ARG PYTHON=3.12.12-slim-bookworm
 FROM python:${PYTHON} AS build
 COPY . /source
 RUN bash /source/deploy/images/build.sh /source /opt/metastore worker
@@ -10,9 +10,12 @@ LABEL org.opencontainers.image.title="transaction-metastore worker" \
       org.opencontainers.image.description="Compacts ACID tables with Spark" \
       org.opencontainers.image.licenses="Apache-2.0"
 # A JDK: a few classes are compiled against the Spark that is there, at the first job.
-RUN apt-get update && apt-get install -y --no-install-recommends openjdk-17-jdk-headless procps \
+RUN mkdir -p /usr/share/man/man1 && apt-get update && apt-get install -y --no-install-recommends openjdk-17-jdk-headless procps \
     && rm -rf /var/lib/apt/lists/*
+# PostgreSQL and Java want to know what the user is called.
+RUN echo 'metastore:x:10001:10001::/tmp:/usr/sbin/nologin' >> /etc/passwd && echo 'metastore:x:10001:' >> /etc/group
 COPY --from=build /opt/metastore /opt/metastore
+COPY --from=build --chmod=755 /source/deploy/images/worker-entrypoint.sh /usr/local/bin/worker-entrypoint
 ENV PATH=/opt/metastore/bin:$PATH PYTHONDONTWRITEBYTECODE=1 HOME=/tmp
 USER 10001:10001
 WORKDIR /tmp
@@ -20,5 +23,5 @@ EXPOSE 9084
 HEALTHCHECK --interval=10s --timeout=5s --start-period=60s \
   CMD ["python", "-c", "import urllib.request as u; u.urlopen('http://127.0.0.1:9084/livez', timeout=4)"]
 STOPSIGNAL SIGTERM
-ENTRYPOINT ["metastore"]
+ENTRYPOINT ["worker-entrypoint"]
 CMD ["worker"]

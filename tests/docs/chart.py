@@ -21,7 +21,7 @@ def page() -> Iterator[str]:
 
 {about["description"]}. Chart {about["version"]}, Kubernetes {about["kubeVersion"].split("-")[0].lstrip(">=")} or newer.
 
-How to install it: [in Kubernetes, in containers, on machines](../../../docs/how-to/kubernetes.md). `ci/` has values for these
+How to install it: [in Kubernetes and in containers](../../../docs/how-to/kubernetes.md). `ci/` has values for these
 shapes, and `deploy/k8s` what they render to:
 
 """

@@ -1,0 +1,50 @@
+"""The commands of the pages on running it anywhere are such as the programs take (`make cluster-check` runs helm's)."""
+
+import json
+import re
+import shlex
+
+import click
+import pytest
+
+from metastore.cli.main import cli
+from tests.deploy.test_manifests import CHART, DEPLOY
+from tests.support import how_to
+
+PAGES = ["kubernetes.md", "sidecar.md", "machines.md"]
+ROOT = DEPLOY.parent
+
+
+def blocks(page):
+    return "".join(re.findall(r"^```sh\n(.*?)^```", (how_to.PAGES / page).read_text(), re.MULTILINE | re.DOTALL)).replace("\\\n", " ")
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_files_that_are_named_are_there(page):
+    named = {word for word in shlex.split(blocks(page), comments=True) if word.startswith("deploy/")}
+    assert named
+    assert [word for word in sorted(named) if not (ROOT / word).exists()] == []
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_values_that_are_set_are_of_the_chart(page):
+    schema = json.loads((CHART / "values.schema.json").read_text())
+    for words in how_to.commands(page, "helm"):
+        assert (words[1], words[3]) in {("install", "deploy/helm/transaction-metastore"), ("upgrade", "deploy/helm/transaction-metastore")}
+        for value in (words[number + 1] for number, word in enumerate(words) if word == "--set"):
+            place, path = schema, re.split(r"(?<!\\)\.", value.partition("=")[0])
+            for name in path:
+                place = place.get("properties", {}).get(name) or place.get("additionalProperties")
+                assert place, value
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_our_command_line_takes_the_commands(page):
+    for _, name, *words in how_to.commands(page):
+        command = cli.get_command(click.Context(cli), name)
+        command.make_context(name, words, help_option_names=["-h", "--help"])
+
+
+def test_units_of_the_page_are_there():
+    there = {path.name for path in (DEPLOY / "systemd").iterdir()}
+    assert set(re.findall(r"[\w-]+\.service", blocks("machines.md"))) == there
