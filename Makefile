@@ -9,7 +9,7 @@ WORKERS ?= 2
 ARGS ?=
 pytest := $(bin)/python -m pytest -n $(WORKERS) --dist worksteal $(ARGS)
 
-.PHONY: manifests deploy-check cluster-check images-check interop interop-tables interop-engine interop-s3 robustness-tables help setup run demo test test-fast test-cov model lint fmt types layers idl idl-check docs docs-check bench bench-acid bench-sustained robustness fuzz lock clean
+.PHONY: manifests deploy-check cluster-check images-check interop interop-tables interop-engine interop-upstream interop-s3 robustness-tables help setup run demo test test-fast test-cov model lint fmt types layers idl idl-check docs docs-check bench bench-acid bench-sustained robustness fuzz lock clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  %-17s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -37,7 +37,7 @@ test-cov: setup
 	@$(bin)/python -m pytest -n $(WORKERS) --dist worksteal --cov=metastore --cov-branch --cov-report= -m "not robustness" $(ARGS)
 	@$(bin)/coverage report --skip-covered --fail-under=90 --show-missing > .coverage-report.txt || { tail -60 .coverage-report.txt; exit 1; }
 	@tail -2 .coverage-report.txt
-	@$(bin)/coverage report --include='metastore/*/rules.py,metastore/*/rules/*,metastore/txns/history_rules.py,metastore/locks/why.py,metastore/acid/*' --fail-under=100
+	@$(bin)/coverage report --include='metastore/*/rules.py,metastore/*/rules/*,metastore/txns/history_rules.py,metastore/txns/adoption_rules.py,metastore/locks/why.py,metastore/acid/*' --fail-under=100
 
 lint: setup ## ruff
 	@$(bin)/ruff check .
@@ -86,6 +86,9 @@ interop-tables: setup ## Hive 4.0.1 and Trino 380 read what we write, we what th
 
 interop-engine: setup ## Statements of Hive 4.0.1's own SQL engine on the server, read by Hive and by us (fetches it with Maven)
 	@$(bin)/python -m pytest -n0 tests/interop/engine/statements.py $(ARGS)
+
+interop-upstream: setup ## In front of the real Hive metastores 2.3.10 and 4.2.0, with Spark and Hive's clients before it (fetches them with Maven)
+	@$(bin)/python -m pytest -n0 tests/interop/upstream/real_metastores.py $(ARGS)
 
 interop-s3: setup ## ACID tables whose warehouse is on S3: an S3 server here, S3A for Spark (fetches them with pip and Maven)
 	@bash tools/interop_s3.sh

@@ -35,7 +35,7 @@ def version(data_dir: Path, database_url: str | None, files: tuple[Path, ...], a
     if not settings.database.url and not EmbeddedPostgres(data_dir).is_made:
         show_fields({"database": "none", "release": migrate.release_version()}, form)
         sys.exit(1)
-    with _url(data_dir, settings) as url:
+    with database_of(data_dir, settings) as url:
         found = migrate.versions(url)
     show_fields({"database": found.database or "empty", "release": found.release}, form)
     sys.exit(0 if found.database == found.release else 1)
@@ -49,13 +49,13 @@ def upgrade(data_dir: Path, database_url: str | None, files: tuple[Path, ...], a
             form: str) -> None:
     """Bring the schema to this release's version. Servers do the same when they start."""
     settings = settings_of(files, assignments, metastore__database__url=database_url)
-    with _url(data_dir, settings) as url:
+    with database_of(data_dir, settings) as url:
         before = migrate.upgrade(url)
     show_fields({"before": before.database or "empty", "now": before.release}, form)
 
 
 @contextmanager
-def _url(data_dir: Path, settings: Settings) -> Iterator[str]:
+def database_of(data_dir: Path, settings: Settings) -> Iterator[str]:
     """URL of the database that a server with the same options would use."""
     if settings.database.url:
         yield settings.database.full_url

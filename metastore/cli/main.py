@@ -21,6 +21,7 @@ COMMANDS = {
     "lock": "metastore.cli.locks:lock",
     "compaction": "metastore.cli.compactions:compaction",
     "table": "metastore.cli.tables:table",
+    "upstream": "metastore.cli.upstream:upstream",
 }
 _SUMMARIES = {
     "serve": "Run the metastore.",
@@ -32,6 +33,7 @@ _SUMMARIES = {
     "lock": "Locks: why they wait, release them.",
     "compaction": "Compactions: ask for them, take them back.",
     "table": "Tables as the transactions see them.",
+    "upstream": "Take a Hive metastore's transactions over, or hand them back.",
 }
 FAILED, WRONG_USE, NOT_REACHABLE = 1, 2, 3
 

