@@ -72,12 +72,14 @@ def restore(file: Path, *, replace: bool, directories: bool, data_dir: Path, dat
 
 
 @click.command(short_help="After a restore by other means: let ids go on above all that were given out.")
+@click.option("--nothing-lost", is_flag=True, help="Only record that this is the database to work on: it has "
+              "everything that was acknowledged, as after pg_upgrade, or on a standby that had received all.")
 @_LOOK
 @place_options
 @settings_options
 @form_option
-def restored(*, directories: bool, data_dir: Path, database_url: str | None, files: tuple[Path, ...],
-             assignments: tuple[str, ...], form: str) -> None:
+def restored(*, nothing_lost: bool, directories: bool, data_dir: Path, database_url: str | None,
+             files: tuple[Path, ...], assignments: tuple[str, ...], form: str) -> None:
     """Make a database fit that PostgreSQL's own means brought back to an earlier time, before a server starts on it.
 
     For point-in-time recovery, copies of volumes, and standbys that had not received everything. Does what restore
@@ -89,8 +91,11 @@ def restored(*, directories: bool, data_dir: Path, database_url: str | None, fil
     recovery = _Recovery(directories=directories)
     _require_made(data_dir, settings)
     with _owned(data_dir, settings) as url:
-        backups.change(url, recovery.run)
-    recovery.show(form)
+        backups.change(url, (lambda _pg: None) if nothing_lost else recovery.run)
+    if nothing_lost:
+        show_fields({"recorded": "this is the database to work on"}, form)
+    else:
+        recovery.show(form)
 
 
 @click.command(short_help="Move the database to another PostgreSQL.")

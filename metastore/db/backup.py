@@ -17,7 +17,7 @@ from typing import IO, Any
 
 import psycopg2
 
-from metastore.db import failpoints, migrate, programs, sessions
+from metastore.db import failpoints, migrate, origin, programs, sessions
 from metastore.db.engine import PgTx, joined
 from metastore.db.pool import first_line
 from metastore.errors import InvalidInputError, MetastoreError, UnavailableError
@@ -157,6 +157,7 @@ def restore(url: str, source: Path, *, replace: bool, last: Callable[[PgTx], Non
         cursor.execute("SELECT set_config('search_path', %s, false)", [sessions.search_path(schema)])
         migrate.upgrade_within(raw)
         last(joined(raw))
+        origin.note(joined(raw).sql)
         failpoints.hit("restore.before_commit")
 
 
@@ -170,6 +171,7 @@ def change(url: str, work: Callable[[PgTx], None]) -> None:
         with raw.cursor() as cursor:
             cursor.execute("SELECT set_config('search_path', %s, false)", [sessions.search_path(found.schema)])
         work(joined(raw))
+        origin.note(joined(raw).sql)
 
 
 @contextmanager

@@ -17,7 +17,7 @@ from uuid import uuid4
 import psycopg2
 from psycopg2.extensions import TRANSACTION_STATUS_IDLE, connection
 
-from metastore.db import network, sessions
+from metastore.db import network, origin, sessions
 from metastore.db.fibers import in_fiber
 from metastore.errors import UnavailableError
 
@@ -76,7 +76,7 @@ class Pool:
             url, "metastore", {**session, "metastore.process": self.process}, schema=schema)
         self._places = threading.BoundedSemaphore(size)
         self._idle: deque[Link] = deque()
-        self._lent = 0
+        self._lent = self._timeline = 0
 
     @property
     def lent(self) -> int:
@@ -122,7 +122,17 @@ class Pool:
             self._places.release()
 
     def _connect(self) -> Link:
-        return Link(network.connect(self._parameters, _CONNECT_SECONDS))
+        raw = network.connect(self._parameters, _CONNECT_SECONDS)
+        try:
+            self._timeline = origin.require(
+                lambda query: network.ask(raw, query, seconds=_CONNECT_SECONDS), self._timeline)
+        except BaseException as error:
+            raw.close()
+            if isinstance(error, psycopg2.Error | TimeoutError):
+                raise UnavailableError("The metastore's database does not answer, nothing was changed, try again: "
+                                       f"{first_line(error)}") from error
+            raise
+        return Link(raw)
 
 
 def first_line(error: Exception) -> str:

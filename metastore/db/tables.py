@@ -125,6 +125,13 @@ stream_batches = Table(
     Column("batch_id", BigInteger, nullable=False), Column("plan", Text, nullable=False),
     Column("txn_id", BigInteger, nullable=False), _instant("at"))
 
+# One row: the PostgreSQL, and the timeline, on which the metastore works (ADR 0052).
+database_origin = Table(
+    "database_origin", metadata,
+    Column("id", SmallInteger, CheckConstraint("id = 1", name="one_row"), primary_key=True, autoincrement=False),
+    Column("system", Text, nullable=False), Column("timeline", BigInteger, nullable=False),
+    Column("is_synchronous", Boolean, nullable=False))
+
 # One row, none at first: the id of the last event. Locked from the moment an event is written until COMMIT.
 notification_counter = Table(
     "notification_counter", metadata,

@@ -321,8 +321,8 @@ def test_a_move_that_is_killed_leaves_the_place_that_was_served(run, two, tmp_pa
     assert run("db", "move", "--database-url", url)[0] == 2
 
 
-def test_the_commands_of_the_how_to(two, tmp_path, monkeypatch):
-    """Each command of the page, one after the other, as a user types it."""
+def test_the_commands_of_the_pages(two, tmp_path, monkeypatch):
+    """Each command of the how-tos, one after the other, as a user types it."""
     url, other = two
     with served(url, tmp_path) as client:
         created(client, "t")
@@ -330,5 +330,7 @@ def test_the_commands_of_the_how_to(two, tmp_path, monkeypatch):
     monkeypatch.setenv("NEW_DATABASE_URL", other)
     monkeypatch.setenv("BACKUPS", str(tmp_path))
 
+    assert how_to.run("high-availability.md") == [0, 0, 0]
+    assert how_to.run("upgrade.md") == [0, 0]
     assert how_to.run("backup.md") == [0, 0, 0, 0]
     assert rows(other, "SELECT name FROM tables") == [("t",)]

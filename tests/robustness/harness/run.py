@@ -5,6 +5,7 @@ Each history has a Hive database of its own, so that histories do not see each o
 
 import json
 from collections import Counter
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from copy import copy
 from dataclasses import dataclass, field
@@ -60,10 +61,10 @@ class Outcome:
 class Cluster:
     """PostgreSQL, two servers (one of them reaches PostgreSQL through a proxy), and client processes."""
 
-    def __init__(self, planted: str = "", *, keep: bool = True) -> None:
-        """``keep``: leave what a failed history wrote, for people."""
+    def __init__(self, planted: str = "", *, keep: bool = True, postgres: Callable[[Path], Postgres] = Postgres) -> None:
+        """``keep``: leave what a failed history wrote, for people. ``postgres``: makes one in a directory."""
         self.directory, self._keep = scratch(), keep
-        self.postgres = Postgres(self.directory / "pg")
+        self.postgres = postgres(self.directory / "pg")
         self._rng = Random("proxies")
         self.proxies = [Proxy(self.postgres.port, self._rng)]
         direct = self.postgres.url
