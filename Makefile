@@ -9,7 +9,7 @@ WORKERS ?= 2
 ARGS ?=
 pytest := $(bin)/python -m pytest -n $(WORKERS) --dist worksteal $(ARGS)
 
-.PHONY: manifests deploy-check cluster-check images-check interop interop-tables interop-engine interop-upstream interop-s3 robustness-tables help setup run demo test test-fast test-cov model lint fmt types layers idl idl-check docs docs-check bench bench-acid bench-sustained robustness fuzz lock clean
+.PHONY: manifests deploy-check upgrade-check cluster-check images-check interop interop-tables interop-engine interop-upstream interop-s3 robustness-tables help setup run demo test test-fast test-cov model lint fmt types layers idl idl-check docs docs-check bench bench-acid bench-sustained robustness fuzz lock clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  %-17s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -115,6 +115,9 @@ cluster-check: setup ## Every shape of the chart against a real API server (buil
 
 images-check: setup ## Both images without Docker: their Dockerfiles replayed into a root of our own, started there (root and debootstrap)
 	@$(bin)/python -m pytest -n0 -s tests/deploy/images.py $(ARGS)
+
+upgrade-check: setup ## The integration tests of the release before, on this release's schema (RELEASE=commit TESTS="tests/integration/locks")
+	@bash tools/upgrade_check.sh $(ARGS)
 
 lock: ## Write constraints.txt anew with the newest versions that pyproject.toml allows, and that of the images
 	@bash tools/lock.sh

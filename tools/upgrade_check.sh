@@ -1,0 +1,22 @@
+#!/usr/bin/env bash
+# Run the integration tests of an earlier release against this release's schema: both run side by side in an upgrade.
+# RELEASE: a commit; without it the latest tag, else the commit before the newest migration. TESTS: which of its tests.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+newest=$(find migrations/versions -name '[0-9]*.py' | sort | tail -1)
+before_newest() { git log -1 --diff-filter=A --format=%H -- "$newest" | sed 's/$/^/'; }
+release=${RELEASE:-$(git describe --tags --abbrev=0 2>/dev/null || before_newest)}
+tests=${TESTS:-tests/integration tests/scripts tests/model}
+
+place=$(mktemp -d)
+trap 'git worktree remove --force "$place/release" 2>/dev/null; rm -rf "$place"' EXIT
+chmod 711 "$place"
+git worktree add --detach --quiet "$place/release" "$release"
+printf 'upgrade-check: %s, with the migrations up to %s\n' "$(git log -1 --format='%h %s' "$release")" "$(basename "$newest")" >&2
+rm -rf "$place/release/migrations"
+cp -r migrations "$place/release/"
+python=$PWD/.venv/bin/python
+cd "$place/release"
+# shellcheck disable=SC2086 - several paths and options
+PYTHONPATH=$PWD "$python" -m pytest -q -n "${WORKERS:-2}" -m "not spark and not robustness" $tests "$@"
