@@ -179,7 +179,7 @@ class App:
             return self.database_url
         if self._data_dir is None:
             raise InvalidInputError("Neither a database URL nor a data directory is given: nothing can be kept.")
-        embedded = EmbeddedPostgres(self._data_dir)
+        embedded = EmbeddedPostgres(self._data_dir, archive=self.settings.database.archive_dir)
         embedded.start()
         self._running.callback(embedded.stop)
         self.database_url = embedded.tcp_url

@@ -1,7 +1,8 @@
 """``metastore db backup``, ``restore``, ``restored`` and ``move``: a database in a file, and what follows a restore."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -25,16 +26,18 @@ _KEPT = "kept: it holds rows of before and of after the backup, and what it was 
 _STRANGE = "of no table: move it away before a table of that name is made"
 
 
-class NothingThereError(MetastoreError):
-    """There is no database to work on."""
+class PlaceError(MetastoreError):
+    """There is no database to work on, or one in the place of another."""
 
 
 @click.command(short_help="Write the database to a file.")
 @click.argument("file", metavar="FILE", type=click.Path(path_type=Path))
+@click.option("--base", is_flag=True, help="A directory with a copy of the whole embedded PostgreSQL instead, from "
+              "which restore --to-time goes on with archived WAL (metastore.database.embedded.archive).")
 @place_options
 @settings_options
 @form_option
-def backup(file: Path, data_dir: Path, database_url: str | None, files: tuple[Path, ...],
+def backup(file: Path, *, base: bool, data_dir: Path, database_url: str | None, files: tuple[Path, ...],
            assignments: tuple[str, ...], form: str) -> None:
     """Write the database to FILE, as of one instant, while servers run or not. The tables' files are not in it.
 
@@ -43,20 +46,27 @@ def backup(file: Path, data_dir: Path, database_url: str | None, files: tuple[Pa
     from metastore.db import backup as backups
 
     settings = settings_of(files, assignments, metastore__database__url=database_url)
+    if base and settings.database.url:
+        raise click.UsageError("--base is for the embedded PostgreSQL. Of an outside one make a base backup with its "
+                               "own means, pg_basebackup for example.")
     with _running(data_dir, settings) as url:
-        backups.write(url, file)
-    show_fields({"backup": str(file), "bytes": file.stat().st_size}, form)
+        (backups.write_base if base else backups.write)(url, file)
+    size = sum(path.stat().st_size for path in ([file] if file.is_file() else file.rglob("*")) if path.is_file())
+    show_fields({"backup": str(file), "bytes": size}, form)
 
 
 @click.command(short_help="Let the database hold what a backup holds.")
 @click.argument("file", metavar="FILE", type=click.Path(path_type=Path, exists=True))
 @click.option("--replace", is_flag=True, help="Drop the metastore that the database holds.")
+@click.option("--to-time", metavar="TIME", type=click.DateTime(["%Y-%m-%dT%H:%M:%S%z", "%Y-%m-%dT%H:%M:%S.%f%z"]),
+              help="With a base backup: the instant to go to, as 2026-11-23T01:30:00Z. Default: the end of what is "
+                   "archived.")
 @_LOOK
 @place_options
 @settings_options
 @form_option
-def restore(file: Path, *, replace: bool, directories: bool, data_dir: Path, database_url: str | None,
-            files: tuple[Path, ...], assignments: tuple[str, ...], form: str) -> None:
+def restore(file: Path, *, replace: bool, to_time: datetime | None, directories: bool, data_dir: Path,
+            database_url: str | None, files: tuple[Path, ...], assignments: tuple[str, ...], form: str) -> None:
     """Let the database hold what a backup holds, all of it or nothing. Stop servers, workers and writers before.
 
     Ids go on far above those of the backup, what was open is aborted, and what directories hold of the time after the
@@ -66,9 +76,28 @@ def restore(file: Path, *, replace: bool, directories: bool, data_dir: Path, dat
 
     settings = settings_of(files, assignments, metastore__database__url=database_url)
     recovery = _Recovery(directories=directories)
-    with _owned(data_dir, settings) as url:
-        backups.restore(url, file, replace=replace, last=recovery.run)
+    if file.is_dir():
+        _go_back(file, to_time, data_dir, settings, replace=replace,
+                 last=lambda url: backups.change(url, recovery.run))
+    else:
+        if to_time:
+            raise click.UsageError("--to-time needs a base backup (metastore db backup --base) and archived WAL.")
+        with _owned(data_dir, settings) as url:
+            backups.restore(url, file, replace=replace, last=recovery.run)
     recovery.show(form)
+
+
+def _go_back(base: Path, to_time: datetime | None, data_dir: Path, settings: Settings, *, replace: bool,
+             last: Callable[[str], None]) -> None:
+    if settings.database.url or settings.database.archive_dir is None:
+        raise click.UsageError("A base backup is restored into an embedded PostgreSQL (--data-dir), with the directory "
+                               "of its WAL: --set metastore.database.embedded.archive=DIR.")
+    embedded = EmbeddedPostgres(data_dir)
+    if embedded.is_made and not replace:
+        raise PlaceError(f"There is a PostgreSQL in {data_dir} already. Choose another --data-dir, or say "
+                                "--replace to give it up.")
+    instant = to_time.isoformat() if to_time else None
+    embedded.go_back(base.resolve(), settings.database.archive_dir.resolve(), instant, last)
 
 
 @click.command(short_help="After a restore by other means: let ids go on above all that were given out.")
@@ -153,7 +182,7 @@ class _Recovery:
 
 def _require_made(data_dir: Path, settings: Settings) -> None:
     if not settings.database.url and not EmbeddedPostgres(data_dir).is_made:
-        raise NothingThereError(f"There is no PostgreSQL in {data_dir}. Say --data-dir or --database-url.")
+        raise PlaceError(f"There is no PostgreSQL in {data_dir}. Say --data-dir or --database-url.")
 
 
 @contextmanager

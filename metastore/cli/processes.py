@@ -55,7 +55,7 @@ class Processes:
             taken = running.enter_context(_reserved(self.settings.server.host, self.settings.server.port))
             environment, database_url = dict(os.environ), self.settings.database.full_url
             if not database_url:
-                postgres = EmbeddedPostgres(self.data_dir)
+                postgres = EmbeddedPostgres(self.data_dir, archive=self.settings.database.archive_dir)
                 postgres.start()
                 running.callback(postgres.stop)
                 environment[_DATABASE], database_url = postgres.url, postgres.tcp_url

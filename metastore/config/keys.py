@@ -9,6 +9,7 @@ import dataclasses
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
@@ -360,6 +361,9 @@ class DatabaseSettings:
     password: str = key(
         values.TEXT, "metastore.database.password", "", "Password, where the URL has none.",
         "javax.jdo.option.ConnectionPassword", secret=True)
+    archive: str = key(
+        values.TEXT, "metastore.database.embedded.archive", "",
+        "Directory in which the embedded PostgreSQL keeps its WAL, to go back to a point in time; empty: not kept.")
     pool_size: int = key(
         _POSITIVE, "metastore.database.pool.size", "20",
         "Connections of threads. Coalesced calls take up to two more for each method. Hive: 10.",
@@ -371,6 +375,11 @@ class DatabaseSettings:
         _S, "metastore.database.statement.timeout", "60s", "Longest run of one statement.")
     lock_timeout: timedelta = key(_S, "metastore.database.lock.timeout", "20s",
                                   "Longest wait for a row or advisory lock.")
+
+    @property
+    def archive_dir(self) -> Path | None:
+        """Where WAL is kept, if it is."""
+        return Path(self.archive) if self.archive else None
 
     @property
     def full_url(self) -> str:

@@ -8,6 +8,7 @@ database meanwhile: sessions of other metastores are refused by name.
 
 import os
 import re
+import shutil
 import subprocess
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, contextmanager
@@ -140,6 +141,25 @@ def _dump(url: str, schema: str, target: Path) -> None:
         part.rename(target)
     finally:
         part.unlink(missing_ok=True)
+
+
+def write_base(url: str, target: Path) -> None:
+    """Write a copy of a whole embedded PostgreSQL to a directory, from which archived WAL leads on.
+
+    Raises: InvalidInputError, UnavailableError.
+    """
+    if target.exists():
+        raise InvalidInputError(f"{target} exists. A backup is never written over another one: choose another name.")
+    program = programs.fitting("pg_basebackup", _major(url))
+    part = target.with_name(f"{target.name}.part")
+    shutil.rmtree(part, ignore_errors=True)
+    reached, environment = programs.reached(url)
+    try:
+        programs.run(program, f"--dbname={reached}", f"--pgdata={part}", "--wal-method=stream", "--checkpoint=fast",
+                     env=environment)
+        part.rename(target)
+    finally:
+        shutil.rmtree(part, ignore_errors=True)
 
 
 def restore(url: str, source: Path, *, replace: bool, last: Callable[[PgTx], None]) -> None:

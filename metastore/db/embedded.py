@@ -28,19 +28,19 @@ import subprocess
 import tempfile
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from metastore.db import postgres_user
+from metastore.db import failpoints, postgres_user
 from metastore.errors import InvalidInputError, MetastoreError, UnavailableError
 from metastore.telemetry.logs import get_logger
 
 NAME = "metastore"   # of the database and of its owner
 _LONGEST_SOCKET_PATH = 100
-_START_TIMEOUT_S, _STOP_TIMEOUT_S = 60, 30
+_START_TIMEOUT_S, _STOP_TIMEOUT_S, _RECOVERY_TIMEOUT_S = 60, 30, 24 * 3600
 _WATCH_S = 0.5
 
 log = get_logger(__name__)
@@ -57,6 +57,7 @@ class EmbeddedPostgres:
     data_dir: Path
     settings: Mapping[str, str] = field(default_factory=dict)
     max_connections: int = 200
+    archive: Path | None = None   # where each segment of WAL is kept, for going back in time
     ends_with_us: bool = False   # also when we are killed; for tests, which must leave nothing behind
 
     def __post_init__(self) -> None:
@@ -87,6 +88,7 @@ class EmbeddedPostgres:
             if not self.is_made:
                 self._create()
             if self.pid is None:
+                self._make_archive()
                 self._run()
             self._make_database()
         except BaseException:
@@ -97,6 +99,10 @@ class EmbeddedPostgres:
     def stop(self) -> None:
         """Stop PostgreSQL, cutting its connections, and let the data directory go."""
         self._stopping.set()
+        self._end_postgres()
+        self._release_lock()
+
+    def _end_postgres(self) -> None:
         try:
             pid = self.pid
         except OSError:
@@ -106,7 +112,45 @@ class EmbeddedPostgres:
                 os.kill(pid, signal.SIGINT)
             if not _wait(lambda: self.pid is None, _STOP_TIMEOUT_S):
                 log.warning("postgres_stop_slow", pid=pid)
-        self._release_lock()
+
+    def go_back(self, base: Path, archive: Path, to_time: str | None, last: Callable[[str], None]) -> None:
+        """Take the place of the cluster that is there with a base backup and the WAL archived since, up to an instant.
+
+        Worked out beside its place, ``last`` included, which gets the URL; then exchanged in one step. So the cluster
+        that was there stays until the other one is whole. Raises: DataDirectoryInUseError, UnavailableError.
+        """
+        self.data_dir.mkdir(parents=True, exist_ok=True)
+        self._take_lock()
+        place, fresh = self._cluster, self.data_dir / "postgres.new"
+        try:
+            self._user = postgres_user.chosen(place, programs())
+            self._end_postgres()
+            shutil.rmtree(fresh, ignore_errors=True)
+            shutil.copytree(base, fresh, symlinks=True)
+            (fresh / "recovery.signal").touch()
+            for path in (fresh, *fresh.rglob("*")):
+                self._user.own(path)
+            fresh.chmod(0o700)
+            if not self._password_file.exists():
+                self._make_password()
+            self._cluster = fresh
+            before = self.settings
+            self.settings = {
+                **before, "hot_standby": "off",   # ready only when it is there
+                "restore_command": f'cp "{archive}/%f" "%p"', "recovery_target_action": "promote",
+                **({"recovery_target_time": to_time} if to_time else {})}
+            try:
+                self._run(_RECOVERY_TIMEOUT_S, tries=False)
+                self._set_password()
+                last(self.url)
+                failpoints.hit("restore.before_commit")
+            finally:
+                self._end_postgres()
+                self.settings, self._cluster = before, place
+            _exchange(fresh, place)
+            shutil.rmtree(fresh, ignore_errors=True)   # what was there before
+        finally:
+            self._release_lock()
 
     # ------------------------------------------------------------------------------------------- ways in
     @property
@@ -188,25 +232,46 @@ class EmbeddedPostgres:
         shutil.rmtree(fresh, ignore_errors=True)
         fresh.mkdir(mode=0o700)
         self._user.own(fresh)
-        self._password_file.unlink(missing_ok=True)
-        with os.fdopen(os.open(self._password_file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as written:
-            written.write(secrets.token_urlsafe(24))
-        self._user.own(self._password_file)
+        self._make_password()
         self._call("initdb", "--username", NAME, "--encoding=UTF8", "--locale-provider=builtin",
                    "--builtin-locale=C.UTF-8",
                    "--locale=C", "--auth-local=trust", "--auth-host=scram-sha-256", "--no-instructions",
                    f"--pwfile={self._password_file}", "-D", str(fresh))
         fresh.rename(self._cluster)
 
-    def _run(self) -> None:
+    def _make_password(self) -> None:
+        self._password_file.unlink(missing_ok=True)
+        with os.fdopen(os.open(self._password_file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as written:
+            written.write(secrets.token_urlsafe(24))
+        self._user.own(self._password_file)
+
+    def _set_password(self) -> None:
+        """Let the cluster have the password of this data directory."""
+        import psycopg2
+
+        with contextlib.closing(psycopg2.connect(self.url)) as session, session, session.cursor() as cursor:
+            cursor.execute(f"ALTER ROLE {NAME} PASSWORD %s", [self._password_file.read_text().strip()])
+
+    def _make_archive(self) -> None:
+        if self.archive is None:
+            return
+        with contextlib.suppress(FileExistsError):
+            self.archive.mkdir(mode=0o700, parents=True)
+            self._user.own(self.archive)
+        kept = f'"{self.archive.resolve()}/%f"'
+        self.settings = {
+            **self.settings, "archive_mode": "on", "archive_timeout": "60s",
+            "archive_command": f'cp "%p" {kept}.part && sync {kept}.part && mv {kept}.part {kept}'}
+
+    def _run(self, seconds: float = _START_TIMEOUT_S, *, tries: bool = True) -> None:
         """Start PostgreSQL, on the port that it had before if nobody took it: tools have noted the address.
 
-        Retried, since the processes of a PostgreSQL that was killed linger for a moment.
+        Retried if wanted, since the processes of a PostgreSQL that was killed linger for a moment.
         """
         socket_dir = self._socket_dir
         if socket_dir != self._cluster:
             self._make_socket_dir(socket_dir)
-        deadline = time.monotonic() + _START_TIMEOUT_S
+        deadline = time.monotonic() + seconds
         while True:
             settings = {"listen_addresses": "127.0.0.1", "port": str(self._choose_port()),
                         "unix_socket_directories": str(socket_dir), "max_connections": str(self.max_connections),
@@ -220,7 +285,7 @@ class EmbeddedPostgres:
             if self._wait_until_ready(process, deadline):
                 threading.Thread(target=process.wait, name="postgres-reaper", daemon=True).start()
                 return
-            if time.monotonic() > deadline:
+            if time.monotonic() > deadline or not tries:
                 raise UnavailableError(
                     f"PostgreSQL did not start; the reason is at the end of {self.data_dir / 'postgres.log'}.")
 
@@ -310,6 +375,17 @@ def _end_with_parent() -> None:
     """In the child, before PostgreSQL: have the kernel interrupt it when the thread that started it ends (Linux)."""
     pr_set_pdeathsig = 1
     ctypes.CDLL(None).prctl(pr_set_pdeathsig, signal.SIGQUIT)
+
+
+def _exchange(fresh: Path, place: Path) -> None:
+    """Let two directories change their places in one step (Linux), or one come to a place that is free."""
+    if not place.exists():
+        fresh.rename(place)
+        return
+    at_fdcwd, rename_exchange = -100, 2
+    if ctypes.CDLL(None, use_errno=True).renameat2(
+            at_fdcwd, os.fsencode(fresh), at_fdcwd, os.fsencode(place), rename_exchange):
+        raise OSError(ctypes.get_errno(), "The directories cannot be exchanged", str(place))
 
 
 def _is_free(port: int) -> bool:
