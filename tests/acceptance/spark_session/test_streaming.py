@@ -206,6 +206,7 @@ def test_a_stop_in_the_middle_of_a_batch_is_quiet_and_loses_nothing(acid_session
     query = acid_session.stream_into(rows, table, checkpoint=str(stream.checkpoint))
     until(began.exists)
     query.stop()
+    go.touch()
 
     assert (query.isActive, query.exception()) == (False, None)
     assert "the query was stopped: batch 0 is read again" in said[0]

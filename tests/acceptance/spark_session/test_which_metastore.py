@@ -12,3 +12,5 @@ def test_it_is_that_of_sparks_catalog(spark, lakehouse, db, monkeypatch):
     with acid(spark) as session:
         assert session.client.uri == lakehouse.uri
         assert db in session.client.get_all_databases()
+        catalog = spark._jsparkSession.sharedState().externalCatalog().unwrapped()
+        assert catalog.client().getConf("hive.metastore.uris", "") == session.client.uri
