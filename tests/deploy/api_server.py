@@ -9,6 +9,7 @@ import os
 import shutil
 import socket
 import subprocess
+import sys
 import threading
 import urllib.request
 from contextlib import ExitStack
@@ -53,7 +54,8 @@ def wait_for(condition):
 
 
 class Cluster:
-    def __init__(self, place, config):
+    def __init__(self, place, config, api):
+        self.api = api
         self.environment = {**os.environ, "KUBECONFIG": str(config), "HOME": str(place)}
 
     def run(self, *command, given=None, check=True):
@@ -92,7 +94,7 @@ def cluster(tmp_path_factory):
                 f"--service-account-key-file={place}/sa.key", f"--service-account-signing-key-file={place}/sa.key",
                 "--service-account-issuer=https://kubernetes.default.svc", "--authorization-mode=RBAC", f"--token-auth-file={place}/tokens",
                 "--service-cluster-ip-range=10.0.0.0/24", "--max-requests-inflight=50"]}
-    one = Cluster(place, place / "config")
+    one = Cluster(place, place / "config", api)
     with ExitStack() as running:
         for name, command in commands.items():
             log = running.enter_context((place / f"{name}.log").open("w"))
@@ -149,6 +151,59 @@ def test_a_worker_that_submits_to_the_cluster_may_do_that_and_no_more(cluster):
     assert not any(may("metastore-worker", verb, what) for verb, what in (
         ("get", "secrets"), ("create", "pods/exec"), ("patch", "deployments"), ("create", "rolebindings"), ("create", "serviceaccounts")))
     assert not any(may("metastore", verb, what) for verb, what in (("get", "pods"), ("get", "configmaps"), ("get", "secrets")))
+
+
+SPARK = """
+import json, sys
+from pyspark import SparkConf, SparkContext
+context = SparkContext(conf=SparkConf().setAppName("compaction").setAll(json.loads(sys.argv[1]).items()))
+print("up", flush=True)
+sys.stdin.read()
+context.stop()
+"""
+
+
+def test_a_jobs_executors_are_pods_of_the_workers_making(cluster, tmp_path):
+    """Spark itself asks, with the worker's token and nothing else: its pods are made where pods are restricted, and go with it."""
+    namespace = cluster.namespace("jobs")
+    cluster.run(BIN / "helm", "install", "metastore", CHART, "-n", namespace, "--no-hooks", "-f", CHART / "ci" / "closed.yaml")
+
+    def found(*what):
+        return json.loads(cluster.kubectl("get", *what, "-n", namespace, "-o", "json").stdout)
+
+    worker = found("deployment/metastore-worker")["spec"]["template"]
+    cluster.kubectl("apply", "-n", namespace, "-f", "-", given=json.dumps(
+        {"apiVersion": "v1", "kind": "Pod", "metadata": {**worker["metadata"], "name": "worker-0"}, "spec": worker["spec"]}))
+    (tmp_path / "executor.yaml").write_text(found("configmap/metastore")["data"]["executor.yaml"])
+    [said] = [text.partition("spark.conf=")[2] for text in worker["spec"]["containers"][0]["args"] if "spark.conf=" in text]
+    own = dict(pair.split("=", 1) for pair in said.replace("$(POD_IP)", "127.0.0.1").replace("$(POD_NAME)", "worker-0").split(","))
+    del own["spark.jars.packages"]
+    conf = {**own, "spark.master": f"k8s://{cluster.api}", "spark.kubernetes.trust.certificates": "true", "spark.ui.enabled": "false",
+            "spark.kubernetes.executor.podTemplateFile": str(tmp_path / "executor.yaml"),
+            "spark.kubernetes.authenticate.oauthToken": cluster.kubectl("create", "token", "metastore-worker", "-n", namespace).stdout.strip()}
+    with (tmp_path / "log").open("w") as log:
+        process = subprocess.Popen([sys.executable, "-c", SPARK, json.dumps(conf)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log,
+                                   env={name: value for name, value in cluster.environment.items() if name != "KUBECONFIG"}, text=True)
+    try:
+        assert process.stdout.readline() == "up\n", (tmp_path / "log").read_text()[-3000:]
+        executors = ("pods", "-l", "spark-role=executor")
+        wait_for(lambda: len(found(*executors)["items"]) == 4)
+        for pod in found(*executors)["items"]:
+            spec, [container] = pod["spec"], pod["spec"]["containers"]
+            assert pod["metadata"]["ownerReferences"][0]["name"] == "worker-0"
+            assert pod["metadata"]["labels"]["app.kubernetes.io/component"] == "executor"
+            assert (container["image"], container["args"]) == ("transaction-metastore/worker:0.1.0", ["executor"])
+            assert container["securityContext"]["readOnlyRootFilesystem"] is True
+            assert spec["automountServiceAccountToken"] is False
+            assert container["resources"]["requests"]["cpu"] == "2"
+        process.stdin.close()
+        assert process.wait(120) == 0
+        wait_for(lambda: all("deletionTimestamp" in pod["metadata"] for pod in found(*executors)["items"]))
+    finally:
+        process.kill()
+        process.wait(60)
+        process.stdout.close()
+    assert "orbidden" not in (tmp_path / "log").read_text()
 
 
 @pytest.mark.parametrize("page", ["kubernetes.md", "sidecar.md"])
