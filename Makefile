@@ -76,7 +76,7 @@ bench-sustained: setup ## Ten minutes of mixed work at full speed: does anything
 # Without a seed: the first twenty, and servers with bugs planted in them, which must be found.
 robustness: setup ## Histories with killed servers and databases, judged by a checker (SEED=17 | SEEDS=1-200)
 	@$(bin)/python -m tests.robustness $(if $(SEED)$(SEEDS),--seeds $(or $(SEED),$(SEEDS)))
-	@$(if $(SEED)$(SEEDS),,$(bin)/python -m pytest -n 0 -m robustness tests/robustness $(ARGS))
+	@$(if $(SEED)$(SEEDS),,$(bin)/python -m pytest -n 0 -m robustness tests/robustness tests/integration/cli/test_backup.py $(ARGS))
 
 interop: setup ## Hive's own Java clients 2.3.10, 3.1.3 and 4.x against the server, with and without TLS (fetches them with Maven)
 	@$(bin)/python -m pytest -n0 tests/interop/clients/sessions.py tests/interop/clients/tls.py $(ARGS)

@@ -10,6 +10,7 @@ import os
 import re
 import shutil
 import subprocess
+import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -25,6 +26,7 @@ from metastore.errors import InvalidInputError, MetastoreError, UnavailableError
 
 _APPLICATION = "metastore maintenance"
 _TIMES = {"statement_timeout": "0", "lock_timeout": "10s", "idle_in_transaction_session_timeout": "0"}
+_PATIENCE_S = 10.0   # a session goes on for a moment when its client has closed it
 _NOT_FOR_US = re.compile(rb"\\(un)?restrict |SET transaction_timeout ")   # psql's own, and of PostgreSQL 17 on
 _COPY = re.compile(rb"COPY .* FROM stdin;\n")
 _SCHEMA = re.compile(r"^\d+; \d+ \d+ TABLE (.+) txn_counter ", re.MULTILINE)
@@ -213,11 +215,20 @@ def _alone(url: str) -> Iterator[migrate.Lendable]:
 
 
 def require_alone(cursor: Any) -> None:
-    """See that no other metastore is connected. Raises: InUseError."""
-    cursor.execute(_OTHERS)
-    others = [f"{name} from {place} ({count})" for name, place, count in cursor.fetchall()]
+    """See that no other metastore is connected; one that has just ended is waited for. Raises: InUseError."""
+    others = _others(cursor)
+    ends_at = time.monotonic() + _PATIENCE_S
+    while others and time.monotonic() < ends_at:
+        cursor.execute("SELECT pg_sleep(0.1)")
+        others = _others(cursor)
     if others:
         raise InUseError(f"Metastores are connected to the database: {', '.join(others)}. Stop them, then try again.")
+
+
+def _others(cursor: Any) -> list[str]:
+    cursor.execute("SELECT pg_stat_clear_snapshot()")   # else the answer is the same for the whole transaction
+    cursor.execute(_OTHERS)
+    return [f"{name} from {place} ({count})" for name, place, count in cursor.fetchall()]
 
 
 def _make_room(cursor: Any, schema: str, *, replace: bool) -> None:

@@ -6,6 +6,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 from contextlib import closing, contextmanager
 from pathlib import Path
 
@@ -20,7 +21,7 @@ from metastore.cli.main import main
 from metastore.client import MetastoreClient
 from metastore.client.domain_client import DomainClient
 from metastore.config.settings import Source, build
-from metastore.db import migrate
+from metastore.db import backup, migrate
 from metastore.db.engine import Database
 from metastore.files import Files
 from metastore.ids import table_name
@@ -223,13 +224,32 @@ def test_a_restore_that_is_killed_leaves_what_was_there(run, two, tmp_path):
     assert rows(other, "SELECT name FROM tables") == [("t",)]
 
 
-def test_what_is_there_is_not_overwritten_unasked(run, two, tmp_path):
+def test_a_session_that_ends_is_waited_for(run, two, tmp_path, monkeypatch):
+    url, _ = two
+    with served(url, tmp_path):
+        pass
+    monkeypatch.setattr(backup, "_PATIENCE_S", 120)
+    answers = []
+    with closing(psycopg2.connect(url, application_name="metastore")) as ending:
+        waiting = threading.Thread(target=lambda: answers.append(run("db", "restored", "--nothing-lost", "--database-url", url)[0]))
+        waiting.start()
+        while not rows(url, "SELECT 1 FROM pg_stat_activity WHERE application_name = 'metastore maintenance' AND query ~ 'pg_sleep'"):
+            assert waiting.is_alive()
+        ending.close()
+        waiting.join(120)
+
+    assert answers == [0]
+
+
+def test_what_is_there_is_not_overwritten_unasked(run, two, tmp_path, monkeypatch):
     url, other = two
     saved = tmp_path / "one.backup"
     with served(url, tmp_path) as client:
         created(client, "t")
         run("db", "backup", str(saved), "--database-url", url)
-        code, _, told = run("db", "restore", str(saved), "--replace", "--database-url", url)
+        with monkeypatch.context() as impatience:
+            impatience.setattr(backup, "_PATIENCE_S", 0)
+            code, _, told = run("db", "restore", str(saved), "--replace", "--database-url", url)
         assert code == 1
         assert "Metastores are connected to the database: metastore from" in told
         assert "Stop them" in told
@@ -279,14 +299,16 @@ def test_the_embedded_database_while_it_runs(run, tmp_path, postgres):
     assert "There is no PostgreSQL" in run("db", "backup", str(tmp_path / "two"), "--data-dir", str(tmp_path / "none"))[2]
 
 
-def test_after_a_move_only_the_new_place_is_served(run, two, tmp_path):
+def test_after_a_move_only_the_new_place_is_served(run, two, tmp_path, monkeypatch):
     url, other = two
     move = ("db", "move", "--database-url", url, "--to", other, "-o", "json")
     with served(url, tmp_path) as client:
         place = created(client, "t")
         txn_id, write_id = write(client, "t", place)
         before = everything(url)
-        refused = run(*move)
+        with monkeypatch.context() as impatience:
+            impatience.setattr(backup, "_PATIENCE_S", 0)
+            refused = run(*move)
         assert (refused[0], "Metastores are connected to the database" in refused[2]) == (1, True)
     code, out, _ = run(*move)
 
@@ -303,6 +325,7 @@ def test_after_a_move_only_the_new_place_is_served(run, two, tmp_path):
         assert again[1] == write_id + 1
 
 
+@pytest.mark.robustness   # `make robustness` runs it
 def test_a_move_that_is_killed_leaves_the_place_that_was_served(run, two, tmp_path):
     url, other = two
     with served(url, tmp_path) as client:
