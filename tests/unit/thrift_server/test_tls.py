@@ -270,8 +270,14 @@ def test_a_client_that_says_no_more_in_its_handshake(serving, authority):
 
 
 def test_a_handshake_that_comes_byte_by_byte_has_no_more_time(serving, monkeypatch):
-    steps, begun = [], set()
-    monkeypatch.setattr(TlsSocket, "handshake", lambda tls, step=TlsSocket.handshake: (steps.append(1), step(tls))[1])
+    steps, begun, step = [], set(), TlsSocket.handshake
+
+    def counted(tls):
+        waits_for = step(tls)
+        steps.append(waits_for)  # only now: what is sent next is for the next step
+        return waits_for
+
+    monkeypatch.setattr(TlsSocket, "handshake", counted)
     server = serving()
     with socket.create_connection(server.address, timeout=10) as sock:
         for number, byte in enumerate(client_hello()[:20], 1):
