@@ -12,6 +12,7 @@ import sys
 BENCHMARKS = {
     "startup": ["--runs", "1", "--idle", "1"],
     "thrift_server": ["--runs", "1", "--seconds", "0.5"],
+    "upstream": ["--runs", "1", "--calls", "200"],
     "tls": ["--runs", "1", "--seconds", "0.5", "--handshakes", "50", "--idle", "100"],
     "transactions": ["--runs", "1", "--seconds", "1", "--warmup", "0.2", "--clients", "8", "--small", "--only",
                      "open + commit,full writer,lock + unlock"],

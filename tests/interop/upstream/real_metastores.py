@@ -7,9 +7,10 @@ import json
 import os
 import subprocess
 import sys
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from types import SimpleNamespace
 
+import psycopg2
 import pytest
 
 from benchmarks import hive
@@ -18,6 +19,7 @@ from metastore.app import App
 from metastore.client import MetastoreClient
 from metastore.db import failpoints
 from metastore.thrift_gen.hive_metastore import ttypes as T
+from metastore.txns.adoption_service import AdoptionService
 from tests.integration.upstream.conftest import Writing, settings, table
 from tests.interop.clients.sessions import session
 from tests.support.hive_metastore import HiveMetastore
@@ -78,46 +80,61 @@ def db(client, request):
     client.drop_database(name, True, True)
 
 
+def acid(name="t", *, db, keys=""):
+    """A transactional table as 2.3 wants it: bucketed."""
+    made = table(name, db, keys)
+    made.sd.bucketCols, made.sd.numBuckets = ["id"], 2
+    return made
+
+
+def found(client, db, name):
+    """4.2 has no get_table any more."""
+    return client.get_table_req(T.GetTableRequest(
+        dbName=db, tblName=name, capabilities=T.ClientCapabilities([T.ClientCapability.INSERT_ONLY_TABLES]))).table
+
+
+def rename(client, db, name, new):
+    changed = found(client, db, name)
+    changed.tableName = new
+    client.alter_table_with_environment_context(db, name, changed, T.EnvironmentContext(properties={}))
+
+
 def test_the_same_answers_as_when_asked_directly(client, catalog, db):
-    client.create_table(table(db=db, keys="day:string"))
+    client.create_table(acid(db=db, keys="day:string"))
     client.append_partition(db, "t", ["1"])
-    for call in (lambda c: c.get_table(db, "t"), lambda c: c.get_all_tables(db), lambda c: c.get_database(db),
+    for call in (lambda c: found(c, db, "t"), lambda c: c.get_all_tables(db), lambda c: c.get_database(db),
                  lambda c: c.get_partitions(db, "t", -1), lambda c: c.get_partition_names(db, "t", -1),
                  lambda c: c.get_fields(db, "t"), lambda c: c.get_config_value("hive.metastore.uris", "x")):
         assert call(client) == call(catalog)
     with pytest.raises(T.NoSuchObjectException) as direct:
-        catalog.get_table(db, "missing")
+        found(catalog, db, "missing")
     with pytest.raises(T.NoSuchObjectException) as through:
-        client.get_table(db, "missing")
+        found(client, db, "missing")
     assert through.value.message == direct.value.message
 
 
 def test_drop_and_rename_keep_both_sides_right(client, catalog, writing, db):
-    client.create_table(table(db=db))
+    client.create_table(acid(db=db))
     writing.write(db=db)
     txn, _ = writing.write(db=db, commit=False)
     client.abort_txn(T.AbortTxnRequest(txn))
-    found = client.get_table(db, "t")
-    found.tableName = "u"
-    client.alter_table(db, "t", found)
+    rename(client, db, "t", "u")
     assert catalog.get_all_tables(db) == ["u"]
     assert writing.valid("u", db) == (2, [2])
     assert writing.write("u", db)[1] == 3
     client.drop_table(db, "u", True)
     assert catalog.get_all_tables(db) == []
-    client.create_table(table("u", db))
+    client.create_table(acid("u", db=db))
     assert writing.write("u", db)[1] == 4
 
 
 def test_what_died_after_the_upstream_renamed_is_followed_by_the_keeper(
         front, client, catalog, writing, db, monkeypatch):
-    client.create_table(table(db=db))
+    client.create_table(acid(db=db))
     txn, _ = writing.write(db=db, commit=False)
     client.abort_txn(T.AbortTxnRequest(txn))
-    found = client.get_table(db, "t")
-    found.tableName = "u"
     monkeypatch.setattr(failpoints, "hit", failpoints.Failpoints("upstream.answered=error").hit)
-    client.alter_table(db, "t", found)
+    rename(client, db, "t", "u")
     monkeypatch.undo()
     assert writing.valid("u", db) == (1, [1])
     assert front._changes(front._upstream).settle() == 1
@@ -126,11 +143,39 @@ def test_what_died_after_the_upstream_renamed_is_followed_by_the_keeper(
 
 
 def test_a_compaction_finds_its_table(client, writing, db):
-    client.create_table(table(db=db))
+    client.create_table(acid(db=db))
     writing.write(db=db)
     assert client.compact2(T.CompactionRequest(dbname=db, tablename="t", type=T.CompactionType.MAJOR)).accepted
+    client.create_table(acid("p", db=db, keys="day:string"))
+    client.append_partition(db, "p", ["1"])
+    request = T.CompactionRequest(dbname=db, tablename="p", partitionname="day=1", type=T.CompactionType.MAJOR)
+    assert client.compact2(request).accepted
     with pytest.raises(Exception, match="does not exist"):
         client.compact2(T.CompactionRequest(dbname=db, tablename="missing", type=T.CompactionType.MAJOR))
+
+
+def test_a_cut_over_and_back_moves_no_table_and_no_id_goes_backwards(upstream, front, client, catalog, writing, db):
+    if upstream.database_url is None:
+        pytest.skip("2.3 has no write ids, and is on Derby here")
+    there = Writing(catalog)
+    client.create_table(acid(db=db))
+    there.write(db=db)
+    txn, _ = there.write(db=db, commit=False)
+    catalog.abort_txn(T.AbortTxnRequest(txn))
+    open_txn, write_id = there.write(db=db, commit=False)
+    adoption = AdoptionService(front.database)
+
+    adoption.adopt(upstream.database_url, dry_run=False)
+
+    assert writing.valid(db=db)[1] == there.valid(db=db)[1]
+    client.commit_txn(T.CommitTxnRequest(open_txn))
+    new, new_id = writing.write(db=db)
+    assert (new, new_id) == (open_txn + 1, write_id + 1)
+    with closing(psycopg2.connect(upstream.database_url)) as hive_db, hive_db, hive_db.cursor() as cursor:
+        cursor.execute(adoption.release())
+    assert there.valid(db=db) == (new_id, [write_id - 1])
+    later, later_id = there.write(db=db)
+    assert (later, later_id) == (new + 1, new_id + 1)
 
 
 @pytest.mark.timeout(900)
