@@ -83,7 +83,7 @@ def db(client, request):
 def acid(name="t", *, db, keys=""):
     """A transactional table as 2.3 wants it: bucketed."""
     made = table(name, db, keys)
-    made.sd.bucketCols, made.sd.numBuckets = ["id"], 2
+    made.sd.bucketCols, made.sd.numBuckets, made.tableType = ["id"], 2, "MANAGED_TABLE"
     return made
 
 
@@ -167,7 +167,8 @@ def test_a_cut_over_and_back_moves_no_table_and_no_id_goes_backwards(upstream, f
 
     adoption.adopt(upstream.database_url, dry_run=False)
 
-    assert writing.valid(db=db)[1] == there.valid(db=db)[1]
+    mark, invalid = writing.valid(db=db)  # cut where nothing above is visible either
+    assert (mark, invalid) == (write_id - 1, there.valid(db=db)[1][:1])
     client.commit_txn(T.CommitTxnRequest(open_txn))
     new, new_id = writing.write(db=db)
     assert (new, new_id) == (open_txn + 1, write_id + 1)
@@ -188,6 +189,8 @@ def test_hives_own_client_makes_transactions(front, version):
 
 @pytest.mark.timeout(900)
 def test_spark_works_through_the_one_address(front, upstream):
+    if upstream.version == "4.2.0":
+        pytest.skip("Spark's own client asks for get_table, which 4.2.0 does not have, whoever stands in between")
     done = subprocess.run(
         [sys.executable, "-m", "tests.interop.upstream.spark_statements", front.thrift_uri,
          (upstream.work / "spark").as_uri()],

@@ -17,7 +17,8 @@ def main(uri: str, warehouse: str) -> None:
         told = {"plain": spark.sql("SELECT count(*) FROM s.plain").collect()[0][0],
                 "partitions": [row[0] for row in spark.sql("SHOW PARTITIONS s.plain").collect()]}
         session = acid(spark)
-        session.sql("CREATE TABLE s.t (id INT, name STRING) STORED AS ORC TBLPROPERTIES ('transactional' = 'true')")
+        session.sql("CREATE TABLE s.t (id INT, name STRING) CLUSTERED BY (id) INTO 2 BUCKETS STORED AS ORC"
+                    " TBLPROPERTIES ('transactional' = 'true')")  # 2.3 wants buckets
         session.sql("INSERT INTO s.t VALUES (1, 'a'), (2, 'b'), (3, 'c')")
         session.sql("UPDATE s.t SET name = 'x' WHERE id = 2")
         session.sql("DELETE FROM s.t WHERE id = 3")
