@@ -7,6 +7,7 @@ an operator has let ids go on (`metastore db restored`), because they would be g
 """
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 import psycopg2.errors
@@ -52,7 +53,8 @@ def require(sql: Callable[[str], list[tuple[Any, ...]]], seen: int) -> int:
     here = Origin(*found)
     noted = None if system is None else Origin(system, timeline, is_synchronous)
     if must_be_noted(here, noted, seen):
-        sql(_NOTE)
+        with suppress(psycopg2.errors.ReadOnlySqlTransaction):   # `sessions.check` says what is wrong with the session
+            sql(_NOTE)
     return here.timeline or seen
 
 
