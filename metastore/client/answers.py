@@ -45,7 +45,7 @@ def is_undeclared(error: errors.MetastoreError) -> bool:
     return isinstance(error.__cause__, TApplicationException)
 
 
-def is_unknown_method(error: errors.MetastoreError) -> bool:
+def is_unknown_method(error: Exception) -> bool:
     """Whether the server does not have the method at all (an older one, or another product)."""
-    cause = error.__cause__
+    cause = error if isinstance(error, TApplicationException) else error.__cause__
     return isinstance(cause, TApplicationException) and cause.type == TApplicationException.UNKNOWN_METHOD

@@ -3,7 +3,11 @@
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from thrift.Thrift import TApplicationException
+
+from metastore.client.answers import is_unknown_method
 from metastore.client.client import MetastoreClient
+from metastore.errors import MetastoreError
 from metastore.ids import TableName
 
 
@@ -21,9 +25,14 @@ class EnabledConstraints(NamedTuple):
 
 
 def enabled_constraints(client: MetastoreClient, table: TableName) -> EnabledConstraints:
-    """As the metastore has them now."""
+    """As the metastore has them now; none where an older Hive has the catalog, which knows of none to keep."""
     request = client.types.AllTableConstraintsRequest(table.db, table.table, table.catalog)
-    found = client.get_all_table_constraints(request).allTableConstraints
+    try:
+        found = client.get_all_table_constraints(request).allTableConstraints
+    except (TApplicationException, MetastoreError) as error:
+        if not is_unknown_method(error):
+            raise
+        return EnabledConstraints((), (), {})
     return EnabledConstraints(
         tuple((one.nn_name, one.column_name) for one in found.notNullConstraints if one.enable_cstr),
         tuple((one.dc_name, one.check_expression) for one in found.checkConstraints if one.enable_cstr),
