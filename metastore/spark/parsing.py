@@ -58,6 +58,8 @@ _PLAIN_ONLY = (
                 re.IGNORECASE | re.DOTALL),
      "Another SerDe would not read the files that it has: copy its rows into a new table instead."))
 """What Spark does to tables, and does wrong to transactional ones."""
+_TAKES = re.compile(r"(?:drop\s+table\s+(?:if\s+exists\s+)?|alter\s+table\s+(?=[\w.`]+\s+(?:drop|rename|partition)\b))"
+                    r"(?P<table>[\w.`]+)", re.IGNORECASE)
 _SHOW = re.compile(r"\s*show\s+(transactions|locks|compactions)\s*;?\s*$", re.IGNORECASE)
 _ABORT = re.compile(r"\s*abort\s+transactions((?:[\s,]+\d+)+)\s*;?\s*$", re.IGNORECASE)
 
@@ -75,7 +77,8 @@ def parse(text: str, compute: Compute | None = None) -> Statement:
         text = f"CREATE {text[is_transactional.end():]}"
     is_data = _DATA_STATEMENT.match(text) is not None
     if not is_data and not _CREATE.match(text):
-        return PassThrough()
+        match = _TAKES.match(text)
+        return PassThrough(takes=dotted(match["table"]) if match else None)
     words: list[frozenset[str]] = []
     try:
         if not is_data:

@@ -85,7 +85,9 @@ class Runner:
                 return self._operate(statement)
             case PlainOnly(table=ref, reason=reason):
                 raise InvalidOperationError(f"{ref} is transactional. {reason}")
-            case PassThrough(tree=tree):
+            case PassThrough(tree=tree, takes=taken):
+                if taken is not None:
+                    self.txns.require_unread([(taken.db or self.spark.catalog.currentDatabase().lower(), taken.table)])
                 return self._pass_through(tree, text)
 
     def _operate(self, statement: Compact | Show | AbortTransactions) -> DataFrame:

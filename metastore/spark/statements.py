@@ -312,9 +312,13 @@ class PlainOnly:
 
 @dataclass(frozen=True)
 class PassThrough:
-    """Nothing of ours. ``tree``: of a CREATE TABLE or VIEW or a CACHE TABLE, which may read tables of ours."""
+    """Nothing of ours. ``tree``: of a CREATE TABLE or VIEW or a CACHE TABLE, which may read tables of ours.
+
+    ``takes``: the table that it drops or renames, or of which it drops or renames partitions: nobody may read it then.
+    """
 
     tree: exp.Expr | None = field(default=None, compare=False)
+    takes: TableRef | None = None
 
 
 Statement: TypeAlias = (Query | Insert | MultiInsert | Update | Delete | Merge | Truncate | CreateTable | CreateLike

@@ -4,7 +4,7 @@ Rule: locks are taken before anything is read. A read's own transaction lives as
 committed at once, or undone.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import TypeVar
 
@@ -54,7 +54,7 @@ class Transactions:
         if self.block is not None:
             raise InvalidOperationError("A table is altered at once: not inside a transaction or snapshot block.")
         locks = statement_locks(outputs=[Output(target_of(table), Kind.EXCLUSIVE_DDL)])
-        self._require_unread(locks)
+        self.require_unread((one.db, one.table) for one in locks.locks if one.type is LockType.EXCLUSIVE)
         with self._manager.locked(locks, agent=self._agent):
             yield
 
@@ -104,7 +104,7 @@ class Transactions:
                     write: Callable[[Work], int]) -> int:
         """The same for several tables."""
         locks = statement_locks([target_of(table) for table in sources], outputs)
-        self._require_unread(locks)
+        self.require_unread((one.db, one.table) for one in locks.locks if one.type is LockType.EXCLUSIVE)
         if self.block is not None:
             self.block.txn.lock(locks)
             with self.block.whole_or_not(), self._shown(outputs, self.block):
@@ -114,12 +114,15 @@ class Transactions:
             with self._shown(outputs, work):
                 return write(work)
 
-    def _require_unread(self, locks: StatementLocks) -> None:
-        """Raise InvalidOperationError where a lock would have to wait for this session itself."""
-        for one in locks.locks:
-            if one.type is LockType.EXCLUSIVE and self._leases.keep_locked((one.db, one.table)):
+    def require_unread(self, tables: Iterable[Locked]) -> None:
+        """Let frames go that nobody can use.
+
+        Raises: InvalidOperationError where a statement would wait for this session itself.
+        """
+        for db, table in tables:
+            if self._leases.keep_locked((db, table)):
                 raise InvalidOperationError(
-                    f"{one.db}.{one.table} is locked by a DataFrame of this session that was read from it and can "
+                    f"{db}.{table} is locked by a DataFrame of this session that was read from it and can "
                     "still be used, so it can be neither replaced nor altered: let go of the DataFrame (del rows), or "
                     "read and write in one statement (INSERT OVERWRITE ... SELECT), or in one session.transaction().")
 

@@ -5,6 +5,7 @@ from uuid import uuid4
 
 import pytest
 
+from metastore.errors import InvalidOperationError
 from metastore.spark import acid
 
 pytestmark = pytest.mark.spark
@@ -110,6 +111,20 @@ def test_a_read_is_let_go_on_a_driver_where_nothing_else_happens(acid_session, d
     for _ in range(3):
         assert acid_session.sql(f"SELECT * FROM {name}").collect() == []
         assert _open(acid_session, [name]) == 0
+
+
+def test_what_was_read_and_let_go_can_be_dropped_at_once(acid_session, db, monkeypatch):
+    monkeypatch.setattr("metastore.spark.leases._POLL", 600)   # nobody looks unless it is asked to
+    name = f"{db}.read"
+    acid_session.sql(f"CREATE TABLE {name} (id BIGINT) STORED AS ORC TBLPROPERTIES ('transactional'='true')")
+    assert acid_session.sql(f"SELECT * FROM {name}").collect() == []
+    held = acid_session.table(name)
+    with pytest.raises(InvalidOperationError, match="locked by a DataFrame of this session"):
+        acid_session.sql(f"DROP TABLE {name}")
+
+    del held
+    acid_session.sql(f"DROP TABLE {name}")
+    assert acid_session.client.get_tables(db, "read") == []
 
 
 def test_a_frame_that_holds_its_snapshot_is_the_same_to_spark_as_another_of_it(acid_session, tables):

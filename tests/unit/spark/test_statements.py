@@ -39,9 +39,14 @@ T = TableRef("db", "t")
     ("USE db", PassThrough()),
     ("SET a=b", PassThrough()),
     ("SHOW TABLES", PassThrough()),
-    ("ALTER TABLE db.t RENAME TO db.u", PassThrough()),
+    ("ALTER TABLE db.t RENAME TO db.u", PassThrough(takes=T)),
+    ("alter table `DB`.t partition (p=1) rename to partition (p=2)", PassThrough(takes=T)),
+    ("ALTER TABLE db.t DROP IF EXISTS PARTITION (p=1)", PassThrough(takes=T)),
+    ("ALTER TABLE db.t ADD PARTITION (p=1)", PassThrough()),
+    ("DROP TABLE IF EXISTS db.t PURGE", PassThrough(takes=T)),
+    ("DROP VIEW db.t", PassThrough()),
     ("CREATE TABLE db.t (a INT) USING parquet", PassThrough()),
-    ("DROP TABLE db.t", PassThrough()),
+    ("DROP TABLE db.t", PassThrough(takes=T)),
     ("TRUNCATE TABLE db.t PARTITION (P='x', q=3)", Truncate(T, {"p": "'x'", "q": "3"})),
     ("-- nightly\n/* of\nus */ truncate table db.t", Truncate(T)),
     ("ANALYZE TABLE db.t COMPUTE STATISTICS", PlainOnly(T, "ANALYZE by Spark counts rows that are deleted, and not those of deltas.")),
@@ -191,7 +196,7 @@ def test_an_insert_is_written_out_as_it_was(text):
     ("ALTER TABLE db.t DROP COLUMN a", DropColumns(T, ("a",))), ("ALTER TABLE db.t DROP COLUMNS (a, `B`)", DropColumns(T, ("a", "b"))),
     ("ALTER TABLE db.t REPLACE COLUMNS (a INT COMMENT 'k', b STRING) CASCADE",
      ReplaceColumns(T, (ColumnDefinition("a", "int", "k"), ColumnDefinition("b", "string")), cascade=True)),
-    ("ALTER TABLE db.t DROP PARTITION (p=1)", PassThrough()),
+    ("ALTER TABLE db.t DROP PARTITION (p=1)", PassThrough(takes=T)),
     ("ALTER TABLE db.t ALTER COLUMN a COMMENT 'x'", PassThrough())])
 def test_changes_of_columns(text, expected):
     assert parse(text) == expected
