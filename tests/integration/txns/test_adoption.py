@@ -121,10 +121,11 @@ def test_hive_goes_on_above_what_was_given_out_here(server, client, hive_url):
     run(hive_url, service.release())
 
     assert run(hive_url, 'SELECT "TXN_ID", "TXN_STATE" FROM "TXNS" ORDER BY 1') == [
-        (40, "c"), (41, "a"), (42, "a"), (43, "c")]
-    assert run(hive_url, """SELECT nextval('"TXNS_TXN_ID_SEQ"')""") == [(44,)]
+        (40, "c"), (41, "a"), (42, "a"), (44, "c")]
+    assert run(hive_url, """SELECT nextval('"TXNS_TXN_ID_SEQ"')""") == [(45,)]
     assert run(hive_url, 'SELECT * FROM "NEXT_WRITE_ID" ORDER BY 2') == [("d", name, 2), ("d", "t", 4)]
-    assert run(hive_url, 'SELECT "T2W_TXNID", "T2W_WRITEID" FROM "TXN_TO_WRITE_ID" ORDER BY 1') == [(41, 2), (42, 3)]
+    assert run(hive_url, 'SELECT "T2W_TXNID", "T2W_WRITEID" FROM "TXN_TO_WRITE_ID" ORDER BY 1') == [
+        (41, 2), (42, 3), (44, 1)]
     assert run(hive_url, 'SELECT "TC_TXNID", "TC_PARTITION", "TC_WRITEID" FROM "TXN_COMPONENTS" ORDER BY 1') == [
         (41, "day=1", 2), (42, None, 3)]
     assert (txn, name, "p=1", 1) in run(

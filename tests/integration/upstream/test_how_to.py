@@ -52,5 +52,5 @@ def test_transactions_are_taken_over_and_handed_back(postgres, database_url, dat
         told, _ = process.communicate()
         assert process.returncode == 0, told
         assert told.count("next_txn_id") == 2
-        assert run(hive_url, """SELECT nextval('"TXNS_TXN_ID_SEQ"')""") == [(43,)]
+        assert run(hive_url, """SELECT nextval('"TXNS_TXN_ID_SEQ"')""") == [(44,)]
     assert database.once("SELECT next_txn_id FROM txn_counter") == [(43,)]
