@@ -134,7 +134,7 @@ def test_hive_goes_on_above_what_was_given_out_here(server, client, hive_url):
     run(hive_url, service.release())  # twice is once
 
 
-def test_the_commands(database_url, hive_url):
+def test_the_commands(database_url, database, hive_url):
     options = ["--database-url", database_url]
     done = CliRunner().invoke(cli, ["upstream", "adopt", "--hive-database-url", hive_url, "--dry-run", *options])
     assert done.exit_code == 0, repr(done.exception)
