@@ -10,7 +10,7 @@ LABEL org.opencontainers.image.title="transaction-metastore worker" \
       org.opencontainers.image.description="Compacts ACID tables with Spark" \
       org.opencontainers.image.licenses="Apache-2.0"
 # A JDK: a few classes are compiled against the Spark that is there, at the first job.
-RUN mkdir -p /usr/share/man/man1 && apt-get update && apt-get install -y --no-install-recommends openjdk-17-jdk-headless procps \
+RUN mkdir -p /usr/share/man/man1 && apt-get update && apt-get install -y --no-install-recommends openjdk-17-jdk-headless procps tini \
     && rm -rf /var/lib/apt/lists/*
 # PostgreSQL and Java want to know what the user is called.
 RUN echo 'metastore:x:10001:10001::/tmp:/usr/sbin/nologin' >> /etc/passwd && echo 'metastore:x:10001:' >> /etc/group
@@ -23,5 +23,6 @@ EXPOSE 9084
 HEALTHCHECK --interval=10s --timeout=5s --start-period=60s \
   CMD ["python", "-c", "import urllib.request as u; u.urlopen('http://127.0.0.1:9084/livez', timeout=4)"]
 STOPSIGNAL SIGTERM
-ENTRYPOINT ["worker-entrypoint"]
+# An init: the JVM of a job outlives its parent, and somebody must bury it, or the worker takes it for alive.
+ENTRYPOINT ["tini", "--", "worker-entrypoint"]
 CMD ["worker"]

@@ -11,6 +11,7 @@ import os
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import threading
 from contextlib import contextmanager
@@ -125,6 +126,7 @@ def container(image, warehouse, *arguments, beside=None, entrypoint=None, enviro
               'mount --bind /dev "$0/dev"; mount -t tmpfs -o mode=1777 tmpfs "$0/tmp"; ip link set lo up; root=$0; shift; '
               f'exec /usr/sbin/chroot --userspec={USER}:{USER} --groups= "$root" /usr/bin/setpriv --no-new-privs --inh-caps=-all --ambient-caps=-all "$@"')
     (image.root / "warehouse").mkdir(exist_ok=True)
+    (image.root / "etc" / "hosts").write_text(f"127.0.0.1 localhost {socket.gethostname()}\n")  # as runtimes do
     entered = ["nsenter", f"--net=/proc/{beside.pid}/ns/net"] if beside else []
     process = subprocess.Popen(
         [*entered, "unshare", "--mount", "--pid", "--fork", *([] if beside else ["--net"]), "bash", "-c", script, image.root, warehouse,
