@@ -251,8 +251,7 @@ def test_the_worker_compacts_from_a_read_only_root_and_ends_with_0(server, worke
                        environment={"METASTORE_CONF_METASTORE_DATABASE_URL": url}) as working:
             wait_for(lambda: working.process.poll() is not None or list(warehouse.glob("facts/base_*")))
             health = [part.replace("9084", "9184") for part in worker.health]
-            with container(worker, warehouse, beside=running, entrypoint=health) as one:
-                assert one.process.wait(60) == 0
+            done(worker, warehouse, health, running)
             os.kill(working.pid, signal.SIGTERM)
             assert working.process.wait(60) == 0
 
