@@ -14,6 +14,7 @@ import sys
 import tempfile
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -184,12 +185,20 @@ def _group_lives(group: int, seconds: float) -> bool:
     """Whether a grandchild is still there after its grace: exits take a moment, longer while a disk is waited for."""
     ends_at, pause = perf_counter() + seconds, Event()
     while perf_counter() < ends_at:
+        _bury(group)
         try:
             os.killpg(group, 0)
         except (ProcessLookupError, PermissionError):
             return False
         pause.wait(0.01)
     return True
+
+
+def _bury(group: int) -> None:
+    """A container's first process inherits what its children leave, and whom nobody waits for counts as there."""
+    with suppress(ChildProcessError):
+        while os.waitpid(-group, os.WNOHANG)[0]:
+            pass
 
 
 def _last_words(log: Path) -> str:

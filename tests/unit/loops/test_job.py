@@ -1,5 +1,6 @@
 """The child process of a compaction job: outcome, last words, killed with everything it started."""
 
+import ctypes
 import json
 import os
 import subprocess
@@ -206,6 +207,41 @@ def test_a_job_that_survives_its_killing_is_told_of(monkeypatch):
 
     with pytest.raises(JobLivesError, match="is still there"):
         runner("import time; time.sleep(60)").run(SPEC, pulse)
+
+
+@pytest.fixture
+def first_process():
+    """Processes whose parents die become children of this one, as in a container; prctl(PR_SET_CHILD_SUBREAPER)."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    assert libc.prctl(36, 1, 0, 0, 0) == 0
+    yield
+    libc.prctl(36, 0, 0, 0, 0)
+
+
+@pytest.mark.usefixtures("first_process")
+@pytest.mark.parametrize("ending", ["", "import time; time.sleep(60)"], ids=["done", "killed"])
+def test_what_a_job_leaves_to_the_first_process_of_a_container_is_buried(monkeypatch, tmp_path, ending):
+    """As a JVM does, whose driver ends before it."""
+    monkeypatch.setattr(job, "_POLL_S", 0.05)
+    monkeypatch.setattr(job, "_GONE_AFTER_S", 5.0)
+    left = tmp_path / "left"
+    script = ("import os, sys, time\n"
+              "if os.fork() == 0:\n"
+              f"    open({str(left)!r}, 'w').write(str(os.getpid())); time.sleep(0.2); os._exit(0)\n"
+              f"while not os.path.exists({str(left)!r}): time.sleep(0.01)\n" + ending)
+
+    def pulse():
+        if ending and left.exists():
+            raise RuntimeError("claim lost")
+
+    if ending:
+        with pytest.raises(RuntimeError, match="claim lost"):
+            runner(script).run(SPEC, pulse)
+    else:
+        runner(script).run(SPEC, pulse)
+
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(left.read_text()), 0)
 
 
 def test_a_driver_in_the_cluster_is_refused():
