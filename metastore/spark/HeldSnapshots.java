@@ -12,6 +12,7 @@ import java.util.concurrent.atomic.AtomicInteger;
 import org.apache.spark.api.python.PythonUtils;
 import org.apache.spark.scheduler.ActiveJob;
 import org.apache.spark.scheduler.DAGScheduler;
+import org.apache.spark.scheduler.LiveListenerBus;
 import org.apache.spark.scheduler.SparkListenerEvent;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
@@ -37,6 +38,8 @@ import scala.runtime.AbstractPartialFunction;
  * the driver only. Compiled by the compiler that Spark has for its queries, which knows no generics.
  */
 public class HeldSnapshots {
+    private static final long TOLD_WITHIN_MS = 1000L;
+
     private final ReferenceQueue ended = new ReferenceQueue();
     private final Set watched = Collections.synchronizedSet(new HashSet());
 
@@ -83,7 +86,12 @@ public class HeldSnapshots {
     /** Let the garbage collector look. */
     public void look(SparkSession spark) throws ReflectiveOperationException {
         forgetJobs(spark.sparkContext().dagScheduler());
-        spark.sparkContext().listenerBus().post(new Nothing());
+        LiveListenerBus listeners = spark.sparkContext().listenerBus();
+        listeners.post(new Nothing());
+        try {
+            listeners.waitUntilEmpty(TOLD_WITHIN_MS);
+        } catch (Exception late) { // a busy driver, where other events come, or another look
+        }
         System.gc();
     }
 

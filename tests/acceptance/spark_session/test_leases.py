@@ -39,7 +39,8 @@ def _made(session, spark, db) -> Iterator[str]:
 def _open(session, tables) -> int:
     """How many read transactions of the session are open, once everybody has looked for what can go."""
     for name in tables:
-        session._txns._leases.keep_locked(tuple(name.split(".")))
+        if session._txns._leases.keep_locked(tuple(name.split("."))):
+            break  # it has looked for all of them, as long as it does
     found = session.client.get_open_txns_info().open_txns
     return sum(one.state == session.client.types.TxnState.OPEN and one.agentInfo == session._txns._agent for one in found)
 

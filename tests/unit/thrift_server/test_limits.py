@@ -195,8 +195,8 @@ def test_bytes_of_one_address():
             with Peer(server.address) as two:
                 two.send(half)
                 assert one.closed()
+                until(lambda: server.limits_reached["buffered"] == 1)
                 assert {c.host for c in server._connections} == {HERE, THERE}
-                assert server.limits_reached["buffered"] == 1
 
 
 def test_the_metric():
