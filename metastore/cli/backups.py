@@ -1,7 +1,6 @@
 """``metastore db backup``, ``restore``, ``restored`` and ``move``: a database in a file, and what follows a restore."""
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -10,8 +9,9 @@ import click
 
 from metastore.cli.options import place_options, settings_of, settings_options
 from metastore.cli.output import form_option, show_fields
+from metastore.cli.places import database_of, is_made
 from metastore.config import Settings
-from metastore.db.embedded import DataDirectoryInUseError, EmbeddedPostgres
+from metastore.db.embedded import EmbeddedPostgres
 from metastore.errors import MetastoreError
 from metastore.redaction import redacted
 
@@ -49,7 +49,8 @@ def backup(file: Path, *, base: bool, data_dir: Path, database_url: str | None, 
     if base and settings.database.url:
         raise click.UsageError("--base is for the embedded PostgreSQL. Of an outside one make a base backup with its "
                                "own means, pg_basebackup for example.")
-    with _running(data_dir, settings) as url:
+    _require_made(data_dir, settings)
+    with database_of(data_dir, settings, beside_others=True) as url:
         (backups.write_base if base else backups.write)(url, file)
     size = sum(path.stat().st_size for path in ([file] if file.is_file() else file.rglob("*")) if path.is_file())
     show_fields({"backup": str(file), "bytes": size}, form)
@@ -82,7 +83,7 @@ def restore(file: Path, *, replace: bool, to_time: datetime | None, directories:
     else:
         if to_time:
             raise click.UsageError("--to-time needs a base backup (metastore db backup --base) and archived WAL.")
-        with _owned(data_dir, settings) as url:
+        with database_of(data_dir, settings) as url:
             backups.restore(url, file, replace=replace, last=recovery.run)
     recovery.show(form)
 
@@ -119,7 +120,7 @@ def restored(*, nothing_lost: bool, directories: bool, data_dir: Path, database_
     settings = settings_of(files, assignments, metastore__database__url=database_url)
     recovery = _Recovery(directories=directories)
     _require_made(data_dir, settings)
-    with _owned(data_dir, settings) as url:
+    with database_of(data_dir, settings) as url:
         backups.change(url, (lambda _pg: None) if nothing_lost else recovery.run)
     if nothing_lost:
         show_fields({"recorded": "this is the database to work on"}, form)
@@ -149,7 +150,7 @@ def move(to: str | None, to_data_dir: Path | None, *, replace: bool, data_dir: P
     settings = settings_of(files, assignments, metastore__database__url=database_url)
     there = settings_of(files, assignments, metastore__database__url=to or "")
     _require_made(data_dir, settings)
-    with _owned(data_dir, settings) as source, _owned(to_data_dir or data_dir, there) as target:
+    with database_of(data_dir, settings) as source, database_of(to_data_dir or data_dir, there) as target:
         counted = backups.move(source, target, replace=replace)
     place = f"--database-url {redacted(to)}" if to else f"--data-dir {to_data_dir}"
     show_fields({"tables": len(counted), "rows": sum(counted.values()),
@@ -181,38 +182,5 @@ class _Recovery:
 
 
 def _require_made(data_dir: Path, settings: Settings) -> None:
-    if not settings.database.url and not EmbeddedPostgres(data_dir).is_made:
+    if not is_made(data_dir, settings):
         raise PlaceError(f"There is no PostgreSQL in {data_dir}. Say --data-dir or --database-url.")
-
-
-@contextmanager
-def _owned(data_dir: Path, settings: Settings) -> Iterator[str]:
-    """URL of the database, the embedded one with nobody else on its directory."""
-    if settings.database.url:
-        yield settings.database.full_url
-        return
-    embedded = EmbeddedPostgres(data_dir)
-    embedded.start()
-    try:
-        yield embedded.url
-    finally:
-        embedded.stop()
-
-
-@contextmanager
-def _running(data_dir: Path, settings: Settings) -> Iterator[str]:
-    """URL of the database, the embedded one also while a metastore works on it."""
-    if settings.database.url:
-        yield settings.database.full_url
-        return
-    _require_made(data_dir, settings)
-    embedded = EmbeddedPostgres(data_dir)
-    try:
-        embedded.start()
-    except DataDirectoryInUseError:
-        yield embedded.url
-        return
-    try:
-        yield embedded.url
-    finally:
-        embedded.stop()

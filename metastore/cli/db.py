@@ -1,8 +1,6 @@
 """``metastore db``: the schema of the database; backups are in `metastore.cli.backups`."""
 
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import click
@@ -10,9 +8,8 @@ import click
 from metastore.cli.backups import backup, move, restore, restored
 from metastore.cli.options import place_options, settings_of, settings_options
 from metastore.cli.output import form_option, show_fields
-from metastore.config import Settings
+from metastore.cli.places import database_of, is_made
 from metastore.db import migrate
-from metastore.db.embedded import EmbeddedPostgres
 
 
 @click.group()
@@ -32,7 +29,7 @@ def version(data_dir: Path, database_url: str | None, files: tuple[Path, ...], a
             form: str) -> None:
     """Compare the database's schema version with this release's; exit code 1 when they differ. Changes nothing."""
     settings = settings_of(files, assignments, metastore__database__url=database_url)
-    if not settings.database.url and not EmbeddedPostgres(data_dir).is_made:
+    if not is_made(data_dir, settings):
         show_fields({"database": "none", "release": migrate.release_version()}, form)
         sys.exit(1)
     with database_of(data_dir, settings) as url:
@@ -52,17 +49,3 @@ def upgrade(data_dir: Path, database_url: str | None, files: tuple[Path, ...], a
     with database_of(data_dir, settings) as url:
         before = migrate.upgrade(url)
     show_fields({"before": before.database or "empty", "now": before.release}, form)
-
-
-@contextmanager
-def database_of(data_dir: Path, settings: Settings) -> Iterator[str]:
-    """URL of the database that a server with the same options would use."""
-    if settings.database.url:
-        yield settings.database.full_url
-        return
-    embedded = EmbeddedPostgres(data_dir)
-    embedded.start()
-    try:
-        yield embedded.url
-    finally:
-        embedded.stop()

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import click
 
-from metastore.cli.db import database_of
 from metastore.cli.options import place_options, settings_of, settings_options
 from metastore.cli.output import form_option, show_fields
+from metastore.cli.places import database_of
 from metastore.config import Settings
 from metastore.db import migrate
 from metastore.db.engine import Database

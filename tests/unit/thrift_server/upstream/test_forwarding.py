@@ -218,14 +218,20 @@ def test_no_upstream_is_a_declared_exception_and_the_connection_stays():
         assert client.getStatus() == 2
 
 
+def asked(sock):
+    """What arrives, but for the greeting, which is answered."""
+    while data := sock.recv(1000):
+        if b"set_ugi" in data:
+            sock.sendall(reply("set_ugi", b"\x0f\0\0\x0b\0\0\0\0\0", 0))
+        else:
+            yield data
+
+
 def test_an_answer_that_is_lost_is_asked_for_again_if_that_does_no_harm():
     calls = []
 
     def serve(sock, number):
-        while data := sock.recv(1000):
-            if b"set_ugi" in data:
-                sock.sendall(reply("set_ugi", b"\x0f\0\0\x0b\0\0\0\0\0", 0))
-                continue
+        for data in asked(sock):
             calls.append(data)
             if number == 0:
                 return
@@ -240,10 +246,7 @@ def test_a_change_whose_answer_is_lost_is_not_sent_again():
     calls = []
 
     def serve(sock, _number):
-        while data := sock.recv(1000):
-            if b"set_ugi" in data:
-                sock.sendall(reply("set_ugi", b"\x0f\0\0\x0b\0\0\0\0\0", 0))
-                continue
+        for data in asked(sock):
             calls.append(data)
             return
 
