@@ -36,15 +36,14 @@ _log = structlog.get_logger("metastore.upstream")
 class Link:
     """A client's way to the upstream."""
 
-    __slots__ = ("asked", "attempts", "begun", "client", "connecting", "fd", "header", "interest", "moved", "passed",
-                 "raw", "reply", "said", "sending", "sock", "started")
+    __slots__ = ("asked", "attempts", "begun", "client", "fd", "header", "interest", "moved", "passed", "raw", "reply",
+                 "said", "sending", "sock")
 
     def __init__(self, client: ClientConnection) -> None:
         self.client = client
         self.sock: socket | None = None
         self.fd = -1
         self.interest = 0
-        self.connecting = False
         self.header: Header | None = None  # of the call in work
         self.raw = b""
         self.reply: Reply | None = None
@@ -53,7 +52,7 @@ class Link:
         self.passed = False  # some of the answer has gone to the client
         self.attempts = 0
         self.said = 0  # the version of the session that the connection knows
-        self.begun = self.started = self.moved = 0.0
+        self.begun = self.moved = 0.0
 
 
 class Outgoing:
@@ -145,7 +144,6 @@ class Forwarder:
         """Go on with those whose connection was made, or could not be."""
         while self._opened:
             link, sock, error = self._opened.popleft()
-            link.connecting = False
             if link.header is None or link.client.link is not link:  # the client is gone
                 if sock is not None:
                     sock.close()
@@ -180,7 +178,6 @@ class Forwarder:
             except (OSError, MalformedError) as error:
                 self._broken(link, error)
         else:
-            link.connecting = True
             link.said = session_of(link.client).version
             self._wanted.put((link, self.upstream.said_first(link.client, link.raw)))
 
@@ -188,7 +185,7 @@ class Forwarder:
         assert link.header is not None  # noqa: S101 - a call is in work
         link.reply = self.upstream.reply(link.header.method)
         link.sending = memoryview(self.upstream.message(link.raw))
-        link.started = link.moved = time.monotonic()
+        link.moved = time.monotonic()
         self._send(link)
 
     def _send(self, link: Link) -> None:
