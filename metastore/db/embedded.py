@@ -20,6 +20,7 @@ import hashlib
 import importlib.util
 import os
 import secrets
+import shlex
 import shutil
 import signal
 import socket
@@ -137,7 +138,7 @@ class EmbeddedPostgres:
             before = self.settings
             self.settings = {
                 **before, "hot_standby": "off",   # ready only when it is there
-                "restore_command": f'cp "{archive}/%f" "%p"', "recovery_target_action": "promote",
+                "restore_command": f'cp {_in_shell(archive)}/%f "%p"', "recovery_target_action": "promote",
                 **({"recovery_target_time": to_time} if to_time else {})}
             try:
                 self._run(_RECOVERY_TIMEOUT_S, tries=False)
@@ -258,7 +259,7 @@ class EmbeddedPostgres:
         with contextlib.suppress(FileExistsError):
             self.archive.mkdir(mode=0o700, parents=True)
             self._user.own(self.archive)
-        kept = f'"{self.archive.resolve()}/%f"'
+        kept = f"{_in_shell(self.archive.resolve())}/%f"
         self.settings = {
             **self.settings, "archive_mode": "on", "archive_timeout": "60s",
             "archive_command": f'cp "%p" {kept}.part && sync {kept}.part && mv {kept}.part {kept}'}
@@ -375,6 +376,11 @@ def _end_with_parent() -> None:
     """In the child, before PostgreSQL: have the kernel interrupt it when the thread that started it ends (Linux)."""
     pr_set_pdeathsig = 1
     ctypes.CDLL(None).prctl(pr_set_pdeathsig, signal.SIGQUIT)
+
+
+def _in_shell(path: Path) -> str:
+    """A path in a command that PostgreSQL hands to the shell, of which it replaces what stands behind a %."""
+    return shlex.quote(str(path)).replace("%", "%%")
 
 
 def _exchange(fresh: Path, place: Path) -> None:

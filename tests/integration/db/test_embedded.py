@@ -2,6 +2,7 @@
 
 import errno
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -274,3 +275,19 @@ def test_who_cannot_look_does_not_say_that_it_died(data_dir, monkeypatch):
     postgres.stop()
     blind.clear()
     assert postgres.pid is None
+
+
+def test_the_archive_may_have_any_name(tmp_path):
+    """Its path stands in a command that PostgreSQL fills in and hands to the shell."""
+    postgres = EmbeddedPostgres(tmp_path / "data", archive=tmp_path / """it's "kept" 100%p $(touch caught) `id`""")
+    postgres._user = SimpleNamespace(own=lambda path: None)
+    segment = tmp_path / "segment"
+    segment.write_bytes(b"wal")
+
+    postgres._make_archive()
+    filled = {"%p": str(segment), "%f": "0001", "%%": "%"}
+    command = re.sub("%.", lambda found: filled[found[0]], postgres.settings["archive_command"])
+    subprocess.run(["sh", "-c", command], check=True, cwd=tmp_path)
+
+    assert [(kept.name, kept.read_bytes()) for kept in postgres.archive.iterdir()] == [("0001", b"wal")]
+    assert not (tmp_path / "caught").exists()
