@@ -72,8 +72,27 @@ LATER: Final = Later()
 class Call:
     """A method with its decoded arguments."""
 
-    __slots__ = ("_parked_at", "args", "connection", "context", "effect", "expected", "lane", "large", "lost", "method",
-                 "outcome", "parked", "patient", "raw", "reply", "seqid", "started")
+    # What most calls leave as it is stands in the class: setting all of it took a tenth of the loop's time for a call.
+    expected = True
+    """A reply: not of a oneway message."""
+    outcome = ""
+    reply = b""
+    raw = b""
+    """All of its message, of a `shared` method."""
+    context: dict[str, object] | None = None
+    patient = True
+    """False: whatever the answer is, it is wanted now."""
+    effect: int | None = None
+    """Id of what a coalesced handler made that must not stay if the answer cannot be sent. It gets the call again
+    then, with ``lost`` set, to undo it; what it answers then is dropped."""
+    lost = False
+    large = False
+    """Its message was large, and others wait for their turn until it is answered."""
+    lane: "Callable[[Call], None] | None" = None
+    """Where the server put it."""
+    parked = 0.0
+    """Seconds."""
+    _parked_at = 0.0
 
     def __init__(
         self, method: str, args: tuple[Any, ...], connection: Connection, seqid: bytes = b"", started: float = 0.0
@@ -84,23 +103,6 @@ class Call:
         self.connection = connection
         self.seqid = seqid
         self.started = started
-        self.expected = True  # a reply: not of a oneway message
-        self.outcome = ""
-        self.reply = b""
-        self.raw = b""
-        """All of its message, of a `shared` method."""
-        self.context: dict[str, object] | None = None
-        self.patient = True  # False: whatever the answer is, it is wanted now
-        self.effect: int | None = None
-        """Id of what a coalesced handler made that must not stay if the answer cannot be sent. It gets the call again
-        then, with ``lost`` set, to undo it; what it answers then is dropped."""
-        self.lost = False
-        self.large = False
-        """Its message was large, and others wait for their turn until it is answered."""
-        self.lane: Callable[[Call], None] | None = None
-        """Where the server put it."""
-        self.parked = 0.0  # seconds
-        self._parked_at = 0.0
 
     def log(self, **fields: object) -> None:
         """Add fields (ids, names) to this call's log line, which is written when the call is slow or fails."""

@@ -106,9 +106,9 @@ class Messages:
             except Exception:  # noqa: BLE001, S110 - incomplete or wrong: the scanner tells which
                 pass
             else:
-                connection.received = bytes(received[end:])
+                connection.received = bytes(received[end:]) if end < len(received) else b""
                 raw = bytes(received[:end]) if self._keeps(header.method) else None
-                return Message(header, arguments, raw=raw)
+                return Message(header, arguments, "", None, raw)
             connection.header = header
             connection.scanner = self._protocol.scanner(header.end, self._limit, self._most)
         if not connection.scanner.advance(received):

@@ -117,13 +117,20 @@ class BinaryProtocol(_Accelerated):
 
     def __init__(self) -> None:
         super().__init__(fastbinary.decode_binary, fastbinary.encode_binary)
-        self._heads: dict[tuple[str, int], bytes] = {}
         self._names = {name.encode(): name for name in CODECS}
+        # How nearly all requests begin, and all their replies, up to the sequence id.
+        self._requests = {
+            _begin(name, kind): (name, kind) for name in CODECS for kind in (TMessageType.CALL, TMessageType.ONEWAY)}
+        self._replies = {name: _begin(name, TMessageType.REPLY) for name in CODECS}
 
     def header(self, data: bytes | bytearray, at: int) -> Header | None:
         """See `WireProtocol`."""
         if len(data) < at + 8:
             return None
+        end = at + 12 + data[at + 7]  # the low byte of the name's length
+        request = self._requests.get(bytes(data[at : end - 4]))
+        if request is not None and end <= len(data):
+            return Header(*request, bytes(data[end - 4 : end]), end)
         version, _, message_type, length = _BEGIN.unpack_from(data, at)
         if version == _VERSION_1:
             name_at = at + 8
@@ -147,14 +154,17 @@ class BinaryProtocol(_Accelerated):
         """See `WireProtocol`."""
         return BinaryScanner(at, limit, most)
 
+    def head(self, codec: MethodCodec, seqid: bytes) -> bytes:
+        """See `WireProtocol`."""
+        return self._replies[codec.name] + seqid
+
     def _header(self, method: str, message_type: int, seqid: bytes) -> bytes:
-        head = self._heads.get((method, message_type))
-        if head is None:
-            name = method.encode()
-            head = _BEGIN.pack(_VERSION_1, 0, message_type, len(name)) + name
-            if len(self._heads) < LONGEST_NAME:  # names of unknown methods do not pile up
-                self._heads[method, message_type] = head
-        return head + seqid
+        return _begin(method, message_type) + seqid
+
+
+def _begin(method: str, message_type: int) -> bytes:
+    name = method.encode()
+    return _BEGIN.pack(_VERSION_1, 0, message_type, len(name)) + name
 
 
 _COMPACT_ID = 0x82

@@ -5,7 +5,7 @@ the connection stays.
 """
 
 import time
-from collections.abc import Container
+from collections.abc import Iterable
 
 import structlog
 from thrift.Thrift import TApplicationException, TMessageType
@@ -28,20 +28,21 @@ _log = structlog.get_logger("metastore.server")
 class Reception:
     """Who may call what, and how."""
 
-    def __init__(self, methods: Container[str], access: Access, middleware: Middleware, protocol: WireProtocol,
+    def __init__(self, methods: Iterable[str], access: Access, middleware: Middleware, protocol: WireProtocol,
                  stats: CallStats, limits: Limits) -> None:
         """``methods``: those that have a handler."""
         self._limits = limits
-        self._methods, self._access, self._middleware = methods, access, middleware
+        self._codecs = {method: CODECS[method] for method in methods}
+        self._access, self._middleware = access, middleware
         self._protocol, self._stats = protocol, stats
 
     def call(self, connection: ClientConnection, message: Message) -> Call:
         """The call that a decoded message is, with its answer if no handler gets to see it."""
         header, method = message.header, message.header.method
-        codec = CODECS.get(method)
+        codec = self._codecs.get(method)
         started = time.perf_counter()
         over = None if connection.usage is None else self._over(connection.usage, method)
-        if codec is None or method not in self._methods:
+        if codec is None:
             text = f"Invalid method name: '{method}'"
             return self.refused(connection, header, TApplicationException(TApplicationException.UNKNOWN_METHOD, text))
         complaint = message.complaint or codec.unset(message.arguments)
@@ -49,8 +50,10 @@ class Reception:
             return self.refused(
                 connection, header, TApplicationException(TApplicationException.PROTOCOL_ERROR, complaint))
         call = Call(method, codec.read_arguments(message.arguments), connection, header.seqid, started)
-        call.raw = message.raw or b""
-        call.expected = header.message_type == TMessageType.CALL
+        if message.raw is not None:
+            call.raw = message.raw
+        if header.message_type != TMessageType.CALL:
+            call.expected = False
         refusal = self._access.refusal(connection.identity, method)
         if refusal is not None:
             self._middleware.deny(call, AccessDeniedError(refusal))

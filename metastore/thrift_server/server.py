@@ -46,6 +46,7 @@ MOST_IN_A_ROW = 16
 BACKLOG = 1024
 
 _CALLS = frozenset((TMessageType.CALL, TMessageType.ONEWAY))
+_ONEWAY = frozenset(name for name, codec in CODECS.items() if codec.oneway)
 _ROUNDS = 16
 """How often the loop looks for more calls before it begins batches. One look that finds none is enough (ADR 25)."""
 _SWEEP_SECONDS = 1.0
@@ -336,26 +337,27 @@ class Server:
 
     def _next(self, connection: ClientConnection) -> None:
         """Begin calls until one is in work, no message is complete or it is others' turn. Raises: MalformedError."""
-        for _ in range(MOST_IN_A_ROW):
-            if not connection.received or connection.busy or connection.sending or connection.closed:
+        begun = 0
+        while connection.received and not (connection.busy or connection.sending or connection.closed):
+            if begun == MOST_IN_A_ROW:
+                if not connection.waiting:
+                    connection.waiting = True
+                    self._ahead.append(connection)
                 return
             message = self._messages.next(connection)
             if message is None:
                 return
+            begun += 1
             connection.active = connection.since = self._connections.now
             self._begin(connection, message)
-        if connection.received and not connection.waiting:
-            connection.waiting = True
-            self._ahead.append(connection)
 
     def _begin(self, connection: ClientConnection, message: Message) -> None:
         """Hand a message to its handler, or answer it at once. Raises: MalformedError."""
         header = message.header
         if header.message_type not in _CALLS:
             raise MalformedError(f"a message of type {header.message_type} is not a call")
-        codec = CODECS.get(header.method)
         connection.calls += 1
-        if codec is not None and codec.oneway:
+        if header.method in _ONEWAY:
             connection.farewell = header.method == "shutdown"
             return  # shutdown and reinitialize: heard, without effect, and without an answer even if sent as a call
         if self._forwarder is not None and self._routes.forwards(header.method):
@@ -378,7 +380,8 @@ class Server:
             self._middleware.run(call)
         if call.expected:
             self._send(connection, call.reply)
-            self._watch_sending(connection)
+            if connection.sending is not None:
+                self._watch_sending(connection)
 
     def _forward(self, forwarder: Forwarder, connection: ClientConnection, message: Message) -> None:
         """Hand a message to the upstream. Raises: MalformedError."""
