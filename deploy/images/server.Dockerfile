@@ -13,12 +13,12 @@ LABEL org.opencontainers.image.title="transaction-metastore server" \
 # PostgreSQL and Java want to know what the user is called.
 RUN echo 'metastore:x:10001:10001::/tmp:/usr/sbin/nologin' >> /etc/passwd && echo 'metastore:x:10001:' >> /etc/group
 COPY --from=build /opt/metastore /opt/metastore
-ENV PATH=/opt/metastore/bin:$PATH PYTHONDONTWRITEBYTECODE=1 HOME=/tmp
+ENV PATH=/opt/metastore/bin:$PATH PYTHONDONTWRITEBYTECODE=1 HOME=/tmp METASTORE_READY_FILE=/tmp/metastore-ready.json
 USER 10001:10001
 WORKDIR /tmp
 EXPOSE 9083 9084
 HEALTHCHECK --interval=10s --timeout=5s --start-period=60s \
-  CMD ["python", "-c", "import urllib.request as u; u.urlopen('http://127.0.0.1:9084/livez', timeout=4)"]
+  CMD ["metastore", "health", "--alive"]
 STOPSIGNAL SIGTERM
 ENTRYPOINT ["metastore"]
 CMD ["serve", "--data-dir", "/tmp/metastore"]

@@ -16,12 +16,12 @@ RUN mkdir -p /usr/share/man/man1 && apt-get update && apt-get install -y --no-in
 RUN echo 'metastore:x:10001:10001::/tmp:/usr/sbin/nologin' >> /etc/passwd && echo 'metastore:x:10001:' >> /etc/group
 COPY --from=build /opt/metastore /opt/metastore
 COPY --from=build --chmod=755 /source/deploy/images/worker-entrypoint.sh /usr/local/bin/worker-entrypoint
-ENV PATH=/opt/metastore/bin:$PATH PYTHONDONTWRITEBYTECODE=1 HOME=/tmp
+ENV PATH=/opt/metastore/bin:$PATH PYTHONDONTWRITEBYTECODE=1 HOME=/tmp METASTORE_READY_FILE=/tmp/metastore-ready.json
 USER 10001:10001
 WORKDIR /tmp
 EXPOSE 9084
 HEALTHCHECK --interval=10s --timeout=5s --start-period=60s \
-  CMD ["python", "-c", "import urllib.request as u; u.urlopen('http://127.0.0.1:9084/livez', timeout=4)"]
+  CMD ["metastore", "health", "--alive"]
 STOPSIGNAL SIGTERM
 # An init: the JVM of a job outlives its parent, and somebody must bury it, or the worker takes it for alive.
 ENTRYPOINT ["tini", "--", "worker-entrypoint"]

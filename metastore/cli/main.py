@@ -14,6 +14,7 @@ from metastore.errors import InvalidInputError, MetastoreError, UnavailableError
 COMMANDS = {
     "serve": "metastore.cli.serve:serve",
     "worker": "metastore.cli.worker:worker",
+    "health": "metastore.cli.health:health",
     "config": "metastore.cli.config:config",
     "db": "metastore.cli.db:db",
     "show": "metastore.cli.show:show",
@@ -26,6 +27,7 @@ COMMANDS = {
 _SUMMARIES = {
     "serve": "Run the metastore.",
     "worker": "Run a process that only compacts.",
+    "health": "Whether a process on this machine is ready, for probes.",
     "config": "Settings: what is in force, and why.",
     "db": "The database: its schema's version, backup and restore.",
     "show": "What is going on: transactions, locks, compactions, deadlocks.",

@@ -13,6 +13,7 @@ from metastore.config.settings import Source
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 DEFAULT_DATA_DIR = ".data"
+READY_FILE_VARIABLE = "METASTORE_READY_FILE"
 
 
 def settings_options(command: Command) -> Command:
@@ -30,6 +31,13 @@ def place_options(command: Command) -> Command:
     return click.option("--data-dir", metavar="DIR", type=click.Path(path_type=Path, file_okay=False),
                         default=DEFAULT_DATA_DIR, show_default=True,
                         help="Where the embedded PostgreSQL and the warehouse are.")(command)
+
+
+def ready_file_option(command: Command) -> Command:
+    """``--ready-file``."""
+    return click.option("--ready-file", metavar="FILE", type=click.Path(path_type=Path, dir_okay=False),
+                        envvar=READY_FILE_VARIABLE, show_envvar=True,
+                        help="JSON with the addresses, written once everything answers, removed at the end.")(command)
 
 
 def settings_of(files: tuple[Path, ...], assignments: tuple[str, ...], **options: str | int | None) -> Settings:

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from metastore.cli import lifecycle
-from metastore.cli.options import place_options, settings_of, settings_options
+from metastore.cli.options import place_options, ready_file_option, settings_of, settings_options
 from metastore.config.security import exposure
 
 
@@ -24,8 +24,7 @@ from metastore.config.security import exposure
               help="Processes that share the port; each answers on an HTTP port of its own, from --http-port on.")
 @click.option("--process", type=int, hidden=True, help="Which of the processes that share the port this is.")
 @click.option("--no-loops", is_flag=True, help="Run no background loops here: no reaper, Initiator, Worker, Cleaner.")
-@click.option("--ready-file", metavar="FILE", type=click.Path(path_type=Path, dir_okay=False),
-              help="JSON with the addresses, written once everything answers and removed at the end.")
+@ready_file_option
 def serve(host: str | None, port: int | None, http_port: int | None, data_dir: Path, database_url: str | None,
           warehouse: str | None, files: tuple[Path, ...], assignments: tuple[str, ...], processes: int,
           process: int | None, no_loops: bool, ready_file: Path | None) -> None:

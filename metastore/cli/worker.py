@@ -6,7 +6,7 @@ import click
 
 from metastore.cli import lifecycle
 from metastore.cli.connected import uri_option
-from metastore.cli.options import settings_of, settings_options
+from metastore.cli.options import ready_file_option, settings_of, settings_options
 from metastore.client.client import DEFAULT_URI
 
 
@@ -17,8 +17,7 @@ from metastore.client.client import DEFAULT_URI
               help="Port of /metrics, /livez and /readyz; 0: a free one. Default: 9084.")
 @click.option("--warehouse", metavar="URI", help="Directory of managed tables, as the servers have it.")
 @settings_options
-@click.option("--ready-file", metavar="FILE", type=click.Path(path_type=Path, dir_okay=False),
-              help="JSON with the addresses, written once it works and removed at the end.")
+@ready_file_option
 def worker(uri: str | None, database_url: str | None, http_port: int | None, warehouse: str | None,
            files: tuple[Path, ...], assignments: tuple[str, ...], ready_file: Path | None) -> None:
     """Claim compactions and run their Spark jobs until told to stop (SIGTERM); then hand back what is not finished.

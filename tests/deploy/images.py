@@ -20,6 +20,8 @@ from types import SimpleNamespace
 
 import pytest
 
+from tests.support.dockerfiles import instructions
+
 ROOT = Path(__file__).parents[2]
 IMAGES = ROOT / ".data" / "images"
 DEBIAN = "bookworm"
@@ -44,13 +46,6 @@ def debian():
     return base
 
 
-def instructions(dockerfile):
-    text = re.sub(r"^\s*#.*\n", "", dockerfile.read_text(), flags=re.MULTILINE).replace("\\\n", " ")
-    for line in filter(str.strip, text.splitlines()):
-        name, _, rest = line.strip().partition(" ")
-        yield name, rest.strip()
-
-
 def in_root(root, command, environment):
     """A build step: as root, in the root, with the network and the package clients' settings of this machine."""
     outside = {name: value for name, value in os.environ.items() if name.startswith("PIP_") and name != "PIP_FIND_LINKS"}
@@ -70,7 +65,7 @@ def replayed(kind, debian):
     image, stage, stamp = SimpleNamespace(env={}, labels=""), None, IMAGES / f"{kind}.made"
     made = hashlib.sha256(b"".join(one.encode() + (ROOT / one).read_bytes() for one in source_files())).hexdigest()
     is_made = stamp.exists() and stamp.read_text() == made
-    for name, rest in instructions(ROOT / "deploy" / "images" / f"{kind}.Dockerfile"):
+    for name, rest in instructions(kind):
         if name == "FROM":
             stage = "build" if rest.endswith(" AS build") else kind
             root = IMAGES / (f"{kind}-build" if stage == "build" else kind)
@@ -120,7 +115,7 @@ def size(folder):
 
 
 @contextmanager
-def container(image, warehouse, *arguments, beside=None, entrypoint=None, environment=None, quiet=False):
+def container(image, warehouse, *arguments, beside=None, entrypoint=None, environment=None):
     """As a runtime starts it. ``beside``: one whose network it shares, as in a pod."""
     script = ('mount --bind "$0" "$0"; mount --bind "$1" "$0/warehouse"; mount -o remount,bind,ro "$0"; mount -t proc proc "$0/proc"; '
               'mount --bind /dev "$0/dev"; mount -t tmpfs -o mode=1777 tmpfs "$0/tmp"; ip link set lo up; root=$0; shift; '
@@ -131,7 +126,7 @@ def container(image, warehouse, *arguments, beside=None, entrypoint=None, enviro
     process = subprocess.Popen(
         [*entered, "unshare", "--mount", "--pid", "--fork", *([] if beside else ["--net"]), "bash", "-c", script, image.root, warehouse,
          *(entrypoint or image.entrypoint), *arguments], cwd="/", env={"PATH": "/usr/bin:/bin:/usr/sbin:/sbin", **image.env, **(environment or {})},
-        stdout=subprocess.PIPE if entrypoint else None, stderr=subprocess.DEVNULL if quiet else None, text=True)
+        stdout=subprocess.PIPE if entrypoint else None, text=True)
     try:
         children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
         wait_for(lambda: process.poll() is not None or (children.read_text().strip()))
@@ -158,16 +153,17 @@ def done(image, warehouse, command, beside, **environment):
     return said
 
 
-def healthy(image, warehouse, running):
-    def answer():
-        with container(image, warehouse, beside=running, entrypoint=image.health, quiet=True) as one:
-            one.process.communicate()
-        assert running.process.poll() is None
-        return one.process.returncode == 0
-    wait_for(answer)
-    ready = Path(f"/proc/{running.pid}/root/tmp/ready.json")
-    wait_for(lambda: running.process.poll() is not None or ready.exists())
-    return json.loads(ready.read_text())
+def health(image, running):
+    """The exit code of the image's health check, run as a runtime does: in the container."""
+    return subprocess.run(
+        ["nsenter", f"--target={running.pid}", "--mount", "--pid", "--net", "--root", "--wd", f"--setuid={USER}", f"--setgid={USER}",
+         *image.health], env=image.env, check=False, stderr=subprocess.DEVNULL).returncode
+
+
+def healthy(image, running):
+    wait_for(lambda: running.process.poll() is not None or health(image, running) == 0)
+    assert running.process.poll() is None
+    return json.loads(Path(f"/proc/{running.pid}/root{image.env['METASTORE_READY_FILE']}").read_text())
 
 
 @pytest.fixture
@@ -208,7 +204,7 @@ with MetastoreClient("thrift://127.0.0.1:9083") as client:
 
 
 def serving(server, warehouse):
-    return container(server, warehouse, *server.cmd, "--warehouse", "file:/warehouse", "--ready-file", "/tmp/ready.json",
+    return container(server, warehouse, *server.cmd, "--warehouse", "file:/warehouse",
                      "--set", "hive.compactor.worker.threads=0")
 
 
@@ -216,7 +212,7 @@ def test_the_server_answers_from_a_read_only_root_and_ends_with_0(server, debian
     told(server, debian, "server", 600)
     assert not list(server.root.glob("usr/lib/jvm/*"))
     with serving(server, warehouse) as running:
-        healthy(server, warehouse, running)
+        healthy(server, running)
         status = Path(f"/proc/{running.pid}/status").read_text()
         assert re.search(rf"^Uid:\s+{USER}\s+{USER}\s", status, re.MULTILINE)
         assert re.search(r"^CapEff:\s+0+$", status, re.MULTILINE)
@@ -245,13 +241,12 @@ with MetastoreClient("thrift://127.0.0.1:9083") as client:
 def test_the_worker_compacts_from_a_read_only_root_and_ends_with_0(server, worker, debian, warehouse):
     told(worker, debian, "worker", 1600)
     with serving(server, warehouse) as running:
-        url = healthy(server, warehouse, running)["database_url"]
+        url = healthy(server, running)["database_url"]
         done(worker, warehouse, ["python", "-c", WRITE], running)
         with container(worker, warehouse, *worker.cmd, "--warehouse", "file:/warehouse", "--http-port", "9184", beside=running,
                        environment={"METASTORE_CONF_METASTORE_DATABASE_URL": url}) as working:
             wait_for(lambda: working.process.poll() is not None or list(warehouse.glob("facts/base_*")))
-            health = [part.replace("9084", "9184") for part in worker.health]
-            done(worker, warehouse, health, running)
+            assert health(worker, working) == 0
             os.kill(working.pid, signal.SIGTERM)
             assert working.process.wait(60) == 0
 

@@ -12,12 +12,21 @@ GOOD = ["database.existingSecret=d", "warehouse.uri=s3a://lake", "allowInsecure=
 
 def rendered(*values, drop=""):
     chosen = [one for one in (*GOOD, *values) if not drop or not one.startswith(drop)]
-    return subprocess.run([ROOT / ".data" / "go" / "bin" / "helm", "template", "x", CHART, *(part for one in chosen for part in ("--set", one))],
+    return subprocess.run([ROOT / ".data" / "go" / "bin" / "helm", "template", "x", CHART, "--kube-version", "1.34.0", *(part for one in chosen for part in ("--set", one))],
                           check=False, capture_output=True, text=True)
 
 
 def test_what_they_are_variations_of_is_rendered():
     assert rendered().returncode == 0
+
+
+def test_probes_and_scrapers_speak_what_the_http_port_speaks():
+    secure = ["tls.enabled=true", "tls.secretName=t", "metrics.serviceMonitor.enabled=true"]
+    assert rendered(*secure).stdout.count("scheme: HTTPS") == 6
+    assert "scheme: https" in rendered(*secure).stdout
+    clear = rendered(*secure, "settings.metastore\\.http\\.use\\.SSL=false").stdout
+    assert clear.count("scheme: HTTP}") == 6
+    assert "scheme: https" not in clear
 
 
 @pytest.mark.parametrize(("values", "drop", "sentence"), [

@@ -201,6 +201,8 @@ def test_compose_starts_what_there_is():
         command.make_context("metastore", arguments, help_option_names=["-h", "--help"])
         values = {key: re.sub(r"\$\{[^}]*\}", "x", text) for key, text in services[name]["environment"].items()}
         assert exposure(build([sources.environment(values)]).server.host, build([sources.environment(values)]).tls)
+    # A worker leaves the schema to the servers, and ends where there is none.
+    assert services["worker"]["depends_on"] == {"server-1": {"condition": "service_healthy"}}
     assert {port.rpartition(":")[0].rpartition(":")[0] for service in services.values() for port in service.get("ports", [])} == {"127.0.0.1"}
 
 

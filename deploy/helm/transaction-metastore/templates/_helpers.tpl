@@ -196,8 +196,14 @@ capabilities: {drop: [ALL]}
 {{- include "metastore.databaseVolume" . }}
 {{- end -}}
 
+{{/* Of the HTTP port, for probes and scrapers. */}}
+{{- define "metastore.httpScheme" -}}
+{{- $own := get .Values.settings "metastore.http.use.SSL" | toString | lower -}}
+{{- if and .Values.tls.enabled (ne $own "false") }}HTTPS{{ else }}HTTP{{ end -}}
+{{- end -}}
+
 {{- define "metastore.probes" -}}
-{{- $scheme := ternary "HTTPS" "HTTP" .Values.tls.enabled -}}
+{{- $scheme := include "metastore.httpScheme" . -}}
 startupProbe:
   httpGet: {path: /readyz, port: http, scheme: {{ $scheme }}}
   periodSeconds: 1
