@@ -21,7 +21,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
 from benchmarks import peers
-from metastore.compaction.job import CompactionJobResult, CompactionJobSpec
+from metastore.compaction.working.job import CompactionJobResult, CompactionJobSpec
 from metastore.ids import TableName
 from metastore.spark import acid
 from metastore.spark.compact_job import run

@@ -20,7 +20,6 @@ from metastore.catalog.service.constraints import ConstraintService
 from metastore.catalog.service.databases import DatabaseService
 from metastore.catalog.service.directories import Directories
 from metastore.catalog.service.functions import FunctionService
-from metastore.catalog.service.materialized_views import MaterializedViewService
 from metastore.catalog.service.moves import DirectoryMoves
 from metastore.catalog.service.partition_exchange import PartitionExchange
 from metastore.catalog.service.partition_reads import PartitionReads
@@ -30,8 +29,8 @@ from metastore.catalog.service.table_reads import TableReads
 from metastore.catalog.service.tables import TableService
 from metastore.catalog.service.upstream_changes import UpstreamChanges
 from metastore.client import tls
-from metastore.compaction.service import CompactionService
-from metastore.compaction.store.entities import OWN_CATALOG, Catalog
+from metastore.compaction.queue.service import CompactionService
+from metastore.compaction.queue.store.entities import OWN_CATALOG, Catalog
 from metastore.config import CompactionSettings, Settings, TlsSettings
 from metastore.config.security import exposure
 from metastore.db import migrate
@@ -42,10 +41,10 @@ from metastore.db.listener import Listener
 from metastore.errors import InvalidInputError, MetastoreError, UnavailableError
 from metastore.file_work import BoundedFiles, FilePool
 from metastore.files import Files
+from metastore.housekeeping.service import PurgeService
 from metastore.locks.holders import Holders
 from metastore.locks.service import LockService
-from metastore.locks.waiting import CHANNEL, Waiting
-from metastore.locks.why_service import WhyService
+from metastore.locks.why.service import WhyService
 from metastore.loops.backlog import LOOK as BACKLOG_LOOK
 from metastore.loops.backlog import BacklogCounter
 from metastore.loops.compaction_loops import compaction_loops
@@ -53,6 +52,8 @@ from metastore.loops.job import SubprocessRunner
 from metastore.loops.lock_keeper import ORPHAN_LOOK, DeadlockSearch, Orphans
 from metastore.loops.reaper import EXPIRY, PURGES, TXN_RECORDS, OpenTxnsCounter, Reaper, until_due
 from metastore.loops.scheduler import Loop, Scheduler
+from metastore.materialized_views.service.rebuilds import RebuildService
+from metastore.materialized_views.service.sources import MaterializedViewService
 from metastore.roots import Roots
 from metastore.telemetry.calls import CallStats
 from metastore.telemetry.locks import LockStats
@@ -87,6 +88,7 @@ from metastore.thrift_server.handlers.tables import TableHandlers
 from metastore.thrift_server.handlers.txns import TxnHandlers
 from metastore.thrift_server.handlers.write_ids import WriteIdHandlers
 from metastore.thrift_server.limits import Limits
+from metastore.thrift_server.lock_waits import CHANNEL, Waiting
 from metastore.thrift_server.server import Server
 from metastore.thrift_server.shares import limited, txns_and_locks
 from metastore.thrift_server.upstream.asking import Asking, UpstreamCatalog, UpstreamTables
@@ -95,12 +97,10 @@ from metastore.thrift_server.upstream.handlers import UpstreamSessionHandlers, U
 from metastore.thrift_server.upstream.shared import Forwarding, SharedPartitionHandlers, SharedTableHandlers
 from metastore.thrift_server.workers import Seats
 from metastore.tls.contexts import RenewedContext
-from metastore.txns.commit_service import CommitService
-from metastore.txns.event_service import EventService
-from metastore.txns.history_service import HistoryService
-from metastore.txns.purge_service import PurgeService
-from metastore.txns.rebuild_service import RebuildService
-from metastore.txns.service import TxnService
+from metastore.txns.commit.service import CommitService
+from metastore.txns.core.service import TxnService
+from metastore.txns.events.service import EventService
+from metastore.txns.history.service import HistoryService
 from metastore.web.health import Health, Part
 from metastore.web.server import WebServer
 from metastore.write_ids.service import WriteIdService

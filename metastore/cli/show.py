@@ -8,10 +8,10 @@ from typing import Any
 
 import click
 
-from metastore.catalog.partition_names import canonical
 from metastore.cli.connected import connected, instant, repeated, uri_option, watch_option
 from metastore.cli.output import form_option, show_rows
 from metastore.client import MetastoreClient
+from metastore.partition_names import canonical
 
 TRANSACTION_COLUMNS = {
     "txn_id": "Transaction ID", "state": "Transaction State", "started_at": "Started Time",

@@ -9,7 +9,7 @@ from metastore.cli.connected import connected, instant, uri_option
 from metastore.cli.locks import place
 from metastore.cli.output import form_option, show_fields, show_rows, show_value, table
 from metastore.errors import NoSuchTxnError
-from metastore.txns.rules import AbortCode
+from metastore.txns.core.rules import AbortCode
 
 COMMITTED = "committed"
 NOTHING_KNOWN = frozenset({"never_opened", "unknown"})

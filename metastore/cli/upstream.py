@@ -12,7 +12,7 @@ from metastore.cli.places import database_of
 from metastore.config import Settings
 from metastore.db import migrate
 from metastore.db.engine import Database
-from metastore.txns.adoption_service import AdoptionService
+from metastore.txns.adoption.service import AdoptionService
 
 
 @click.group()

@@ -1,7 +1,7 @@
 """What the job of a compaction asks before it publishes."""
 
 from metastore.client.client import MetastoreClient
-from metastore.compaction.rules.requests import CompactionState
+from metastore.compaction.queue.rules.requests import CompactionState
 from metastore.errors import ClaimLostError
 from metastore.thrift_gen.hive_metastore import ttypes
 

@@ -11,7 +11,7 @@ from metastore.client.answers import domain_errors
 from metastore.client.client import MetastoreClient
 from metastore.errors import MetastoreError, TxnAbortedError
 from metastore.thrift_gen.operators.ttypes import TxnLife, TxnWrite
-from metastore.txns.history_rules import conflict, when
+from metastore.txns.history.rules import conflict, when
 
 _CHANGES = frozenset({"update", "delete", "change"})
 

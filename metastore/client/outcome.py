@@ -17,8 +17,8 @@ from metastore.client.client import AnswerLostError, MetastoreClient, MetastoreU
 from metastore.errors import MetaError, MetastoreError, NoSuchTxnError, TxnAbortedError
 from metastore.thrift_gen.hive_metastore import ttypes
 from metastore.thrift_gen.operators.ttypes import CommitBatchRequest
-from metastore.txns.history_rules import Answer, Outcome
-from metastore.txns.rules import AbortCode
+from metastore.txns.core.rules import AbortCode
+from metastore.txns.history.rules import Answer, Outcome
 
 CommitRequest: TypeAlias = ttypes.CommitTxnRequest | CommitBatchRequest
 

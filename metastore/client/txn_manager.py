@@ -36,9 +36,9 @@ from metastore.telemetry.logs import get_logger
 from metastore.thrift_gen.hive_metastore import ttypes
 from metastore.thrift_gen.operators.ttypes import CommitBatchRequest
 from metastore.thrift_gen.operators.ttypes import StreamBatch as SentBatch
-from metastore.txns.history_rules import Answer
-from metastore.txns.rules import AbortCode, Snapshot, TxnType, reader_snapshot
-from metastore.txns.stream_rules import StreamBatch
+from metastore.txns.core.rules import AbortCode, Snapshot, TxnType, reader_snapshot
+from metastore.txns.history.rules import Answer
+from metastore.txns.streams.rules import StreamBatch
 
 _log = get_logger(__name__)
 _EXCLUDING = frozenset({LockType.EXCL_WRITE, LockType.EXCLUSIVE})

@@ -78,7 +78,7 @@ partition_descriptors = Table(
     Column("digest", Text, primary_key=True),
     Column("sd", JSONB, nullable=False))
 
-# "name" is canonical (metastore.catalog.partition_names): it is what makes a partition unique. "values" is as sent.
+# "name" is canonical (metastore.partition_names): it is what makes a partition unique. "values" is as sent.
 partitions = Table(
     "partitions", metadata,
     Column("table_id", BigInteger, ForeignKey("tables.id", ondelete="CASCADE"), primary_key=True),

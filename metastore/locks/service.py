@@ -18,15 +18,17 @@ from metastore.errors import (
     TxnOpenError,
 )
 from metastore.ids import DatabaseName
-from metastore.locks import deadlocks, rules, store, wait_store
+from metastore.locks import rules, store
+from metastore.locks.deadlocks import rules as deadlocks
 from metastore.locks.holders import Left
 from metastore.locks.rules import NO_TXN, Lock, LockQueue, LockRequest, LockState
 from metastore.locks.store import Enqueued, LockRow
-from metastore.locks.wait_store import DeadlockRow
+from metastore.locks.waits import store as wait_store
+from metastore.locks.waits.store import DeadlockRow
 from metastore.telemetry.locks import LockStats
 from metastore.telemetry.logs import get_logger
-from metastore.txns import store as txn_store
-from metastore.txns.rules import AbortCode, TxnState, required_open
+from metastore.txns.core import store as txn_store
+from metastore.txns.core.rules import AbortCode, TxnState, required_open
 
 _log = get_logger(__name__)
 

@@ -26,7 +26,7 @@ from metastore.locks.rules import (
     LockType,
     components,
 )
-from metastore.txns.rules import TxnState
+from metastore.txns.core.rules import TxnState
 
 _ADVISORY_CLASS = 4293  # one number space for "the tail of a database's lock queue"; grant.sql has it too
 _ID, _TXN, _MINE, _AHEAD = range(4)  # kinds of rows in the combined answers below
@@ -201,7 +201,7 @@ def lock_tails(pg: PgTx, requests: Sequence[LockRequest]) -> QueueTail:
 
     One round trip of three statements, because a statement does not see what committed while it waited for a lock.
     Transactions come first: whoever ends one must not be waited for while holding a database's tail. KEY SHARE keeps a
-    transaction from ending (txns/store.py) and lets heartbeats through.
+    transaction from ending (txns/core/store.py) and lets heartbeats through.
     """
     wanted = list(dict.fromkeys((request.txn_id, *lock.object, lock.type.value)
                                 for request in requests for lock in request.components))

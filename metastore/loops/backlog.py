@@ -3,8 +3,8 @@
 from dataclasses import dataclass, field
 from datetime import timedelta
 
-from metastore.compaction.service import CompactionService
-from metastore.compaction.store.queue import Backlog
+from metastore.compaction.queue.service import CompactionService
+from metastore.compaction.queue.store.requests import Backlog
 
 LOOK = timedelta(seconds=10)
 

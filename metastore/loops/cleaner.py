@@ -16,15 +16,15 @@ from typing import NamedTuple
 
 from metastore.acid.snapshots import ValidTxnList, ValidWriteIdList
 from metastore.acid.state import AcidState, Listed, NotEnoughHistoryError, acid_state
-from metastore.compaction.cleaner_service import AbortCleaning, CleanerService, Cleaning
-from metastore.compaction.rules.cleaning import (
+from metastore.compaction.cleaning.rules import (
     Verdict,
     acid_directories,
     cleaning_write_ids,
     mixed_write_ids,
     top_directories,
 )
-from metastore.compaction.rules.requests import (
+from metastore.compaction.cleaning.service import AbortCleaning, CleanerService, Cleaning
+from metastore.compaction.queue.rules.requests import (
     LOCATION,
     NO_CLEANUP,
     Compaction,
@@ -32,8 +32,8 @@ from metastore.compaction.rules.requests import (
     Entity,
     is_switched_on,
 )
-from metastore.compaction.store.components import GONE, WHOLE_TABLE, Covered
-from metastore.compaction.store.entities import Described
+from metastore.compaction.queue.store.components import GONE, WHOLE_TABLE, Covered
+from metastore.compaction.queue.store.entities import Described
 from metastore.db import failpoints
 from metastore.errors import MetastoreError, UnavailableError
 from metastore.files import FileEntry, Files

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from metastore.compaction.initiator_service import InitiatorService
+from metastore.compaction.initiating.service import InitiatorService
 
 
 @dataclass(frozen=True)

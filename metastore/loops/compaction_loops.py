@@ -3,10 +3,10 @@
 from datetime import timedelta
 from threading import Event
 
-from metastore.compaction.cleaner_service import CleanerService
-from metastore.compaction.initiator_service import InitiatorService
-from metastore.compaction.store.entities import OWN_CATALOG, Catalog
-from metastore.compaction.worker_service import WorkerService
+from metastore.compaction.cleaning.service import CleanerService
+from metastore.compaction.initiating.service import InitiatorService
+from metastore.compaction.queue.store.entities import OWN_CATALOG, Catalog
+from metastore.compaction.working.service import WorkerService
 from metastore.config import CompactionSettings
 from metastore.db.engine import Database
 from metastore.files import Files

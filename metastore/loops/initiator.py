@@ -10,8 +10,7 @@ from threading import Event
 from typing import NamedTuple
 
 from metastore.acid.state import acid_state
-from metastore.compaction.initiator_service import Candidate, InitiatorService, Inputs, Revoked
-from metastore.compaction.rules.due import (
+from metastore.compaction.initiating.rules import (
     Action,
     Due,
     Limits,
@@ -22,9 +21,10 @@ from metastore.compaction.rules.due import (
     ineligible,
     measure,
 )
-from metastore.compaction.rules.requests import CompactionType, Entity, is_active_duplicate
-from metastore.compaction.store.entities import Described
-from metastore.compaction.store.queue import NewRequest
+from metastore.compaction.initiating.service import Candidate, InitiatorService, Inputs, Revoked
+from metastore.compaction.queue.rules.requests import CompactionType, Entity, is_active_duplicate
+from metastore.compaction.queue.store.entities import Described
+from metastore.compaction.queue.store.requests import NewRequest
 from metastore.errors import MetastoreError, UnavailableError
 from metastore.files import Files
 from metastore.telemetry.logs import get_logger

@@ -22,9 +22,9 @@ from threading import Event
 from time import perf_counter
 from typing import NamedTuple, Protocol
 
-from metastore.compaction.job import CompactionJobResult, CompactionJobSpec, telling_line
-from metastore.compaction.rules.requests import CompactionType
-from metastore.compaction.rules.settings import spark_settings
+from metastore.compaction.queue.rules.properties import spark_settings
+from metastore.compaction.queue.rules.requests import CompactionType
+from metastore.compaction.working.job import CompactionJobResult, CompactionJobSpec, telling_line
 from metastore.config import CompactionSettings
 
 JOB_MODULE = "metastore.spark.compact_job"

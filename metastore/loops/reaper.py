@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 
 from metastore.errors import MetastoreError
+from metastore.housekeeping.service import PurgeService
 from metastore.telemetry.logs import get_logger
-from metastore.txns.purge_service import PurgeService
-from metastore.txns.service import TxnService
+from metastore.txns.core.service import TxnService
 
 log = get_logger(__name__)
 

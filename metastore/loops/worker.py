@@ -14,13 +14,13 @@ from time import perf_counter
 from typing import Any, NamedTuple
 
 from metastore.acid.state import AcidState, acid_state
-from metastore.compaction.job import CompactionJobSpec
-from metastore.compaction.rules.cleaning import results_of, top_directories
-from metastore.compaction.rules.due import Action, decide
-from metastore.compaction.rules.requests import Compaction, CompactionType
-from metastore.compaction.rules.settings import refused_property
-from metastore.compaction.store.entities import Described
-from metastore.compaction.worker_service import Started, WorkerService, claim_of
+from metastore.compaction.cleaning.rules import results_of, top_directories
+from metastore.compaction.initiating.rules import Action, decide
+from metastore.compaction.queue.rules.properties import refused_property
+from metastore.compaction.queue.rules.requests import Compaction, CompactionType
+from metastore.compaction.queue.store.entities import Described
+from metastore.compaction.working.job import CompactionJobSpec
+from metastore.compaction.working.service import Started, WorkerService, claim_of
 from metastore.db import failpoints
 from metastore.errors import ClaimLostError, MetastoreError, OutcomeUnknownError, TxnAbortedError, UnavailableError
 from metastore.files import Files

@@ -10,8 +10,8 @@ from metastore.db.arrays import bigints, columns
 from metastore.db.engine import PgTx
 from metastore.ids import TableName
 from metastore.recovery.rules import Void, VoidResult
-from metastore.txns.rules import AbortCode, TxnType
-from metastore.txns.store import ID_BLOCK, LISTED, abort
+from metastore.txns.core.rules import AbortCode, TxnType
+from metastore.txns.core.store import ID_BLOCK, LISTED, abort
 
 _BATCH = 10_000
 _OWNER = ("restore", "", "metastore db restore")   # user, host, agent of the transactions that own void write ids

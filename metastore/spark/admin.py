@@ -6,9 +6,9 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
-from metastore.catalog.partition_names import make_name
 from metastore.client import DomainClient
 from metastore.errors import InvalidOperationError
+from metastore.partition_names import make_name
 from metastore.spark.statements import Compact
 from metastore.spark.tables import AcidTable
 

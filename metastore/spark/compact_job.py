@@ -32,7 +32,7 @@ from metastore.acid.snapshots import CompactorWriteIdList, RangeState, ValidTxnL
 from metastore.acid.state import AcidState, BaseDirectory, DeltaDirectory, acid_state
 from metastore.client import DomainClient
 from metastore.client.compactions import require_claim
-from metastore.compaction.job import CompactionJobResult, CompactionJobSpec, reason
+from metastore.compaction.working.job import CompactionJobResult, CompactionJobSpec, reason
 from metastore.errors import InvalidOperationError
 from metastore.files import Files
 from metastore.ids import DEFAULT_CATALOG, TableName

@@ -16,7 +16,7 @@ from pyspark.sql.types import StructType
 
 from metastore.acid.names import NO_BUCKET, BaseName, DeltaName, parse_file
 from metastore.acid.state import AcidState, BaseDirectory, DeltaDirectory
-from metastore.compaction.job import CompactionJobSpec
+from metastore.compaction.working.job import CompactionJobSpec
 from metastore.errors import InvalidOperationError
 from metastore.files import Files
 from metastore.spark.acid_writer import WRITER_COLUMN, WrittenDirectory

@@ -15,7 +15,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from metastore.acid.events import DELETE_EVENT, INSERT_EVENT, UPDATE_EVENT
 from metastore.acid.types import parse_type
-from metastore.catalog.partition_names import make_name
+from metastore.partition_names import make_name
 from metastore.spark.acid_writer import PARTITION_COLUMN, WRITER_COLUMN, writer_id
 from metastore.spark.bucket_hash import bucket
 from metastore.spark.changes import ACTION, DELETE, INSERT, UPDATE

@@ -15,11 +15,11 @@ from pyspark.sql import SparkSession
 from metastore.acid.names import BaseName, parse_directory
 from metastore.acid.snapshots import RangeState, ValidWriteIdList
 from metastore.acid.state import NotEnoughHistoryError
-from metastore.catalog.partition_names import canonical
 from metastore.client import DomainClient
 from metastore.errors import InvalidOperationError
 from metastore.files import Files
 from metastore.ids import TableName
+from metastore.partition_names import canonical
 from metastore.spark.dialect import DIALECT
 from metastore.spark.listing import Directory
 from metastore.spark.statements import TableRef

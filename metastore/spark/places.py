@@ -17,9 +17,9 @@ from typing import Any, TypeAlias
 from pyspark.sql import SparkSession
 
 from metastore.acid.types import HiveType, parse_type
-from metastore.catalog.partition_names import DEFAULT_PARTITION, escape, unescape, values_for
 from metastore.client import DomainClient
 from metastore.errors import InvalidOperationError
+from metastore.partition_names import DEFAULT_PARTITION, escape, unescape, values_for
 from metastore.spark.events import partition_name, partition_values
 from metastore.spark.listing import PartitionPlace
 from metastore.spark.pruning import Constant, Restriction, Values, exact_texts, is_text, typed

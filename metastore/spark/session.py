@@ -32,8 +32,8 @@ from metastore.spark.tables import AcidTable, TableKind
 from metastore.spark.transactions import Transactions
 from metastore.spark.work import Work
 from metastore.tls.contexts import ClientSide
-from metastore.txns.rules import TxnType
-from metastore.txns.stream_rules import StreamBatch, StreamPosition
+from metastore.txns.core.rules import TxnType
+from metastore.txns.streams.rules import StreamBatch, StreamPosition
 
 Result = TypeVar("Result")
 _URIS = "hive.metastore.uris"

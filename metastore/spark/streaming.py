@@ -19,7 +19,7 @@ from pyspark.sql import DataFrame, SparkSession
 from metastore.errors import AlreadyExistsError, InvalidOperationError, MetastoreError
 from metastore.spark.hadoop import Hadoop
 from metastore.telemetry.logs import get_logger
-from metastore.txns.stream_rules import StreamBatch, StreamPosition, is_repetition
+from metastore.txns.streams.rules import StreamBatch, StreamPosition, is_repetition
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery

@@ -22,7 +22,7 @@ from metastore.spark.progress import shown
 from metastore.spark.tables import AcidTable
 from metastore.spark.work import Work
 from metastore.telemetry.logs import get_logger
-from metastore.txns.rules import TxnType
+from metastore.txns.core.rules import TxnType
 
 _log = get_logger(__name__)
 Result = TypeVar("Result")

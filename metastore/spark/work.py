@@ -18,12 +18,12 @@ from pyspark.sql import DataFrame, SparkSession
 from metastore.acid.names import BaseName, DeltaName, parse_directory
 from metastore.acid.snapshots import ValidWriteIdList
 from metastore.acid.state import NotEnoughHistoryError
-from metastore.catalog.partition_names import DEFAULT_PARTITION
 from metastore.client import AnswerLostError, DomainClient, Transaction
 from metastore.errors import InvalidOperationError, MetastoreError, NoSuchTxnError, TxnAbortedError
 from metastore.files import Files
 from metastore.ids import TableName
 from metastore.locks.rules import Operation
+from metastore.partition_names import DEFAULT_PARTITION
 from metastore.spark.acid_writer import Deletes, LeftoverError, WrittenDirectory, write_acid
 from metastore.spark.events import StatementId, partition_name, partition_values
 from metastore.spark.in_place import Below

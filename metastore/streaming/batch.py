@@ -17,7 +17,7 @@ from metastore.client.lock_plan import Kind, Output, StatementLocks, Target, sta
 from metastore.errors import MetaError, MetastoreError
 from metastore.streaming.table import StreamTable
 from metastore.telemetry.logs import get_logger
-from metastore.txns.rules import AbortCode
+from metastore.txns.core.rules import AbortCode
 
 _log = get_logger(__name__)
 

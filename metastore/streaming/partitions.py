@@ -8,9 +8,9 @@ import copy
 from threading import Lock
 from typing import NamedTuple
 
-from metastore.catalog.partition_names import DEFAULT_PARTITION, make_name
 from metastore.client import DomainClient
 from metastore.errors import NoSuchObjectError
+from metastore.partition_names import DEFAULT_PARTITION, make_name
 from metastore.streaming.routing import PartitionValues
 from metastore.streaming.table import StreamTable
 

@@ -7,8 +7,7 @@ generation sets or does not know, and only to spare an old client what it cannot
 from datetime import datetime
 from typing import Any
 
-from metastore.catalog.partition_names import canonical
-from metastore.compaction.rules.requests import (
+from metastore.compaction.queue.rules.requests import (
     OLD_CLIENT_TYPES,
     Claim,
     Compaction,
@@ -16,10 +15,11 @@ from metastore.compaction.rules.requests import (
     CompactionType,
     Entity,
 )
-from metastore.compaction.service import CompactResult
-from metastore.compaction.store.queue import SORTABLE, Filter, NewRequest
+from metastore.compaction.queue.service import CompactResult
+from metastore.compaction.queue.store.requests import SORTABLE, Filter, NewRequest
 from metastore.errors import InvalidRequestError
 from metastore.ids import database_name, table_name
+from metastore.partition_names import canonical
 from metastore.thrift_gen.hive_metastore import ttypes
 
 _ORDER_NAMES = {

@@ -11,17 +11,17 @@ from thrift.protocol.TJSONProtocol import TJSONProtocol
 from thrift.transport.TTransport import TMemoryBuffer
 
 from metastore.catalog.model import Table
-from metastore.catalog.partition_names import canonical, make_name
 from metastore.catalog.service.partition_reads import PartitionReads
 from metastore.catalog.service.table_reads import TableReads
 from metastore.errors import InvalidRequestError, NoSuchObjectError
 from metastore.ids import TableName, table_name
+from metastore.partition_names import canonical, make_name
 from metastore.thrift_gen.hive_metastore import ttypes
 from metastore.thrift_server.convert_catalog import table_to_thrift
 from metastore.thrift_server.convert_partitions import encode_partition
-from metastore.txns.event_service import EventService
-from metastore.txns.write_event_rules import encoded, joined, moved
-from metastore.txns.write_event_store import WriteEvent
+from metastore.txns.events.service import EventService
+from metastore.txns.write_events.rules import encoded, joined, moved
+from metastore.txns.write_events.store import WriteEvent
 
 
 def json_of(struct: ttypes.Table | ttypes.Partition) -> str:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from metastore.acid.snapshots import ValidTxnList, ValidWriteIdList
 from metastore.errors import InvalidRequestError, NoSuchTxnError, TxnAbortedError
 from metastore.ids import TableName
-from metastore.txns.rules import LARGEST_ID, TxnRecord, TxnType, required_open
+from metastore.txns.core.rules import LARGEST_ID, TxnRecord, TxnType, required_open
 
 
 class TableWriteIds(NamedTuple):

@@ -9,17 +9,17 @@ from typing import NamedTuple
 
 from metastore.acid.snapshots import ValidTxnList, ValidWriteIdList, listed_ids
 from metastore.backoff import doubling
-from metastore.catalog.partition_names import canonical
-from metastore.compaction.rules.requests import CompactionType, Entity
-from metastore.compaction.store import queue as compaction_queue
+from metastore.compaction.queue.rules.requests import CompactionType, Entity
+from metastore.compaction.queue.store import requests as compaction_queue
 from metastore.db.engine import Database
 from metastore.errors import InvalidRequestError, MetastoreError, UnavailableError
 from metastore.ids import TableName, full_table_name
-from metastore.txns import repl_store
-from metastore.txns import store as txn_store
-from metastore.txns.rules import LARGEST_ID, REASONS, AbortCode, Component, Operation, reader_snapshot
-from metastore.txns.store import Opening
-from metastore.write_ids import past_rules, past_store, store
+from metastore.partition_names import canonical
+from metastore.txns.core import store as txn_store
+from metastore.txns.core.rules import LARGEST_ID, REASONS, AbortCode, Component, Operation, reader_snapshot
+from metastore.txns.core.store import Opening
+from metastore.txns.replication import store as repl_store
+from metastore.write_ids import store
 from metastore.write_ids.rules import (
     Allocation,
     check_replayed,
@@ -28,6 +28,8 @@ from metastore.write_ids.rules import (
     uncontended,
     valid_write_ids,
 )
+from metastore.write_ids.time_travel import rules as past_rules
+from metastore.write_ids.time_travel import store as past_store
 
 LONGEST_REMEMBERED = 200_000
 """Ids of a transaction list that is kept parsed; its text may be short and stand for many."""

@@ -13,8 +13,8 @@ from metastore.db.engine import Database, PgTx
 from metastore.db.prepared import Prepared
 from metastore.errors import ConflictRetryError
 from metastore.ids import TableName
-from metastore.txns.rules import Snapshot, TxnRecord, TxnState, TxnType
-from metastore.txns.store import LISTED, SNAPSHOT, unpacked
+from metastore.txns.core.rules import Snapshot, TxnRecord, TxnState, TxnType
+from metastore.txns.core.store import LISTED, SNAPSHOT, unpacked
 from metastore.write_ids.rules import AllocationPlan, TableWriteIds
 
 _SAME_TABLE = 'm.catalog = w.catalog AND m.db = w.db AND m."table" = w."table"'

@@ -28,7 +28,6 @@ from metastore.acid.snapshots import TxnWriteIds, ValidTxnList, ValidWriteIdList
 from metastore.acid.state import ListedFile, acid_state
 from metastore.acid.violations import Surroundings, check_listing
 from metastore.catalog.model import Table
-from metastore.catalog.partition_names import DEFAULT_PARTITION
 from metastore.catalog.rules.partition_expression import parse_expression
 from metastore.catalog.rules.partition_filter import parse_filter
 from metastore.catalog.rules.partition_syntax import PartitionKey
@@ -36,6 +35,7 @@ from metastore.catalog.rules.table_filter import TableFilter
 from metastore.errors import InvalidInputError, InvalidOperationError, InvalidRequestError, MetaError
 from metastore.files import Files
 from metastore.ids import TableName, table_name
+from metastore.partition_names import DEFAULT_PARTITION
 from metastore.spark.delete_files import DeleteFiles
 from metastore.spark.file_check import check_file
 from metastore.spark.footers import event_counts, has_old_events, orc_tail

@@ -3,12 +3,12 @@
 from dataclasses import replace
 from threading import Event
 
-from metastore.compaction.cleaner_service import CleanerService
-from metastore.compaction.initiator_service import InitiatorService
-from metastore.compaction.rules.requests import CompactionType, Entity
-from metastore.compaction.service import CompactionService
-from metastore.compaction.store.queue import NewRequest
-from metastore.compaction.worker_service import WorkerService
+from metastore.compaction.cleaning.service import CleanerService
+from metastore.compaction.initiating.service import InitiatorService
+from metastore.compaction.queue.rules.requests import CompactionType, Entity
+from metastore.compaction.queue.service import CompactionService
+from metastore.compaction.queue.store.requests import NewRequest
+from metastore.compaction.working.service import WorkerService
 from metastore.config import CompactionSettings
 from metastore.db.engine import Database
 from metastore.files import Files

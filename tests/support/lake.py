@@ -9,12 +9,12 @@ from metastore.acid.names import BaseName, DeltaName
 from metastore.acid.snapshots import ValidTxnList, ValidWriteIdList
 from metastore.acid.state import acid_state
 from metastore.catalog.store import acid_history
-from metastore.compaction.cleaner_service import CleanerService
-from metastore.compaction.initiator_service import InitiatorService
-from metastore.compaction.rules.requests import CompactionType, Entity
-from metastore.compaction.service import CompactionService
-from metastore.compaction.store.queue import Filter, NewRequest
-from metastore.compaction.worker_service import WorkerService
+from metastore.compaction.cleaning.service import CleanerService
+from metastore.compaction.initiating.service import InitiatorService
+from metastore.compaction.queue.rules.requests import CompactionType, Entity
+from metastore.compaction.queue.service import CompactionService
+from metastore.compaction.queue.store.requests import Filter, NewRequest
+from metastore.compaction.working.service import WorkerService
 from metastore.config import CompactionSettings
 from metastore.files import Files
 from metastore.locks.rules import LockType
@@ -22,7 +22,7 @@ from metastore.loops.cleaner import Cleaner
 from metastore.loops.initiator import Initiator
 from metastore.loops.job import JobOutcome
 from metastore.loops.worker import Worker
-from metastore.txns.rules import Operation
+from metastore.txns.core.rules import Operation
 from tests.support.transactions import Transactions, named, seconds
 
 ROW = 100  # bytes that a row takes in these files

@@ -6,15 +6,15 @@ from datetime import timedelta
 from metastore.config import TxnSettings
 from metastore.db import catalog_tables
 from metastore.db.engine import Database
+from metastore.housekeeping.service import PurgeService
 from metastore.ids import TableName, table_name
 from metastore.locks.rules import LockObject, LockRequest, LockState, LockType, WantedLock
 from metastore.locks.rules import Operation as LockOperation
 from metastore.locks.service import LockService
 from metastore.loops.reaper import Reaper
-from metastore.txns.commit_service import CommitRequest, CommitService
-from metastore.txns.purge_service import PurgeService
-from metastore.txns.rules import AbortCode, Operation, TxnType
-from metastore.txns.service import AbortRequest, DynamicPartitions, Heartbeat, OpenRequest, TxnService
+from metastore.txns.commit.service import CommitRequest, CommitService
+from metastore.txns.core.rules import AbortCode, Operation, TxnType
+from metastore.txns.core.service import AbortRequest, DynamicPartitions, Heartbeat, OpenRequest, TxnService
 from metastore.write_ids.rules import Allocation
 from metastore.write_ids.service import Reading, WriteIdService
 

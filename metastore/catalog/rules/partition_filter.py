@@ -14,7 +14,6 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple, NoReturn, TypeVar
 
-from metastore.catalog.partition_names import DEFAULT_PARTITION
 from metastore.catalog.rules.partition_predicate import (
     EVERYTHING,
     Literal,
@@ -36,6 +35,7 @@ from metastore.catalog.rules.partition_syntax import (
     require_shallow,
 )
 from metastore.errors import InvalidRequestError
+from metastore.partition_names import DEFAULT_PARTITION
 
 Item = TypeVar("Item")
 

@@ -13,8 +13,8 @@ from datetime import date, datetime, time
 from enum import StrEnum
 from typing import Any
 
-from metastore.catalog.partition_names import DEFAULT_PARTITION
 from metastore.catalog.rules.like import like
+from metastore.partition_names import DEFAULT_PARTITION
 
 Literal = str | int | date | datetime
 

@@ -10,12 +10,12 @@ from dataclasses import dataclass, replace
 from itertools import takewhile
 
 from metastore.catalog.model import Json, Parameters, Table, TableType
-from metastore.catalog.partition_names import make_name
 from metastore.catalog.rules import descriptors, locations
 from metastore.catalog.rules.partition_syntax import PartitionKey
 from metastore.catalog.rules.tables import DDL_TIME, is_true, is_view
 from metastore.errors import InvalidRequestError, MetaError
 from metastore.ids import TableName
+from metastore.partition_names import make_name
 
 UNLIMITED = -1
 _CONSUMED = {"DO_NOT_UPDATE_STATS"}

@@ -9,7 +9,7 @@ from dataclasses import replace
 from metastore.catalog.model import USER, Database, Parameters, Table, TableType
 from metastore.catalog.rules import column_types, descriptors, locations, transactional
 from metastore.catalog.rules.names import directory_name, is_object_name
-from metastore.compaction.rules.settings import refused_property
+from metastore.compaction.queue.rules.properties import refused_property
 from metastore.errors import InvalidObjectError, InvalidOperationError, MetaError
 from metastore.ids import DEFAULT_CATALOG
 

@@ -14,8 +14,8 @@ from metastore.db.engine import Database as Postgres
 from metastore.db.engine import PgTx
 from metastore.errors import MetaError
 from metastore.ids import TableName
-from metastore.txns import store as txn_store
-from metastore.txns.rules import Component, Operation, TxnState, required_open
+from metastore.txns.core import store as txn_store
+from metastore.txns.core.rules import Component, Operation, TxnState, required_open
 
 
 @dataclass(frozen=True)

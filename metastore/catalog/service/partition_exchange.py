@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from metastore.catalog.model import Table
-from metastore.catalog.partition_names import make_name
 from metastore.catalog.rules import locations, transactional
 from metastore.catalog.rules import partitions as rules
 from metastore.catalog.rules.partitions import Partition
@@ -21,6 +20,7 @@ from metastore.catalog.store import tables as table_store
 from metastore.db.engine import Database, PgTx
 from metastore.errors import InvalidRequestError
 from metastore.ids import TableName
+from metastore.partition_names import make_name
 
 
 class Exchange(NamedTuple):

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from metastore.catalog.model import Table
-from metastore.catalog.partition_names import escape, make_name, values_for
 from metastore.catalog.rules import partitions as rules
 from metastore.catalog.rules.partition_expression import parse_expression
 from metastore.catalog.rules.partition_filter import parse_filter
@@ -22,6 +21,7 @@ from metastore.config import CatalogSettings
 from metastore.db.engine import Database
 from metastore.errors import InvalidRequestError, NoSuchObjectError
 from metastore.ids import TableName
+from metastore.partition_names import escape, make_name, values_for
 
 
 class Found(NamedTuple):

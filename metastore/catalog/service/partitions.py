@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from metastore.catalog.model import Table
-from metastore.catalog.partition_names import make_name, values_for
 from metastore.catalog.rules import partitions as rules
 from metastore.catalog.rules import transactional
 from metastore.catalog.rules.partition_expression import parse_expression
@@ -36,6 +35,7 @@ from metastore.errors import (
 )
 from metastore.ids import TableName
 from metastore.locks.rules import Changer
+from metastore.partition_names import make_name, values_for
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from metastore.catalog.model import ColumnStatistics, Table
-from metastore.catalog.partition_names import canonical
 from metastore.catalog.rules import statistics as rules
 from metastore.catalog.rules.transactional import is_transactional
 from metastore.catalog.store import statistics as store
@@ -13,6 +12,7 @@ from metastore.db.engine import Database as Postgres
 from metastore.db.engine import PgTx
 from metastore.errors import MetaError, NoSuchObjectError
 from metastore.ids import TableName
+from metastore.partition_names import canonical
 
 
 @dataclass(frozen=True)

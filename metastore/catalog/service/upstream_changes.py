@@ -27,8 +27,8 @@ from metastore.errors import MetastoreError, UnavailableError
 from metastore.ids import DatabaseName, TableName
 from metastore.locks.rules import Changer
 from metastore.telemetry.logs import get_logger
-from metastore.txns import store as txn_store
-from metastore.txns.rules import Component, Operation
+from metastore.txns.core import store as txn_store
+from metastore.txns.core.rules import Component, Operation
 
 _log = get_logger(__name__)
 

@@ -1,7 +1,7 @@
 """The compaction RPCs: decode, call, encode. ``convert_compaction`` holds the conversions."""
 
-from metastore.compaction.rules.requests import Compaction, CompactionState
-from metastore.compaction.service import CompactionService
+from metastore.compaction.queue.rules.requests import Compaction, CompactionState
+from metastore.compaction.queue.service import CompactionService
 from metastore.errors import InvalidRequestError, MetaError
 from metastore.ids import table_name
 from metastore.thrift_gen.hive_metastore import ttypes

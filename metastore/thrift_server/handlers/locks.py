@@ -5,18 +5,18 @@ from datetime import datetime
 from functools import partial
 from typing import TypeAlias
 
-from metastore.catalog.partition_names import canonical
 from metastore.errors import InvalidRequestError, MetastoreError
+from metastore.housekeeping.service import PurgeService
 from metastore.ids import database_name
 from metastore.locks.holders import Holders
 from metastore.locks.rules import Lock, LockObject, LockRequest, LockState, LockType, Operation, WantedLock
 from metastore.locks.service import LockFilter, LockResult, LockService
 from metastore.locks.store import LockRow
-from metastore.locks.waiting import Waiting
+from metastore.partition_names import canonical
 from metastore.telemetry.logs import get_logger
 from metastore.thrift_gen.hive_metastore import ttypes
 from metastore.thrift_server.call import LATER, Call, Later, coalesced
-from metastore.txns.purge_service import PurgeService
+from metastore.thrift_server.lock_waits import Waiting
 
 _STATES = {LockState.ACQUIRED: ttypes.LockState.ACQUIRED, LockState.WAITING: ttypes.LockState.WAITING,
            LockState.NOT_ACQUIRED: ttypes.LockState.NOT_ACQUIRED}

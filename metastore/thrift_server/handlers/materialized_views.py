@@ -1,7 +1,7 @@
 """What materialized views remember: decode, ask the service."""
 
-from metastore.catalog.service.materialized_views import MaterializedViewService
 from metastore.errors import MetaError
+from metastore.materialized_views.service.sources import MaterializedViewService
 from metastore.thrift_gen.hive_metastore import ttypes
 from metastore.thrift_server.call import Call
 from metastore.thrift_server.convert_catalog import table_name_of

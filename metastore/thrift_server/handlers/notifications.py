@@ -4,8 +4,8 @@ from metastore.ids import DEFAULT_CATALOG
 from metastore.thrift_gen.hive_metastore import ttypes
 from metastore.thrift_server.call import Call
 from metastore.thrift_server.convert_write_events import WriteEvents, info_of
-from metastore.txns.event_service import EventService
-from metastore.txns.event_store import Event, EventFilter
+from metastore.txns.events.service import EventService
+from metastore.txns.events.store import Event, EventFilter
 
 MESSAGE_FORMAT = "json-0.2"
 """Plain JSON, which readers of every version understand."""

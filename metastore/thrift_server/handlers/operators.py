@@ -6,11 +6,11 @@ from metastore.errors import InvalidRequestError
 from metastore.ids import TableName, table_name
 from metastore.locks.rules import Lock
 from metastore.locks.service import LockService
-from metastore.locks.why_service import Asked, Claim, Explained, WhyService
+from metastore.locks.why.service import Asked, Claim, Explained, WhyService
 from metastore.thrift_gen.operators import ttypes
 from metastore.thrift_server.call import Call
-from metastore.txns.history_rules import Answer
-from metastore.txns.history_service import HeldLock, HistoryService, Life, Write
+from metastore.txns.history.rules import Answer
+from metastore.txns.history.service import HeldLock, HistoryService, Life, Write
 
 
 class OperatorHandlers:

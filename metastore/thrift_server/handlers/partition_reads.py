@@ -3,11 +3,11 @@
 ``max_parts``: negative is unlimited, 0 is none, except for get_partition_names, where 2.3 answers all.
 """
 
-from metastore.catalog.partition_names import parse_name
 from metastore.catalog.rules.partitions import require_allowed_characters
 from metastore.catalog.service.partition_reads import Found, PartitionReads
 from metastore.errors import InvalidRequestError
 from metastore.ids import TableName
+from metastore.partition_names import parse_name
 from metastore.thrift_gen.hive_metastore import ttypes
 from metastore.thrift_server.call import Call, immediate
 from metastore.thrift_server.convert_partitions import (

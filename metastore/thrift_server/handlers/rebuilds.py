@@ -1,9 +1,9 @@
 """The calls around the rebuild of materialized views: decode, ask the service, encode."""
 
+from metastore.materialized_views.service.rebuilds import RebuildService
 from metastore.thrift_gen.hive_metastore import ttypes
 from metastore.thrift_server.call import Call
 from metastore.thrift_server.handlers.txns import named_table
-from metastore.txns.rebuild_service import RebuildService
 
 
 class RebuildHandlers:

@@ -4,8 +4,8 @@ from metastore.errors import InvalidRequestError
 from metastore.ids import TableName, table_name
 from metastore.thrift_gen.operators import ttypes
 from metastore.thrift_server.call import Call
-from metastore.txns.commit_service import CommitRequest, CommitService
-from metastore.txns.stream_rules import StreamBatch, StreamPosition
+from metastore.txns.commit.service import CommitRequest, CommitService
+from metastore.txns.streams.rules import StreamBatch, StreamPosition
 
 
 class StreamHandlers:

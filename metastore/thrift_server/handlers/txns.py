@@ -4,16 +4,16 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import TypeVar
 
-from metastore.catalog.partition_names import canonical
 from metastore.errors import InvalidRequestError, MetastoreError
 from metastore.ids import TableName, database_name, full_table_name, table_name
+from metastore.partition_names import canonical
 from metastore.thrift_gen.hive_metastore import ttypes
 from metastore.thrift_server.call import Call, coalesced
 from metastore.thrift_server.convert_write_events import WriteEvents
-from metastore.txns.commit_service import CommitRequest, CommitService, KeyValue, LastReplId
-from metastore.txns.rules import AbortCode, Operation, Snapshot, TxnState, TxnType, abort_code
-from metastore.txns.service import AbortRequest, DynamicPartitions, Heartbeat, OpenRequest, TxnService
-from metastore.txns.store import TxnInfo
+from metastore.txns.commit.service import CommitRequest, CommitService, KeyValue, LastReplId
+from metastore.txns.core.rules import AbortCode, Operation, Snapshot, TxnState, TxnType, abort_code
+from metastore.txns.core.service import AbortRequest, DynamicPartitions, Heartbeat, OpenRequest, TxnService
+from metastore.txns.core.store import TxnInfo
 
 _STATES = {TxnState.OPEN: ttypes.TxnState.OPEN, TxnState.ABORTED: ttypes.TxnState.ABORTED,
            TxnState.COMMITTED: ttypes.TxnState.COMMITTED}

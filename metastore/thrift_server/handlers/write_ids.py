@@ -8,7 +8,7 @@ from metastore.ids import table_name
 from metastore.thrift_gen.hive_metastore import ttypes
 from metastore.thrift_server.call import Call, coalesced
 from metastore.thrift_server.handlers.txns import named_table, owner_text, served
-from metastore.txns.rules import encode_bits
+from metastore.txns.core.rules import encode_bits
 from metastore.write_ids.rules import Allocation
 from metastore.write_ids.service import Reading, ReplayedAllocation, ReplicatedState, WriteIdService
 

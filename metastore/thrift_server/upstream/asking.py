@@ -9,15 +9,15 @@ from thrift.protocol.TBinaryProtocol import TBinaryProtocolAccelerated
 from thrift.protocol.TCompactProtocol import TCompactProtocolAccelerated
 from thrift.transport.TTransport import TMemoryBuffer
 
-from metastore.catalog.partition_names import canonical, make_name
 from metastore.catalog.rules.transactional import is_transactional
 from metastore.catalog.service.upstream_changes import UpstreamChanges
 from metastore.client.answers import domain_errors
-from metastore.compaction.rules.requests import Entity
-from metastore.compaction.store.entities import Described
+from metastore.compaction.queue.rules.requests import Entity
+from metastore.compaction.queue.store.entities import Described
 from metastore.db.engine import PgTx
 from metastore.errors import NoSuchObjectError
 from metastore.ids import DEFAULT_CATALOG, DatabaseName, TableName
+from metastore.partition_names import canonical, make_name
 from metastore.thrift_gen.hive_metastore import ThriftHiveMetastore, ttypes
 from metastore.thrift_server.protocol import CompactProtocol
 from metastore.thrift_server.upstream.connecting import Upstream
@@ -106,7 +106,7 @@ class UpstreamTables:
 
 
 class UpstreamCatalog:
-    """What compaction asks of a catalog, asked of the upstream; see `metastore.compaction.store.entities.Catalog`."""
+    """What compaction asks of a catalog, asked of the upstream; see `entities.Catalog`."""
 
     def __init__(self, asking: Asking, changes: UpstreamChanges) -> None:
         """``asking``: makes the calls; ``changes``: knows what must be left alone."""

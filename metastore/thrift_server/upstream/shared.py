@@ -6,10 +6,10 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
 
-from metastore.catalog.partition_names import canonical
 from metastore.catalog.rules.transactional import is_transactional
 from metastore.catalog.service.upstream_changes import Forward, Forwarded, UpstreamChanges
 from metastore.ids import TableName, database_name, split_catalog
+from metastore.partition_names import canonical
 from metastore.telemetry.calls import CallStats
 from metastore.thrift_server.call import Call, PassedOn, shared
 from metastore.thrift_server.changers import Changers

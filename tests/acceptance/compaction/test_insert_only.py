@@ -8,9 +8,9 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 
-from metastore.compaction.cleaner_service import CleanerService
-from metastore.compaction.job import CompactionJobSpec
-from metastore.compaction.worker_service import WorkerService
+from metastore.compaction.cleaning.service import CleanerService
+from metastore.compaction.working.job import CompactionJobSpec
+from metastore.compaction.working.service import WorkerService
 from metastore.config import CompactionSettings
 from metastore.db.engine import Database
 from metastore.errors import InvalidOperationError

@@ -7,9 +7,9 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 
-from metastore.compaction.cleaner_service import CleanerService
-from metastore.compaction.initiator_service import InitiatorService
-from metastore.compaction.worker_service import WorkerService
+from metastore.compaction.cleaning.service import CleanerService
+from metastore.compaction.initiating.service import InitiatorService
+from metastore.compaction.working.service import WorkerService
 from metastore.config import CompactionSettings
 from metastore.db.engine import Database
 from metastore.files import Files

@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 from metastore.acid.bucket import encode
 from metastore.acid.names import BaseName, DeltaName
 from metastore.acid.snapshots import NO_OPEN, ValidWriteIdList
-from metastore.compaction.job import CompactionJobResult, CompactionJobSpec
+from metastore.compaction.working.job import CompactionJobResult, CompactionJobSpec
 from metastore.errors import ClaimLostError, InvalidOperationError
 from metastore.files import Files
 from metastore.spark import acid_writer

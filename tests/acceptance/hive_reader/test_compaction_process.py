@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 
 from metastore.acid.names import DeltaName
 from metastore.acid.snapshots import NO_OPEN
-from metastore.compaction.job import CompactionJobResult, CompactionJobSpec
+from metastore.compaction.working.job import CompactionJobResult, CompactionJobSpec
 from tests.support.acid.tables import B0, AcidTable
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]

@@ -22,8 +22,8 @@ from pyiceberg.transforms import IdentityTransform
 from pyiceberg.types import DecimalType, ListType, LongType, NestedField, StringType, StructType
 
 from metastore.config.settings import TxnSettings
+from metastore.housekeeping.service import PurgeService
 from metastore.loops.reaper import Reaper
-from metastore.txns.purge_service import PurgeService
 
 SCHEMA = pa.schema([("id", pa.int64()), ("name", pa.string())])
 

@@ -12,11 +12,11 @@ from pyspark.sql import functions as F
 from metastore.acid.bucket import encode
 from metastore.acid.state import NotEnoughHistoryError
 from metastore.errors import InvalidOperationError
+from metastore.housekeeping.service import PurgeService
 from metastore.ids import table_name
 from metastore.loops.reaper import Reaper
 from metastore.spark.plain_reads import PlainReadWarning
 from metastore.spark.table_check import check_table
-from metastore.txns.purge_service import PurgeService
 
 pytestmark = pytest.mark.spark
 

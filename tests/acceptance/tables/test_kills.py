@@ -16,10 +16,10 @@ from metastore.config import TxnSettings
 from metastore.db.engine import Database
 from metastore.errors import AlreadyExistsError
 from metastore.files import Files
+from metastore.housekeeping.service import PurgeService
 from metastore.ids import table_name
 from metastore.loops.reaper import Reaper
 from metastore.spark.table_check import check_table, quarantine
-from metastore.txns.purge_service import PurgeService
 from tests.acceptance.tables.dying import POINTS
 from tests.support.postgres import TestClock
 

@@ -7,8 +7,8 @@ import pytest
 
 from metastore.catalog.service.directories import Directories
 from metastore.config import TxnSettings
+from metastore.housekeeping.service import PurgeService
 from metastore.thrift_gen.hive_metastore import ttypes as T
-from metastore.txns.purge_service import PurgeService
 
 FLAG = T.EnvironmentContext({"truncateSkipDataDeletion": "true"})
 KINDS = {"full ACID": {"transactional": "true"},

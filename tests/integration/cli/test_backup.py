@@ -24,9 +24,9 @@ from metastore.config.settings import Source, build
 from metastore.db import backup, migrate
 from metastore.db.engine import Database
 from metastore.files import Files
+from metastore.housekeeping.service import PurgeService
 from metastore.ids import table_name
 from metastore.spark import table_check
-from metastore.txns.purge_service import PurgeService
 from tests.support import how_to
 
 _EVENT = ("struct<operation:int,originalTransaction:bigint,bucket:int,rowId:bigint,currentTransaction:bigint,"

@@ -9,8 +9,8 @@ import yaml
 
 from metastore.cli.main import main
 from metastore.config import TxnSettings
+from metastore.housekeeping.service import PurgeService
 from metastore.loops.reaper import Reaper
-from metastore.txns.purge_service import PurgeService
 
 
 @pytest.fixture

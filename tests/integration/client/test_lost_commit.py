@@ -10,7 +10,7 @@ from metastore.client.lock_plan import LockPlan
 from metastore.errors import MetaError, NoSuchTxnError, TxnAbortedError
 from metastore.locks.rules import LockType, Operation
 from metastore.thrift_gen.hive_metastore import ThriftHiveMetastore, ttypes
-from metastore.txns.history_rules import Outcome
+from metastore.txns.history.rules import Outcome
 from tests.support.in_flight import commit_in_flight
 
 __all__ = ["commit_in_flight"]

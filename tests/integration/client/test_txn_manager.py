@@ -12,7 +12,7 @@ from metastore.client.lock_manager import LockManager, LockWait
 from metastore.client.lock_plan import Kind, Output, Target, statement_locks
 from metastore.errors import NoSuchTxnError, TxnAbortedError
 from metastore.locks.rules import LockType, Operation
-from metastore.txns.rules import TxnType
+from metastore.txns.core.rules import TxnType
 
 TABLE = Target("db", "t")
 INSERT = statement_locks(outputs=[Output(TABLE, Kind.INSERT)])

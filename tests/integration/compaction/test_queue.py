@@ -10,13 +10,14 @@ from functools import partial
 import pytest
 
 from metastore.acid.snapshots import ValidWriteIdList
-from metastore.compaction import initiator_service
-from metastore.compaction.cleaner_service import CleanerService, Cleaning
-from metastore.compaction.rules.requests import Claim, CompactionState, CompactionType, Entity
-from metastore.compaction.service import CompactionService
-from metastore.compaction.store import components, queue
-from metastore.compaction.store.queue import Filter, NewRequest
-from metastore.compaction.worker_service import WorkerService
+from metastore.compaction.cleaning.service import CleanerService, Cleaning
+from metastore.compaction.initiating import service as initiator_service
+from metastore.compaction.queue.rules.requests import Claim, CompactionState, CompactionType, Entity
+from metastore.compaction.queue.service import CompactionService
+from metastore.compaction.queue.store import components
+from metastore.compaction.queue.store import requests as queue
+from metastore.compaction.queue.store.requests import Filter, NewRequest
+from metastore.compaction.working.service import WorkerService
 from metastore.errors import ClaimLostError, InvalidOperationError
 from tests.support.transactions import named, seconds
 
@@ -38,7 +39,7 @@ def of(claimed):
 
 def finish(lake, claimed, mark=5):
     """A remote worker's way through: its transaction commits right after mark_compacted."""
-    from metastore.txns.rules import TxnType
+    from metastore.txns.core.rules import TxnType
 
     txn_id = lake.t.open(kind=TxnType.COMPACTION)
     lake.service.update_compactor_state(of(claimed), mark, "ann", txn_id)
@@ -336,7 +337,7 @@ def test_what_a_cleaning_forgets_goes_in_batches(lake, monkeypatch):
 
 
 def write_history(lake, state, what):
-    from metastore.compaction.store import queue
+    from metastore.compaction.queue.store import requests as queue
 
     with lake.db.begin() as pg:
         return queue.insert_history(pg, NewRequest(entity(what), CompactionType.MINOR), CompactionState(state), None)
@@ -396,7 +397,7 @@ def test_show_compactions_order_and_limit(lake, test_clock):
 
 
 def test_a_soft_drop_waits_for_its_transaction(lake):
-    from metastore.txns.rules import TxnType
+    from metastore.txns.core.rules import TxnType
 
     txn_id = lake.t.open(kind=TxnType.SOFT_DELETE)
     place = lake.path("gone.v7")
@@ -412,7 +413,7 @@ def test_a_soft_drop_waits_for_its_transaction(lake):
 
 
 def test_a_soft_drop_never_removes_what_somebody_uses(lake):
-    from metastore.txns.rules import TxnType
+    from metastore.txns.core.rules import TxnType
 
     lake.table()
     numbers = itertools.count()

@@ -6,7 +6,7 @@ import pytest
 from thrift.Thrift import TApplicationException
 
 from metastore.client.compactions import require_claim
-from metastore.compaction.worker_service import WorkerService
+from metastore.compaction.working.service import WorkerService
 from metastore.errors import ClaimLostError
 from metastore.thrift_gen.hive_metastore.ttypes import MetaException
 from metastore.thrift_server.convert_compaction import properties_of, stringable_map

@@ -3,11 +3,11 @@
 import pytest
 
 from metastore.config import TxnSettings
+from metastore.housekeeping.service import PurgeService
 from metastore.locks.rules import LockObject, LockRequest, LockType, Operation, WantedLock
 from metastore.locks.service import LockService
 from metastore.loops.reaper import Reaper
-from metastore.txns.purge_service import PurgeService
-from metastore.txns.service import AbortRequest, OpenRequest, TxnService
+from metastore.txns.core.service import AbortRequest, OpenRequest, TxnService
 from tests.support.shared_database import *  # noqa: F403
 
 LETTERS = {"S": LockType.SHARED_READ, "W": LockType.SHARED_WRITE, "E": LockType.EXCL_WRITE, "X": LockType.EXCLUSIVE}

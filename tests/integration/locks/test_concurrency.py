@@ -23,7 +23,7 @@ from metastore.locks.rules import (
     conflicts,
 )
 from metastore.locks.service import LockFilter, LockService
-from metastore.txns.service import AbortRequest
+from metastore.txns.core.service import AbortRequest
 from tests.integration.locks.conftest import wanted
 
 

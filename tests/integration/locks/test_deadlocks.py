@@ -7,10 +7,10 @@ import pytest
 
 from metastore.config import LockSettings
 from metastore.errors import TxnAbortedError, UnavailableError
-from metastore.locks import wait_store
 from metastore.locks.rules import LockRequest
 from metastore.locks.service import LockResult, LockService
-from metastore.txns.service import AbortRequest
+from metastore.locks.waits import store as wait_store
+from metastore.txns.core.service import AbortRequest
 from tests.integration.locks.conftest import wanted
 
 

@@ -7,16 +7,16 @@ import pytest
 
 from metastore.config import TxnSettings
 from metastore.db.engine import Database
+from metastore.housekeeping.service import PurgeService
 from metastore.locks.service import LockFilter
-from metastore.locks.why_service import Asked, WhyService
+from metastore.locks.why.service import Asked, WhyService
 from metastore.loops.reaper import EXPIRY, Reaper, until_due
 from metastore.thrift_gen.hive_metastore import ttypes
 from metastore.thrift_server.call import Call
 from metastore.thrift_server.handlers.locks import LockHandlers
-from metastore.txns.purge_service import PurgeService
-from metastore.txns.rules import TxnState
-from metastore.txns.service import Heartbeat
-from metastore.txns.store import select_states
+from metastore.txns.core.rules import TxnState
+from metastore.txns.core.service import Heartbeat
+from metastore.txns.core.store import select_states
 
 PARTS = "S db.t + S db.u + S db.v"
 

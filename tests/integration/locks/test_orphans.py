@@ -10,15 +10,15 @@ import pytest
 from metastore.config import LockSettings
 from metastore.db.engine import Database
 from metastore.errors import UnavailableError
-from metastore.locks import wait_store
 from metastore.locks.holders import Holders
 from metastore.locks.rules import LockRequest
 from metastore.locks.service import LockFilter, LockService
+from metastore.locks.waits import store as wait_store
 from metastore.loops.lock_keeper import DeadlockSearch, OrphanReport, Orphans
 from metastore.thrift_gen.hive_metastore import ttypes
 from metastore.thrift_server.call import Call
 from metastore.thrift_server.handlers.locks import LockHandlers
-from metastore.txns.service import Heartbeat
+from metastore.txns.core.service import Heartbeat
 from tests.integration.locks.conftest import wanted
 
 GRACE, SILENCE = timedelta(seconds=30), timedelta(seconds=40)

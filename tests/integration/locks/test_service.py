@@ -10,7 +10,7 @@ from metastore.ids import DatabaseName
 from metastore.locks import store
 from metastore.locks.rules import LockRequest, LockState, Operation
 from metastore.locks.service import LockFilter
-from metastore.txns.service import Heartbeat
+from metastore.txns.core.service import Heartbeat
 from tests.integration.locks.conftest import wanted
 
 

@@ -13,10 +13,10 @@ from metastore.app import App
 from metastore.client import MetastoreClient
 from metastore.config.settings import Source, build
 from metastore.errors import InvalidInputError
-from metastore.locks.waiting import CHANNEL
+from metastore.housekeeping.service import PurgeService
 from metastore.loops.reaper import Reaper
 from metastore.thrift_gen.hive_metastore import ttypes
-from metastore.txns.purge_service import PurgeService
+from metastore.thrift_server.lock_waits import CHANNEL
 from tests.support.thrift_server import Peer, message, until
 
 ACQUIRED, WAITING = ttypes.LockState.ACQUIRED, ttypes.LockState.WAITING

@@ -7,10 +7,12 @@ import pytest
 
 from metastore.config import TxnSettings
 from metastore.ids import TableName
-from metastore.locks import store, why, why_store
+from metastore.locks import store
 from metastore.locks.holders import Gone, Left
 from metastore.locks.rules import LockObject, LockRequest, LockType, WantedLock
-from metastore.locks.why_service import Asked, WhyService
+from metastore.locks.why import rules as why
+from metastore.locks.why import store as why_store
+from metastore.locks.why.service import Asked, WhyService
 
 OBJECTS = [LockObject("hive", db, table, partition) for db in ("a", "b")
            for table, partition in (("", ""), ("t", ""), ("u", ""), ("t", "p=1"), ("t", "p=2"))]

@@ -143,7 +143,7 @@ def test_a_failed_transaction_fails_the_request(lake):
     lake.insert(times=2)
     asked = lake.request()
     claimed = lake.service.find_next_compact2("w-1", "v", None)
-    from metastore.compaction.rules.requests import Claim
+    from metastore.compaction.queue.rules.requests import Claim
 
     txn_id = lake.t.open()
     lake.service.update_compactor_state(Claim(claimed.id, "w-1"), 2, None, txn_id)

@@ -86,8 +86,8 @@ def test_a_failed_entity_stays_a_candidate(lake, test_clock):
     initiator = lake.initiator()
     initiator.tick()
     claimed = lake.service.find_next_compact2("w-1", "v", None)
-    from metastore.compaction.rules.requests import Claim, CompactionType
-    from metastore.compaction.store.queue import NewRequest
+    from metastore.compaction.queue.rules.requests import Claim, CompactionType
+    from metastore.compaction.queue.store.requests import NewRequest
 
     lake.service.mark_failed(Claim(claimed.id, "w-1", 1), "x", NewRequest(claimed.entity, CompactionType.MINOR))
     test_clock.advance(HOUR)
@@ -97,8 +97,8 @@ def test_a_failed_entity_stays_a_candidate(lake, test_clock):
 
 def test_two_failures_stop_it_until_the_retry_time(lake, test_clock):
     """COMP-I23; the history says so once."""
-    from metastore.compaction.rules.requests import Claim, CompactionType
-    from metastore.compaction.store.queue import NewRequest
+    from metastore.compaction.queue.rules.requests import Claim, CompactionType
+    from metastore.compaction.queue.store.requests import NewRequest
 
     lake.table()
     lake.insert(times=11)

@@ -15,7 +15,7 @@ from metastore.acid.names import BaseName, DeltaName
 from metastore.acid.snapshots import ValidTxnList, ValidWriteIdList
 from metastore.acid.state import acid_state
 from metastore.loops.job import JobOutcome
-from metastore.txns.rules import reader_snapshot
+from metastore.txns.core.rules import reader_snapshot
 
 STEPS = 30
 

@@ -11,8 +11,8 @@ from metastore.acid.snapshots import ValidTxnList
 from metastore.acid.state import acid_state
 from metastore.config import TxnSettings
 from metastore.locks.rules import LockType
-from metastore.txns.history_service import HistoryService
-from metastore.txns.rules import AbortCode, Operation, reader_snapshot
+from metastore.txns.core.rules import AbortCode, Operation, reader_snapshot
+from metastore.txns.history.service import HistoryService
 from tests.support.transactions import seconds
 
 

@@ -10,7 +10,7 @@ from metastore.locks.rules import LockType
 from metastore.locks.rules import Operation as LockOperation
 from metastore.loops.job import JobLivesError
 from metastore.loops.worker import WorkOutcome
-from metastore.txns.rules import Operation, TxnType
+from metastore.txns.core.rules import Operation, TxnType
 from tests.support.lake import FakeRunner
 
 HOUR = timedelta(hours=1)
@@ -396,7 +396,7 @@ def test_a_heartbeat_without_an_answer_ends_no_job(new_lake, monkeypatch, error)
 def test_a_job_whose_id_cannot_be_noted_is_done_all_the_same(lake, monkeypatch):
     class Named(FakeRunner):
         def run(self, spec, pulse):
-            from metastore.compaction.job import CompactionJobResult
+            from metastore.compaction.working.job import CompactionJobResult
 
             return super().run(spec, pulse)._replace(result=CompactionJobResult(("base_2",), 2, 2, "app-1"))
 

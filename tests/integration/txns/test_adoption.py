@@ -10,7 +10,7 @@ from click.testing import CliRunner
 from metastore.cli.main import cli
 from metastore.errors import InvalidInputError, InvalidOperationError, UnavailableError
 from metastore.locks.rules import NO_TXN
-from metastore.txns.adoption_service import AdoptionService
+from metastore.txns.adoption.service import AdoptionService
 from tests.support import thrift_server
 
 SCHEMA = (Path(thrift_server.__file__).parent / "hive_transactions.sql").read_text()

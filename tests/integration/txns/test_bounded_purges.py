@@ -4,10 +4,10 @@ from random import Random
 
 import pytest
 
+from metastore.housekeeping import store as purge_store
 from metastore.locks import store as lock_store
 from metastore.locks.rules import LockType
-from metastore.txns import purge_store
-from metastore.txns.rules import Operation, expiry_cutoffs
+from metastore.txns.core.rules import Operation, expiry_cutoffs
 from tests.support.transactions import seconds
 
 BATCH = 7

@@ -6,8 +6,8 @@ from metastore.errors import MetaError, NoSuchTxnError, TxnAbortedError
 from metastore.ids import DatabaseName, TableName
 from metastore.locks.rules import LockObject, LockRequest, LockType, WantedLock
 from metastore.locks.rules import Operation as LockOperation
-from metastore.txns.commit_service import CommitRequest, KeyValue, LastReplId
-from metastore.txns.rules import Operation, TxnType
+from metastore.txns.commit.service import CommitRequest, KeyValue, LastReplId
+from metastore.txns.core.rules import Operation, TxnType
 from tests.support.transactions import raised, seconds
 
 I, U, D = Operation.INSERT, Operation.UPDATE, Operation.DELETE
@@ -415,7 +415,7 @@ def test_many_ended_records_go_in_windows(t, test_clock):
     late = t.open()
     t.commit(late)
 
-    from metastore.txns import purge_store
+    from metastore.housekeeping import store as purge_store
     position, removed = 0, 0
     while position is not None:
         with t.db.begin() as pg:
@@ -442,7 +442,7 @@ def test_completed_components_that_say_nothing_new_go(t):
 
 def test_a_failing_step_does_not_stop_the_others(t, test_clock, monkeypatch):
     from metastore.errors import UnavailableError
-    from metastore.txns import purge_store
+    from metastore.housekeeping import store as purge_store
 
     def broken(pg):
         raise UnavailableError("no database")

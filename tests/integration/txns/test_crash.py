@@ -15,11 +15,11 @@ from metastore.db.embedded import EmbeddedPostgres
 from metastore.db.engine import Database
 from metastore.errors import MetaError
 from metastore.locks.rules import LockType
-from metastore.txns.history_rules import Outcome
-from metastore.txns.history_service import HistoryService
-from metastore.txns.rules import Operation
-from metastore.txns.service import AbortRequest
-from metastore.txns.store import ID_BLOCK
+from metastore.txns.core.rules import Operation
+from metastore.txns.core.service import AbortRequest
+from metastore.txns.core.store import ID_BLOCK
+from metastore.txns.history.rules import Outcome
+from metastore.txns.history.service import HistoryService
 from tests.support.transactions import Transactions
 
 # Without fsync a killed PostgreSQL loses exactly what it had not yet handed to the kernel: what commits without waiting.

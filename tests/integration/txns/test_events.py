@@ -9,12 +9,13 @@ import pytest
 from thrift.Thrift import TApplicationException
 
 from metastore.client import MetastoreClient
+from metastore.housekeeping.service import PurgeService
 from metastore.loops.reaper import EXPIRY, Reaper
 from metastore.thrift_gen.hive_metastore import ttypes as types
-from metastore.txns import event_store, store
-from metastore.txns.event_service import EventReport
-from metastore.txns.purge_service import PurgeService
-from metastore.txns.rules import AbortCode
+from metastore.txns.core import store
+from metastore.txns.core.rules import AbortCode
+from metastore.txns.events import store as event_store
+from metastore.txns.events.service import EventReport
 from tests.support.own_database import *  # noqa: F403 - the triggers of the log belong to the database
 from tests.support.transactions import seconds
 

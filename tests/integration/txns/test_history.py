@@ -6,10 +6,10 @@ import pytest
 
 from metastore.config import TxnSettings
 from metastore.errors import NoSuchTxnError, TxnAbortedError
-from metastore.txns.history_rules import Conflict, Outcome
-from metastore.txns.history_service import HistoryService
-from metastore.txns.rules import AbortCode, Operation
-from metastore.txns.service import AbortRequest, Heartbeat, OpenRequest
+from metastore.txns.core.rules import AbortCode, Operation
+from metastore.txns.core.service import AbortRequest, Heartbeat, OpenRequest
+from metastore.txns.history.rules import Conflict, Outcome
+from metastore.txns.history.service import HistoryService
 from tests.support.transactions import Transactions, raised, seconds
 
 SETTINGS = TxnSettings(history_count=50, history_retention=timedelta(days=7))

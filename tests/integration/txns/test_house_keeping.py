@@ -6,10 +6,10 @@ from threading import Barrier
 import pytest
 
 from metastore.config import TxnSettings
+from metastore.housekeeping.service import PurgeService
 from metastore.locks.rules import LockType
 from metastore.loops.reaper import EXPIRY, PURGES, TXN_RECORDS, OpenTxnsCounter, Reaper
-from metastore.txns.purge_service import PurgeService
-from metastore.txns.rules import Operation
+from metastore.txns.core.rules import Operation
 from tests.support.transactions import seconds
 
 MANY = 300

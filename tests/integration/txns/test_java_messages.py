@@ -15,7 +15,7 @@ from thrift.transport.TTransport import TBufferedTransport
 from metastore.client import MetastoreClient
 from metastore.locks.rules import LockType
 from metastore.thrift_gen.hive_metastore import ThriftHiveMetastore, ttypes
-from metastore.txns.rules import Operation
+from metastore.txns.core.rules import Operation
 from tests.support.transactions import Transactions
 
 CALLS = json.loads((Path(__file__).parents[2] / "support" / "wire" / "calls.json").read_text())

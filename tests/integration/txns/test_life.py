@@ -7,8 +7,8 @@ import pytest
 from metastore.config import TxnSettings
 from metastore.errors import InvalidRequestError, MetaError, NoSuchLockError, NoSuchTxnError, TxnAbortedError
 from metastore.locks.rules import LockObject, LockRequest, LockType, Operation, WantedLock
-from metastore.txns.rules import AbortCode, TxnState, TxnType
-from metastore.txns.service import AbortRequest, Heartbeat, OpenRequest
+from metastore.txns.core.rules import AbortCode, TxnState, TxnType
+from metastore.txns.core.service import AbortRequest, Heartbeat, OpenRequest
 from tests.support.transactions import Transactions, raised, seconds
 
 U, I = "update", "insert"
@@ -114,7 +114,7 @@ def test_t16_commit_twice(t):
 
 
 def test_t16_commit_twice_in_one_batch(t):
-    from metastore.txns.commit_service import CommitRequest
+    from metastore.txns.commit.service import CommitRequest
 
     writer, empty = write(t), t.open()
 
@@ -211,7 +211,7 @@ def test_t26_the_form_of_3_1_says_so_by_the_sources(t):
 
 def test_t27_t29_a_replayed_commit(t):
     from metastore.ids import TableName
-    from metastore.txns.commit_service import CommitRequest
+    from metastore.txns.commit.service import CommitRequest
 
     table = TableName("hive", "db", "t")
     t.txns.open_txns([OpenRequest(1, "a", "h", txn_type=TxnType.REPL_CREATED, repl_policy="db.*", sources=(71,))])

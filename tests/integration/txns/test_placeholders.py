@@ -6,9 +6,9 @@ transaction is known.
 
 import pytest
 
-from metastore.compaction.rules.requests import Entity
-from metastore.compaction.store import components
-from metastore.txns.rules import Operation, reader_snapshot
+from metastore.compaction.queue.rules.requests import Entity
+from metastore.compaction.queue.store import components
+from metastore.txns.core.rules import Operation, reader_snapshot
 from tests.support.transactions import named
 
 TABLE = named("db.t")

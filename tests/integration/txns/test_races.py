@@ -9,9 +9,9 @@ import pytest
 
 from metastore.acid.snapshots import ValidTxnList, ValidWriteIdList
 from metastore.errors import TxnAbortedError
-from metastore.txns.commit_service import CommitRequest
-from metastore.txns.rules import Operation, reader_snapshot
-from metastore.txns.service import Heartbeat, OpenRequest
+from metastore.txns.commit.service import CommitRequest
+from metastore.txns.core.rules import Operation, reader_snapshot
+from metastore.txns.core.service import Heartbeat, OpenRequest
 
 THREADS = 6
 
@@ -179,7 +179,7 @@ def test_property_d_a_write_id_is_as_valid_as_its_owner(t):
 
 def test_batches_of_several_processes_do_not_wait_in_a_circle(t):
     """Heartbeats, commits, aborts and openings of the same transactions, in opposite orders."""
-    from metastore.txns.service import AbortRequest, Heartbeat
+    from metastore.txns.core.service import AbortRequest, Heartbeat
 
     for _ in range(15):
         ids = t.open(40)

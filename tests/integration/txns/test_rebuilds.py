@@ -6,9 +6,9 @@ import pytest
 from thrift.Thrift import TApplicationException
 
 from metastore.errors import InvalidInputError, NoAnswerError, NoSuchTxnError
+from metastore.materialized_views.service.rebuilds import RebuildService
 from metastore.thrift_gen.hive_metastore import ttypes
-from metastore.txns.rebuild_service import RebuildService
-from metastore.txns.rules import Operation, TxnType, reader_snapshot
+from metastore.txns.core.rules import Operation, TxnType, reader_snapshot
 from tests.support.transactions import named, seconds
 
 VIEW = named("db.mv")

@@ -8,8 +8,8 @@ from metastore.db.sessions import PLANNING
 from metastore.ids import DatabaseName
 from metastore.locks import store as lock_store
 from metastore.locks.rules import LockType
-from metastore.txns import commit_store
-from metastore.txns.rules import Operation
+from metastore.txns.commit import store as commit_store
+from metastore.txns.core.rules import Operation
 
 FINISHED = 5000
 MORE = 12

@@ -3,9 +3,9 @@
 import pytest
 
 from metastore.db.engine import Database, PgTx
-from metastore.txns.commit_service import CommitRequest
-from metastore.txns.rules import Operation
-from metastore.txns.service import AbortRequest, Heartbeat, OpenRequest
+from metastore.txns.commit.service import CommitRequest
+from metastore.txns.core.rules import Operation
+from metastore.txns.core.service import AbortRequest, Heartbeat, OpenRequest
 from metastore.write_ids.rules import Allocation
 from tests.support.transactions import named
 

@@ -11,9 +11,9 @@ from metastore.errors import (
     TxnAbortedError,
 )
 from metastore.ids import table_name
-from metastore.txns.commit_service import CommitRequest
-from metastore.txns.rules import Operation
-from metastore.txns.stream_rules import StreamBatch
+from metastore.txns.commit.service import CommitRequest
+from metastore.txns.core.rules import Operation
+from metastore.txns.streams.rules import StreamBatch
 from tests.support.transactions import raised
 
 NAME = table_name("db", "t")

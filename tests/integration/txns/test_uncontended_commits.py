@@ -6,9 +6,9 @@ from concurrent.futures import ThreadPoolExecutor, wait
 import psycopg2
 import pytest
 
-from metastore.txns import commit_store
-from metastore.txns.commit_service import CommitRequest
-from metastore.txns.rules import Operation, TxnType
+from metastore.txns.commit import store as commit_store
+from metastore.txns.commit.service import CommitRequest
+from metastore.txns.core.rules import Operation, TxnType
 from tests.support.transactions import EMPTY
 
 I, U, D = Operation.INSERT, Operation.UPDATE, Operation.DELETE

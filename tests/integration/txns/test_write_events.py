@@ -6,7 +6,8 @@ from thrift.Thrift import TApplicationException
 from thrift.transport.TTransport import TMemoryBuffer
 
 from metastore.thrift_gen.hive_metastore import ttypes as types
-from metastore.txns import event_store, write_event_store
+from metastore.txns.events import store as event_store
+from metastore.txns.write_events import store as write_event_store
 from tests.support.own_database import *  # noqa: F403 - the triggers of the log belong to the database
 from tests.support.transactions import seconds
 

@@ -8,9 +8,9 @@ import pytest
 
 from metastore.app import App
 from metastore.client import MetastoreClient
-from metastore.compaction.rules.requests import CompactionType, Entity
-from metastore.compaction.service import CompactionService
-from metastore.compaction.store.queue import NewRequest
+from metastore.compaction.queue.rules.requests import CompactionType, Entity
+from metastore.compaction.queue.service import CompactionService
+from metastore.compaction.queue.store.requests import NewRequest
 from metastore.config import CompactionSettings
 from metastore.errors import InvalidOperationError, NoSuchObjectError
 from metastore.ids import TableName

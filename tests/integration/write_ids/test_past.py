@@ -13,8 +13,8 @@ from metastore.catalog.store import acid_history
 from metastore.config import TxnSettings
 from metastore.errors import InvalidOperationError
 from metastore.ids import table_name
-from metastore.write_ids import past_store
-from metastore.write_ids.past_store import delete_times
+from metastore.write_ids.time_travel import store as past_store
+from metastore.write_ids.time_travel.store import delete_times
 from tests.support.transactions import Transactions
 
 NAME = table_name("db", "t")

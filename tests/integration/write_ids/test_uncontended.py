@@ -6,8 +6,8 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from metastore.ids import TableName
-from metastore.txns.rules import Operation, TxnType
-from metastore.txns.service import DynamicPartitions
+from metastore.txns.core.rules import Operation, TxnType
+from metastore.txns.core.service import DynamicPartitions
 from metastore.write_ids import store
 from metastore.write_ids.rules import Allocation
 from tests.support.transactions import EMPTY, Transactions

@@ -8,8 +8,8 @@ import pytest
 from metastore.acid.snapshots import ValidTxnList, ValidWriteIdList
 from metastore.errors import InvalidRequestError, NoSuchTxnError, TxnAbortedError
 from metastore.ids import TableName
-from metastore.txns.rules import Operation, TxnType, reader_snapshot
-from metastore.txns.service import OpenRequest
+from metastore.txns.core.rules import Operation, TxnType, reader_snapshot
+from metastore.txns.core.service import OpenRequest
 from metastore.write_ids.rules import Allocation
 from metastore.write_ids.service import Reading, ReplayedAllocation, ReplicatedState
 from tests.support.transactions import named

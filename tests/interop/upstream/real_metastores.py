@@ -19,7 +19,7 @@ from metastore.app import App
 from metastore.client import MetastoreClient
 from metastore.db import failpoints
 from metastore.thrift_gen.hive_metastore import ttypes as T
-from metastore.txns.adoption_service import AdoptionService
+from metastore.txns.adoption.service import AdoptionService
 from tests.integration.upstream.conftest import Writing, settings, table
 from tests.interop.clients.sessions import session
 from tests.support.hive_metastore import HiveMetastore

@@ -7,7 +7,8 @@ from typing import Any
 
 def first_committer_wins() -> None:
     """Nobody loses a conflict."""
-    from metastore.txns import commit_service, commit_store
+    from metastore.txns.commit import service as commit_service
+    from metastore.txns.commit import store as commit_store
 
     replace(commit_store, "commit_uncontended", lambda *_args, **_options: False)
     replace(commit_service, "first_conflict", lambda *_args: None)
@@ -15,8 +16,8 @@ def first_committer_wins() -> None:
 
 def gap_free_counter() -> None:
     """Ids are given out by one PostgreSQL transaction and appear as open by another, a little later."""
-    from metastore.txns import store
-    from metastore.txns.store import Opened
+    from metastore.txns.core import store
+    from metastore.txns.core.store import Opened
 
     opened: Callable[..., Opened] = store.insert_txns
 
@@ -42,7 +43,7 @@ def lock_matrix() -> None:
 
 def forgetful_cleaner() -> None:
     """What was aborted is forgotten when its files are gone, whoever may still publish: as Hive does it."""
-    from metastore.compaction.store import components
+    from metastore.compaction.queue.store import components
 
     forget: Callable[..., int] = components.delete_aborted
 

@@ -28,7 +28,7 @@ from metastore.client.lock_plan import (
 from metastore.errors import MetastoreError, NoSuchTxnError, TxnAbortedError
 from metastore.locks.rules import LockType, Operation
 from metastore.thrift_gen.hive_metastore import ttypes
-from metastore.txns.rules import TxnType
+from metastore.txns.core.rules import TxnType
 from tests.robustness.harness.deltas import Deltas
 from tests.robustness.harness.recording import Log, RecordingClient
 

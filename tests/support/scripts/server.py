@@ -3,11 +3,11 @@
 from contextlib import contextmanager
 from itertools import cycle
 
-from metastore.compaction.store import components
+from metastore.compaction.queue.store import components
 from metastore.config import TxnSettings
+from metastore.housekeeping.service import PurgeService
 from metastore.loops.reaper import EXPIRY, PURGES, TXN_RECORDS, Reaper
 from metastore.thrift_server import middleware
-from metastore.txns.purge_service import PurgeService
 from tests.support.model.state import EPOCH_MS
 from tests.support.transactions import EMPTY
 

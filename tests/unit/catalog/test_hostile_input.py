@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from metastore.catalog.model import Table
-from metastore.catalog.partition_names import DEFAULT_PARTITION
 from metastore.catalog.rules import kryo
 from metastore.catalog.rules.like import LONGEST_PATTERN, like
 from metastore.catalog.rules.names import LONGEST_PATTERN as LONGEST_NAME_PATTERN
@@ -21,6 +20,7 @@ from metastore.catalog.rules.partition_syntax import DEEPEST, PartitionKey
 from metastore.catalog.rules.table_filter import TableFilter
 from metastore.errors import InvalidRequestError
 from metastore.ids import TableName
+from metastore.partition_names import DEFAULT_PARTITION
 from metastore.thrift_gen.hive_metastore import ttypes
 from metastore.thrift_server.convert_partitions import Shape
 

@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from metastore.catalog.partition_names import DEFAULT_PARTITION
 from metastore.catalog.rules import kryo
 from metastore.catalog.rules.partition_expression import parse_expression
 from metastore.catalog.rules.partition_filter import parse_filter
 from metastore.catalog.rules.partition_predicate import Unknown
 from metastore.catalog.rules.partition_syntax import PartitionKey
 from metastore.errors import InvalidRequestError
+from metastore.partition_names import DEFAULT_PARTITION
 
 VECTORS = {(row["hive"], row["condition"]): bytes.fromhex(row["hex"])
            for row in json.loads((Path(__file__).parent / "kryo_vectors.json").read_text())}

@@ -2,11 +2,11 @@
 
 import pytest
 
-from metastore.catalog.partition_names import DEFAULT_PARTITION
 from metastore.catalog.rules.partition_expression import parse_expression
 from metastore.catalog.rules.partition_filter import parse_filter
 from metastore.catalog.rules.partition_predicate import EVERYTHING, And, Or, Predicate, Unknown
 from metastore.catalog.rules.partition_syntax import PartitionKey
+from metastore.partition_names import DEFAULT_PARTITION
 from tests.support.kryo import NEW, NULL, Column, Constant, Function, Raw, Tree, characters, kryo_4, kryo_5, text_field
 
 KEYS = [PartitionKey("dt", "string"), PartitionKey("hr", "int"), PartitionKey("ts", "timestamp"), PartitionKey("d", "date")]

@@ -8,7 +8,7 @@ from metastore.client.client import AnswerLostError
 from metastore.errors import MetaError, NoSuchTxnError, TxnAbortedError
 from metastore.thrift_gen.hive_metastore import ttypes
 from metastore.thrift_gen.operators import ttypes as operators
-from metastore.txns.history_rules import Outcome
+from metastore.txns.history.rules import Outcome
 from tests.unit.client.fake_server import FakeServer, Hangup
 
 REQUEST = ttypes.CommitTxnRequest(5)

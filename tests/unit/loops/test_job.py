@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from metastore.compaction.job import CompactionJobResult, CompactionJobSpec, reason, telling_line
-from metastore.compaction.rules.requests import CompactionType
+from metastore.compaction.queue.rules.requests import CompactionType
+from metastore.compaction.working.job import CompactionJobResult, CompactionJobSpec, reason, telling_line
 from metastore.config import CompactionSettings
 from metastore.loops import job
 from metastore.loops.job import JobLivesError, SubprocessRunner

@@ -5,9 +5,9 @@ from types import SimpleNamespace
 import pytest
 import sqlglot
 
-from metastore.catalog.partition_names import DEFAULT_PARTITION, make_name
 from metastore.errors import InvalidOperationError
 from metastore.ids import TableName
+from metastore.partition_names import DEFAULT_PARTITION, make_name
 from metastore.spark.conditions import asked
 from metastore.spark.dialect import DIALECT
 from metastore.spark.events import partition_key

@@ -2,7 +2,7 @@ from dataclasses import dataclass, field
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from metastore.compaction.rules.requests import Entity
+from metastore.compaction.queue.rules.requests import Entity
 from metastore.ids import TableName
 from metastore.loops.cleaner import Cleaned, CleanOutcome
 from metastore.loops.worker import WorkOutcome, WorkReport

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from metastore.acid.snapshots import ValidTxnList
 from metastore.errors import InvalidRequestError, NoSuchTxnError, TxnAbortedError
 from metastore.ids import TableName
-from metastore.txns.rules import LARGEST_ID, TxnRecord, TxnState, TxnType
+from metastore.txns.core.rules import LARGEST_ID, TxnRecord, TxnState, TxnType
 from metastore.write_ids.rules import (
     Allocation,
     TableWriteIds,

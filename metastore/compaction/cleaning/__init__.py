@@ -1,0 +1,1 @@
+"""What compactions and aborts leave behind to be removed."""

@@ -1,0 +1,163 @@
+"""What the Cleaner may remove, and when.
+
+Rule: files made obsolete by a compaction that committed at point N go only when every open transaction has an id above
+N (strictly: transaction N itself may have taken its snapshot before the commit). Directories of aborted writes may go
+at any time, since no snapshot reads them; their history may be forgotten only once the files are verified to be gone.
+Source: Hive's CompactionCleaner, TxnUtils.createValidTxnListForCleaner; HIVE-24291, HIVE-24444, HIVE-25502.
+"""
+
+from collections.abc import Collection, Iterable, Sequence
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import NamedTuple
+
+from metastore.acid.names import BaseName, DeltaName, MalformedNameError, parse_directory
+from metastore.acid.snapshots import CompactorWriteIdList, RangeState, ValidTxnList, ValidWriteIdList
+from metastore.acid.state import Listed, ListedFile
+from metastore.compaction.queue.rules.requests import Compaction, CompactionType, Entity
+
+
+class OpenTxn(NamedTuple):
+    """An open transaction, and the lowest write id of the compacted table that it still needs, if it registered one."""
+
+    id: int
+    user: str
+    host: str
+    floor: int | None = None
+    has_floors: bool = False
+
+
+class Verdict(StrEnum):
+    """What happens to a request that is ready for cleaning."""
+
+    CLEAN = "clean"
+    WAIT = "wait"
+    FAIL = "fail"
+
+
+class Gate(NamedTuple):
+    """The verdict and why."""
+
+    verdict: Verdict
+    reason: str = ""
+
+
+def gate(request: Compaction, now: datetime, retention: timedelta, txn_state: str | None,
+         open_txns: Sequence[OpenTxn], *, per_table: bool) -> Gate:
+    """Whether a request that is ready for cleaning may be cleaned now.
+
+    ``open_txns``: the open transactions, at least those with ids up to the request's ``next_txn_id``. ``per_table``: a
+    transaction that registered what it reads (min_history) only protects that.
+    """
+    if txn_state == "aborted":
+        return Gate(Verdict.FAIL, f"The compaction's transaction {request.txn_id} was aborted: its result is void")
+    if txn_state == "open":
+        return Gate(Verdict.WAIT, f"waiting for the commit of the compaction's transaction {request.txn_id}")
+    if request.not_before is not None and now < request.not_before:
+        return Gate(Verdict.WAIT, request.error_message or "waiting to be tried again")
+    if request.next_txn_id is None:
+        return Gate(Verdict.WAIT, "waiting for its point of commit")
+    if request.committed_at is not None and now < request.committed_at + retention:
+        return Gate(Verdict.WAIT, f"old files are kept for {int(retention.total_seconds())} s after the compaction")
+    reader = next((txn for txn in open_txns if may_read_old_files(txn, request, per_table=per_table)), None)
+    if reader is None:
+        return Gate(Verdict.CLEAN)
+    return Gate(Verdict.WAIT, f"waiting for transaction {reader.id} of {reader.user}@{reader.host}, which was open "
+                              "when the compaction committed and may still read the old files")
+
+
+def may_read_old_files(txn: OpenTxn, request: Compaction, *, per_table: bool) -> bool:
+    """Whether an open transaction may have a snapshot from before the compaction's commit."""
+    if request.next_txn_id is None or txn.id > request.next_txn_id:
+        return request.next_txn_id is None
+    if not per_table or not txn.has_floors:
+        return True
+    return txn.floor is not None and txn.floor <= (request.highest_write_id or 0)
+
+
+def next_in_line(requests: Iterable[Compaction], now: datetime, retention: timedelta) -> list[Compaction]:
+    """One request for each entity: of those whose waiting time is over, the one with the lowest highest write id."""
+    chosen: dict[Entity, Compaction] = {}
+    for one in sorted(requests, key=lambda request: (request.highest_write_id or 0, request.id)):
+        ripe = (one.not_before is None or one.not_before <= now) and (
+            one.committed_at is None or one.committed_at + retention <= now)
+        if ripe and one.type is not CompactionType.ABORT_TXN_CLEANUP:
+            chosen.setdefault(one.entity, one)
+    return list(chosen.values())
+
+
+def cleaning_write_ids(current: ValidWriteIdList, highest_write_id: int | None) -> CompactorWriteIdList:
+    """The write ids that take part in cleaning a request: up to its mark; what reaches above it is not looked at."""
+    compactor = current.for_compactor()
+    mark = min(compactor.high_watermark, highest_write_id or 0)
+    aborted = frozenset(write_id for write_id in compactor.aborted if write_id <= mark)
+    return CompactorWriteIdList(current.table, mark, None, tuple(sorted(aborted)), aborted)
+
+
+def cleaning_txns(current: ValidTxnList, hidden: Collection[int], *, per_table: bool) -> ValidTxnList:
+    """The transactions whose ``_v`` directories count as visible when old files are chosen.
+
+    ``hidden``: compactions of the entity that some open reader does not see yet; what only they cover must stay.
+    """
+    mark = current.high_watermark
+    if current.min_open_txn is not None and not per_table:
+        mark = min(mark, current.min_open_txn - 1)
+    exceptions = tuple(sorted({*current.exceptions, *hidden}))
+    return ValidTxnList(mark, min((one for one in exceptions if one not in current.aborted), default=None), exceptions,
+                        current.aborted)
+
+
+def mixed_write_ids(directories: Iterable[str], current: ValidWriteIdList) -> set[int]:
+    """Aborted write ids whose rows lie among committed ones: their history must outlive this cleaning.
+
+    A compacted directory (``_v``) holds no aborted rows, whatever its range.
+    """
+    kept: set[int] = set()
+    for path in directories:
+        name = parse_directory(path.rsplit("/", 1)[-1])
+        if isinstance(name, DeltaName) and name.visibility_txn_id == 0:
+            low, high = name.min_write_id, name.max_write_id
+            if current.aborted_range_state(low, high) is RangeState.SOME:
+                kept.update(write_id for write_id in current.aborted if low <= write_id <= high)
+    return kept
+
+
+def results_of(directories: Iterable[str], txn_id: int) -> list[str]:
+    """The directories that a compaction's transaction wrote; recognised by their ``_v`` number."""
+    return [path for path in directories if _visibility(path) == txn_id]
+
+
+def acid_directories(listing: Iterable[Listed]) -> dict[str, list[ListedFile]]:
+    """A tree's ACID directories (those with bases or deltas right below) with their content, relative to each.
+
+    Found by name, not by the catalog: an aborted dynamic insert leaves directories of partitions that were never added.
+    """
+    found: dict[str, list[ListedFile]] = {}
+    for entry in listing:
+        parts = entry.path.split("/")
+        place = next((at for at, part in enumerate(parts) if _is_acid_name(part)), None)
+        if place is not None and (entry.is_dir or place < len(parts) - 1):
+            prefix = "/".join(parts[:place])
+            found.setdefault(prefix, []).append(ListedFile("/".join(parts[place:]), entry.size, entry.is_dir))
+    return found
+
+
+def top_directories(listing: Iterable[Listed]) -> list[str]:
+    """The directories right below the listed one, also where a store lists files only."""
+    names = dict.fromkeys(entry.path.split("/", 1)[0] for entry in listing if entry.is_dir or "/" in entry.path)
+    return list(names)
+
+
+def _is_acid_name(part: str) -> bool:
+    try:
+        return parse_directory(part) is not None
+    except MalformedNameError:
+        return False
+
+
+def _visibility(path: str) -> int:
+    try:
+        name = parse_directory(path.rsplit("/", 1)[-1])
+    except MalformedNameError:
+        return 0
+    return name.visibility_txn_id if isinstance(name, BaseName | DeltaName) else 0

@@ -1,0 +1,237 @@
+"""What the Cleaner asks and tells the database. Files are the loop's business; this decides and remembers."""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from metastore.acid.snapshots import ValidTxnList, ValidWriteIdList
+from metastore.compaction.cleaning.rules import (
+    Gate,
+    Verdict,
+    cleaning_txns,
+    gate,
+    next_in_line,
+)
+from metastore.compaction.initiating.rules import Aborts
+from metastore.compaction.queue.rules.requests import (
+    Compaction,
+    CompactionState,
+    CompactionType,
+    Entity,
+    cleaner_retry_delay,
+    is_final_failure,
+)
+from metastore.compaction.queue.store import components, entities
+from metastore.compaction.queue.store import requests as queue
+from metastore.compaction.queue.store.components import Covered
+from metastore.compaction.queue.store.entities import OWN_CATALOG, Catalog, Described
+from metastore.compaction.queue.store.requests import NewRequest
+from metastore.config import CompactionSettings
+from metastore.db.engine import Database, PgTx
+
+
+@dataclass(frozen=True)
+class Cleaning:
+    """A request that may be cleaned now, with everything but its files, as of one instant.
+
+    ``txns`` tells which ``_v`` directories cover others; ``write_ids`` is the table's present list.
+    """
+
+    request: Compaction
+    table: Described | None
+    write_ids: ValidWriteIdList
+    txns: ValidTxnList
+
+
+@dataclass(frozen=True)
+class AbortCleaning:
+    """An entity that aborted transactions wrote to. ``retry``: the marker of an earlier failure."""
+
+    entity: Entity
+    table: Described | None
+    write_ids: ValidWriteIdList
+    txns: ValidTxnList
+    retry: Compaction | None = None
+
+
+@dataclass(frozen=True)
+class CleanerService:
+    """The database's side of the Cleaner."""
+
+    db: Database
+    settings: CompactionSettings
+    catalog: Catalog = OWN_CATALOG
+
+    def waiting(self) -> list[tuple[Compaction, Gate]]:
+        """For each table or partition the request that is next, and whether it may be cleaned now.
+
+        What has to wait gets its reason written down, so that SHOW COMPACTIONS tells who is in the way.
+        """
+        with self.db.begin(durable=False) as pg:
+            ready = queue.select_in_state(pg, CompactionState.READY_FOR_CLEANING)
+            gates = self._gates(pg, ready)
+            result = [(one, gates[one.id]) for one in next_in_line(ready, pg.now, self._retention)]
+            for one, verdict in result:
+                if verdict.verdict is Verdict.WAIT and verdict.reason != one.error_message:
+                    queue.update_cleaning(pg, one.id, started=False, error=verdict.reason)
+            return result
+
+    def start(self, request: Compaction) -> Cleaning | None:
+        """Take up a request: None when it is gone or may not be cleaned (any more).
+
+        Everything is decided again here, so that two Cleaners at once, or a slow one, do no harm.
+        """
+        with self.db.begin(durable=False) as pg:
+            if not queue.update_cleaning(pg, request.id, started=True):
+                return None
+            siblings = [one for one in queue.select_queue_of(pg, request.entity)
+                        if one.state is CompactionState.READY_FOR_CLEANING
+                        and one.type is not CompactionType.ABORT_TXN_CLEANUP]
+            gates = self._gates(pg, siblings)
+            if request.id not in gates or gates[request.id].verdict is not Verdict.CLEAN:
+                queue.update_cleaning(pg, request.id, started=False)
+                return None
+            hidden = [one.txn_id for one in siblings if one.txn_id and self._is_hidden(pg, one, gates[one.id])]
+            return Cleaning(
+                request, self.catalog.described(pg, request.entity),
+                components.select_write_ids(pg, request.entity.table),
+                cleaning_txns(components.select_txns(pg), hidden, per_table=self.settings.use_min_history))
+
+    def leave(self, request: Compaction, reason: str) -> None:
+        """Nothing could be removed yet: stay ready for cleaning, without a delay."""
+        with self.db.begin(durable=False) as pg:
+            queue.update_cleaning(pg, request.id, started=False, error=reason)
+
+    def clean(self, cleaning: Cleaning, keep: Collection[int], covered: Covered) -> int | None:
+        """Ready for cleaning → succeeded; what was compacted away is forgotten (COMP-21); how much that was.
+
+        ``keep``: aborted write ids whose rows still lie among committed ones; ``covered``: what of all that may still
+        be published is void anyway. None: another Cleaner was faster. It is forgotten in batches; after a crash between
+        them the request is still ready, and cleaned again.
+
+        Serialises on: the request's row.
+        """
+        request = cleaning.request
+        up_to = request.highest_write_id or 0
+        count = 0
+        while True:
+            with self.db.begin() as pg:
+                if queue.lock_ready_for_cleaning(pg, request.id) is None:
+                    return None
+                completed = components.delete_completed(pg, request.entity, up_to)
+                aborted = components.delete_aborted(pg, request.entity, up_to, keep, cleaning.txns.aborted,
+                                                    covered=covered)
+                count += completed + aborted
+                if max(completed, aborted) < components.BATCH:
+                    components.update_cleaned(pg, request.entity, cleaning.txns.aborted)
+                    queue.move_to_history(pg, request.id, CompactionState.READY_FOR_CLEANING,
+                                          CompactionState.SUCCEEDED, None)
+                    queue.delete_retries(pg, request.entity)
+                    return count
+
+    def end(self, request: Compaction, state: CompactionState, message: str | None) -> bool:
+        """Ready for cleaning → refused, failed, or succeeded for an entity that is gone."""
+        with self.db.begin() as pg:
+            return queue.move_to_history(pg, request.id, CompactionState.READY_FOR_CLEANING, state, message)
+
+    def fail_attempt(self, request: Compaction, message: str) -> bool:
+        """Note a failed attempt: tried again after a doubling pause, or given up. True when given up."""
+        failures = request.failures + 1
+        with self.db.begin() as pg:
+            if is_final_failure(failures, self.settings.cleaner_retry_maxattempts):
+                queue.move_to_history(pg, request.id, CompactionState.READY_FOR_CLEANING, CompactionState.FAILED,
+                                      message)
+                return True
+            delay = cleaner_retry_delay(failures, self.settings.cleaner_retry_retention)
+            queue.update_cleaner_failure(pg, request.id, failures, message, pg.now + delay)
+            return False
+
+    def aborted_entities(self) -> list[tuple[Entity, Compaction | None]]:
+        """Entities with too many or too old aborted writes whose pause after a failure, if any, is over.
+
+        Beside each the marker of an earlier failure.
+        """
+        with self.db.begin(durable=False) as pg:
+            retries = {one.entity: one for one in queue.select_in_state(pg, CompactionState.READY_FOR_CLEANING)
+                       if one.type is CompactionType.ABORT_TXN_CLEANUP}
+            found = [one.entity for one in components.select_aborted(pg, self.settings.fetch_size, cleaned=False)
+                     if one.entity in retries or self._is_due(one.txns, one.oldest_started_at, pg.now)]
+            return [(entity, retries.get(entity)) for entity in found if not _pauses(retries.get(entity), pg.now)]
+
+    def start_aborted(self, entity: Entity, retry: Compaction | None) -> AbortCleaning:
+        """Take up an entity when it is its turn: a list of a thousand may be hours old by then."""
+        with self.db.begin(durable=False) as pg:
+            return AbortCleaning(entity, self.catalog.described(pg, entity),
+                                 components.select_write_ids(pg, entity.table), components.select_txns(pg), retry)
+
+    def is_still(self, table: Described) -> bool:
+        """Whether the name and place belong to the table that was looked up; asked before each deletion."""
+        with self.db.begin(durable=False) as pg:
+            return entities.is_still(table, self.catalog.described(pg, table.entity))
+
+    def forget_aborted(self, cleaning: AbortCleaning, keep: Collection[int], covered: Covered) -> int:
+        """The files are gone: forget the aborted writes that were known when they were listed, in batches; how many.
+
+        ``keep`` and ``covered``: as for ``clean``. What stays is not looked for again.
+        """
+        count, removed = 0, components.BATCH
+        while removed == components.BATCH:
+            with self.db.begin() as pg:
+                removed = components.delete_aborted(pg, cleaning.entity, None, keep, cleaning.txns.aborted,
+                                                    covered=covered)
+                if removed < components.BATCH:
+                    components.update_cleaned(pg, cleaning.entity, cleaning.txns.aborted)
+                queue.delete_retries(pg, cleaning.entity)
+            count += removed
+        return count
+
+    def fail_abort_cleaning(self, cleaning: AbortCleaning, message: str) -> None:
+        """Note a failed clean-up of aborted writes: tried again after a doubling pause, without an end."""
+        retry = cleaning.retry
+        with self.db.begin() as pg:
+            failures = (retry.failures if retry else 0) + 1
+            not_before = pg.now + cleaner_retry_delay(min(failures, 20), self.settings.cleaner_retry_retention)
+            if retry is None or not queue.update_cleaner_failure(pg, retry.id, failures, message, not_before):
+                queue.insert_ready_for_cleaning(
+                    pg, NewRequest(cleaning.entity, CompactionType.ABORT_TXN_CLEANUP), None, None, message, not_before)
+
+    def partitions(self, entity: Entity) -> list[tuple[str, str]]:
+        """(name, location) of every partition of the entity's table."""
+        with self.db.begin(durable=False) as pg:
+            return self.catalog.all_partitions(pg, entity.table)
+
+    def user_of_location(self, location: str) -> str | None:
+        """The database, table or partition that has a directory, or one above or below it."""
+        with self.db.begin(durable=False) as pg:
+            return self.catalog.user_of(pg, location)
+
+    @property
+    def _retention(self) -> timedelta:
+        return self.settings.cleaner_retention if self.settings.delayed_cleanup else timedelta(0)
+
+    def _gates(self, pg: PgTx, ready: list[Compaction]) -> dict[int, Gate]:
+        states = components.select_txn_states(pg, [one.txn_id for one in ready if one.txn_id])
+        gates = {}
+        for one in ready:
+            state = states.get(one.txn_id or 0)
+            if one.next_txn_id is None and state in (None, "committed"):
+                queue.update_committed(pg, one.id)  # nobody noted its commit: now is certainly late enough
+            open_txns = components.select_open_txns(pg, one.next_txn_id or 0, one.entity.table)
+            gates[one.id] = gate(one, pg.now, self._retention, state, open_txns,
+                                  per_table=self.settings.use_min_history)
+        return gates
+
+    def _is_hidden(self, pg: PgTx, request: Compaction, verdict: Gate) -> bool:
+        """Whether some open reader does not see the compaction's result."""
+        if verdict.verdict is Verdict.CLEAN:
+            return False
+        return request.next_txn_id is None or bool(
+            components.select_open_txns(pg, request.next_txn_id, request.entity.table))
+
+    def _is_due(self, txns: int, oldest: datetime, now: datetime) -> bool:
+        return Aborts.judged(txns, oldest, now, self.settings.aborted_txn_threshold,
+                             self.settings.aborted_txn_time_threshold).count
+
+
+def _pauses(retry: Compaction | None, now: datetime) -> bool:
+    return retry is not None and retry.not_before is not None and now < retry.not_before

@@ -1,0 +1,182 @@
+"""What the Initiator asks and tells the database."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import NamedTuple
+
+from metastore.acid.snapshots import ValidTxnList, ValidWriteIdList
+from metastore.compaction.initiating.rules import Aborts
+from metastore.compaction.queue.rules.requests import (
+    Compaction,
+    CompactionState,
+    CompactionType,
+    Entity,
+    Retention,
+    expendable,
+    is_claim_dead,
+)
+from metastore.compaction.queue.store import components
+from metastore.compaction.queue.store import requests as queue
+from metastore.compaction.queue.store.entities import OWN_CATALOG, Catalog, Described
+from metastore.compaction.queue.store.requests import NewRequest
+from metastore.config import CompactionSettings
+from metastore.db.engine import Database
+from metastore.txns.core import store as txn_store
+from metastore.txns.core.rules import AbortCode
+
+COMMIT_MARGIN = timedelta(minutes=2)
+"""A write is stamped when its commit begins and seen when it ends; no statement may take longer than this."""
+
+_NEVER = timedelta(seconds=-1)
+"""As an age: switched off."""
+
+HISTORY_PAGE = 5000
+"""Rows of the history that are looked at at a time; more than are kept of one table or partition."""
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A table or partition that may be due."""
+
+    entity: Entity
+    aborts: Aborts = field(default_factory=Aborts)
+
+
+class Candidates(NamedTuple):
+    """What a round looks at; the next round needs only what was written since ``as_of``."""
+
+    as_of: datetime
+    found: list[Candidate]
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """Everything about a candidate but its files, as of one instant."""
+
+    now: datetime
+    table: Described | None
+    queued: list[Compaction]
+    history: list[Compaction]
+    write_ids: ValidWriteIdList
+    txns: ValidTxnList
+
+
+class Revoked(NamedTuple):
+    """A claim that was taken back, and why."""
+
+    compaction: Compaction
+    reason: str
+
+
+@dataclass(frozen=True)
+class InitiatorService:
+    """The database's side of the Initiator and of the history's housekeeping."""
+
+    db: Database
+    settings: CompactionSettings
+    catalog: Catalog = OWN_CATALOG
+
+    def candidates(self, since: datetime | None, again: Iterable[Entity] = ()) -> Candidates:
+        """Written since then (None: ever), or left over from the last round, or hurt by too many or too old aborts."""
+        with self.db.begin(durable=False) as pg:
+            now = pg.now
+        written = dict.fromkeys(again)
+        written.update(dict.fromkeys(self._written(None if since is None else since - COMMIT_MARGIN)))
+        aborts = {} if self.settings.clean_aborts_using_cleaner else dict(
+            self._aborted(now, self.settings.aborted_txn_time_threshold, cleaned=False))
+        aborts.update(self._remembered(now))
+        return Candidates(now, [Candidate(entity, aborts.get(entity, Aborts()))
+                                for entity in sorted({*written, *aborts})])
+
+    def inputs(self, entity: Entity) -> Inputs:
+        """Look up a candidate."""
+        with self.db.begin(durable=False) as pg:
+            return Inputs(pg.now, self.catalog.described(pg, entity), queue.select_queue_of(pg, entity),
+                          queue.select_history_of(pg, entity), components.select_write_ids(pg, entity.table),
+                          components.select_txns(pg))
+
+    def enqueue(self, request: NewRequest) -> int | None:
+        """Queue what is due; None when somebody else was faster.
+
+        Serialises on: the entity's row in the unique index of active requests.
+        """
+        with self.db.begin() as pg:
+            return queue.insert_request(pg, request)
+
+    def note_not_initiated(self, entity: Entity, initiator_id: str, reason: str) -> None:
+        """Leave a history row that says why nothing was queued."""
+        with self.db.begin() as pg:
+            queue.insert_history(pg, NewRequest(entity, CompactionType.MINOR, initiator_id=initiator_id),
+                                 CompactionState.DID_NOT_INITIATE, reason)
+
+    def revoke_dead_claims(self) -> list[Revoked]:
+        """Give back what dead workers claimed, and abort their transactions so that a late commit fails.
+
+        Serialises on: each claimed row; the attempt keeps a claim that was renewed or taken anew meanwhile.
+        """
+        with self.db.begin() as pg:
+            working = queue.select_in_state(pg, CompactionState.WORKING)
+            states = components.select_txn_states(pg, [one.txn_id for one in working if one.txn_id])
+            revoked = []
+            for one in working:
+                reason = is_claim_dead(one, pg.now, self.settings.worker_lease, self.settings.worker_timeout,
+                                       states.get(one.txn_id or 0))
+                if reason is not None and queue.update_waiting_again(pg, one, f"Taken back: {reason}", None):
+                    revoked.append(Revoked(one, reason))
+            orphans = [(one.compaction.txn_id, AbortCode.COMPACTION, one.reason) for one in revoked
+                       if one.compaction.txn_id]
+            if orphans:
+                txn_store.abort(pg, orphans)
+            return revoked
+
+    def purge_history(self) -> int:
+        """Forget what is beyond the retention, a page of the history at a time; how many rows went."""
+        settings = self.settings
+        retention = Retention(
+            settings.history_succeeded, max(settings.history_failed, settings.failed_compacts_threshold),
+            settings.history_refused, settings.history_did_not_initiate, settings.history_timeout)
+        count, after, more = 0, None, True
+        while more:
+            with self.db.begin(durable=False) as pg:
+                rows = queue.select_history(pg, after, HISTORY_PAGE)
+                more = len(rows) == HISTORY_PAGE
+                by_entity: dict[Entity, list[Compaction]] = {}
+                for one in rows:
+                    by_entity.setdefault(one.entity, []).append(one)
+                gone = [row for entity in by_entity.values() for row in expendable(entity, retention, pg.now)]
+                queue.delete_history(pg, gone)
+            count += len(gone)
+            # The last entity may go on behind the page: what is left of it is looked at again, with the rest of it.
+            last = rows[-1].entity if rows else None
+            after = next((one.entity for one in reversed(rows) if one.entity != last), after if gone else last)
+        return count
+
+    def _written(self, since: datetime | None) -> Iterator[Entity]:
+        """All pages: a limit must never hide an entity for good."""
+        after: Entity | None = None
+        while True:
+            with self.db.begin(durable=False) as pg:
+                page = components.select_written(pg, since, self.settings.fetch_size, after)
+            yield from page
+            if len(page) < self.settings.fetch_size:
+                return
+            after = page[-1]
+
+    def _remembered(self, now: datetime) -> Iterator[tuple[Entity, Aborts]]:
+        """Where aborted writes without files are too many: a major compaction ends them. No age asks for one."""
+        return self._aborted(now, _NEVER, cleaned=True)
+
+    def _aborted(self, now: datetime, max_age: timedelta, *, cleaned: bool) -> Iterator[tuple[Entity, Aborts]]:
+        after: Entity | None = None
+        while True:
+            with self.db.begin(durable=False) as pg:
+                page = components.select_aborted(pg, self.settings.fetch_size, after, cleaned=cleaned)
+            for entity, txns, oldest in page:
+                aborts = Aborts.judged(txns, oldest, now, self.settings.aborted_txn_threshold, max_age)
+                if aborts.count:
+                    yield entity, aborts
+            if len(page) < self.settings.fetch_size:
+                return
+            after = page[-1].entity
+

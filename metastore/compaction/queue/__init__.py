@@ -1,0 +1,1 @@
+"""Requests for compactions, from the first to the last."""

@@ -1,0 +1,4 @@
+"""The decisions about requests.
+
+``requests``: states, duplicates, retries, retention; ``properties``: what of a table or a request may reach a job.
+"""

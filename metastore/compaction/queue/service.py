@@ -1,0 +1,274 @@
+"""The compaction queue as clients and Workers use it: one RPC, one PostgreSQL transaction.
+
+Rule: a request is accepted only when it does not repeat one that is waiting, running, or finished with nothing written
+since. A Worker's writes are fenced by its claim (worker id and attempt): whoever lost it is told so and writes nothing.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from metastore.compaction.queue.rules.properties import refused_property
+from metastore.compaction.queue.rules.requests import (
+    LOCATION,
+    Claim,
+    Compaction,
+    CompactionState,
+    Entity,
+    is_active_duplicate,
+)
+from metastore.compaction.queue.store import components
+from metastore.compaction.queue.store import requests as queue
+from metastore.compaction.queue.store.entities import OWN_CATALOG, Catalog, Described
+from metastore.compaction.queue.store.requests import Backlog, Filter, NewRequest
+from metastore.config import CompactionSettings
+from metastore.db.engine import Database, PgTx
+from metastore.errors import (
+    ClaimLostError,
+    ConflictRetryError,
+    InvalidOperationError,
+    InvalidRequestError,
+    NoSuchObjectError,
+)
+from metastore.ids import TableName
+from metastore.roots import Roots, refusal
+
+ABORTED_BY_USER = "Compaction Aborted by Abort Comapction request."  # Hive's text, with Hive's spelling
+REFUSED = "refused"
+
+
+class CompactResult(NamedTuple):
+    """The answer to a request. ``existing`` is the request that stands in the way of a refused one."""
+
+    id: int
+    state: str
+    accepted: bool
+    message: str | None = None
+    existing: Compaction | None = None
+
+
+class AbortResult(NamedTuple):
+    """What became of one id of ABORT COMPACTIONS."""
+
+    id: int
+    status: str
+    message: str
+
+
+@dataclass(frozen=True)
+class CompactionService:
+    """Requests, claims and their ends."""
+
+    db: Database
+    settings: CompactionSettings
+    roots: Roots | None = None
+    """Where the Cleaner may remove something; None: everywhere."""
+    catalog: Catalog = OWN_CATALOG
+
+    def compact2(self, request: NewRequest) -> CompactResult:
+        """Queue a compaction, or say which request makes it pointless.
+
+        A partitioned table without a partition means each of its partitions with writes that no compaction has covered:
+        Hive's own clients ask for them one by one, others get all of them here.
+
+        Serialises on: the entity's row in the unique index of active requests.
+        Raises: NoSuchObjectError, InvalidOperationError (not transactional), InvalidRequestError for a property that
+            the Cleaner would obey or that must not reach a job.
+        """
+        if LOCATION in request.properties:
+            raise InvalidRequestError(f"The property {LOCATION} of a compaction says what submit_for_cleanup removes: "
+                                      f"it cannot be given to a compaction of {request.entity}")
+        refused = refused_property(request.properties)
+        if refused is not None:
+            raise InvalidRequestError(refused)
+        with self.db.begin() as pg:
+            described = _compactable(self.catalog.described(pg, request.entity), request.entity)
+            if not described.lacks_partition:
+                return self._queue(pg, request)
+            names = components.select_written_partitions(pg, request.entity.table)
+            results = [self._queue(pg, replace(request, entity=Entity(request.entity.table, name))) for name in names]
+            return _combined(request.entity.table, names, results)
+
+    def show_compact(self, wanted: Filter) -> list[Compaction]:
+        """SHOW COMPACTIONS: the queue and the history."""
+        with self.db.begin(durable=False) as pg:
+            return queue.select_shown(pg, wanted)
+
+    def backlog(self) -> Backlog:
+        """What there is to do for the Workers of this service's pools."""
+        with self.db.begin(durable=False) as pg:
+            return queue.count_backlog(pg, self.settings.worker_pools or ("",), self.settings.worker_pool_timeout)
+
+    def find_next_compact2(self, worker_id: str, worker_version: str | None, pool: str | None) -> Compaction | None:
+        """Claim the next request for a remote worker, which renews no lease.
+
+        Serialises on: the claimed row; requests that others are claiming are skipped.
+        """
+        with self.db.begin() as pg:
+            return queue.claim_next(pg, worker_id, worker_version, pool, self.settings.worker_pool_timeout,
+                                    leased=False)
+
+    def update_compactor_state(self, claim: Claim, highest_write_id: int | None, run_as: str | None,
+                               txn_id: int) -> None:
+        """Note the snapshot and transaction of a running compaction, and tie the transaction to what it writes.
+
+        Serialises on: the request's row. Raises: ClaimLostError.
+        """
+        with self.db.begin() as pg:
+            _require(queue.update_started(pg, claim, highest_write_id, run_as, txn_id), claim)
+            running = queue.select_queued(pg, claim.id)
+            if running is not None:
+                components.insert_compaction_component(pg, running.entity, txn_id, highest_write_id or 0)
+
+    def set_hadoop_jobid(self, job_id: str, request_id: int) -> None:
+        """Note the job's id. Raises: InvalidOperationError unless a remote Worker has claimed it and named no other."""
+        with self.db.begin(durable=False) as pg:
+            if not queue.update_remote_job_id(pg, request_id, job_id):
+                raise InvalidOperationError(f"Compaction {request_id} is not claimed by a remote Worker that has not "
+                                            "named its job yet: nothing was noted")
+
+    def mark_compacted(self, claim: Claim) -> None:
+        """Working → ready for cleaning. A request without a transaction is stamped with the present instead.
+
+        Serialises on: the request's row. Raises: ClaimLostError.
+        """
+        with self.db.begin() as pg:
+            _require(queue.update_ready_for_cleaning(pg, claim), claim)
+            finished = queue.select_queued(pg, claim.id)
+            if finished is not None and not finished.txn_id:
+                queue.update_committed(pg, claim.id)
+
+    def mark_failed(self, claim: Claim, message: str | None, request: NewRequest) -> None:
+        """Working → failed. Without an id (0): a history row that says why nothing was queued.
+
+        Raises: ClaimLostError, InvalidOperationError when the request is not working.
+        """
+        with self.db.begin() as pg:
+            if claim.id <= 0:
+                queue.insert_history(pg, request, CompactionState.DID_NOT_INITIATE, message)
+            else:
+                self._end(pg, claim, CompactionState.FAILED, message)
+
+    def mark_refused(self, claim: Claim, message: str | None, request: NewRequest) -> None:
+        """Working → refused. Without an id (0): only a history row.
+
+        Raises: ClaimLostError, InvalidOperationError when the request is not working.
+        """
+        with self.db.begin() as pg:
+            if claim.id <= 0:
+                queue.insert_history(pg, request, CompactionState.REFUSED, message)
+            else:
+                self._end(pg, claim, CompactionState.REFUSED, message)
+
+    def mark_cleaned(self, claim: Claim) -> None:
+        """Working → succeeded, for a Worker that found nothing to do.
+
+        What is ready for cleaning is ended by our Cleaner alone, which has seen that the files are gone: else an
+        aborted write would be forgotten while its rows still lie there, and they would come to life.
+
+        Raises: ClaimLostError, InvalidOperationError when the request is not working.
+        """
+        with self.db.begin() as pg:
+            self._end(pg, claim, CompactionState.SUCCEEDED, None)
+
+    def find_columns_with_stats(self, entity: Entity) -> list[str]:
+        """The columns of a table or partition that have statistics."""
+        with self.db.begin(durable=False) as pg:
+            return self.catalog.columns_with_statistics(pg, entity)
+
+    def get_latest_committed_compaction_info(self, table: TableName, partitions: Sequence[str] | None,
+                                             last_id: int | None) -> list[Compaction]:
+        """The newest finished compaction of each partition (or of the table)."""
+        with self.db.begin(durable=False) as pg:
+            return queue.select_latest_committed(pg, table, partitions, last_id)
+
+    def abort_compactions(self, request_ids: Sequence[int]) -> list[AbortResult]:
+        """Initiated → aborted, each id in a transaction of its own; a failure of one does not touch the others."""
+        return [self._abort(request_id) for request_id in dict.fromkeys(request_ids)]
+
+    def submit_for_cleanup(self, request: NewRequest, highest_write_id: int, txn_id: int) -> bool:
+        """Queue what a soft drop left behind for the Cleaner; it becomes due when that transaction commits.
+
+        Raises: InvalidRequestError.
+        """
+        if txn_id <= 0:
+            raise InvalidRequestError("submit_for_cleanup needs the id of the transaction that drops the object")
+        location = request.properties.get(LOCATION)
+        if location and self.roots is not None and not self.roots.covers(location, inside=True):
+            raise InvalidRequestError(f"{request.entity} cannot be cleaned up: {refusal(location)}")
+        with self.db.begin() as pg:
+            queue.insert_ready_for_cleaning(pg, request, highest_write_id, txn_id)
+        return True
+
+    def _queue(self, pg: PgTx, request: NewRequest) -> CompactResult:
+        mark = components.select_write_ids(pg, request.entity.table).for_compactor().high_watermark
+        for existing in queue.select_queue_of(pg, request.entity):
+            if is_active_duplicate(existing, mark):
+                return _refusal(existing)
+        request_id = queue.insert_request(pg, request)
+        if request_id is not None:
+            return CompactResult(request_id, CompactionState.INITIATED.display, accepted=True)
+        for existing in queue.select_queue_of(pg, request.entity):  # somebody else's insert, committed meanwhile
+            if is_active_duplicate(existing, mark):
+                return _refusal(existing)
+        raise ConflictRetryError(f"Another request for {request.entity} came and went at the same moment, try again")
+
+    def _end(self, pg: PgTx, claim: Claim, state: CompactionState, message: str | None) -> None:
+        if queue.move_to_history(pg, claim.id, CompactionState.WORKING, state, message, claim):
+            return
+        existing = queue.select_any(pg, [claim.id])
+        if existing and existing[0].state is CompactionState.WORKING:
+            raise ClaimLostError(_lost(claim))
+        was = f"is {existing[0].state.display}" if existing else "is not queued"
+        raise InvalidOperationError(f"Compaction {claim.id} {was}, so it cannot be marked {state.display}")
+
+    def _abort(self, request_id: int) -> AbortResult:
+        with self.db.begin() as pg:
+            if queue.move_to_history(pg, request_id, CompactionState.INITIATED, CompactionState.ABORTED,
+                                     ABORTED_BY_USER):
+                return AbortResult(request_id, "Success", "Successfully aborted compaction")
+            existing = queue.select_any(pg, [request_id])
+        if not existing:
+            return AbortResult(request_id, "Error", "No Such Compaction Id Available")
+        return AbortResult(request_id, "Error", "Error while aborting compaction as compaction is in state-"
+                                                f"{existing[0].state.display}")
+
+
+def _compactable(table: Described | None, entity: Entity) -> Described:
+    if table is None:
+        raise NoSuchObjectError(f"Table {entity.table} does not exist: there is nothing to compact")
+    if not table.is_transactional:
+        raise InvalidOperationError(f"Compaction is not allowed on non-ACID table {entity.table}: only tables with "
+                                    "'transactional'='true' have something to compact")
+    if not table.partition_exists:
+        raise NoSuchObjectError(f"{entity.table} has no partition {entity.partition}: there is nothing to compact")
+    return table
+
+
+def _refusal(existing: Compaction) -> CompactResult:
+    return CompactResult(-1, REFUSED, accepted=False, existing=existing, message=(
+        f"Compaction is already scheduled with state='{existing.state.display}' and id={existing.id}"))
+
+
+def _combined(table: TableName, names: Sequence[str], results: Sequence[CompactResult]) -> CompactResult:
+    """One answer for a request that stands for several partitions: the first id, and all of them in the message."""
+    told = "; ".join(f"{name}: id {result.id}" if result.accepted else f"{name}: {result.message}"
+                     for name, result in zip(names, results, strict=True))
+    accepted = next((result for result in results if result.accepted), None)
+    if accepted is not None:
+        return accepted._replace(message=told)
+    if results:
+        return results[0]._replace(message=told)
+    return CompactResult(-1, REFUSED, accepted=False, message=(
+        f"{table} is partitioned and nothing has been written to its partitions since they were last compacted; "
+        "name a partition to compact it all the same"))
+
+
+def _require(held: bool, claim: Claim) -> None:  # noqa: FBT001 - reads as "require this"
+    if not held:
+        raise ClaimLostError(_lost(claim))
+
+
+def _lost(claim: Claim) -> str:
+    return (f"Compaction {claim.id} is not claimed by worker {claim.worker_id} (attempt {claim.attempt}) any more: "
+            "stop working on it and abort its transaction")

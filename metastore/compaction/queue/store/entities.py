@@ -1,0 +1,142 @@
+"""What the catalog says about a table or partition that is to be compacted or cleaned, in one statement."""
+
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from metastore.compaction.queue.rules.requests import Entity
+from metastore.db.engine import PgTx
+from metastore.ids import TableName
+
+
+@dataclass(frozen=True)
+class Described:
+    """A table, and the partition if one is named. ``partition_exists`` is true for an unpartitioned table."""
+
+    entity: Entity
+    table_id: int
+    location: str
+    parameters: dict[str, str]
+    database_parameters: dict[str, str]
+    partition_keys: tuple[str, ...] = ()
+    partition_exists: bool = True
+    partition_parameters: dict[str, str] = field(default_factory=dict)
+    bucket_columns: tuple[str, ...] = ()
+    is_sorted: bool = False
+    owner: str | None = None
+
+    @property
+    def is_transactional(self) -> bool:
+        """Whether Hive's transactions govern the table."""
+        return self.parameters.get("transactional", "").lower() == "true"
+
+    @property
+    def is_insert_only(self) -> bool:
+        """Whether it is a transactional table without row ids."""
+        return self.is_transactional and self.parameters.get("transactional_properties", "").lower() == "insert_only"
+
+    @property
+    def lacks_partition(self) -> bool:
+        """Whether the table is partitioned and no partition is named: the trace of an aborted dynamic insert."""
+        return bool(self.partition_keys) and not self.entity.partition
+
+
+class Catalog(Protocol):
+    """Who knows tables and partitions."""
+
+    def described(self, pg: PgTx, entity: Entity) -> Described | None:
+        """Look up a table and its partition; None when the table does not exist."""
+
+    def all_partitions(self, pg: PgTx, table: TableName) -> list[tuple[str, str]]:
+        """(name, location) of every partition of a table."""
+
+    def user_of(self, pg: PgTx, location: str) -> str | None:
+        """Who has a location, or one below it; a table or partition also: one above it."""
+
+    def columns_with_statistics(self, pg: PgTx, entity: Entity) -> list[str]:
+        """Names of the columns that have statistics, in the table or in the partition."""
+
+
+class OwnCatalog:
+    """The tables of this database."""
+
+    def described(self, pg: PgTx, entity: Entity) -> Described | None:
+        """See `Catalog`."""
+        return select_described(pg, entity)
+
+    def all_partitions(self, pg: PgTx, table: TableName) -> list[tuple[str, str]]:
+        """See `Catalog`."""
+        return select_all_partitions(pg, table)
+
+    def user_of(self, pg: PgTx, location: str) -> str | None:
+        """See `Catalog`."""
+        return select_user_of(pg, location)
+
+    def columns_with_statistics(self, pg: PgTx, entity: Entity) -> list[str]:
+        """See `Catalog`."""
+        return select_columns_with_statistics(pg, entity)
+
+
+OWN_CATALOG = OwnCatalog()
+
+
+def select_described(pg: PgTx, entity: Entity) -> Described | None:
+    """Look up a table and its partition; None when the table does not exist."""
+    rows = pg.sql(
+        "SELECT t.id, t.location, t.parameters, d.parameters, t.partition_keys, t.sd, t.owner, p.name, p.location,"
+        " p.parameters FROM tables AS t JOIN databases AS d ON d.catalog = t.catalog AND d.name = t.db"
+        " LEFT JOIN partitions AS p ON p.table_id = t.id AND p.name = %s"
+        " WHERE t.catalog = %s AND t.db = %s AND t.name = %s", (entity.partition, *entity.table))
+    if not rows:
+        return None
+    table_id, location, parameters, database, keys, sd, owner, partition, partition_location, own = rows[0]
+    wanted = bool(entity.partition)
+    return Described(
+        entity, table_id, _location(location or "", entity.partition, partition_location), parameters or {},
+        database or {}, tuple(key["name"] for key in keys or ()), not wanted or partition is not None,
+        own or {}, tuple(sd.get("bucketCols") or ()), bool(_sort_columns(sd)), owner)
+
+
+def is_still(table: Described, now: Described | None) -> bool:
+    """Whether the name, and the partition, belong to the table that was looked up, in the place where it was."""
+    return now is not None and (now.table_id, now.location, now.partition_exists) == (
+        table.table_id, table.location, table.partition_exists)
+
+
+def select_all_partitions(pg: PgTx, table: TableName) -> list[tuple[str, str]]:
+    """(name, location) of every partition of a table."""
+    rows = pg.sql("SELECT p.name, p.location, t.location FROM partitions AS p JOIN tables AS t ON t.id = p.table_id"
+                  " WHERE t.catalog = %s AND t.db = %s AND t.name = %s ORDER BY p.name", tuple(table))
+    return [(name, _location(base or "", name, location)) for name, location, base in rows]
+
+
+def select_user_of(pg: PgTx, location: str) -> str | None:
+    """A database, table or partition whose location is this one or below it (a table or partition also: above it)."""
+    rows = pg.sql(
+        "WITH places AS ("
+        " SELECT 'database ' || name AS who, rtrim(location, '/') AS place, false AS owns FROM databases"
+        " UNION ALL SELECT 'database ' || name, rtrim(managed_location, '/'), false FROM databases"
+        " UNION ALL SELECT 'table ' || db || '.' || name, rtrim(location, '/'), partition_keys = '[]' FROM tables"
+        " UNION ALL SELECT 'partition ' || t.db || '.' || t.name || '/' || p.name, rtrim(p.location, '/'), true"
+        "   FROM partitions AS p JOIN tables AS t ON t.id = p.table_id)"
+        " SELECT who FROM places WHERE place = %(at)s OR starts_with(place, %(at)s || '/')"
+        " OR (owns AND starts_with(%(at)s, place || '/')) LIMIT 1", {"at": location.rstrip("/")})
+    return str(rows[0][0]) if rows else None
+
+
+def select_columns_with_statistics(pg: PgTx, entity: Entity) -> list[str]:
+    """Names of the columns that have statistics, in the table or in the partition."""
+    rows = pg.sql(
+        'SELECT DISTINCT s."column" FROM column_statistics AS s JOIN tables AS t ON t.id = s.table_id'
+        ' WHERE t.catalog = %s AND t.db = %s AND t.name = %s AND s.partition = %s ORDER BY s."column"',
+        (*entity.table, entity.partition))
+    return [column for (column,) in rows]
+
+
+def _location(table_location: str, partition: str, partition_location: str | None) -> str:
+    if not partition:
+        return table_location
+    return partition_location or f"{table_location.rstrip('/')}/{partition}"
+
+
+def _sort_columns(sd: dict[str, Any]) -> list[Any]:
+    return list(sd.get("sortCols") or ())

@@ -1,0 +1,1 @@
+"""What ends and removes what nobody needs any more, in all concepts."""

@@ -1,0 +1,169 @@
+"""The house-keeping of transactions: one step each, each safe beside itself in another replica, each repeatable."""
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import NamedTuple
+
+from metastore.config import TxnSettings
+from metastore.db.engine import Database, PgTx
+from metastore.housekeeping import store as purge_store
+from metastore.housekeeping.store import Visited
+from metastore.locks import store as lock_store
+from metastore.locks.rules import NO_TXN, Lock
+from metastore.locks.store import Expired
+from metastore.txns.core.rules import ExpiryCutoffs, any_expired, expiry_cutoffs
+from metastore.txns.history import store as history_store
+from metastore.txns.replication import store as repl_store
+from metastore.write_ids.time_travel import store as past_store
+
+
+class Expiry(NamedTuple):
+    """One round: how many owners were ended, and for how long nothing can be due, as far as it saw."""
+
+    ended: int
+    spare: timedelta
+
+
+@dataclass(frozen=True)
+class PurgeService:
+    """Expiry, and removal of what nobody can need any more. Every step answers how much it did."""
+
+    db: Database
+    settings: TxnSettings
+    not_before: datetime | None = None
+    """Until then nobody is ended because another meets its lock: clients come back to a server that was away."""
+
+    @classmethod
+    def of_new_server(cls, db: Database, settings: TxnSettings) -> "PurgeService":
+        """The house-keeping as a server does it that has just started."""
+        with db.begin(durable=False) as pg:
+            return cls(db, settings, not_before=pg.now + settings.reaper_start)
+
+    def expire_locks(self) -> Expiry:
+        """Remove lock requests without a transaction that nobody keeps alive."""
+        return self._expire(lambda pg, after: lock_store.delete_expired(
+            pg, pg.now - self.settings.timeout, after, purge_store.BATCH))
+
+    def expire_txns(self) -> Expiry:
+        """Abort open transactions that nobody keeps alive."""
+        return self._expire(self._expire_txns)
+
+    def expire_ahead(self, locks: Collection[Lock]) -> int:
+        """End those of the owners of these locks that nobody keeps alive; how many. Their waiters look for themselves.
+
+        For whoever meets a lock in its way, so that nobody waits for the next round of a leader that may be gone.
+        Serialises on: the owners' rows.
+        """
+        txn_ids = {lock.txn_id for lock in locks} - {NO_TXN}
+        lock_ids = {lock.ext_id for lock in locks if lock.txn_id == NO_TXN}
+        heard = purge_store.select_heard(self.db, txn_ids, lock_ids)
+        early = self.not_before is not None and heard.now < self.not_before
+        if early or not any_expired(heard, self._cutoffs(heard.now)):
+            return 0
+        with self.db.begin() as pg:
+            removed = lock_store.delete_silent(pg, lock_ids, self._cutoffs(pg.now).normal)
+            count, policies = purge_store.abort_silent(pg, self._cutoffs(pg.now), txn_ids)
+            if policies:
+                repl_store.flag_incompatible(pg, policies)
+        return len(removed) + count
+
+    def purge_write_sets(self) -> int:
+        """Remove writes that nobody can conflict with."""
+        return self._in_batches(purge_store.delete_write_sets, purge_store.BATCH)
+
+    def purge_write_ids(self) -> int:
+        """Forget the owners of write ids that everybody sees as committed."""
+        return self._in_batches(purge_store.delete_write_ids, purge_store.BATCH)
+
+    def purge_history(self) -> int:
+        """Remember what commits wrote, before other steps remove that; forget what is old, and tell how much.
+
+        One round remembers a tenth of what is kept: under a load that would push everything out within a minute, the
+        latest of every round are worth more, and cost less.
+        """
+        keep = self.settings.history_count
+        position, found = 0, history_store.BATCH
+        while found == history_store.BATCH:
+            with self.db.begin(durable=False) as pg:
+                last_id, found = history_store.insert_committed(pg, keep // 10, position)
+            position = last_id or position
+        return self._in_batches(
+            lambda pg: history_store.delete_history(pg, pg.now - self.settings.history_retention, keep),
+            history_store.BATCH)
+
+    def purge_times(self) -> int:
+        """Forget when write ids were committed, of the oldest."""
+        count, rows = 0, past_store.BATCH
+        while rows == past_store.BATCH:
+            with self.db.begin(durable=False) as pg:
+                commits, rows = past_store.delete_times(
+                    pg, pg.now - self.settings.past_retention, self.settings.past_count)
+            count += commits
+        return count
+
+    def purge_duplicates(self) -> int:
+        """Remove completed components that say nothing new."""
+        count, start, beyond = 0, purge_store.FIRST_ENTITY, False
+        while True:
+            with self.db.begin(durable=False) as pg:
+                removed, following, beyond = purge_store.delete_duplicate_components(pg, start, beyond=beyond)
+            count += removed
+            if following is None:
+                return count
+            start = following
+
+    def empty_aborted(self) -> int:
+        """Drop aborted transactions of which nothing is left from the snapshots."""
+        return self._walk(purge_store.empty_aborted)
+
+    def purge_ended(self) -> int:
+        """Remove the records of transactions that ended long enough ago for every client to have got its answer."""
+        return self._walk(lambda pg, after: purge_store.delete_ended(
+            pg, pg.now - self.settings.committed_retention, after, self.settings.history_count))
+
+    def purge_materialization_locks(self) -> int:
+        """Remove rebuild locks that a crash left behind."""
+        return self._in_batches(
+            lambda pg: purge_store.delete_materialization_locks(pg, pg.now - self.settings.timeout), purge_store.BATCH)
+
+    def _cutoffs(self, now: datetime) -> ExpiryCutoffs:
+        return expiry_cutoffs(now, self.settings.timeout, self.settings.repl_timeout)
+
+    def _expire_txns(self, pg: PgTx, after: int) -> Expired:
+        expired, policies = purge_store.abort_expired(pg, self._cutoffs(pg.now), after)
+        if policies:
+            repl_store.flag_incompatible(pg, policies)
+        return expired
+
+    def _expire(self, visit: Callable[[PgTx, int], Expired]) -> Expiry:
+        """Walk through all owners of a kind; how many were ended, and when the next one may be due.
+
+        Who is not there yet cannot be due before its time-out is over.
+        """
+        spare = [self.settings.timeout]
+
+        def visited(pg: PgTx, after: int) -> Visited:
+            expired = visit(pg, after)
+            spare.extend([] if expired.spare is None else [expired.spare])
+            return Visited(expired.removed, expired.after)
+        return Expiry(self._walk(visited, durable=True), min(spare))
+
+    def _walk(self, visit: Callable[[PgTx, int], Visited], *, durable: bool = False) -> int:
+        """Go through ids from the first to the last, a PostgreSQL transaction for each batch; how much was done."""
+        count = 0
+        after: int | None = 0
+        while after is not None:
+            with self.db.begin(durable=durable) as pg:
+                removed, after = visit(pg, after)
+            count += removed
+        return count
+
+    def _in_batches(self, remove: Callable[[PgTx], int], batch: int) -> int:
+        """Repeat a step, a PostgreSQL transaction each, until it finds less than a batch; how much it found in all."""
+        count, removed = 0, batch
+        while removed == batch:
+            with self.db.begin(durable=False) as pg:
+                removed = remove(pg)
+            count += removed
+        return count

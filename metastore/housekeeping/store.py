@@ -1,0 +1,232 @@
+"""What is removed once nobody can need it (TXN-42), in batches that hold locks only briefly.
+
+M, the oldest reader: the smallest open id, or the next id where none is open. What committed before M began is seen as
+committed by every live snapshot.
+"""
+
+from collections.abc import Collection
+from datetime import datetime, timedelta
+from typing import NamedTuple
+
+from metastore.db.arrays import bigints
+from metastore.db.engine import Database, PgTx, Row
+from metastore.locks.rules import NO_TXN
+from metastore.locks.store import Expired
+from metastore.txns.core.rules import AbortCode, ExpiryCutoffs, LastHeard, TxnType
+from metastore.txns.core.store import LISTED, abort
+from metastore.txns.history.rules import when
+from metastore.txns.history.store import INTO_HISTORY, LATEST
+from metastore.write_ids.time_travel.store import RECORD_TIMES
+
+BATCH = 10_000
+
+_OLDEST_READER = f"""(SELECT coalesce((SELECT min(id) FROM txns WHERE {LISTED} AND state = 'open'),
+                                       (SELECT next_txn_id FROM txn_counter)))"""
+
+_CUTOFF = f"CASE type WHEN {TxnType.REPL_CREATED:d} THEN %(replicated)s ELSE %(normal)s END"
+
+# Ends a statement whose CTE "gone" holds the removed rows of txn_write_ids.
+_REMEMBER_PURGED = """,
+tops AS (SELECT catalog, db, "table", max(write_id) AS top FROM gone GROUP BY catalog, db, "table"),
+mine AS (SELECT catalog, db, "table", top FROM next_write_ids JOIN tops USING (catalog, db, "table")
+         ORDER BY catalog, db, "table" FOR UPDATE OF next_write_ids),
+remembered AS (
+    UPDATE next_write_ids AS n SET purged_write_id = greatest(n.purged_write_id, mine.top)
+    FROM mine WHERE n.catalog = mine.catalog AND n.db = mine.db AND n."table" = mine."table")"""
+
+
+class Entity(NamedTuple):
+    """What a component is about; also a place in their order."""
+
+    catalog: str
+    db: str
+    table: str
+    partition: str
+
+
+FIRST_ENTITY = Entity("", "", "", "")
+
+
+class Visited(NamedTuple):
+    """One batch of a walk through ids: how many were removed, and the id behind which to go on, if there are more."""
+
+    removed: int
+    after: int | None
+
+
+class Compared(NamedTuple):
+    """One batch of a walk through entities: how many were removed, and where to go on, if there are more."""
+
+    removed: int
+    start: Entity | None
+    beyond: bool
+    """Go on behind that place, not at it."""
+
+
+def abort_expired(pg: PgTx, cutoffs: ExpiryCutoffs, after_id: int, limit: int = BATCH) -> tuple[Expired, set[str]]:
+    """Abort those of the next transactions whose last heartbeat is too old; also the policies whose mapping went.
+
+    A heartbeat that arrives first wins: rows that somebody works on are left for the next round.
+    """
+    [(last_id, size, spare)] = pg.sql(f"""
+        SELECT max(id), count(*), min(last_heartbeat_at - {_CUTOFF}) FILTER (WHERE state = 'open') FROM (
+            SELECT id, state, type, last_heartbeat_at FROM txns WHERE {LISTED} AND id > %(after)s
+            ORDER BY id LIMIT %(limit)s) AS visited""", {"after": after_id, "limit": limit, **cutoffs._asdict()})
+    rows = pg.sql(f"""
+        SELECT id, "user", host, last_heartbeat_at FROM txns
+        WHERE {LISTED} AND id > %(after)s AND id <= %(last)s AND state = 'open' AND last_heartbeat_at < {_CUTOFF}
+        ORDER BY id FOR UPDATE SKIP LOCKED""", {"after": after_id, "last": last_id, **cutoffs._asdict()},
+        ) if spare is not None and spare < timedelta(0) else []
+    count, policies = _abort_silent(pg, rows)
+    return Expired(count, last_id if size == limit else None, spare), policies
+
+
+def abort_silent(pg: PgTx, cutoffs: ExpiryCutoffs, txn_ids: Collection[int]) -> tuple[int, set[str]]:
+    """Abort those of these whose last heartbeat is too old, as ``abort_expired`` does; how many, and the policies."""
+    return _abort_silent(pg, pg.sql(f"""
+        SELECT id, "user", host, last_heartbeat_at FROM txns
+        WHERE id = ANY (%(ids)s::bigint[]) AND state = 'open' AND last_heartbeat_at < {_CUTOFF}
+        ORDER BY id FOR UPDATE SKIP LOCKED""", {"ids": bigints(txn_ids), **cutoffs._asdict()}))
+
+
+def select_heard(db: Database, txn_ids: Collection[int], lock_ids: Collection[int]) -> LastHeard:
+    """When those of these that was heard of least were heard of: open transactions, and requests without one."""
+    [row] = db.once(f"""
+        SELECT metastore_now(), min(heard_at) FILTER (WHERE NOT replicated), min(heard_at) FILTER (WHERE replicated)
+        FROM (SELECT last_heartbeat_at AS heard_at, type = {TxnType.REPL_CREATED:d} AS replicated FROM txns
+              WHERE id = ANY (%(txns)s::bigint[]) AND state = 'open'
+              UNION ALL
+              SELECT last_heartbeat_at, false FROM locks WHERE ext_id = ANY (%(locks)s::bigint[]) AND txn_id = {NO_TXN})
+             AS owners""", {"txns": bigints(txn_ids), "locks": bigints(lock_ids)})
+    return LastHeard._make(row)
+
+
+def _abort_silent(pg: PgTx, rows: Collection[Row]) -> tuple[int, set[str]]:
+    if not rows:
+        return 0, set()
+    found = abort(pg, [(txn_id, AbortCode.TIMEOUT, _expiry_reason(pg.now, user, host, heartbeat_at))
+                       for txn_id, user, host, heartbeat_at in rows])
+    return len(found), {one.policy for one in found if one.policy is not None}
+
+
+def _expiry_reason(now: datetime, user: str, host: str, heartbeat_at: datetime) -> str:
+    silence = (now - heartbeat_at).total_seconds()
+    return (f"aborted because no heartbeat of {user}@{host} arrived for {silence:.0f} s, the last one at "
+            f"{when(heartbeat_at)}")
+
+
+def delete_write_sets(pg: PgTx, limit: int = BATCH) -> int:
+    """Remove committed writes that no present or future transaction can conflict with."""
+    pg.sql(f"""
+        DELETE FROM write_sets WHERE ctid = ANY(ARRAY(
+            SELECT ctid FROM write_sets WHERE commit_id < {_OLDEST_READER}
+            ORDER BY commit_id LIMIT %s FOR UPDATE SKIP LOCKED))""", (limit,))
+    return pg.rowcount
+
+
+def delete_write_ids(pg: PgTx, limit: int = BATCH) -> int:
+    """Forget who owned write ids that every live snapshot calls valid anyway.
+
+    Who has a later id than the oldest reader committed later: the search ends there, however many there are.
+    """
+    [(count,)] = pg.sql(f"""
+        WITH gone AS (
+            DELETE FROM txn_write_ids WHERE ctid = ANY(ARRAY(
+                SELECT w.ctid FROM txn_write_ids AS w JOIN txns AS t ON t.id = w.txn_id
+                WHERE w.txn_id < {_OLDEST_READER} AND t.state = 'committed' AND t.commit_id < {_OLDEST_READER}
+                ORDER BY w.txn_id LIMIT %s FOR UPDATE OF w SKIP LOCKED))
+            RETURNING catalog, db, "table", write_id, txn_id)
+        {RECORD_TIMES}
+        {_REMEMBER_PURGED}
+        SELECT count(*) FROM gone""", (limit,))
+    return int(count)
+
+
+def delete_duplicate_components(pg: PgTx, start: Entity, *, beyond: bool, limit: int = BATCH) -> Compared:
+    """Remove completed components that a newer one, visible to everybody, says as much as.
+
+    Compares the next ``limit`` components, in the order of what they are about, with each other: those with a write id
+    by that, those of clients that know none (Hive 2) by their transactions. Where the end of a batch cuts an entity in
+    two, the next one looks again at what is left of it; one entity may fill many batches.
+    """
+    [(removed, size, first, last)] = pg.sql(f"""
+        WITH visited AS MATERIALIZED (
+            SELECT ctid AS place, txn_id, catalog, db, "table", partition, write_id IS NULL AS without,
+                   coalesce(write_id, txn_id) AS age, update_delete
+            FROM completed_txn_components
+            WHERE (catalog, db, "table", partition) {">" if beyond else ">="} %(start)s
+            ORDER BY catalog, db, "table", partition LIMIT %(limit)s),
+        settled AS (
+            SELECT v.*, max(age) OVER same AS newest, max(age) FILTER (WHERE update_delete) OVER same AS change
+            FROM visited AS v LEFT JOIN txns AS t ON t.id = v.txn_id
+            WHERE t.id IS NULL OR t.commit_id < {_OLDEST_READER}
+            WINDOW same AS (PARTITION BY catalog, db, "table", partition, without)),
+        gone AS (
+            DELETE FROM completed_txn_components WHERE ctid = ANY(ARRAY(
+                SELECT place FROM settled WHERE age < newest AND (NOT update_delete OR age < change)))
+            RETURNING 1),
+        entities AS (
+            SELECT row_number() OVER () AS place, ARRAY[catalog, db, "table", partition] AS name FROM visited)
+        SELECT (SELECT count(*) FROM gone), count(*), (SELECT name FROM entities WHERE place = 1),
+               (SELECT name FROM entities WHERE place = %(limit)s)
+        FROM visited""", {"start": start, "limit": limit})
+    if size < limit:
+        return Compared(removed, None, beyond=False)
+    return Compared(removed, Entity(*last), beyond=first == last and not removed)
+
+
+def empty_aborted(pg: PgTx, after_id: int, limit: int = BATCH) -> Visited:
+    """Let snapshots no longer name aborted transactions of which no component is left, nor who owned their write ids.
+
+    Looks at the next ``limit`` of them. Nothing on disk carries those write ids any more, so that "valid" is as true of
+    them as "aborted".
+    """
+    [(count, size, last_id)] = pg.sql(f"""
+        WITH visited AS MATERIALIZED (
+            SELECT id FROM txns WHERE {LISTED} AND state = 'aborted' AND id > %s ORDER BY id LIMIT %s),
+        emptied AS (
+            UPDATE txns SET emptied = true WHERE id = ANY(ARRAY(
+                SELECT id FROM txns AS t
+                WHERE {LISTED} AND state = 'aborted' AND id = ANY(ARRAY(SELECT id FROM visited))
+                  AND (SELECT 1 FROM txn_components AS c WHERE c.txn_id = t.id LIMIT 1) IS NULL
+                ORDER BY id FOR UPDATE SKIP LOCKED))
+            RETURNING id),
+        gone AS (DELETE FROM txn_write_ids USING emptied WHERE txn_id = emptied.id
+                 RETURNING catalog, db, "table", write_id)
+        {_REMEMBER_PURGED}
+        SELECT (SELECT count(*) FROM emptied), count(*), max(id) FROM visited""", (after_id, limit))
+    return Visited(count, last_id if size == limit else None)
+
+
+def delete_ended(pg: PgTx, before: datetime, after_id: int, keep: int, limit: int = BATCH) -> Visited:
+    """Remove records of transactions that ended before an instant, among the next ``limit`` records.
+
+    Those that were aborted, and the latest ``keep`` of all, are in the history then.
+    Ids follow time closely: the walk may stop at a window whose last committed record is still to be kept.
+    """
+    [(count, last_id, more)] = pg.sql(f"""
+        WITH visited AS MATERIALIZED (
+            SELECT id, state = 'committed' OR emptied AS ended, ended_at FROM txns WHERE id > %(after)s
+            ORDER BY id LIMIT %(limit)s),
+        gone AS (
+            DELETE FROM txns USING visited AS v WHERE txns.id = v.id AND v.ended AND v.ended_at < %(before)s
+              AND (SELECT 1 FROM txn_write_ids AS w WHERE w.txn_id = v.id LIMIT 1) IS NULL
+            RETURNING txns.*, txns.id AS txn_id),
+        remembered AS (
+            {INTO_HISTORY}, '[]', 0, '[]', 0 FROM gone
+            WHERE state = 'aborted' OR {LATEST} ON CONFLICT (txn_id) DO NOTHING)
+        SELECT (SELECT count(*) FROM gone), max(id),
+               count(*) = %(limit)s
+               AND coalesce((SELECT ended_at < %(before)s FROM visited WHERE ended ORDER BY id DESC LIMIT 1), true)
+        FROM visited""", {"after": after_id, "limit": limit, "before": before, "keep": keep})
+    return Visited(count, last_id if more else None)
+
+
+def delete_materialization_locks(pg: PgTx, before: datetime, limit: int = BATCH) -> int:
+    """Remove rebuild locks without recent heartbeat whose transaction is over."""
+    pg.sql("""
+        DELETE FROM materialization_locks WHERE ctid = ANY(ARRAY(
+            SELECT r.ctid FROM materialization_locks AS r WHERE last_heartbeat_at < %s
+              AND NOT EXISTS (SELECT FROM txns WHERE id = r.txn_id AND state = 'open')
+            LIMIT %s FOR UPDATE OF r SKIP LOCKED))""", (before, limit))
+    return pg.rowcount

@@ -1,0 +1,1 @@
+"""Requests that wait for each other in a circle."""

@@ -1,0 +1,176 @@
+"""Rows about waiting: who wants to hear of a release, the wait graph, deadlocks that were ended, repeated requests.
+
+None of this is on the way of a request that nobody contends.
+"""
+
+import json
+from collections.abc import Collection, Sequence
+from datetime import datetime, timedelta
+from operator import itemgetter
+from typing import Any, NamedTuple
+
+from metastore.db.arrays import bigints
+from metastore.db.engine import Database, PgTx
+from metastore.locks.deadlocks.rules import Deadlock
+from metastore.locks.holders import Gone
+from metastore.locks.rules import NO_TXN, Lock, LockObject, LockState, LockType
+from metastore.locks.store import whole
+
+KEPT_DEADLOCKS = 1000
+ORPHANS = 1000
+
+_COLUMNS = """ext_id, int_id, txn_id, catalog, db, "table", partition, type, state, "user", host"""
+
+
+_LEFT_ALONE = """(orphaned_at < metastore_now() - %(silence)s
+    AND last_heartbeat_at < metastore_now() - %(silence)s AND heartbeat_count = check_count)"""
+
+
+class DeadlockRow(NamedTuple):
+    """A deadlock that was ended. ``cycle``: a dict for each wait in it."""
+
+    found_at: datetime
+    victim_txn_id: int
+    cycle: list[dict[str, Any]]
+    message: str
+
+
+def update_watched(db: Database, locks: Collection[tuple[int, int]], process: str) -> set[int]:
+    """Mark locks (ext_id, int_id) so that the process is told when they go; the ext_ids that are there at all.
+
+    The mark and a removal of the row exclude each other: whoever comes second sees what the first did. One row at a
+    time, so that this never waits in a circle with somebody who removes many.
+    """
+    rows = db.once("""
+        SELECT ext_id, int_id, coalesce(watched_by IN (%(process)s, '*'), false) FROM locks
+         WHERE (ext_id, int_id) IN (SELECT * FROM unnest(%(ext_ids)s::bigint[], %(int_ids)s::int[]))""",
+        {"ext_ids": [ext_id for ext_id, _ in locks], "int_ids": [int_id for _, int_id in locks], "process": process})
+    there = {ext_id for ext_id, _, marked in rows if marked}
+    for ext_id, int_id in [(ext_id, int_id) for ext_id, int_id, marked in rows if not marked]:
+        there |= {found for (found,) in db.once("""
+            UPDATE locks SET watched_by = CASE WHEN watched_by IS NULL THEN %(process)s ELSE '*' END
+             WHERE ext_id = %(ext_id)s AND int_id = %(int_id)s RETURNING ext_id""",
+            {"process": process, "ext_id": ext_id, "int_id": int_id}, durable=False)}
+    return there
+
+
+def heartbeat_same(pg: PgTx, txn_ids: Collection[int], agents: Collection[str], ext_ids: Collection[int],
+                   ) -> list[tuple[str, list[Lock]]]:
+    """The stored requests of these transactions, and of the ``ext_ids`` those without one that have these agent infos.
+
+    Each with its agent info, earliest first. The latter are kept alive. Index: locks (ext_id, int_id), locks (txn_id).
+    """
+    rows = pg.sql(f"""
+        WITH alive AS (
+            UPDATE locks SET last_heartbeat_at = metastore_now(), orphaned_at = NULL,
+                             heartbeat_count = heartbeat_count + 1, check_count = check_count + 1
+             WHERE ext_id = ANY (%(ext_ids)s::bigint[]) AND txn_id = {NO_TXN} AND agent_info = ANY (%(agents)s::text[])
+            RETURNING agent_info, {_COLUMNS})
+        SELECT * FROM alive
+        UNION ALL
+        SELECT agent_info, {_COLUMNS} FROM locks WHERE txn_id = ANY (%(txns)s::bigint[]) AND txn_id <> {NO_TXN}""",
+        {"txns": bigints(txn_ids), "agents": list(agents), "ext_ids": bigints(ext_ids)})
+    found: dict[tuple[str, int], list[Lock]] = {}
+    for agent_info, *row in rows:
+        found.setdefault((agent_info, row[0]), []).append(_lock(row))
+    return [(agent_info, sorted(found[agent_info, ext_id])) for agent_info, ext_id in sorted(found, key=itemgetter(1))]
+
+
+def update_orphaned(db: Database, gone: Sequence[Gone], here: Collection[int], more: timedelta) -> set[int]:
+    """Note since when the connections of requests without a transaction are ``gone``; those still there of ``here``.
+
+    Not of requests for which a heartbeat was sent, or at which somebody looked whom this process did not see.
+    ``more``: how much later it counts for those that were gone at once.
+    """
+    rows = db.once(f"""
+        UPDATE locks SET orphaned_at = metastore_now() + CASE WHEN at_once THEN %(more)s ELSE interval '0' END
+          FROM (SELECT ext_id, int_id, at_once
+                  FROM locks JOIN unnest(%(gone)s::bigint[], %(looks)s::int[], %(at_once)s::boolean[])
+                               AS seen (lock_id, looks, at_once) ON ext_id = lock_id
+                 WHERE txn_id = {NO_TXN} AND heartbeat_count = check_count AND check_count = looks
+                 ORDER BY ext_id, int_id FOR NO KEY UPDATE OF locks) AS left_alone
+         WHERE locks.ext_id = left_alone.ext_id AND locks.int_id = left_alone.int_id;
+        SELECT DISTINCT ext_id FROM locks WHERE ext_id = ANY (%(here)s::bigint[])""",
+        {"gone": bigints(one.lock_id for one in gone), "looks": [one.looks for one in gone],
+         "at_once": [one.at_once for one in gone], "here": bigints(here), "more": more}, durable=False)
+    return {ext_id for (ext_id,) in rows}
+
+
+def update_spared(db: Database) -> None:
+    """Let the time of all requests whose connection is gone begin again. Index: locks_orphaned."""
+    db.once("""
+        UPDATE locks SET orphaned_at = metastore_now()
+          FROM (SELECT ext_id, int_id FROM locks WHERE orphaned_at < metastore_now()
+                 ORDER BY ext_id, int_id FOR NO KEY UPDATE) AS spared
+         WHERE locks.ext_id = spared.ext_id AND locks.int_id = spared.int_id""", durable=False)
+
+
+def delete_orphans(db: Database, silence: timedelta, limit: int = ORPHANS) -> set[int]:
+    """Delete requests whose connection is gone, and that nobody sent a heartbeat for or checked for so long.
+
+    The first of them: as many as have up to ``limit`` components, and always the whole of a request.
+    """
+    rows = db.once(f"""
+        WITH first AS MATERIALIZED (
+            SELECT ext_id FROM locks WHERE {_LEFT_ALONE} ORDER BY orphaned_at LIMIT %(limit)s),
+        {whole(f"ext_id = ANY (ARRAY(SELECT ext_id FROM first)) AND {_LEFT_ALONE}")}
+        SELECT DISTINCT ext_id FROM gone""", {"silence": silence, "limit": limit}, durable=False)
+    return {ext_id for (ext_id,) in rows}
+
+
+def select_asked_twice(db: Database, txn_ids: Collection[int] | None) -> list[int]:
+    """Those of the transactions (None: all that wait) that made more than one request; no other closes a circle."""
+    wanted = f"ARRAY(SELECT txn_id FROM locks WHERE state = '{LockState.WAITING}')"
+    rows = db.once(f"""
+        SELECT txn_id FROM locks
+         WHERE txn_id <> {NO_TXN} AND txn_id = ANY ({wanted if txn_ids is None else "%(txns)s::bigint[]"})
+         GROUP BY txn_id HAVING min(ext_id) < max(ext_id) ORDER BY txn_id""", {"txns": bigints(txn_ids or ())})
+    return [txn_id for (txn_id,) in rows]
+
+
+def select_wait_graph(pg: PgTx) -> list[Lock]:
+    """Every lock of every party that waits."""
+    rows = pg.sql(f"""
+        WITH waiting AS (SELECT {_COLUMNS} FROM locks WHERE state = '{LockState.WAITING}')
+        SELECT * FROM waiting
+        UNION
+        SELECT {_COLUMNS} FROM locks WHERE txn_id <> {NO_TXN} AND txn_id IN (SELECT txn_id FROM waiting)""")
+    return [_lock(row) for row in rows]
+
+
+def insert_deadlock(pg: PgTx, found: Deadlock) -> None:
+    """Keep a deadlock, and only the latest ones."""
+    cycle = [{"wanted": _told(wait.wanted), "blocker": _told(wait.blocker)} for wait in found.waits]
+    pg.sql(f"""
+        WITH added AS (
+            INSERT INTO deadlocks (found_at, victim_txn_id, victim_lock_ids, cycle, message)
+            VALUES (metastore_now(), %(victim)s, %(locks)s::bigint[], %(cycle)s::jsonb, %(message)s) RETURNING id)
+        DELETE FROM deadlocks WHERE id <= (SELECT id FROM added) - {KEPT_DEADLOCKS}""",
+        {"victim": found.victim, "locks": bigints(found.victim_lock_ids), "cycle": json.dumps(cycle),
+         "message": found.message})
+
+
+def select_deadlocks(db: Database, limit: int) -> list[DeadlockRow]:
+    """The latest deadlocks, latest first."""
+    rows = db.once("SELECT found_at, victim_txn_id, cycle, message FROM deadlocks ORDER BY id DESC LIMIT %(limit)s",
+                   {"limit": limit})
+    return [DeadlockRow(*row) for row in rows]
+
+
+def select_victims(db: Database, ext_ids: Collection[int]) -> dict[int, str]:
+    """Those of the requests whose transaction died in a deadlock, with the words for it."""
+    rows = db.once("""
+        SELECT lock_id, message FROM deadlocks, unnest(victim_lock_ids) AS lock_id
+         WHERE victim_lock_ids && %(ids)s::bigint[] AND lock_id = ANY (%(ids)s::bigint[])""", {"ids": bigints(ext_ids)})
+    return dict(rows)
+
+
+def _lock(row: Sequence[Any]) -> Lock:
+    ext_id, int_id, txn_id, catalog, db, table, partition, kind, state, user, host = row
+    return Lock(ext_id, int_id, txn_id, LockObject(catalog, db, table, partition), LockType(kind), LockState(state),
+                user, host)
+
+
+def _told(lock: Lock) -> dict[str, Any]:
+    return {"lock_id": lock.ext_id, "txn_id": lock.txn_id, "object": str(lock.object), "type": lock.type.value,
+            "state": lock.state.value, "user": lock.user, "host": lock.host}

@@ -1,0 +1,1 @@
+"""Why something waits."""

@@ -1,0 +1,158 @@
+"""Why something waits: who is behind it, since when, until when, and what ends it."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import NamedTuple
+
+from metastore.config import TxnSettings
+from metastore.db.engine import Database
+from metastore.ids import DatabaseName, TableName
+from metastore.locks.rules import Lock, LockObject, overlaps
+from metastore.locks.why import rules as why
+from metastore.locks.why import store as why_store
+from metastore.locks.why.rules import Owner
+from metastore.locks.why.store import OwnerInfo, Times
+from metastore.txns.core.rules import TxnType
+from metastore.txns.history.rules import when
+
+
+class Asked(NamedTuple):
+    """What the question is about: one of a lock request, a transaction, a table."""
+
+    lock_id: int = 0
+    txn_id: int = 0
+    table: TableName | None = None
+
+    def includes(self, lock: Lock) -> bool:
+        """Whether the lock is one of those asked about. A table: everything on it, in it and above it."""
+        if self.table is not None:
+            return overlaps(lock.object, LockObject(*self.table))
+        return lock.ext_id == self.lock_id if self.lock_id else bool(self.txn_id) and lock.txn_id == self.txn_id
+
+    def __str__(self) -> str:
+        """For people."""
+        if self.table is not None:
+            return f"table {self.table}"
+        return f"lock {self.lock_id}" if self.lock_id else f"transaction {self.txn_id}"
+
+
+class Claim(NamedTuple):
+    """A lock that an owner wants, or holds against the others here."""
+
+    lock: Lock
+    times: Times
+
+
+class Explained(NamedTuple):
+    """One owner. ``waits_for``: places in the list of all; ``expires_in``: until it may be ended if it stays silent."""
+
+    owner: Owner
+    info: OwnerInfo
+    age: timedelta
+    silence: timedelta
+    expires_in: timedelta
+    ends_with: str
+    claims: list[Claim]
+    waits_for: list[int]
+    is_root: bool
+    in_cycle: bool
+    asked: bool
+
+
+class Explanation(NamedTuple):
+    """The answer: owners in the order of the walk, and the whole of it in a sentence."""
+
+    found: bool
+    blocked: bool
+    owners: list[Explained]
+    text: str
+
+
+@dataclass(frozen=True)
+class WhyService:
+    """Explains waits."""
+
+    db: Database
+    settings: TxnSettings
+    orphan_timeout: timedelta = timedelta(0)
+    not_before: datetime | None = None
+    """Until then nothing expires: a server that has just started gives its clients time to come back."""
+
+    def explain(self, asked: Asked) -> Explanation:
+        """Walk from what is asked about to those who have to end first."""
+        waits = why_store.select_waits(self.db, asked.lock_id, asked.txn_id, asked.table)
+        steps = why.walk(waits.locks, asked.includes)
+        if not steps or waits.at is None:
+            return Explanation(found=False, blocked=False, owners=[], text=_nothing(asked))
+        places = {step.owner: place for place, step in enumerate(steps)}
+        subjects = {why.owner_of(lock) for lock in waits.locks if asked.includes(lock)}
+        owners = [self._explained(step, waits.owners[step.owner], waits.times, places, waits.at,
+                                  asked=step.owner in subjects) for step in steps]
+        blocked = any(one.waits_for for one in owners if one.asked)
+        return Explanation(found=True, blocked=blocked, owners=owners, text=_sentence(asked, owners, blocked=blocked))
+
+    def _explained(self, step: why.Step, info: OwnerInfo, times: dict[Lock, Times], places: dict[Owner, int],
+                   now: datetime, *, asked: bool) -> Explained:
+        replicated = info.txn_type is TxnType.REPL_CREATED
+        timeout = self.settings.repl_timeout if replicated else self.settings.timeout
+        owner = step.owner
+        return Explained(
+            owner, info, now - info.since, now - info.last_heartbeat_at, self._expiry(info, timeout) - now,
+            f"metastore txn abort {owner.txn_id}" if owner.txn_id else f"metastore lock release {owner.ext_id}",
+            [Claim(lock, times[lock]) for lock in dict.fromkeys((*step.wanted, *step.held))],
+            [places[one] for one in step.waits_for], step.is_root, step.in_cycle, asked)
+
+    def _expiry(self, info: OwnerInfo, timeout: timedelta) -> datetime:
+        """When an owner may be ended that is not heard of again: orphans sooner, where that is configured."""
+        regular = info.last_heartbeat_at + timeout
+        if self.not_before is not None:
+            regular = max(regular, self.not_before)
+        if not self.orphan_timeout or info.orphaned_at is None:
+            return regular
+        return min(regular, info.orphaned_at + self.orphan_timeout)
+
+
+def _nothing(asked: Asked) -> str:
+    if asked.table is not None:
+        return f"Nobody holds a lock on {asked} or waits for one."
+    if asked.lock_id:
+        return f"There is no {asked}: it was released, or it ended with its transaction, or it expired."
+    return (f"Transaction {asked.txn_id} has no locks and waits for none; `metastore txn explain {asked.txn_id}` tells "
+            "more.")
+
+
+def _sentence(asked: Asked, owners: list[Explained], *, blocked: bool) -> str:
+    cycle = [one for one in owners if one.in_cycle]
+    if cycle:
+        return (f"{_capital(asked)} is behind a deadlock of {', '.join(_name(one) for one in cycle)}: they wait for "
+                f"each other, so one of them has to be ended (`{cycle[0].ends_with}`).")
+    if not blocked:
+        holders = ", ".join(f"{_name(one)}" for one in owners)
+        return f"{_capital(asked)} is held by {holders}." if asked.table else f"{_capital(asked)} waits for nobody."
+    roots = [one for one in owners if one.is_root and not (one.asked and asked.table is None)]
+    return f"{_capital(asked)} waits for {', '.join(map(_told, roots))}."
+
+
+def _told(one: Explained) -> str:
+    """Somebody who has to end first: with what, until when, and what ends it."""
+    claims = [f"{'holds' if times.acquired_at else 'wants'} {lock.type.upper()} on {place(lock.object)} since "
+              f"{when(times.acquired_at or times.requested_at)}" for lock, times in one.claims[:1]]
+    seconds = one.expires_in.total_seconds()
+    expiry = "has been silent for too long" if seconds < 0 else f"expires in {seconds:.0f} s unless it is heard of"
+    return f"{_name(one)}, which {' and '.join([*claims, expiry])} (`{one.ends_with}` ends it now)"
+
+
+def place(one: LockObject) -> str:
+    """``db.table/partition``, with the catalog where it is not Hive's."""
+    name = str(TableName(one.catalog, one.db, one.table)) if one.table else str(DatabaseName(one.catalog, one.db))
+    return f"{name}/{one.partition}" if one.partition else name
+
+
+def _name(one: Explained) -> str:
+    name = f"transaction {one.owner.txn_id}" if one.owner.txn_id else f"lock {one.owner.ext_id} without a transaction"
+    return f"{name} of {one.info.user or 'unknown'}@{one.info.host or 'unknown'} ({one.info.agent_info})"
+
+
+def _capital(asked: Asked) -> str:
+    text = str(asked)
+    return text[0].upper() + text[1:]

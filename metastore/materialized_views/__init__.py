@@ -1,0 +1,1 @@
+"""Materialized views: what they were made from, and their rebuilds."""

@@ -1,0 +1,1 @@
+"""The work of one call about materialized views."""

@@ -1,0 +1,1 @@
+"""Taking over the transactions of Hive's own metastore."""

@@ -1,0 +1,1 @@
+"""commit_txn: the first committer wins."""

@@ -1,0 +1,294 @@
+"""commit_txn: first committer wins, many commits in one PostgreSQL transaction.
+
+Where none of a batch can conflict with anything, it is committed in one round trip, which waits for the disk and for
+the counter's row lock only if something was written. Else the batch is decided here in its order, those that lose
+being aborted, and applied together.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from metastore.config import TxnSettings
+from metastore.db.engine import Database, PgTx
+from metastore.errors import (
+    AlreadyExistsError,
+    ConflictRetryError,
+    InvalidRequestError,
+    MetaError,
+    MetastoreError,
+    NoSuchObjectError,
+    NoSuchTxnError,
+    TxnAbortedError,
+)
+from metastore.ids import DatabaseName, TableName
+from metastore.txns.commit import store as commit_store
+from metastore.txns.commit.store import CommitFacts, CommitPlan
+from metastore.txns.core import store
+from metastore.txns.core.rules import (
+    COMPONENTS_STAY_BEHIND,
+    KEY_VALUE_PREFIX,
+    RECORDS_COMMIT_POINT,
+    AbortCode,
+    Component,
+    Conflict,
+    TxnState,
+    TxnType,
+    Written,
+    already_aborted,
+    first_conflict,
+    no_such_txn,
+    shielded,
+)
+from metastore.txns.events import store as event_store
+from metastore.txns.replication import store as repl_store
+from metastore.txns.streams import store as stream_store
+from metastore.txns.streams.rules import StreamBatch, StreamPosition, is_repetition
+from metastore.txns.write_events import store as write_event_store
+from metastore.txns.write_events.store import WriteEvent
+
+
+class KeyValue(NamedTuple):
+    """A table parameter to be changed together with the commit."""
+
+    table_id: int
+    key: str
+    value: str
+
+
+class LastReplId(NamedTuple):
+    """How far replication has come, to be noted together with the commit."""
+
+    database: DatabaseName
+    last_id: int
+    table: TableName | None = None
+    partitions: tuple[str, ...] = ()
+
+
+class CommitRequest(NamedTuple):
+    """What a client asks of commit_txn.
+
+    ``excl_write_enabled``: None when the client did not say, which is not the same as True (TXN-31).
+    ``writes``: what a replayed commit wrote: (table, partition, write id). ``files``: the same file by file, if that is
+    to be kept; of whichever transaction they say.
+    ``batch``: the batch of a streaming query that the transaction writes, and the table that has to remember it.
+    """
+
+    txn_id: int
+    excl_write_enabled: bool | None = None
+    repl_policy: str | None = None
+    replays: bool = False
+    key_value: KeyValue | None = None
+    last_repl_id: LastReplId | None = None
+    writes: tuple[tuple[TableName, str, int], ...] = ()
+    files: tuple[WriteEvent, ...] = ()
+    batch: tuple[TableName, StreamBatch] | None = None
+
+    @property
+    def is_silent(self) -> bool:
+        """Whether it is the replication's own transaction, of whose commit no event tells."""
+        return self.repl_policy is not None and not self.replays
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether nothing but the transaction itself changes."""
+        return not (self.replays or self.is_silent or self.key_value or self.last_repl_id or self.writes or self.batch)
+
+
+class Verdict(NamedTuple):
+    """What a batch of commits comes to: who may, who loses, what each caller is told."""
+
+    plan: CommitPlan
+    losers: list[Conflict]
+    answers: dict[int, MetastoreError]
+
+
+@dataclass(frozen=True)
+class CommitService:
+    """Commits."""
+
+    db: Database
+    settings: TxnSettings
+
+    def commit_txn(self, requests: Sequence[CommitRequest]) -> list[MetastoreError | None]:
+        """Commit transactions, in the order of the list.
+
+        Serialises on: the transaction counter, for those that wrote something. Retry: idempotent.
+        Answers: TxnAbortedError (also for the loser of a write conflict, which is then aborted), NoSuchTxnError.
+        """
+        plain = {one.txn_id: one for one in requests if one.is_plain}
+        answers = self._commit_plain(plain) if plain else {}
+        return [answers.get(one.txn_id) if one.is_plain else self._commit_special(one) for one in requests]
+
+    def _commit_plain(self, requests: Mapping[int, CommitRequest]) -> dict[int, MetastoreError]:
+        if commit_store.commit_uncontended(self.db, requests, require_write_ids=self.settings.require_write_ids):
+            return {}
+        with self.db.begin() as pg:
+            verdict = self._decide_and_apply(pg, requests)
+        return self._recognised(verdict.answers)
+
+    def _decide_and_apply(self, pg: PgTx, requests: Mapping[int, CommitRequest]) -> Verdict:
+        claims = [one.txn_id for one in requests.values() if one.excl_write_enabled]
+        facts = commit_store.lock_for_commit(pg, list(requests), claims)
+        verdict = decide(requests, facts)
+        bare = self._without_write_id(pg, verdict.plan, facts)
+        if bare:
+            verdict = decide({txn_id: one for txn_id, one in requests.items() if txn_id not in bare}, facts)
+            store.abort(pg, [(txn_id, AbortCode.NONE, message) for txn_id, message in bare.items()])
+            verdict.answers.update({txn_id: TxnAbortedError(message) for txn_id, message in bare.items()})
+        if verdict.plan.committed:
+            commit_store.apply_commits(pg, facts.commit_id, verdict.plan)
+        if verdict.losers:
+            store.abort(pg, [(lost.component.txn_id, AbortCode.WRITE_CONFLICT, lost.message(facts.commit_id))
+                             for lost in verdict.losers])
+        return verdict
+
+    def _without_write_id(self, pg: PgTx, plan: CommitPlan, facts: CommitFacts) -> dict[int, str]:
+        """Who must not commit, and why.
+
+        A 2.3 client names directories by transaction id: readers of write ids would misread its rows (TXN-32). Its
+        transaction is aborted, since each refusal that commit_txn declares tells a client that it has ended.
+        """
+        if not self.settings.require_write_ids:
+            return {}
+        bare = [(txn_id, one.name) for txn_id in plan.completing for one in facts.components.get(txn_id, ())
+                if one.write_id is None]
+        refused = repl_store.select_transactional(pg, {name for _, name in bare}) if bare else set()
+        return {txn_id: f"Transaction txnid:{txn_id} was aborted: it declares a write to the transactional table "
+                        f"{name} without having allocated a write id, and its files would be misread. Write with a "
+                        "client of Hive 3 or later, or set metastore.txn.require.write.ids to false."
+                for txn_id, name in sorted(bare, reverse=True) if name in refused}
+
+    def _recognised(self, answers: dict[int, MetastoreError]) -> dict[int, MetastoreError]:
+        """Without the errors for transactions that only their completed components show to be committed."""
+        unknown = [txn_id for txn_id, error in answers.items() if isinstance(error, NoSuchTxnError)]
+        for txn_id in store.has_completed_components(self.db, unknown) if unknown else ():
+            del answers[txn_id]
+        return answers
+
+    def _commit_special(self, request: CommitRequest) -> MetastoreError | None:
+        """A commit with something else in the same PostgreSQL transaction: all of it or nothing.
+
+        Repeated for a lost answer it changes nothing: others may have gone on from there.
+        """
+        txn_id = request.txn_id
+        if request.replays:
+            target = repl_store.select_targets(self.db, [request]).get((request.repl_policy, txn_id))
+            if target is None:
+                return None
+            txn_id = target
+        try:
+            with self.db.begin() as pg:
+                if request.is_silent:
+                    event_store.silence(pg)
+                verdict = self._commit_replayed(pg, request, txn_id) if request.replays else self._decide_and_apply(
+                    pg, {txn_id: request})
+                if verdict.plan.committed:
+                    self._note_replication(pg, request)
+                    self._change_parameter(pg, request)
+                    self._note_batch(pg, request)
+        except ConflictRetryError:
+            raise
+        except MetastoreError as error:
+            return error
+        return self._recognised(verdict.answers).get(txn_id)
+
+    @staticmethod
+    def _commit_replayed(pg: PgTx, request: CommitRequest, txn_id: int) -> Verdict:
+        """The source warehouse has decided: no conflict check; what was written is as it reports."""
+        facts = commit_store.lock_for_commit(pg, [txn_id], ())
+        refusal = refused(txn_id, facts)
+        if refusal is not None or txn_id not in open_ones(facts):
+            return Verdict(CommitPlan([], [], [], []), [], {txn_id: refusal} if refusal else {})
+        plan = CommitPlan([txn_id], [], [], [])
+        commit_store.apply_commits(pg, facts.commit_id, plan)
+        commit_store.insert_completed(pg, txn_id, request.writes)
+        if request.files:
+            write_event_store.upsert(pg, [one._replace(txn_id=txn_id) for one in request.files])
+        repl_store.delete_target(pg, txn_id)
+        return Verdict(plan, [], {})
+
+    @staticmethod
+    def _note_replication(pg: PgTx, request: CommitRequest) -> None:
+        if request.last_repl_id is not None:
+            database, last_id, table, partitions = request.last_repl_id
+            missing = repl_store.update_last_id(pg, database, table, partitions, last_id)
+            if missing:
+                raise MetaError(f"Cannot note the replication id {last_id}: {' and '.join(missing)} does not exist")
+
+    @staticmethod
+    def _change_parameter(pg: PgTx, request: CommitRequest) -> None:
+        if request.key_value is None:
+            return
+        table_id, key, value = request.key_value
+        if not key.startswith(KEY_VALUE_PREFIX):
+            raise InvalidRequestError(f"The key that a commit changes must start with {KEY_VALUE_PREFIX}, not {key!r}")
+        if not repl_store.update_table_parameter(pg, table_id, key, value):
+            raise MetaError(f"Only one existing parameter may change with a commit: table {table_id} has no {key!r}")
+
+    @staticmethod
+    def _note_batch(pg: PgTx, request: CommitRequest) -> None:
+        """Remember the batch of a streaming query, once; of two runs of a query only one commits it."""
+        if request.batch is None:
+            return
+        name, batch = request.batch
+        table_id = stream_store.lock_table_id(pg, name)
+        if table_id is None:
+            raise NoSuchObjectError(f"Table {name} does not exist, so it cannot have batch {batch.batch_id}")
+        if stream_store.advance(pg, table_id, batch, request.txn_id):
+            return
+        position = stream_store.select_position(pg, table_id, batch.query_id)
+        if is_repetition(position, batch):
+            raise AlreadyExistsError(f"{name} has come to {position} of streaming query {batch.query_id} already")
+
+    def stream_positions(self, name: TableName) -> list[StreamPosition]:
+        """How far each streaming query has come in a table, the latest first."""
+        return stream_store.select_positions(self.db, name)
+
+
+def decide(requests: Mapping[int, CommitRequest], facts: CommitFacts) -> Verdict:
+    """Judge a batch in its order; a member that may commit counts as committed for those behind it."""
+    written = list(facts.written)
+    verdict = Verdict(CommitPlan([], [], [], []), [], {})
+    alive = open_ones(facts)
+    for txn_id, request in requests.items():
+        if txn_id not in alive:
+            refusal = refused(txn_id, facts)
+            if refusal is not None:
+                verdict.answers[txn_id] = refusal
+            continue
+        kind = facts.txns[txn_id].txn_type
+        components = facts.components.get(txn_id, []) if kind not in RECORDS_COMMIT_POINT else []
+        changes = [one for one in components if one.changes_rows and kind is not TxnType.READ_ONLY]
+        excused = bool(request.excl_write_enabled) and shielded(changes, facts.held)
+        conflict = first_conflict(changes, [one for one in written if not (excused and one.guarded)])
+        if conflict is not None:
+            verdict.losers.append(conflict)
+            verdict.answers[txn_id] = TxnAbortedError(conflict.message(facts.commit_id))
+            continue
+        _add(verdict.plan, txn_id, kind, changes)
+        written += [Written(txn_id, facts.commit_id, one.name, one.partition, one.operation) for one in changes]
+    return verdict
+
+
+def _add(plan: CommitPlan, txn_id: int, kind: TxnType, changes: Sequence[Component]) -> None:
+    plan.committed.append(txn_id)
+    if changes:
+        plan.changing.append(txn_id)
+    if kind not in COMPONENTS_STAY_BEHIND | RECORDS_COMMIT_POINT:
+        plan.completing.append(txn_id)
+    if kind in RECORDS_COMMIT_POINT:
+        plan.compacting.append(txn_id)
+
+
+def open_ones(facts: CommitFacts) -> set[int]:
+    """The transactions that can be committed at all."""
+    return {record.txn_id for record in facts.txns.values() if record.state is TxnState.OPEN}
+
+
+def refused(txn_id: int, facts: CommitFacts) -> MetastoreError | None:
+    """The error for a transaction that is not open; None for one that is committed already."""
+    record = facts.txns.get(txn_id)
+    if record is None:
+        return no_such_txn(txn_id)
+    return already_aborted(txn_id) if record.state is TxnState.ABORTED else None

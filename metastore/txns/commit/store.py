@@ -1,0 +1,136 @@
+"""Rows that a commit reads and writes: components, write sets, completed components.
+
+The order of locking makes the decision exact: first the transactions' rows (nobody can add a component or a write id
+any more), then the counter row (nobody can open or commit a writer), each in a statement of its own, so that the next
+statement reads what is final. ``commit_id`` is the highest id given out at that moment.
+
+Two ways: ``commit_uncontended`` (one round trip, all of a batch or none), and where that finds something to decide
+``lock_for_commit`` and ``apply_commits``, with the decision between. What both do in PostgreSQL is in commit.sql.
+"""
+
+from collections.abc import Collection, Iterable, Sequence
+from typing import Any, NamedTuple
+
+from metastore.db.arrays import bigints, columns
+from metastore.db.engine import Database, PgTx
+from metastore.db.prepared import Prepared
+from metastore.ids import TableName
+from metastore.txns.core.rules import (
+    COMPONENTS_STAY_BEHIND,
+    RECORDS_COMMIT_POINT,
+    Component,
+    HeldLock,
+    Operation,
+    TxnRecord,
+    TxnState,
+    TxnType,
+    Written,
+)
+from metastore.txns.core.store import LOCK
+
+_LOCK_COUNTER = f"""
+SELECT FROM txn_counter
+WHERE EXISTS (SELECT FROM txns WHERE id = ANY(%(ids)s::bigint[]) AND state = 'open' AND type <> {TxnType.READ_ONLY:d})
+FOR UPDATE"""
+
+_READ = Prepared(LOCK, _LOCK_COUNTER, """
+SELECT (SELECT next_txn_id - 1 FROM txn_counter),
+    (SELECT json_agg(json_build_array(id, state, type)) FROM txns WHERE id = ANY(%(ids)s::bigint[])),
+    (SELECT json_agg(json_build_array(txn_id, catalog, db, "table", partition, operation, coalesce(write_id, (
+         SELECT w.write_id FROM txn_write_ids AS w
+         WHERE w.txn_id = c.txn_id AND w.catalog = c.catalog AND w.db = c.db AND w."table" = c."table"))))
+     FROM txn_components AS c WHERE txn_id = ANY(%(ids)s::bigint[])),
+    (SELECT json_agg(DISTINCT jsonb_build_array(
+         w.txn_id, w.commit_id, w.catalog, w.db, w."table", w.partition, w.operation, w.guarded))
+     FROM txn_components AS c JOIN write_sets AS w USING (catalog, db, "table", partition)
+     WHERE c.txn_id = ANY(%(ids)s::bigint[]) AND c.operation IN ('u', 'd') AND w.commit_id >= c.txn_id),
+    (SELECT json_agg(json_build_array(txn_id, catalog, db, "table", partition)) FROM locks
+     WHERE txn_id = ANY(%(shielded)s::bigint[]) AND txn_id <> 0 AND state = 'acquired'
+       AND type IN ('excl_write', 'exclusive'))""")
+
+_APPLY = Prepared("""SELECT apply_commits(
+    %(committed)s::bigint[], %(changing)s::bigint[], %(completing)s::bigint[], %(commit_id)s::bigint, true)""")
+
+_ORDINARY = sorted(set(TxnType) - RECORDS_COMMIT_POINT - COMPONENTS_STAY_BEHIND)
+_LIGHT = [TxnType.DEFAULT, TxnType.READ_ONLY, TxnType.MATER_VIEW_REBUILD]
+
+
+def _types(types: Iterable[TxnType]) -> str:
+    return f"ARRAY[{', '.join(f'{one:d}' for one in types)}]::smallint[]"
+
+
+_COMMIT_UNCONTENDED = Prepared(f"""SELECT commit_uncontended(
+    %(ids)s::bigint[], {_types(_ORDINARY)}, {_types(_LIGHT)}, %(require_write_ids)s::boolean)""")
+
+_NOTE_COMMIT_POINT = """
+UPDATE compaction_queue SET next_txn_id = %(commit_id)s, committed_at = metastore_now()
+WHERE txn_id = ANY(%(compacting)s)"""
+
+
+class CommitFacts(NamedTuple):
+    """Everything a batch of commits is decided on, none of which can change before it is applied."""
+
+    commit_id: int
+    txns: dict[int, TxnRecord]
+    components: dict[int, list[Component]]
+    written: list[Written]
+    held: list[HeldLock]
+
+
+class CommitPlan(NamedTuple):
+    """Transactions by what becomes of them."""
+
+    committed: list[int]
+    changing: list[int]
+    """Those that updated or deleted anything: later committers are checked against it."""
+    completing: list[int]
+    """Those whose components compaction must learn of."""
+    compacting: list[int]
+
+
+def commit_uncontended(db: Database, txn_ids: Collection[int], *, require_write_ids: bool) -> bool:
+    """Commit all of the transactions in one round trip if there is nothing to decide; whether it was done.
+
+    Waits for the disk, and serialises on the counter row, only if any of them wrote something, and only while
+    PostgreSQL works. With ``require_write_ids`` a component without a write id is something to decide.
+    """
+    [(done,)] = db.once(_COMMIT_UNCONTENDED, {"ids": bigints(txn_ids), "require_write_ids": require_write_ids})
+    return bool(done)
+
+
+def lock_for_commit(pg: PgTx, txn_ids: Collection[int], shielded: Collection[int]) -> CommitFacts:
+    """Lock the transactions and, if any is to be committed, the counter; then read what decides.
+
+    The write sets are a superset of the conflicts; ``rules.conflicts`` decides.
+    """
+    [(commit_id, txns, components, written, held)] = pg.sql(
+        _READ, {"ids": bigints(txn_ids), "shielded": bigints(shielded)})
+    by_txn: dict[int, list[Component]] = {}
+    for txn_id, catalog, db, table, partition, operation, write_id in components or ():
+        by_txn.setdefault(txn_id, []).append(
+            Component(txn_id, TableName(catalog, db, table), partition, Operation(operation), write_id))
+    return CommitFacts(
+        commit_id, {row[0]: TxnRecord(row[0], TxnState(row[1]), TxnType(row[2])) for row in txns or ()}, by_txn,
+        [Written(txn_id, at, TableName(catalog, db, table), partition, Operation(operation), guarded)
+         for txn_id, at, catalog, db, table, partition, operation, guarded in written or ()],
+        [HeldLock(*row) for row in held or ()])
+
+
+def apply_commits(pg: PgTx, commit_id: int, plan: CommitPlan) -> None:
+    """Carry out the decision: components move on, locks go, states change."""
+    parameters = {"commit_id": commit_id, **plan._asdict()}
+    pg.sql(_APPLY, parameters)
+    if plan.compacting:
+        pg.sql(_NOTE_COMMIT_POINT, parameters)
+
+
+def insert_completed(pg: PgTx, txn_id: int, writes: Sequence[tuple[TableName, str, int]]) -> None:
+    """Record writes that a replayed commit reports: (table, partition, write id)."""
+    rows: list[tuple[Any, ...]] = [(*name, partition, write_id) for name, partition, write_id in writes]
+    if rows:
+        catalogs, dbs, tables, partitions, write_ids = columns(rows, 5)
+        pg.sql("""
+            INSERT INTO completed_txn_components (txn_id, catalog, db, "table", partition, write_id, update_delete, at)
+            SELECT %s, *, false, metastore_now()
+            FROM unnest(%s::text[], %s::text[], %s::text[], %s::text[], %s::bigint[])""",
+               (txn_id, catalogs, dbs, tables, partitions, write_ids))

@@ -1,0 +1,1 @@
+"""Transactions while they live: opening, heartbeats, aborts, snapshots."""

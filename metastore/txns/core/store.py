@@ -1,0 +1,365 @@
+"""Rows of transactions while they live: opening, heartbeats, aborts, snapshots.
+
+**Ids.** One counter row; advancing it and inserting the rows is one PostgreSQL transaction, so ids become visible in
+order and no id at or below a snapshot's mark can turn up later (TXN-24). Opening does not wait for the
+disk, yet an id that a client has seen must never be given out again after a crash. So ids are reserved on disk in
+blocks: ``txn_counter.reserved_until`` is raised durably before any id below it is handed out. ``txn_id_block`` is an
+unlogged table with one row: PostgreSQL empties it whenever it recovers from a crash (also when a replica is promoted),
+exactly when asynchronous commits may be lost. No row there means: the rest of the block may have been used, go on
+behind it. Skipped ids have no record, which every reader takes for "finished" (ADR 0005).
+
+**Locks.** Whoever ends a transaction first locks its row FOR UPDATE, in a statement of its own and in id order; whoever
+adds something to a transaction (a lock, a component, a write id) locks the row FOR KEY SHARE or more. So the next
+statement of the ending side sees everything that was added. Everyone locks transaction rows before the counter row.
+"""
+
+from array import array
+from collections.abc import Collection, Iterable, Sequence
+from datetime import datetime
+from sys import byteorder
+from typing import Any, NamedTuple
+
+from metastore.db.arrays import bigints, columns, literal
+from metastore.db.engine import Database, PgTx
+from metastore.db.prepared import Prepared
+from metastore.ids import TableName
+from metastore.txns.core.rules import (
+    BY_ANOTHER,
+    AbortCode,
+    Component,
+    Snapshot,
+    TxnRecord,
+    TxnState,
+    TxnType,
+    encode_bits,
+)
+from metastore.txns.history.store import REMEMBERED
+
+ID_BLOCK = 10_000
+
+LISTED = "state <> 'committed' AND NOT emptied"
+"""The transactions that snapshots name, in the words of their partial index."""
+
+_OPEN = Prepared("""
+WITH counter AS (
+    UPDATE txn_counter SET next_txn_id = next_txn_id + %(total)s
+    WHERE next_txn_id + %(total)s <= reserved_until AND EXISTS (SELECT FROM txn_id_block)
+    RETURNING next_txn_id - %(total)s AS first_id),
+opened AS (
+    INSERT INTO txns (id, state, type, "user", host, agent_info, started_at, last_heartbeat_at)
+    SELECT first_id + start + place, 'open', type, "user", host, agent_info, metastore_now(), metastore_now()
+    FROM counter, unnest(%(starts)s::bigint[], %(sizes)s::bigint[], %(types)s::smallint[], %(users)s::text[],
+                         %(hosts)s::text[], %(agents)s::text[]) AS wanted(start, size, type, "user", host, agent_info),
+         generate_series(0, size - 1) AS place)
+SELECT first_id, metastore_now() FROM counter""")
+
+_RESERVE = """
+SELECT FROM txn_counter FOR UPDATE;
+WITH position AS (
+    SELECT CASE WHEN EXISTS (SELECT FROM txn_id_block) THEN next_txn_id
+                ELSE greatest(next_txn_id, reserved_until) END AS next FROM txn_counter),
+marked AS (INSERT INTO txn_id_block VALUES (1) ON CONFLICT DO NOTHING),
+skipped AS (INSERT INTO skipped_txn_ids SELECT next_txn_id, position.next - 1, metastore_now()
+            FROM txn_counter, position WHERE next_txn_id < position.next)
+UPDATE txn_counter SET next_txn_id = position.next, reserved_until = greatest(reserved_until, position.next + %(ids)s)
+FROM position"""
+
+# Rows are locked in id order, transactions before lock requests (hence the count): no two batches wait in a circle.
+# Without lock requests the index gives them in that order, for half the price.
+_HEARTBEAT = Prepared("""
+UPDATE txns SET last_heartbeat_at = metastore_now(), heartbeat_count = heartbeat_count + 1,
+                longest_gap = greatest(longest_gap, metastore_now() - last_heartbeat_at)
+WHERE id = ANY(%(txns)s::bigint[]) AND state = 'open' RETURNING id""")
+_HEARTBEAT_WITH_LOCKS = Prepared("""
+WITH alive AS (
+    SELECT id FROM txns WHERE id = ANY(%(txns)s::bigint[]) AND state = 'open' ORDER BY id FOR NO KEY UPDATE),
+beaten AS (
+    UPDATE txns SET last_heartbeat_at = metastore_now(), heartbeat_count = heartbeat_count + 1,
+                    longest_gap = greatest(longest_gap, metastore_now() - last_heartbeat_at)
+    FROM alive WHERE txns.id = alive.id RETURNING txns.id),
+mine AS (
+    SELECT ext_id, int_id FROM locks WHERE ext_id = ANY(%(locks)s::bigint[]) AND (SELECT count(*) FROM beaten) >= 0
+    ORDER BY ext_id, int_id FOR NO KEY UPDATE),
+held AS (
+    UPDATE locks SET last_heartbeat_at = metastore_now(), heartbeat_count = heartbeat_count + 1
+    FROM mine WHERE locks.ext_id = mine.ext_id AND locks.int_id = mine.int_id RETURNING locks.ext_id)
+SELECT (SELECT array_agg(id) FROM beaten), (SELECT array_agg(DISTINCT ext_id) FROM held)""")
+
+# The other effects of an abort (of a commit: commit/commit.sql): locks, reader floors and rebuild locks go as well.
+_RELEASE = """
+unlocked AS (DELETE FROM locks WHERE txn_id = ANY(ARRAY(SELECT id FROM ended)) AND txn_id <> 0),
+unread AS (DELETE FROM min_history WHERE txn_id = ANY(ARRAY(SELECT id FROM ended))),
+rebuilt AS (DELETE FROM materialization_locks WHERE txn_id = ANY(ARRAY(SELECT id FROM ended)))"""
+
+LOCK = "SELECT FROM txns WHERE id = ANY(%(ids)s::bigint[]) ORDER BY id FOR UPDATE"
+
+_BY_ANOTHER = f"ANY('{{{','.join(str(int(code)) for code in sorted(BY_ANOTHER))}}}'::int[])"
+
+# An owner who aborts what somebody else had aborted says that he publishes nothing any more. Then the Cleaner looks
+# once more, since he may have done so in between, and forgets it.
+_ABORT = Prepared(LOCK, f"""
+WITH asked AS (
+    SELECT id, code, reason, code = {_BY_ANOTHER} AS by_another
+    FROM unnest(%(ids)s::bigint[], %(codes)s::int[], %(reasons)s::text[]) AS a(id, code, reason)),
+ended AS (
+    UPDATE txns SET state = 'aborted', ended_at = metastore_now(), abort_code = a.code, abort_reason = a.reason,
+                    may_publish = a.by_another
+    FROM asked AS a WHERE txns.id = a.id AND state = 'open' RETURNING txns.*),
+settled AS (
+    UPDATE txns SET may_publish = false
+    FROM asked AS a WHERE txns.id = a.id AND state = 'aborted' AND may_publish AND NOT a.by_another
+    RETURNING txns.id),
+looked_at_again AS (
+    UPDATE txn_components SET cleaned = false WHERE cleaned AND txn_id = ANY(ARRAY(SELECT id FROM settled))),
+{REMEMBERED},
+unmapped AS (DELETE FROM repl_txn_map USING ended WHERE target_txn_id = ended.id RETURNING target_txn_id, policy),
+{_RELEASE}
+SELECT t.id, t.state, t.type, m.policy
+FROM txns AS t LEFT JOIN unmapped AS m ON m.target_txn_id = t.id WHERE t.id = ANY(%(ids)s::bigint[])""")
+
+SNAPSHOT = f"""
+SELECT (SELECT next_txn_id - 1 FROM txn_counter),
+       string_agg(int8send(id), ''::bytea) FILTER (WHERE type <> ALL(%(hidden)s::smallint[])),
+       string_agg(int8send(id), ''::bytea) FILTER (WHERE state = 'aborted' AND type <> ALL(%(hidden)s::smallint[])),
+       min(id) FILTER (WHERE state = 'open')
+FROM (SELECT id, state, type FROM txns WHERE {LISTED} ORDER BY id) AS listed"""
+_SNAPSHOT = Prepared(SNAPSHOT)
+
+_STATES = Prepared("SELECT id, state FROM txns WHERE id = ANY(%(ids)s::bigint[])")
+
+_INSERT_COMPONENTS = Prepared("""
+INSERT INTO txn_components (txn_id, catalog, db, "table", partition, operation, write_id)
+SELECT * FROM unnest(%(c0)s::bigint[], %(c1)s::text[], %(c2)s::text[], %(c3)s::text[], %(c4)s::text[], %(c5)s::text[],
+                     %(c6)s::bigint[])
+ON CONFLICT DO NOTHING""")
+_NAME_PARTITIONS = Prepared("""SELECT name_partitions(
+    %(txns)s::bigint[], %(w0)s::bigint[], %(w1)s::text[], %(w2)s::text[], %(w3)s::text[],
+    %(c0)s::bigint[], %(c1)s::text[], %(c2)s::text[], %(c3)s::text[], %(c4)s::text[], %(c5)s::text[],
+    %(c6)s::bigint[])""")
+
+_KEEP_OPEN = Prepared("SELECT id, state, type FROM txns WHERE id = ANY(%(ids)s::bigint[]) ORDER BY id FOR KEY SHARE")
+
+
+class Opening(NamedTuple):
+    """One request for transactions."""
+
+    size: int
+    user: str
+    host: str
+    agent_info: str
+    txn_type: TxnType = TxnType.DEFAULT
+
+
+class Opened(NamedTuple):
+    """The first of the consecutive ids given out, and the instant."""
+
+    first_id: int
+    at: datetime
+
+
+class AbortedTxn(NamedTuple):
+    """One row that an abort found: its state before, and the replication policy whose mapping was removed."""
+
+    txn_id: int
+    state: TxnState
+    txn_type: TxnType
+    policy: str | None
+
+
+class TxnInfo(NamedTuple):
+    """What the listing of open and aborted transactions shows of one."""
+
+    txn_id: int
+    state: TxnState
+    user: str
+    host: str
+    agent_info: str
+    heartbeat_count: int
+    started_at: datetime
+    last_heartbeat_at: datetime
+
+
+def insert_txns(db: Database, wanted: Sequence[Opening], *, durable: bool) -> Opened:
+    """Open the wanted transactions, ids consecutive in the order of the list, in one round trip.
+
+    Serialises on: the counter row, until COMMIT.
+    """
+    parameters = _opening_parameters(wanted)
+    rows = db.once(_OPEN, parameters, durable=durable)
+    while not rows:
+        db.once(_RESERVE, {"ids": parameters["total"] + ID_BLOCK})
+        rows = db.once(_OPEN, parameters, durable=durable)
+    return Opened(*rows[0])
+
+
+def insert_txns_within(pg: PgTx, wanted: Opening) -> int:
+    """Open transactions as part of a larger (durable) PostgreSQL transaction; the first of the consecutive ids.
+
+    Serialises on: the counter row, until COMMIT.
+    """
+    pg.sql(_RESERVE, {"ids": wanted.size + ID_BLOCK})
+    [(first_id, _)] = pg.sql(_OPEN, _opening_parameters([wanted]))
+    return int(first_id)
+
+
+def _opening_parameters(wanted: Sequence[Opening]) -> dict[str, Any]:
+    total = 0
+    starts: list[int] = []
+    for one in wanted:
+        starts.append(total)
+        total += one.size
+    return {
+        "total": total, "starts": bigints(starts), "sizes": bigints(one.size for one in wanted),
+        "types": bigints(one.txn_type.value for one in wanted), "users": literal([one.user for one in wanted]),
+        "hosts": literal([one.host for one in wanted]), "agents": literal([one.agent_info for one in wanted])}
+
+
+def update_counter(pg: PgTx, next_txn_id: int) -> int | None:
+    """Let the next id be this one; the present mark instead, and no change, if that is not below it."""
+    [(mark,)] = pg.sql("SELECT FROM txn_counter FOR UPDATE; SELECT next_txn_id - 1 FROM txn_counter")
+    if mark >= next_txn_id:
+        return int(mark)
+    pg.sql("""INSERT INTO txn_id_block VALUES (1) ON CONFLICT DO NOTHING;
+              INSERT INTO skipped_txn_ids SELECT next_txn_id, %(next)s - 1, metastore_now()
+              FROM txn_counter WHERE next_txn_id < %(next)s;
+              UPDATE txn_counter SET next_txn_id = %(next)s,
+                                     reserved_until = greatest(reserved_until, %(next)s + %(block)s)""",
+           {"next": next_txn_id, "block": ID_BLOCK})
+    return None
+
+
+def count_open(db: Database) -> tuple[int, datetime]:
+    """How many transactions are open, and the instant."""
+    [(count, at)] = db.once(f"SELECT count(*), metastore_now() FROM txns WHERE {LISTED} AND state = 'open'")
+    return int(count), at
+
+
+def update_heartbeats(db: Database, txn_ids: Collection[int], lock_ids: Collection[int], *,
+                      durable: bool = False) -> tuple[set[int], set[int]]:
+    """Refresh open transactions and lock requests; those that were there to refresh."""
+    if not lock_ids:
+        return {txn_id for txn_id, in db.once(_HEARTBEAT, {"txns": bigints(txn_ids)}, durable=durable)}, set()
+    [(beaten, held)] = db.once(
+        _HEARTBEAT_WITH_LOCKS, {"txns": bigints(txn_ids), "locks": bigints(lock_ids)}, durable=durable)
+    return set(beaten or ()), set(held or ())
+
+
+def select_states(db: Database, txn_ids: Collection[int]) -> dict[int, TxnState]:
+    """The recorded states of these transactions; unknown ids are absent."""
+    rows = db.once(_STATES, {"ids": bigints(txn_ids)})
+    return {txn_id: TxnState(state) for txn_id, state in rows}
+
+
+def lock_for_adding(pg: PgTx, txn_ids: Collection[int]) -> dict[int, TxnRecord]:
+    """The transactions' records, kept from ending until this PostgreSQL transaction does."""
+    rows = pg.sql(_KEEP_OPEN, {"ids": bigints(txn_ids)})
+    return {txn_id: TxnRecord(txn_id, TxnState(state), TxnType(kind)) for txn_id, state, kind in rows}
+
+
+def _abort_parameters(aborts: Iterable[tuple[int, AbortCode, str]]) -> dict[str, object]:
+    ids, codes, reasons = zip(*aborts, strict=True)
+    return {"ids": bigints(ids), "codes": bigints(code.value for code in codes), "reasons": literal(reasons)}
+
+
+def abort_at_once(db: Database, aborts: Collection[tuple[int, AbortCode, str]], *,
+                  durable: bool) -> list[AbortedTxn]:
+    """Abort those of the (id, code, reason) that are open, in one round trip.
+
+    What is not durable may be undone by a crash: the transaction is open again, and expires if nobody works with it.
+    """
+    rows = db.once(_ABORT, _abort_parameters(aborts), durable=durable)
+    return [AbortedTxn(txn_id, TxnState(state), TxnType(kind), policy) for txn_id, state, kind, policy in rows]
+
+
+def abort(pg: PgTx, aborts: Collection[tuple[int, AbortCode, str]]) -> list[AbortedTxn]:
+    """Abort those of the (id, code, reason) that are open, as part of a larger PostgreSQL transaction."""
+    rows = pg.sql(_ABORT, _abort_parameters(aborts))
+    return [AbortedTxn(txn_id, TxnState(state), TxnType(kind), policy) for txn_id, state, kind, policy in rows]
+
+
+def select_snapshot(db: Database, hidden: Collection[TxnType] = ()) -> Snapshot:
+    """Mark, open and aborted transactions in one statement, hence as of one instant."""
+    [row] = db.once(_SNAPSHOT, {"hidden": [int(one) for one in hidden]})
+    return unpacked(*row)
+
+
+def unpacked(mark: int, packed: bytes | None, packed_aborted: bytes | None, min_open: int | None) -> Snapshot:
+    """A row of ``SNAPSHOT``. Ids travel as packed integers: a list of 10,000 costs Python next to nothing."""
+    ids, aborted = _integers(packed), frozenset(_integers(packed_aborted))
+    bits = encode_bits(bytes(txn_id in aborted for txn_id in ids)) if aborted else b""
+    return Snapshot(mark, ids, bits, min_open)
+
+
+def _integers(packed: bytes | None) -> list[int]:
+    numbers = array("q", bytes(packed or b""))
+    if byteorder == "little":
+        numbers.byteswap()
+    return numbers.tolist()
+
+
+def select_infos(db: Database) -> tuple[int, list[TxnInfo]]:
+    """The mark and all open and aborted transactions, ascending, as of one instant."""
+    rows = db.once(f"""
+        SELECT c.next_txn_id - 1, t.id, t.state, t."user", t.host, t.agent_info, t.heartbeat_count, t.started_at,
+               t.last_heartbeat_at
+        FROM txn_counter AS c LEFT JOIN txns AS t ON {LISTED} ORDER BY t.id""")
+    return rows[0][0], [TxnInfo(txn_id, TxnState(state), *rest) for _, txn_id, state, *rest in rows
+                        if txn_id is not None]
+
+
+def has_completed_components(db: Database, txn_ids: Collection[int]) -> set[int]:
+    """Those of the transactions that committed writes which compaction still knows about."""
+    rows = db.once("SELECT DISTINCT txn_id FROM completed_txn_components WHERE txn_id = ANY(%s::bigint[])",
+                   (bigints(txn_ids),))
+    return {row[0] for row in rows}
+
+
+def insert_components(pg: PgTx, components: Iterable[Component]) -> None:
+    """Record what a transaction declares to write; what is recorded already stays as it is."""
+    pg.sql(_INSERT_COMPONENTS, _component_columns(components))
+
+
+def name_partitions(db: Database, written: Collection[tuple[int, TableName]], components: Iterable[Component]) -> bool:
+    """Record the partitions that transactions wrote instead of "anywhere in the table"; whether they are all open.
+
+    ``written``: (transaction, table), each with all of its ``components``. All or nothing, in one round trip.
+    """
+    rows = [(txn_id, *name) for txn_id, name in sorted(written)]
+    [(done,)] = db.once(_NAME_PARTITIONS, {
+        "txns": bigints({txn_id for txn_id, _ in written}), **_component_columns(components),
+        **{f"w{place}": column for place, column in enumerate(columns(rows, 4))}})
+    return bool(done)
+
+
+def _component_columns(components: Iterable[Component]) -> dict[str, str]:
+    rows = [(one.txn_id, *one.name, one.partition, str(one.operation), one.write_id) for one in components]
+    return {f"c{place}": column for place, column in enumerate(columns(rows, 7))}
+
+
+def select_latest_conflict(db: Database, txn_id: int) -> int:
+    """The largest transaction that committed an update of something this one is about to update; 0 if none.
+
+    Unlike the check at commit, a component without partition covers the whole table.
+    """
+    [(latest,)] = db.once("""
+        WITH mine AS (SELECT * FROM txn_components WHERE txn_id = %(txn)s AND operation IN ('u', 'd'))
+        SELECT coalesce(max(txn_id), 0) FROM (
+            SELECT w.txn_id FROM mine JOIN write_sets AS w USING (catalog, db, "table", partition)
+            WHERE w.operation <> 'i' AND w.commit_id >= %(txn)s
+            UNION ALL
+            SELECT w.txn_id FROM mine JOIN write_sets AS w USING (catalog, db, "table")
+            WHERE mine.partition = '' AND w.operation <> 'i' AND w.commit_id >= %(txn)s) AS theirs""", {"txn": txn_id})
+    return int(latest)
+
+
+def upsert_min_history(pg: PgTx, txn_id: int, floors: dict[TableName, int]) -> None:
+    """Note the lowest write id of each table that the transaction still needs to read."""
+    if floors:
+        catalogs, dbs, tables = columns(floors, 3)
+        pg.sql("""
+            INSERT INTO min_history (txn_id, catalog, db, "table", min_write_id)
+            SELECT %s, * FROM unnest(%s::text[], %s::text[], %s::text[], %s::bigint[])
+            ON CONFLICT (txn_id, catalog, db, "table") DO UPDATE SET min_write_id = excluded.min_write_id""",
+               (txn_id, catalogs, dbs, tables, bigints(floors.values())))
+
+

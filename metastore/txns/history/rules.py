@@ -1,0 +1,178 @@
+"""What became of a transaction, decided from what is left of it.
+
+Rule: nothing is claimed that is not known. A transaction without any record counts as committed only where every abort
+is still on record: then it was opened (its id was given out), it is not open, and it was not aborted.
+"""
+
+import re
+from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
+from enum import StrEnum
+from typing import NamedTuple
+
+from metastore.txns.core.rules import Operation, TxnState, TxnType
+
+
+class Outcome(StrEnum):
+    """What became of a transaction."""
+
+    OPEN = "open"
+    COMMITTED = "committed"
+    ABORTED = "aborted"
+    NEVER_OPENED = "never_opened"
+    UNKNOWN = "unknown"
+
+
+class Record(NamedTuple):
+    """A transaction as its record, or what was kept of it, tells it."""
+
+    state: TxnState
+    type: TxnType
+    user: str
+    host: str
+    agent_info: str
+    started_at: datetime
+    last_heartbeat_at: datetime
+    heartbeat_count: int
+    longest_gap: timedelta
+    ended_at: datetime | None
+    abort_code: int | None
+    abort_reason: str | None
+    commit_id: int | None
+
+    @property
+    def owner(self) -> str:
+        """Who opened it, for people."""
+        return f"{self.user or 'unknown'}@{self.host or 'unknown'} ({self.agent_info})"
+
+
+class Evidence(NamedTuple):
+    """All that is left of a transaction, as of one instant.
+
+    ``wrote``: something that only a commit leaves behind. ``skipped``: the id was jumped over when ids were given out.
+    ``mark``: the highest id given out. ``complete_above``: aborts of later transactions are all on record.
+    """
+
+    txn_id: int
+    record: Record | None
+    from_history: bool
+    wrote: bool
+    skipped: bool
+    mark: int
+    complete_above: int
+
+
+class Answer(NamedTuple):
+    """What became of a transaction, how that is known, and when it ended."""
+
+    outcome: Outcome
+    reason: str
+    ended_at: datetime | None = None
+
+
+def outcome(left: Evidence) -> Answer:
+    """What became of the transaction."""
+    if left.record is not None:
+        return _recorded(left.record)
+    if left.txn_id <= 0:
+        return Answer(Outcome.NEVER_OPENED, "no transaction has this id: ids begin at 1")
+    if left.txn_id > left.mark:
+        return Answer(Outcome.NEVER_OPENED, "no transaction has this id yet: the highest that was given out is "
+                                            f"{left.mark}")
+    if left.skipped:
+        return Answer(Outcome.NEVER_OPENED, "no transaction has this id: it was skipped, after a crash of the database "
+                                            "or by seed_txn_id")
+    if left.wrote:
+        return Answer(Outcome.COMMITTED, "its record has been removed, what it committed is still listed")
+    if left.txn_id > left.complete_above:
+        return Answer(Outcome.COMMITTED, "its record has been removed, and had it been aborted that would be on record")
+    return Answer(Outcome.UNKNOWN, "it ended so long ago that its record has been removed, and aborts are on record "
+                                   f"only for transactions above {left.complete_above}")
+
+
+def _recorded(record: Record) -> Answer:
+    if record.state is TxnState.OPEN:
+        return Answer(Outcome.OPEN, f"open since {when(record.started_at)} for {record.owner}, last heartbeat at "
+                                    f"{when(record.last_heartbeat_at)}")
+    if record.state is TxnState.ABORTED:
+        return Answer(Outcome.ABORTED, f"{record.abort_reason or 'aborted, no reason was recorded'}, at "
+                                       f"{when(record.ended_at)}", record.ended_at)
+    return Answer(Outcome.COMMITTED, f"committed at {when(record.ended_at)} by {record.owner}", record.ended_at)
+
+
+class Left(NamedTuple):
+    """Something that an aborted transaction is still listed for: ``cleaned``, its files are gone; more may come."""
+
+    object: str
+    write_id: int | None
+    cleaned: bool
+    may_publish: bool
+
+
+def listed(left: Iterable[Left]) -> str | None:
+    """Why snapshots still name an aborted transaction; None when they need not."""
+    there = list(left)
+    if not there:
+        return None
+    objects = ", ".join(dict.fromkeys(one.object for one in there))
+    if not all(one.cleaned for one in there):
+        return f"snapshots name it until the Cleaner has removed what it wrote to {objects}"
+    if there[0].may_publish:
+        return (f"snapshots name it, though its files are gone: its owner did not abort it, and may still publish in "
+                f"{objects} until a major compaction there covers it. `metastore txn abort --owner-gone` says that the "
+                "owner's process has ended")
+    return ("snapshots name it until a major compaction covers what may still appear, or lies among other rows, in "
+            f"{objects}")
+
+
+class Conflict(NamedTuple):
+    """The write conflict that a transaction lost: what it wanted to change, and who had changed it."""
+
+    winner: int
+    winner_commit_id: int
+    object: str
+    operation: str
+    winner_operation: str
+
+
+_CONFLICT = re.compile(r"^Aborting \[txnid:\d+,\d+\] due to a write conflict on (?P<object>.*) committed by "
+                       r"\[txnid:(?P<winner>\d+),(?P<at>\d+)\] (?P<mine>[iudc])/(?P<theirs>[iudc])", re.DOTALL)
+
+
+def conflict(reason: str | None) -> Conflict | None:
+    """The conflict that an abort's reason tells of (the inverse of ``core.rules.Conflict.message``)."""
+    found = _CONFLICT.match(reason or "")
+    if found is None:
+        return None
+    return Conflict(int(found["winner"]), int(found["at"]), found["object"], operation_name(found["mine"]),
+                    operation_name(found["theirs"]))
+
+
+_MORE_OPERATIONS = {"w": "change", "r": "reserve"}
+
+
+def operation_name(letter: str) -> str:
+    """The word for a stored operation; two letters exist only here.
+
+    w: an update or delete somewhere in what the transaction wrote; r: a write id and nothing declared.
+    """
+    return _MORE_OPERATIONS.get(letter) or Operation(letter).name.lower()
+
+
+def when(at: datetime | None) -> str:
+    """An instant for people."""
+    return f"{at.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC" if at else "an unknown time"
+
+
+def appended(text: str, answer: Answer) -> str:
+    """An error's text, as it was, with what is known of its transaction; clients match the beginning of such texts."""
+    if answer.reason in text:
+        return text
+    if text.endswith("."):
+        return f"{text} {answer.reason[0].upper()}{answer.reason[1:]}"
+    return f"{text}: {answer.reason}"
+
+
+def named(txn_ids: Iterable[int | None]) -> list[int]:
+    """The transactions worth looking up, each once."""
+    return sorted({txn_id for txn_id in txn_ids if txn_id is not None})

@@ -1,0 +1,131 @@
+"""What became of transactions: for a client that lost its answer, for an operator who asks, for the texts of errors.
+
+Reads only; what they read is written where transactions end, and by house-keeping.
+"""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, NamedTuple
+
+from metastore.config import TxnSettings
+from metastore.db.engine import Database
+from metastore.errors import EndedError, MetastoreError
+from metastore.ids import TableName
+from metastore.txns.core.rules import TxnState, TxnType
+from metastore.txns.history import rules as history_rules
+from metastore.txns.history import store as history_store
+from metastore.txns.history.rules import Answer, Conflict, Record
+
+
+class Write(NamedTuple):
+    """Something that a transaction wrote or declared; ``operation`` as ``history_rules.operation_name`` says it."""
+
+    name: TableName
+    partition: str
+    operation: str
+    write_id: int | None
+
+
+class HeldLock(NamedTuple):
+    """A lock of a transaction, as it is or as it was when the transaction was aborted."""
+
+    ext_id: int
+    name: TableName
+    partition: str
+    type: str
+    state: str
+    requested_at: datetime
+    acquired_at: datetime | None
+
+
+class Life(NamedTuple):
+    """A transaction's life as far as it is recorded.
+
+    ``expires_in``: of an open one, how long it may stay silent. ``longest_silence``: the last one included.
+    """
+
+    answer: Answer
+    record: Record | None
+    from_history: bool
+    expires_in: timedelta | None
+    longest_silence: timedelta | None
+    writes: list[Write]
+    write_count: int
+    locks: list[HeldLock]
+    lock_count: int
+    conflict: Conflict | None
+    winner: Record | None
+
+
+@dataclass(frozen=True)
+class HistoryService:
+    """What became of transactions."""
+
+    db: Database
+    settings: TxnSettings
+
+    def outcome(self, txn_id: int) -> Answer:
+        """Whether the transaction was committed, aborted, is open, was never opened; or that it is not known.
+
+        Waits for a commit or an abort that is being carried out: PostgreSQL goes on with it when the server that sent
+        it has lost the connection. Raises: UnavailableError when that takes longer than
+        metastore.database.lock.timeout.
+        """
+        return history_rules.outcome(history_store.select_settled(self.db, txn_id))
+
+    def explain(self, txn_id: int) -> Life:
+        """Everything that is known of the transaction."""
+        left = history_store.select_life(self.db, txn_id)
+        record = left.evidence.record
+        conflict = history_rules.conflict(record.abort_reason) if record else None
+        winner = history_store.select_evidence(self.db, [conflict.winner])[conflict.winner].record if conflict else None
+        answer = history_rules.outcome(left.evidence)
+        why_listed = history_rules.listed(history_store.select_left(self.db, txn_id))
+        if why_listed is not None:
+            answer = answer._replace(reason=f"{answer.reason}; {why_listed}")
+        return Life(
+            answer, record, left.evidence.from_history, self._expires_in(record, left.at),
+            record and max(record.longest_gap, (record.ended_at or left.at) - record.last_heartbeat_at),
+            sorted((_write(row) for row in left.writes), key=lambda one: one[:3]), left.write_count,
+            sorted((_lock(row) for row in left.locks), key=lambda one: one[:5]), left.lock_count, conflict, winner)
+
+    def tell(self, errors: Sequence[object]) -> None:
+        """Add what became of their transactions to the texts of those errors that name one.
+
+        An error that cannot be explained, because the database is not there, stays as it is.
+        """
+        ended = [error for error in errors if isinstance(error, EndedError) and error.txn_id is not None]
+        if not ended:
+            return
+        try:
+            found = history_store.select_evidence(self.db, history_rules.named(error.txn_id for error in ended))
+        except MetastoreError:
+            return
+        for error in ended:
+            if error.txn_id in found:
+                error.args = (history_rules.appended(str(error), history_rules.outcome(found[error.txn_id])),)
+
+    def owners(self, lock_ids: Collection[int]) -> dict[int, int]:
+        """The transactions that were aborted lately with these locks, by lock; nothing if the database is not there."""
+        try:
+            return history_store.select_lock_owners(self.db, lock_ids)
+        except MetastoreError:
+            return {}
+
+    def _expires_in(self, record: Record | None, now: datetime) -> timedelta | None:
+        if record is None or record.state is not TxnState.OPEN:
+            return None
+        timeout = self.settings.repl_timeout if record.type is TxnType.REPL_CREATED else self.settings.timeout
+        return record.last_heartbeat_at + timeout - now
+
+
+def _write(row: list[Any]) -> Write:
+    catalog, db, table, partition, letter, write_id = row
+    return Write(TableName(catalog, db, table), partition, history_rules.operation_name(letter), write_id)
+
+
+def _lock(row: list[Any]) -> HeldLock:
+    ext_id, catalog, db, table, partition, kind, state, requested_at, acquired_at = row
+    return HeldLock(ext_id, TableName(catalog, db, table), partition, kind, state, datetime.fromisoformat(requested_at),
+                    datetime.fromisoformat(acquired_at) if acquired_at else None)

@@ -1,0 +1,1 @@
+"""What transactions wrote, file by file, as the notification log tells it."""

@@ -1,0 +1,1 @@
+"""Which write ids were committed at an instant of the past."""

@@ -1,0 +1,174 @@
+"""When old files may go, and which (COMP-17 to COMP-19)."""
+
+from datetime import timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from metastore.acid.snapshots import ValidTxnList, ValidWriteIdList
+from metastore.acid.state import ListedFile, acid_state
+from metastore.compaction.cleaning.rules import (
+    OpenTxn,
+    Verdict,
+    acid_directories,
+    cleaning_txns,
+    cleaning_write_ids,
+    gate,
+    may_read_old_files,
+    mixed_write_ids,
+    next_in_line,
+    results_of,
+    top_directories,
+)
+from metastore.compaction.queue.rules.requests import Entity
+from metastore.ids import TableName
+from tests.unit.compaction.queue.test_requests import DAY, NOW, request
+
+ZERO = timedelta(0)
+
+
+def ready(**fields):
+    return request("r", **{"txn_id": 26, "next_txn_id": 30, "committed_at": NOW - DAY, "highest_write_id": 25, **fields})
+
+
+def reader(txn_id, floor=None, has_floors=False):
+    return OpenTxn(txn_id, "ann", "h1", floor, has_floors)
+
+
+@pytest.mark.parametrize(("fields", "txn_state", "open_ids", "verdict", "reason"), [
+    ({}, "committed", [], Verdict.CLEAN, ""),
+    ({}, None, [], Verdict.CLEAN, ""),
+    ({}, "committed", [31], Verdict.CLEAN, ""),                                   # COMP-C07
+    ({}, "committed", [30], Verdict.WAIT, "transaction 30 of ann@h1"),            # COMP-C06: the boundary is strict
+    ({}, "committed", [3, 40], Verdict.WAIT, "transaction 3 "),                   # COMP-C05
+    ({}, "open", [], Verdict.WAIT, "commit of the compaction's transaction 26"),  # COMP-C37
+    ({}, "aborted", [], Verdict.FAIL, "was aborted"),
+    ({"next_txn_id": None, "committed_at": None}, None, [], Verdict.WAIT, "point of commit"),
+    ({"not_before": NOW + DAY, "error_message": "disk full"}, "committed", [], Verdict.WAIT, "disk full"),   # COMP-C20
+    ({"not_before": NOW}, "committed", [], Verdict.CLEAN, ""),
+    ({"committed_at": None}, "committed", [], Verdict.CLEAN, ""),                 # COMP-C12
+])
+def test_gate(fields, txn_state, open_ids, verdict, reason):
+    found = gate(ready(**fields), NOW, ZERO, txn_state, [reader(one) for one in open_ids], per_table=False)
+
+    assert found.verdict is verdict
+    assert reason in found.reason
+
+
+@pytest.mark.parametrize(("age", "verdict"), [(4, Verdict.WAIT), (5, Verdict.CLEAN), (6, Verdict.CLEAN)])
+def test_delayed_cleanup(age, verdict):
+    """COMP-C10."""
+    one = ready(committed_at=NOW - timedelta(seconds=age))
+
+    assert gate(one, NOW, timedelta(seconds=5), "committed", [], per_table=False).verdict is verdict
+
+
+@pytest.mark.parametrize(("txn", "blocks"), [
+    (reader(30), True),                                   # said nothing: may read anything
+    (reader(30, None, has_floors=True), False),           # reads other tables only (COMP-C07)
+    (reader(30, 25, has_floors=True), True),
+    (reader(30, 26, has_floors=True), False),
+    (reader(31, 1, has_floors=True), False)])             # opened after the commit
+def test_per_table_mode(txn, blocks):
+    assert may_read_old_files(txn, ready(), per_table=True) is blocks
+
+
+@given(st.integers(1, 60), st.integers(1, 60))
+def test_no_reader_from_before_the_commit_is_ever_passed_over(txn_id, next_txn_id):
+    one = ready(next_txn_id=next_txn_id)
+
+    assert may_read_old_files(reader(txn_id), one, per_table=False) is (txn_id <= next_txn_id)
+
+
+def test_one_request_of_an_entity_at_a_time_lowest_mark_first():
+    other = Entity(TableName("hive", "d", "u"))
+    rows = [ready(id=3, highest_write_id=30), ready(id=4, highest_write_id=22), ready(id=5, entity=other),
+            request("r", "abort_txn_cleanup", 6, entity=Entity(TableName("hive", "d", "v")))]
+
+    assert [one.id for one in next_in_line(rows, NOW, ZERO)] == [4, 5]
+
+
+def test_a_request_that_must_wait_does_not_hold_up_a_later_one():
+    """COMP-C11: the lower mark is not ripe yet."""
+    rows = [ready(id=3, highest_write_id=22, committed_at=NOW), ready(id=4, highest_write_id=30)]
+
+    assert [one.id for one in next_in_line(rows, NOW, timedelta(minutes=5))] == [4]
+
+
+def obsolete(names, mark, current=None, txns=None, hidden=()):
+    current = current or ValidWriteIdList("d.t", 1000)
+    listing = [ListedFile(f"{name}/bucket_00000", 1) for name in names]
+    lists = cleaning_write_ids(current, mark), cleaning_txns(txns or ValidTxnList(100), hidden, per_table=False)
+    state = acid_state(listing, *lists, lambda _: "")
+    return {*state.obsolete, *state.aborted}
+
+
+@pytest.mark.parametrize(("names", "mark", "gone"), [
+    (["base_20", "delta_21_22", "delta_23_24", "base_25_v26"], 25, {"base_20", "delta_21_22", "delta_23_24"}),   # COMP-C02
+    (["base_20", "delta_21_22", "base_25", "base_25_v26"], 25, {"base_20", "delta_21_22", "base_25"}),           # COMP-C03
+    (["base_20", "delta_21_22", "delta_23_24", "delta_21_24_v26"], 24, {"delta_21_22", "delta_23_24"}),          # COMP-C04
+    (["base_25", "base_26_v27"], 25, set()),                                                                     # COMP-C16
+    (["base_25"], 25, set()),
+    (["base_20", "delta_21_22", "delta_23_24", "base_25_v26"], 0, set()),      # nobody knows how far it went
+])
+def test_which_directories_go(names, mark, gone):
+    assert obsolete(names, mark) == gone
+
+
+def test_nothing_above_the_mark_is_touched():
+    """COMP-C08."""
+    names = ["delta_20_20", "delta_21_21", "delta_22_22", "delta_20_22_v26", "delta_23_23", "delta_24_24",
+             "delta_20_24_v27"]
+
+    assert obsolete(names, 22) == {"delta_20_20", "delta_21_21", "delta_22_22"}
+
+
+def test_a_compaction_that_some_reader_does_not_see_covers_nothing():
+    names = ["base_20", "delta_21_22", "delta_23_25", "delta_21_25_v26", "base_25_v29"]
+
+    assert obsolete(names, 25, hidden=[29]) == {"delta_21_22", "delta_23_25"}
+    assert obsolete(names, 25) == {"base_20", "delta_21_22", "delta_23_25", "delta_21_25_v26"}
+
+
+@pytest.mark.parametrize(("txns", "gone"), [
+    (ValidTxnList(100, 30, (30,)), set()),                             # COMP-C37: still open
+    (ValidTxnList(100, None, (30,), frozenset({30})), {"base_25_v30"}),   # COMP-C37: aborted
+])
+def test_results_of_unfinished_compactions(txns, gone):
+    assert obsolete(["base_20", "delta_21_22", "base_25_v30"], 25, txns=txns) == gone
+
+
+def test_aborted_deltas_above_a_base_go_and_open_ones_stay():
+    """COMP-C18, COMP-C29."""
+    current = ValidWriteIdList("d.t", 24, 23, (21, 22, 23, 24), frozenset({21, 22, 24}))
+
+    assert obsolete(["base_20", "delta_21_21", "delta_22_22", "delta_23_23", "delta_24_24"], 25, current) == {
+        "delta_21_21", "delta_22_22"}
+
+
+@pytest.mark.parametrize(("names", "kept"), [
+    (["delta_1_3"], {2}), (["delta_2_2"], set()), (["delta_1_3_v9"], set()), (["delta_3_4", "base_2"], set())])
+def test_mixed_directories_keep_their_aborted_write_ids(names, kept):
+    """COMP-C36."""
+    current = ValidWriteIdList("d.t", 9, None, (2,), frozenset({2}))
+
+    assert mixed_write_ids(names, current) == kept
+
+
+def test_a_tree_is_searched_for_acid_directories_by_name():
+    listing = [ListedFile("p=1/delta_1_1_0000/bucket_00000", 5), ListedFile("p=1", 0, is_dir=True),
+               ListedFile("p=2/q=x/base_3/bucket_00000", 5), ListedFile("p=3/000000_0", 5),
+               ListedFile("delta_4_4_0000", 0, is_dir=True), ListedFile("delta_x/a", 1)]
+
+    found = acid_directories(listing)
+
+    assert {prefix: [entry.path for entry in entries] for prefix, entries in found.items()} == {
+        "p=1": ["delta_1_1_0000/bucket_00000"], "p=2/q=x": ["base_3/bucket_00000"], "": ["delta_4_4_0000"]}
+
+
+def test_results_are_recognised_by_their_transaction():
+    listing = [ListedFile("base_0000025_v0000026/bucket_00000"), ListedFile("delta_1_2_v27", is_dir=True),
+               ListedFile("base_0000026"), ListedFile("delta_broken_v26/x"), ListedFile("_tmp/x")]
+
+    assert results_of(top_directories(listing), 26) == ["base_0000025_v0000026"]
