@@ -15,7 +15,8 @@ from metastore.locks.store import Expired
 from metastore.txns.core.rules import AbortCode, ExpiryCutoffs, LastHeard, TxnType
 from metastore.txns.core.store import LISTED, abort
 from metastore.txns.history.rules import when
-from metastore.txns.history.store import INTO_HISTORY, LATEST
+from metastore.txns.history.store import LATEST
+from metastore.txns.remembering.store import INTO_HISTORY
 from metastore.write_ids.time_travel.store import RECORD_TIMES
 
 BATCH = 10_000

@@ -24,6 +24,7 @@ from metastore.compaction.cleaning.rules import (
     top_directories,
 )
 from metastore.compaction.cleaning.service import AbortCleaning, CleanerService, Cleaning
+from metastore.compaction.cleaning.store import GONE, WHOLE_TABLE, Covered
 from metastore.compaction.queue.rules.requests import (
     LOCATION,
     NO_CLEANUP,
@@ -32,7 +33,6 @@ from metastore.compaction.queue.rules.requests import (
     Entity,
     is_switched_on,
 )
-from metastore.compaction.queue.store.components import GONE, WHOLE_TABLE, Covered
 from metastore.compaction.queue.store.entities import Described
 from metastore.db import failpoints
 from metastore.errors import MetastoreError, UnavailableError

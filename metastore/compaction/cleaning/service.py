@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from metastore.acid.snapshots import ValidTxnList, ValidWriteIdList
+from metastore.compaction.cleaning import store
 from metastore.compaction.cleaning.rules import (
     Gate,
     Verdict,
@@ -12,6 +13,7 @@ from metastore.compaction.cleaning.rules import (
     gate,
     next_in_line,
 )
+from metastore.compaction.cleaning.store import Covered
 from metastore.compaction.initiating.rules import Aborts
 from metastore.compaction.queue.rules.requests import (
     Compaction,
@@ -23,7 +25,6 @@ from metastore.compaction.queue.rules.requests import (
 )
 from metastore.compaction.queue.store import components, entities
 from metastore.compaction.queue.store import requests as queue
-from metastore.compaction.queue.store.components import Covered
 from metastore.compaction.queue.store.entities import OWN_CATALOG, Catalog, Described
 from metastore.compaction.queue.store.requests import NewRequest
 from metastore.config import CompactionSettings
@@ -118,12 +119,12 @@ class CleanerService:
             with self.db.begin() as pg:
                 if queue.lock_ready_for_cleaning(pg, request.id) is None:
                     return None
-                completed = components.delete_completed(pg, request.entity, up_to)
-                aborted = components.delete_aborted(pg, request.entity, up_to, keep, cleaning.txns.aborted,
+                completed = store.delete_completed(pg, request.entity, up_to)
+                aborted = store.delete_aborted(pg, request.entity, up_to, keep, cleaning.txns.aborted,
                                                     covered=covered)
                 count += completed + aborted
-                if max(completed, aborted) < components.BATCH:
-                    components.update_cleaned(pg, request.entity, cleaning.txns.aborted)
+                if max(completed, aborted) < store.BATCH:
+                    store.update_cleaned(pg, request.entity, cleaning.txns.aborted)
                     queue.move_to_history(pg, request.id, CompactionState.READY_FOR_CLEANING,
                                           CompactionState.SUCCEEDED, None)
                     queue.delete_retries(pg, request.entity)
@@ -174,13 +175,13 @@ class CleanerService:
 
         ``keep`` and ``covered``: as for ``clean``. What stays is not looked for again.
         """
-        count, removed = 0, components.BATCH
-        while removed == components.BATCH:
+        count, removed = 0, store.BATCH
+        while removed == store.BATCH:
             with self.db.begin() as pg:
-                removed = components.delete_aborted(pg, cleaning.entity, None, keep, cleaning.txns.aborted,
+                removed = store.delete_aborted(pg, cleaning.entity, None, keep, cleaning.txns.aborted,
                                                     covered=covered)
-                if removed < components.BATCH:
-                    components.update_cleaned(pg, cleaning.entity, cleaning.txns.aborted)
+                if removed < store.BATCH:
+                    store.update_cleaned(pg, cleaning.entity, cleaning.txns.aborted)
                 queue.delete_retries(pg, cleaning.entity)
             count += removed
         return count
@@ -216,7 +217,7 @@ class CleanerService:
             state = states.get(one.txn_id or 0)
             if one.next_txn_id is None and state in (None, "committed"):
                 queue.update_committed(pg, one.id)  # nobody noted its commit: now is certainly late enough
-            open_txns = components.select_open_txns(pg, one.next_txn_id or 0, one.entity.table)
+            open_txns = store.select_open_txns(pg, one.next_txn_id or 0, one.entity.table)
             gates[one.id] = gate(one, pg.now, self._retention, state, open_txns,
                                   per_table=self.settings.use_min_history)
         return gates
@@ -226,7 +227,7 @@ class CleanerService:
         if verdict.verdict is Verdict.CLEAN:
             return False
         return request.next_txn_id is None or bool(
-            components.select_open_txns(pg, request.next_txn_id, request.entity.table))
+            store.select_open_txns(pg, request.next_txn_id, request.entity.table))
 
     def _is_due(self, txns: int, oldest: datetime, now: datetime) -> bool:
         return Aborts.judged(txns, oldest, now, self.settings.aborted_txn_threshold,

@@ -8,6 +8,7 @@ from metastore.compaction.queue.rules.requests import Claim, Compaction, Compact
 from metastore.compaction.queue.store import components
 from metastore.compaction.queue.store import requests as queue
 from metastore.compaction.queue.store.entities import OWN_CATALOG, Catalog, Described
+from metastore.compaction.working import store
 from metastore.config import CompactionSettings
 from metastore.db.engine import Database, PgTx
 from metastore.errors import ClaimLostError, TxnAbortedError
@@ -90,7 +91,7 @@ class WorkerService:
         with self.db.begin(durable=False) as pg:
             if not queue.update_lease(pg, started.claim):
                 raise ClaimLostError(_lost(started.claim))
-            if not components.update_txn_heartbeat(pg, started.txn_id):
+            if not store.update_txn_heartbeat(pg, started.txn_id):
                 raise TxnAbortedError(_aborted(started))
 
     def complete(self, started: Started) -> None:
@@ -140,7 +141,7 @@ class WorkerService:
     def forget(self, started: Started) -> None:
         """The aborted transaction left no files: untie it from the table, so that its record may go."""
         with self.db.begin(durable=False) as pg:
-            components.delete_compaction_component(pg, started.txn_id)
+            store.delete_compaction_component(pg, started.txn_id)
 
     def note_waiting(self, reason: str, pool: str | None) -> int:
         """Say in SHOW COMPACTIONS why the requests of a pool are not worked on; how many did not say so yet."""

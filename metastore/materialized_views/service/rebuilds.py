@@ -9,7 +9,7 @@ from metastore.errors import NoAnswerError
 from metastore.ids import TableName, full_table_name
 from metastore.materialized_views.rules import Since, Staleness, changes_since, stored_snapshot
 from metastore.materialized_views.store import rebuilds as rebuild_store
-from metastore.txns.core.service import require_open
+from metastore.txns.core.store import lock_open
 from metastore.write_ids import store as write_id_store
 from metastore.write_ids.rules import valid_write_ids
 
@@ -26,7 +26,7 @@ class RebuildService:
         Serialises on: the view. Raises: TxnAbortedError, NoSuchTxnError.
         """
         with self.db.begin() as pg:
-            require_open(pg, [txn_id])
+            lock_open(pg, [txn_id])
             return rebuild_store.insert_lock(pg, view, txn_id)
 
     def heartbeat_lock_materialization_rebuild(self, view: TableName, txn_id: int) -> bool:

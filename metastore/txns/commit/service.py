@@ -40,7 +40,6 @@ from metastore.txns.core.rules import (
     no_such_txn,
     shielded,
 )
-from metastore.txns.events import store as event_store
 from metastore.txns.replication import store as repl_store
 from metastore.txns.streams import store as stream_store
 from metastore.txns.streams.rules import StreamBatch, StreamPosition, is_repetition
@@ -180,7 +179,7 @@ class CommitService:
         try:
             with self.db.begin() as pg:
                 if request.is_silent:
-                    event_store.silence(pg)
+                    store.silence(pg)
                 verdict = self._commit_replayed(pg, request, txn_id) if request.replays else self._decide_and_apply(
                     pg, {txn_id: request})
                 if verdict.plan.committed:

@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import NamedTuple, TypeAlias
 
 from metastore.config import TxnSettings
-from metastore.db.engine import Database, PgTx
+from metastore.db.engine import Database
 from metastore.errors import InvalidRequestError, MetaError, NoSuchLockError, NoSuchTxnError, TxnAbortedError
 from metastore.ids import TableName
 from metastore.partition_names import canonical
@@ -23,7 +23,6 @@ from metastore.txns.core.rules import (
     Component,
     Operation,
     Snapshot,
-    TxnRecord,
     TxnState,
     TxnType,
     accepts_more,
@@ -33,7 +32,6 @@ from metastore.txns.core.rules import (
     required_open,
 )
 from metastore.txns.core.store import AbortedTxn, Opening, TxnInfo
-from metastore.txns.events import store as event_store
 from metastore.txns.replication import store as repl_store
 
 LOSABLE = frozenset({TxnType.DEFAULT, TxnType.READ_ONLY})
@@ -234,7 +232,7 @@ class TxnService:
         Raises: TxnAbortedError, NoSuchTxnError.
         """
         with self.db.begin() as pg:
-            require_open(pg, [txn_id])
+            store.lock_open(pg, [txn_id])
             store.upsert_min_history(pg, txn_id, floors)
 
     def seed_txn_id(self, txn_id: int) -> None:
@@ -294,14 +292,14 @@ class TxnService:
         """Open transactions for the replication itself, of which no event tells."""
         size = min(request.num_txns, self.settings.max_open_batch)
         with self.db.begin() as pg:
-            event_store.silence(pg)
+            store.silence(pg)
             first_id = store.insert_txns_within(
                 pg, Opening(size, request.user, request.host, request.agent_info, request.txn_type))
         return range(first_id, first_id + size)
 
     def _abort_silently(self, aborts: list[tuple[int, AbortCode, str]]) -> list[AbortedTxn]:
         with self.db.begin() as pg:
-            event_store.silence(pg)
+            store.silence(pg)
             return store.abort(pg, aborts)
 
     def _abort(self, aborts: list[tuple[int, AbortCode, str]], replayed: set[int], silent: set[int], *,
@@ -331,19 +329,6 @@ class TxnService:
         if one.lock_id and one.lock_id not in held:
             return NoSuchLockError(f"No such lock: {one.lock_id}")
         return None
-
-
-def require_open(pg: PgTx, txn_ids: Sequence[int]) -> dict[int, TxnRecord]:
-    """Keep the transactions open until this PostgreSQL transaction ends.
-
-    Raises: TxnAbortedError, NoSuchTxnError (committed or unknown).
-    """
-    records = store.lock_for_adding(pg, txn_ids)
-    for txn_id in txn_ids:
-        refusal = required_open(txn_id, records[txn_id].state if txn_id in records else None)
-        if refusal is not None:
-            raise refusal
-    return records
 
 
 def range_heartbeat(txn_ids: range, beaten: set[int], lost: dict[int, TxnState]) -> RangeHeartbeat:

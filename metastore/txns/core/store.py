@@ -32,8 +32,9 @@ from metastore.txns.core.rules import (
     TxnState,
     TxnType,
     encode_bits,
+    required_open,
 )
-from metastore.txns.history.store import REMEMBERED
+from metastore.txns.remembering.store import REMEMBERED
 
 ID_BLOCK = 10_000
 
@@ -254,6 +255,21 @@ def lock_for_adding(pg: PgTx, txn_ids: Collection[int]) -> dict[int, TxnRecord]:
     """The transactions' records, kept from ending until this PostgreSQL transaction does."""
     rows = pg.sql(_KEEP_OPEN, {"ids": bigints(txn_ids)})
     return {txn_id: TxnRecord(txn_id, TxnState(state), TxnType(kind)) for txn_id, state, kind in rows}
+
+
+def lock_open(pg: PgTx, txn_ids: Sequence[int]) -> dict[int, TxnRecord]:
+    """As ``lock_for_adding``, of transactions that must be open. Raises: TxnAbortedError, NoSuchTxnError."""
+    records = lock_for_adding(pg, txn_ids)
+    for txn_id in txn_ids:
+        refusal = required_open(txn_id, records[txn_id].state if txn_id in records else None)
+        if refusal is not None:
+            raise refusal
+    return records
+
+
+def silence(pg: PgTx) -> None:
+    """Let no event be written of what happens in the rest of this PostgreSQL transaction."""
+    pg.sql("SET LOCAL metastore.silent = 'on'")
 
 
 def _abort_parameters(aborts: Iterable[tuple[int, AbortCode, str]]) -> dict[str, object]:

@@ -6,7 +6,7 @@ from datetime import datetime
 
 from metastore.config import EventSettings
 from metastore.db.engine import Database, PgTx
-from metastore.txns.core.service import require_open
+from metastore.txns.core.store import lock_open
 from metastore.txns.events import store as event_store
 from metastore.txns.events.store import Event, EventFilter
 from metastore.txns.write_events import store as write_event_store
@@ -61,7 +61,7 @@ class EventService:
         if not events:
             return
         with self.db.begin(durable=False) as pg:
-            require_open(pg, sorted({one.txn_id for one in events}))
+            lock_open(pg, sorted({one.txn_id for one in events}))
             write_event_store.upsert(pg, events)
 
     def get_all_write_event_info(self, txn_id: int, db: str | None, table: str | None) -> list[WriteEvent]:

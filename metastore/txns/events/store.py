@@ -59,11 +59,6 @@ def is_on(db: Database) -> bool:
     return bool(enabled)
 
 
-def silence(pg: PgTx) -> None:
-    """Write no events in the rest of this PostgreSQL transaction."""
-    pg.sql("SET LOCAL metastore.silent = 'on'")
-
-
 def select_events(db: Database, wanted: EventFilter, limit: int | None) -> list[Event]:
     """The wanted events, ascending."""
     rows = db.once(f'SELECT event_id, at, type, catalog, db, "table", message FROM notification_log WHERE {_WANTED}'

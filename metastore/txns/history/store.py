@@ -1,8 +1,8 @@
 """What is left of transactions: their rows while there are any, ``txn_history`` afterwards.
 
-An abort is remembered by the statement that aborts, so that no abort is without a trace. A commit costs nothing here:
-what it wrote stays in ``completed_txn_components`` until house-keeping or a compaction removes it, and house-keeping
-copies it first. The lists of a remembered transaction are cut at ``LONGEST`` and counted before.
+A commit costs nothing here: what it wrote stays in ``completed_txn_components`` until house-keeping or a compaction
+removes it, and house-keeping copies it first. An abort is remembered at once (``txns/remembering``). The lists of a
+remembered transaction are cut at ``LONGEST`` and counted before.
 """
 
 from collections.abc import Collection
@@ -13,41 +13,11 @@ from metastore.db.arrays import bigints
 from metastore.db.engine import Database, PgTx
 from metastore.txns.core.rules import TxnState, TxnType
 from metastore.txns.history.rules import Evidence, Left, Record
+from metastore.txns.remembering.store import DECLARED, HELD, INTO_HISTORY, LOCK, LONGEST, RECORD, WRITE, cut
 
-LONGEST = 1000
-"""Most components, and most locks, that are remembered of one transaction."""
 BATCH = 10_000
 LATE = 1000
 """Aborts that are looked through for the former owner of a lock."""
-
-_RECORD = """state, type, "user", host, agent_info, started_at, last_heartbeat_at, heartbeat_count, longest_gap,
-    ended_at, abort_code, abort_reason, commit_id"""
-INTO_HISTORY = f"""INSERT INTO txn_history (txn_id, {_RECORD}, writes, write_count, locks, lock_count)
-    SELECT txn_id, {_RECORD}"""
-_WRITE = 'jsonb_build_array(catalog, db, "table", partition, operation, write_id)'
-_LOCK = 'jsonb_build_array(ext_id, catalog, db, "table", partition, type, state, requested_at, acquired_at)'
-
-
-def _cut(item: str, rows: str) -> str:
-    """A table of one row: the first of some rows as JSON, and their number."""
-    return f"""(SELECT coalesce(jsonb_agg({item}) FILTER (WHERE place <= {LONGEST}), '[]') AS list, count(*) AS size
-     FROM (SELECT *, row_number() OVER () AS place FROM ({rows}) AS found) AS numbered)"""
-
-
-# What an unfinished or aborted transaction declared, with the write id that it got later; write ids beside that.
-_DECLARED = """
-    SELECT c.catalog, c.db, c."table", c.partition, c.operation, coalesce(c.write_id, w.write_id) AS write_id
-    FROM txn_components AS c LEFT JOIN txn_write_ids AS w USING (txn_id, catalog, db, "table")
-    WHERE c.txn_id = {txn_id} AND (c.operation <> 'c' OR c.partition <> '' OR NOT EXISTS (
-        SELECT FROM txn_components AS n WHERE n.txn_id = c.txn_id AND n.catalog = c.catalog AND n.db = c.db
-        AND n."table" = c."table" AND n.operation <> 'c'))
-    UNION ALL
-    SELECT w.catalog, w.db, w."table", '', 'r', w.write_id FROM txn_write_ids AS w
-    WHERE w.txn_id = {txn_id} AND NOT EXISTS (
-        SELECT FROM txn_components AS c WHERE c.txn_id = w.txn_id AND c.catalog = w.catalog AND c.db = w.db
-        AND c."table" = w."table")"""
-
-_HELD = 'SELECT * FROM locks WHERE txn_id = {txn_id} AND txn_id <> 0 ORDER BY ext_id, int_id'
 
 # What committed transactions wrote, those of the table "wanted". Which operation it was is known only as long as the
 # write sets are kept; then what is left is that something of it was changed.
@@ -60,15 +30,6 @@ _COMPLETED = """
          AND s.partition = c.partition AND s.commit_id = t.commit_id AND s.txn_id = t.id
     WINDOW mine AS (PARTITION BY c.txn_id)"""
 
-REMEMBERED = f"""
-remembered AS (
-    {INTO_HISTORY}, wrote.list, wrote.size, held.list, held.size
-    FROM (SELECT *, id AS txn_id FROM ended) AS mine
-    CROSS JOIN LATERAL {_cut(_WRITE, _DECLARED.format(txn_id="mine.id"))} AS wrote
-    CROSS JOIN LATERAL {_cut(_LOCK, _HELD.format(txn_id="mine.id"))} AS held
-    ON CONFLICT (txn_id) DO NOTHING)"""
-"""Part of the statement that aborts the transactions which its CTE ``ended`` returns with all columns."""
-
 LATEST = "txn_id > (SELECT next_txn_id FROM txn_counter) - 1 - %(keep)s"
 """Condition: the id is among the latest, as many as are remembered at all."""
 
@@ -79,7 +40,7 @@ WITH wanted AS MATERIALIZED (
       AND NOT EXISTS (SELECT FROM txn_history AS h WHERE h.txn_id = c.txn_id)
     ORDER BY txn_id LIMIT %(limit)s),
 wrote AS (
-    SELECT txn_id, jsonb_agg({_WRITE}) FILTER (WHERE place <= {LONGEST}) AS list, count(*) AS size
+    SELECT txn_id, jsonb_agg({WRITE}) FILTER (WHERE place <= {LONGEST}) AS list, count(*) AS size
     FROM ({_COMPLETED}) AS completed GROUP BY txn_id),
 remembered AS (
     {INTO_HISTORY}, list, size, '[]', 0 FROM wrote JOIN txns ON id = txn_id ON CONFLICT (txn_id) DO NOTHING)
@@ -90,10 +51,10 @@ SELECT a.id, r.from_history,
     EXISTS (SELECT FROM completed_txn_components WHERE txn_id = a.id),
     coalesce((SELECT last_id >= a.id FROM skipped_txn_ids WHERE first_id <= a.id ORDER BY first_id DESC LIMIT 1),
              false),
-    c.next_txn_id - 1, coalesce((SELECT complete_above FROM txn_history_floor), 0), {_RECORD}
+    c.next_txn_id - 1, coalesce((SELECT complete_above FROM txn_history_floor), 0), {RECORD}
 FROM txn_counter AS c CROSS JOIN unnest(%(ids)s::bigint[]) AS a(id) LEFT JOIN LATERAL (
-    SELECT false AS from_history, {_RECORD} FROM txns WHERE id = a.id
-    UNION ALL SELECT true, {_RECORD} FROM txn_history WHERE txn_id = a.id
+    SELECT false AS from_history, {RECORD} FROM txns WHERE id = a.id
+    UNION ALL SELECT true, {RECORD} FROM txn_history WHERE txn_id = a.id
     ORDER BY from_history LIMIT 1) AS r ON true"""
 
 # One statement, hence as of one instant: what an abort remembered, else what a commit remembered or has left, else what
@@ -107,11 +68,11 @@ lists AS (
     SELECT writes, write_count, locks, lock_count FROM txn_history JOIN wanted USING (txn_id)
     UNION ALL
     SELECT wrote.list, wrote.size, held.list, held.size
-    FROM declaring CROSS JOIN LATERAL {_cut(_WRITE, _DECLARED.format(txn_id="declaring.txn_id"))} AS wrote
-                   CROSS JOIN LATERAL {_cut(_LOCK, _HELD.format(txn_id="declaring.txn_id"))} AS held
+    FROM declaring CROSS JOIN LATERAL {cut(WRITE, DECLARED.format(txn_id="declaring.txn_id"))} AS wrote
+                   CROSS JOIN LATERAL {cut(LOCK, HELD.format(txn_id="declaring.txn_id"))} AS held
     UNION ALL
     SELECT list, size, '[]', 0
-    FROM {_cut(_WRITE, f'SELECT catalog, db, "table", partition, operation, write_id FROM ({_COMPLETED}) AS one')}
+    FROM {cut(WRITE, f'SELECT catalog, db, "table", partition, operation, write_id FROM ({_COMPLETED}) AS one')}
          AS completed
     WHERE NOT EXISTS (SELECT FROM declaring) AND NOT EXISTS (SELECT FROM txn_history JOIN wanted USING (txn_id)))
 SELECT metastore_now(), writes, write_count, locks, lock_count, evidence.*

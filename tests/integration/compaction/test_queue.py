@@ -10,7 +10,9 @@ from functools import partial
 import pytest
 
 from metastore.acid.snapshots import ValidWriteIdList
+from metastore.compaction.cleaning import store as cleaning_store
 from metastore.compaction.cleaning.service import CleanerService, Cleaning
+from metastore.compaction.cleaning.store import Covered
 from metastore.compaction.initiating import service as initiator_service
 from metastore.compaction.queue.rules.requests import Claim, CompactionState, CompactionType, Entity
 from metastore.compaction.queue.service import CompactionService
@@ -54,7 +56,7 @@ def clean(lake, request_id, keep=()):
         txns = components.select_txns(pg)
         request = queue.select_queued(pg, request_id)
     cleaning = Cleaning(request, None, ValidWriteIdList("d.t", 0), txns)
-    assert CleanerService(lake.db, lake.settings).clean(cleaning, keep, components.Covered()) is not None
+    assert CleanerService(lake.db, lake.settings).clean(cleaning, keep, Covered()) is not None
 
 
 def test_ids_grow(lake):
@@ -315,9 +317,9 @@ def test_history_is_purged_page_by_page_as_it_would_be_at_once(new_lake, monkeyp
 
 def test_what_a_cleaning_forgets_goes_in_batches(lake, monkeypatch):
     """Committed and aborted writes, several batches of each; only then is the request done."""
-    monkeypatch.setattr(components, "BATCH", 5)
+    monkeypatch.setattr(cleaning_store, "BATCH", 5)
     for name in ("delete_completed", "delete_aborted"):
-        monkeypatch.setattr(components, name, partial(getattr(components, name), limit=5))
+        monkeypatch.setattr(cleaning_store, name, partial(getattr(cleaning_store, name), limit=5))
     with lake.db.begin() as pg:
         pg.sql("""INSERT INTO completed_txn_components
                   SELECT n, 'hive', 'd', 't', '', n, false, metastore_now() FROM generate_series(1, 23) AS n;

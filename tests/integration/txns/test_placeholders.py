@@ -6,6 +6,7 @@ transaction is known.
 
 import pytest
 
+from metastore.compaction.cleaning import store as cleaning_store
 from metastore.compaction.queue.rules.requests import Entity
 from metastore.compaction.queue.store import components
 from metastore.txns.core.rules import Operation, reader_snapshot
@@ -38,14 +39,14 @@ def test_an_aborted_writer_stays_until_the_whole_table_is_cleaned(t, calls):
         found = {one.entity.partition for one in components.select_aborted(pg, 10, cleaned=False)}
         named_ones = {name for partitions in calls for name in partitions}
         for name in named_ones:
-            components.delete_aborted(pg, Entity(TABLE, name), None, covered=components.Covered())
+            cleaning_store.delete_aborted(pg, Entity(TABLE, name), None, covered=cleaning_store.Covered())
     t.purges.empty_aborted()
 
     assert found == {"", *named_ones}
     assert not valid(t).is_valid(1)
 
     with t.db.begin() as pg:
-        components.delete_aborted(pg, Entity(TABLE, ""), None, covered=components.WHOLE_TABLE)
+        cleaning_store.delete_aborted(pg, Entity(TABLE, ""), None, covered=cleaning_store.WHOLE_TABLE)
     t.purges.empty_aborted()
     assert t.txns.get_open_txns().open_txns == []
 

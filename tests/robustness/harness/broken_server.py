@@ -43,14 +43,14 @@ def lock_matrix() -> None:
 
 def forgetful_cleaner() -> None:
     """What was aborted is forgotten when its files are gone, whoever may still publish: as Hive does it."""
-    from metastore.compaction.queue.store import components
+    from metastore.compaction.cleaning import store
 
-    forget: Callable[..., int] = components.delete_aborted
+    forget: Callable[..., int] = store.delete_aborted
 
     def delete_aborted(*args: Any, **options: Any) -> int:
-        return forget(*args, **{**options, "covered": components.GONE})
+        return forget(*args, **{**options, "covered": store.GONE})
 
-    replace(components, "delete_aborted", delete_aborted)
+    replace(store, "delete_aborted", delete_aborted)
 
 
 def replace(module: Any, name: str, broken: Any) -> None:

@@ -3,6 +3,7 @@
 from contextlib import contextmanager
 from itertools import cycle
 
+from metastore.compaction.cleaning import store as cleaning_store
 from metastore.compaction.queue.store import components
 from metastore.config import TxnSettings
 from metastore.housekeeping.service import PurgeService
@@ -57,7 +58,7 @@ class Server:
     def clean(self):
         with self.database.begin() as pg:
             for one in components.select_aborted(pg, 10_000, cleaned=False):
-                components.delete_aborted(pg, one.entity, None, covered=components.Covered())
+                cleaning_store.delete_aborted(pg, one.entity, None, covered=cleaning_store.Covered())
         self.stored = {}
 
     def components(self):

@@ -1,0 +1,95 @@
+"""What the Cleaner reads of transactions, and what it lets them forget once the files are gone."""
+
+from collections.abc import Collection
+from typing import NamedTuple
+
+from metastore.acid.names import BaseName
+from metastore.compaction.cleaning.rules import OpenTxn
+from metastore.compaction.queue.rules.requests import Entity
+from metastore.compaction.queue.store.components import OF_COMPACTION, OF_TABLE, named
+from metastore.db.engine import PgTx
+from metastore.ids import TableName
+from metastore.txns.core.rules import LARGEST_ID
+
+BATCH = 10_000
+
+
+class Covered(NamedTuple):
+    """The base that everybody reads who begins from now on: what appears later and is not above it, nobody reads.
+
+    ``writes``: for ordinary writers; ``results``: for jobs of compactions. None: nothing is covered.
+    """
+
+    writes: BaseName | None = None
+    results: BaseName | None = None
+
+
+_ANYTHING = BaseName(LARGEST_ID, LARGEST_ID)
+GONE = Covered(_ANYTHING, _ANYTHING)
+"""Nobody can publish anything that is ever read: the table or partition is gone."""
+WHOLE_TABLE = Covered(None, _ANYTHING)
+"""Of a partitioned table: no job is run for it, and no base covers partitions that nobody may know of."""
+
+
+def select_open_txns(pg: PgTx, up_to: int, table: TableName) -> list[OpenTxn]:
+    """Open transactions with ids up to ``up_to``, oldest first, and the write id that each still needs of the table."""
+    rows = pg.sql(
+        'SELECT t.id, t."user", t.host,'
+        " (SELECT m.min_write_id FROM min_history AS m WHERE m.txn_id = t.id AND m.catalog = %(catalog)s"
+        '   AND m.db = %(db)s AND m."table" = %(table)s),'
+        " EXISTS (SELECT FROM min_history AS m WHERE m.txn_id = t.id)"
+        " FROM txns AS t WHERE t.state = 'open' AND NOT t.emptied AND t.id <= %(up_to)s ORDER BY t.id",
+        {**table._asdict(), "up_to": up_to})
+    return [OpenTxn(*row) for row in rows]
+
+
+def delete_completed(pg: PgTx, entity: Entity, up_to: int | None, *, limit: int = BATCH) -> int:
+    """Forget some of what committed transactions wrote to an entity up to a write id (None: everything); how many."""
+    pg.sql("DELETE FROM completed_txn_components WHERE ctid = ANY(ARRAY("
+           f"  SELECT ctid FROM completed_txn_components WHERE {OF_TABLE} AND partition = %(partition)s"
+           "   AND (%(up_to)s::bigint IS NULL OR write_id IS NULL OR write_id <= %(up_to)s)"
+           "   LIMIT %(limit)s))",
+           {**named(entity), "up_to": up_to, "limit": limit})
+    return pg.rowcount
+
+
+def delete_aborted(pg: PgTx, entity: Entity, up_to: int | None, keep: Collection[int] = (),
+                   txn_ids: Collection[int] | None = None, *, covered: Covered, limit: int = BATCH) -> int:
+    """Forget some of what aborted transactions wrote to an entity up to a write id (None: everything); how many.
+
+    A component recorded before its transaction had a write id has the one that it got later. ``keep``: write ids that
+    stay; ``txn_ids``: only these transactions, known to be aborted when the files were listed.
+
+    What may still be published stays, unless a base covers it: by the job of a compaction, or by an owner whose
+    transaction somebody else has aborted. It is void only while the transaction is known as aborted.
+    """
+    writes, results = covered.writes or BaseName(0), covered.results or BaseName(0)
+    pg.sql(
+        "DELETE FROM txn_components WHERE ctid = ANY(ARRAY("
+        "  SELECT d.ctid FROM txn_components AS d"
+        "  JOIN txns AS t ON t.id = d.txn_id AND t.state = 'aborted'"
+        "  LEFT JOIN txn_write_ids AS w ON w.txn_id = d.txn_id AND w.catalog = d.catalog AND w.db = d.db"
+        '    AND w."table" = d."table"'
+        '  WHERE d.catalog = %(catalog)s AND d.db = %(db)s AND d."table" = %(table)s'
+        "    AND d.partition = %(partition)s"
+        "    AND (%(txns)s::bigint[] IS NULL OR d.txn_id = ANY(%(txns)s::bigint[]))"
+        "    AND (%(up_to)s::bigint IS NULL OR coalesce(d.write_id, w.write_id, 0) <= %(up_to)s)"
+        "    AND NOT coalesce(d.write_id, w.write_id, 0) = ANY(%(keep)s::bigint[])"
+        f"    AND CASE WHEN {OF_COMPACTION.format(component='d')}"
+        "             THEN (d.write_id, d.txn_id) < (%(base)s::bigint, %(result_of)s::bigint)"
+        # An owner's own base of the same write id is beaten by one that a compaction made, by no other.
+        "             WHEN t.may_publish AND coalesce(d.write_id, w.write_id) IS NOT NULL"
+        "             THEN (coalesce(d.write_id, w.write_id), 0) < (%(covering)s::bigint, %(compacted)s::bigint)"
+        "             ELSE true END"
+        "  LIMIT %(limit)s))",
+        {**named(entity), "up_to": up_to, "keep": list(keep), "limit": limit,
+         "base": results.write_id, "result_of": results.visibility_txn_id,
+         "covering": writes.write_id, "compacted": writes.visibility_txn_id,
+         "txns": None if txn_ids is None else list(txn_ids)})
+    return pg.rowcount
+
+
+def update_cleaned(pg: PgTx, entity: Entity, txn_ids: Collection[int]) -> None:
+    """Note of what stays of these aborted transactions that its files are gone: nobody needs to look again."""
+    pg.sql(f"UPDATE txn_components SET cleaned = true WHERE {OF_TABLE} AND partition = %(partition)s"
+           " AND NOT cleaned AND txn_id = ANY(%(txns)s::bigint[])", {**named(entity), "txns": list(txn_ids)})

@@ -1,0 +1,1 @@
+"""How transactions get into ``txn_history``."""
