@@ -42,7 +42,6 @@ from metastore.errors import InvalidInputError, MetastoreError, UnavailableError
 from metastore.file_work import BoundedFiles, FilePool
 from metastore.files import Files
 from metastore.housekeeping.service import PurgeService
-from metastore.locks.holders import Holders
 from metastore.locks.service import LockService
 from metastore.locks.why.service import WhyService
 from metastore.loops.backlog import LOOK as BACKLOG_LOOK
@@ -87,6 +86,7 @@ from metastore.thrift_server.handlers.table_reads import TableReadHandlers
 from metastore.thrift_server.handlers.tables import TableHandlers
 from metastore.thrift_server.handlers.txns import TxnHandlers
 from metastore.thrift_server.handlers.write_ids import WriteIdHandlers
+from metastore.thrift_server.holders import Holders
 from metastore.thrift_server.limits import Limits
 from metastore.thrift_server.lock_waits import CHANNEL, Waiting
 from metastore.thrift_server.server import Server

@@ -20,7 +20,8 @@ from metastore.errors import (
 from metastore.ids import DatabaseName
 from metastore.locks import rules, store
 from metastore.locks.deadlocks import rules as deadlocks
-from metastore.locks.holders import Left
+from metastore.locks.orphans import store as orphan_store
+from metastore.locks.orphans.rules import Left
 from metastore.locks.rules import NO_TXN, Lock, LockQueue, LockRequest, LockState
 from metastore.locks.store import Enqueued, LockRow
 from metastore.locks.waits import store as wait_store
@@ -216,18 +217,18 @@ class LockService:
         Whoever connects for each call ends the connection at once, as one that is killed then: it gets twice the time.
         Serialises on: the rows.
         """
-        return wait_store.update_orphaned(self.db, left.gone, left.here, self.settings.orphan_timeout)
+        return orphan_store.update_orphaned(self.db, left.gone, left.here, self.settings.orphan_timeout)
 
     def spare_orphans(self) -> None:
         """Let the time of all orphans begin again. Serialises on: the rows."""
-        wait_store.update_spared(self.db)
+        orphan_store.update_spared(self.db)
 
     def expire_orphans(self) -> int:
         """Remove requests without a transaction whose client is gone, and never sent a heartbeat; how many."""
         if not self.settings.orphan_timeout:
             return 0
         count = 0
-        while removed := wait_store.delete_orphans(self.db, self.settings.orphan_timeout):
+        while removed := orphan_store.delete_orphans(self.db, self.settings.orphan_timeout):
             count += len(removed)
             self.stats.orphans.inc(len(removed))
             _log.info("orphaned_locks_expired", lock_ids=sorted(removed))

@@ -1,11 +1,12 @@
 """House-keeping of locks: deadlocks that nobody found when they arose, and locks whose client is gone."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from datetime import timedelta
 from time import CLOCK_BOOTTIME, clock_gettime
+from typing import Protocol
 
-from metastore.locks.holders import Holders
+from metastore.locks.orphans.rules import Left
 from metastore.locks.service import LockService
 
 ORPHAN_LOOK = timedelta(seconds=2)
@@ -30,6 +31,16 @@ class DeadlockSearch:
     def tick(self) -> DeadlockReport:
         """End every deadlock."""
         return DeadlockReport(tuple(sorted(self.locks.end_deadlocks())))
+
+
+class Holders(Protocol):
+    """Who knows over which connections lock requests were made: the server of this process."""
+
+    def left(self) -> Left:
+        """What became of the connections."""
+
+    def keep(self, lock_ids: Collection[int], left: Left) -> None:
+        """Forget what has left, and of those that were here what is not among ``lock_ids``."""
 
 
 @dataclass(frozen=True)

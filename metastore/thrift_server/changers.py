@@ -2,11 +2,11 @@
 
 from typing import Any
 
-from metastore.locks.holders import Holders
 from metastore.locks.rules import Changer
 from metastore.thrift_gen.hive_metastore.constants import TXN_ID
 from metastore.thrift_server.call import Call
 from metastore.thrift_server.convert_catalog import context_of
+from metastore.thrift_server.holders import Holders
 
 
 class Changers:

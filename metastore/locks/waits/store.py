@@ -5,25 +5,18 @@ None of this is on the way of a request that nobody contends.
 
 import json
 from collections.abc import Collection, Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from operator import itemgetter
 from typing import Any, NamedTuple
 
 from metastore.db.arrays import bigints
 from metastore.db.engine import Database, PgTx
 from metastore.locks.deadlocks.rules import Deadlock
-from metastore.locks.holders import Gone
 from metastore.locks.rules import NO_TXN, Lock, LockObject, LockState, LockType
-from metastore.locks.store import whole
 
 KEPT_DEADLOCKS = 1000
-ORPHANS = 1000
 
 _COLUMNS = """ext_id, int_id, txn_id, catalog, db, "table", partition, type, state, "user", host"""
-
-
-_LEFT_ALONE = """(orphaned_at < metastore_now() - %(silence)s
-    AND last_heartbeat_at < metastore_now() - %(silence)s AND heartbeat_count = check_count)"""
 
 
 class DeadlockRow(NamedTuple):
@@ -74,48 +67,6 @@ def heartbeat_same(pg: PgTx, txn_ids: Collection[int], agents: Collection[str], 
     for agent_info, *row in rows:
         found.setdefault((agent_info, row[0]), []).append(_lock(row))
     return [(agent_info, sorted(found[agent_info, ext_id])) for agent_info, ext_id in sorted(found, key=itemgetter(1))]
-
-
-def update_orphaned(db: Database, gone: Sequence[Gone], here: Collection[int], more: timedelta) -> set[int]:
-    """Note since when the connections of requests without a transaction are ``gone``; those still there of ``here``.
-
-    Not of requests for which a heartbeat was sent, or at which somebody looked whom this process did not see.
-    ``more``: how much later it counts for those that were gone at once.
-    """
-    rows = db.once(f"""
-        UPDATE locks SET orphaned_at = metastore_now() + CASE WHEN at_once THEN %(more)s ELSE interval '0' END
-          FROM (SELECT ext_id, int_id, at_once
-                  FROM locks JOIN unnest(%(gone)s::bigint[], %(looks)s::int[], %(at_once)s::boolean[])
-                               AS seen (lock_id, looks, at_once) ON ext_id = lock_id
-                 WHERE txn_id = {NO_TXN} AND heartbeat_count = check_count AND check_count = looks
-                 ORDER BY ext_id, int_id FOR NO KEY UPDATE OF locks) AS left_alone
-         WHERE locks.ext_id = left_alone.ext_id AND locks.int_id = left_alone.int_id;
-        SELECT DISTINCT ext_id FROM locks WHERE ext_id = ANY (%(here)s::bigint[])""",
-        {"gone": bigints(one.lock_id for one in gone), "looks": [one.looks for one in gone],
-         "at_once": [one.at_once for one in gone], "here": bigints(here), "more": more}, durable=False)
-    return {ext_id for (ext_id,) in rows}
-
-
-def update_spared(db: Database) -> None:
-    """Let the time of all requests whose connection is gone begin again. Index: locks_orphaned."""
-    db.once("""
-        UPDATE locks SET orphaned_at = metastore_now()
-          FROM (SELECT ext_id, int_id FROM locks WHERE orphaned_at < metastore_now()
-                 ORDER BY ext_id, int_id FOR NO KEY UPDATE) AS spared
-         WHERE locks.ext_id = spared.ext_id AND locks.int_id = spared.int_id""", durable=False)
-
-
-def delete_orphans(db: Database, silence: timedelta, limit: int = ORPHANS) -> set[int]:
-    """Delete requests whose connection is gone, and that nobody sent a heartbeat for or checked for so long.
-
-    The first of them: as many as have up to ``limit`` components, and always the whole of a request.
-    """
-    rows = db.once(f"""
-        WITH first AS MATERIALIZED (
-            SELECT ext_id FROM locks WHERE {_LEFT_ALONE} ORDER BY orphaned_at LIMIT %(limit)s),
-        {whole(f"ext_id = ANY (ARRAY(SELECT ext_id FROM first)) AND {_LEFT_ALONE}")}
-        SELECT DISTINCT ext_id FROM gone""", {"silence": silence, "limit": limit}, durable=False)
-    return {ext_id for (ext_id,) in rows}
 
 
 def select_asked_twice(db: Database, txn_ids: Collection[int] | None) -> list[int]:

@@ -8,7 +8,6 @@ from typing import TypeAlias
 from metastore.errors import InvalidRequestError, MetastoreError
 from metastore.housekeeping.service import PurgeService
 from metastore.ids import database_name
-from metastore.locks.holders import Holders
 from metastore.locks.rules import Lock, LockObject, LockRequest, LockState, LockType, Operation, WantedLock
 from metastore.locks.service import LockFilter, LockResult, LockService
 from metastore.locks.store import LockRow
@@ -16,6 +15,7 @@ from metastore.partition_names import canonical
 from metastore.telemetry.logs import get_logger
 from metastore.thrift_gen.hive_metastore import ttypes
 from metastore.thrift_server.call import LATER, Call, Later, coalesced
+from metastore.thrift_server.holders import Holders
 from metastore.thrift_server.lock_waits import Waiting
 
 _STATES = {LockState.ACQUIRED: ttypes.LockState.ACQUIRED, LockState.WAITING: ttypes.LockState.WAITING,

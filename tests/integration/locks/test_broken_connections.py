@@ -7,11 +7,11 @@ from datetime import timedelta
 import pytest
 
 from metastore.client import MetastoreClient
-from metastore.locks.holders import Holders
 from metastore.locks.service import LockService
 from metastore.locks.why.service import Asked, WhyService
 from metastore.loops.lock_keeper import OrphanReport, Orphans
 from metastore.thrift_gen.hive_metastore import ttypes
+from metastore.thrift_server.holders import Holders
 from tests.support.thrift_server import until
 
 NOTHING = OrphanReport()

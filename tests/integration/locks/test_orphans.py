@@ -10,14 +10,14 @@ import pytest
 from metastore.config import LockSettings
 from metastore.db.engine import Database
 from metastore.errors import UnavailableError
-from metastore.locks.holders import Holders
+from metastore.locks.orphans import store as orphan_store
 from metastore.locks.rules import LockRequest
 from metastore.locks.service import LockFilter, LockService
-from metastore.locks.waits import store as wait_store
 from metastore.loops.lock_keeper import DeadlockSearch, OrphanReport, Orphans
 from metastore.thrift_gen.hive_metastore import ttypes
 from metastore.thrift_server.call import Call
 from metastore.thrift_server.handlers.locks import LockHandlers
+from metastore.thrift_server.holders import Holders
 from metastore.txns.core.service import Heartbeat
 from tests.integration.locks.conftest import wanted
 
@@ -107,7 +107,7 @@ def test_a_lock_goes_when_nobody_comes_back_for_it(take, connection, orphans, lo
 
 def test_many_go_in_batches_and_each_whole(monkeypatch, send, connection, orphans, locks, test_clock):
     """Of two and of three components: a batch never leaves a part of a request behind."""
-    monkeypatch.setattr(wait_store, "delete_orphans", partial(wait_store.delete_orphans, limit=2))
+    monkeypatch.setattr(orphan_store, "delete_orphans", partial(orphan_store.delete_orphans, limit=2))
     parts = [ttypes.LockComponent(ttypes.LockType.SHARED_READ, ttypes.LockLevel.TABLE, "db", f"t{number}") for number in range(3)]
     for number in range(7):
         send("lock", ttypes.LockRequest(parts[number % 2:], None, f"u{number}", "h1"), connection)
@@ -301,7 +301,7 @@ def test_while_postgresql_is_away_nobody_is_forgotten_and_nobody_ended(take, con
     with monkeypatch.context() as away:
         def unavailable(*_args):
             raise UnavailableError("PostgreSQL is away")
-        away.setattr(wait_store, "update_orphaned", unavailable)
+        away.setattr(orphan_store, "update_orphaned", unavailable)
         with pytest.raises(UnavailableError):
             orphans.tick()
     test_clock.advance(SILENCE)

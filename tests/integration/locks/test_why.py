@@ -8,7 +8,7 @@ import pytest
 from metastore.config import TxnSettings
 from metastore.ids import TableName
 from metastore.locks import store
-from metastore.locks.holders import Gone, Left
+from metastore.locks.orphans.rules import Gone, Left
 from metastore.locks.rules import LockObject, LockRequest, LockType, WantedLock
 from metastore.locks.why import rules as why
 from metastore.locks.why import store as why_store

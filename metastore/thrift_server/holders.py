@@ -9,7 +9,9 @@ import threading
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from time import monotonic
-from typing import NamedTuple, Protocol
+from typing import Protocol
+
+from metastore.locks.orphans.rules import Gone, Left
 
 AT_ONCE = 1.0
 """Seconds. A client that connects for each call has ended the connection by then."""
@@ -25,24 +27,6 @@ class Connection(Protocol):
     """How many were begun."""
     left: float | None
     """When (monotonic) the client ended it without a farewell; None if it said farewell, or we ended it."""
-
-
-class Gone(NamedTuple):
-    """A request whose client ended the connection to which it was tied."""
-
-    lock_id: int
-    looks: int
-    """How often it was looked at (check_lock) over this connection."""
-    at_once: bool
-    """The connection carried nothing after the request, and ended right after the answer."""
-
-
-class Left(NamedTuple):
-    """Requests by what became of their connection. ``over``: those of which it says nothing, though it is closed."""
-
-    gone: list[Gone]
-    here: set[int]
-    over: set[int]
 
 
 @dataclass(slots=True)

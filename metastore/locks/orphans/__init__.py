@@ -1,0 +1,1 @@
+"""Lock requests whose client is gone."""
