@@ -24,9 +24,9 @@ from benchmarks import peers
 from metastore.compaction.working.job import CompactionJobResult, CompactionJobSpec
 from metastore.ids import TableName
 from metastore.spark import acid
-from metastore.spark.compact_job import run
+from metastore.spark.compaction.job import run
 from metastore.spark.session import AcidSession
-from metastore.spark.tables import AcidTable
+from metastore.spark.tables.acid_table import AcidTable
 
 CORES = os.cpu_count() or 1
 

@@ -30,7 +30,7 @@ def check(*, name: tuple[str, str], move: bool, mend: bool, listing_only: bool, 
     found.
     """
     try:
-        from metastore.spark import table_check
+        from metastore.spark.check import table_check
     except ImportError as error:
         raise MetaError(f"Looking into tables needs more packages ({error.name} is missing): "
                         "pip install 'transaction-metastore[spark]'") from error

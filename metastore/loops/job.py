@@ -27,7 +27,7 @@ from metastore.compaction.queue.rules.requests import CompactionType
 from metastore.compaction.working.job import CompactionJobResult, CompactionJobSpec, telling_line
 from metastore.config import CompactionSettings
 
-JOB_MODULE = "metastore.spark.compact_job"
+JOB_MODULE = "metastore.spark.compaction.job"
 GUARD_MODULE = "metastore.loops.job_guard"
 KEPT_LOGS = 20
 _POLL_S = 1.0

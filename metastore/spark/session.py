@@ -17,20 +17,20 @@ from metastore.client.tls import of_values
 from metastore.errors import InvalidOperationError
 from metastore.files import Files
 from metastore.ids import TableName
-from metastore.spark import dml
-from metastore.spark.conditions import asked
-from metastore.spark.dialect import DIALECT
-from metastore.spark.lookup import Tables, user_rows
-from metastore.spark.parsing import parse_condition
-from metastore.spark.past import instant
-from metastore.spark.plain_reads import require_no_plain_read, watch
-from metastore.spark.pruning import restriction
-from metastore.spark.running import Runner
-from metastore.spark.statements import dotted
+from metastore.spark.commands import dml
+from metastore.spark.commands.dispatch import Runner
+from metastore.spark.commands.lookup import Tables, user_rows
+from metastore.spark.read.plain_reads import require_no_plain_read, watch
+from metastore.spark.read.time_travel import instant
+from metastore.spark.sql.conditions import asked
+from metastore.spark.sql.dialect import DIALECT
+from metastore.spark.sql.parsing import parse_condition
+from metastore.spark.sql.pruning import restriction
+from metastore.spark.sql.statements import dotted
 from metastore.spark.streaming import BatchSink, positions, start
-from metastore.spark.tables import AcidTable, TableKind
-from metastore.spark.transactions import Transactions
-from metastore.spark.work import Work
+from metastore.spark.tables.acid_table import AcidTable, TableKind
+from metastore.spark.txn.spark_txn import Work
+from metastore.spark.txn.transactions import Transactions
 from metastore.tls.contexts import ClientSide
 from metastore.txns.core.rules import TxnType
 from metastore.txns.streams.rules import StreamBatch, StreamPosition

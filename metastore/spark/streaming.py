@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import DataFrame, SparkSession
 
 from metastore.errors import AlreadyExistsError, InvalidOperationError, MetastoreError
-from metastore.spark.hadoop import Hadoop
+from metastore.spark.jvm.hadoop import Hadoop
 from metastore.telemetry.logs import get_logger
 from metastore.txns.streams.rules import StreamBatch, StreamPosition, is_repetition
 

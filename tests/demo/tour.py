@@ -226,7 +226,7 @@ class Tour:
         """Kill the first Spark job that compacts; the service must start it again."""
         def job() -> psutil.Process | None:
             children = psutil.Process(self.server.process.pid).children(recursive=True)
-            return next((one for one in children if any("compact_job" in word for word in one.cmdline())), None)
+            return next((one for one in children if any("spark.compaction.job" in word for word in one.cmdline())), None)
 
         self.server.wait_for(job, "a compaction job")
         job().send_signal(signal.SIGKILL)

@@ -36,11 +36,11 @@ from metastore.errors import InvalidInputError, InvalidOperationError, InvalidRe
 from metastore.files import Files
 from metastore.ids import TableName, table_name
 from metastore.partition_names import DEFAULT_PARTITION
-from metastore.spark.delete_files import DeleteFiles
-from metastore.spark.file_check import check_file
-from metastore.spark.footers import event_counts, has_old_events, orc_tail
-from metastore.spark.listing import DataFile, PartitionPlace, acid_directories
-from metastore.spark.tables import AcidTable, TableKind
+from metastore.spark.check.file_check import check_file
+from metastore.spark.read.delete_files import DeleteFiles
+from metastore.spark.read.footers import event_counts, has_old_events, orc_tail
+from metastore.spark.read.listing import DataFile, PartitionPlace, acid_directories
+from metastore.spark.tables.acid_table import AcidTable, TableKind
 from tests.fuzz import inputs
 
 LONGEST_S = 2.0

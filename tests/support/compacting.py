@@ -18,7 +18,7 @@ from metastore.loops.cleaner import Cleaner
 from metastore.loops.initiator import Initiator
 from metastore.loops.job import JobOutcome
 from metastore.loops.worker import Worker
-from metastore.spark import compact_job
+from metastore.spark.compaction import job as compact_job
 from tests.support.transactions import seconds
 
 

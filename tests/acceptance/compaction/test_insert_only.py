@@ -19,8 +19,8 @@ from metastore.locks.service import LockService
 from metastore.loops.cleaner import Cleaner
 from metastore.loops.job import JobOutcome, SubprocessRunner
 from metastore.loops.worker import Worker, WorkOutcome
-from metastore.spark import compact_job
-from metastore.spark.work import Work
+from metastore.spark.compaction import job as compact_job
+from metastore.spark.txn.spark_txn import Work
 from tests.support.compacting import wait_until_cleaned
 from tests.support.transactions import seconds
 

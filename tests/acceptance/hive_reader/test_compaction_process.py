@@ -49,7 +49,7 @@ def _command(directory: Path, uri: str, work: Path, txn_id: int, **changed: Any)
         "result_path": str(work / "result.json"), **changed})
     path = work / f"spec-{txn_id}.json"
     path.write_text(spec.to_json())
-    return [sys.executable, "-m", "metastore.spark.compact_job", str(path)]
+    return [sys.executable, "-m", "metastore.spark.compaction.job", str(path)]
 
 
 def test_killed_at_work_it_leaves_nothing_visible_and_the_next_attempt_succeeds(

@@ -11,7 +11,7 @@ from metastore.acid.bucket import encode
 from metastore.acid.names import BaseName, DeltaName
 from metastore.acid.snapshots import ValidWriteIdList
 from metastore.errors import InvalidOperationError
-from metastore.spark.acid_writer import (
+from metastore.spark.write.acid_writer import (
     PARTITION_COLUMN,
     WRITER_COLUMN,
     RoutingError,

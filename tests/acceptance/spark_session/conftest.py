@@ -2,7 +2,7 @@
 
 import pytest
 
-from metastore.spark import scans
+from metastore.spark.read import scans
 
 
 @pytest.fixture(params=[scans.SMALL, 0], ids=["whole", "in parts"])

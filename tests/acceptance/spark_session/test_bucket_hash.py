@@ -9,7 +9,7 @@ from pyspark.sql import functions as F
 
 from metastore.acid.hashes import bucket_of
 from metastore.acid.types import parse_type
-from metastore.spark.bucket_hash import bucket
+from metastore.spark.write.bucket_hash import bucket
 
 pytestmark = pytest.mark.spark
 

@@ -10,7 +10,7 @@ import pytest
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
-from metastore.spark import deleted, scans
+from metastore.spark.read import deleted, scans
 from tests.support.acid.orc_streams import columns, destroy
 
 pytestmark = pytest.mark.spark

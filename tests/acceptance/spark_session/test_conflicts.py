@@ -4,7 +4,8 @@ import pytest
 
 from metastore.client import TxnManager, WriteConflictError
 from metastore.locks.rules import Operation
-from metastore.spark import acid, dml
+from metastore.spark import acid
+from metastore.spark.commands import dml
 
 pytestmark = pytest.mark.spark
 

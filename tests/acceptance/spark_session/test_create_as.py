@@ -4,7 +4,8 @@ import pytest
 
 from metastore.client import LockNotAcquiredError
 from metastore.errors import AlreadyExistsError, InvalidOperationError, TxnAbortedError
-from metastore.spark import acid, dml
+from metastore.spark import acid
+from metastore.spark.commands import dml
 
 pytestmark = pytest.mark.spark
 

@@ -15,8 +15,8 @@ from metastore.errors import InvalidOperationError
 from metastore.housekeeping.service import PurgeService
 from metastore.ids import table_name
 from metastore.loops.reaper import Reaper
-from metastore.spark.plain_reads import PlainReadWarning
-from metastore.spark.table_check import check_table
+from metastore.spark.check.table_check import check_table
+from metastore.spark.read.plain_reads import PlainReadWarning
 
 pytestmark = pytest.mark.spark
 

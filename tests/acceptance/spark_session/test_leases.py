@@ -115,7 +115,7 @@ def test_a_read_is_let_go_on_a_driver_where_nothing_else_happens(acid_session, d
 
 
 def test_what_was_read_and_let_go_can_be_dropped_at_once(acid_session, db, monkeypatch):
-    monkeypatch.setattr("metastore.spark.leases._POLL", 600)   # nobody looks unless it is asked to
+    monkeypatch.setattr("metastore.spark.txn.leases._POLL", 600)   # nobody looks unless it is asked to
     name = f"{db}.read"
     acid_session.sql(f"CREATE TABLE {name} (id BIGINT) STORED AS ORC TBLPROPERTIES ('transactional'='true')")
     assert acid_session.sql(f"SELECT * FROM {name}").collect() == []

@@ -5,7 +5,7 @@ from uuid import uuid4
 import pytest
 
 from metastore.errors import InvalidOperationError
-from metastore.spark.constraints import ConstraintViolationError
+from metastore.spark.commands.constraints import ConstraintViolationError
 
 pytestmark = pytest.mark.spark
 ACID = "STORED AS ORC TBLPROPERTIES ('transactional'='true')"

@@ -10,7 +10,7 @@ from metastore.acid.hashes import bucket_of
 from metastore.acid.types import parse_type
 from metastore.errors import InvalidOperationError
 from metastore.ids import table_name
-from metastore.spark.table_check import check_table
+from metastore.spark.check.table_check import check_table
 
 pytestmark = pytest.mark.spark
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from metastore.spark import deleted, reader
+from metastore.spark.read import deleted, reader
 
 pytestmark = pytest.mark.spark
 

@@ -3,7 +3,7 @@
 import pytest
 
 from metastore.errors import InvalidOperationError
-from metastore.spark.plain_reads import PlainReadWarning, PlainWriteWarning
+from metastore.spark.read.plain_reads import PlainReadWarning, PlainWriteWarning
 
 pytestmark = pytest.mark.spark
 ACID = "STORED AS ORC TBLPROPERTIES ('transactional'='true')"

@@ -11,8 +11,9 @@ from metastore.client.heartbeat import LostError
 from metastore.errors import InvalidOperationError, NoSuchObjectError, TxnAbortedError
 from metastore.files import Files
 from metastore.ids import table_name
-from metastore.spark import acid, acid_writer, plain_writer
-from metastore.spark.table_check import check_table
+from metastore.spark import acid
+from metastore.spark.check.table_check import check_table
+from metastore.spark.write import acid_writer, plain_writer
 from tests.support.hive_oracle.oracle import HiveOracle
 
 pytestmark = pytest.mark.spark

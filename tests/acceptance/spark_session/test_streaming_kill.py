@@ -14,7 +14,7 @@ _DRIVER = """
 import os, signal, sys
 from pyspark.sql import SparkSession
 from metastore.spark import acid
-from metastore.spark.work import Work
+from metastore.spark.txn.spark_txn import Work
 
 uri, table, source, checkpoint, point = sys.argv[1:]
 spark = (SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").config("spark.driver.memory", "512m")

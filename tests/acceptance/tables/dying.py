@@ -11,7 +11,9 @@ from functools import wraps
 from typing import NamedTuple
 
 from metastore.client import txn_manager
-from metastore.spark import acid, acid_writer, work
+from metastore.spark import acid
+from metastore.spark.txn import spark_txn as work
+from metastore.spark.write import acid_writer
 
 
 class Point(NamedTuple):

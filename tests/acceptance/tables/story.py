@@ -13,7 +13,7 @@ import pytest
 
 from metastore.files import Files
 from metastore.ids import table_name
-from metastore.spark.table_check import check_table
+from metastore.spark.check.table_check import check_table
 
 KEYS = ["a", "b/ü", "c"]
 SHAPES = ["", "CLUSTERED BY (id) INTO 3 BUCKETS", "PARTITIONED BY (p STRING)",

@@ -65,7 +65,7 @@ class Writer:
 
 @pytest.mark.parametrize("modes", [LockModes(), LockModes(exclusive_write=False)], ids=["exclusive", "first committer wins"])
 def test_no_change_is_lost_and_none_is_done_twice(acid_session, db, spark, monkeypatch, modes):
-    monkeypatch.setattr("metastore.spark.transactions.statement_locks", partial(statement_locks, modes=modes))
+    monkeypatch.setattr("metastore.spark.txn.transactions.statement_locks", partial(statement_locks, modes=modes))
     name = f"{db}.t"
     acid_session.sql(f"CREATE TABLE {name} (k INT, n INT) STORED AS ORC TBLPROPERTIES ('transactional'='true')")
     acid_session.insert(name, spark.createDataFrame([(0, 0), (1, 0), *((one, -1) for one in TOKENS)], "k INT, n INT"))

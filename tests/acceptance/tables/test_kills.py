@@ -19,7 +19,7 @@ from metastore.files import Files
 from metastore.housekeeping.service import PurgeService
 from metastore.ids import table_name
 from metastore.loops.reaper import Reaper
-from metastore.spark.table_check import check_table, quarantine
+from metastore.spark.check.table_check import check_table, quarantine
 from tests.acceptance.tables.dying import POINTS
 from tests.support.postgres import TestClock
 

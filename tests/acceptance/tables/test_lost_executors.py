@@ -12,7 +12,7 @@ import pytest
 
 from metastore.files import Files
 from metastore.ids import table_name
-from metastore.spark.table_check import check_table
+from metastore.spark.check.table_check import check_table
 from tests.acceptance.tables.surviving import ROWS, UPDATED, WAYS
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(1800),

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from metastore.errors import MetastoreError
-from metastore.spark.acid_writer import LeftoverError
-from metastore.spark.hadoop import Hadoop
+from metastore.spark.jvm.hadoop import Hadoop
+from metastore.spark.write.acid_writer import LeftoverError
 
 pytestmark = pytest.mark.spark
 

@@ -26,7 +26,7 @@ from metastore.db.engine import Database
 from metastore.files import Files
 from metastore.housekeeping.service import PurgeService
 from metastore.ids import table_name
-from metastore.spark import table_check
+from metastore.spark.check import table_check
 from tests.support import how_to
 
 _EVENT = ("struct<operation:int,originalTransaction:bigint,bucket:int,rowId:bigint,currentTransaction:bigint,"

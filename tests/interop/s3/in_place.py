@@ -11,9 +11,9 @@ import pytest
 from metastore.errors import MetastoreError
 from metastore.files import Files
 from metastore.ids import table_name
-from metastore.spark.acid_writer import LeftoverError
-from metastore.spark.in_place import InPlaceWrite
-from metastore.spark.table_check import check_table
+from metastore.spark.check.table_check import check_table
+from metastore.spark.write.acid_writer import LeftoverError
+from metastore.spark.write.in_place import InPlaceWrite
 from tests.acceptance.spark_session import test_streaming
 from tests.acceptance.spark_session.test_streaming import Stream
 from tests.acceptance.tables import test_concurrent_writers, test_kills

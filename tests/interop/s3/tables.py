@@ -6,7 +6,7 @@ import pytest
 
 from metastore.files import Files
 from metastore.ids import table_name
-from metastore.spark.table_check import check_table
+from metastore.spark.check.table_check import check_table
 from metastore.streaming import Json, connect
 from tests.acceptance.tables.story import Story
 

@@ -17,7 +17,7 @@ import pytest
 from metastore.acid.violations import Rule
 from metastore.files import Files
 from metastore.ids import table_name
-from metastore.spark.table_check import check_table
+from metastore.spark.check.table_check import check_table
 from tests.interop.java import JavaError
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]

@@ -8,9 +8,9 @@ from pyspark.sql import DataFrame, SparkSession
 from metastore.acid.snapshots import ValidTxnList, ValidWriteIdList
 from metastore.files import Files
 from metastore.ids import table_name
-from metastore.spark.listing import Directory, PartitionPlace, acid_directories
-from metastore.spark.reader import ROW_ID, read_snapshot
-from metastore.spark.tables import AcidTable, HiveColumn, TableKind
+from metastore.spark.read.listing import Directory, PartitionPlace, acid_directories
+from metastore.spark.read.reader import ROW_ID, read_snapshot
+from metastore.spark.tables.acid_table import AcidTable, HiveColumn, TableKind
 
 
 def described(directory: Path, columns: dict[str, str], **changes: Any) -> AcidTable:

@@ -13,7 +13,7 @@ from metastore.acid.names import BaseName, DeltaName
 from metastore.acid.snapshots import ValidTxnList, ValidWriteIdList
 from metastore.acid.state import AcidState, acid_state
 from metastore.files import Files
-from metastore.spark.acid_writer import WRITER_COLUMN, WrittenDirectory, write_acid, writer_id
+from metastore.spark.write.acid_writer import WRITER_COLUMN, WrittenDirectory, write_acid, writer_id
 
 RowId = tuple[int, int, int]
 B0, B1 = encode(0), encode(1)

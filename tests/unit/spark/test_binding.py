@@ -4,11 +4,11 @@ import pytest
 import sqlglot
 
 from metastore.errors import InvalidOperationError
-from metastore.spark.binding import bound_sql
-from metastore.spark.dialect import DIALECT
-from metastore.spark.multi_insert import of_joined
-from metastore.spark.parsing import parse
-from metastore.spark.statements import TableRef
+from metastore.spark.commands.multi_insert import of_joined
+from metastore.spark.sql.binding import bound_sql
+from metastore.spark.sql.dialect import DIALECT
+from metastore.spark.sql.parsing import parse
+from metastore.spark.sql.statements import TableRef
 
 
 @pytest.mark.parametrize(("query", "expected"), [

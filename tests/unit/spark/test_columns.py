@@ -6,9 +6,9 @@ import pytest
 
 from metastore.acid.types import parse_type
 from metastore.errors import InvalidOperationError
-from metastore.spark.columns import FileColumns, altered, is_wider, require_read_alike
-from metastore.spark.parsing import parse
-from metastore.spark.statements import ColumnDefinition, PlainOnly
+from metastore.spark.commands.columns import FileColumns, altered, is_wider, require_read_alike
+from metastore.spark.sql.parsing import parse
+from metastore.spark.sql.statements import ColumnDefinition, PlainOnly
 
 COLUMNS = [ColumnDefinition("a", "int", "first"), ColumnDefinition("b", "string"), ColumnDefinition("c", "double")]
 

@@ -4,9 +4,9 @@ import pytest
 
 from metastore.catalog.model import ConstraintKind
 from metastore.errors import InvalidOperationError
-from metastore.spark.constraint_syntax import Declaration, without_words
-from metastore.spark.parsing import parse
-from metastore.spark.statements import AddConstraints, ChangeColumn, DropConstraint, TableRef
+from metastore.spark.sql.constraint_syntax import Declaration, without_words
+from metastore.spark.sql.parsing import parse
+from metastore.spark.sql.statements import AddConstraints, ChangeColumn, DropConstraint, TableRef
 
 ACID = "STORED AS ORC TBLPROPERTIES ('transactional'='true')"
 NN, DEFAULT, CHECK, PK, UQ, FK = (ConstraintKind.NOT_NULL, ConstraintKind.DEFAULT, ConstraintKind.CHECK,

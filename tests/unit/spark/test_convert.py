@@ -2,9 +2,9 @@
 
 import pytest
 
-from metastore.spark.convert import renames
-from metastore.spark.parsing import parse
-from metastore.spark.statements import Convert, PassThrough, TableRef
+from metastore.spark.commands.convert import renames
+from metastore.spark.sql.parsing import parse
+from metastore.spark.sql.statements import Convert, PassThrough, TableRef
 
 
 def test_only_files_without_a_bucket_are_renamed_and_no_number_is_used_twice() -> None:

@@ -9,9 +9,9 @@ import pytest
 from pyarrow import orc
 
 from metastore.files import Files
-from metastore.spark import delete_files
-from metastore.spark.delete_files import DeleteFiles
-from metastore.spark.listing import DataFile
+from metastore.spark.read import delete_files
+from metastore.spark.read.delete_files import DeleteFiles
+from metastore.spark.read.listing import DataFile
 
 _COLUMNS = ["rowId"]
 

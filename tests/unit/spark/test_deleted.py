@@ -11,11 +11,11 @@ from metastore.acid.bucket import encode
 from metastore.acid.snapshots import ValidTxnList, ValidWriteIdList
 from metastore.files import Files
 from metastore.ids import table_name
-from metastore.spark import deleted
-from metastore.spark.delete_files import DeleteFiles
-from metastore.spark.deleted import Chunk, DeletedRows, deleted_rows
-from metastore.spark.listing import PartitionPlace, acid_directories
-from metastore.spark.tables import AcidTable, TableKind
+from metastore.spark.read import deleted
+from metastore.spark.read.delete_files import DeleteFiles
+from metastore.spark.read.deleted import Chunk, DeletedRows, deleted_rows
+from metastore.spark.read.listing import PartitionPlace, acid_directories
+from metastore.spark.tables.acid_table import AcidTable, TableKind
 
 _EVENT = ("struct<operation:int,originalTransaction:bigint,bucket:int,rowId:bigint,currentTransaction:bigint,"
           "row:struct<v:int>>")

@@ -3,8 +3,8 @@
 import pytest
 
 from metastore.client.lock_plan import Kind
-from metastore.spark.effects import kinds_of, queries_of
-from metastore.spark.parsing import parse
+from metastore.spark.sql.effects import kinds_of, queries_of
+from metastore.spark.sql.parsing import parse
 
 _MERGE = "MERGE INTO t USING s ON t.a = s.a "
 

@@ -16,10 +16,10 @@ from metastore.acid.state import BaseDirectory, DeltaDirectory, acid_state
 from metastore.acid.violations import Rule
 from metastore.errors import InvalidOperationError
 from metastore.files import Files
-from metastore.spark.cut_files import _events
-from metastore.spark.file_check import check_file
-from metastore.spark.footers import orc_tail
-from metastore.spark.listing import CutFile
+from metastore.spark.check.file_check import check_file
+from metastore.spark.read.cut_files import _events
+from metastore.spark.read.footers import orc_tail
+from metastore.spark.read.listing import CutFile
 
 _EVENT = ("struct<operation:int,originalTransaction:bigint,bucket:int,rowId:bigint,currentTransaction:bigint,"
           "row:struct<v:string>>")

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 from py4j.protocol import Py4JNetworkError
 
-from metastore.spark import leases
+from metastore.spark.txn import leases
 
 
 class Held:

@@ -13,9 +13,9 @@ from metastore.acid.state import NotEnoughHistoryError
 from metastore.errors import InvalidOperationError
 from metastore.files import FileEntry, Files
 from metastore.ids import table_name
-from metastore.spark.listing import CutFile, DataFile, Directory, PartitionPlace, Sources, acid_directories
-from metastore.spark.serde_storage import HiveStorage
-from metastore.spark.tables import AcidTable, TableKind
+from metastore.spark.read.listing import CutFile, DataFile, Directory, PartitionPlace, Sources, acid_directories
+from metastore.spark.tables.acid_table import AcidTable, TableKind
+from metastore.spark.tables.serde_storage import HiveStorage
 
 _EVENT = ("struct<operation:int,originalTransaction:bigint,bucket:int,rowId:bigint,currentTransaction:bigint,"
           "row:struct<v:int>>")

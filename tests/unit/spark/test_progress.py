@@ -8,8 +8,8 @@ import pytest
 from py4j.protocol import Py4JError
 from rich.console import Console
 
-from metastore.spark.acid_writer import WrittenDirectory, WrittenFile
-from metastore.spark.progress import shown, stages
+from metastore.spark.write.acid_writer import WrittenDirectory, WrittenFile
+from metastore.spark.write.progress import shown, stages
 
 
 class Tracker:

@@ -5,8 +5,8 @@ from types import SimpleNamespace
 import pytest
 
 from metastore.errors import InvalidOperationError
-from metastore.spark.parsing import parse
-from metastore.spark.serde_storage import (
+from metastore.spark.sql.parsing import parse
+from metastore.spark.tables.serde_storage import (
     AVRO,
     JSON,
     LAZY_SIMPLE,

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from metastore.acid.names import DeltaName
-from metastore.spark import acid_writer
-from metastore.spark.acid_writer import Staged
+from metastore.spark.write import acid_writer
+from metastore.spark.write.acid_writer import Staged
 
 
 class _Store:

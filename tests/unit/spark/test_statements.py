@@ -3,8 +3,8 @@
 import pytest
 
 from metastore.errors import InvalidOperationError
-from metastore.spark.parsing import parse
-from metastore.spark.statements import (
+from metastore.spark.sql.parsing import parse
+from metastore.spark.sql.statements import (
     AbortTransactions,
     ChangeColumn,
     ColumnDefinition,

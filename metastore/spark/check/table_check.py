@@ -1,0 +1,190 @@
+"""Walk a table and name what is wrong with its files; move what nobody needs out of the way.
+
+Rule: the metastore is asked after the files were listed, so that a writer at work is never taken for a dead one. Only
+what no reader looks at is moved, into a hidden directory of the same location; nothing is removed.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+from metastore.acid.names import MalformedNameError, is_hidden, parse_directory
+from metastore.acid.snapshots import ValidTxnList, ValidWriteIdList, decode_aborted_bits
+from metastore.acid.state import AcidState, BaseDirectory, DeltaDirectory
+from metastore.acid.violations import Finding, Listing, Rule, Surroundings, check_listing
+from metastore.client import DomainClient
+from metastore.errors import InvalidInputError
+from metastore.files import FileEntry, Files
+from metastore.ids import TableName
+from metastore.partition_names import make_name
+from metastore.roots import local_path
+from metastore.spark.check.file_check import check_doubles, check_file
+from metastore.spark.read.footers import orc_tail
+
+QUARANTINE = ".quarantine"
+_PAST_TRANSACTIONS = frozenset({Rule.STRANDED, Rule.ORIGINAL_FILE})
+"""Files of writers that know nothing of transactions; no reader shows them."""
+_SPARK_FILE = re.compile(r"part-\d+-([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})")
+_READERS = 4
+
+
+@dataclass(frozen=True)
+class Place:
+    """An ACID directory of the table: a partition's (or, with no name, the table's) location."""
+
+    partition: str
+    location: str
+
+
+@dataclass(frozen=True)
+class Located:
+    """A finding and where it is; ``moved_to`` once it is in quarantine."""
+
+    place: Place
+    finding: Finding
+    moved_to: str | None = None
+
+
+def check_table(client: DomainClient, files: Files, name: TableName, *, with_files: bool = True) -> list[Located]:
+    """Every violation in the table; without ``with_files`` only what listings tell.
+
+    Raises: InvalidInputError for a table that is not transactional.
+    """
+    table = client.get_table(name.db, name.table)
+    parameters = {key.lower(): value.lower() for key, value in (table.parameters or {}).items()}
+    if parameters.get("transactional") != "true":
+        raise InvalidInputError(f"{name} is not transactional: there are no bases and deltas to check.")
+    places = _places(client, table)
+    listings = [(place, files.listing(place.location)) for place in places]
+    everything = files.listing(table.sd.location) if table.partitionKeys else []
+    surroundings = _surroundings(client, name, table, parameters)
+    result = []
+    for place, entries in listings:
+        listed = _check_listing(files, place, entries, surroundings)
+        found = [_with_writer(files, place, one) if with_files and one.rule in _PAST_TRANSACTIONS else one
+                 for one in listed.findings]
+        if with_files and surroundings.is_full_acid and listed.state is not None:
+            found += _check_files(files, place.location, listed.state)
+        result += [Located(place, finding) for finding in found]
+    if everything:
+        beside = _beside(everything, table.sd.location, _places(client, table))  # asked last: a new one is no stranger
+        for place, entries in beside.items():
+            result += [Located(place, finding) for finding in _check_beside(files, place, entries, surroundings)]
+    return result
+
+
+def quarantine(files: Files, found: Sequence[Located]) -> list[Located]:
+    """Move what is unneeded to ``<location>/.quarantine``; returns all findings, those with their new place."""
+    return [_moved(files, one) if one.finding.is_unneeded else one for one in found]
+
+
+def repair(files: Files, found: Sequence[Located]) -> list[Located]:
+    """Move files that were written past the transactions to the same place; their rows can be inserted from there."""
+    return [_moved(files, one) if one.finding.rule in _PAST_TRANSACTIONS else one for one in found]
+
+
+def _with_writer(files: Files, place: Place, finding: Finding) -> Finding:
+    """The finding with what the file tells of its writer: Spark's version and job, and how many rows it has."""
+    job = _SPARK_FILE.match(finding.path.rpartition("/")[2])
+    try:
+        tail = orc_tail(files, f"{place.location}/{finding.path}")
+    except OSError:  # of another format, and insert-only
+        told = f"Spark wrote it in job {job[1]}" if job else "Its writer is not known"
+    else:
+        by = f"Spark {tail.spark_version}" if tail.is_by_spark else "An unknown writer"
+        told = f"{by} wrote {tail.rows} rows" + (f" in job {job[1]}" if job else "")
+    return replace(finding, text=f"{finding.text}. {told}. --repair moves it out, for its rows to be inserted")
+
+
+def _moved(files: Files, one: Located) -> Located:
+    target = first = f"{one.place.location}/{QUARANTINE}/{one.finding.path.lstrip('.')}"
+    number = 1
+    while files.exists(target):
+        number += 1
+        target = f"{first}.{number}"
+    files.rename(f"{one.place.location}/{one.finding.path}", target)
+    return replace(one, moved_to=target)
+
+
+def _places(client: DomainClient, table: Any) -> list[Place]:
+    if not table.partitionKeys:
+        return [Place("", table.sd.location)]
+    names = client.get_partition_names(table.dbName, table.tableName, -1)
+    partitions = [one for start in range(0, len(names), 1000)
+                  for one in client.get_partitions_by_names(table.dbName, table.tableName, names[start:start + 1000])]
+    keys = [key.name for key in table.partitionKeys]
+    places = [Place(make_name(keys, one.values), one.sd.location) for one in partitions]
+    return sorted(places, key=lambda place: place.partition)
+
+
+def _beside(entries: Sequence[FileEntry], root: str, places: Sequence[Place]) -> dict[Place, list[FileEntry]]:
+    """What lies in a partitioned table's directory and in no partition: staging, and partitions never registered."""
+    known = {_same(place.location).removeprefix(f"{_same(root)}/") for place in places}
+    found: dict[Place, list[FileEntry]] = {}
+    for entry in entries:
+        parts = entry.path.split("/")
+        depth = next((number for number, part in enumerate(parts) if is_hidden(part) or _is_acid(part)), None)
+        if depth is None or any("/".join(parts[:end]) in known for end in range(1, depth + 1)):
+            continue
+        name = "/".join(parts[:depth])
+        place = Place(name, f"{root}/{name}" if name else root)
+        found.setdefault(place, []).append(entry._replace(path="/".join(parts[depth:])))
+    return found
+
+
+def _same(location: str) -> str:
+    """A location in the one spelling that two can be compared in."""
+    return str(local_path(location) or location).rstrip("/")
+
+
+def _is_acid(name: str) -> bool:
+    try:
+        return parse_directory(name) is not None
+    except MalformedNameError:
+        return False
+
+
+def _check_beside(files: Files, place: Place, entries: Sequence[FileEntry],
+                  surroundings: Surroundings) -> list[Finding]:
+    listed = _check_listing(files, place, entries, surroundings)
+    orphans = [finding for finding in listed.findings if finding.is_unneeded]
+    if listed.state is not None and (listed.state.base or listed.state.deltas):
+        orphans.append(Finding(Rule.UNREGISTERED, "", "The metastore knows no such partition, so nobody reads it: "
+                               "register it, or move it away"))
+    return orphans
+
+
+def _surroundings(client: DomainClient, name: TableName, table: Any, parameters: dict[str, str]) -> Surroundings:
+    types = client.types
+    open_txns = client.get_open_txns()
+    ids = tuple(open_txns.open_txns or ())
+    aborted = decode_aborted_bits(ids, open_txns.abortedBits or b"")
+    txns = ValidTxnList(open_txns.txn_high_water_mark, open_txns.min_open_txn or None, ids, frozenset(aborted))
+    full_name = f"{name.db}.{name.table}"
+    [valid] = client.get_valid_write_ids(types.GetValidWriteIdsRequest(fullTableNames=[full_name])).tblValidWriteIds
+    invalid = tuple(valid.invalidWriteIds)
+    write_ids = ValidWriteIdList(full_name, valid.writeIdHighWaterMark, valid.minOpenWriteId or None, invalid,
+                                 frozenset(decode_aborted_bits(invalid, valid.abortedBits or b"")))
+    return Surroundings(write_ids, txns, is_full_acid=parameters.get("transactional_properties") != "insert_only",
+                        bucket_count=max(table.sd.numBuckets or 0, 0) if table.sd.bucketCols else 0)
+
+
+def _check_listing(files: Files, place: Place, entries: Sequence[FileEntry], surroundings: Surroundings) -> Listing:
+    kept = [entry for entry in entries if entry.path.partition("/")[0] != QUARANTINE]
+    return check_listing(kept, surroundings, lambda path: files.read(f"{place.location}/{path}"))
+
+
+def _check_files(files: Files, location: str, state: AcidState) -> Iterator[Finding]:
+    directories: list[BaseDirectory | DeltaDirectory] = [*([state.base] if state.base else []), *state.deltas]
+    for directory in directories:
+        cut = {file.path for file in directory.side_files}
+        paths = [file.path for file in directory.bucket_files or directory.files
+                 if file.size and f"{file.path}_flush_length" not in cut]
+        with ThreadPoolExecutor(_READERS) as pool:
+            for found in pool.map(partial(check_file, files, location, directory=directory), paths):
+                yield from found
+    yield from check_doubles(files, location, [one for one in directories
+                                               if isinstance(one, BaseDirectory) or not one.is_delete])

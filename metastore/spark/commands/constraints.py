@@ -1,0 +1,225 @@
+"""Constraints of a table from Spark's side: declared in the metastore, kept by every write of ours.
+
+Rules kept here. NOT NULL and CHECK that are ENABLEd hold for every row that a statement writes, or nothing of the
+statement is kept; a CHECK that is NULL holds. The rows are counted while they are written, in the same pass: no query
+runs twice. A column that a statement leaves out has its DEFAULT. Keys are declared, and not enforced.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from pyspark.errors import PySparkException
+from pyspark.sql import Column, DataFrame, Observation, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.types import StructField, StructType
+from sqlglot import exp, parse_one
+
+from metastore.catalog.model import ConstraintKind
+from metastore.client import DomainClient
+from metastore.client.answers import is_undeclared
+from metastore.client.constraints import enabled_constraints
+from metastore.errors import InvalidOperationError, MetaError
+from metastore.ids import TableName
+from metastore.spark.sql.constraint_syntax import Declaration
+from metastore.spark.sql.dialect import DIALECT
+from metastore.spark.sql.statements import Insert, Merge, MergeBranch, Update
+from metastore.spark.tables.acid_table import AcidTable, HiveColumn, TableKind, quoted
+
+_ADDING = {
+    ConstraintKind.NOT_NULL: ("add_not_null_constraint", "AddNotNullConstraintRequest"),
+    ConstraintKind.DEFAULT: ("add_default_constraint", "AddDefaultConstraintRequest"),
+    ConstraintKind.CHECK: ("add_check_constraint", "AddCheckConstraintRequest"),
+    ConstraintKind.PRIMARY_KEY: ("add_primary_key", "AddPrimaryKeyRequest"),
+    ConstraintKind.UNIQUE: ("add_unique_constraint", "AddUniqueConstraintRequest"),
+    ConstraintKind.FOREIGN_KEY: ("add_foreign_key", "AddForeignKeyRequest")}
+"""The metastore's call and its request for each kind."""
+
+
+class ConstraintViolationError(InvalidOperationError):
+    """Rows broke constraints of the table; nothing of the statement was kept."""
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A condition that no row may meet."""
+
+    label: str
+    broken: str
+    """SQL over the table's columns."""
+
+
+@dataclass(frozen=True)
+class TableConstraints:
+    """What is ENABLEd on a table."""
+
+    table: TableName
+    rules: tuple[Rule, ...] = ()
+    defaults: Mapping[str, str] = field(default_factory=dict)
+    """SQL by column."""
+
+    @classmethod
+    def of(cls, client: DomainClient, table: AcidTable) -> "TableConstraints":
+        """As the metastore has them now."""
+        found = enabled_constraints(client, table.name)
+        rules = [Rule(f"NOT NULL {name} ({column})", f"{quoted(column)} IS NULL") for name, column in found.not_null]
+        rules += [Rule(f"CHECK {name} ({condition})", f"NOT ({condition})") for name, condition in found.checks]
+        return cls(table.name, tuple(rules), found.defaults)
+
+    def in_insert(self, statement: Insert, columns: Sequence[str]) -> Insert:
+        """The statement with each DEFAULT among its VALUES replaced; ``columns``: what the values stand for."""
+        query = statement.query.copy()
+        for values in query.find_all(exp.Values):
+            for row in values.expressions:
+                for name, value in zip(columns, row.expressions, strict=False):
+                    if _is_default(value):
+                        value.replace(self._default(name))
+        return replace(statement, query=query)
+
+    def in_update(self, statement: Update) -> Update:
+        """The statement with each ``SET column = DEFAULT`` replaced."""
+        return replace(statement, assignments=self._filled(statement.assignments))
+
+    def in_merge(self, statement: Merge) -> Merge:
+        """The statement with each DEFAULT replaced, and with the columns that its INSERTs leave out."""
+        return replace(statement, branches=tuple(self._filled_branch(branch) for branch in statement.branches))
+
+    def _filled_branch(self, branch: MergeBranch) -> MergeBranch:
+        values = self._filled(branch.values)
+        if branch.action == "insert" and values:
+            values = {name: self._default(name) for name in self.defaults if name not in values} | values
+        return replace(branch, values=values)
+
+    def _filled(self, values: Mapping[str, exp.Expr]) -> dict[str, exp.Expr]:
+        return {name: self._default(name) if _is_default(value) else value for name, value in values.items()}
+
+    def _default(self, column: str) -> exp.Expr:
+        text = self.defaults.get(column)
+        return exp.null() if text is None else parse_one(text, dialect=DIALECT)
+
+
+class Watch:
+    """Counts, while rows are written, those that break a rule: ``over`` the rows, write, then ``require_kept``."""
+
+    def __init__(self, constraints: TableConstraints) -> None:
+        self._constraints = constraints
+        self._observations: list[Observation] = []
+
+    def over(self, rows: DataFrame, where: str = "true") -> DataFrame:
+        """The same rows, to be used in one write. ``where``: SQL; only rows that meet it have to keep the rules."""
+        if not self._constraints.rules:
+            return rows
+        self._observations.append(Observation())
+        return rows.observe(self._observations[-1], *_counters(self._constraints.rules, where))
+
+    def require_kept(self) -> None:
+        """After the write: raise ConstraintViolationError if it broke a rule."""
+        counts = [0] * len(self._constraints.rules)
+        for observation in self._observations:
+            # PySpark's own reading of it fails where Spark saw that there are no rows and left the counting out.
+            watched: Any = observation._jo  # noqa: SLF001
+            found = watched.getRow()
+            for number in range(found.size()):
+                counts[number] += found.getLong(number)
+        broken = [f"{rule.label} by {count} row{'s' if count > 1 else ''}"
+                  for rule, count in zip(self._constraints.rules, counts, strict=True) if count]
+        if broken:
+            raise ConstraintViolationError(f"{self._constraints.table}: nothing was written, because rows break "
+                                           f"{'; '.join(broken)}.")
+
+
+def require_sound(spark: SparkSession, table: TableName, columns: Sequence[HiveColumn],
+                  declared: Sequence[Declaration]) -> None:
+    """Raise InvalidOperationError for a DEFAULT or a CHECK that no row could be written with."""
+    types = {column.name: column.sql_type for column in columns}
+    none = spark.createDataFrame([], StructType([StructField(column.name, column.spark_type()) for column in columns]))
+    for one in declared:
+        if unknown := [name for name in one.columns if name not in types]:
+            raise InvalidOperationError(f"{table} has no column {unknown[0]}. It has: {', '.join(types)}.")
+        try:
+            if one.kind is ConstraintKind.DEFAULT:
+                spark.sql(f"SELECT CAST({one.value} AS {types[one.columns[0]]})").collect()
+            elif one.kind is ConstraintKind.CHECK:
+                _ = none.select(*_counters([Rule("", f"NOT ({one.value})")])).schema
+        except PySparkException as error:
+            reason = (error.getMessage() or str(error)).splitlines()[0]
+            raise InvalidOperationError(f"{one.kind.upper()} {one.value} of {table}: {reason}") from error
+
+
+def thrift_rows(types: Any, table: TableName, one: Declaration) -> list[Any]:
+    """A declared constraint as the metastore's calls take it."""
+    flags = {"enable_cstr": one.is_enabled, "validate_cstr": False, "rely_cstr": one.is_relied_on}
+    of_table = {"table_db": table.db, "table_name": table.table, "catName": table.catalog, **flags}
+    match one.kind:
+        case ConstraintKind.NOT_NULL:
+            return [types.SQLNotNullConstraint(column_name=one.columns[0], nn_name=one.name, **of_table)]
+        case ConstraintKind.DEFAULT:
+            return [types.SQLDefaultConstraint(column_name=one.columns[0], default_value=one.value, dc_name=one.name,
+                                               **of_table)]
+        case ConstraintKind.CHECK:
+            return [types.SQLCheckConstraint(column_name=one.columns[0] if one.columns else None,
+                                             check_expression=one.value, dc_name=one.name, **of_table)]
+        case ConstraintKind.PRIMARY_KEY:
+            return [types.SQLPrimaryKey(column_name=column, key_seq=number, pk_name=one.name, **of_table)
+                    for number, column in enumerate(one.columns, 1)]
+        case ConstraintKind.UNIQUE:
+            return [types.SQLUniqueConstraint(column_name=column, key_seq=number, uk_name=one.name, **of_table)
+                    for number, column in enumerate(one.columns, 1)]
+        case ConstraintKind.FOREIGN_KEY:
+            db, parent = one.parent or (None, "")
+            pairs = zip(one.columns, one.parent_columns, strict=True)
+            return [types.SQLForeignKey(
+                pktable_db=db or table.db, pktable_name=parent, pkcolumn_name=referenced, fktable_db=table.db,
+                fktable_name=table.table, fkcolumn_name=column, key_seq=number, update_rule=0, delete_rule=0,
+                fk_name=one.name, catName=table.catalog, **flags)
+                for number, (column, referenced) in enumerate(pairs, 1)]
+
+
+def add_constraints(spark: SparkSession, client: DomainClient, table: AcidTable, declared: Sequence[Declaration],
+                    column: tuple[str, str] | None) -> None:
+    """Declare constraints on a table that is there; ``column``: name and type as CHANGE COLUMN repeats them.
+
+    Raises: InvalidOperationError.
+    """
+    table.require(TableKind.FULL_ACID, TableKind.INSERT_ONLY, action="A constraint")
+    known = {one.name: one.type for one in (*table.columns, *table.partition_keys)}
+    if column is not None and known.get(column[0], column[1]) != column[1]:
+        raise InvalidOperationError(f"Column {column[0]} of {table.name} is {known[column[0]]}, not {column[1]}: "
+                                    "change its type first, then add its constraint.")
+    require_sound(spark, table.name, (*table.columns, *table.partition_keys), declared)
+    try:
+        _add(client, table.name, declared)
+    except MetaError as refused:
+        if is_undeclared(refused):
+            raise InvalidOperationError(str(refused)) from refused
+        raise
+
+
+def drop_constraint(client: DomainClient, table: AcidTable, name: str) -> None:
+    """Remove a constraint. Raises: InvalidOperationError."""
+    try:
+        client.drop_constraint(client.types.DropConstraintRequest(table.name.db, table.name.table, name,
+                                                                  table.name.catalog))
+    except MetaError as refused:
+        if is_undeclared(refused):
+            raise InvalidOperationError(str(refused)) from refused
+        raise
+
+
+def _add(client: DomainClient, table: TableName, declared: Sequence[Declaration]) -> None:
+    for one in declared:
+        method, request = _ADDING[one.kind]
+        getattr(client, method)(getattr(client.types, request)(thrift_rows(client.types, table, one)))
+
+
+def _counters(rules: Sequence[Rule], where: str = "true") -> list[Column]:
+    return [F.count_if(F.expr(f"({rule.broken}) AND {where}")).alias(f"broken_{number}")
+            for number, rule in enumerate(rules)]
+
+
+def _is_default(value: exp.Expr) -> bool:
+    """The word DEFAULT in the place of a value."""
+    if isinstance(value, exp.Var):
+        return value.name.upper() == "DEFAULT"
+    return (isinstance(value, exp.Column) and not value.table and not value.this.quoted
+            and value.name.upper() == "DEFAULT")

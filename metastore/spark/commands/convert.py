@@ -1,0 +1,80 @@
+"""ALTER TABLE ... SET TBLPROPERTIES ('transactional'='true'): a plain ORC table becomes full ACID, its files stay.
+
+Rule: no row is rewritten. A row of an original file is named by the number in its file's name and its position
+(ACID-8, ACID-19), so a file that Spark named gets a name of Hive's form; it is moved, not copied, where the file
+system can. The metastore alone decides whether the table may be converted; there is no way back.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from metastore.acid.bucket import MAX_WRITER_ID
+from metastore.acid.names import NO_BUCKET, is_hidden, original_file, parse_file
+from metastore.client import DomainClient
+from metastore.errors import InvalidOperationError
+from metastore.files import Files
+from metastore.spark.read.footers import orc_tails
+from metastore.spark.tables.acid_table import AcidTable, TableKind, require_user_names
+
+
+class Rename(NamedTuple):
+    """A file's name and the one that it gets; both relative to the ACID directory."""
+
+    old: str
+    new: str
+
+
+def convert(client: DomainClient, files: Files, table: AcidTable, locations: Sequence[str],
+            properties: Mapping[str, str]) -> None:
+    """Make ``table`` transactional; ``locations``: of its partitions, or its own. The caller holds its exclusive lock.
+
+    Raises: InvalidOperationError for a table that cannot be converted without rewriting it.
+    """
+    asked = {key.lower(): value.lower() for key, value in properties.items()}
+    if asked["transactional"] != "true":
+        raise InvalidOperationError(f"{table.name}: 'transactional' takes no other value than 'true', and there is no "
+                                    "way back from a transactional table. Copy its rows into a new table instead.")
+    if table.kind is not TableKind.PLAIN:
+        raise InvalidOperationError(f"{table.name} is {table.kind} already.")
+    if asked.get("transactional_properties", "default") != "default":
+        raise InvalidOperationError(f"{table.name} can become full ACID only: an insert-only table does not show files "
+                                    "from before. Create one and insert the rows.")
+    if table.file_format != "orc":
+        raise InvalidOperationError(f"{table.name} is not stored as ORC, which full ACID tables are.")
+    require_user_names(table.name, [*(one.name for one in table.columns), *table.partition_names])
+    moves = []
+    for location in locations:
+        paths = [entry.path for entry in files.listing(location) if not entry.is_dir and entry.size
+                 and not any(is_hidden(part) for part in entry.path.split("/"))]
+        orc_tails(files, (f"{location}/{path}" for path in paths))
+        moves += [(location, rename) for rename in renames(paths)]
+    if moves and table.bucket_count:
+        raise InvalidOperationError(f"{table.name} is bucketed, and the name of {moves[0][0]}/{moves[0][1].old} does "
+                                    "not say which bucket it is: rewrite the table.")
+    for location, (old, new) in moves:
+        files.rename(f"{location}/{old}", f"{location}/{new}")
+    found = client.get_table(table.name.db, table.name.table)
+    found.parameters = {**(found.parameters or {}), **properties}
+    client.alter_table(table.name.db, table.name.table, found)
+
+
+def renames(paths: Iterable[str]) -> list[Rename]:
+    """Names of Hive's form for the files of one ACID directory that have none; numbers that are taken are left out."""
+    paths = sorted(paths)
+    taken = {path.rpartition("/")[2] for path in paths}
+    result = []
+    number = 0
+    for path in paths:
+        parent, slash, name = path.rpartition("/")
+        if parse_file(name).is_original and parse_file(name).bucket != NO_BUCKET:
+            continue
+        while (new := _numbered(number)) in taken:
+            number += 1
+        taken.add(new)
+        result.append(Rename(path, f"{parent}{slash}{new}"))
+    return result
+
+
+def _numbered(number: int) -> str:
+    copy, bucket = divmod(number, MAX_WRITER_ID + 1)
+    return original_file(bucket) + (f"_copy_{copy}" if copy else "")

@@ -1,0 +1,200 @@
+"""CREATE TABLE for transactional tables: Spark's own knows nothing of them, so the metastore is asked directly.
+
+Rule: a table that a query is to fill is there with the query's rows, or is not there. Its transaction locks the name
+for itself before the table is made, so others who ask for locks see it filled or not at all.
+"""
+
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from copy import copy
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from metastore.acid.names import is_hidden
+from metastore.catalog.model import ConstraintKind
+from metastore.client import DomainClient
+from metastore.client.lock_plan import Kind, Output, Target
+from metastore.errors import AlreadyExistsError, InvalidOperationError, NoSuchObjectError
+from metastore.ids import TableName
+from metastore.spark.commands.constraints import require_sound, thrift_rows
+from metastore.spark.read.serde_files import require_usable
+from metastore.spark.sql.statements import CreateLike, CreateTable
+from metastore.spark.tables.acid_table import AcidTable, HiveColumn, require_user_names, stored_as
+from metastore.spark.tables.serde_storage import (
+    AVRO,
+    JSON,
+    LAZY_SIMPLE,
+    TEXT_INPUT,
+    TEXT_OUTPUT,
+    HiveStorage,
+    seen_columns,
+)
+from metastore.spark.txn.spark_txn import Work
+
+_OF_KIND = ("transactional", "transactional_properties", "bucketing_version", "comment")
+_CLASSES = {
+    "orc": ("org.apache.hadoop.hive.ql.io.orc.OrcInputFormat", "org.apache.hadoop.hive.ql.io.orc.OrcOutputFormat",
+            "org.apache.hadoop.hive.ql.io.orc.OrcSerde"),
+    "parquet": ("org.apache.hadoop.hive.ql.io.parquet.MapredParquetInputFormat",
+                "org.apache.hadoop.hive.ql.io.parquet.MapredParquetOutputFormat",
+                "org.apache.hadoop.hive.ql.io.parquet.serde.ParquetHiveSerDe"),
+    "textfile": (TEXT_INPUT, TEXT_OUTPUT, LAZY_SIMPLE),
+    "jsonfile": (TEXT_INPUT, TEXT_OUTPUT, JSON),
+    "sequencefile": ("org.apache.hadoop.mapred.SequenceFileInputFormat",
+                     "org.apache.hadoop.hive.ql.io.HiveSequenceFileOutputFormat", LAZY_SIMPLE),
+    "rcfile": ("org.apache.hadoop.hive.ql.io.RCFileInputFormat", "org.apache.hadoop.hive.ql.io.RCFileOutputFormat",
+               "org.apache.hadoop.hive.serde2.columnar.LazyBinaryColumnarSerDe"),
+    "avro": ("org.apache.hadoop.hive.ql.io.avro.AvroContainerInputFormat",
+             "org.apache.hadoop.hive.ql.io.avro.AvroContainerOutputFormat", AVRO)}
+"""Hive's input format, output format and SerDe of the formats that tables are written in here."""
+_ARGUMENTS = (ConstraintKind.PRIMARY_KEY, ConstraintKind.FOREIGN_KEY, ConstraintKind.UNIQUE, ConstraintKind.NOT_NULL,
+              ConstraintKind.DEFAULT, ConstraintKind.CHECK)
+"""The order in which create_table_with_constraints takes them."""
+
+
+def create_table(client: DomainClient, name: TableName, statement: CreateTable, owner: str,
+                 spark: SparkSession) -> bool:
+    """Create the table; False if it exists and the statement says IF NOT EXISTS. ``spark``: knows what SQL is sound.
+
+    Raises: InvalidOperationError, and the metastore's own refusals.
+    """
+    types = client.types
+    keys = {key for key, _, _ in statement.partition_columns}
+    columns = [_field(types, *column) for column in statement.columns if column[0] not in keys]
+    declared = {column[0]: column for column in statement.columns}
+    partition_keys = [_field(types, *(column if column[1] else declared.get(column[0], column)))
+                      for column in statement.partition_columns]
+    if not columns:
+        raise InvalidOperationError(f"CREATE TABLE {name} declares no columns.")
+    require_user_names(name, [field.name.lower() for field in (*columns, *partition_keys)])
+    input_format, output_format, serde = _classes(statement)
+    sd = types.StorageDescriptor(
+        cols=columns, location=statement.location, inputFormat=input_format,
+        outputFormat=output_format, compressed=False, numBuckets=statement.bucket_count or -1,
+        bucketCols=list(statement.bucket_columns), parameters={}, storedAsSubDirectories=False,
+        sortCols=[types.Order(name, int(ascends)) for name, ascends in statement.order],
+        serdeInfo=types.SerDeInfo(name=None, serializationLib=serde, parameters=_told(serde, statement)))
+    parameters = {"bucketing_version": "2", **statement.properties}
+    if statement.comment is not None:
+        parameters["comment"] = statement.comment
+    _require_storable(spark, sd, parameters)
+    table = types.Table(
+        tableName=name.table, dbName=name.db, owner=owner, createTime=0, lastAccessTime=0, retention=0, sd=sd,
+        partitionKeys=partition_keys, parameters=parameters, tableType="MANAGED_TABLE")
+    if statement.constraints:
+        hive_columns = [HiveColumn(field.name, field.type) for field in (*columns, *partition_keys)]
+        require_sound(spark, name, hive_columns, statement.constraints)
+    constraints: dict[ConstraintKind, list[Any]] = {kind: [] for kind in _ARGUMENTS}
+    for one in statement.constraints:
+        constraints[one.kind] += thrift_rows(types, name, one)
+    try:
+        if statement.constraints:
+            client.create_table_with_constraints(table, *constraints.values())
+        else:
+            client.create_table(table)
+    except AlreadyExistsError:
+        if statement.if_not_exists:
+            return False
+        raise
+    return True
+
+
+def create_like(client: DomainClient, name: TableName, source: TableName, statement: CreateLike, owner: str) -> None:
+    """Make a table of the kind of ``source``, whose constraints it does not get. Raises: what create_table raises."""
+    types, old = client.types, client.get_table(source.db, source.table)
+    sd = copy(old.sd)
+    sd.location = statement.location
+    kept = {key: value for key, value in old.parameters.items() if key in _OF_KIND}
+    with suppress(*([AlreadyExistsError] if statement.if_not_exists else [])):
+        client.create_table(types.Table(
+            tableName=name.table, dbName=name.db, owner=owner, createTime=0, lastAccessTime=0, retention=0, sd=sd,
+            partitionKeys=old.partitionKeys, parameters={**kept, **statement.properties}, tableType=old.tableType))
+
+
+def filling_locks(name: TableName, statement: CreateTable) -> list[Output]:
+    """What CREATE TABLE AS writes, for its locks: as Hive's, and nobody looks at the table before it is filled."""
+    target = Target(name.db, name.table, is_dynamic=bool(statement.partition_columns))
+    return [Output(target, Kind.CREATE_TABLE_AS), Output(target, Kind.EXCLUSIVE_DDL)]
+
+
+def filled(work: Work, table: AcidTable, fill: Callable[[], int]) -> int:
+    """What ``fill`` answers; when it fails, the table, which the statement has just created, is dropped.
+
+    Raises: InvalidOperationError where there are files already, whose rows would be among the query's.
+    """
+    if any(not is_hidden(entry.path) for entry in work.files.listing(table.location)):
+        _drop(work, table.name, delete_data=False)
+        raise InvalidOperationError(f"{table.location}, where {table.name} would be, has files: CREATE TABLE AS needs "
+                                    "an empty directory. Remove them, or give another LOCATION.")
+    try:
+        return fill()
+    except BaseException as failure:
+        drop_created(work, table, failure)
+        raise
+
+
+def drop_created(work: Work, table: AcidTable, failure: BaseException) -> None:
+    """Drop what a failed CREATE TABLE AS has created, with its files. ``failure`` is told when the table stays.
+
+    The locks are lost when the transaction is: then somebody else may have written to the table, who keeps it.
+    """
+    client, (_, db, name) = work.client, table.name
+    try:
+        request = client.types.GetValidWriteIdsRequest(fullTableNames=[f"{db}.{name}"])
+        [found] = client.get_valid_write_ids(request).tblValidWriteIds
+        if found.writeIdHighWaterMark > work.write_ids.get(table.name, 0):
+            failure.add_note(f"{table.name} was created, and others have written to it meanwhile: it stays.")
+            return
+        _drop(work, table.name, delete_data=True)
+    except NoSuchObjectError:
+        return
+    except Exception as error:  # noqa: BLE001 - whatever it is, the first failure is what the caller has to know
+        failure.add_note(f"{table.name} was created, and is still there without rows: DROP TABLE it. ({error})")
+
+
+def _drop(work: Work, name: TableName, *, delete_data: bool) -> None:
+    """Drop the table whose name the transaction has locked."""
+    types = work.client.types
+    work.client.drop_table_with_environment_context(
+        name.db, name.table, delete_data, types.EnvironmentContext({"txnId": str(work.txn.id)}))
+
+
+def _classes(statement: CreateTable) -> tuple[str, str, str]:
+    if statement.classes is not None:
+        return *statement.classes, statement.serde or LAZY_SIMPLE
+    if statement.file_format not in _CLASSES:
+        raise InvalidOperationError(f"Insert-only tables are STORED AS {', '.join(_CLASSES).upper()}, or INPUTFORMAT "
+                                    f"... OUTPUTFORMAT ... with ROW FORMAT SERDE, not {statement.file_format.upper()}.")
+    input_format, output_format, serde = _CLASSES[statement.file_format]
+    if statement.serde is None and statement.serde_parameters and serde != LAZY_SIMPLE:
+        raise InvalidOperationError(f"ROW FORMAT DELIMITED says nothing about {statement.file_format.upper()} files.")
+    if statement.serde not in (None, serde) and statement.file_format in ("orc", "parquet"):
+        raise InvalidOperationError(f"{statement.file_format.upper()} files are not read by {statement.serde}.")
+    return input_format, output_format, statement.serde or serde
+
+
+def _told(serde: str, statement: CreateTable) -> dict[str, str]:
+    """What the SerDe is told."""
+    return ({"serialization.format": "1"} if serde == LAZY_SIMPLE else {}) | statement.serde_parameters
+
+
+def _require_storable(spark: SparkSession, sd: Any, parameters: Mapping[str, str]) -> None:
+    """Raise InvalidOperationError where the classes are not there, or make other columns of the table's."""
+    declared = [(one.name, one.type) for one in sd.cols]
+    serde = sd.serdeInfo.serializationLib
+    seen = seen_columns(serde, declared)
+    for (name, kind), (_, other) in zip(declared, seen, strict=True):
+        if kind != other:
+            raise InvalidOperationError(f"{serde.rpartition('.')[2]} makes the column {name} {other}, whatever it is "
+                                        f"declared as: declare it so, not {kind}.")
+    storage = stored_as(sd, seen, parameters)
+    if isinstance(storage, HiveStorage):
+        storage.require_storable("the table")
+        require_usable(spark, storage)
+
+
+def _field(types: Any, name: str, kind: str, comment: str | None) -> Any:
+    if not kind:
+        raise InvalidOperationError(f"Column {name} has no type.")
+    return types.FieldSchema(name=name, type=kind, comment=comment)

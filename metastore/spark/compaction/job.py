@@ -1,0 +1,373 @@
+"""The Spark job that compacts one ACID directory: what a Worker hands to a cluster, or runs in its own session.
+
+Rule: the job reads what ``acid_state`` gives to a compactor, never touches an input, and publishes directories that end
+in ``_v<txn>``, invisible until the Worker commits that transaction. It asks whether the compaction is still its own
+when all of them are complete, right before the first gets its name (ADR 0038). ROW__IDs stay as they are: other
+transactions may be deleting by them at this moment. Killed at any point it leaves a hidden staging directory or an
+invisible output.
+
+MAJOR: rows without a delete event → ``base_<H>_v<T>``, even when no row is left (readers must stop looking at deltas).
+MINOR: insert and delete events side by side → ``delta_<m>_<H>_v<T>`` and ``delete_delta_<m>_<H>_v<T>``, none applied.
+Source: ACID-29, COMP-14.
+"""
+
+import argparse
+import os
+import sys
+import traceback
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from functools import reduce
+from pathlib import Path
+
+from pyspark.sql import DataFrame, DataFrameReader, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - the customary name
+from pyspark.sql.types import StructField, StructType
+
+from metastore.acid.events import DELETE_EVENT, EVENT_COLUMNS, INSERT_EVENT
+from metastore.acid.names import BaseName, DeltaName
+from metastore.acid.originals import SyntheticIds, synthetic_ids
+from metastore.acid.snapshots import CompactorWriteIdList, RangeState, ValidTxnList, ValidWriteIdList
+from metastore.acid.state import AcidState, BaseDirectory, DeltaDirectory, acid_state
+from metastore.client import DomainClient
+from metastore.client.compactions import require_claim
+from metastore.compaction.working.job import CompactionJobResult, CompactionJobSpec, reason
+from metastore.errors import InvalidOperationError
+from metastore.files import Files
+from metastore.ids import DEFAULT_CATALOG, TableName
+from metastore.spark.compaction.plain_rows import compact_rows
+from metastore.spark.jvm.hadoop import Hadoop
+from metastore.spark.read.listing import BROADCAST_LIMIT, require_new_events
+from metastore.spark.read.precision import require_exact
+from metastore.spark.read.reader import event_type
+from metastore.spark.tables.acid_table import AcidTable, HiveColumn, TableKind
+from metastore.spark.write.acid_writer import (
+    WRITER_COLUMN,
+    Staged,
+    WrittenDirectory,
+    publish_all,
+    staged_acid,
+    writer_id,
+)
+
+_KEY = ("originalTransaction", "bucket", "rowId")
+_POSITION_BITS = (1 << 33) - 1
+_WHOLE_FILES = str(1 << 60)
+
+
+@dataclass(frozen=True)
+class _Inputs:
+    """The files of a compaction, by kind; absolute paths."""
+
+    inserts: tuple[str, ...]
+    deletes: tuple[str, ...]
+    synthetic: tuple[SyntheticIds, ...]
+    rows: int
+    delete_events: int
+    hidden_write_ids: tuple[int, ...]
+
+
+def run(
+    spark: SparkSession, spec: CompactionJobSpec, columns: Sequence[HiveColumn], files: Files | None = None,
+    may_publish: Callable[[], None] = lambda: None,
+) -> CompactionJobResult:
+    """Compact one ACID directory of a table with these columns; returns what was published.
+
+    Runs in a session of its own (``spark.newSession()``), so that the caller's settings neither help nor hurt. May be
+    repeated under the same transaction: an earlier attempt's output is replaced. ``may_publish``: raises if the
+    compaction is not this job's any more; asked when all is complete and before anything has its name.
+
+    Raises: InvalidOperationError for a kind, or for files, that this job cannot compact.
+    """
+    files = files or Files()
+    job = _Job(_own_session(spark), spec, StructType([StructField(one.name, one.spark_type()) for one in columns]),
+               may_publish)
+    write_ids, state = _state(spec, files)
+    inputs = job.inputs(state, write_ids, files)
+    if inputs.synthetic:
+        job.spark.conf.set("spark.sql.files.maxPartitionBytes", _WHOLE_FILES)
+        job.spark.conf.set("spark.sql.files.openCostInBytes", _WHOLE_FILES)
+    published = job.major(inputs) if spec.kind == "major" else job.minor(state, inputs)
+    return _result(spark, published, inputs.rows)
+
+
+def run_for(spark: SparkSession, spec: CompactionJobSpec, table: AcidTable,
+            files: Files | None = None, may_publish: Callable[[], None] = lambda: None) -> CompactionJobResult:
+    """Compact one directory of a table, full ACID or insert-only. Otherwise as ``run``."""
+    if table.kind is not TableKind.INSERT_ONLY:
+        table.require(TableKind.FULL_ACID, action="Compaction")
+        return run(spark, spec, table.columns, files, may_publish)
+    files = files or Files()
+    write_ids, state = _state(spec, files)
+    _require_safe_mark(spec, state, write_ids)
+    published, rows = compact_rows(_own_session(spark), spec, table, state, files, may_publish)
+    return _result(spark, published, rows)
+
+
+def _state(spec: CompactionJobSpec, files: Files) -> tuple[CompactorWriteIdList, AcidState]:
+    """What the compaction is to see of its location."""
+    if spec.kind not in ("major", "minor"):
+        raise InvalidOperationError(f"Compaction kind {spec.kind!r} is not supported: major and minor are")
+    if spec.txn_id <= 0:
+        raise InvalidOperationError("A compaction needs the id of its transaction, which its output is hidden behind")
+    write_ids = ValidWriteIdList.parse(spec.write_ids).for_compactor()
+    return write_ids, acid_state(
+        files.listing(spec.location),
+        write_ids,
+        _without(ValidTxnList.parse(spec.txns) if spec.txns else ValidTxnList.everything(), spec.txn_id),
+        lambda path: files.read(f"{spec.location}/{path}"),
+    )
+
+
+def _result(spark: SparkSession, published: Sequence[WrittenDirectory], rows_in: int) -> CompactionJobResult:
+    return CompactionJobResult(
+        directories=tuple(directory.path.rpartition("/")[2] for directory in published),
+        rows_in=rows_in,
+        rows_out=sum(directory.rows for directory in published),
+        application_id=str(spark.sparkContext.applicationId),
+    )
+
+
+@dataclass(frozen=True)
+class _Job:
+    spark: SparkSession
+    spec: CompactionJobSpec
+    row_type: StructType
+    may_publish: Callable[[], None]
+
+    def inputs(self, state: AcidState, write_ids: CompactorWriteIdList, files: Files) -> _Inputs:
+        """Sort the files of a state by how they are read. A minor compaction leaves base and original files alone."""
+        hadoop, location = Hadoop(self.spark), self.spec.location
+        is_major = self.spec.kind == "major"
+        _require_safe_mark(self.spec, state, write_ids)
+        synthetic: list[SyntheticIds] = []
+        inserts: list[str] = []
+        bases = [state.base] if state.base and is_major else []
+        sources: list[BaseDirectory | DeltaDirectory] = [*bases, *state.insert_deltas]
+        for directory in sources:
+            _require_closed(directory, location)
+            paths = [f"{location}/{file.path}" for file in directory.bucket_files or directory.files]
+            if directory.may_be_raw and hadoop.orc_fields(paths[0]) != EVENT_COLUMNS:
+                synthetic += _raw_ids(directory, [(path, hadoop.rows(path)) for path in paths])
+            else:
+                require_new_events(files, location, directory, directory.bucket_files)
+                inserts += paths
+        if is_major:
+            originals = [f"{location}/{file.path}" for file in state.originals if file.size]
+            synthetic += synthetic_ids((path, hadoop.rows(path)) for path in originals)
+        deletes = [f"{location}/{file.path}" for delta in state.delete_deltas for file in delta.bucket_files]
+        plain = [one.path for one in synthetic]
+        require_exact(self.spark, self.row_type, inserts, plain)
+        rows = sum(map(hadoop.rows, [*inserts, *plain]))
+        delete_events = sum(map(hadoop.rows, deletes))
+        hidden = _aborted_inside(state, write_ids)
+        return _Inputs(tuple(inserts), tuple(deletes), tuple(synthetic), rows + delete_events, delete_events, hidden)
+
+    def major(self, inputs: _Inputs) -> list[WrittenDirectory]:
+        """Write every live row once."""
+        rows = self._inserts(inputs)
+        if inputs.delete_events:
+            deleted = self._deletes(inputs).select(*_KEY)
+            deleted = deleted.hint("broadcast" if inputs.delete_events <= BROADCAST_LIMIT else "merge")
+            rows = rows.join(deleted, list(_KEY), "left_anti")
+        rows = rows.withColumn("currentTransaction", F.col("originalTransaction"))
+        rows = rows.withColumn("operation", F.lit(INSERT_EVENT))  # old bases may say "update"
+        name = BaseName(self.spec.highest_write_id, self.spec.txn_id)
+        return self._write({name: rows}, empty=[self.spec.location])
+
+    def minor(self, state: AcidState, inputs: _Inputs) -> list[WrittenDirectory]:
+        """Write the visible events of the deltas, each kind in a directory; none for a kind without events."""
+        if not state.deltas:
+            return []
+        lowest = min(delta.name.min_write_id for delta in state.deltas)
+        ids = (lowest, self.spec.highest_write_id)
+        if any(delta.name[:3] == (*ids, None) for delta in state.deltas):
+            return []  # one directory covers the range already, and a second one of its name would be read beside it
+        outputs: dict[BaseName | DeltaName, DataFrame] = {}
+        if inputs.deletes:
+            outputs[DeltaName(*ids, None, self.spec.txn_id, is_delete=True)] = self._deletes(inputs)
+        if inputs.inserts or inputs.synthetic:
+            outputs[DeltaName(*ids, None, self.spec.txn_id)] = self._inserts(inputs)
+        return self._write(outputs)
+
+    def _write(self, outputs: Mapping[BaseName | DeltaName, DataFrame],
+               empty: Sequence[str] = ()) -> list[WrittenDirectory]:
+        """Complete all directories, then publish them together."""
+        hadoop, location = Hadoop(self.spark), self.spec.location
+        compression = self.spec.properties.get("orc.compress", "zlib").lower()
+        staged: list[Staged] = []
+        with ExitStack() as kept:
+            for number, (name, events) in enumerate(outputs.items()):
+                staging = f"{location}/.compaction_{self.spec.txn_id}_{number}"
+                for leftover in (staging, f"{location}/{name}"):  # of an attempt that died, under the same transaction
+                    hadoop.delete(leftover)
+                routed = events.withColumn(WRITER_COLUMN, writer_id(F.col("bucket")))
+                staged += kept.enter_context(staged_acid(routed, name, location, staging=staging, empty=empty,
+                                                         compression=compression))
+            return publish_all(hadoop, staged, self.may_publish)
+
+    def _inserts(self, inputs: _Inputs) -> DataFrame:
+        parts = [self._synthetic_events(one) for one in inputs.synthetic]
+        if inputs.inserts or not parts:
+            parts.append(self._events(inputs.inserts, inputs, is_delete=False))
+        return reduce(DataFrame.union, parts)
+
+    def _deletes(self, inputs: _Inputs) -> DataFrame:
+        return self._events(inputs.deletes, inputs, is_delete=True)
+
+    def _events(self, paths: Sequence[str], inputs: _Inputs, *, is_delete: bool) -> DataFrame:
+        """Visible events. The filter names all six columns on purpose: Spark misreads pruned ACID files."""
+        schema = event_type(self.row_type)
+        if not paths:
+            return self.spark.createDataFrame([], schema)
+        current, row = F.col("currentTransaction"), F.col("row")
+        counts = (
+            (F.col("operation") == DELETE_EVENT if is_delete else F.col("operation") < DELETE_EVENT)
+            & (F.col("originalTransaction") >= 0)
+            & (F.col("bucket") >= 0)
+            & (F.col("rowId") >= 0)
+            & (current <= self.spec.highest_write_id)
+            & (row.isNull() if is_delete else row.isNotNull())
+        )
+        if inputs.hidden_write_ids:
+            counts &= ~current.isin(*inputs.hidden_write_ids)
+        return self._reader(schema).orc(list(paths)).where(counts)
+
+    def _synthetic_events(self, ids: SyntheticIds) -> DataFrame:
+        """The rows of a file without ACID columns, as insert events. The session reads each file in one task."""
+        position = F.monotonically_increasing_id().bitwiseAND(_POSITION_BITS) + F.lit(ids.first_row_id)
+        rows = self._reader(self.row_type).orc(ids.path)
+        return rows.select(
+            F.lit(INSERT_EVENT).alias("operation"),
+            F.lit(ids.write_id).cast("bigint").alias("originalTransaction"),
+            F.lit(ids.bucket).alias("bucket"),
+            position.alias("rowId"),
+            F.lit(ids.write_id).cast("bigint").alias("currentTransaction"),
+            F.struct(*(F.col(name) for name in self.row_type.names)).alias("row"),
+        )
+
+    def _reader(self, schema: StructType) -> DataFrameReader:
+        """Read all or fail: a file that is lost or damaged must never be compacted away."""
+        return (
+            self.spark.read.schema(schema).option("ignoreMissingFiles", "false").option("ignoreCorruptFiles", "false")
+        )
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one job as a process of its own; its result or the reason of its failure is told in ``spec.result_path``.
+
+    The only argument is a CompactionJobSpec as JSON, or a file that holds one.
+    """
+    parser = argparse.ArgumentParser(description="Compact one directory of a transactional table.")
+    parser.add_argument("spec", help="the specification as JSON, or a file that holds it")
+    text = parser.parse_args(arguments).spec
+    spec = CompactionJobSpec.from_json(text if text.lstrip().startswith("{") else Path(text).read_text("utf-8"))
+    try:
+        table = described_table(spec)
+        spark = _job_session(spec)
+        try:
+            result = run_for(spark, spec, table, may_publish=lambda: _require_claim(spec))
+        finally:
+            spark.stop()
+    except Exception as error:  # noqa: BLE001 - whatever it is, the Worker shows its text to an operator
+        traceback.print_exc()
+        _tell(spec, CompactionJobResult(error=reason(error)))
+        return 1
+    _tell(spec, result)
+    return 0
+
+
+def _tell(spec: CompactionJobSpec, result: CompactionJobResult) -> None:
+    if spec.result_path:
+        Path(spec.result_path).write_text(result.to_json(), encoding="utf-8")
+
+
+def _job_session(spec: CompactionJobSpec) -> SparkSession:
+    place = f"{spec.database}.{spec.table}" + (f"/{spec.partition}" if spec.partition else "")
+    builder = SparkSession.builder.appName(f"{spec.kind} compaction {spec.compaction_id} of {place}")
+    if spec.spark_conf.get("spark.master", "").startswith("local"):
+        builder = builder.config("spark.ui.enabled", "false").config("spark.driver.host", "localhost")
+        builder = builder.config("spark.sql.shuffle.partitions", str(2 * (os.cpu_count() or 1)))
+    for name, value in (spec.spark_conf | _without_daylight_saving(spec.spark_conf)).items():
+        builder = builder.config(name, value)
+    spark = builder.getOrCreate()
+    spark.sparkContext.setLogLevel("WARN")
+    return spark
+
+
+def _without_daylight_saving(conf: Mapping[str, str]) -> dict[str, str]:
+    """Run the JVMs in UTC: in another zone a timestamp that falls into its hour of daylight saving would be moved."""
+    names = ("spark.driver.extraJavaOptions", "spark.executor.extraJavaOptions")
+    return {name: f"{conf.get(name, '')} -Duser.timezone=UTC".strip() for name in names}
+
+
+def described_table(spec: CompactionJobSpec) -> AcidTable:
+    """Ask the metastore for the table as it is now."""
+    name = TableName(spec.catalog, spec.database, spec.table)
+    database = spec.database if spec.catalog == DEFAULT_CATALOG else f"@{spec.catalog}#{spec.database}"
+    with DomainClient(spec.metastore_uri or None) as client:
+        table = AcidTable.of(name, client.get_table(database, spec.table))
+        if table.kind is not TableKind.INSERT_ONLY or not spec.partition:
+            return table
+        partition = client.get_partition_by_name(database, spec.table, spec.partition)
+        return replace(table, file_format=table.stored_as(partition.sd))
+
+
+def _require_claim(spec: CompactionJobSpec) -> None:
+    with DomainClient(spec.metastore_uri or None) as client:
+        require_claim(client, spec.compaction_id, spec.txn_id)
+
+
+def _own_session(spark: SparkSession) -> SparkSession:
+    session = spark.newSession()
+    session.conf.set("spark.sql.orc.impl", "native")
+    session.conf.set("spark.sql.timestampType", "TIMESTAMP_LTZ")
+    session.conf.set("spark.sql.files.maxRecordsPerFile", "0")
+    return session
+
+
+def _without(txns: ValidTxnList, txn_id: int) -> ValidTxnList:
+    """The same list with the compaction's own transaction open, so that an earlier attempt's output is no input."""
+    return replace(txns, exceptions=tuple(sorted({*txns.exceptions, txn_id})))
+
+
+def _require_safe_mark(spec: CompactionJobSpec, state: AcidState, write_ids: CompactorWriteIdList) -> None:
+    """The output's name must cover its inputs, and nothing that may still be committed."""
+    highest = max((delta.name.max_write_id for delta in state.deltas), default=0)
+    if not highest <= spec.highest_write_id <= write_ids.high_watermark:
+        raise InvalidOperationError(
+            f"The output would reach to write id {spec.highest_write_id}, but must lie between its inputs' highest, "
+            f"{highest}, and the highest that is settled, {write_ids.high_watermark}"
+        )
+
+
+def _require_closed(directory: BaseDirectory | DeltaDirectory, location: str) -> None:
+    if directory.side_files:
+        raise InvalidOperationError(
+            f"{location}/{directory.path} belongs to a streaming client that has not closed it: "
+            "it can be compacted when its transactions have ended and the files are complete"
+        )
+
+
+def _raw_ids(directory: BaseDirectory | DeltaDirectory, files: Sequence[tuple[str, int]]) -> list[SyntheticIds]:
+    if isinstance(directory, BaseDirectory):
+        return synthetic_ids(files, directory.name.write_id)
+    return synthetic_ids(files, directory.name.min_write_id, directory.name.statement_id)
+
+
+def _aborted_inside(state: AcidState, write_ids: ValidWriteIdList) -> tuple[int, ...]:
+    """The aborted write ids whose events lie in directories that are inputs."""
+    mixed = [
+        delta.name
+        for delta in state.deltas
+        if write_ids.aborted_range_state(delta.name.min_write_id, delta.name.max_write_id) is RangeState.SOME
+    ]
+    return tuple(
+        write_id for write_id in sorted(write_ids.aborted)
+        if any(name.min_write_id <= write_id <= name.max_write_id for name in mixed)
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,142 @@
+"""The compaction of insert-only tables: rows of plain files, copied into one directory.
+
+Rule: as for full ACID (``job``): inputs are what ``acid_state`` gives to a compactor and are never touched, the
+output ends in ``_v<txn>``. A directory is visible whole or not at all, so that aborted writes are left out with their
+directories. As many rows come out as went in, or nothing is published.
+
+MAJOR: base and deltas → ``base_<H>_v<T>``. MINOR: deltas → ``delta_<m>_<H>_v<T>``, statements of one write id together.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import NamedTuple
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
+
+from metastore.acid.names import NO_BUCKET, BaseName, DeltaName, parse_file
+from metastore.acid.state import AcidState, BaseDirectory, DeltaDirectory
+from metastore.compaction.working.job import CompactionJobSpec
+from metastore.errors import InvalidOperationError
+from metastore.files import Files
+from metastore.spark.jvm.hadoop import Hadoop
+from metastore.spark.read.listing import DataFile
+from metastore.spark.read.precision import require_exact
+from metastore.spark.read.scans import DIRECTORY_NUMBER, NumberedFile
+from metastore.spark.read.serde_files import RAW, scan_serde
+from metastore.spark.tables.acid_table import AcidTable, FileFormat
+from metastore.spark.tables.serde_storage import AVRO, HiveStorage
+from metastore.spark.write.acid_writer import WRITER_COLUMN, WrittenDirectory
+from metastore.spark.write.events import routed_rows
+from metastore.spark.write.plain_writer import count_rows, write_plain
+
+
+def compact_rows(spark: SparkSession, spec: CompactionJobSpec, table: AcidTable, state: AcidState,
+                 files: Files, may_publish: Callable[[], None]) -> tuple[list[WrittenDirectory], int]:
+    """Copy the rows of a location; returns what was published and how many rows were read.
+
+    ``may_publish``: as for ``write_acid``.
+
+    Raises: InvalidOperationError for files that cannot be copied exactly.
+    """
+    _require_copyable(table, spec.location, state)
+    name = _output(spec, state)
+    if name is None:
+        return [], 0
+    chosen: list[BaseDirectory | DeltaDirectory] = list(state.insert_deltas)
+    if isinstance(name, BaseName) and state.base is not None:
+        chosen.append(state.base)
+    inputs = [DataFile(f"{spec.location}/{file.path}", file.size) for one in chosen for file in one.files if file.size]
+    here = replace(table, partition_keys=())
+    copies = (_stored_by_hive(spark, here, table.file_format, inputs) if isinstance(table.file_format, HiveStorage)
+              else _stored_by_spark(spark, here, table.file_format, [one.path for one in inputs], files))
+    hadoop, staging = Hadoop(spark), f"{spec.location}/.compaction_{spec.txn_id}"
+    for leftover in (staging, f"{spec.location}/{name}"):  # of an attempt that died: only this job writes under the txn
+        hadoop.delete(leftover)
+    published = write_plain(copies.rows, copies.columns, name, spec.location, staging=staging,
+                            file_format=copies.file_format, files=files,
+                            empty=[spec.location] if isinstance(name, BaseName) else [], order=table.order,
+                            copied=copies.read, may_publish=may_publish)
+    return published, copies.read
+
+
+class _Copies(NamedTuple):
+    """What is to be written, and how: ``rows`` have ``columns``, and the bucket that each goes to."""
+
+    rows: DataFrame
+    columns: StructType
+    file_format: FileFormat
+    read: int
+
+
+def _stored_by_spark(spark: SparkSession, table: AcidTable, file_format: str, paths: list[str],
+                     files: Files) -> _Copies:
+    if file_format == "orc":
+        require_exact(spark, table.row_type, [], paths)
+    count = sum(count_rows(files, file_format, path) for path in paths)
+    return _Copies(routed_rows(_rows(spark, table, file_format, paths), table), table.row_type, file_format, count)
+
+
+def _stored_by_hive(spark: SparkSession, table: AcidTable, storage: HiveStorage, inputs: list[DataFile]) -> _Copies:
+    """Lines are copied as they are, whatever is in them; other records through the SerDe."""
+    storage.require_writable(table.name)
+    if not storage.is_text or not inputs:
+        _require_whole_timestamps(table, storage)
+        rows = scan_serde(spark, storage, table.row_type, [NumberedFile(*one, 0) for one in inputs]) if inputs else (
+            spark.createDataFrame([], table.row_type))
+        return _Copies(routed_rows(rows, table), table.row_type, storage, rows.count())
+    if table.order:
+        raise InvalidOperationError(f"{table.name} is SORTED BY columns, which copied lines would not be: use a Worker "
+                                    "of Hive")
+    lines = scan_serde(spark, storage.raw(), RAW, [NumberedFile(*one, _bucket(table, one.path)) for one in inputs])
+    count = lines.count()
+    if table.bucket_count:
+        lines = lines.selectExpr("*", f"{DIRECTORY_NUMBER} AS {WRITER_COLUMN}")
+    return _Copies(lines, RAW, storage.raw(), count)
+
+
+def _bucket(table: AcidTable, path: str) -> int:
+    """The bucket of a file: its name tells it, as everywhere in Hive."""
+    if not table.bucket_count:
+        return 0
+    bucket = parse_file(path.rpartition("/")[2].partition(".")[0]).bucket  # 000000_0.gz
+    if bucket == NO_BUCKET:
+        raise InvalidOperationError(f"{path} has no bucket number in its name: rename it like 000000_0")
+    return bucket
+
+
+def _require_whole_timestamps(table: AcidTable, storage: HiveStorage) -> None:
+    if storage.serde != AVRO and "timestamp" in table.row_type.simpleString():
+        raise InvalidOperationError(f"{table.name} has timestamps in files of {storage.serde}, whose nanoseconds Spark "
+                                    "would cut: use a Worker of Hive")
+
+
+def _output(spec: CompactionJobSpec, state: AcidState) -> BaseName | DeltaName | None:
+    """The directory to write; None where one directory covers the range already."""
+    if spec.kind == "major":
+        return BaseName(spec.highest_write_id, spec.txn_id)
+    if not state.deltas:
+        return None
+    ids = (min(delta.name.min_write_id for delta in state.deltas), spec.highest_write_id)
+    if any(delta.name[:3] == (*ids, None) for delta in state.deltas):
+        return None
+    return DeltaName(*ids, None, spec.txn_id)
+
+
+def _rows(spark: SparkSession, table: AcidTable, file_format: str, paths: list[str]) -> DataFrame:
+    """Read all or fail: a file that is lost or damaged must never be compacted away."""
+    if not paths:
+        return spark.createDataFrame([], table.row_type)
+    reader = spark.read.schema(table.row_type).format(file_format)
+    return reader.option("ignoreMissingFiles", "false").option("ignoreCorruptFiles", "false").load(paths)
+
+
+def _require_copyable(table: AcidTable, location: str, state: AcidState) -> None:
+    if outside := [file.path for file in state.originals if file.size]:
+        raise InvalidOperationError(f"{location} holds files outside of bases and deltas, which Hive does not show in "
+                                    f"insert-only tables; a base would hide them for ever: {outside[0]}")
+    if not table.file_format:
+        raise InvalidOperationError(f"The metastore does not tell how {location} is stored: use a Worker of Hive")
+    if table.file_format == "parquet" and "timestamp" in table.row_type.simpleString():
+        raise InvalidOperationError(f"{table.name} has timestamps in Parquet, whose nanoseconds Spark would cut: use a "
+                                    "Worker of Hive")

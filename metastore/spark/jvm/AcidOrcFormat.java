@@ -1,0 +1,215 @@
+import java.lang.reflect.Method;
+import java.nio.ByteBuffer;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.HashMap;
+import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.hive.ql.io.sarg.SearchArgument;
+import org.apache.hadoop.mapred.JobConf;
+import org.apache.orc.OrcConf;
+import org.apache.orc.mapred.OrcInputFormat;
+import org.apache.spark.api.java.JavaSparkContext;
+import org.apache.spark.api.python.PythonUtils;
+import org.apache.spark.sql.Dataset;
+import org.apache.spark.sql.SparkSession;
+import org.apache.spark.sql.catalyst.parser.ParseException;
+import org.apache.spark.sql.catalyst.parser.ParserInterface;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.Project;
+import org.apache.spark.sql.classic.Dataset$;
+import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
+import org.apache.spark.sql.execution.datasources.LogicalRelation$;
+import org.apache.spark.sql.execution.datasources.orc.OrcFileFormat;
+import org.apache.spark.sql.execution.datasources.orc.OrcFilters;
+import org.apache.spark.sql.execution.datasources.orc.OrcUtils;
+import org.apache.spark.sql.internal.SQLConf;
+import org.apache.spark.sql.sources.Filter;
+import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.DataTypes;
+import org.apache.spark.sql.types.Metadata;
+import org.apache.spark.sql.types.StructField;
+import org.apache.spark.sql.types.StructType;
+import org.apache.spark.unsafe.Platform;
+import org.apache.spark.util.SerializableConfiguration;
+import scala.runtime.AbstractFunction0;
+
+/**
+ * Spark's ORC source for ACID files, as if the columns of "row" were the file's own.
+ *
+ * To Spark a file has the five fields of an event, whether its row is deleted, and then the table's columns; the names of
+ * the first six are whatever the given schema calls them, and a scan that needs none of them has the columns alone, as one
+ * of a flat file. What a query does not ask for is not read. Conditions on
+ * the table's columns go to ORC, which looks for them inside "row" when a file is an ACID one; conditions on the others
+ * do not: ORC would take a user's column of the same name.
+ * Exists in the driver only; AcidOrcReader is what runs in the tasks. Compiled by the compiler that Spark has for its
+ * queries, which knows no generics.
+ */
+public class AcidOrcFormat extends OrcFileFormat {
+    private static final String[] EVENT = {
+        "operation", "originalTransaction", "bucket", "rowId", "currentTransaction", "row"};
+    private static final int ROW = 5;
+
+    private long[][] deleted;
+    private int shift, small, inRow;
+
+    /**
+     * A scan over files that are listed already. "files": an array of FileStatus as Hadoop writes one, "root": a path that
+     * is theirs alone. "event": what the first six fields are called, or "" for a scan of the table's columns and nothing
+     * else. "deleted": the arrays of DeletedRows in metastore/spark/read/deleted.py, each after its length; or null. "small": up
+     * to which size a file is read whole. "where": a condition, or "". "before" and "after": what there is beside the
+     * table's columns, expressions with NUL after each.
+     * All in one call and one plan, which is analysed once and names columns that it knows: PySpark asks the JVM several
+     * times for each column that is made one by one, and Spark analyses each step of a frame by itself.
+     */
+    public Dataset scan(
+            final SparkSession spark, final String root, final byte[] files, final String event, final String columns,
+            final byte[] deleted, final int shift, final int small, final String where, final String before,
+            final String after) {
+        return (Dataset) spark.withActive(new AbstractFunction0() {
+            public Object apply() {
+                AcidOrcFormat format = new AcidOrcFormat();
+                format.deleted = deleted == null ? null : arrays(ByteBuffer.wrap(deleted));
+                format.shift = shift;
+                format.small = small;
+                format.inRow = event.isEmpty() ? 0 : AcidOrcReader.IN_ROW;
+                String separator = event.isEmpty() || columns.isEmpty() ? "" : ", ";
+                StructType schema = StructType.fromDDL(event + separator + columns);
+                LogicalPlan plan = null;
+                try {
+                    HadoopFsRelation relation = ListedFiles.relation(spark, root, files, schema, format, new HashMap());
+                    plan = LogicalRelation$.MODULE$.apply(relation, false);
+                    if (!event.isEmpty()) plan = shown(spark, plan, where, before, after);
+                } catch (Exception error) {
+                    Platform.throwException(error);
+                }
+                return Dataset$.MODULE$.ofRows((org.apache.spark.sql.classic.SparkSession) spark, plan);
+            }
+        });
+    }
+
+    private static LogicalPlan shown(SparkSession spark, LogicalPlan events, String where, String before, String after)
+            throws ParseException {
+        ParserInterface parser = ((org.apache.spark.sql.classic.SparkSession) spark).sessionState().sqlParser();
+        ArrayList shown = new ArrayList();
+        addParsed(parser, before, shown);
+        for (int place = AcidOrcReader.IN_ROW; place < events.output().size(); ++place) {
+            shown.add(events.output().apply(place));
+        }
+        addParsed(parser, after, shown);
+        LogicalPlan rows = where.isEmpty() ? events
+            : new org.apache.spark.sql.catalyst.plans.logical.Filter(parser.parseExpression(where), events);
+        return new Project(PythonUtils.toSeq(shown), rows);
+    }
+
+    private static void addParsed(ParserInterface parser, String texts, ArrayList parsed) throws ParseException {
+        String[] each = texts.split("\0");
+        for (int place = 0; place < each.length && !texts.isEmpty(); ++place) {
+            parsed.add(parser.parseExpression(each[place]));
+        }
+    }
+
+    private static long[][] arrays(ByteBuffer given) {
+        long[][] found = new long[5][];
+        for (int array = 0; array < found.length; ++array) {
+            found[array] = new long[(int) given.getLong()];
+            given.asLongBuffer().get(found[array]);
+            given.position(given.position() + 8 * found[array].length);
+        }
+        return found;
+    }
+
+    public scala.Function1 buildReaderWithPartitionValues(
+            SparkSession spark, StructType data, StructType partition, StructType required,
+            scala.collection.immutable.Seq filters, scala.collection.immutable.Map options, Configuration settings) {
+        int[] places = new int[required.length()];
+        boolean[] asked = new boolean[EVENT.length];
+        ArrayList fields = new ArrayList();
+        boolean marks = false;
+        for (int column = 0; column < places.length; ++column) {
+            int place = data.fieldIndex(required.fields()[column].name()) + AcidOrcReader.IN_ROW - inRow;
+            if (place >= AcidOrcReader.IN_ROW) {
+                places[column] = AcidOrcReader.IN_ROW + fields.size();
+                fields.add(required.fields()[column]);
+                asked[ROW] = true;
+            } else {
+                places[column] = place;
+                marks |= place == AcidOrcReader.DELETED;
+                if (place != AcidOrcReader.DELETED) asked[place] = true;
+            }
+        }
+        marks &= deleted != null;
+        if (marks) asked[1] = asked[2] = asked[3] = true;
+        StructType events = events(new StructType((StructField[]) fields.toArray(new StructField[fields.size()])));
+        String schema = OrcUtils.getOrcSchemaString(events);
+        OrcConf.MAPRED_INPUT_SCHEMA.setString(settings, schema);
+        OrcConf.INCLUDE_COLUMNS.setString(settings, included(asked));
+        OrcConf.IS_SCHEMA_EVOLUTION_CASE_SENSITIVE.setBoolean(settings, SQLConf.get().caseSensitiveAnalysis());
+        pushDown(data, filters, settings);
+        boolean batches = options.get("returning_batch").contains("true");
+        // In one: Spark sets 4 MB aside for everything that is sent by itself.
+        Object[] sent = {new SerializableConfiguration(new JobConf(settings)), marks ? deleted : null};
+        return new AcidOrcReader(
+            JavaSparkContext.fromSparkContext(spark.sparkContext()).broadcast(sent), events, schema, places,
+            batches ? null : required, SQLConf.get().orcVectorizedReaderBatchSize(), shift, small);
+    }
+
+    private static StructType events(StructType row) {
+        DataType[] types = {
+            DataTypes.IntegerType, DataTypes.LongType, DataTypes.IntegerType, DataTypes.LongType, DataTypes.LongType, row};
+        StructField[] fields = new StructField[EVENT.length];
+        for (int place = 0; place < fields.length; ++place) {
+            fields[place] = new StructField(EVENT[place], types[place], true, Metadata.empty());
+        }
+        return new StructType(fields);
+    }
+
+    private static String included(boolean[] asked) {
+        StringBuilder found = new StringBuilder();
+        for (int place = 0; place < asked.length; ++place) {
+            if (asked[place]) found.append(found.length() == 0 ? "" : ",").append(place);
+        }
+        return found.toString();
+    }
+
+    private void pushDown(StructType data, scala.collection.immutable.Seq filters, Configuration settings) {
+        StructField[] all = data.fields();
+        StructType row = new StructType((StructField[]) Arrays.copyOfRange(all, inRow, all.length));
+        ArrayList found = new ArrayList();
+        for (int place = 0; place < filters.size(); ++place) {
+            Filter filter = (Filter) filters.apply(place);
+            if (isOfRow(filter, data)) found.add(filter);
+        }
+        scala.Option argument = argument(row, found);
+        if (SQLConf.get().orcFilterPushDown() && argument.isDefined()) {
+            OrcInputFormat.setSearchArgument(settings, (SearchArgument) argument.get(), row.fieldNames());
+        }
+    }
+
+    private boolean isOfRow(Filter filter, StructType data) {
+        String[] names = filter.references();
+        for (int place = 0; place < names.length; ++place) {
+            for (int field = 0; field < inRow; ++field) {
+                if (names[place].equals(data.fields()[field].name())) return false;
+            }
+        }
+        return names.length > 0;
+    }
+
+    /** Spark's conversion, which has got a third argument, an optional one, in version 4.3. */
+    private static scala.Option argument(StructType row, ArrayList filters) {
+        Method[] methods = OrcFilters.class.getMethods();
+        for (int place = 0; place < methods.length; ++place) {
+            if (!methods[place].getName().equals("createFilter")) continue;
+            Object[] values = new Object[methods[place].getParameterCount()];
+            values[0] = row;
+            values[1] = PythonUtils.toSeq(filters);
+            if (values.length > 2) values[2] = scala.Option.empty();
+            try {
+                return (scala.Option) methods[place].invoke(null, values);
+            } catch (ReflectiveOperationException error) {
+                throw new IllegalStateException(error);
+            }
+        }
+        throw new IllegalStateException("This Spark does not convert filters as those before did");
+    }
+}

@@ -1,0 +1,339 @@
+import java.io.IOException;
+import java.io.Serializable;
+import java.lang.reflect.Field;
+import java.util.Collections;
+import java.util.Iterator;
+import java.util.List;
+import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.hive.ql.exec.vector.LongColumnVector;
+import org.apache.hadoop.hive.ql.exec.vector.VectorizedRowBatch;
+import org.apache.hadoop.mapred.JobConf;
+import org.apache.orc.OrcFile;
+import org.apache.orc.OrcProto;
+import org.apache.orc.Reader;
+import org.apache.orc.RecordReader;
+import org.apache.orc.TypeDescription;
+import org.apache.orc.mapred.OrcInputFormat;
+import org.apache.spark.TaskContext;
+import org.apache.spark.broadcast.Broadcast;
+import org.apache.spark.memory.MemoryMode;
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.catalyst.expressions.UnsafeProjection;
+import org.apache.spark.sql.execution.datasources.PartitionedFile;
+import org.apache.spark.sql.execution.datasources.RecordReaderIterator;
+import org.apache.spark.sql.execution.datasources.orc.OrcColumnarBatchReader;
+import org.apache.spark.sql.execution.vectorized.OnHeapColumnVector;
+import org.apache.spark.sql.types.DataTypes;
+import org.apache.spark.sql.types.StructType;
+import org.apache.spark.sql.vectorized.ColumnVector;
+import org.apache.spark.sql.vectorized.ColumnarBatch;
+import org.apache.spark.unsafe.Platform;
+import org.apache.spark.util.SerializableConfiguration;
+import org.apache.spark.util.TaskCompletionListener;
+import scala.jdk.javaapi.CollectionConverters;
+import scala.runtime.AbstractFunction1;
+
+/**
+ * What runs in the tasks: an ACID file's rows with the columns of "row" beside those of the event.
+ *
+ * Spark's own vectorized reader reads what is opened here: a small file whole (SmallOrcFile). ORC is always asked for the
+ * six fields of an event, since it takes any other request for one of fields inside "row", but of the six it reads only
+ * those that are included. "places" says for each column of the result where it is: a field of the event (0 to 4), whether
+ * the row is deleted (5), or a field of "row" (from 6 on). Deleted rows are looked up in the table that
+ * metastore/spark/read/deleted.py makes: five arrays, in the order of its fields.
+ */
+public class AcidOrcReader extends AbstractFunction1 implements Serializable {
+    public static final int DELETED = 5, IN_ROW = 6;
+    static final int WRITE_ID = 1, BUCKET = 2, ROW_ID = 3, ROW = 5;
+    static final int CHUNK_BITS = 22, BUCKET_BITS = 31, HIGH_BITS = 41;
+    private static final Field SOURCE = source();
+
+    final Broadcast sent;
+    final StructType events;
+    final String schema;
+    final int[] places;
+    final StructType rows;
+    final int capacity, shift, small;
+    final boolean isIdWanted;
+    private transient JobConf job;
+    private transient Reader.Options wanted;
+
+    /**
+     * "sent": the settings, and the deleted rows, or null. "rows": the type of the result when it is to be rows, null when
+     * batches. "small": up to which size a file is read whole.
+     */
+    public AcidOrcReader(
+            Broadcast sent, StructType events, String schema, int[] places, StructType rows, int capacity, int shift,
+            int small) {
+        this.sent = sent;
+        this.events = events;
+        this.schema = schema;
+        this.places = places;
+        this.rows = rows;
+        this.capacity = capacity;
+        this.shift = shift;
+        this.small = small;
+        this.isIdWanted = isIdWanted(places);
+    }
+
+    private static boolean isIdWanted(int[] places) {
+        boolean found = false;
+        for (int column = 0; column < places.length; ++column) found |= places[column] >= WRITE_ID && places[column] <= ROW_ID;
+        return found;
+    }
+
+    public Object apply(Object argument) {
+        PartitionedFile file = (PartitionedFile) argument;
+        OrcColumnarBatchReader reader = new OrcColumnarBatchReader(capacity, MemoryMode.ON_HEAP);
+        long[][] deleted = (long[][]) sent(1);
+        Marks marks = deleted == null ? null : new Marks(deleted, shift, file.modificationTime(), capacity);
+        Batches batches = new Batches(this, reader, marks);
+        if (TaskContext.get() != null) TaskContext.get().addTaskCompletionListener((TaskCompletionListener) batches);
+        try {
+            SOURCE.set(reader, opened(file, marks));
+        } catch (IOException error) {
+            Platform.throwException(error);
+        } catch (IllegalAccessException error) {
+            throw new IllegalStateException(error);
+        }
+        int[] columns = new int[events.length()], none = new int[events.length()];
+        for (int place = 0; place < columns.length; ++place) {
+            columns[place] = place;
+            none[place] = -1;
+        }
+        reader.initBatch(TypeDescription.fromString(schema), events.fields(), columns, none, file.partitionValues());
+        return CollectionConverters.asScala(rows == null ? (Iterator) batches : (Iterator) new Rows(batches, rows));
+    }
+
+    /** Where Spark's reader keeps what it reads. It opens files itself otherwise, and decodes the condition anew for each. */
+    private static Field source() {
+        try {
+            Field source = OrcColumnarBatchReader.class.getDeclaredField("recordReader");
+            source.setAccessible(true);
+            return source;
+        } catch (NoSuchFieldException error) {
+            throw new IllegalStateException("This Spark does not read ORC as those before did", error);
+        }
+    }
+
+    /** The rows of a file. With "marks": through them, and without the ids of rows where the footer tells these. */
+    private RecordReader opened(PartitionedFile file, Marks marks) throws IOException {
+        OrcFile.ReaderOptions how = OrcFile.readerOptions(job());
+        Reader source = file.fileSize() <= small
+            ? SmallOrcFile.open(file.toPath(), (int) file.fileSize(), how) : OrcFile.createReader(file.toPath(), how);
+        if (wanted == null) wanted = OrcInputFormat.buildOptions(job(), source, 0, 0);
+        Reader.Options options = wanted.clone().range(file.start(), file.length());
+        if (marks == null) return source.rows(options);
+        if (!isIdWanted) marks.run = Run.of(source);
+        if (marks.run != null) {
+            boolean[] columns = (boolean[]) options.getInclude().clone();
+            columns[1 + WRITE_ID] = columns[1 + BUCKET] = columns[1 + ROW_ID] = false;
+            options.include(columns);
+        }
+        marks.source = source.rows(options);
+        return marks;
+    }
+
+    /** The settings. Hadoop copies all of them for each file when they are not a job's, at the cost of opening it. */
+    private JobConf job() {
+        if (job == null) {
+            Configuration settings = ((SerializableConfiguration) sent(0)).value();
+            job = settings instanceof JobConf ? (JobConf) settings : new JobConf(settings);
+        }
+        return job;
+    }
+
+    private Object sent(int place) {
+        return ((Object[]) sent.value())[place];
+    }
+
+    /** The batches of one file, which is closed after the last one, or when the task ends. */
+    static final class Batches implements Iterator, TaskCompletionListener {
+        private final AcidOrcReader asked;
+        private final RecordReaderIterator source;
+        private final Marks marks;
+        private ColumnarBatch batch;
+
+        Batches(AcidOrcReader asked, OrcColumnarBatchReader reader, Marks marks) {
+            this.asked = asked;
+            this.source = new RecordReaderIterator(reader);
+            this.marks = marks;
+        }
+
+        public void onTaskCompletion(TaskContext context) {
+            source.close();
+        }
+
+        public boolean hasNext() {
+            return source.hasNext();
+        }
+
+        public Object next() {
+            ColumnarBatch events = (ColumnarBatch) source.next();
+            if (batch == null) batch = arranged(events);
+            batch.setNumRows(events.numRows());
+            return batch;
+        }
+
+        public void remove() {
+            throw new UnsupportedOperationException();
+        }
+
+        /** The columns of the result. They stay the same objects from batch to batch. */
+        private ColumnarBatch arranged(ColumnarBatch events) {
+            ColumnVector[] columns = new ColumnVector[asked.places.length];
+            for (int column = 0; column < columns.length; ++column) {
+                int place = asked.places[column];
+                if (place == DELETED) {
+                    columns[column] = marks == null ? new OnHeapColumnVector(asked.capacity, DataTypes.BooleanType) : marks.found;
+                } else {
+                    columns[column] = place < IN_ROW ? events.column(place) : events.column(ROW).getChild(place - IN_ROW);
+                }
+            }
+            return new ColumnarBatch(columns);
+        }
+    }
+
+    /**
+     * The ids of a file's rows where they are a run: one write id, one bucket, and row ids that follow one another.
+     *
+     * Rows of an ACID file are in the order of their ids, each of which it has once. So its footer tells whether they are: by
+     * the lowest and the highest of each column, and by how many rows there are.
+     */
+    static final class Run {
+        final long version, first;
+
+        private Run(long version, long first) {
+            this.version = version;
+            this.first = first;
+        }
+
+        /** The run; null where ids differ in more than that, or where the footer does not tell. */
+        static Run of(Reader file) {
+            List columns = file.getOrcProtoFileStatistics();
+            if (columns.size() <= 1 + ROW_ID) return null;
+            long rows = file.getNumberOfRows();
+            OrcProto.IntegerStatistics writeIds = numbers(columns, WRITE_ID, rows), buckets = numbers(columns, BUCKET, rows);
+            OrcProto.IntegerStatistics rowIds = numbers(columns, ROW_ID, rows);
+            if (writeIds == null || buckets == null || rowIds == null) return null;
+            if (writeIds.getMinimum() != writeIds.getMaximum() || buckets.getMinimum() != buckets.getMaximum()) return null;
+            if (rowIds.getMaximum() - rowIds.getMinimum() != rows - 1L) return null;
+            return new Run(version(writeIds.getMinimum(), buckets.getMinimum()), rowIds.getMinimum());
+        }
+
+        private static OrcProto.IntegerStatistics numbers(List columns, int field, long rows) {
+            OrcProto.ColumnStatistics found = (OrcProto.ColumnStatistics) columns.get(1 + field);
+            OrcProto.IntegerStatistics numbers = found.getIntStatistics();
+            boolean isWhole = found.getNumberOfValues() == rows && numbers.hasMinimum() && numbers.hasMaximum();
+            return isWhole ? numbers : null;
+        }
+    }
+
+    private static long version(long writeId, long bucket) {
+        return writeId << BUCKET_BITS | bucket;
+    }
+
+    /** The rows of one file, and which of them are deleted: "found", anew for each batch. */
+    static final class Marks implements RecordReader {
+        final OnHeapColumnVector found;
+        RecordReader source;
+        Run run;
+        private final long directory;
+        private final int shift;
+        private final long[] versions, parts, starts, ends, words;
+        private long version = -1, part = -1, start, end;
+
+        Marks(long[][] table, int shift, long directory, int capacity) {
+            this.found = new OnHeapColumnVector(capacity, DataTypes.BooleanType);
+            this.shift = shift;
+            this.directory = directory;
+            versions = table[0];
+            parts = table[1];
+            starts = table[2];
+            ends = table[3];
+            words = table[4];
+        }
+
+        public boolean nextBatch(VectorizedRowBatch batch) throws IOException {
+            long place = source.getRowNumber();  // of the first row that comes next, whatever is left out before it
+            boolean isOne = source.nextBatch(batch);
+            if (isOne && run != null) {
+                mark(run.first + place, batch.size);
+            } else if (isOne) {
+                mark((LongColumnVector) batch.cols[WRITE_ID], (LongColumnVector) batch.cols[BUCKET],
+                    (LongColumnVector) batch.cols[ROW_ID], batch.size);
+            }
+            return isOne;
+        }
+
+        private void mark(long first, int count) {
+            for (int row = 0; row < count; ++row) found.putBoolean(row, isDeleted(run.version, first + row));
+        }
+
+        private void mark(LongColumnVector writeIds, LongColumnVector buckets, LongColumnVector rowIds, int count) {
+            int nextWriteId = writeIds.isRepeating ? 0 : 1, nextBucket = buckets.isRepeating ? 0 : 1;
+            int nextRowId = rowIds.isRepeating ? 0 : 1;
+            for (int row = 0; row < count; ++row) {
+                long ofRow = version(writeIds.vector[row * nextWriteId], buckets.vector[row * nextBucket]);
+                found.putBoolean(row, isDeleted(ofRow, rowIds.vector[row * nextRowId]));
+            }
+        }
+
+        /** Neighbours are most often of the same chunk: it is looked up only where it changes. */
+        private boolean isDeleted(long ofRow, long rowId) {
+            long around = directory << HIGH_BITS | rowId >> CHUNK_BITS;
+            if (ofRow != version || around != part) {
+                version = ofRow;
+                part = around;
+                int place = (int) (((version ^ part << shift) & Long.MAX_VALUE) % (long) versions.length);
+                boolean known = versions[place] == version && parts[place] == part;
+                start = known ? starts[place] : 0L;
+                end = known ? ends[place] : 0L;
+            }
+            long word = start + ((rowId & (1L << CHUNK_BITS) - 1L) >> 6);
+            return word < end && (words[(int) word] >>> (int) (rowId & 63L) & 1L) != 0L;
+        }
+
+        public long getRowNumber() throws IOException {
+            return source.getRowNumber();
+        }
+
+        public float getProgress() throws IOException {
+            return source.getProgress();
+        }
+
+        public void close() throws IOException {
+            source.close();
+        }
+
+        public void seekToRow(long row) throws IOException {
+            source.seekToRow(row);
+        }
+    }
+
+    /** The same, row by row. */
+    static final class Rows implements Iterator {
+        private final Batches batches;
+        private final UnsafeProjection projection;
+        private Iterator current = Collections.emptyIterator();
+
+        Rows(Batches batches, StructType type) {
+            this.batches = batches;
+            this.projection = UnsafeProjection.create(type);
+        }
+
+        public boolean hasNext() {
+            while (!current.hasNext() && batches.hasNext()) current = ((ColumnarBatch) batches.next()).rowIterator();
+            return current.hasNext();
+        }
+
+        public Object next() {
+            if (!hasNext()) throw new java.util.NoSuchElementException();
+            return projection.apply((InternalRow) current.next());
+        }
+
+        public void remove() {
+            throw new UnsupportedOperationException();
+        }
+    }
+}

@@ -1,0 +1,346 @@
+import java.io.File;
+import java.io.FileInputStream;
+import java.io.FileNotFoundException;
+import java.io.FilterInputStream;
+import java.io.IOException;
+import java.io.InputStream;
+import java.io.InterruptedIOException;
+import java.io.Serializable;
+import java.io.UncheckedIOException;
+import java.lang.reflect.InvocationTargetException;
+import java.lang.reflect.Method;
+import java.nio.ByteBuffer;
+import java.nio.channels.FileChannel;
+import java.util.ArrayList;
+import java.util.Base64;
+import java.util.HashMap;
+import java.util.Iterator;
+import java.util.List;
+import java.util.UUID;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ExecutionException;
+import java.util.function.Function;
+import com.fasterxml.jackson.databind.ObjectMapper;
+import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.fs.BBPartHandle;
+import org.apache.hadoop.fs.BBUploadHandle;
+import org.apache.hadoop.fs.FileSystem;
+import org.apache.hadoop.fs.FileUtil;
+import org.apache.hadoop.fs.MultipartUploader;
+import org.apache.hadoop.fs.PartHandle;
+import org.apache.hadoop.fs.Path;
+import org.apache.hadoop.fs.UploadHandle;
+import org.apache.hadoop.mapreduce.TaskAttemptContext;
+import org.apache.spark.SparkConf;
+import org.apache.spark.SparkContext;
+import org.apache.spark.TaskContext;
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.catalyst.catalog.ExternalCatalogUtils;
+import org.apache.spark.sql.execution.datasources.OutputWriter;
+import org.apache.spark.sql.execution.datasources.OutputWriterFactory;
+import org.apache.spark.sql.types.StructType;
+import org.apache.spark.util.CollectionAccumulator;
+import org.apache.spark.util.TaskFailureListener;
+import org.apache.spark.util.Utils;
+
+/**
+ * Uploads that are begun by tasks and ended by the driver (metastore/spark/write/in_place.py has the rule).
+ *
+ * Around another writer of files: that one writes on the disk of the machine that it runs on, and when it closes a file
+ * this one uploads it to its final name, in parts, without completing the upload. The driver is told as it is told of
+ * the rows: by an accumulator, to which Spark adds what the attempts say that it keeps. Compiled by the compiler that
+ * Spark has for its queries, which knows no generics; executors get it as a jar.
+ */
+public class InPlaceUploads {
+    private static final long PART = 64L << 20;
+    private static final int MOST_PARTS = 10000;
+
+    /**
+     * A write into "inserts" and "deletes" below each partition. "keys": names of the partition columns, a line each;
+     * "pattern": the name of a file by its writer's number.
+     */
+    public Write write(SparkContext spark, String root, String keys, String inserts, String deletes, String pattern) {
+        String[] names = keys.length() == 0 ? new String[0] : keys.split("\n");
+        return new Write(spark.collectionAccumulator(), new Placement(root, names, inserts, deletes, pattern));
+    }
+
+    /** Complete uploads, or abort them. "uploads": a line for each, as Write tells it. */
+    public void end(String uploads, boolean isComplete, Configuration settings) throws IOException {
+        String[] lines = uploads.split("\n");
+        ArrayList pending = new ArrayList();
+        for (int at = 0; at < lines.length; ++at) pending.add(ended(lines[at].split("\t"), isComplete, settings));
+        IOException failure = null;
+        for (int at = 0; at < lines.length; ++at) {
+            try {
+                done((CompletableFuture) pending.get(at));
+            } catch (IOException error) {
+                boolean isGone = error instanceof FileNotFoundException;    // there is no such upload any more
+                if (isComplete || !isGone) failure = error;
+            }
+        }
+        if (failure != null) throw failure;
+    }
+
+    private static CompletableFuture ended(String[] told, boolean isComplete, Configuration settings) throws IOException {
+        Path target = new Path(told[2]);
+        MultipartUploader uploader = uploader(target, settings);
+        UploadHandle handle = BBUploadHandle.from(bytes(told[4]));
+        if (!isComplete) return uploader.abort(handle, target);
+        HashMap parts = new HashMap();
+        String[] tags = told[5].split(",");
+        for (int part = 0; part < tags.length; ++part) {
+            parts.put(Integer.valueOf(part + 1), BBPartHandle.from(bytes(tags[part])));
+        }
+        return uploader.complete(handle, target, parts);
+    }
+
+    /** One write, in the driver; applied to a factory of writers it makes one of writers that upload. */
+    public static class Write implements Function {
+        private final CollectionAccumulator uploads;
+        private final Placement placement;
+
+        Write(CollectionAccumulator uploads, Placement placement) {
+            this.uploads = uploads;
+            this.placement = placement;
+        }
+
+        public Object apply(Object factory) {
+            return new Factory((OutputWriterFactory) factory, uploads, placement);
+        }
+
+        /** A line for each upload: name that the other writer knows, partition, target, size, upload, parts. */
+        public String told() {
+            StringBuilder lines = new StringBuilder();
+            for (Iterator each = uploads.value().iterator(); each.hasNext();) lines.append(each.next()).append("\n");
+            return lines.toString();
+        }
+    }
+
+    /** What goes from the driver to the tasks. */
+    public static class Factory extends OutputWriterFactory {
+        private static final long serialVersionUID = 1L;
+        private final OutputWriterFactory other;
+        private final CollectionAccumulator uploads;
+        private final Placement placement;
+
+        Factory(OutputWriterFactory other, CollectionAccumulator uploads, Placement placement) {
+            this.other = other;
+            this.uploads = uploads;
+            this.placement = placement;
+        }
+
+        public String getFileExtension(TaskAttemptContext context) {
+            return other.getFileExtension(context);
+        }
+
+        public OutputWriter newInstance(String path, StructType columns, TaskAttemptContext context) {
+            File place = new File(Utils.getLocalDir(new SparkConf()), "acid-" + UUID.randomUUID());
+            File file = new File(place, "part-" + UUID.randomUUID() + getFileExtension(context));
+            OutputWriter writer = other.newInstance(new Path(file.toURI()).toString(), columns, context);
+            return new Uploading(writer, path, place, context.getConfiguration(), uploads, placement);
+        }
+    }
+
+    /** Of one (partition, writer). */
+    public static class Uploading extends OutputWriter {
+        private final OutputWriter other;
+        private final String path;
+        private final File place;
+        private final Configuration settings;
+        private final CollectionAccumulator uploads;
+        private final Placement placement;
+
+        Uploading(OutputWriter other, String path, File place, Configuration settings, CollectionAccumulator uploads,
+                  Placement placement) {
+            this.other = other;
+            this.path = path;
+            this.place = place;
+            this.settings = settings;
+            this.uploads = uploads;
+            this.placement = placement;
+        }
+
+        public String path() {
+            return path;
+        }
+
+        public void write(InternalRow row) {
+            other.write(row);
+        }
+
+        /** Spark closes the files of attempts that failed as well. */
+        public void close() {
+            try {
+                other.close();
+                File[] files = place.listFiles();
+                for (int at = 0; files != null && at < files.length && !TaskContext.get().isFailed(); ++at) {
+                    if (!files[at].getName().startsWith(".")) upload(files[at]);
+                }
+            } catch (IOException error) {
+                throw new UncheckedIOException(error);
+            } finally {
+                FileUtil.fullyDelete(place);
+            }
+        }
+
+        private void upload(File file) throws IOException {
+            String partition = placement.value(path, "__acid_partition"), name = file.getName();
+            String target = placement.target(path, name, TaskContext.get().partitionId());
+            Path place = new Path(target);
+            MultipartUploader uploader = uploader(place, settings);
+            UploadHandle handle = (UploadHandle) done(uploader.startUpload(place));
+            ByteBuffer named = handle.bytes();
+            StringBuilder told = new StringBuilder(name).append("\t").append(partition == null ? "" : partition).append("\t");
+            told.append(target).append("\t").append(file.length()).append("\t").append(text(named)).append("\t");
+            TaskContext.get().addTaskFailureListener(new Abandoning(told.toString(), settings));
+            long size = file.length(), most = Math.max(PART, size / (MOST_PARTS - 1));
+            Rewindable in = new Rewindable(new FileInputStream(file));
+            try {
+                int part = 1;
+                for (long at = 0; at == 0 || at < size; at += most) {
+                    long length = Math.min(most, size - at);
+                    PartHandle tag = (PartHandle) done(put(uploader, handle, part, at + length == size, place, in, length));
+                    ByteBuffer tagged = tag.bytes();
+                    told.append(part == 1 ? "" : ",").append(text(tagged));
+                    ++part;
+                }
+            } finally {
+                in.close();
+            }
+            uploads.add(told.toString());
+        }
+    }
+
+    /** What an attempt uploaded goes with it. */
+    public static class Abandoning implements TaskFailureListener {
+        private final String told;
+        private final Configuration settings;
+
+        Abandoning(String told, Configuration settings) {
+            this.told = told;
+            this.settings = settings;
+        }
+
+        public void onTaskFailure(TaskContext task, Throwable error) {
+            try {
+                done(ended(told.split("\t"), false, settings));
+            } catch (IOException left) {
+                error.addSuppressed(left);
+            }
+        }
+    }
+
+    /** Which name a file gets. */
+    public static class Placement implements Serializable {
+        private static final long serialVersionUID = 1L;
+        private final String root, inserts, deletes, pattern;
+        private final String[] keys;
+
+        Placement(String root, String[] keys, String inserts, String deletes, String pattern) {
+            this.root = root;
+            this.keys = keys;
+            this.inserts = inserts;
+            this.deletes = deletes;
+            this.pattern = pattern;
+        }
+
+        String target(String path, String name, int task) throws IOException {
+            StringBuilder place = new StringBuilder(root);
+            String partition = value(path, "__acid_partition"), writer = value(path, "__acid_writer");
+            List values = partition == null ? null : (List) new ObjectMapper().readValue(partition, List.class);
+            for (int at = 0; at < keys.length; ++at) {
+                place.append("/").append(ExternalCatalogUtils.getPartitionPathString(keys[at], (String) values.get(at)));
+            }
+            Integer number = writer == null ? Integer.valueOf(task) : Integer.valueOf(writer);
+            return place.append("/").append(name.startsWith("delete-") ? deletes : inserts).append("/")
+                .append(String.format(pattern, new Object[] {number})).toString();
+        }
+
+        /** What a path says of a column that Spark partitions the files by. */
+        String value(String path, String column) {
+            int at = path.lastIndexOf("/" + column + "=");
+            if (at < 0) return null;
+            at += column.length() + 2;
+            return ExternalCatalogUtils.unescapePathName(path.substring(at, path.indexOf('/', at)));
+        }
+    }
+
+    /** A part may have to be sent again. */
+    public static class Rewindable extends FilterInputStream {
+        private final FileChannel channel;
+        private long marked;
+
+        Rewindable(FileInputStream in) {
+            super(in);
+            this.channel = in.getChannel();
+        }
+
+        public boolean markSupported() {
+            return true;
+        }
+
+        public void mark(int limit) {
+            try {
+                marked = channel.position();
+            } catch (IOException error) {
+                throw new UncheckedIOException(error);
+            }
+        }
+
+        public void reset() throws IOException {
+            channel.position(marked);
+        }
+    }
+
+    private static final Method PUT = put();
+
+    private static Method put() {
+        Method[] all = MultipartUploader.class.getMethods();
+        for (int at = 0; at < all.length; ++at) if (all[at].getName().equals("putPart")) return all[at];
+        throw new IllegalStateException("This Hadoop uploads no parts");
+    }
+
+    /** Since version 3.5 of Hadoop it is told which part is the last. */
+    private static CompletableFuture put(MultipartUploader uploader, UploadHandle handle, int part, boolean isLast, Path target,
+                                         InputStream in, long length) throws IOException {
+        Integer number = Integer.valueOf(part);
+        Long size = Long.valueOf(length);
+        Object[] given = PUT.getParameterTypes().length == 6
+            ? new Object[] {handle, number, Boolean.valueOf(isLast), target, in, size}
+            : new Object[] {handle, number, target, in, size};
+        try {
+            return (CompletableFuture) PUT.invoke(uploader, given);
+        } catch (InvocationTargetException error) {
+            throw new IOException(error.getCause());
+        } catch (IllegalAccessException error) {
+            throw new IOException(error);
+        }
+    }
+
+    private static MultipartUploader uploader(Path target, Configuration settings) throws IOException {
+        FileSystem store = target.getFileSystem(settings);
+        return (MultipartUploader) store.createMultipartUploader(target.getParent()).build();
+    }
+
+    private static Object done(CompletableFuture future) throws IOException {
+        try {
+            return future.get();
+        } catch (ExecutionException error) {
+            if (error.getCause() instanceof IOException) throw (IOException) error.getCause();
+            throw new IOException(error.getCause());
+        } catch (InterruptedException error) {
+            Thread.currentThread().interrupt();
+            throw new InterruptedIOException();
+        }
+    }
+
+    private static String text(ByteBuffer bytes) {
+        byte[] all = new byte[bytes.remaining()];
+        bytes.get(all);
+        return Base64.getEncoder().encodeToString(all);
+    }
+
+    private static ByteBuffer bytes(String text) {
+        return ByteBuffer.wrap(Base64.getDecoder().decode(text));
+    }
+}

@@ -1,0 +1,119 @@
+import java.io.IOException;
+import java.io.Serializable;
+import java.io.StringReader;
+import java.util.List;
+import java.util.Properties;
+import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.hive.ql.plan.TableDesc;
+import org.apache.hadoop.hive.serde2.AbstractSerDe;
+import org.apache.hadoop.hive.serde2.SerDeException;
+import org.apache.hadoop.hive.serde2.objectinspector.StructField;
+import org.apache.hadoop.hive.serde2.objectinspector.StructObjectInspector;
+import org.apache.hadoop.hive.serde2.typeinfo.TypeInfo;
+import org.apache.hadoop.hive.serde2.typeinfo.TypeInfoUtils;
+import org.apache.hadoop.mapred.JobConf;
+
+/**
+ * Which of Hive's classes read and write a table's files, and what they are told of the table.
+ *
+ * "text": properties as java.util.Properties reads them; those of HiveStorage in metastore/spark/tables/serde_storage.py.
+ * Compiled by the compiler that Spark has for its queries, which knows no generics.
+ */
+public class SerdeTable implements Serializable {
+    private static final long serialVersionUID = 1L;
+    public final String text;
+
+    public SerdeTable(String text) {
+        this.text = text;
+    }
+
+    /** Each use has its own: some SerDes write into what they are told. */
+    public Properties properties() {
+        Properties found = new Properties();
+        try {
+            found.load(new StringReader(text));
+        } catch (IOException error) {
+            throw new IllegalStateException(error);
+        }
+        return found;
+    }
+
+    /** Whether a row is a record as it stands in the file, as one text, and not what the SerDe makes of it. */
+    public boolean isRaw() {
+        return properties().getProperty("acid.raw") != null;
+    }
+
+    public int header() {
+        return Integer.parseInt(properties().getProperty("skip.header.line.count", "0").trim());
+    }
+
+    public Class input() throws ClassNotFoundException {
+        return load(properties().getProperty("acid.input"));
+    }
+
+    public TableDesc described() throws ClassNotFoundException {
+        return new TableDesc(input(), load(properties().getProperty("acid.output")), properties());
+    }
+
+    public AbstractSerDe serde(Configuration settings, Properties told)
+            throws ReflectiveOperationException, SerDeException {
+        AbstractSerDe made = (AbstractSerDe) serdeClass(told.getProperty("serialization.lib"))
+            .getDeclaredConstructor(new Class[0]).newInstance(new Object[0]);
+        made.initialize(settings, told);
+        return made;
+    }
+
+    /** Hive's own where it is there; Spark has not got those for JSON. */
+    private static Class serdeClass(String name) throws ClassNotFoundException {
+        try {
+            return load(name);
+        } catch (ClassNotFoundException error) {
+            boolean isJson = name.equals("org.apache.hadoop.hive.serde2.JsonSerDe")
+                || name.equals("org.apache.hive.hcatalog.data.JsonSerDe");
+            if (!isJson) throw error;
+            return JsonLines.class;
+        }
+    }
+
+    private static Class load(String name) throws ClassNotFoundException {
+        try {
+            return Class.forName(name, true, Thread.currentThread().getContextClassLoader());
+        } catch (ClassNotFoundException error) {
+            return Class.forName(name, true, SerdeTable.class.getClassLoader());
+        }
+    }
+
+    /** Why these classes cannot be used for the table's columns; null when they can. */
+    public String refusal(Configuration settings) {
+        Properties told = properties();
+        String serde = told.getProperty("serialization.lib");
+        try {
+            described();
+            List found = ((StructObjectInspector) serde(new JobConf(settings), properties()).getObjectInspector())
+                .getAllStructFieldRefs();
+            List declared = TypeInfoUtils.getTypeInfosFromTypeString(told.getProperty("columns.types"));
+            String[] names = told.getProperty("columns").split(told.getProperty("column.name.delimiter", ","));
+            if (found.size() != declared.size()) {
+                return serde + " finds " + found.size() + " columns where the table has " + declared.size();
+            }
+            for (int place = 0; place < names.length; ++place) {
+                StructField field = (StructField) found.get(place);
+                String type = TypeInfoUtils.getTypeInfoFromObjectInspector(field.getFieldObjectInspector()).getTypeName();
+                String wanted = ((TypeInfo) declared.get(place)).getTypeName();
+                if (!field.getFieldName().equalsIgnoreCase(names[place])) {
+                    return serde + " finds the column " + field.getFieldName() + " in the place of " + names[place];
+                }
+                if (!type.equalsIgnoreCase(wanted)) {
+                    return "column " + names[place] + " is " + wanted + ", and " + serde + " makes it " + type;
+                }
+            }
+            return null;
+        } catch (ClassNotFoundException error) {
+            return "Spark has no class " + error.getMessage() + ": give it the jar (spark.jars)";
+        } catch (LinkageError error) {
+            return serde + " does not go with the Hive in this Spark: " + error;
+        } catch (Exception error) {
+            return serde + " refuses the table: " + error;
+        }
+    }
+}

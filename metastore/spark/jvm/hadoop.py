@@ -1,0 +1,120 @@
+"""Files as Spark's JVM sees them: the same file systems and credentials as the data frames that it reads and writes.
+
+Rule: it moves files and looks into ORC files with the JVM's own reader; it knows nothing of tables or transactions.
+"""
+
+from contextlib import closing
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from metastore.spark.jvm.compiled import jvm_of
+
+
+@dataclass(frozen=True)
+class Hadoop:
+    """The Hadoop file systems of a Spark session. Paths are URIs; one without scheme is on the default file system."""
+
+    spark: SparkSession
+
+    def exists(self, path: str) -> bool:
+        """Whether there is a file or directory."""
+        return bool(self._fs(path).exists(self._path(path)))
+
+    def has(self, path: str, capability: str) -> bool:
+        """Whether the file system can do something there, by Hadoop's name for it."""
+        return bool(self._fs(path).hasPathCapability(self._path(path), capability))
+
+    def children(self, path: str) -> list[tuple[str, bool]]:
+        """Names directly below a directory, each with whether it is a directory itself."""
+        found = self._fs(path).listStatus(self._path(path))
+        return [(status.getPath().getName(), bool(status.isDirectory())) for status in found]
+
+    def size(self, path: str) -> int:
+        """Bytes of a file."""
+        return int(self._fs(path).getFileStatus(self._path(path)).getLen())
+
+    def mkdirs(self, path: str) -> None:
+        """Make a directory and those above it."""
+        if not self._fs(path).mkdirs(self._path(path)):
+            raise OSError(f"Cannot make the directory {path}")
+
+    def rename(self, source: str, target: str) -> None:
+        """Rename; the target must not exist (Hadoop would otherwise move the source *into* it)."""
+        if self.exists(target):
+            raise FileExistsError(f"{target} exists already")
+        if not self._fs(source).rename(self._path(source), self._path(target)):
+            raise OSError(f"Cannot rename {source} to {target}")
+
+    def delete(self, path: str) -> None:
+        """Remove a file or a whole directory; nothing happens when it is not there."""
+        self._fs(path).delete(self._path(path), True)  # noqa: FBT003 - Java's signature
+
+    def read(self, path: str) -> bytes:
+        """A small file's content."""
+        with closing(self._fs(path).open(self._path(path))) as source:
+            return bytes(self._whole(source))
+
+    def write(self, path: str, content: bytes) -> None:
+        """Write a small new file."""
+        out = self._fs(path).create(self._path(path), False)  # noqa: FBT003
+        try:
+            out.write(bytearray(content))
+        finally:
+            out.close()
+
+    def rows(self, path: str) -> int:
+        """Rows of an ORC file, from its footer."""
+        with self._orc_reader(path) as reader:
+            return int(reader.getNumberOfRows())
+
+    def orc_fields(self, path: str) -> tuple[str, ...]:
+        """Names of an ORC file's top-level columns."""
+        with self._orc_reader(path) as reader:
+            return tuple(reader.getSchema().getFieldNames())
+
+    def is_written_by_spark(self, path: str) -> bool:
+        """Whether an ORC file says that Spark wrote it."""
+        with self._orc_reader(path) as reader:
+            return bool(reader.hasMetadataValue("org.apache.spark.version"))
+
+    def write_empty_orc(self, path: str, schema: str, entries: dict[str, bytes]) -> None:
+        """Write an ORC file without rows; ``schema`` in ORC's type language.
+
+        Its footer is compressed too: by zlib, since ORC's own choice since version 2 is zstd, unknown to Hive before 4.
+        """
+        orc = self._jvm.org.apache.orc
+        options = orc.OrcFile.writerOptions(self._configuration).setSchema(orc.TypeDescription.fromString(schema))
+        writer = orc.OrcFile.createWriter(self._path(path), options.compress(orc.CompressionKind.ZLIB))
+        for name, value in entries.items():
+            writer.addUserMetadata(name, self._jvm.java.nio.ByteBuffer.wrap(bytearray(value)))
+        writer.close()
+
+    def _orc_reader(self, path: str) -> closing[Any]:
+        orc = self._jvm.org.apache.orc.OrcFile
+        return closing(orc.createReader(self._path(path), orc.readerOptions(self._configuration)))
+
+    def _fs(self, path: str) -> Any:
+        return self._path(path).getFileSystem(self._configuration)
+
+    def _path(self, path: str) -> Any:
+        return self._path_class(path)
+
+    @cached_property
+    def _path_class(self) -> Any:
+        """Found once: PySpark asks the JVM about every part of such a name."""
+        return self._jvm.org.apache.hadoop.fs.Path
+
+    @cached_property
+    def _whole(self) -> Any:
+        return self._jvm.org.apache.commons.io.IOUtils.toByteArray
+
+    @property
+    def _jvm(self) -> Any:
+        return jvm_of(self.spark)
+
+    @cached_property
+    def _configuration(self) -> Any:
+        return self.spark._jsc.hadoopConfiguration()  # noqa: SLF001

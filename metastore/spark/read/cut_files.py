@@ -1,0 +1,117 @@
+"""Files that a streaming writer of Hive still appends to: read up to the last footer that it flushed.
+
+Rule: what lies behind the flushed length is never looked at. Spark's ORC reader cannot be told to stop there, so these
+files (few and short-lived: one per open batch and bucket) are read by Python in the tasks, as rows.
+"""
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+from os import SEEK_END
+from typing import Any
+
+import pyarrow as pa
+from pyarrow import orc
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - the customary name
+from pyspark.sql.types import (
+    ArrayType,
+    DataType,
+    MapType,
+    StructField,
+    StructType,
+    TimestampNTZType,
+    TimestampType,
+)
+
+from metastore.errors import InvalidOperationError
+from metastore.files import Files
+from metastore.spark.jvm.compiled import jvm_of
+from metastore.spark.read.footers import damage_named
+from metastore.spark.read.listing import CutFile
+
+_BATCH_ROWS = 10_000
+
+
+def cut_events(spark: SparkSession, schema: StructType, files: Sequence[CutFile]) -> DataFrame:
+    """The events of the files' committed parts, with the columns of ``schema``; columns that a file lacks are NULL.
+
+    Raises: InvalidOperationError when timestamps would be shifted.
+    """
+    wall_clock = _without_zone(schema)
+    if wall_clock != schema:
+        _require_one_zone(spark)
+    rows = spark.sparkContext.parallelize(list(files), len(files)).flatMap(partial(_events, schema=wall_clock))
+    frame = spark.createDataFrame(rows, wall_clock)
+    return frame.select(*(F.col(one.name).cast(one.dataType).alias(one.name) for one in schema.fields))
+
+
+def _events(file: CutFile, schema: StructType) -> Iterator[tuple[Any, ...]]:
+    with Files().open(file.path) as source:
+        size = source.seek(0, SEEK_END)
+        source.seek(0)
+        content = source.read(min(file.length, size))  # reading asks for memory of as many bytes as it is told
+    if len(content) < file.length:
+        raise InvalidOperationError(f"{file.path} has {len(content)} bytes, and its side file says that {file.length} "
+                                    "are committed: the file is damaged.")
+    with damage_named(file.path):
+        table = orc.ORCFile(pa.BufferReader(content)).read()
+    table = table.cast(pa.schema([pa.field(one.name, _in_microseconds(one.type)) for one in table.schema]), safe=False)
+    for batch in table.to_batches(_BATCH_ROWS):
+        for row in batch.to_pylist(maps_as_pydicts="strict"):
+            yield _shaped(row, schema)
+
+
+def _shaped(value: Any, kind: DataType) -> Any:
+    """A value as Spark takes it: structs as tuples in the order of the type, matched by name."""
+    match kind:
+        case StructType() if value is not None:
+            given = {name.lower(): one for name, one in value.items()}
+            return tuple(_shaped(given.get(one.name.lower()), one.dataType) for one in kind.fields)
+        case ArrayType() if value is not None:
+            return [_shaped(one, kind.elementType) for one in value]
+        case MapType() if value is not None:
+            return {_shaped(key, kind.keyType): _shaped(one, kind.valueType) for key, one in value.items()}
+        case _:
+            return value
+
+
+def _in_microseconds(kind: pa.DataType) -> pa.DataType:
+    """The same type with timestamps as fine as Spark holds them."""
+    if pa.types.is_timestamp(kind):
+        return pa.timestamp("us", kind.tz)
+    if pa.types.is_struct(kind):
+        return pa.struct([pa.field(one.name, _in_microseconds(one.type)) for one in kind])
+    if pa.types.is_list(kind):
+        return pa.list_(_in_microseconds(kind.value_type))
+    if pa.types.is_map(kind):
+        return pa.map_(_in_microseconds(kind.key_type), _in_microseconds(kind.item_type))
+    return kind
+
+
+def _without_zone(kind: StructType) -> StructType:
+    """The same type with timestamps as wall clocks, which is what ORC holds."""
+    return StructType([StructField(one.name, _wall_clock(one.dataType)) for one in kind.fields])
+
+
+def _wall_clock(kind: DataType) -> DataType:
+    match kind:
+        case TimestampType():
+            return TimestampNTZType()
+        case ArrayType():
+            return ArrayType(_wall_clock(kind.elementType))
+        case MapType():
+            return MapType(_wall_clock(kind.keyType), _wall_clock(kind.valueType))
+        case StructType():
+            return _without_zone(kind)
+        case _:
+            return kind
+
+
+def _require_one_zone(spark: SparkSession) -> None:
+    """ORC files hold wall clocks, which Spark's own reader takes for the JVM's: casting must mean the same zone."""
+    zones = jvm_of(spark).java.time.ZoneId  # the JVM's zone is known only there
+    session, machine = str(spark.conf.get("spark.sql.session.timeZone")), zones.systemDefault()
+    if not zones.of(session).getRules().equals(machine.getRules()):
+        raise InvalidOperationError(
+            f"A streaming writer has not closed its files, and timestamps in them can be read only when the session's "
+            f"time zone ({session}) is the JVM's ({machine.getId()}): set spark.sql.session.timeZone, or wait.")

@@ -1,0 +1,314 @@
+"""A snapshot of an ACID table as a DataFrame: one native ORC scan, and what takes the deleted rows out of it.
+
+Rules kept here (ACID-18, ACID-23, ACID-30, ACID-31). A row counts when its write id is visible and no visible delete
+event of the same ACID directory names it; ROW__IDs are unique only there, so the directory is part of what they are
+found by. What the names of directories tell is not asked of each row: only where a delta holds invisible write ids
+among visible ones are those of its rows read, and only where Hive before version 3 may have written is the operation.
+Deleted rows are looked up as bits; where those would take too much space, an anti-join takes the rows out, broadcast
+when they are few: counted, never guessed from file sizes, since five million delete events fit in 34 kB. Rows of files
+without event columns get their ids only where a delete event or the caller asks for them: that needs their position,
+and so one task for each file.
+"""
+
+import re
+from collections import defaultdict
+from collections.abc import Sequence
+from functools import reduce
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.types import DataType, IntegerType, LongType, StructField, StructType
+
+from metastore.acid.events import DELETE_EVENT, EVENT_COLUMNS, INSERT_EVENT
+from metastore.acid.snapshots import RangeState, ValidWriteIdList
+from metastore.files import Files
+from metastore.spark.jvm.compiled import jvm_of
+from metastore.spark.read.cut_files import cut_events
+from metastore.spark.read.delete_files import DeleteFiles
+from metastore.spark.read.deleted import DeletedRows, deleted_rows
+from metastore.spark.read.listing import BROADCAST_LIMIT, DataFile, Directory
+from metastore.spark.read.scans import (
+    BUCKET,
+    BY,
+    DELETED,
+    DIRECTORY_NUMBER,
+    OPERATION,
+    WRITE_ID,
+    NumberedFile,
+    scan_files,
+    text_value,
+    value_by_number,
+)
+from metastore.spark.read.scans import ROW_ID as ROW_NUMBER
+from metastore.spark.read.serde_files import partitioned_rows
+from metastore.spark.tables.acid_table import OURS, AcidTable, FileFormat, TableKind, quoted
+from metastore.spark.tables.serde_storage import HiveStorage
+
+_DIRECTORY, _FILE, _MIXED = f"{OURS}directory", f"{OURS}file", f"{OURS}mixed"
+_LOCAL = re.compile("^file:///")  # Hadoop writes file:///x where Spark's metadata column has file:/x
+_POSITION_BITS = (1 << 33) - 1
+_WHOLE_FILES = str(1 << 60)
+# The ROW__ID of a row version, as columns of a read with ``row_ids``.
+ROW_ID = (WRITE_ID, BUCKET, ROW_NUMBER)
+ROW_ID_COLUMN = "ROW__ID"
+OPERATION_COLUMN, WRITE_ID_COLUMN = "_operation", "_write_id"
+_MIX = (f"{ROW_NUMBER} ^ shiftleft(CAST({BUCKET} AS BIGINT), 20) ^ shiftleft({WRITE_ID}, 44)"
+        f" ^ shiftleft(CAST({_DIRECTORY} AS BIGINT), 52)")
+"""A bigint that is the same for the same row, and seldom for others."""
+
+
+def event_type(row: DataType) -> StructType:
+    """The schema of an ACID file around the user's row."""
+    return StructType([
+        StructField("operation", IntegerType()), StructField("originalTransaction", LongType()),
+        StructField("bucket", IntegerType()), StructField("rowId", LongType()),
+        StructField("currentTransaction", LongType()), StructField("row", row)])
+
+
+def read_snapshot(spark: SparkSession, table: AcidTable, directories: Sequence[Directory],
+                  write_ids: ValidWriteIdList, *, row_ids: bool = False) -> DataFrame:
+    """The rows of ``table`` that the snapshot shows; with ``row_ids`` also the ROW__ID columns (full ACID only)."""
+    if table.kind is TableKind.INSERT_ONLY:
+        return _insert_only_rows(spark, table, directories)
+    deletes = DeleteFiles.of(Files(), [file for one in directories for file in one.sources.deletes])
+    clean: list[Directory] = []
+    dirty: list[Directory] = []
+    for one in directories:
+        (clean if deletes.events(one.sources.deletes) == 0 else dirty).append(one)
+    kept = ROW_ID if row_ids else ()
+    versions = _inserts(spark, table, clean, write_ids, kept, numbered=row_ids)
+    if dirty:
+        versions += _without_deleted(spark, table, dirty, write_ids, kept, deletes)
+    if not row_ids:
+        plain = _plain_rows(spark, table, "orc", [(one, one.sources.without_events) for one in clean])
+        versions += [] if plain is None else [plain]
+    return _united(spark, table, kept, versions)
+
+
+def read_changes(spark: SparkSession, table: AcidTable, directories: Sequence[Directory],
+                 write_ids: ValidWriteIdList, after: int) -> DataFrame:
+    """Each row version that write ids above ``after`` inserted or deleted, with which and by whom.
+
+    A row that was updated is in it twice: deleted as it was, and inserted as it is. ``directories`` must have no base
+    above ``after``.
+    """
+    place = [*ROW_ID, _DIRECTORY]
+    kept = (*place, BY)
+    inserts = _united(spark, table, kept, _inserts(spark, table, directories, write_ids, kept, numbered=True))
+    deletes = _deletes(spark, directories, write_ids, kept)
+    first = deletes.groupBy(*place).agg(F.min(BY).alias(WRITE_ID_COLUMN))
+    late = first.where(F.col(WRITE_ID_COLUMN) > after).withColumn(OPERATION_COLUMN, F.lit("delete"))
+    gone = inserts.join(late, place)
+    new = inserts.where(F.col(BY) > after).select(
+        "*", F.col(BY).alias(WRITE_ID_COLUMN), F.lit("insert").alias(OPERATION_COLUMN))
+    return new.unionByName(gone.select(*(quoted(name) for name in new.columns))).select(
+        F.col(OPERATION_COLUMN), F.col(WRITE_ID_COLUMN), *(quoted(column.name) for column in table.columns),
+        *map(quoted, table.partition_names), row_id_column())
+
+
+def with_row_id(rows: DataFrame) -> DataFrame:
+    """Rows that were read with ``row_ids``, with Hive's ``ROW__ID`` instead: NULL where a row can have none."""
+    return rows.select(*(quoted(name) for name in rows.columns if name not in ROW_ID), row_id_column())
+
+
+def row_id_column(write_id: str = ROW_ID[0], bucket: str = ROW_ID[1], row_id: str = ROW_ID[2]) -> Column:
+    """Hive's ``ROW__ID`` out of three columns."""
+    parts = F.struct(F.col(write_id).alias("writeid"), F.col(bucket).alias("bucketid"), F.col(row_id).alias("rowid"))
+    return F.when(F.col(bucket).isNotNull(), parts).alias(ROW_ID_COLUMN)
+
+
+def _without_deleted(spark: SparkSession, table: AcidTable, directories: Sequence[Directory],
+                     write_ids: ValidWriteIdList, kept: Sequence[str], deletes: DeleteFiles) -> list[DataFrame]:
+    rows = deleted_rows(Files(), directories, write_ids, deletes)
+    if rows is not None:
+        return _inserts(spark, table, directories, write_ids, kept, numbered=True, deleted=rows)
+    place = (*ROW_ID, _DIRECTORY)
+    versions = _united(spark, table, place, _inserts(spark, table, directories, write_ids, place, numbered=True))
+    deleted = _deletes(spark, directories, write_ids, place)
+    count = deletes.events(file for one in directories for file in one.sources.deletes)
+    if count is not None and count <= BROADCAST_LIMIT:
+        left = _unless_named(versions, deleted)
+    else:
+        left = versions.join(deleted.hint("merge"), list(place), "left_anti")
+    return [left.drop(*(name for name in place if name not in kept))]
+
+
+def _unless_named(versions: DataFrame, deleted: DataFrame) -> DataFrame:
+    """The rows that ``deleted`` does not name, which is broadcast.
+
+    Spark looks up a single bigint several times faster than four columns, so the join is on a mix of them. That the
+    columns are equal one by one is its second condition, written so that Spark does not take it for join keys.
+    """
+    place = (*ROW_ID, _DIRECTORY)
+    named = deleted.select(F.expr(_MIX).alias(_MIXED), *(F.col(name).alias(f"{name}_of_event") for name in place))
+    differs = " | ".join(f"CAST({name} ^ {name}_of_event AS BIGINT)" for name in place)
+    return versions.join(F.broadcast(named), (F.expr(_MIX) == F.col(_MIXED)) & F.expr(f"{differs} = 0L"), "left_anti")
+
+
+def _inserts(spark: SparkSession, table: AcidTable, directories: Sequence[Directory], write_ids: ValidWriteIdList,
+             kept: Sequence[str], *, numbered: bool, deleted: DeletedRows | None = None) -> list[DataFrame]:
+    """Row versions of all kinds of files without those ``deleted``; with ``numbered`` also those of plain files.
+
+    Each frame has the columns of the event that are to be ``kept``, and those of the table.
+    """
+    files = _numbered_files([one.sources.events for one in directories])
+    conditions = _visible(directories, write_ids, deletes=False) + ([] if deleted is None else [f"NOT {DELETED}"])
+    frames = []
+    for number, one in enumerate(directories):
+        others = []
+        if one.sources.cut:
+            half = _flat(table, cut_events(spark, event_type(table.row_type), one.sources.cut))
+            others.append(_where(half, _visible([one], write_ids, deletes=False)))
+        if numbered and one.sources.without_events:
+            others.append(_flat(table, _synthetic_events(spark, table, one)))
+        for other in others:
+            left = other if deleted is None else other.where(~deleted.holds(spark, *ROW_ID, str(number)))
+            frames.append(left.selectExpr(*_event_columns(kept, str(number)), *(quoted(c.name) for c in table.columns),
+                                          *_keys(table, [one])))
+    if files or frames:  # the first frame of a union says in which session it is, and plain files have one of their own
+        frames.insert(0, scan_files(spark, table.columns, files, _event_columns(kept), _keys(table, directories),
+                                    conditions, deleted))
+    return frames
+
+
+def _deletes(spark: SparkSession, directories: Sequence[Directory], write_ids: ValidWriteIdList,
+             kept: Sequence[str]) -> DataFrame:
+    """Visible delete events."""
+    files = _numbered_files([one.sources.deletes for one in directories])
+    return scan_files(spark, (), files, _event_columns(kept), where=_visible(directories, write_ids, deletes=True))
+
+
+def _numbered_files(files: Sequence[Sequence[DataFile]]) -> list[NumberedFile]:
+    """The files of each directory, with its number."""
+    return [NumberedFile(file.path, file.size, number) for number, found in enumerate(files) for file in found]
+
+
+def _united(spark: SparkSession, table: AcidTable, kept: Sequence[str], frames: Sequence[DataFrame]) -> DataFrame:
+    """The rows of all frames; of none: no rows, with the same columns."""
+    frames = frames or [scan_files(spark, table.columns, [], _event_columns(kept), _keys(table, []))]
+    return reduce(DataFrame.unionByName, frames)
+
+
+def _keys(table: AcidTable, directories: Sequence[Directory]) -> list[str]:
+    """The partition keys of a frame, as SQL: by the number of the directory, where there are several."""
+    keys = []
+    for place, key in enumerate(table.partition_keys):
+        values = [one.values[place] for one in directories] or [None]
+        value = value_by_number(values, key.sql_type) if len(values) > 1 else (
+            f"CAST({text_value(values[0])} AS {key.sql_type})")
+        keys.append(f"{value} AS {quoted(key.name)}")
+    return keys
+
+
+def _event_columns(kept: Sequence[str], number: str = DIRECTORY_NUMBER) -> list[str]:
+    """Those columns of a frame that are the event's, as SQL."""
+    return [f"{number} AS {_DIRECTORY}" if name == _DIRECTORY else name for name in kept]
+
+
+def _flat(table: AcidTable, events: DataFrame) -> DataFrame:
+    """Events with the columns of ``row`` beside the others, all named as a scan names them."""
+    names = [f"{event} AS {name}" for event, name in zip(EVENT_COLUMNS, (OPERATION, *ROW_ID, BY), strict=False)]
+    columns = [f"`row`.{quoted(one.name)} AS {quoted(one.name)}" for one in table.columns]
+    return events.selectExpr(*names, *columns)
+
+
+def _synthetic_events(spark: SparkSession, table: AcidTable, directory: Directory) -> DataFrame:
+    """The rows of a directory's plain files as insert events; the rows of files without a bucket get no bucket."""
+    lone = spark.newSession()
+    for setting in ("spark.sql.files.maxPartitionBytes", "spark.sql.files.openCostInBytes"):
+        lone.conf.set(setting, _WHOLE_FILES)  # each file is one task, so that a row's place there is its position
+    sources = directory.sources
+    rows: list[tuple[str, int, int | None, int | None]] = [
+        (_spark_path(spark, one.path), one.write_id, one.bucket, one.first_row_id) for one in sources.plain]
+    rows += [(_spark_path(spark, path), 0, None, None) for path in sources.unnamed]
+    ids = spark.createDataFrame(rows, f"{_FILE} string, originalTransaction bigint, bucket int, __first bigint")
+    plain = lone.read.schema(table.row_type).orc(sources.without_events)
+    numbered = plain.select(
+        F.struct(*(F.col(name) for name in table.row_type.names)).alias("row"),
+        F.col("_metadata.file_path").alias(_FILE),
+        F.monotonically_increasing_id().bitwiseAND(_POSITION_BITS).alias("__position"))
+    joined = numbered.join(F.broadcast(ids), _FILE, "left").where(_is_known("originalTransaction"))
+    return joined.select(
+        F.lit(INSERT_EVENT).alias("operation"), "originalTransaction", "bucket",
+        (F.col("__first") + F.col("__position")).alias("rowId"),
+        F.col("originalTransaction").alias("currentTransaction"), "row")
+
+
+def _spark_path(spark: SparkSession, uri: str) -> str:
+    """A file as Spark's ``_metadata`` spells its path."""
+    path = jvm_of(spark).org.apache.hadoop.fs.Path(uri)
+    file_system = path.getFileSystem(spark._jsc.hadoopConfiguration())  # noqa: SLF001
+    return _LOCAL.sub("file:/", file_system.makeQualified(path).toUri().toString())
+
+
+def _is_known(column: str) -> Column:
+    """True, or the failure of the query: an inner join would drop the rows of a file that is not found in silence."""
+    unknown = F.raise_error(F.concat(F.lit("no directory is known for the file "), F.col(_FILE)))
+    return F.coalesce(F.col(column), unknown.cast("int")) >= 0
+
+
+def _visible(directories: Sequence[Directory], write_ids: ValidWriteIdList, *, deletes: bool) -> list[str]:
+    """What an event must meet to count, beyond what the names of the directories tell already.
+
+    An update event (operation 1) is found only in bases that Hive before 3 compacted, where it is its row's only event.
+    """
+    if deletes:
+        conditions = [f"{OPERATION} = {DELETE_EVENT}"]
+    elif all(part.is_marked for one in directories for part in (one.state.base, *one.state.insert_deltas) if part):
+        conditions = []
+    else:
+        conditions = [f"{OPERATION} < {DELETE_EVENT}"]
+    deltas = [part for one in directories for part in (one.state.delete_deltas if deletes else one.state.insert_deltas)]
+    if any(delta.visible is RangeState.SOME for delta in deltas):
+        conditions.append(f"{BY} <= {write_ids.high_watermark}L")
+        if hidden := set().union(*(one.hidden_write_ids(write_ids) for one in directories)):
+            conditions.append(f"{BY} NOT IN ({', '.join(f'{one}L' for one in sorted(hidden))})")
+    return conditions
+
+
+def _where(events: DataFrame, conditions: Sequence[str]) -> DataFrame:
+    return events.where(" AND ".join(conditions)) if conditions else events
+
+
+def _insert_only_rows(spark: SparkSession, table: AcidTable, directories: Sequence[Directory]) -> DataFrame:
+    """One scan for each way in which partitions are stored."""
+    ways: dict[FileFormat, list[Directory]] = defaultdict(list)
+    for one in directories:
+        if one.sources.events:
+            ways[one.stored_as or table.file_format].append(one)
+    frames: list[DataFrame | None] = []
+    for way, several in ways.items():
+        if isinstance(way, HiveStorage):
+            files = [NumberedFile(file.path, file.size, number) for number, one in enumerate(several)
+                     for file in one.sources.events]
+            frames.append(partitioned_rows(spark, way, table.row_type, table.partition_type, files,
+                                           [one.values for one in several]))
+        else:
+            placed = [(one, [file.path for file in one.sources.events]) for one in several]
+            frames.append(_plain_rows(spark, table, way, placed))
+    found = [frame for frame in frames if frame is not None]
+    return reduce(DataFrame.unionByName, found) if found else spark.createDataFrame([], table.schema)
+
+
+def _plain_rows(spark: SparkSession, table: AcidTable, way: str,
+                placed: Sequence[tuple[Directory, Sequence[str]]]) -> DataFrame | None:
+    """Rows of files that hold nothing but the table's columns; None where there are no files.
+
+    One scan for all partitions that lie where their names say, one more for each that lies elsewhere.
+    """
+    usual = [(one, paths) for one, paths in placed if one.location == _usual_location(table, one)]
+    frames = []
+    if paths := [path for _, found in usual for path in found]:
+        reader = spark.read.schema(table.schema).format(way)
+        frames.append(reader.option("basePath", table.location).load(paths))
+    for one, found in placed:
+        if found and one.location != _usual_location(table, one):
+            frame = spark.read.schema(table.row_type).format(way).load(list(found))
+            for key, value in zip(table.partition_type.fields, one.values, strict=True):
+                frame = frame.withColumn(key.name, F.lit(value).cast(key.dataType))
+            frames.append(frame)
+    return reduce(DataFrame.unionByName, frames) if frames else None
+
+
+def _usual_location(table: AcidTable, directory: Directory) -> str:
+    return f"{table.location}/{directory.partition}" if directory.partition else table.location

@@ -1,0 +1,68 @@
+"""Files of tables that Hive's own classes read and write (``serde_storage``), through a data source of ours.
+
+Rule: a scan shows what those classes show, of all files or of none; a row that could not be read again as it is is not
+written (``SerdeWriter.java``), and nothing of its statement is.
+"""
+
+from collections.abc import Sequence
+from hashlib import sha256
+from typing import Any
+
+from pyspark.sql import DataFrame, DataFrameWriter, SparkSession
+from pyspark.sql.types import StringType, StructField, StructType
+
+from metastore.errors import InvalidOperationError
+from metastore.spark.jvm.compiled import compiled
+from metastore.spark.jvm.hadoop import Hadoop
+from metastore.spark.read.scans import NOWHERE, NumberedFile, file_statuses, value_by_number
+from metastore.spark.tables.acid_table import quoted
+from metastore.spark.tables.serde_storage import HiveStorage
+
+RAW = StructType([StructField("__record", StringType())])
+"""The columns of a storage that is raw."""
+
+_CLASSES = ("JsonLines", "SerdeTable", "SerdeReader", "SerdeWriter", "ListedFiles", "SerdeFormat")
+
+
+def scan_serde(spark: SparkSession, storage: HiveStorage, columns: StructType,
+               files: Sequence[NumberedFile]) -> DataFrame:
+    """The rows of files; ``DIRECTORY_NUMBER`` tells the number of the file that each is from.
+
+    Raises: InvalidOperationError when the classes are not there, or see other columns.
+    """
+    require_usable(spark, storage)
+    content, told = file_statuses(files), storage.text()
+    name = sha256(b"%d,%b%b" % (len(content), content, told.encode())).hexdigest()
+    frame = _format(spark).scan(spark._jsparkSession, f"{NOWHERE}/{name}", content, columns.json(), told)  # noqa: SLF001
+    return DataFrame(frame, spark)
+
+
+def partitioned_rows(spark: SparkSession, storage: HiveStorage, columns: StructType, keys: StructType,
+                     files: Sequence[NumberedFile], values: Sequence[tuple[str | None, ...]]) -> DataFrame:
+    """The same with the partition keys; a file's number is the place of its partition among ``values``."""
+    found = [f"{value_by_number([one[place] for one in values], key.dataType.simpleString())} AS {quoted(key.name)}"
+             for place, key in enumerate(keys.fields)]
+    return scan_serde(spark, storage, columns, files).selectExpr("*", *found)
+
+
+def save_serde(writer: DataFrameWriter, path: str, storage: HiveStorage, spark: SparkSession) -> None:
+    """Write below ``path``. Raises: InvalidOperationError for a row that the format cannot hold."""
+    jvm_writer = writer._jwrite  # noqa: SLF001 - PySpark cannot name a data source of ours
+    if reason := _format(spark).save(jvm_writer, path, storage.text()):
+        raise InvalidOperationError(f"A row cannot be stored: {reason}. Nothing was written.")
+
+
+def written_rows(hadoop: Hadoop, path: str) -> int:
+    """How many rows a file has that ``save_serde`` wrote."""
+    directory, _, name = path.rpartition("/")
+    return int(hadoop.read(f"{directory}/rows-{name}"))
+
+
+def require_usable(spark: SparkSession, storage: HiveStorage) -> None:
+    """Raise InvalidOperationError when this Spark has not got the classes, or they see other columns."""
+    if reason := _format(spark).refusal(spark._jsparkSession, storage.text()):  # noqa: SLF001 - as above
+        raise InvalidOperationError(f"This table cannot be read or written here: {reason}.")
+
+
+def _format(spark: SparkSession) -> Any:
+    return compiled(spark, *_CLASSES)

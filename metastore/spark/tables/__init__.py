@@ -1,0 +1,1 @@
+"""What is known of a table: its kind, columns, keys and storage."""

@@ -1,0 +1,157 @@
+"""What Spark needs to know of a metastore table: kind, columns, partition keys, buckets, location; in Spark's types."""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cached_property
+from typing import Any, TypeAlias, cast
+
+from pyspark.sql.types import DataType, StructField, StructType
+
+from metastore.errors import InvalidOperationError
+from metastore.ids import TableName
+from metastore.spark.tables.serde_storage import HiveStorage, seen_columns, without_lengths
+
+_UNREADABLE = re.compile(r"\b(uniontype\s*<|timestamp with local time zone|interval_)", re.IGNORECASE)
+OURS = "__acid_"
+"""How the names of those columns begin that stand beside a table's own in a plan or in a staging directory."""
+
+FileFormat: TypeAlias = str | HiveStorage
+"""How files are stored: as Spark calls it (``orc``, ``parquet``), or Hive's classes that do it; "" if neither."""
+
+
+class TableKind(StrEnum):
+    """How the table's directories are to be understood."""
+
+    FULL_ACID = "full ACID"
+    INSERT_ONLY = "insert-only"
+    PLAIN = "not transactional"
+
+
+@dataclass(frozen=True)
+class HiveColumn:
+    """A column as the metastore has it: lower-case name and Hive type text."""
+
+    name: str
+    type: str
+
+    @property
+    def sql_type(self) -> str:
+        """The type as Spark's SQL knows it; raises InvalidOperationError for a type that Spark does not have."""
+        if _UNREADABLE.search(self.type):
+            raise InvalidOperationError(f"Column {self.name} has type {self.type}, which Spark cannot hold. "
+                                        "Read the table with Hive or leave the column out in a view.")
+        return without_lengths(self.type)
+
+    def spark_type(self) -> DataType:
+        """The same as a Spark type; raises as ``sql_type``."""
+        return DataType.fromDDL(self.sql_type)
+
+
+@dataclass(frozen=True)
+class AcidTable:
+    """A table of the metastore. Columns exclude partition keys; ``columns`` order is the order inside files."""
+
+    name: TableName
+    kind: TableKind
+    location: str
+    columns: tuple[HiveColumn, ...]
+    partition_keys: tuple[HiveColumn, ...]
+    bucket_columns: tuple[str, ...]
+    bucket_count: int
+    bucketing_version: int
+    file_format: FileFormat
+    parameters: dict[str, str]
+    order: tuple[tuple[str, bool], ...] = ()
+    """SORTED BY: columns, and whether they ascend."""
+
+    @classmethod
+    def of(cls, name: TableName, thrift_table: Any) -> "AcidTable":
+        """The table as the metastore's ``get_table`` answered it.
+
+        Raises: InvalidOperationError for a transactional table with a column named like ours.
+        """
+        sd, parameters = thrift_table.sd, dict(thrift_table.parameters or {})
+        transactional = parameters.get("transactional", "").lower() == "true"
+        insert_only = parameters.get("transactional_properties", "").lower() == "insert_only"
+        kind = TableKind.PLAIN if not transactional else (
+            TableKind.INSERT_ONLY if insert_only else TableKind.FULL_ACID)
+        serde = sd.serdeInfo.serializationLib if sd.serdeInfo else None
+        columns = seen_columns(serde or "", [(c.name.lower(), c.type) for c in sd.cols or ()])
+        keys = tuple(HiveColumn(c.name.lower(), c.type) for c in thrift_table.partitionKeys or ())
+        if kind is not TableKind.PLAIN:
+            require_user_names(name, [*(column for column, *_ in columns), *(key.name for key in keys)])
+        return cls(
+            name=name, kind=kind, location=sd.location or "",
+            columns=tuple(HiveColumn(*column) for column in columns),
+            partition_keys=keys,
+            bucket_columns=tuple(c.lower() for c in sd.bucketCols or ()),
+            bucket_count=max(sd.numBuckets or 0, 0) if sd.bucketCols else 0,
+            bucketing_version=2 if parameters.get("bucketing_version") == "2" else 1,
+            file_format=stored_as(sd, columns, parameters), parameters=parameters,
+            order=tuple((one.col.lower(), one.order == 1) for one in sd.sortCols or ()))
+
+    @cached_property
+    def row_type(self) -> StructType:
+        """The struct ``row`` of the table's ACID files."""
+        return _struct(self.columns)
+
+    @cached_property
+    def partition_type(self) -> StructType:
+        """The partition keys, typed."""
+        return _struct(self.partition_keys)
+
+    @property
+    def schema(self) -> StructType:
+        """What a SELECT * shows: columns, then partition keys."""
+        return StructType(self.row_type.fields + self.partition_type.fields)
+
+    @property
+    def partition_names(self) -> list[str]:
+        """Names of the partition keys, in order."""
+        return [key.name for key in self.partition_keys]
+
+    def stored_as(self, sd: Any) -> FileFormat:
+        """How files are stored where ``sd`` is the storage descriptor, a partition's for instance."""
+        return stored_as(sd, [(one.name, one.type) for one in self.columns], self.parameters)
+
+    def require(self, *kinds: TableKind, action: str) -> None:
+        """Raise InvalidOperationError unless the table is of one of ``kinds``."""
+        if self.kind not in kinds:
+            allowed = " or ".join(kinds)
+            advice = {
+                TableKind.PLAIN: "Create it with TBLPROPERTIES ('transactional'='true') STORED AS ORC.",
+                TableKind.INSERT_ONLY: "Its rows have no ids."}
+            raise InvalidOperationError(f"{action} needs a {allowed} table, and {self.name} is {self.kind}. "
+                                        f"{advice.get(self.kind, '')}".rstrip())
+
+
+def require_user_names(table: TableName, columns: Iterable[str]) -> None:
+    """Raise InvalidOperationError for a column of a transactional table that is named like ours."""
+    if taken := next((one for one in columns if one.startswith(OURS)), None):
+        raise InvalidOperationError(f"{table} has a column {taken}, and names that begin with {OURS} are here those of "
+                                    "what stands beside a table's own. Choose another, or let Hive rename it.")
+
+
+def quoted(name: str) -> str:
+    """A column's name in Spark's SQL."""
+    return f"`{name.replace('`', '``')}`"
+
+
+def _struct(columns: Sequence[HiveColumn]) -> StructType:
+    """Types are parsed by Spark's JVM: all of them by one call."""
+    if not columns:
+        return StructType([])
+    parsed = StructType.fromDDL(", ".join(f"{quoted(column.name)} {column.sql_type}" for column in columns))
+    fields = cast(StructType, parsed).fields  # PySpark declares what the DDL of one type is
+    return StructType([StructField(column.name, field.dataType) for column, field in zip(columns, fields, strict=True)])
+
+
+def stored_as(sd: Any, columns: Sequence[tuple[str, str]], parameters: Mapping[str, str]) -> FileFormat:
+    """How files are stored where ``sd`` is the storage descriptor; the columns and parameters are the table's."""
+    known = {"OrcInputFormat": "orc", "MapredParquetInputFormat": "parquet"}
+    if (name := known.get((sd.inputFormat or "").rsplit(".", 1)[-1])) is not None:
+        return name
+    is_known = sd.inputFormat and sd.serdeInfo and sd.serdeInfo.serializationLib
+    return HiveStorage.of(sd, columns, parameters) if is_known else ""

@@ -1,0 +1,57 @@
+"""DataFrames of which the JVM tells when nothing is left that could read their files: ``HeldSnapshots.java``.
+
+Only the JVM knows that. What is derived from a frame, in Python or in SQL, as a view, a cache, an RDD or a stream of
+rows, refers to the frame's plan or files there, and need not refer to anything in Python.
+"""
+
+import copy
+import gc
+import weakref
+from contextlib import suppress
+from functools import cached_property
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+
+from metastore.spark.jvm.compiled import compiled, jvm_of
+
+
+class HeldFrames:
+    """Those of one session."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self.spark = spark
+        self.is_worth_a_look = False
+        """Whether Python has let go of a frame and of all that were derived from it as from the first of several."""
+
+    def hold(self, frame: DataFrame, number: int) -> DataFrame:
+        """The same rows; ``ended`` tells the number once nothing is left that could read them."""
+        session = copy.copy(frame.sparkSession)
+        weakref.finalize(session, self._dropped).atexit = False
+        return DataFrame(self._java.hold(frame._jdf, number), session)  # noqa: SLF001 - no other way to change a plan
+
+    def ended(self) -> list[int]:
+        """The numbers of frames that nothing can read any more, each once."""
+        return [int(number) for number in str(self._java.ended()).split(",") if number]
+
+    def look(self) -> None:
+        """Let both garbage collectors look for frames that nobody has any more."""
+        gc.collect()
+        self._tell_the_jvm()
+        self._java.look(self.spark._jsparkSession)  # noqa: SLF001 - as above
+
+    def _dropped(self) -> None:
+        """Called by the garbage collector: nothing may be waited for here."""
+        self.is_worth_a_look = True
+
+    def _tell_the_jvm(self) -> None:
+        """What Python has collected, Py4J tells the JVM within a second: tell it now."""
+        waiting = getattr(jvm_of(self.spark)._gateway_client, "finalizer_deque", ())  # noqa: SLF001 - as above
+        with suppress(IndexError):
+            while waiting and isinstance(waiting[-1], tuple):
+                client, target = waiting.pop()
+                client.garbage_collect_object(target, False)  # noqa: FBT003 - Py4J's signature
+
+    @cached_property
+    def _java(self) -> Any:
+        return compiled(self.spark, "HeldSnapshots").another()

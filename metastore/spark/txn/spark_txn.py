@@ -1,0 +1,299 @@
+"""One metastore transaction from Spark's side: its locks, its snapshot of each table, its numbered statements.
+
+Rules kept here (ACID-25, ACID-26). Locks first, then the snapshot, then the write id. Files are published whole,
+deletes before inserts, after the metastore has said once more that the transaction is open (ADR 0036); partitions are
+registered and announced; only then may the transaction commit. After an abort the published files are removed where
+possible; what stays is invisible.
+"""
+
+import copy
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import partial
+
+from pyspark.sql import DataFrame, SparkSession
+
+from metastore.acid.names import BaseName, DeltaName, parse_directory
+from metastore.acid.snapshots import ValidWriteIdList
+from metastore.acid.state import NotEnoughHistoryError
+from metastore.client import AnswerLostError, DomainClient, Transaction
+from metastore.errors import InvalidOperationError, MetastoreError, NoSuchTxnError, TxnAbortedError
+from metastore.files import Files
+from metastore.ids import TableName
+from metastore.locks.rules import Operation
+from metastore.partition_names import DEFAULT_PARTITION
+from metastore.spark.read.listing import Directory, PartitionPlace, acid_directories
+from metastore.spark.read.precision import require_exact_moves
+from metastore.spark.read.reader import read_changes, read_snapshot
+from metastore.spark.read.time_travel import AsOf, cleaned_write_ids, require_kept
+from metastore.spark.sql.pruning import Restriction
+from metastore.spark.tables.acid_table import AcidTable, TableKind
+from metastore.spark.write.acid_writer import Deletes, LeftoverError, WrittenDirectory, write_acid
+from metastore.spark.write.events import StatementId, partition_name, partition_values
+from metastore.spark.write.in_place import Below
+from metastore.spark.write.partition_locations import Locations, partition_places, read_by
+from metastore.spark.write.plain_writer import write_plain
+
+
+@dataclass(frozen=True)
+class View:
+    """A table in one snapshot."""
+
+    table: AcidTable
+    write_ids: ValidWriteIdList
+    directories: tuple[Directory, ...]
+
+    def frame(self, spark: SparkSession, *, row_ids: bool = False) -> DataFrame:
+        """Its rows."""
+        return read_snapshot(spark, self.table, self.directories, self.write_ids, row_ids=row_ids)
+
+    def require_exact_moves(self, work: "Work", moved: DataFrame, kept: Collection[str]) -> None:
+        """Raise InvalidOperationError when writing rows anew would cut a timestamp in one of the columns ``kept``."""
+        require_exact_moves(work.files, work.spark, self.table, self.directories, self.write_ids, moved, kept)
+
+    def require_named_rows(self) -> None:
+        """Raise InvalidOperationError when there are rows that no delete event could name."""
+        for directory in self.directories:
+            if unnamed := directory.sources.unnamed:
+                raise InvalidOperationError(f"{unnamed[0]} has no bucket number in its name, so its rows have no ids "
+                                            "and cannot be changed: rename it like 000000_0.")
+
+
+@dataclass
+class Work:
+    """A transaction in progress. Not shared between threads."""
+
+    spark: SparkSession
+    client: DomainClient
+    files: Files
+    txn: Transaction
+    snapshots: dict[TableName, ValidWriteIdList] = field(default_factory=dict)
+    write_ids: dict[TableName, int] = field(default_factory=dict)
+    published: list[WrittenDirectory] = field(default_factory=list)
+    statements: int = 0
+    seen: dict[TableName, dict[str, PartitionPlace]] = field(default_factory=dict)
+    """Partitions by table and name, as far as they were asked for."""
+    hold: Callable[[DataFrame], DataFrame] = field(default=lambda rows: rows)
+    """What becomes of each frame that a read gives away: it keeps the transaction open (``leases``)."""
+
+    def frame(self, table: AcidTable, *, row_ids: bool = False, as_of: AsOf | None = None,
+              where: Restriction | None = None) -> DataFrame:
+        """The table's rows as this transaction sees them, its own earlier statements included.
+
+        ``where``: rows of other partitions may be missing.
+        """
+        return self.hold(self.view(table, as_of=as_of, where=where).frame(self.spark, row_ids=row_ids))
+
+    def view(self, table: AcidTable, *, as_of: AsOf | None = None, where: Restriction | None = None) -> "View":
+        """What this transaction sees of the table, as files; ``as_of``: a write id or an instant of the past instead.
+
+        ``where``: only these partitions. Raises: NotEnoughHistoryError when the files of the past are gone, or may be
+        going.
+        """
+        table.require(TableKind.FULL_ACID, TableKind.INSERT_ONLY, action="Reading a snapshot")
+        write_ids = self._past(table, as_of) if as_of is not None else self._snapshot(table)
+        directories = acid_directories(self.files, table, self.places(table, where), write_ids, self.txn.valid_txns(),
+                                       is_past=as_of is not None, is_part=where is not None)
+        if as_of is not None:
+            require_kept(self.files, table.kind, directories, write_ids, cleaned_write_ids(self.client, table.name))
+        return View(table, write_ids, tuple(directories))
+
+    def changes(self, table: AcidTable, after: int, up_to: int | None) -> DataFrame:
+        """What write ids above ``after``, up to ``up_to``, inserted and deleted.
+
+        Raises: NotEnoughHistoryError when single changes are no longer told apart.
+        """
+        table.require(TableKind.FULL_ACID, action="Reading changes")
+        if after < 0 or (up_to is not None and up_to < after):
+            raise InvalidOperationError(f"Changes are read after one write id up to another, not {after} to {up_to}.")
+        seen = self.view(table, as_of=up_to)
+        for directory in seen.directories:
+            base = directory.state.base
+            if base is not None and base.name.write_id > after:
+                how = "compacted" if base.compacted else "overwritten"
+                raise NotEnoughHistoryError(
+                    f"{directory.location} was {how} up to write id {base.name.write_id} ({base.path}): changes can be "
+                    "read after that one only")
+        return self.hold(read_changes(self.spark, table, seen.directories, seen.write_ids, after))
+
+    def next_statement(self, table: AcidTable) -> StatementId:
+        """A number for a statement that writes ``table``; allocates the table's write id at the first."""
+        if table.name not in self.write_ids:
+            self._snapshot(table)
+            self.write_ids[table.name] = self.txn.write_id(table.name.db, table.name.table)
+        statement = StatementId(self.write_ids[table.name], self.statements)
+        self.statements += 1
+        return statement
+
+    def places(self, table: AcidTable, where: Restriction | None = None) -> list[PartitionPlace]:
+        """The table's partitions as registered now, or those of them; an unpartitioned table is one place."""
+        places = partition_places(self.client, table, where)
+        self.seen.setdefault(table.name, {}).update((place.name, place) for place in places)
+        return places
+
+    def publish(self, table: AcidTable, statement: StatementId, events: DataFrame, operation: Operation, *,
+                is_routed: bool = False) -> int:
+        """Write the events of a statement; returns how many rows it changed. Invisible until ``commit``."""
+        locations = self._locations(table)
+        ids = (statement.write_id, statement.write_id, statement.statement)
+        place, old = (table.location, table.location) if locations is None else (locations, locations.existing)
+        self.txn.check()
+        written = write_acid(events, DeltaName(*ids), place, deletes=Deletes(DeltaName(*ids, is_delete=True), old),
+                             staging=f"{table.location}/.acid_stage_{self.txn.id}_{statement.statement}",
+                             below=self._below(table), is_routed=is_routed, may_publish=self.txn.require_open)
+        self._take(written)
+        return self._announce(table, locations, written, operation) - sum(one.updates for one in written)
+
+    def publish_base(self, table: AcidTable, statement: StatementId, inserts: DataFrame, *,
+                     keep_empty: Sequence[str], is_routed: bool = False) -> int:
+        """Write an INSERT OVERWRITE (ACID-28): a base where there are rows, and in ``keep_empty`` without any."""
+        locations = self._locations(table)
+        self.txn.check()
+        written = write_acid(inserts, BaseName(statement.write_id),
+                             table.location if locations is None else locations,
+                             staging=f"{table.location}/.acid_stage_{self.txn.id}_{statement.statement}_b",
+                             below=self._below(table), empty=keep_empty, is_routed=is_routed,
+                             may_publish=self.txn.require_open)
+        self._take(written)
+        return self._announce(table, locations, written, Operation.UPDATE)
+
+    def publish_rows(self, table: AcidTable, name: BaseName | DeltaName, rows: DataFrame, *, statement: StatementId,
+                     keep_empty: Sequence[str] = ()) -> int:
+        """Write the rows of an insert-only table's statement as a base or a delta; returns how many."""
+        locations = self._locations(table)
+        self.txn.check()
+        written = write_plain(rows, table.row_type, name, table.location if locations is None else locations,
+                              staging=f"{table.location}/.acid_stage_{self.txn.id}_{statement.statement}_p",
+                              file_format=table.file_format, files=self.files, empty=keep_empty,
+                              order=table.order, may_publish=self.txn.require_open)
+        self._take(written)
+        is_base = isinstance(name, BaseName)
+        return self._announce(table, locations, written, Operation.UPDATE if is_base else Operation.INSERT)
+
+    def commit(self) -> None:
+        """Commit; only this makes anything visible.
+
+        Raises: WriteConflictError when a concurrent transaction changed the same and committed first; what else
+            ``Transaction.commit`` raises.
+        """
+        try:
+            self.txn.commit()
+        except (AnswerLostError, NoSuchTxnError):  # it may have been committed: what it wrote must stay
+            raise
+        except TxnAbortedError:
+            self._remove_published()
+            raise
+        except MetastoreError:
+            self.abort()
+            raise
+
+    def abort(self) -> None:
+        """Abort, then remove what was published, unless it is committed or may be yet."""
+        if self.txn.abort_quietly():
+            self._remove_published()
+
+    def release(self) -> None:
+        """End a read; one that timed out meanwhile is ended already."""
+        with suppress(MetastoreError):
+            self.txn.commit()
+
+    @contextmanager
+    def whole_or_not(self) -> Iterator[None]:
+        """One statement of several: when it fails, what it published is gone, and the others may still be committed."""
+        before = len(self.published)
+        try:
+            yield
+        except BaseException as error:
+            try:
+                if _leaves_something(error):
+                    raise
+                self._remove_published(before)
+            except BaseException:
+                self.txn.abort_quietly()
+                raise
+            raise
+
+    def _take(self, written: Sequence[WrittenDirectory]) -> None:
+        """Note what a statement published. Raises: InvalidOperationError for what an own base hides from everybody."""
+        overwritten = {one.location for one in self.published
+                       if isinstance(parse_directory(one.path.rpartition("/")[2]), BaseName)}
+        self.published += written
+        if hidden := [one.location for one in written if one.location in overwritten]:
+            raise InvalidOperationError(
+                f"This transaction has overwritten {hidden[0]} already, and INSERT OVERWRITE or TRUNCATE is the last "
+                "that it can write there: no reader would see more of it. Let one query give all rows, or use another "
+                "transaction.")
+
+    def _remove_published(self, kept: int = 0) -> None:
+        for directory in self.published[kept:]:
+            self.files.delete(directory.path)
+        del self.published[kept:]
+
+    def _locations(self, table: AcidTable) -> Locations | None:
+        if not table.partition_keys:
+            return None
+        seen = self.seen.get(table.name, {}).values()
+        return Locations(self.client, table, seen, partial(read_by, self.spark, table))
+
+    def _below(self, table: AcidTable) -> Below | None:
+        """Where its partitions lie, if none is known to lie elsewhere."""
+        seen = self.seen.get(table.name, {}).values()
+        if any(place.location != f"{table.location}/{place.name}" for place in seen):
+            return None
+        return Below(table.location, table.partition_names)
+
+    def _announce(self, table: AcidTable, locations: Locations | None, written: Collection[WrittenDirectory],
+                  operation: Operation) -> int:
+        """Register new partitions and tell the transaction which ones it wrote."""
+        if locations is not None:
+            touched = {one.location for one in written}
+            names = {locations.names[key]: key for key, place in locations.items() if place in touched}
+            self._add_partitions(table, [key for name, key in names.items() if name in locations.new])
+            self.txn.add_dynamic_partitions(table.name.db, table.name.table, sorted(names), operation)
+        return sum(one.rows for one in written)
+
+    def _add_partitions(self, table: AcidTable, keys: Sequence[str]) -> None:
+        if not keys:
+            return
+        types = self.client.types
+        sd = self.client.get_table(table.name.db, table.name.table).sd
+        partitions = []
+        for key in keys:
+            values = partition_values(key)
+            one = copy.copy(sd)
+            one.location = f"{table.location}/{partition_name(table, values)}"
+            partitions.append(types.Partition(values=[value or DEFAULT_PARTITION for value in values],
+                                              dbName=table.name.db, tableName=table.name.table, sd=one, parameters={},
+                                              createTime=0, lastAccessTime=0))
+        self.client.add_partitions_req(types.AddPartitionsRequest(
+            dbName=table.name.db, tblName=table.name.table, parts=partitions, ifNotExists=True, needResult=False))
+
+    def _past(self, table: AcidTable, as_of: AsOf) -> ValidWriteIdList:
+        if isinstance(as_of, datetime):
+            return self.txn.valid_write_ids_at(table.name, as_of)
+        return _as_of(self._snapshot(table), as_of)
+
+    def _snapshot(self, table: AcidTable) -> ValidWriteIdList:
+        if table.name not in self.snapshots:
+            self.snapshots[table.name] = self.txn.valid_write_ids([str(table.name)])[str(table.name)]
+        own = self.write_ids.get(table.name)
+        snapshot = self.snapshots[table.name]
+        return snapshot if own is None else snapshot.with_own(own)
+
+
+def _leaves_something(error: BaseException | None) -> bool:
+    """Whether a LeftoverError is what happened, or what happened before it: staging may not be removable either."""
+    return error is not None and (isinstance(error, LeftoverError) or _leaves_something(error.__context__))
+
+
+def _as_of(write_ids: ValidWriteIdList, write_id: int) -> ValidWriteIdList:
+    """The list as a reader at ``write_id`` would have it, had everything finished that is finished now."""
+    if write_id < 0 or write_id > write_ids.high_watermark:
+        raise InvalidOperationError(f"{write_ids.table} has write ids up to {write_ids.high_watermark}; as_of_write_id="
+                                    f"{write_id} is not among them.")
+    kept = tuple(other for other in write_ids.invalid if other <= write_id)
+    open_ids = [other for other in kept if other not in write_ids.aborted]
+    return ValidWriteIdList(write_ids.table, write_id, min(open_ids, default=None), kept,
+                            frozenset(other for other in kept if other in write_ids.aborted))

@@ -1,0 +1,169 @@
+"""In which transaction a statement of a session runs: that of the block that it stands in, or one of its own.
+
+Rule: locks are taken before anything is read. A read's own transaction lives as long as its frame, a write's is
+committed at once, or undone.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from typing import TypeVar
+
+from pyspark.sql import DataFrame, SparkSession
+
+from metastore.client import DomainClient, TxnManager, WriteConflictError
+from metastore.client.lock_plan import Kind, Output, StatementLocks, statement_locks
+from metastore.errors import InvalidOperationError
+from metastore.files import Files
+from metastore.locks.rules import LockType
+from metastore.spark.sql.effects import target_of
+from metastore.spark.tables.acid_table import AcidTable
+from metastore.spark.txn.held_snapshots import HeldFrames
+from metastore.spark.txn.leases import Lease, Locked, ReadLeases
+from metastore.spark.txn.spark_txn import Work
+from metastore.spark.write.progress import shown
+from metastore.telemetry.logs import get_logger
+from metastore.txns.core.rules import TxnType
+
+_log = get_logger(__name__)
+Result = TypeVar("Result")
+
+
+class Transactions:
+    """The transactions of one session. ``retries``: how often a statement that lost a write conflict is run again."""
+
+    def __init__(self, spark: SparkSession, client: DomainClient, files: Files, retries: int) -> None:
+        self.spark = spark
+        self.client = client
+        self.files = files
+        self.retries = retries
+        self.block: Work | None = None
+        """The transaction of the block that statements stand in."""
+        self._manager = TxnManager(client)
+        self._agent = f"spark-{spark.sparkContext.applicationId}"
+        self._leases = ReadLeases(HeldFrames(spark))
+        self._lease: Lease | None = None
+        """That of a snapshot block: its frames may be read after it."""
+
+    def close(self) -> None:
+        """End the transactions of all reads."""
+        self._leases.close()
+
+    @contextmanager
+    def exclusively(self, table: AcidTable) -> Iterator[None]:
+        """Nobody else reads or writes the table meanwhile."""
+        if self.block is not None:
+            raise InvalidOperationError("A table is altered at once: not inside a transaction or snapshot block.")
+        locks = statement_locks(outputs=[Output(target_of(table), Kind.EXCLUSIVE_DDL)])
+        self.require_unread((one.db, one.table) for one in locks.locks if one.type is LockType.EXCLUSIVE)
+        with self._manager.locked(locks, agent=self._agent):
+            yield
+
+    def reading(self, tables: Sequence[AcidTable], read: Callable[[Work], DataFrame]) -> DataFrame:
+        """Run a read in the block's transaction, or in one of its own that lives as long as the frame."""
+        locks = statement_locks(inputs=[target_of(table) for table in tables])
+        if self.block is not None:
+            self.block.txn.lock(locks)
+            if self._lease is not None:
+                self._leases.lock(self._lease, _tables(locks))
+            return read(self.block)
+        with self._leased() as (work, lease):
+            work.txn.lock(locks)
+            self._leases.lock(lease, _tables(locks))
+            return read(work)
+
+    @contextmanager
+    def snapshot(self) -> Iterator[None]:
+        """Let all statements run in one read transaction meanwhile, which lives as long as the frames of the block."""
+        with self._leased() as (work, lease), self.as_block(work):
+            self._lease = lease
+            try:
+                yield
+            finally:
+                self._lease = None
+
+    @contextmanager
+    def _leased(self) -> Iterator[tuple[Work, Lease]]:
+        """A read transaction that lives as long as the frames that are read in it."""
+        work = self._open(TxnType.READ_ONLY)
+        lease = self._leases.begin(work.release)
+        work.hold = lease.hold
+        try:
+            yield work, lease
+        except BaseException:
+            self._leases.withdraw(lease)
+            work.txn.abort_quietly()
+            raise
+        self._leases.complete(lease)
+
+    def writing(self, target: AcidTable, kinds: Sequence[Kind], sources: Sequence[AcidTable],
+                write: Callable[[Work], int]) -> int:
+        """Run a write in the block's transaction, or in one of its own that commits at once."""
+        return self.writing_all([Output(target_of(target, is_written=True), kind) for kind in kinds], sources, write)
+
+    def writing_all(self, outputs: Sequence[Output], sources: Sequence[AcidTable],
+                    write: Callable[[Work], int]) -> int:
+        """The same for several tables."""
+        locks = statement_locks([target_of(table) for table in sources], outputs)
+        self.require_unread((one.db, one.table) for one in locks.locks if one.type is LockType.EXCLUSIVE)
+        if self.block is not None:
+            self.block.txn.lock(locks)
+            with self.block.whole_or_not(), self._shown(outputs, self.block):
+                return write(self.block)
+        with self.transaction(TxnType.DEFAULT) as work:
+            work.txn.lock(locks)
+            with self._shown(outputs, work):
+                return write(work)
+
+    def require_unread(self, tables: Iterable[Locked]) -> None:
+        """Let frames go that nobody can use.
+
+        Raises: InvalidOperationError where a statement would wait for this session itself.
+        """
+        for db, table in tables:
+            if self._leases.keep_locked((db, table)):
+                raise InvalidOperationError(
+                    f"{db}.{table} is locked by a DataFrame of this session that was read from it and can "
+                    "still be used, so it can be neither replaced nor altered: let go of the DataFrame (del rows), or "
+                    "read and write in one statement (INSERT OVERWRITE ... SELECT), or in one session.transaction().")
+
+    def _shown(self, outputs: Sequence[Output], work: Work) -> AbstractContextManager[None]:
+        names = dict.fromkeys(f"{output.target.db}.{output.target.table}" for output in outputs)
+        return shown(self.spark, f"Writing {', '.join(names)}", work.published)
+
+    @contextmanager
+    def transaction(self, kind: TxnType) -> Iterator[Work]:
+        """A transaction, committed at the end, undone when the block raises."""
+        work = self._open(kind)
+        try:
+            yield work
+        except BaseException:
+            work.abort()
+            raise
+        work.commit()
+
+    def _open(self, kind: TxnType) -> Work:
+        return Work(self.spark, self.client, self.files, self._manager.open(agent=self._agent, kind=kind))
+
+    @contextmanager
+    def as_block(self, work: Work) -> Iterator[None]:
+        """Let all statements run in this transaction meanwhile."""
+        if self.block is not None:
+            raise InvalidOperationError("A transaction or snapshot block is open already; blocks do not nest.")
+        self.block = work
+        try:
+            yield
+        finally:
+            self.block = None
+
+    def retrying(self, attempt: Callable[[], Result]) -> Result:
+        """What ``attempt`` returns; it is called again when it loses a write conflict, inside a block only once."""
+        for left in reversed(range(self.retries if self.block is None else 0)):
+            try:
+                return attempt()
+            except WriteConflictError as lost:
+                _log.info("write_conflict.again", winner=lost.winner, attempts_left=left)
+        return attempt()
+
+
+def _tables(locks: StatementLocks) -> set[Locked]:
+    return {(one.db, one.table) for one in locks.locks}

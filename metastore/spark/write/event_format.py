@@ -1,0 +1,48 @@
+"""Spark's ORC source with a writer for changes of ACID tables (``AcidOrcWriter.java``)."""
+
+from typing import Any, NamedTuple
+
+from pyspark.sql import DataFrameWriter, SparkSession
+
+from metastore.acid.orc_footer import RowKey
+from metastore.spark.jvm.compiled import compiled
+
+DELETES_PREFIX = "delete-part-"
+"""What the names of files with delete events begin with."""
+
+
+class FileReport(NamedTuple):
+    """What the task that wrote a file says of it."""
+
+    rows: int
+    lowest_writer: int
+    highest_writer: int
+    updates: int
+    """How many of its insert events are new versions of rows."""
+    repeated: RowKey
+    """The id that most of its events have."""
+    times: int
+    """How many that are."""
+    file: str
+    """Its path below the directory of all."""
+
+    @property
+    def is_of_deletes(self) -> bool:
+        """Whether it holds delete events."""
+        return self.file.rpartition("/")[2].startswith(DELETES_PREFIX)
+
+
+def write_changes(spark: SparkSession, writer: DataFrameWriter, path: str, statement: int,
+                  around: Any = None) -> list[FileReport]:
+    """Let tasks write files with events below ``path``; returns what is in them. ``statement`` marks new versions.
+
+    ``around``: what ``AcidOrcWriter.java`` says of it.
+    """
+    jvm_spark, jvm_writer = spark._jsparkSession, writer._jwrite  # noqa: SLF001
+    lines = compiled(spark, "AcidOrcWriter").save(jvm_spark, jvm_writer, path, statement, around)
+    return [_report(*line.split(" ", 6)) for line in lines.split("\n") if line]
+
+
+def _report(rows: str, lowest: str, highest: str, updates: str, repeated: str, times: str, file: str) -> FileReport:
+    row_id = RowKey(*map(int, repeated.split(",")))
+    return FileReport(int(rows), int(lowest), int(highest), int(updates), row_id, int(times), file)

@@ -1,0 +1,141 @@
+"""Rows → ACID events: which ROW__ID, which writer and which partition each insert and delete event gets.
+
+Rules kept here (ACID-12 to ACID-14, ACID-27, ACID-32). A new row version's id is (write id, codec(writer, statement),
+rowId), and the tasks count the rowIds in the file that they write, as Hive does: a writer has one in a directory. A
+delete event copies the id of the row verbatim and goes to the writer named in it. What an UPDATE or MERGE does to a row
+is one record until a task makes both events of it, so both are of the same row, and it is moved only once.
+"""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+
+from metastore.acid.events import DELETE_EVENT, INSERT_EVENT, UPDATE_EVENT
+from metastore.acid.types import parse_type
+from metastore.partition_names import make_name
+from metastore.spark.read.reader import ROW_ID
+from metastore.spark.sql.dml_selects import ACTION, DELETE, INSERT, UPDATE
+from metastore.spark.tables.acid_table import AcidTable, HiveColumn, quoted
+from metastore.spark.write.acid_writer import PARTITION_COLUMN, WRITER_COLUMN, writer_id
+from metastore.spark.write.bucket_hash import bucket
+
+MAX_WRITERS = 4096
+_CODEC_V1 = 1 << 29
+
+
+@dataclass(frozen=True)
+class StatementId:
+    """What marks everything that one statement writes: the table's write id, and the statement's number in the txn."""
+
+    write_id: int
+    statement: int
+
+
+def insert_events(rows: DataFrame, table: AcidTable, statement: StatementId) -> tuple[DataFrame, bool]:
+    """New row versions for ``rows`` (columns and partition keys of the table), and whether they are routed already.
+
+    Unbucketed tables take one writer per Spark task: no shuffle. Bucketed ones go where Hive's hash sends them.
+    """
+    if table.bucket_count:
+        return _bucketed(rows, table, statement), False
+    apart = rows.where(F.spark_partition_id() >= 0)  # else Spark would forget that the caller has asked for fewer tasks
+    numbered = apart.coalesce(MAX_WRITERS).withColumn(WRITER_COLUMN, F.spark_partition_id())
+    return _as_events(numbered, table, statement), True
+
+
+def routed_rows(rows: DataFrame, table: AcidTable) -> DataFrame:
+    """Rows for an insert-only table: its columns, and where each row goes."""
+    columns = [f"{_cast(column)} AS {quoted(column.name)}" for column in table.columns]
+    if not table.bucket_count:
+        return rows.selectExpr(*columns, *_partition_column(table))
+    routed = rows.withColumn(WRITER_COLUMN, _bucket(rows, table).cast("int"))
+    return routed.selectExpr(*columns, WRITER_COLUMN, *_partition_column(table))
+
+
+def changes_of(rows: DataFrame, table: AcidTable, statement: StatementId) -> DataFrame:
+    """The changes that an UPDATE or a MERGE makes. ``rows``: ACTION, the old ROW__ID, the new values.
+
+    A new row of an unbucketed table gets one of so few writers that they do not make many small files.
+    """
+    write_id, bucket, row_id = ROW_ID
+    is_new = f"{ACTION} = '{INSERT}'"
+    tasks = rows.sparkSession.sparkContext.defaultParallelism
+    new_writer = _bucket(rows, table) if table.bucket_count else F.spark_partition_id() % tasks
+    writer = F.when(F.expr(is_new), new_writer).otherwise(writer_id(F.col(bucket)))
+    return rows.withColumn(WRITER_COLUMN, writer).selectExpr(
+        f"CASE {ACTION} WHEN '{INSERT}' THEN {INSERT_EVENT} WHEN '{UPDATE}' THEN {UPDATE_EVENT} "
+        f"WHEN '{DELETE}' THEN {DELETE_EVENT} END AS operation",
+        f"IF({is_new}, {statement.write_id}L, {write_id}) AS originalTransaction",
+        f"IF({is_new}, {_codec(statement)}, {bucket}) AS bucket", f"IF({is_new}, NULL, {row_id}) AS rowId",
+        f"{statement.write_id}L AS currentTransaction", f"IF({ACTION} = '{DELETE}', NULL, {_row(table)}) AS `row`",
+        f"CAST({WRITER_COLUMN} AS INT) AS {WRITER_COLUMN}", *_partition_column(table))
+
+
+def delete_events(rows: DataFrame, table: AcidTable, statement: StatementId) -> DataFrame:
+    """Delete events for ``rows``, which carry their ROW__ID."""
+    write_id, bucket, row_id = ROW_ID
+    row = ", ".join(f"{quoted(column.name)}: {column.sql_type}" for column in table.columns)
+    return rows.withColumn(WRITER_COLUMN, writer_id(F.col(bucket))).selectExpr(
+        f"{DELETE_EVENT} AS operation", f"{write_id} AS originalTransaction", f"{bucket} AS bucket",
+        f"{row_id} AS rowId", f"{statement.write_id}L AS currentTransaction", f"CAST(NULL AS struct<{row}>) AS `row`",
+        WRITER_COLUMN, *_partition_column(table))
+
+
+def partition_key(values: Sequence[str | None]) -> str:
+    """The key of a partition: what ``to_json`` makes of its values."""
+    return json.dumps(list(values), ensure_ascii=False, separators=(",", ":"))
+
+
+def partition_values(key: str) -> list[str | None]:
+    """The partition values that a key stands for."""
+    values: list[str | None] = json.loads(key)
+    return values
+
+
+def partition_name(table: AcidTable, values: Sequence[str | None]) -> str:
+    """The partition's name; NULL and "" are the default partition."""
+    return make_name(table.partition_names, values)
+
+
+def _bucketed(rows: DataFrame, table: AcidTable, statement: StatementId) -> DataFrame:
+    return _as_events(rows.withColumn(WRITER_COLUMN, _bucket(rows, table)), table, statement)
+
+
+def _bucket(rows: DataFrame, table: AcidTable) -> Column:
+    """The bucket of a row by Hive's hash."""
+    types = {column.name: (column.spark_type(), parse_type(column.type)) for column in table.columns}
+    columns = [F.col(name).cast(types[name][0]) for name in table.bucket_columns]
+    hive_types = [types[name][1] for name in table.bucket_columns]
+    return bucket(rows.sparkSession, columns, hive_types, table.bucket_count, table.bucketing_version)
+
+
+def _as_events(numbered: DataFrame, table: AcidTable, statement: StatementId) -> DataFrame:
+    write_id = f"{statement.write_id}L"
+    return numbered.selectExpr(
+        f"{INSERT_EVENT} AS operation", f"{write_id} AS originalTransaction", f"{_codec(statement)} AS bucket",
+        "CAST(NULL AS BIGINT) AS rowId", f"{write_id} AS currentTransaction", f"{_row(table)} AS `row`",
+        f"CAST({WRITER_COLUMN} AS INT) AS {WRITER_COLUMN}", *_partition_column(table))
+
+
+def _codec(statement: StatementId) -> str:
+    return f"CAST(shiftleft({WRITER_COLUMN}, 16) | {_CODEC_V1 | statement.statement} AS INT)"
+
+
+def _row(table: AcidTable) -> str:
+    return f"struct({', '.join(f'{_cast(column)} AS {quoted(column.name)}' for column in table.columns)})"
+
+
+def _partition_column(table: AcidTable) -> list[str]:
+    """The partition values as JSON text, so that one string says them all, NULL included."""
+    if not table.partition_keys:
+        return []
+    values = ", ".join(f"CAST({_cast(key)} AS STRING)" for key in table.partition_keys)
+    return [f"to_json(array({values})) AS {PARTITION_COLUMN}"]
+
+
+def _cast(column: HiveColumn) -> str:
+    """A column of the table out of rows, as SQL: PySpark asks the JVM several times for each column that it makes."""
+    return f"CAST({quoted(column.name)} AS {column.sql_type})"

@@ -1,0 +1,93 @@
+"""Writing on S3, which copies what it is asked to rename: files are uploaded to their final names at once.
+
+Rule: a task uploads a file and does not complete the upload, so nobody sees it. The driver hears of the uploads of the
+attempts that Spark keeps, one of each task, and completes those when the statement is published, and no others. When
+something fails it aborts them, and then removes what was completed: an aborted upload cannot be completed any more, not
+even by a request that is still under way. An upload that nobody ends, of a driver that was killed or of an executor
+that was lost, never becomes a file; the bucket's lifecycle removes it.
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Self
+
+from pyspark.sql import SparkSession
+
+from metastore.acid.names import BUCKET_PREFIX
+from metastore.errors import MetaError
+from metastore.spark.jvm.compiled import compiled
+from metastore.spark.jvm.hadoop import Hadoop
+
+_S3 = ("s3a:", "s3:", "s3n:")
+
+
+class ElsewhereError(MetaError):
+    """A file was uploaded to another name than its final one. To be written once more, in staging."""
+
+
+class Below(NamedTuple):
+    """Where partitions lie, unless they lie elsewhere: below ``root``, by their names."""
+
+    root: str
+    keys: Sequence[str] = ()
+
+
+class Upload(NamedTuple):
+    """A file of a task's that has no name yet. ``file``: what the task calls it; ``key``: its partition's."""
+
+    file: str
+    key: str
+    target: str
+    size: str
+    handle: str
+    parts: str
+
+
+@dataclass(frozen=True)
+class InPlaceWrite:
+    """One write: what tasks are told, and what they tell."""
+
+    spark: SparkSession
+    write: Any
+    """The JVM's."""
+
+    @classmethod
+    def into(cls, spark: SparkSession, below: Below, inserts: object, deletes: object) -> Self | None:
+        """Into directories of these names; None where files are renamed at no cost, or cannot be uploaded so."""
+        if not (below.root.startswith(_S3) and Hadoop(spark).has(below.root, "fs.capability.multipart.uploader")):
+            return None
+        context = spark._jsc.sc()  # noqa: SLF001 - PySpark offers no other way
+        return cls(spark, compiled(spark, "InPlaceUploads").write(
+            context, below.root, "\n".join(below.keys), str(inserts), str(deletes), f"{BUCKET_PREFIX}%05d"))
+
+    def uploads(self) -> list[Upload]:
+        """What the tasks uploaded that are done."""
+        return [Upload(*line.split("\t")) for line in self.write.told().split("\n") if line]
+
+    @contextmanager
+    def aborted_on_failure(self) -> Iterator[None]:
+        """Leave no upload behind when the block fails before anything is completed."""
+        try:
+            yield
+        except BaseException:
+            with suppress(Exception):
+                abort(self.spark, self.uploads())
+            raise
+
+
+def complete(spark: SparkSession, uploads: Sequence[Upload]) -> None:
+    """Let files have their names."""
+    _end(spark, uploads, is_complete=True)
+
+
+def abort(spark: SparkSession, uploads: Sequence[Upload]) -> None:
+    """Make sure that no upload is completed after this; those that were are files, and stay."""
+    _end(spark, uploads, is_complete=False)
+
+
+def _end(spark: SparkSession, uploads: Sequence[Upload], *, is_complete: bool) -> None:
+    if uploads:
+        lines = "\n".join("\t".join(upload) for upload in uploads)
+        settings = spark._jsc.hadoopConfiguration()  # noqa: SLF001 - as above
+        compiled(spark, "InPlaceUploads").end(lines, is_complete, settings)

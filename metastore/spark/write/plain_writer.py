@@ -1,0 +1,158 @@
+"""Publishing files of insert-only tables: rows in, finished ``base_…`` and ``delta_…`` directories of plain files out.
+
+Rule: as for ACID files (``acid_writer``), nothing exists under a final name before it is complete. Files have the
+table's own format, no event columns and no marker, and are named as Hive names them (``000000_0``).
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from pyarrow import parquet
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - the customary name
+from pyspark.sql.types import StructType
+
+from metastore.acid.names import BaseName, DeltaName, original_file
+from metastore.errors import InvalidOperationError
+from metastore.files import Files
+from metastore.spark.jvm.hadoop import Hadoop
+from metastore.spark.read.footers import orc_tail
+from metastore.spark.read.serde_files import require_usable, save_serde, written_rows
+from metastore.spark.tables.acid_table import FileFormat
+from metastore.spark.tables.serde_storage import HiveStorage
+from metastore.spark.write.acid_writer import (
+    PARTITION_COLUMN,
+    WRITER_COLUMN,
+    RoutingError,
+    Staged,
+    WrittenDirectory,
+    WrittenFile,
+    for_tasks,
+    in_order,
+    publish_all,
+    spread,
+    task_files,
+)
+
+WRITABLE = ("orc", "parquet")
+_COMPRESSION = {"orc": "zlib", "parquet": "snappy"}
+"""Spark's own choice for ORC is zstd, which Hive before 4 cannot read; Trino neither while it uses Hive 3.1's code."""
+
+
+def write_plain(rows: DataFrame, row_type: StructType, name: BaseName | DeltaName, location: str | Mapping[str, str], *,
+                staging: str, file_format: FileFormat, files: Files, empty: Sequence[str] = (),
+                order: Sequence[tuple[str, bool]] = (),
+                copied: int | None = None, may_publish: Callable[[], None] = lambda: None) -> list[WrittenDirectory]:
+    """Write rows into one directory called ``name`` in each partition that gets some.
+
+    ``rows``: the columns of ``row_type``, ``PARTITION_COLUMN`` when ``location`` is a mapping, ``WRITER_COLUMN`` when
+    the table is bucketed; otherwise as ``acid_writer.write_acid``. ``order``: columns that each file is sorted by, and
+    whether they ascend. ``copied``: how many rows there must be, or nothing is published.
+    """
+    if isinstance(file_format, HiveStorage):
+        file_format.require_writable(location if isinstance(location, str) else "This table")
+        require_usable(rows.sparkSession, file_format)
+    elif file_format not in WRITABLE:
+        raise InvalidOperationError("The metastore does not say how this table is stored: write it with Hive.")
+    hadoop = Hadoop(rows.sparkSession)
+    if hadoop.exists(staging):
+        raise FileExistsError(f"{staging} exists already: another attempt of the same statement may be running")
+    writing = _Writing(hadoop, files, rows, row_type, name, location, staging, file_format, order)
+    try:
+        writing.run_tasks()
+        writing.collect_files()
+        writing.add_empty(empty)
+        staged = [writing.staged[location] for location in sorted(writing.staged)]
+        written = sum(file.rows for one in staged for file in one.files)
+        if copied not in (None, written):
+            raise InvalidOperationError(f"{location} has {copied} rows, and {written} were written: none is published")
+        return publish_all(hadoop, staged, may_publish)
+    finally:
+        hadoop.delete(staging)
+
+
+@dataclass
+class _Writing:
+    hadoop: Hadoop
+    files: Files
+    rows: DataFrame
+    row_type: StructType
+    name: BaseName | DeltaName
+    location: str | Mapping[str, str]
+    staging: str
+    file_format: FileFormat
+    order: Sequence[tuple[str, bool]]
+    staged: dict[str, Staged] = field(default_factory=dict)
+    """By location."""
+
+    @property
+    def is_bucketed(self) -> bool:
+        return WRITER_COLUMN in self.rows.columns
+
+    def run_tasks(self) -> None:
+        """Let Spark write the files: one for each bucket, or one for each task."""
+        routing = [] if isinstance(self.location, str) else [PARTITION_COLUMN]
+        rows = self.rows
+        if self.is_bucketed:
+            routing.append(WRITER_COLUMN)
+            rows = spread(rows, routing)
+        order = [F.col(name) if ascends else F.col(name).desc() for name, ascends in self.order]
+        if routing or order:
+            rows = in_order(rows, routing, order)
+        self._save(rows.select(*self.row_type.names, *routing), f"{self.staging}/tasks", routing)
+
+    def collect_files(self) -> None:
+        """Give every file that has rows its name and its place."""
+        for key, path in task_files(self.hadoop, f"{self.staging}/tasks"):
+            if count := self._count(path):
+                self._place(self._location_of(key), path, count)
+
+    def add_empty(self, keys: Sequence[str]) -> None:
+        """Give each of these that got no rows a directory with one file without rows."""
+        for key in keys:
+            location = key if isinstance(self.location, str) else self._location_of(key)
+            if location in self.staged:
+                continue
+            place = f"{self.staging}/empty/{len(self.staged)}"
+            none = self.rows.sparkSession.createDataFrame([], self.row_type)
+            self._save(none.coalesce(1), place)
+            [(_, path)] = task_files(self.hadoop, place)
+            self._place(location, path, 0)
+
+    def _save(self, rows: DataFrame, path: str, routing: Sequence[str] = ()) -> None:
+        writer = for_tasks(rows.write, routing)
+        if isinstance(self.file_format, HiveStorage):
+            save_serde(writer, path, self.file_format, rows.sparkSession)
+        else:
+            writer.format(self.file_format).option("compression", _COMPRESSION[self.file_format]).save(path)
+
+    def _count(self, path: str) -> int:
+        if isinstance(self.file_format, HiveStorage):
+            return written_rows(self.hadoop, path)
+        return count_rows(self.files, self.file_format, path)
+
+    def _place(self, location: str, path: str, rows: int) -> None:
+        if location not in self.staged:
+            self.staged[location] = Staged(location, self.name, f"{self.staging}/out/{len(self.staged)}")
+            self.hadoop.mkdirs(self.staged[location].out)
+        staged = self.staged[location]
+        bucket = len(staged.files)
+        if self.is_bucketed and rows:
+            bucket = int(path.rpartition(f"{WRITER_COLUMN}=")[2].partition("/")[0])
+        name = original_file(bucket)
+        if any(file.path == name for file in staged.files):
+            raise RoutingError(f"Two tasks wrote bucket {bucket} of {location}: one must write all rows of a bucket")
+        size = self.hadoop.size(path)
+        self.hadoop.rename(path, f"{staged.out}/{name}")
+        staged.files.append(WrittenFile(name, rows, size, bucket))
+
+    def _location_of(self, key: str | None) -> str:
+        return self.location if isinstance(self.location, str) else self.location[key or ""]
+
+
+def count_rows(files: Files, file_format: str, path: str) -> int:
+    """The rows of a file, from its footer."""
+    if file_format == "orc":
+        return orc_tail(files, path).rows
+    with files.open(path) as source:
+        return int(parquet.ParquetFile(source).metadata.num_rows)

@@ -1,0 +1,112 @@
+"""Which partitions the metastore is asked for."""
+
+from types import SimpleNamespace
+
+import pytest
+import sqlglot
+
+from metastore.errors import InvalidOperationError
+from metastore.ids import TableName
+from metastore.partition_names import DEFAULT_PARTITION, make_name
+from metastore.spark.read.listing import PartitionPlace
+from metastore.spark.sql.conditions import asked
+from metastore.spark.sql.dialect import DIALECT
+from metastore.spark.sql.pruning import restriction
+from metastore.spark.tables.acid_table import AcidTable, HiveColumn, TableKind
+from metastore.spark.write.events import partition_key
+from metastore.spark.write.partition_locations import Locations, partition_places
+
+TABLE = AcidTable(TableName("hive", "db", "t"), TableKind.FULL_ACID, "file:/w/t", (HiveColumn("id", "int"),),
+                  (HiveColumn("p", "int"), HiveColumn("q", "string")), (), 0, 2, "orc", {})
+
+
+class Metastore:
+    """A metastore with partitions; remembers how many it was asked for, each time."""
+
+    def __init__(self, partitions: list[tuple[str, str]]) -> None:
+        self.found = {make_name(["p", "q"], values): SimpleNamespace(values=list(values), sd=SimpleNamespace(
+            location=f"file:/elsewhere/{place}")) for place, values in enumerate(partitions)}
+        self.asked: list[int] = []
+        self.texts: list[list[str]] = []
+
+    def get_partitions(self, _db: str, _table: str, _limit: int) -> list[SimpleNamespace]:
+        self.asked.append(len(self.found))
+        return list(self.found.values())
+
+    def get_partition_names(self, _db: str, _table: str, _limit: int) -> list[str]:
+        return list(self.found)
+
+    def get_partition_names_ps(self, _db: str, _table: str, texts: list[str], _limit: int) -> list[str]:
+        self.texts.append(texts)
+        return [name for name, one in self.found.items() if all(text in ("", value) for text, value in zip(texts, one.values, strict=True))]
+
+    def get_partitions_by_names(self, _db: str, _table: str, names: list[str]) -> list[SimpleNamespace]:
+        self.asked.append(len(names))
+        return [self.found[name] for name in names if name in self.found]
+
+
+PARTITIONS = [("3", "a"), ("03", "a/b=c%"), ("4", DEFAULT_PARTITION), (DEFAULT_PARTITION, "it's")]
+
+
+@pytest.mark.parametrize(("condition", "values", "texts"), [
+    ("q = 'a' AND p > 0", [("3", "a")], ["", "a"]), ("q = 'a' OR q = 'b'", [("3", "a")], None), ("q > 'a'", [("03", "a/b=c%"), (None, "it's")], None),
+    ("'it\\'s' = q", [(None, "it's")], None), ("p = 3", [("3", "a"), ("03", "a/b=c%")], None), ("q = 'b' AND q <=> 'a'", [], ["", "a"]),
+    ("q = '__HIVE_DEFAULT_PARTITION__'", [], ["", DEFAULT_PARTITION])])
+def test_a_text_that_a_key_must_equal_is_looked_up_by_the_metastore(condition: str, values: list[tuple[str | None, ...]], texts: list[str] | None) -> None:
+    client = Metastore(PARTITIONS)
+    where = restriction(asked(sqlglot.parse_one(condition, dialect=DIALECT)), TABLE.partition_keys)
+
+    assert [place.values for place in partition_places(client, TABLE, where)] == values  # type: ignore[arg-type]
+    assert client.texts == ([] if texts is None else [texts])
+
+
+@pytest.mark.parametrize(("condition", "values", "asked_for"), [
+    ("p = 3", [("3", "a"), ("03", "a/b=c%")], [2]), ("q = 'a/b=c%'", [("03", "a/b=c%")], [1]), ("q IS NULL", [("4", None)], [1]),
+    ("p IS NULL AND q > 'a'", [(None, "it's")], [1]), ("p > 4", [], []), ("p + 0 = 3", [("3", "a"), ("03", "a/b=c%"), ("4", None), (None, "it's")], [4]),
+    ("p > 0 OR p IS NULL", [("3", "a"), ("03", "a/b=c%"), ("4", None), (None, "it's")], [4])])
+def test_only_partitions_that_conditions_leave_are_asked_for(condition: str, values: list[tuple[str | None, ...]], asked_for: list[int]) -> None:
+    client = Metastore(PARTITIONS)
+    where = restriction(asked(sqlglot.parse_one(condition, dialect=DIALECT)), TABLE.partition_keys)
+
+    assert [place.values for place in partition_places(client, TABLE, where)] == values  # type: ignore[arg-type]
+    assert client.asked == asked_for
+
+
+def test_a_few_partitions_that_are_written_are_asked_for_by_name_many_at_once() -> None:
+    client = Metastore([(str(p), "a") for p in range(100)])
+    places = Locations(client, TABLE, [PartitionPlace("p=0/q=a", ("0", "a"), "file:/known")], list)  # type: ignore[arg-type]
+
+    found = [places[partition_key([str(p), "a"])] for p in (0, 1, 2, 1, 1000)]
+    assert found == ["file:/known", "file:/elsewhere/1", "file:/elsewhere/2", "file:/elsewhere/1", "file:/w/t/p=1000/q=a"]
+    assert client.asked == [1, 1, 1]
+    for p in range(3, 150):
+        assert places[partition_key([str(p), "a"])] == (f"file:/elsewhere/{p}" if p < 100 else f"file:/w/t/p={p}/q=a")
+    assert client.asked == [1] * 32 + [100]
+    assert places.new == {"p=1000/q=a", *(f"p={p}/q=a" for p in range(100, 150))}
+
+
+def test_a_partition_is_known_by_what_its_values_mean() -> None:
+    client = Metastore([("03", "a"), ("5", "a"), ("05", "a"), (" 6", "a"), ("7", "07"), ("x", "b"), (" 8", "a"), ("8", "a")])
+    reads = {" 6": "6", " 8": "8", "x": None}
+    asked: list[list[tuple]] = []
+
+    def read(found: list[tuple]) -> list[tuple]:
+        """As Spark does, with casts that do not fail."""
+        asked.append(found)
+        return [(reads[p], q) for p, q in found]
+
+    places = Locations(client, TABLE, (), read)  # type: ignore[arg-type]
+    key = partition_key(["3", "a"])
+
+    assert (places[key], places.names[key], places.new) == ("file:/elsewhere/0", "p=03/q=a", set())
+    assert places[partition_key(["7", "7"])] == "file:/w/t/p=7/q=7"
+    assert places[partition_key(["6", "a"])] == "file:/elsewhere/3"
+    assert places[partition_key([None, "b"])] == f"file:/w/t/p={DEFAULT_PARTITION}/q=b"
+    assert asked[0] == [(" 6", "a"), ("x", "b"), (" 8", "a")]
+
+    whole = Locations(client, TABLE, partition_places(client, TABLE), read)  # type: ignore[arg-type]
+    for values, reason in ((["5", "a"], "p=5/q=a and p=05/q=a of db.t are the same"), (["8", "a"], "p= 8/q=a and p=8/q=a of db.t are"),
+                           (["9", "a"], "calls it p=9/q=a")):
+        with pytest.raises(InvalidOperationError, match=reason):
+            whole.existing[partition_key(values)]
+    assert [whole.existing[partition_key(values)] for values in (["3", "a"], ["6", "a"], [None, "b"])] == [f"file:/elsewhere/{n}" for n in (0, 3, 5)]
