@@ -12,7 +12,7 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Generic, Protocol, Self, TypeVar
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -22,15 +22,45 @@ from metastore.telemetry.logs import get_logger
 from metastore.txns.streams.rules import StreamBatch, StreamPosition, is_repetition
 
 if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+    from types import TracebackType
+
     from pyspark.sql.streaming.query import StreamingQuery
     from pyspark.sql.streaming.readwriter import DataStreamWriter
 
     from metastore.client import DomainClient
     from metastore.ids import TableName
-    from metastore.spark.session import AcidSession
 
 _log = get_logger(__name__)
 _QUERY_ID = "sql.streaming.queryId"
+Result = TypeVar("Result")
+
+
+class BatchSession(Protocol):
+    """What a batch needs of an ACID session."""
+
+    @property
+    def client(self) -> DomainClient:
+        """The connection to the metastore."""
+
+    def __enter__(self) -> Self:
+        """The session, closed at the end of the block."""
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
+                 trace: TracebackType | None) -> None:
+        """Close the session."""
+
+    def insert(self, name: str, rows: DataFrame) -> int:
+        """Insert rows into a table."""
+
+    def transaction(self, *, batch: tuple[TableName, StreamBatch]) -> AbstractContextManager[Self]:
+        """A transaction that is committed together with the note that the table has the batch."""
+
+    def retrying(self, attempt: Callable[[], Result]) -> Result:
+        """What ``attempt`` returns; it is called again when it loses a write conflict."""
+
+
+Session = TypeVar("Session", bound=BatchSession)
 
 
 class StoppedError(MetastoreError):
@@ -47,18 +77,18 @@ class StoppedError(MetastoreError):
 
 
 @dataclass(frozen=True)
-class BatchSink:
+class BatchSink(Generic[Session]):
     """What Spark calls with each batch, on a thread and with a Spark session of the query's own."""
 
     name: TableName
     checkpoint: str
-    write: Callable[[AcidSession, DataFrame], object]
-    open_session: Callable[[SparkSession], AcidSession]
+    write: Callable[[Session, DataFrame], object]
+    open_session: Callable[[SparkSession], Session]
     query: Future[StreamingQuery] = field(default_factory=Future)
     """The query, as soon as somebody has it who could stop it."""
 
     @staticmethod
-    def inserting(name: str) -> Callable[[AcidSession, DataFrame], object]:
+    def inserting(name: str) -> Callable[[Session, DataFrame], object]:
         """Insert the rows of a batch."""
         return lambda session, rows: session.insert(name, rows)
 
@@ -78,7 +108,7 @@ class BatchSink:
             _log.info("stream.stopped", table=str(self.name), batch_id=batch_id, error=type(error).__name__)
             raise StoppedError(self.name, batch_id) from None  # or Spark would take the batch for done
 
-    def _bring(self, session: AcidSession, rows: DataFrame, batch: StreamBatch) -> None:
+    def _bring(self, session: Session, rows: DataFrame, batch: StreamBatch) -> None:
         if self._is_there(session, batch):
             _log.info("stream.batch_repeated", table=str(self.name), query_id=batch.query_id, batch_id=batch.batch_id)
             return
@@ -89,7 +119,7 @@ class BatchSink:
             if not self._is_there(session, batch):
                 raise
 
-    def _is_there(self, session: AcidSession, batch: StreamBatch) -> bool:
+    def _is_there(self, session: Session, batch: StreamBatch) -> bool:
         known = {one.batch.query_id: one for one in positions(session.client, self.name)}
         return is_repetition(known.get(batch.query_id), batch)
 
@@ -102,7 +132,7 @@ class BatchSink:
         return hashlib.sha256(Hadoop(spark).read(f"{self.checkpoint}/offsets/{batch_id}")).hexdigest()
 
 
-def start(rows: DataFrame | DataStreamWriter, sink: BatchSink) -> StreamingQuery:
+def start(rows: DataFrame | DataStreamWriter, sink: BatchSink[Session]) -> StreamingQuery:
     """Start a streaming query into the sink."""
     writer = rows.writeStream if isinstance(rows, DataFrame) else rows
     query = writer.foreachBatch(sink).option("checkpointLocation", sink.checkpoint).start()

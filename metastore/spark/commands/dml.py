@@ -17,7 +17,7 @@ from metastore.spark.commands.constraints import Rule, TableConstraints, Watch
 from metastore.spark.read.listing import BROADCAST_LIMIT
 from metastore.spark.read.plain_reads import checked_sql
 from metastore.spark.read.reader import row_id_column
-from metastore.spark.sql import dml_selects as changes
+from metastore.spark.sql import dml_selects
 from metastore.spark.sql.binding import Resolve, bound_sql
 from metastore.spark.sql.conditions import Conditions
 from metastore.spark.sql.pruning import restriction
@@ -212,7 +212,7 @@ def _update(work: Work, table: AcidTable, statement: Update, resolve: Resolve) -
     constraints = TableConstraints.of(work.client, table)
     statement, watch = constraints.in_update(statement), Watch(constraints)
     with _target_view(work, table, statement.conditions) as (view, seen):
-        rows = query(work, changes.update_select(statement, table, view), resolve)
+        rows = query(work, dml_selects.update_select(statement, table, view), resolve)
     kept = {column.name for column in table.columns} - set(statement.assignments)
     seen.require_exact_moves(work, rows, kept)
     number = work.next_statement(table)
@@ -225,7 +225,7 @@ def _delete(work: Work, table: AcidTable, statement: Delete, resolve: Resolve) -
     """DELETE: a delete event for each row that the condition holds for."""
     table.require(TableKind.FULL_ACID, action="DELETE")
     with _target_view(work, table, statement.conditions) as (view, _):
-        rows = query(work, changes.delete_select(statement, table, view), resolve)
+        rows = query(work, dml_selects.delete_select(statement, table, view), resolve)
     number = work.next_statement(table)
     return work.publish(table, number, delete_events(rows, table, number), Operation.UPDATE)
 
@@ -236,15 +236,15 @@ def _merge(work: Work, table: AcidTable, statement: Merge, resolve: Resolve) -> 
     constraints = TableConstraints.of(work.client, table)
     named = statement.named([column.name for column in (*table.columns, *table.partition_keys)])
     statement, watch = constraints.in_merge(named), Watch(constraints)
-    source = query(work, changes.merge_source(statement), resolve)
+    source = query(work, dml_selects.merge_source(statement), resolve)
     with evaluated_once(source):
         is_small = source.count() <= BROADCAST_LIMIT
         with _target_view(work, table, statement.conditions) as (view, seen), _view_of(source) as name:
-            select = changes.merge_select(statement, table, view, name, source.columns, is_small=is_small)
+            select = dml_selects.merge_select(statement, table, view, name, source.columns, is_small=is_small)
             rows = query(work, select, resolve)
-        seen.require_exact_moves(work, _updated(rows), changes.kept_columns(statement, table, source.columns))
+        seen.require_exact_moves(work, _updated(rows), dml_selects.kept_columns(statement, table, source.columns))
         number = work.next_statement(table)
-        new = watch.over(rows, f"{changes.ACTION} <> '{changes.DELETE}'")
+        new = watch.over(rows, f"{dml_selects.ACTION} <> '{dml_selects.DELETE}'")
         try:
             count = work.publish(table, number, changes_of(new, table, number), Operation.UPDATE)
         except ChangedTwiceError as error:
@@ -256,7 +256,7 @@ def _merge(work: Work, table: AcidTable, statement: Merge, resolve: Resolve) -> 
 
 
 def _updated(rows: DataFrame) -> DataFrame:
-    return rows.where(F.col(changes.ACTION) == changes.UPDATE)
+    return rows.where(F.col(dml_selects.ACTION) == dml_selects.UPDATE)
 
 
 def query(work: Work, tree: exp.Expr, resolve: Resolve) -> DataFrame:

@@ -20,8 +20,9 @@ from metastore.files import Files
 from metastore.spark.jvm.hadoop import Hadoop
 from metastore.spark.read.footers import orc_tails
 from metastore.spark.read.listing import Directory, Sources
-from metastore.spark.read.reader import ROW_ID, event_type, read_snapshot
+from metastore.spark.read.reader import event_type, read_snapshot
 from metastore.spark.tables.acid_table import AcidTable, HiveColumn
+from metastore.spark.tables.row_id import ROW_ID
 
 _TIMESTAMP = re.compile(r"\btimestamp\b", re.IGNORECASE)
 _FINER_THAN_MICROSECONDS = r"\.[0-9]{7,9}\""

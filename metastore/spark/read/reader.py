@@ -28,29 +28,22 @@ from metastore.spark.read.delete_files import DeleteFiles
 from metastore.spark.read.deleted import DeletedRows, deleted_rows
 from metastore.spark.read.listing import BROADCAST_LIMIT, DataFile, Directory
 from metastore.spark.read.scans import (
-    BUCKET,
-    BY,
     DELETED,
     DIRECTORY_NUMBER,
-    OPERATION,
-    WRITE_ID,
     NumberedFile,
     scan_files,
     text_value,
     value_by_number,
 )
-from metastore.spark.read.scans import ROW_ID as ROW_NUMBER
 from metastore.spark.read.serde_files import partitioned_rows
 from metastore.spark.tables.acid_table import OURS, AcidTable, FileFormat, TableKind, quoted
+from metastore.spark.tables.row_id import BUCKET, BY, OPERATION, ROW_ID, ROW_ID_COLUMN, ROW_NUMBER, WRITE_ID
 from metastore.spark.tables.serde_storage import HiveStorage
 
 _DIRECTORY, _FILE, _MIXED = f"{OURS}directory", f"{OURS}file", f"{OURS}mixed"
 _LOCAL = re.compile("^file:///")  # Hadoop writes file:///x where Spark's metadata column has file:/x
 _POSITION_BITS = (1 << 33) - 1
 _WHOLE_FILES = str(1 << 60)
-# The ROW__ID of a row version, as columns of a read with ``row_ids``.
-ROW_ID = (WRITE_ID, BUCKET, ROW_NUMBER)
-ROW_ID_COLUMN = "ROW__ID"
 OPERATION_COLUMN, WRITE_ID_COLUMN = "_operation", "_write_id"
 _MIX = (f"{ROW_NUMBER} ^ shiftleft(CAST({BUCKET} AS BIGINT), 20) ^ shiftleft({WRITE_ID}, 44)"
         f" ^ shiftleft(CAST({_DIRECTORY} AS BIGINT), 52)")

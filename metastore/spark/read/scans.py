@@ -19,14 +19,13 @@ from metastore.spark.jvm.compiled import compiled
 from metastore.spark.read.delete_files import SMALL
 from metastore.spark.read.deleted import DeletedRows
 from metastore.spark.tables.acid_table import OURS, HiveColumn, quoted
+from metastore.spark.tables.row_id import BUCKET, BY, OPERATION, ROW_NUMBER, WRITE_ID
 
-OPERATION, WRITE_ID, BUCKET, ROW_ID, BY = (f"{OURS}{name}" for name in (
-    "operation", "write_id", "bucket", "row_id", "by"))
 DELETED = f"{OURS}deleted"
 DIRECTORY_NUMBER = "CAST(unix_millis(_metadata.file_modification_time) AS INT)"
 """The number of the directory that a row's file belongs to, as SQL for a scan."""
 
-_EVENT_FIELDS = (f"{OPERATION} INT, {WRITE_ID} BIGINT, {BUCKET} INT, {ROW_ID} BIGINT, {BY} BIGINT, "
+_EVENT_FIELDS = (f"{OPERATION} INT, {WRITE_ID} BIGINT, {BUCKET} INT, {ROW_NUMBER} BIGINT, {BY} BIGINT, "
                  f"{DELETED} BOOLEAN NOT NULL")
 """What a scan has before the table's columns: an event's fields as ORC orders them, and whether its row is deleted."""
 

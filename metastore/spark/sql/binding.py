@@ -6,10 +6,10 @@ from sqlglot import exp
 from sqlglot.errors import ErrorLevel, UnsupportedError
 
 from metastore.errors import InvalidOperationError
-from metastore.spark.read.reader import ROW_ID_COLUMN
 from metastore.spark.sql.conditions import conditions_on
 from metastore.spark.sql.dialect import DIALECT
 from metastore.spark.sql.statements import TableRef
+from metastore.spark.tables.row_id import ROW_ID_COLUMN
 
 Resolve = Callable[[TableRef], str | None]
 

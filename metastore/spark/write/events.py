@@ -16,9 +16,9 @@ from pyspark.sql import functions as F  # noqa: N812
 from metastore.acid.events import DELETE_EVENT, INSERT_EVENT, UPDATE_EVENT
 from metastore.acid.types import parse_type
 from metastore.partition_names import make_name
-from metastore.spark.read.reader import ROW_ID
 from metastore.spark.sql.dml_selects import ACTION, DELETE, INSERT, UPDATE
 from metastore.spark.tables.acid_table import AcidTable, HiveColumn, quoted
+from metastore.spark.tables.row_id import ROW_ID
 from metastore.spark.write.acid_writer import PARTITION_COLUMN, WRITER_COLUMN, writer_id
 from metastore.spark.write.bucket_hash import bucket
 

@@ -9,8 +9,9 @@ from metastore.acid.snapshots import ValidTxnList, ValidWriteIdList
 from metastore.files import Files
 from metastore.ids import table_name
 from metastore.spark.read.listing import Directory, PartitionPlace, acid_directories
-from metastore.spark.read.reader import ROW_ID, read_snapshot
+from metastore.spark.read.reader import read_snapshot
 from metastore.spark.tables.acid_table import AcidTable, HiveColumn, TableKind
+from metastore.spark.tables.row_id import ROW_ID
 
 
 def described(directory: Path, columns: dict[str, str], **changes: Any) -> AcidTable:
