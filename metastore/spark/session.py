@@ -17,9 +17,10 @@ from metastore.client.tls import of_values
 from metastore.errors import InvalidOperationError
 from metastore.files import Files
 from metastore.ids import TableName
-from metastore.spark.commands import dml
 from metastore.spark.commands.dispatch import Runner
+from metastore.spark.commands.insert import append
 from metastore.spark.commands.lookup import Tables, user_rows
+from metastore.spark.commands.overwrite import replace_by
 from metastore.spark.read.plain_reads import require_no_plain_read, watch
 from metastore.spark.read.time_travel import instant
 from metastore.spark.sql.conditions import asked
@@ -115,7 +116,7 @@ class AcidSession:
         """Append ``rows``, matched to the table's columns by name; returns how many."""
         table = self._lookup(name)
         require_no_plain_read(rows)
-        return self._txns.writing(table, [Kind.INSERT], [], lambda work: dml.append(work, table, rows))
+        return self._txns.writing(table, [Kind.INSERT], [], lambda work: append(work, table, rows))
 
     def overwrite(self, name: str, rows: DataFrame, partition: Mapping[str, object] | None = None) -> int:
         """Replace the table, or one partition, or the partitions that ``rows`` has rows for; returns how many."""
@@ -123,7 +124,7 @@ class AcidSession:
         table = self._lookup(name)
         require_no_plain_read(rows)
         return self._txns.writing(table, [Kind.INSERT_OVERWRITE], [],
-                             lambda work: dml.replace_by(work, table, rows, fixed))
+                                  lambda work: replace_by(work, table, rows, fixed))
 
     def update(self, name: str, set: Mapping[str, str], where: str | None = None) -> int:  # noqa: A002 - SQL's word
         """UPDATE: ``set`` maps columns to SQL expressions; returns the number of rows changed."""

@@ -12,15 +12,19 @@ from metastore.client.lock_plan import Output
 from metastore.errors import AlreadyExistsError, InvalidOperationError, TxnAbortedError
 from metastore.files import Files
 from metastore.ids import TableName, table_name
-from metastore.spark.commands import admin, dml
+from metastore.spark.commands import admin, insert
 from metastore.spark.commands.columns import alter_columns
 from metastore.spark.commands.constraints import add_constraints, drop_constraint
 from metastore.spark.commands.convert import convert
 from metastore.spark.commands.create import create_like, create_table, drop_created, filled, filling_locks
+from metastore.spark.commands.delete import delete
 from metastore.spark.commands.lookup import Tables
+from metastore.spark.commands.merge import merge
 from metastore.spark.commands.multi_insert import multi_insert
+from metastore.spark.commands.truncate import truncate
+from metastore.spark.commands.update import update
 from metastore.spark.read.plain_reads import checked_sql, require_parsed
-from metastore.spark.sql.binding import bound_sql, names_row_id
+from metastore.spark.sql.binding import Resolve, bound_sql, names_row_id
 from metastore.spark.sql.dialect import DIALECT
 from metastore.spark.sql.effects import kinds_of, queries_of, target_of
 from metastore.spark.sql.parsing import parse
@@ -182,7 +186,7 @@ class Runner:
 
         def run(work: Work) -> int:
             with self.tables.views(work) as resolve:
-                return dml.run(work, target, statement, resolve)
+                return _run(work, target, statement, resolve)
 
         return self.txns.writing(target, kinds_of(statement), sources, run)
 
@@ -236,7 +240,7 @@ class Runner:
                 return 0
             table = self.tables.lookup(TableRef(name.db, name.table))
             created.append((work, table))
-            return filled(work, table, lambda: dml.append(work, table, rows))
+            return filled(work, table, lambda: insert.append(work, table, rows))
 
         try:
             return self.txns.writing_all(filling_locks(name, statement), [], run)
@@ -251,6 +255,21 @@ class Runner:
             return self.spark.sql(f"SELECT {', '.join(expressions)}").first()
         except PySparkException:
             return None
+
+
+def _run(work: Work, table: AcidTable, statement: Insert | Update | Delete | Merge | Truncate, resolve: Resolve) -> int:
+    """Run a statement; returns how many rows it inserted, changed and removed."""
+    match statement:
+        case Insert():
+            return insert.insert_all(work, table, [statement], resolve)
+        case Update():
+            return update(work, table, statement, resolve)
+        case Delete():
+            return delete(work, table, statement, resolve)
+        case Merge():
+            return merge(work, table, statement, resolve)
+        case Truncate():
+            return truncate(work, table, statement)
 
 
 def _with_query(tree: exp.Expr, query: str) -> str:

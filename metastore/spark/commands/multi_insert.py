@@ -15,7 +15,8 @@ from pyspark.sql.types import StructType
 from sqlglot import exp
 
 from metastore.errors import InvalidOperationError
-from metastore.spark.commands import dml
+from metastore.spark.commands.insert import insert_all
+from metastore.spark.commands.views import evaluated_once, query
 from metastore.spark.sql.binding import Resolve
 from metastore.spark.sql.dialect import DIALECT
 from metastore.spark.sql.statements import Insert, MultiInsert
@@ -29,14 +30,14 @@ def multi_insert(work: Work, statement: MultiInsert, targets: Sequence[AcidTable
     """Run all INSERTs; returns how many rows they wrote. ``targets``: their tables, in order."""
     groups = _groups(list(zip(statement.inserts, targets, strict=True)))
     _require_apart(groups)
-    source = dml.query(work, statement.source, resolve)
+    source = query(work, statement.source, resolve)
     view = f"__source_{uuid4().hex}"
     source.createOrReplaceTempView(view)
     try:
-        with dml.evaluated_once(source):
+        with evaluated_once(source):
             columns = {one.name: one.dataType.fieldNames() for one in source.schema.fields
                        if one.name in statement.joined and isinstance(one.dataType, StructType)}
-            return sum(dml.insert_all(work, table, [_over(one, view, statement.alias, columns) for one in inserts],
+            return sum(insert_all(work, table, [_over(one, view, statement.alias, columns) for one in inserts],
                                       resolve) for table, inserts in groups)
     finally:
         work.spark.catalog.dropTempView(view)

@@ -5,7 +5,7 @@ import pytest
 from metastore.client import TxnManager, WriteConflictError
 from metastore.locks.rules import Operation
 from metastore.spark import acid
-from metastore.spark.commands import dml
+from metastore.spark.txn.spark_txn import Work
 
 pytestmark = pytest.mark.spark
 
@@ -23,7 +23,7 @@ def parted(acid_session, db):
 def rival(acid_session, parted, monkeypatch):
     """An engine that changes partition p=1 under no lock while each of the next statements runs, ``times`` times."""
     db, table = parted.split(".")
-    publish = dml.Work.publish
+    publish = Work.publish
 
     class Rival:
         times, commits = 1, []
@@ -38,7 +38,7 @@ def rival(acid_session, parted, monkeypatch):
         return done
 
     Rival.commits = []
-    monkeypatch.setattr(dml.Work, "publish", overtaken)
+    monkeypatch.setattr(Work, "publish", overtaken)
     return Rival
 
 

@@ -5,7 +5,7 @@ import pytest
 from metastore.client import LockNotAcquiredError
 from metastore.errors import AlreadyExistsError, InvalidOperationError, TxnAbortedError
 from metastore.spark import acid
-from metastore.spark.commands import dml
+from metastore.spark.commands import insert
 
 pytestmark = pytest.mark.spark
 
@@ -51,7 +51,7 @@ def test_what_fails_leaves_nothing(acid_session, db, lakehouse, shape, query, re
 
 def test_a_rule_that_rows_break_leaves_nothing(acid_session, db, lakehouse, monkeypatch):
     """CREATE TABLE AS declares no constraints in Hive; one that somebody adds before the rows are in counts all the same."""
-    append = dml.append
+    append = insert.append
 
     def later(work, table, rows):
         client, types = acid_session.client, acid_session.client.types
@@ -60,7 +60,7 @@ def test_a_rule_that_rows_break_leaves_nothing(acid_session, db, lakehouse, monk
             rely_cstr=False, catName="hive")]))
         return append(work, table, rows)
 
-    monkeypatch.setattr(dml, "append", later)
+    monkeypatch.setattr(insert, "append", later)
     with pytest.raises(InvalidOperationError, match="CHECK few"):
         acid_session.sql(f"CREATE TABLE {db}.t {ACID} AS SELECT id a FROM range(4)")
     assert tables(acid_session, db) == set()
@@ -93,16 +93,16 @@ def test_files_that_were_there_before_are_neither_rows_nor_removed(acid_session,
 
 
 def test_of_two_at_the_same_time_one_is_refused(acid_session, db, spark, monkeypatch):
-    append = dml.append
+    append = insert.append
 
     def meanwhile(work, table, rows):
-        monkeypatch.setattr(dml, "append", append)
+        monkeypatch.setattr(insert, "append", append)
         with acid(spark) as other, pytest.raises(LockNotAcquiredError, match="concurrent CTAS"):
             monkeypatch.setattr(other._runner.tables, "exists", lambda name: False)  # as it was when it looked
             other.sql(f"CREATE TABLE IF NOT EXISTS {db}.t {ACID} AS SELECT 2 a")
         return append(work, table, rows)
 
-    monkeypatch.setattr(dml, "append", meanwhile)
+    monkeypatch.setattr(insert, "append", meanwhile)
     acid_session.sql(f"CREATE TABLE {db}.t {ACID} AS SELECT 1 a")
     assert values(acid_session, f"{db}.t") == [1]
 
@@ -110,10 +110,10 @@ def test_of_two_at_the_same_time_one_is_refused(acid_session, db, spark, monkeyp
 @pytest.mark.parametrize("others_write", [False, True])
 def test_a_transaction_that_is_lost_meanwhile(acid_session, db, spark, lakehouse, monkeypatch, others_write):
     """Its locks are lost as well: the table goes, unless somebody else has written to it."""
-    append = dml.append
+    append = insert.append
 
     def lost(work, table, rows):
-        monkeypatch.setattr(dml, "append", append)
+        monkeypatch.setattr(insert, "append", append)
         count = append(work, table, rows)
         acid_session.client.abort_txns(acid_session.client.types.AbortTxnsRequest([work.txn.id]))
         if others_write:
@@ -121,7 +121,7 @@ def test_a_transaction_that_is_lost_meanwhile(acid_session, db, spark, lakehouse
                 other.sql(f"INSERT INTO {db}.t VALUES (5)")
         return count
 
-    monkeypatch.setattr(dml, "append", lost)
+    monkeypatch.setattr(insert, "append", lost)
     with pytest.raises(TxnAbortedError) as failure:
         acid_session.sql(f"CREATE TABLE {db}.t {ACID} AS SELECT 1 a")
     if not others_write:

@@ -1,0 +1,20 @@
+"""DELETE: a delete event for each row that goes."""
+
+
+from metastore.locks.rules import Operation
+from metastore.spark.commands.views import query, target_view
+from metastore.spark.sql import dml_selects
+from metastore.spark.sql.binding import Resolve
+from metastore.spark.sql.statements import Delete
+from metastore.spark.tables.acid_table import AcidTable, TableKind
+from metastore.spark.txn.spark_txn import Work
+from metastore.spark.write.events import delete_events
+
+
+def delete(work: Work, table: AcidTable, statement: Delete, resolve: Resolve) -> int:
+    """DELETE: a delete event for each row that the condition holds for."""
+    table.require(TableKind.FULL_ACID, action="DELETE")
+    with target_view(work, table, statement.conditions) as (view, _):
+        rows = query(work, dml_selects.delete_select(statement, table, view), resolve)
+    number = work.next_statement(table)
+    return work.publish(table, number, delete_events(rows, table, number), Operation.UPDATE)

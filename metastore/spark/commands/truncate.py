@@ -1,0 +1,34 @@
+"""TRUNCATE: an empty base in every directory of a table, or of some partitions."""
+
+from pyspark.sql import functions as F  # noqa: N812
+
+from metastore.errors import InvalidOperationError
+from metastore.spark.commands.overwrite import replace_rows
+from metastore.spark.sql.pruning import restriction
+from metastore.spark.sql.statements import Truncate
+from metastore.spark.tables.acid_table import AcidTable, TableKind
+from metastore.spark.txn.spark_txn import Work
+from metastore.spark.write.events import partition_key
+from metastore.spark.write.partition_locations import read_by
+
+
+def truncate(work: Work, table: AcidTable, statement: Truncate) -> int:
+    """Empty a table, or the partitions with the values of ``partition``: an empty base in every directory."""
+    table.require(TableKind.FULL_ACID, TableKind.INSERT_ONLY, action="TRUNCATE")
+    partition = statement.partition
+    if unknown := [key for key in partition if key not in table.partition_names]:
+        raise InvalidOperationError(f"{unknown[0]} is not a partition key of {table.name}.")
+    where = restriction(statement.conditions, table.partition_keys)
+    rows, found = work.frame(table, where=where), []
+    if table.partition_keys:
+        found = read_by(work.spark, table, [place.values for place in work.places(table, where)])
+    for at, key in enumerate(table.partition_keys):
+        if key.name in partition:
+            value = F.expr(partition[key.name]).cast(key.spark_type())
+            rows = rows.where(F.col(f"`{key.name}`").eqNullSafe(value))
+            [[text]] = work.spark.range(1).select(value.cast("string")).collect()
+            found = [values for values in found if values[at] == text]
+    before = rows.count()
+    keep = list(map(partition_key, found)) if table.partition_keys else [table.location]
+    replace_rows(work, table, work.spark.createDataFrame([], table.schema), keep)
+    return before
