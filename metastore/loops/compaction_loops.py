@@ -5,10 +5,7 @@ from threading import Event
 
 from metastore.compaction.cleaning.service import CleanerService
 from metastore.compaction.initiating.service import InitiatorService
-from metastore.compaction.queue.store.entities import OWN_CATALOG, Catalog
 from metastore.compaction.working.service import WorkerService
-from metastore.config import CompactionSettings
-from metastore.db.engine import Database
 from metastore.files import Files
 from metastore.locks.service import LockService
 from metastore.loops.cleaner import Cleaner
@@ -19,31 +16,27 @@ from metastore.loops.scheduler import Loop
 from metastore.loops.worker import Worker, WorkReport
 
 
-def compaction_loops(db: Database, settings: CompactionSettings, locks: LockService, files: Files, runner: JobRunner,
-                     *, catalog: Catalog = OWN_CATALOG, host: str, process: int, version: str, txn_timeout: timedelta,
-                     stopping: Event) -> list[Loop]:
+def compaction_loops(initiator: InitiatorService, cleaner: CleanerService, worker: WorkerService, locks: LockService,
+                     files: Files, runner: JobRunner, *, host: str, process: int, version: str,
+                     txn_timeout: timedelta, stopping: Event) -> list[Loop]:
     """Initiator, Cleaner and housekeeper for the leader; Workers everywhere.
 
     ``host`` and ``process`` make ids that no other process has: ``host-process.number``.
     """
-    loops = []
-    initiator = InitiatorService(db, settings, catalog)
+    settings, loops = worker.settings, []
     if settings.initiator_on:
         round_of = Initiator(initiator, files, f"{host}-{process}", version, stopping)
         loops += [Loop("initiator", round_of.tick, settings.check_interval),
                   Loop("compaction-housekeeper", CompactionHousekeeper(initiator).tick, settings.history_interval)]
     if settings.cleaner_on:
-        loops.append(Loop("cleaner", Cleaner(CleanerService(db, settings, catalog), files, stopping).tick,
-                          settings.cleaner_interval))
+        loops.append(Loop("cleaner", Cleaner(cleaner, files, stopping).tick, settings.cleaner_interval))
     pools = settings.worker_pools or (None,)
     for number in range(settings.worker_threads):
-        worker = Worker(WorkerService(db, settings, catalog), locks, files, runner, f"{host}-{process}.{number}",
-                        version, txn_timeout, pools[number % len(pools)], stopping)
-        loops.append(Loop(f"worker-{number}", worker.tick, settings.worker_sleep_time, everywhere=True, busy=_worked))
+        one = Worker(worker, locks, files, runner, f"{host}-{process}.{number}", version, txn_timeout,
+                     pools[number % len(pools)], stopping)
+        loops.append(Loop(f"worker-{number}", one.tick, settings.worker_sleep_time, everywhere=True, busy=_worked))
     return loops
 
 
 def _worked(report: object) -> bool:
     return isinstance(report, WorkReport) and report.worked
-
-

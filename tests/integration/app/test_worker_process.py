@@ -8,7 +8,6 @@ import sys
 import threading
 import urllib.request
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 
 import psycopg2
@@ -137,14 +136,3 @@ def test_what_is_missing_is_named(options, said):
     done = subprocess.run(command(*options), check=False, capture_output=True, text=True, timeout=60,
                           env={**os.environ, "PYTHONPATH": str(ROOT)})
     assert (done.returncode, said in done.stderr) == (2, True), done.stderr
-
-
-def test_compaction_locks_by_the_lock_manager_of_all_calls(app):
-    """Its settings, and its counts in the metrics, are the process's."""
-    settings = replace(app.settings.compaction, worker_threads=2)
-    workers = [loop.tick.__self__ for loop in app._compaction_loops(settings, app._files(), None, threading.Event())
-               if loop.name.startswith("worker-")]
-    assert len(workers) == 2
-    for worker in workers:
-        assert worker.locks.settings is app.settings.locks
-        assert worker.locks.stats is app.lock_stats

@@ -41,7 +41,7 @@ sys.stdin.read()
 
 @pytest.fixture
 def orphans(server):
-    running = Orphans(LockService(server.database, server.settings.locks), server.holders)
+    running = Orphans(LockService(server.database, server.settings.locks), server.services.holders)
     running.tick()
     return running
 
@@ -55,7 +55,7 @@ def killed(server):
         lock_id = int(process.stdout.readline())
         process.kill()
         process.communicate()
-        until(lambda: lock_id not in server.holders.left().here)
+        until(lambda: lock_id not in server.services.holders.left().here)
         return lock_id
     return run
 
@@ -68,7 +68,7 @@ def lock(server):
         component = ttypes.LockComponent(ttypes.LockType.EXCLUSIVE, ttypes.LockLevel.TABLE, "db", "t")
         lock_id = client.lock(ttypes.LockRequest([component], None, "ann", "h1", agent)).lockid
         client._disconnect()
-        until(lambda: lock_id not in server.holders.left().here)
+        until(lambda: lock_id not in server.services.holders.left().here)
         return lock_id
     return locked
 
@@ -165,8 +165,8 @@ def test_the_server_that_closes_says_nothing_of_its_clients(server, orphans, tes
     component = ttypes.LockComponent(ttypes.LockType.EXCLUSIVE, ttypes.LockLevel.TABLE, "db", "t")
     client.lock(ttypes.LockRequest([component], None, "ann", "h1"))
     client.get_all_databases()
-    server._server.drain()
-    until(lambda: not server.holders.left().here)
+    server.server.drain()
+    until(lambda: not server.services.holders.left().here)
 
     assert orphans.tick() == NOTHING
     test_clock.advance(2 * GRACE + MORE)

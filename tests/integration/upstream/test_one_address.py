@@ -67,7 +67,7 @@ def test_batches_of_streams_are_refused_with_a_sentence(client):
 
 
 def test_what_is_to_be_compacted_is_looked_up_at_the_upstream(front, client, acid):
-    service = CompactionService(front.database, CompactionSettings(), None, front._catalog())
+    service = CompactionService(front.database, CompactionSettings(), None, front.services.upstream.catalog)
     assert service.compact2(NewRequest(Entity(TableName("hive", "d", "t")), CompactionType.MAJOR)).accepted
     client.create_table(table("plain", numRows="0"))
     with pytest.raises(InvalidOperationError, match="non-ACID"):
@@ -80,7 +80,7 @@ def test_a_table_is_described_as_the_upstream_has_it(front, client):
     client.create_database(T.Database(name="d"))
     client.create_table(table("p", keys="day:string"))
     client.append_partition("d", "p", ["1"])
-    known = front._catalog()
+    known = front.services.upstream.catalog
     name = TableName("hive", "d", "p")
     at = client.get_table("d", "p").sd.location
     with front.database.begin() as pg:

@@ -55,7 +55,7 @@ def dies(monkeypatch):
 
 @pytest.fixture
 def keeper(front):
-    return front._changes(front._upstream)
+    return front.services.upstream.changes
 
 
 def renamed(client, new="u", db="d"):
@@ -138,7 +138,7 @@ def test_compaction_leaves_a_table_alone_while_a_change_is_on_its_way(client, fr
     with pytest.raises(TApplicationException, match="being dropped or renamed by the upstream"):
         client.compact2(T.CompactionRequest(dbname="d", tablename="t", type=T.CompactionType.MINOR))
     with database.begin() as pg, pytest.raises(UnavailableError):
-        front._changes(front._upstream).require_settled(pg, NAME)
+        front.services.upstream.changes.require_settled(pg, NAME)
 
 
 def test_a_renamed_tables_history_follows(client, catalog, database, written, writing):

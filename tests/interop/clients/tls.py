@@ -104,7 +104,7 @@ def test_sparks_own_client(server, authority, tmp_path):
     done = subprocess.run([sys.executable, "-c", SPARK, server.thrift_uri, store, (tmp_path / "warehouse").as_uri()],
                           check=False, capture_output=True, text=True, timeout=300, cwd=tmp_path)
     assert "rows 2" in done.stdout, done.stderr[-4000:]
-    assert server._server.failed_handshakes == 0
+    assert server.server.failed_handshakes == 0
 
 
 def turned_away(server, version, trusting):

@@ -141,7 +141,7 @@ def test_what_died_after_the_upstream_renamed_is_followed_by_the_keeper(
     rename(client, db, "t", "u")
     monkeypatch.undo()
     assert writing.valid("u", db) == (1, [1])
-    assert front._changes(front._upstream).settle() == 1
+    assert front.services.upstream.changes.settle() == 1
     assert writing.valid("u", db) == (1, [1])
     assert writing.write("u", db)[1] == 2
 

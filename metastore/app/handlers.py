@@ -1,0 +1,94 @@
+"""Who answers which method in a process with these services."""
+
+import time
+
+from metastore.app.services import Services, UpstreamServices
+from metastore.config import Settings
+from metastore.telemetry.calls import CallStats
+from metastore.thrift_server.call import Call
+from metastore.thrift_server.changers import Changers
+from metastore.thrift_server.convert_write_events import WriteEvents
+from metastore.thrift_server.endings import telling
+from metastore.thrift_server.handler import Handler, handlers_of
+from metastore.thrift_server.handlers.catalogs import CatalogHandlers
+from metastore.thrift_server.handlers.compaction import CompactionHandlers
+from metastore.thrift_server.handlers.constraints import ConstraintHandlers
+from metastore.thrift_server.handlers.databases import DatabaseHandlers
+from metastore.thrift_server.handlers.fb303 import Fb303Handlers
+from metastore.thrift_server.handlers.functions import FunctionHandlers
+from metastore.thrift_server.handlers.indexes import IndexHandlers
+from metastore.thrift_server.handlers.locks import LockHandlers
+from metastore.thrift_server.handlers.materialized_views import MaterializedViewHandlers
+from metastore.thrift_server.handlers.notifications import NotificationHandlers
+from metastore.thrift_server.handlers.operators import OperatorHandlers
+from metastore.thrift_server.handlers.partition_exchange import PartitionExchangeHandlers
+from metastore.thrift_server.handlers.partition_reads import PartitionReadHandlers
+from metastore.thrift_server.handlers.partitions import PartitionHandlers
+from metastore.thrift_server.handlers.rebuilds import RebuildHandlers
+from metastore.thrift_server.handlers.session import SessionHandlers
+from metastore.thrift_server.handlers.statistics import StatisticsHandlers
+from metastore.thrift_server.handlers.streams import StreamHandlers
+from metastore.thrift_server.handlers.table_reads import TableReadHandlers
+from metastore.thrift_server.handlers.tables import TableHandlers
+from metastore.thrift_server.handlers.txns import TxnHandlers
+from metastore.thrift_server.handlers.write_ids import WriteIdHandlers
+from metastore.thrift_server.limits import Limits
+from metastore.thrift_server.lock_waits import Waiting
+from metastore.thrift_server.shares import limited, txns_and_locks
+from metastore.thrift_server.upstream.handlers import UpstreamSessionHandlers, UpstreamStreamHandlers
+from metastore.thrift_server.upstream.shared import SharedPartitionHandlers, SharedTableHandlers
+
+
+def handlers(services: Services, settings: Settings, stats: CallStats, limits: Limits, *,
+             waiting: Waiting[Call] | None = None) -> dict[str, Handler]:
+    """By method. ``waiting``: where calls wait for locks, if they may."""
+    writes = WriteEvents(services.events, services.catalog.table_reads, services.catalog.partition_reads)
+    changers = Changers(services.holders)
+    answered = handlers_of(
+        Fb303Handlers(stats, int(time.time())),  # noqa: TID251 - when this process started, for people
+        TxnHandlers(services.txns, services.commits, writes),
+        WriteIdHandlers(services.write_ids),
+        RebuildHandlers(services.rebuilds),
+        LockHandlers(services.locks, waiting, services.holders, services.purges),
+        CompactionHandlers(services.compaction.queue),
+        OperatorHandlers(services.history, services.waits, services.locks),
+        *(_catalog(services, settings, changers, writes) if services.upstream is None
+          else _shared(services.upstream, settings, changers)),
+    )
+    shares = txns_and_locks(settings.limits, settings.txns.max_open_batch, services.txns.still_open,
+                            services.locks.still_there)
+    for name, share in shares.items():
+        answered[name] = limited(answered[name], share, limits)
+    return telling(answered, services.history)
+
+
+def _catalog(services: Services, settings: Settings, changers: Changers, writes: WriteEvents) -> list[object]:
+    """Everything about the catalog, which is here."""
+    catalog = services.catalog
+    return [
+        SessionHandlers(settings),
+        CatalogHandlers(catalog.databases),
+        DatabaseHandlers(catalog.databases, changers),
+        TableHandlers(catalog.tables, changers),
+        TableReadHandlers(catalog.table_reads),
+        PartitionHandlers(catalog.partitions, changers),
+        PartitionReadHandlers(catalog.partition_reads),
+        PartitionExchangeHandlers(catalog.partition_exchange),
+        FunctionHandlers(catalog.functions),
+        IndexHandlers(),
+        StatisticsHandlers(catalog.statistics),
+        ConstraintHandlers(catalog.constraints),
+        NotificationHandlers(services.events, writes),
+        StreamHandlers(services.commits),
+        MaterializedViewHandlers(catalog.materialized_views),
+    ]
+
+
+def _shared(upstream: UpstreamServices, settings: Settings, changers: Changers) -> list[object]:
+    """What both this service and the upstream have to know."""
+    return [
+        UpstreamSessionHandlers(settings),
+        UpstreamStreamHandlers(),
+        SharedTableHandlers(upstream.changes, upstream.forwarding, changers),
+        SharedPartitionHandlers(upstream.changes, upstream.forwarding, upstream.tables, changers),
+    ]

@@ -1,0 +1,176 @@
+"""What a process consists of: its services, each built once, handed to whoever uses them.
+
+Rule: nothing here touches the world. No statement is sent, no thread started, no file read; what a process does to the
+world is a named step of `metastore.app.server` and `metastore.app.worker`.
+"""
+
+import dataclasses
+from dataclasses import dataclass
+from datetime import datetime
+
+from metastore.catalog.service.constraints import ConstraintService
+from metastore.catalog.service.databases import DatabaseService
+from metastore.catalog.service.directories import Directories
+from metastore.catalog.service.functions import FunctionService
+from metastore.catalog.service.moves import DirectoryMoves
+from metastore.catalog.service.partition_exchange import PartitionExchange
+from metastore.catalog.service.partition_reads import PartitionReads
+from metastore.catalog.service.partitions import PartitionService
+from metastore.catalog.service.statistics import StatisticsService
+from metastore.catalog.service.table_reads import TableReads
+from metastore.catalog.service.tables import TableService
+from metastore.catalog.service.upstream_changes import UpstreamChanges
+from metastore.compaction.cleaning.service import CleanerService
+from metastore.compaction.initiating.service import InitiatorService
+from metastore.compaction.queue.service import CompactionService
+from metastore.compaction.queue.store.entities import OWN_CATALOG, Catalog
+from metastore.compaction.working.service import WorkerService
+from metastore.config import Settings
+from metastore.db.engine import Database
+from metastore.file_work import BoundedFiles, FilePool
+from metastore.files import Files
+from metastore.housekeeping.service import PurgeService
+from metastore.locks.service import LockService
+from metastore.locks.why.service import WhyService
+from metastore.materialized_views.service.rebuilds import RebuildService
+from metastore.materialized_views.service.sources import MaterializedViewService
+from metastore.roots import Roots
+from metastore.telemetry.locks import LockStats
+from metastore.thrift_server.holders import Holders
+from metastore.thrift_server.upstream.asking import Asking, UpstreamCatalog, UpstreamTables
+from metastore.thrift_server.upstream.shared import Forwarding
+from metastore.txns.commit.service import CommitService
+from metastore.txns.core.service import TxnService
+from metastore.txns.events.service import EventService
+from metastore.txns.history.service import HistoryService
+from metastore.write_ids.service import WriteIdService
+
+
+@dataclass(frozen=True)
+class CatalogServices:
+    """The catalog's."""
+
+    databases: DatabaseService
+    tables: TableService
+    table_reads: TableReads
+    partitions: PartitionService
+    partition_reads: PartitionReads
+    partition_exchange: PartitionExchange
+    functions: FunctionService
+    statistics: StatisticsService
+    constraints: ConstraintService
+    materialized_views: MaterializedViewService
+    moves: DirectoryMoves
+
+    @classmethod
+    def of(cls, db: Database, settings: Settings, files: Files) -> "CatalogServices":
+        """Build each."""
+        directories, moves = Directories(files), DirectoryMoves(db, files)
+        return cls(
+            databases=DatabaseService(db, settings.catalog, directories, moves),
+            tables=TableService(db, settings.catalog, directories, moves),
+            table_reads=TableReads(db),
+            partitions=PartitionService(db, settings.catalog, directories, moves),
+            partition_reads=PartitionReads(db, settings.catalog),
+            partition_exchange=PartitionExchange(db, moves),
+            functions=FunctionService(db),
+            statistics=StatisticsService(db),
+            constraints=ConstraintService(db),
+            materialized_views=MaterializedViewService(db),
+            moves=moves)
+
+
+@dataclass(frozen=True)
+class UpstreamServices:
+    """What there is besides where another metastore has the catalog."""
+
+    forwarding: Forwarding
+    asking: Asking
+    tables: UpstreamTables
+    changes: UpstreamChanges
+    catalog: UpstreamCatalog
+
+    @classmethod
+    def of(cls, db: Database, forwarding: Forwarding) -> "UpstreamServices":
+        """Build each. ``forwarding``: passes calls on."""
+        asking = Asking(forwarding.upstream)
+        tables = UpstreamTables(asking)
+        changes = UpstreamChanges(db, tables, forwarding.upstream.settings.timeout)
+        return cls(forwarding, asking, tables, changes, UpstreamCatalog(asking, changes))
+
+
+@dataclass(frozen=True)
+class CompactionServices:
+    """Compaction's: the queue, and the loops' sides of the database."""
+
+    queue: CompactionService
+    initiator: InitiatorService
+    cleaner: CleanerService
+    worker: WorkerService
+
+    @classmethod
+    def of(cls, db: Database, settings: Settings, roots: Roots | None, catalog: Catalog) -> "CompactionServices":
+        """Build each. ``catalog``: whom to ask about tables."""
+        return cls(
+            queue=CompactionService(db, settings.compaction, roots, catalog),
+            initiator=InitiatorService(db, settings.compaction, catalog),
+            cleaner=CleanerService(db, settings.compaction, catalog),
+            worker=WorkerService(db, settings.compaction, catalog))
+
+
+@dataclass(frozen=True)
+class Services:
+    """All services of a process."""
+
+    txns: TxnService
+    commits: CommitService
+    history: HistoryService
+    purges: PurgeService
+    events: EventService
+    rebuilds: RebuildService
+    write_ids: WriteIdService
+    locks: LockService
+    waits: WhyService
+    holders: Holders
+    compaction: CompactionServices
+    catalog: CatalogServices
+    upstream: UpstreamServices | None
+    loop_files: Files
+    """For loops: files that give up a removal that takes too long, and come back to it in the next round."""
+
+    @classmethod
+    def of(cls, db: Database, settings: Settings, lock_stats: LockStats, file_pool: FilePool, *, started_at: datetime,
+           forwarding: Forwarding | None = None) -> "Services":
+        """Build each.
+
+        ``lock_stats``: where locks are counted. ``started_at``: when the process started, by the database's clock.
+        ``forwarding``: to the metastore that has the catalog; None: the catalog is here.
+        """
+        files = _files(settings, file_pool)
+        upstream = None if forwarding is None else UpstreamServices.of(db, forwarding)
+        purges = PurgeService(db, settings.txns, not_before=started_at + settings.txns.reaper_start)
+        # Where an upstream has the catalog, its log tells of changes to it; ours could not.
+        events = settings.events if upstream is None else dataclasses.replace(settings.events, listeners="")
+        return cls(
+            txns=TxnService(db, settings.txns),
+            commits=CommitService(db, settings.txns),
+            history=HistoryService(db, settings.txns),
+            purges=purges,
+            events=EventService(db, events),
+            rebuilds=RebuildService(db),
+            write_ids=WriteIdService(db),
+            locks=LockService(db, settings.locks, lock_stats),
+            waits=WhyService(db, settings.txns, settings.locks.orphan_timeout, purges.not_before),
+            holders=Holders(),
+            compaction=CompactionServices.of(db, settings, files.roots, OWN_CATALOG if upstream is None
+                                             else upstream.catalog),
+            catalog=CatalogServices.of(db, settings, files),
+            upstream=upstream,
+            loop_files=_files(settings, file_pool, gives_up_removals=True))
+
+
+def _files(settings: Settings, pool: FilePool, *, gives_up_removals: bool = False) -> Files:
+    """Files of which only those below the roots can be changed."""
+    catalog = settings.catalog
+    roots = Roots(tuple(filter(None, (catalog.warehouse, catalog.external_warehouse, *catalog.more_roots))))
+    return BoundedFiles(roots=roots, pool=pool, schemes=catalog.schemes, gives_up_removals=gives_up_removals)
