@@ -77,18 +77,21 @@ class Scheduler:
 
     def start(self) -> None:
         """Start every loop, each a little apart from the others."""
+        ahead = _ahead()
         for loop in self._loops:
             seconds = max(loop.interval.total_seconds(), 0.1)
             self._scheduler.add_job(
                 self.run, "interval", [loop], seconds=seconds, jitter=seconds * _JITTER, id=loop.name,
                 next_run_time=_now() + loop.start_after)
         self._scheduler.start()
-        Thread(target=self._watch_clock, name="loops-clock", daemon=True).start()
+        Thread(target=self._watch_clock, args=[ahead], name="loops-clock", daemon=True).start()
         _log.info("loops.started", loops=[loop.name for loop in self._loops], pid=os.getpid())
 
-    def _watch_clock(self) -> None:
-        """Move what is planned with a clock that is set back; one that is set forward only hastens it."""
-        ahead = _ahead()
+    def _watch_clock(self, ahead: float) -> None:
+        """Move what is planned with a clock that is set back; one that is set forward only hastens it.
+
+        ``ahead``: of the moment in which the first ticks were planned.
+        """
         while not self._stopping.wait(_LOOK_AT_CLOCK_S):
             back = ahead - _ahead()
             ahead -= back

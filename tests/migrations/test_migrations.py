@@ -160,7 +160,7 @@ def test_two_servers_start_together(empty_url):
     code = f"from metastore.db import migrate; print(migrate.upgrade({empty_url!r}).database or 'empty')"
     servers = [subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
                for _ in range(3)]
-    ends = [server.communicate(timeout=60) for server in servers]
+    ends = [server.communicate(timeout=240) for server in servers]
 
     assert [server.returncode for server in servers] == [0, 0, 0], ends
     found = sorted(out.strip() for out, _ in ends)
@@ -188,7 +188,7 @@ alembic.ddl.impl.DefaultImpl._exec = dying
 from metastore.db import migrate
 migrate.upgrade({empty_url!r})
 """
-    died = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True, text=True, timeout=60)
+    died = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True, text=True, timeout=120)
     assert died.returncode == -9, died.stderr
     between = migrate.versions(empty_url).database
     half, defined = objects(empty_url), set(rows(empty_url, FUNCTIONS))
@@ -243,7 +243,7 @@ def test_nobody_migrates_while_another_does(empty_url):
         other.start()
         other.join(0.5)
         waited = not done
-    other.join(30)
+    other.join(120)
 
     assert waited
     assert done

@@ -104,7 +104,7 @@ def until(condition):
 class Peer:
     """A socket to the server."""
 
-    def __init__(self, address, *, compact=False, framed=False, timeout=20, source=None):
+    def __init__(self, address, *, compact=False, framed=False, timeout=60, source=None):
         """``source``: the address from which to connect."""
         self.sock = socket.create_connection(address, timeout=timeout, source_address=(source, 0) if source else None)
         self.protocol = TCompactProtocolAccelerated if compact else TBinaryProtocolAccelerated

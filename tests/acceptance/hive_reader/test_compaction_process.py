@@ -5,7 +5,6 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,9 @@ from pyspark.sql import SparkSession
 from metastore.acid.names import DeltaName
 from metastore.acid.snapshots import NO_OPEN
 from metastore.compaction.working.job import CompactionJobResult, CompactionJobSpec
+from metastore.db.engine import Database
 from tests.support.acid.tables import B0, AcidTable
+from tests.support.thrift_server import until
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
 
@@ -53,16 +54,16 @@ def _command(directory: Path, uri: str, work: Path, txn_id: int, **changed: Any)
 
 
 def test_killed_at_work_it_leaves_nothing_visible_and_the_next_attempt_succeeds(
-    table: AcidTable, server: Any, client: Any, tmp_path: Path
+    table: AcidTable, server: Any, client: Any, tmp_path: Path, database: Database
 ) -> None:
     before = table.names()
-    child = subprocess.Popen(_command(table.directory, server.thrift_uri, tmp_path, 7), start_new_session=True,
-                             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    pause = threading.Event()
-    while child.poll() is None and not (table.directory / ".compaction_7_0").exists():
-        pause.wait(0.02)
-    os.killpg(child.pid, signal.SIGKILL)
-    assert child.wait() == -signal.SIGKILL, "killed before it was done"
+    with database.begin() as pg:
+        pg.sql("LOCK TABLE txns")  # whether it may publish is a question about its transaction: it cannot be done before
+        child = subprocess.Popen(_command(table.directory, server.thrift_uri, tmp_path, 7), start_new_session=True,
+                                 stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        until(lambda: child.poll() is not None or (table.directory / ".compaction_7_0").exists())
+        os.killpg(child.pid, signal.SIGKILL)
+        assert child.wait() == -signal.SIGKILL, "killed before it was done"
     assert (table.directory / ".compaction_7_0").exists()
     assert table.names() == before
 

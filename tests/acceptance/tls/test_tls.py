@@ -5,7 +5,6 @@ import shutil
 import ssl
 import subprocess
 import sys
-import urllib.request
 from pathlib import Path
 
 import pyspark
@@ -16,6 +15,8 @@ from metastore.config import build
 from metastore.config.settings import Source
 from metastore.errors import InvalidInputError
 from tests.support.certificates import Authority
+from tests.support.probing import readyz
+from tests.support.thrift_server import until
 
 CLIENT = Path(__file__).with_name("HiveTlsClient.java")
 JARS = Path(pyspark.__file__).parent / "jars" / "*"
@@ -45,7 +46,7 @@ def test_hives_own_client(app, authority):
     if not shutil.which("keytool"):
         pytest.skip("there is no Java here")
     subprocess.run(["keytool", "-importcert", "-file", authority.path, "-keystore", trust, "-storetype", "JKS", "-storepass",
-                    "changeit", "-alias", "ca", "-noprompt"], check=True, capture_output=True, timeout=60)
+                    "changeit", "-alias", "ca", "-noprompt"], check=True, capture_output=True, timeout=120)
     done = subprocess.run(["java", "-cp", str(JARS), str(CLIENT), app.thrift_uri, str(trust), "changeit"],
                           check=False, capture_output=True, text=True, timeout=120)
     assert "databases [default]" in done.stdout, done.stderr[-3000:]
@@ -54,7 +55,7 @@ def test_hives_own_client(app, authority):
 def test_the_command_line(app, authority):
     def show(**environment):
         return subprocess.run([sys.executable, "-m", "metastore", "show", "locks", "-o", "json", "--uri", app.thrift_uri],
-                              check=False, capture_output=True, text=True, timeout=60,
+                              check=False, capture_output=True, text=True, timeout=120,
                               env={"PATH": "/usr/bin", "PYTHONPATH": str(Path(__file__).parents[3]), **environment})
 
     done = show(METASTORE_USE_SSL="true", METASTORE_TRUSTSTORE_PATH=str(authority.path))
@@ -68,8 +69,7 @@ def test_the_command_line(app, authority):
 def test_the_http_port(app, authority):
     context = ssl.create_default_context(cafile=str(authority.path))
     assert app.http_uri.startswith("https://")
-    with urllib.request.urlopen(f"{app.http_uri}/readyz", context=context, timeout=20) as page:
-        assert json.load(page)["ready"]
+    until(lambda: readyz(app.http_uri, context=context)["ready"])
 
 
 @pytest.mark.parametrize(("settings", "said"), [
@@ -80,7 +80,7 @@ def test_the_http_port(app, authority):
 def test_the_network_is_not_listened_to_by_accident(settings, said, tmp_path):
     done = subprocess.run([sys.executable, "-m", "metastore", "serve", "--data-dir", str(tmp_path),
                            *(part for pair in settings.items() for part in ("--set", "=".join(pair)))],
-                          check=False, capture_output=True, text=True, timeout=60)
+                          check=False, capture_output=True, text=True, timeout=120)
     assert done.returncode == 2
     assert said in done.stderr
     assert not list(tmp_path.iterdir())

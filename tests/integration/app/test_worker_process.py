@@ -6,7 +6,6 @@ import signal
 import subprocess
 import sys
 import threading
-import urllib.request
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -18,6 +17,8 @@ from metastore.client import MetastoreClient
 from metastore.config import build
 from metastore.config.settings import Source
 from metastore.streaming import connect
+from tests.support.probing import readyz
+from tests.support.thrift_server import until
 
 ROOT = Path(__file__).parents[3]
 
@@ -52,7 +53,7 @@ def working(app, tmp_path, *options, path=""):
         yield process, json.loads(ready.read_text())
     finally:
         process.kill()
-        process.wait(30)
+        process.wait(60)
 
 
 def wait_for(condition):
@@ -84,10 +85,10 @@ def test_it_takes_what_is_asked_for_and_ends_with_0(app, tmp_path):
 
         wait_for(lambda: states()[0][0] not in {"initiated", "working"})
         assert states()[0][0] == "refused"  # there is nothing in it
-        with urllib.request.urlopen(f"{addresses['http']}/readyz") as answer:
-            assert json.load(answer)["parts"].keys() == {"database", "schema", "loops"}
+        told = until(lambda: (told := readyz(addresses["http"]))["ready"] and told)
+        assert told["parts"].keys() == {"database", "schema", "loops"}
         process.send_signal(signal.SIGTERM)
-        assert process.wait(30) == 0
+        assert process.wait(60) == 0
     assert not (tmp_path / "worker.json").exists()
     assert '"compaction_id": 1, "entity": "default.facts"' in (tmp_path / "worker.log").read_text()
 
@@ -111,7 +112,7 @@ def test_a_job_ends_with_it_and_its_compaction_is_handed_back(app, tmp_path, end
             assert told.readline() == "up\n"
             process.send_signal(ending)
             assert told.read() == ""
-            assert process.wait(30) == (0 if ending == signal.SIGTERM else -ending)
+            assert process.wait(60) == (0 if ending == signal.SIGTERM else -ending)
         [request] = client.show_compact(types.ShowCompactRequest()).compacts
         assert request.state == ("initiated" if ending == signal.SIGTERM else "working")  # until its lease is over
 
@@ -122,7 +123,7 @@ def test_it_leaves_the_schema_to_the_servers(database_url, tmp_path):
         cursor.execute("UPDATE alembic_version SET version_num = '0001'")
     session.close()
     done = subprocess.run(command("--database-url", database_url, "--warehouse", tmp_path.as_uri()), check=False,
-                          capture_output=True, text=True, timeout=60, env={**os.environ, "PYTHONPATH": str(ROOT)})
+                          capture_output=True, text=True, timeout=120, env={**os.environ, "PYTHONPATH": str(ROOT)})
     assert done.returncode == 3
     assert "has schema version 0001" in done.stderr
     assert "metastore db upgrade" in done.stderr
@@ -133,6 +134,6 @@ def test_it_leaves_the_schema_to_the_servers(database_url, tmp_path):
     (["--database-url", "postgresql://nobody@127.0.0.1:1/x"], "hive.metastore.warehouse.dir is not set"),
 ])
 def test_what_is_missing_is_named(options, said):
-    done = subprocess.run(command(*options), check=False, capture_output=True, text=True, timeout=60,
+    done = subprocess.run(command(*options), check=False, capture_output=True, text=True, timeout=120,
                           env={**os.environ, "PYTHONPATH": str(ROOT)})
     assert (done.returncode, said in done.stderr) == (2, True), done.stderr

@@ -91,7 +91,7 @@ def elsewhere(work):
             results.append(error)
     thread = threading.Thread(target=run)
     thread.start()
-    thread.join(20)
+    thread.join(60)
     assert not thread.is_alive(), "it waits for a lock"
     return results[0]
 
@@ -295,15 +295,15 @@ def test_a_removal_waits_for_who_was_about_to_take_the_place(d, t, database, mon
     def slow(pg, places):
         original(pg, places)
         entered.set()
-        assert go_on.wait(20)
+        assert go_on.wait(60)
     with MetastoreClient(d.client.uri, user="bob") as client:
         other = Hive(client, d.warehouse, d.moves)
         monkeypatch.setattr(DirectoryMoves, "require_free", staticmethod(slow))
         making = threading.Thread(target=lambda: other.create("u", sd={"location": f"file:{t}"}))
         go_on.set()  # the first look, before the directory is made
         making.start()
-        assert entered.wait(20)
-        making.join(20)
+        assert entered.wait(60)
+        making.join(60)
         d.drop_table("d", "t", True)
     assert files_of(t) == WHOLE
     assert d.get_table("d", "u").sd.location == f"file:{t}"
@@ -357,7 +357,7 @@ def test_an_owner_renews(d, t, database, monkeypatch, replica, test_clock):
         test_clock.advance(LEASE + SECOND)
         for _ in range(2):  # one may have begun before the clock was moved
             renewed.clear()
-            assert renewed.wait(20)
+            assert renewed.wait(60)
         assert replica.settle_moves() == 0
     assert changes(database) == ["announced"]
 

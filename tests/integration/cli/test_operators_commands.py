@@ -23,7 +23,7 @@ def run(server):
     """Run a command line; (exit code, stdout, stderr)."""
     def ran(*arguments):
         done = subprocess.run([sys.executable, "-m", "metastore", *map(str, arguments)], capture_output=True, text=True,
-                              env={**os.environ, "METASTORE_URI": server.thrift_uri}, timeout=60, check=False)
+                              env={**os.environ, "METASTORE_URI": server.thrift_uri}, timeout=120, check=False)
         return done.returncode, done.stdout, done.stderr
     return ran
 

@@ -170,20 +170,28 @@ def test_several_statements_in_one_transaction(manager, other, client):
     assert "OPEN" not in states(client).values()
 
 
-def test_a_transaction_that_the_server_ended_is_lost(client, manager):
+@pytest.fixture
+def quick(manager, monkeypatch):
+    """Heartbeats often, and answers may take long."""
     manager.__dict__["timeout"] = timedelta(milliseconds=100)
+    clone = MetastoreClient.clone
+    monkeypatch.setattr(MetastoreClient, "clone", lambda client, timeout_s=None: clone(client, timeout_s=60))
+
+
+@pytest.mark.usefixtures("quick")
+def test_a_transaction_that_the_server_ended_is_lost(client, manager):
     txn = manager.open()
     client.abort_txn(client.types.AbortTxnRequest(txn.id))
 
-    assert txn._heartbeater.lost.wait(5)
+    assert txn._heartbeater.lost.wait(60)
     with pytest.raises(LostError, match=f"Transaction {txn.id} is lost"):
         txn.check()
     with pytest.raises(TxnAbortedError):
         txn.commit()
 
 
+@pytest.mark.usefixtures("quick")
 def test_heartbeats_reach_the_server(client, manager):
-    manager.__dict__["timeout"] = timedelta(milliseconds=100)
     with manager.transaction() as txn:
         while next(info.heartbeatCount for info in client.get_open_txns_info().open_txns if info.id == txn.id) < 2:
             pass

@@ -18,7 +18,7 @@ def test_one_leader_at_a_time_per_role(database_url):
 def test_a_leader_whose_connection_broke_learns_it_and_another_takes_over(database, database_url):
     first, second = Leadership(database_url, "loops"), Leadership(database_url, "loops")
     assert first.is_leader()
-    database.once("SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE application_name = 'metastore leader' "
+    database.once("SELECT pg_terminate_backend(pid, 60000) FROM pg_stat_activity WHERE application_name = 'metastore leader' "
                   "AND datname = current_database()")
 
     assert second.is_leader()

@@ -71,7 +71,7 @@ def test_two_replicas_never_hold_one_exclusive_lock(replicas):
             pass
         holder.rollback()
     for asker in askers:
-        asker.join(20)
+        asker.join(60)
 
     assert sorted(answer.state for answer in answers) == [LockState.ACQUIRED, LockState.WAITING]
 
@@ -107,7 +107,7 @@ def test_the_other_sessions_are_ours_as_well(hostile_url, role):
 def test_a_leader_of_an_idle_database_stays_one(hostile_url):
     leader = Leadership(hostile_url, "loops")
     assert leader.is_leader()
-    assert network.ask(leader._session, "SHOW idle_session_timeout", seconds=5) == [("0",)]
+    assert network.ask(leader._session, "SHOW idle_session_timeout", seconds=60) == [("0",)]
     leader.release()
 
 

@@ -21,7 +21,7 @@ from metastore.thrift_server.holders import Holders
 from metastore.txns.core.service import Heartbeat
 from tests.integration.locks.conftest import wanted
 
-GRACE, SILENCE = timedelta(seconds=30), timedelta(seconds=40)
+GRACE, ALMOST, SILENCE = timedelta(seconds=60), timedelta(seconds=30), timedelta(seconds=70)
 NOTHING = OrphanReport()
 
 
@@ -96,10 +96,10 @@ def test_a_lock_goes_when_nobody_comes_back_for_it(take, connection, orphans, lo
     leave(connection)
 
     assert orphans.tick() == OrphanReport(orphaned=1)
-    test_clock.advance(timedelta(seconds=29))
+    test_clock.advance(ALMOST)
     assert orphans.tick() == NOTHING
     assert held(locks) == {lock_id}
-    test_clock.advance(timedelta(seconds=2))
+    test_clock.advance(GRACE - ALMOST)
 
     assert orphans.tick() == OrphanReport(removed=1)
     assert held(locks) == set()
@@ -226,8 +226,9 @@ def test_a_call_in_work_relies_on_the_lock(take, connection, orphans, locks, tes
     assert orphans.tick() == OrphanReport(orphaned=1)
 
 
-def test_who_connects_for_each_call_has_twice_the_time(take, connection, orphans, locks, test_clock):
+def test_who_connects_for_each_call_has_twice_the_time(monkeypatch, take, connection, orphans, locks, test_clock):
     """Presto, which cannot be told from a client that was killed right after the answer."""
+    monkeypatch.setattr("metastore.thrift_server.holders.AT_ONCE", 60)
     lock_id = take(connection)
     leave(connection, after=0.01)
     assert orphans.tick() == OrphanReport(orphaned=1)
@@ -271,10 +272,10 @@ def test_a_server_that_starts_listens_first(take, connection, orphans, locks, ho
     started = Orphans(locks, Holders())
 
     assert started.tick() == NOTHING
-    test_clock.advance(timedelta(seconds=29))
+    test_clock.advance(ALMOST)
     assert started.tick() == NOTHING
     assert held(locks) == {lock_id}
-    test_clock.advance(timedelta(seconds=2))
+    test_clock.advance(GRACE - ALMOST)
     assert started.tick() == OrphanReport(removed=1)
 
 

@@ -66,9 +66,9 @@ def test_what_is_left_to_remove_elsewhere_goes(database, tmp_path, silent, test_
     replica = DirectoryMoves(database, Files(), patience_s=1)
     with ThreadPoolExecutor(1) as loop:
         try:
-            assert loop.submit(replica.settle_moves).result(20) == 2
+            assert loop.submit(replica.settle_moves).result(60) == 2
             until(lambda: not left.exists())
-            assert silent.asked.acquire(timeout=20)
+            assert silent.asked.acquire(timeout=60)
             assert replica.settling == {SILENT}
         finally:
             silent.answer()

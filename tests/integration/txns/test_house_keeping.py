@@ -20,7 +20,7 @@ def both(t, steps):
     together = Barrier(2)
 
     def tick(_):
-        together.wait(30)
+        together.wait(60)
         return Reaper(PurgeService(t.db, TxnSettings()), steps).tick()
 
     with ThreadPoolExecutor(2) as pool:

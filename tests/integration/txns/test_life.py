@@ -189,7 +189,7 @@ def in_another_thread(call, *arguments):
     from concurrent.futures import ThreadPoolExecutor
 
     with ThreadPoolExecutor(1) as pool:
-        pool.submit(call, *arguments).result(timeout=10)
+        pool.submit(call, *arguments).result(timeout=60)
 
 
 def test_t26_t27_t28_replication_opens_and_ends_by_source_id(t):

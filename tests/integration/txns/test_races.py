@@ -37,7 +37,7 @@ def test_w26_an_opener_that_stalls_holds_back_later_ids(t, database_url, outcome
         second = opened_by(pool, t)
         assert wait([second], timeout=0.3).not_done
         cursor.execute(outcome)
-        second_id = second.result(timeout=10)
+        second_id = second.result(timeout=60)
     stalled.close()
     snapshot = t.txns.get_open_txns()
 
@@ -219,6 +219,6 @@ def test_heartbeats_take_their_rows_in_the_order_of_ids(t, database_url):
         while free() != [last]:
             assert not beating.done()
         holder.rollback()
-        assert beating.result(timeout=30) == [None] * 3
+        assert beating.result(timeout=60) == [None] * 3
     holder.close()
     looker.close()

@@ -170,7 +170,7 @@ def test_who_wrote_nothing_does_not_wait_for_the_counter(t, database_url):
     busy.cursor().execute("SELECT FROM txn_counter FOR UPDATE")
     with ThreadPoolExecutor(1) as pool:
         answer = pool.submit(t.commit, first, second)
-        finished = not wait([answer], timeout=10).not_done
+        finished = not wait([answer], timeout=60).not_done
         busy.close()
         answer.result()
 

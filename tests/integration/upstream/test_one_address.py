@@ -1,6 +1,5 @@
 """Catalog calls go through, transactions are answered here, both through one address."""
 
-import json
 import socket
 import urllib.request
 
@@ -16,6 +15,8 @@ from metastore.errors import InvalidOperationError, NoSuchObjectError
 from metastore.ids import TableName
 from metastore.thrift_gen.hive_metastore import ttypes as T
 from tests.integration.upstream.conftest import settings, table
+from tests.support.probing import readyz
+from tests.support.thrift_server import until
 
 
 def rows(app, name):
@@ -44,8 +45,7 @@ def test_without_an_upstream_transactions_go_on_and_readyz_tells(database_url, d
                          lambda: client.drop_database("d", True, True)):
                 with pytest.raises(T.MetaException, match=f"upstream {uri} does not answer: connection refused"):
                     call()
-        with urllib.request.urlopen(f"{alone.http_uri}/readyz") as answer:
-            part = json.load(answer)["parts"]["upstream"]
+        part = until(lambda: (told := readyz(alone.http_uri))["ready"] and told["parts"]["upstream"])
         assert part["ready"]
         assert f"upstream {uri} does not answer" in part["reason"]
     finally:

@@ -74,12 +74,12 @@ def test_a_removal_is_not_cut_off_and_waits_beside_its_place(silent):
     bounded = BoundedFiles(pool=FilePool(4, 0.01, aside), schemes=("hdfs",))
     removal = threading.Thread(target=bounded.delete, args=[SILENT], daemon=True)
     removal.start()
-    assert silent.asked.acquire(timeout=20)
+    assert silent.asked.acquire(timeout=60)
     removal.join(0.05)  # beyond its time-out
     assert removal.is_alive()
     assert places == ["left"]
     silent.answer()
-    removal.join(20)
+    removal.join(60)
     assert places == ["left", "taken"]
     assert not bounded.pool._hosts
 
@@ -95,7 +95,7 @@ def test_half_of_the_threads_may_wait_for_one_host_and_all_for_several(silent, m
     bounded = files(threads=4, timeout_s=600)
     for host in ("a", "a", "b", "b"):
         threading.Thread(target=bounded.exists, args=[f"hdfs://{host}/x"], daemon=True).start()
-        assert silent.asked.acquire(timeout=20)
+        assert silent.asked.acquire(timeout=60)
         if host == "a":
             assert bounded.exists(OTHER)
     for host in ("a", "b", ANSWERS):
@@ -108,14 +108,15 @@ def test_half_of_the_threads_may_wait_for_one_host_and_all_for_several(silent, m
     assert bounded.pool._threads <= 4
 
 
-def test_many_at_a_time_wait_for_their_turn():
+def test_many_at_a_time_wait_for_their_turn(monkeypatch):
     """What is busy and goes on is not refused."""
+    monkeypatch.setattr("metastore.file_work._STILL_S", 60)
     pool, ended = FilePool(2, 600), []
     threads = [threading.Thread(target=lambda: ended.append(pool.ask("/x", lambda: 1))) for _ in range(50)]
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(20)
+        thread.join(60)
     assert ended == [1] * 50
 
 

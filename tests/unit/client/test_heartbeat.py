@@ -15,6 +15,13 @@ from tests.unit.client.fake_server import FakeServer, Hangup
 QUICK = timedelta(milliseconds=100)
 
 
+def quick(client, *, patience_s=60, **subject):
+    """Beats often, of something that may be silent for long; ``patience_s``: for an answer."""
+    made = Heartbeater(client, timedelta(minutes=10), **subject)
+    made._interval_s, made._client = 0.05, client.clone(timeout_s=patience_s)
+    return made
+
+
 @pytest.mark.parametrize(("text", "expected"), [
     ("300s", timedelta(seconds=300)), ("300", timedelta(seconds=300)), ("5m", timedelta(minutes=5)),
     ("250ms", timedelta(milliseconds=250)), ("2min", timedelta(minutes=2)), ("1 hour", timedelta(hours=1)),
@@ -26,12 +33,12 @@ def test_the_server_says_how_long_silence_may_last(text, expected):
 def test_beats_while_a_call_of_the_work_is_slow():
     beats = threading.Semaphore(0)
     slow = threading.Event()
-    handler = SimpleNamespace(heartbeat=lambda _: beats.release(), get_all_databases=lambda: slow.wait(10) and [])
+    handler = SimpleNamespace(heartbeat=lambda _: beats.release(), get_all_databases=lambda: slow.wait(60) and [])
     with FakeServer(handler) as server, MetastoreClient(server.uri) as client:
         work = threading.Thread(target=client.get_all_databases)
         work.start()
-        with Heartbeater(client, QUICK, txn_id=5) as heartbeater:
-            assert all(beats.acquire(timeout=5) for _ in range(3))
+        with quick(client, txn_id=5) as heartbeater:
+            assert all(beats.acquire(timeout=60) for _ in range(3))
             heartbeater.check()
         slow.set()
         work.join()
@@ -41,8 +48,8 @@ def test_says_what_is_kept_alive():
     requests = []
     beaten = threading.Event()
     handler = SimpleNamespace(heartbeat=lambda request: requests.append(request) or beaten.set())
-    with FakeServer(handler) as server, MetastoreClient(server.uri) as client, Heartbeater(client, QUICK, lock_id=9):
-        assert beaten.wait(5)
+    with FakeServer(handler) as server, MetastoreClient(server.uri) as client, quick(client, lock_id=9):
+        assert beaten.wait(60)
     assert requests[0] == ttypes.HeartbeatRequest(lockid=9, txnid=0)
 
 
@@ -54,9 +61,9 @@ def test_lost(error):
         raise error
 
     with FakeServer(SimpleNamespace(heartbeat=heartbeat)) as server, MetastoreClient(server.uri) as client:
-        heartbeater = Heartbeater(client, QUICK, txn_id=5)
+        heartbeater = quick(client, txn_id=5)
         heartbeater.start()
-        assert heartbeater.lost.wait(5)
+        assert heartbeater.lost.wait(60)
 
         with pytest.raises(LostError, match=f"Transaction 5 is lost: {error.message}"):
             heartbeater.check()
@@ -74,8 +81,8 @@ def test_one_lost_answer_is_no_loss():
         beats.release()
 
     with FakeServer(SimpleNamespace(heartbeat=heartbeat)) as server, MetastoreClient(server.uri) as client, \
-            Heartbeater(client, timedelta(seconds=1), txn_id=5) as heartbeater:
-        assert all(beats.acquire(timeout=5) for _ in range(2))
+            quick(client, txn_id=5) as heartbeater:
+        assert all(beats.acquire(timeout=60) for _ in range(2))
         assert not heartbeater.lost.is_set()
 
 
@@ -86,7 +93,7 @@ def test_silence_for_a_whole_timeout_counts_as_loss():
         heartbeater = Heartbeater(client, QUICK, txn_id=5)
         heartbeater.start()
 
-        assert heartbeater.lost.wait(5)
+        assert heartbeater.lost.wait(60)
         with pytest.raises(LostError, match=r"no heartbeat got through .*the metastore may have ended it"):
             heartbeater.check()
 
@@ -99,13 +106,13 @@ def test_one_slow_call_is_no_loss_and_delays_nothing():
     def heartbeat(_):
         calls.append(1)
         if len(calls) == 1:
-            stuck.wait(30)
+            stuck.wait(60)
         else:
             beats.release()
 
     with FakeServer(SimpleNamespace(heartbeat=heartbeat)) as server, MetastoreClient(server.uri) as client, \
-            Heartbeater(client, timedelta(seconds=4), txn_id=5) as heartbeater:
-        assert beats.acquire(timeout=30)
+            quick(client, patience_s=0.5, txn_id=5) as heartbeater:
+        assert beats.acquire(timeout=60)
         assert not heartbeater.lost.is_set()
         stuck.set()
 
@@ -117,8 +124,8 @@ def test_the_work_is_cancelled_when_the_transaction_is_lost():
         raise ttypes.TxnAbortedException("Transaction txnid:5 already aborted")
 
     with FakeServer(SimpleNamespace(heartbeat=heartbeat)) as server, MetastoreClient(server.uri) as client, \
-            Heartbeater(client, QUICK, txn_id=5, cancel=lambda reason: reasons.append(reason) or cancelled.set()):
-        assert cancelled.wait(30)
+            quick(client, txn_id=5, cancel=lambda reason: reasons.append(reason) or cancelled.set()):
+        assert cancelled.wait(60)
     assert reasons == ["Transaction 5 is lost: Transaction txnid:5 already aborted"]
 
 
@@ -128,6 +135,6 @@ def test_drift_is_how_late_a_heartbeat_left(monkeypatch):
     monkeypatch.setattr(module, "monotonic", lambda: next(clock, 8.0))
     beats = threading.Semaphore(0)
     with FakeServer(SimpleNamespace(heartbeat=lambda _: beats.release())) as server, MetastoreClient(server.uri) as client, \
-            Heartbeater(client, QUICK, txn_id=5) as heartbeater:
-        assert all(beats.acquire(timeout=30) for _ in range(3))
+            quick(client, txn_id=5) as heartbeater:
+        assert all(beats.acquire(timeout=60) for _ in range(3))
     assert heartbeater.drift.total_seconds() > 6.5

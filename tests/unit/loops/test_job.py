@@ -5,7 +5,6 @@ import json
 import os
 import subprocess
 import sys
-import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,6 +15,7 @@ from metastore.compaction.working.job import CompactionJobResult, CompactionJobS
 from metastore.config import CompactionSettings
 from metastore.loops import job
 from metastore.loops.job import JobLivesError, SubprocessRunner
+from tests.support.thrift_server import until
 
 SPEC = CompactionJobSpec(
     compaction_id=7, attempt=1, kind="major", catalog="hive", database="d", table="t", partition="", location="/t",
@@ -148,21 +148,18 @@ def test_a_job_that_lost_its_claim_is_killed_with_its_children(monkeypatch, tmp_
     pids = tmp_path / "pids"
     script = ("import os,signal,subprocess,sys,time; signal.signal(signal.SIGTERM, signal.SIG_IGN);"
               "c=subprocess.Popen([sys.executable,'-c','import time; time.sleep(60)']);"
-              f"open({str(pids)!r},'w').write(f'{{os.getpid()}} {{c.pid}}'); time.sleep(60)")
+              f"written=open({str(pids)!r}+'.part','w'); written.write(f'{{os.getpid()}} {{c.pid}}'); written.close();"
+              f"os.rename(written.name, {str(pids)!r}); time.sleep(60)")
 
     def pulse():
-        if pids.exists() and pids.read_text():
+        if pids.exists():
             raise RuntimeError("claim lost")
 
     with pytest.raises(RuntimeError, match="claim lost"):
         runner(script).run(SPEC, pulse)
 
     child, grandchild = map(int, pids.read_text().split())
-    for pid in (child, grandchild):
-        ends_at = time.monotonic() + 10   # the kernel ends a killed process when it comes to it
-        while _runs(pid) and time.monotonic() < ends_at:
-            time.sleep(0.01)  # noqa: TID251 - another process is waited for
-        assert not _runs(pid)
+    until(lambda: not _runs(child) and not _runs(grandchild))  # the kernel ends a killed process when it comes to it
 
 
 def _runs(pid):
@@ -220,7 +217,6 @@ def first_process():
 def test_what_a_job_leaves_to_the_first_process_of_a_container_is_buried(monkeypatch, tmp_path, ending):
     """As a JVM does, whose driver ends before it."""
     monkeypatch.setattr(job, "_POLL_S", 0.05)
-    monkeypatch.setattr(job, "_GONE_AFTER_S", 5.0)
     left = tmp_path / "left"
     script = ("import os, sys, time\n"
               "if os.fork() == 0:\n"

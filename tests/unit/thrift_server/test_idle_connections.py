@@ -32,7 +32,7 @@ def process():
     server = subprocess.Popen([sys.executable, "-c", SERVER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     yield server
     server.stdin.close()
-    server.wait(20)
+    server.wait(60)
     server.stdout.close()
 
 

@@ -64,7 +64,7 @@ class Handlers:
     def get_config_value(self, call, name, default):
         if name == "wait":
             self.entered.set()
-            assert self.leave.wait(20)
+            assert self.leave.wait(60)
         self.order.append(name)
         return ""
 
@@ -189,7 +189,7 @@ def test_who_sends_ahead_does_not_keep_others_waiting(serve, handlers):
         for peer in (ahead, other):
             assert peer.call(GET_STATUS)[2] == ALIVE
         first.send(ask("wait"))
-        assert handlers.entered.wait(20)
+        assert handlers.entered.wait(60)
         ahead.send(ask("ahead") * 200)
         other.send(ask("other"))
         handlers.leave.set()
@@ -213,8 +213,7 @@ def test_an_answer_that_is_not_taken_ends_its_connection_by_default(serve):
         until(lambda: sorted(bool(c.sending or c.received) for c in server._connections) == [
             False, True, True])
         with structlog.testing.capture_logs() as lines:
-            moved_ago(server, 61)
-            until(lambda: server.connections == 1)
+            until(lambda: moved_ago(server, 61) or server.connections == 1)  # the kernel may take more of the answer meanwhile
         assert {line["event"] for line in lines} == {"connection closed: half a request or an answer does not move"}
         assert idle.call(GET_STATUS)[2] == ALIVE
 

@@ -69,7 +69,7 @@ def serving(authority):
 
 def connect(server, authority, **settings):
     settings = {"truststore": (str(authority.path),), **settings}
-    return MetastoreClient(server.uri, user="ann", timeout_s=10, tls=ClientSide(**settings))
+    return MetastoreClient(server.uri, user="ann", timeout_s=60, tls=ClientSide(**settings))
 
 
 def test_calls_of_every_size_go_through(serving, authority):
@@ -105,7 +105,7 @@ def test_many_clients_at_once(serving, authority):
 
 def test_a_client_without_tls_gets_no_answer_and_hurts_nobody(serving, authority):
     server = serving()
-    with socket.create_connection(server.address, timeout=10) as plain:
+    with socket.create_connection(server.address, timeout=60) as plain:
         plain.sendall(b"\x80\x01\x00\x01\x00\x00\x00\x09getStatus\x00\x00\x00\x01\x00")
         said = b""
         with contextlib.suppress(ConnectionError):
@@ -186,14 +186,14 @@ def test_renewed_certificates_are_taken_up(serving, authority, monkeypatch):
 
 def peer_certificate(server, authority):
     context = client_context(ClientSide(truststore=(str(authority.path),)))
-    with socket.create_connection(server.address, timeout=10) as sock, \
+    with socket.create_connection(server.address, timeout=60) as sock, \
             context.wrap_socket(sock, server_hostname="localhost") as tls:
         return tls.getpeercert(binary_form=True)
 
 
 def test_stalled_handshakes_cost_others_nothing_and_end(serving, authority):
     server = serving()
-    stalled = [socket.create_connection(server.address, timeout=10) for _ in range(100)]
+    stalled = [socket.create_connection(server.address, timeout=60) for _ in range(100)]
     hello = client_hello()
     for number, sock in enumerate(stalled):
         sock.sendall(hello[:number % len(hello)])
@@ -220,7 +220,7 @@ def client_hello():
 def test_a_client_that_leaves_in_its_handshake(serving, authority):
     server = serving()
     for _ in range(20):
-        with socket.create_connection(server.address, timeout=10) as sock:
+        with socket.create_connection(server.address, timeout=60) as sock:
             sock.sendall(client_hello())
     until(lambda: server.failed_handshakes == 20 and server.connections == 0)
     with connect(server, authority) as client:
@@ -232,7 +232,7 @@ def test_garbage_that_comes_with_the_end_of_a_handshake_ends_its_connection_only
     incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
     context = client_context(ClientSide(truststore=(str(authority.path),)))
     tls = context.wrap_bio(incoming, outgoing, server_hostname="localhost")
-    with socket.create_connection(server.address, timeout=10) as sock:
+    with socket.create_connection(server.address, timeout=60) as sock:
         finished = False
         while not finished:
             try:
@@ -262,7 +262,7 @@ def test_a_certificate_that_cannot_be_read_ends_its_connection_only(serving, aut
 
 def test_a_client_that_says_no_more_in_its_handshake(serving, authority):
     server = serving()
-    with socket.create_connection(server.address, timeout=10) as sock:
+    with socket.create_connection(server.address, timeout=60) as sock:
         sock.sendall(client_hello()[:100])
         sock.shutdown(socket.SHUT_WR)
         ends_here(sock)
@@ -279,7 +279,7 @@ def test_a_handshake_that_comes_byte_by_byte_has_no_more_time(serving, monkeypat
 
     monkeypatch.setattr(TlsSocket, "handshake", counted)
     server = serving()
-    with socket.create_connection(server.address, timeout=10) as sock:
+    with socket.create_connection(server.address, timeout=60) as sock:
         for number, byte in enumerate(client_hello()[:20], 1):
             sock.sendall(bytes([byte]))
             until(lambda: len(steps) >= number)  # noqa: B023 - called at once
@@ -293,7 +293,7 @@ def test_a_handshake_that_comes_byte_by_byte_has_no_more_time(serving, monkeypat
 
 def test_a_greeting_of_megabytes_is_not_waited_for(serving, authority):
     server = serving()
-    with socket.create_connection(server.address, timeout=10) as sock:
+    with socket.create_connection(server.address, timeout=60) as sock:
         sock.sendall(b"\x16\x03\x01\x40\x00" + b"\x01\xff\xff\xff" + bytes((1 << 14) - 4))
         ends_here(sock)
     until(lambda: server.failed_handshakes == 1)
@@ -304,7 +304,7 @@ def test_a_greeting_of_megabytes_is_not_waited_for(serving, authority):
 def test_tls_where_there_is_none():
     stats = CallStats()
     with plainly_serving(Fb303Handlers(stats, 1)) as server:
-        with structlog.testing.capture_logs() as logs, socket.create_connection(server.address, timeout=10) as sock:
+        with structlog.testing.capture_logs() as logs, socket.create_connection(server.address, timeout=60) as sock:
             sock.sendall(client_hello())
             ends_here(sock)
         assert [line["event"] for line in logs] == ["connection closed: malformed message"]
@@ -345,7 +345,7 @@ def test_old_protocols_are_not_spoken(serving, authority):
 
 def version_spoken(server, authority):
     context = client_context(ClientSide(truststore=(str(authority.path),)))
-    with socket.create_connection(server.address, timeout=10) as sock, \
+    with socket.create_connection(server.address, timeout=60) as sock, \
             context.wrap_socket(sock, server_hostname="localhost") as tls:
         return tls.version()
 
@@ -375,7 +375,7 @@ def test_the_answer_waits_for_a_slow_reader(serving, authority):
     server = serving()
     context = client_context(ClientSide(truststore=(str(authority.path),)))
     ours, size = SimpleNamespace(seen=0), 20_000
-    with socket.create_connection(server.address, timeout=10) as sock, \
+    with socket.create_connection(server.address, timeout=60) as sock, \
             context.wrap_socket(sock, server_hostname="localhost") as tls:
         tls.sendall(b"\x80\x01\x00\x01\x00\x00\x00\rget_databases\x00\x00\x00\x01"
                     b"\x0b\x00\x01" + size.to_bytes(4) + b"y" * size + b"\x00")

@@ -94,7 +94,7 @@ def raw_upstream(serve):
 
     def run(sock, number):
         with sock:
-            sock.settimeout(20)
+            sock.settimeout(60)
             serve(sock, number)
 
     threading.Thread(target=accept, daemon=True).start()
@@ -271,7 +271,7 @@ def test_a_connection_that_the_upstream_ended_while_idle_is_made_anew_also_for_a
 
     with raw_upstream(serve) as settings, serving(Own(), upstream=settings) as server, Peer(server.address) as peer:
         assert peer.call(message("create_database"))[0] == TMessageType.REPLY
-        ended.wait(20)
+        assert ended.wait(60)
         until(lambda: not server._forwarder._links)
         assert peer.call(message("create_database"))[0] == TMessageType.REPLY
 
@@ -325,7 +325,7 @@ def test_a_client_that_leaves_takes_its_way_to_the_upstream_with_it():
         with Peer(server.address) as peer:
             peer.send(message("get_all_databases"))
             until(lambda: server._forwarder._links)
-        assert left.wait(20)
+        assert left.wait(60)
         until(lambda: not server.in_flight and not server.connections)
 
 
