@@ -15,13 +15,11 @@ through its lane again (`Call.again`) as soon as there is news. A parked call ho
 
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeVar
+from typing import Any, Final, NamedTuple, Protocol, TypeVar
 
 from metastore.thrift_server.auth.identity import Identity
+from metastore.thrift_server.client_session import Session
 from metastore.thrift_server.limits import Usage
-
-if TYPE_CHECKING:
-    from metastore.thrift_server.upstream.connecting import Session
 
 Handler = TypeVar("Handler", bound=Callable[..., Any])
 
@@ -38,7 +36,7 @@ class Connection(Protocol):
     groups: tuple[str, ...]
     metaconf: dict[str, str] | None
     """What setMetaConf changed."""
-    session: "Session | None"
+    session: Session | None
     """What the upstream is told of the client."""
     closed: bool
     """True once the client is gone: an answer would not arrive."""

@@ -14,11 +14,11 @@ from metastore.thrift_server.tls_socket import TlsSocket
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from metastore.thrift_server.client_session import Session
     from metastore.thrift_server.limits import Usage
     from metastore.thrift_server.messages import Message
     from metastore.thrift_server.protocol import Header
     from metastore.thrift_server.scanner import Scanner
-    from metastore.thrift_server.upstream.connecting import Session
     from metastore.thrift_server.upstream.forwarder import Link
 
 MOST_AHEAD = 1 << 16

@@ -18,38 +18,12 @@ from metastore.config import ServerSettings, UpstreamSettings
 from metastore.errors import InvalidInputError, UnavailableError
 from metastore.thrift_gen.hive_metastore import ThriftHiveMetastore
 from metastore.thrift_server.call import Connection
+from metastore.thrift_server.client_session import Session
 from metastore.thrift_server.protocol import BinaryProtocol, CompactProtocol, WireProtocol
 from metastore.thrift_server.scanner import MalformedError
 from metastore.thrift_server.upstream.replies import FramedReply, Reply, UnframedReply
 
 PIECE = 1 << 16
-_MOST_SETTINGS = 32
-
-
-class Session:
-    """What is said first on every connection of one client."""
-
-    __slots__ = ("_settings", "_user", "version")
-
-    def __init__(self) -> None:
-        self.version = 0
-        """Connections that know an older one are of no use any more."""
-        self._user: tuple[bytes, ...] = ()
-        self._settings: tuple[bytes, ...] = ()
-
-    def name(self, message: bytes) -> None:
-        """``set_ugi`` as the client sent it."""
-        self._user = (message,)
-        self.version += 1
-
-    def set(self, message: bytes) -> None:
-        """``setMetaConf`` as the client sent it."""
-        self._settings = (*self._settings, message)[-_MOST_SETTINGS:]
-
-    @property
-    def messages(self) -> tuple[bytes, ...]:
-        """In the order in which they are to be sent."""
-        return (*self._user, *self._settings)
 
 
 class Upstream:
