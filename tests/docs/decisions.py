@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 DECISIONS = Path(__file__).parents[2] / "docs" / "adr"
-THEMES = ("Database", "Transactions and write ids", "Locks", "Server", "Catalog", "Files", "Spark", "Compaction")
+THEMES = ("Database", "Transactions and write ids", "Locks", "Server", "Catalog", "Files", "Spark", "Compaction", "Layout")
 
 _HEAD = re.compile(r"# (?P<number>\d+)\. (?P<title>.+)\n\n- Date: (?P<date>.+)\n- Status: (?P<status>.+)\n- Theme: (?P<theme>.+)\n")
 _STATUS = re.compile(r"(accepted|superseded by \d+)(; (superseded by \d+ in .+|rewritten on \d{4}-\d\d-\d\d: .+))*")

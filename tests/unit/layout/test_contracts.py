@@ -42,6 +42,12 @@ PLANTED = {
     "Spark code and the client open no database": (
         {"spark/planted_pool.py": "import metastore.db.pool", "client/planted_store.py": "import metastore.txns.core.store"},
         ["metastore.spark is not allowed to import metastore.db", "metastore.client is not allowed to import metastore.txns.core.store"]),
+    "Spark: rooms by the steps of a statement, none looks up": (
+        {"spark/read/planted_writer.py": "import metastore.spark.write.acid_writer", "spark/planted_floor/planted.py": ""},
+        ["metastore.spark.read is not allowed to import metastore.spark.write", "planted_floor"]),
+    "The SQL front of Spark is pure": (
+        {"spark/sql/planted_clock.py": "import time", "spark/tables/serde_storage.py": "import fsspec"},
+        ["metastore.spark.sql is not allowed to import time", "metastore.spark.tables.serde_storage is not allowed to import fsspec"]),
     "Streaming works where there is no Spark": (
         {"streaming/planted_frames.py": "import pyspark"},
         ["metastore.streaming is not allowed to import pyspark"]),
@@ -70,7 +76,8 @@ def said(copied) -> dict[str, str]:
         for name, line in modules.items():
             path = copied / "metastore" / name
             path.parent.mkdir(exist_ok=True)
-            path.write_text(f"{line}\n")
+            with path.open("a", encoding="utf-8") as module:
+                module.write(f"\n{line}\n")
             (path.parent / "__init__.py").touch()
     report = linted(copied)
     assert report.returncode == 1, report.stdout + report.stderr
