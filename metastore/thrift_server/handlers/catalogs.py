@@ -1,6 +1,5 @@
 """RPCs about catalogs."""
 
-from typing import Any
 
 from metastore.catalog.service.databases import DatabaseService
 from metastore.errors import InvalidObjectError
@@ -19,19 +18,24 @@ class CatalogHandlers:
     def __init__(self, databases: DatabaseService) -> None:
         self._databases = databases
 
-    def create_catalog(self, _call: Call, request: Any) -> None:
+    def create_catalog(self, _call: Call, request: ttypes.CreateCatalogRequest) -> None:
+        """Add a catalog."""
         if not required_struct(request.catalog, "catalog").locationUri:
             raise InvalidObjectError("You must specify a path for the catalog")
         self._databases.create_catalog(catalog_from_thrift(request.catalog))
 
-    def alter_catalog(self, _call: Call, request: Any) -> None:
+    def alter_catalog(self, _call: Call, request: ttypes.AlterCatalogRequest) -> None:
+        """Change where a catalog is, or what is said of it."""
         self._databases.alter_catalog(_lower(request.name), catalog_from_thrift(request.newCat))
 
-    def get_catalog(self, _call: Call, request: Any) -> Any:
+    def get_catalog(self, _call: Call, request: ttypes.GetCatalogRequest) -> ttypes.GetCatalogResponse:
+        """A catalog."""
         return ttypes.GetCatalogResponse(catalog_to_thrift(self._databases.get_catalog(_lower(request.name))))
 
-    def get_catalogs(self, _call: Call) -> Any:
+    def get_catalogs(self, _call: Call) -> ttypes.GetCatalogsResponse:
+        """The names of all catalogs."""
         return ttypes.GetCatalogsResponse(self._databases.get_catalogs())
 
-    def drop_catalog(self, _call: Call, request: Any) -> None:
+    def drop_catalog(self, _call: Call, request: ttypes.DropCatalogRequest) -> None:
+        """Remove an empty catalog."""
         self._databases.drop_catalog(_lower(request.name), if_exists=bool(request.ifExists))

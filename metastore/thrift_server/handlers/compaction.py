@@ -27,14 +27,14 @@ class CompactionHandlers:
         call.log(compaction_id=result.id, accepted=result.accepted)
         return convert.compaction_response(result, newer_client=convert.is_newer_client(rqst))
 
-    def show_compact(self, call: Call, rqst: ttypes.ShowCompactRequest) -> ttypes.ShowCompactResponse:
+    def show_compact(self, _call: Call, rqst: ttypes.ShowCompactRequest) -> ttypes.ShowCompactResponse:
         """List the queue and the history."""
         shown = self._compaction.show_compact(convert.show_filter(rqst))
         if convert.may_be_old_client(rqst):
             shown = [one for one in shown if convert.is_known_to_old_clients(one)]
         return ttypes.ShowCompactResponse(compacts=[convert.shown(one) for one in shown])
 
-    def find_next_compact(self, call: Call, workerId: str) -> ttypes.OptionalCompactionInfoStruct:  # noqa: N803
+    def find_next_compact(self, call: Call, workerId: str) -> ttypes.OptionalCompactionInfoStruct:
         """Claim the next request (deprecated form)."""
         return self.find_next_compact2(call, ttypes.FindNextCompactRequest(workerId=workerId))
 
@@ -54,7 +54,7 @@ class CompactionHandlers:
         call.log(compaction_id=required_struct(cr, "CompactionInfoStruct").id, txn_id=txn_id)
         self._compaction.update_compactor_state(convert.claim(cr), cr.highestWriteId, cr.runas, txn_id)
 
-    def find_columns_with_stats(self, call: Call, cr: ttypes.CompactionInfoStruct) -> list[str]:
+    def find_columns_with_stats(self, _call: Call, cr: ttypes.CompactionInfoStruct) -> list[str]:
         """Name the columns that have statistics."""
         required_struct(cr, "CompactionInfoStruct")
         return self._compaction.find_columns_with_stats(convert.entity(cr.dbname, cr.tablename, cr.partitionname))
@@ -79,13 +79,13 @@ class CompactionHandlers:
         call.log(compaction_id=required_struct(cr, "CompactionInfoStruct").id)
         self._compaction.mark_refused(convert.claim(cr), cr.errorMessage, convert.request_of(cr))
 
-    def set_hadoop_jobid(self, call: Call, jobId: str, cq_id: int) -> None:  # noqa: N803
+    def set_hadoop_jobid(self, call: Call, jobId: str, cq_id: int) -> None:
         """Note the id of a compaction's job."""
         call.log(compaction_id=cq_id)
         self._compaction.set_hadoop_jobid(jobId, cq_id)
 
     def get_latest_committed_compaction_info(
-            self, call: Call, rqst: ttypes.GetLatestCommittedCompactionInfoRequest,
+            self, _call: Call, rqst: ttypes.GetLatestCommittedCompactionInfoRequest,
     ) -> ttypes.GetLatestCommittedCompactionInfoResponse:
         """Find the newest finished compaction of each partition."""
         found = self._compaction.get_latest_committed_compaction_info(

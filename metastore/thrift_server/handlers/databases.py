@@ -1,6 +1,5 @@
 """RPCs about databases."""
 
-from typing import Any
 
 from metastore.catalog.service.databases import DatabaseDraft, DatabaseService
 from metastore.errors import NoSuchObjectError
@@ -31,21 +30,21 @@ class DatabaseHandlers:
         """Which metastore this is."""
         return self._databases.get_metastore_db_uuid()
 
-    def create_database(self, call: Call, database: Any) -> None:
+    def create_database(self, call: Call, database: ttypes.Database) -> None:
         """Add a database."""
         self._databases.create_database(database_from_thrift(database), call.connection.user)
 
-    def create_database_req(self, call: Call, request: Any) -> None:
+    def create_database_req(self, call: Call, request: ttypes.CreateDatabaseRequest) -> None:
         """Add a database."""
         self._databases.create_database(DatabaseDraft(
             _name_of(request.databaseName, request.catalogName), request.locationUri, request.description,
             request.managedLocationUri, request.parameters, request.ownerName, request.ownerType), call.connection.user)
 
-    def get_database(self, _call: Call, name: str | None) -> Any:
+    def get_database(self, _call: Call, name: str | None) -> ttypes.Database:
         """One database."""
         return database_to_thrift(self._databases.get_database(_name_of(name)))
 
-    def get_database_req(self, _call: Call, request: Any) -> Any:
+    def get_database_req(self, _call: Call, request: ttypes.GetDatabaseRequest) -> ttypes.Database:
         """One database."""
         return database_to_thrift(self._databases.get_database(_name_of(request.name, request.catalogName)))
 
@@ -53,7 +52,9 @@ class DatabaseHandlers:
         """Names that match a pattern, which may carry a catalog."""
         return self._databases.get_databases(*pattern_of(pattern))
 
-    def get_databases_req(self, _call: Call, request: Any) -> Any:
+    def get_databases_req(
+        self, _call: Call, request: ttypes.GetDatabaseObjectsRequest
+    ) -> ttypes.GetDatabaseObjectsResponse:
         """Databases whose names match a pattern."""
         catalog, pattern = pattern_of(request.pattern)
         catalog = (request.catalogName or catalog).lower()
@@ -65,20 +66,20 @@ class DatabaseHandlers:
         """Names in the default catalog."""
         return self._databases.get_databases(DEFAULT_CATALOG, None)
 
-    def alter_database(self, _call: Call, name: str | None, database: Any) -> None:
+    def alter_database(self, _call: Call, name: str | None, database: ttypes.Database) -> None:
         """Replace what a database is described by."""
         self._databases.alter_database(_name_of(name), database_from_thrift(database))
 
-    def alter_database_req(self, _call: Call, request: Any) -> None:
+    def alter_database_req(self, _call: Call, request: ttypes.AlterDatabaseRequest) -> None:
         """Replace what a database is described by."""
         self._databases.alter_database(_name_of(request.oldDbName), database_from_thrift(request.newDb))
 
-    def drop_database(self, call: Call, name: str | None, delete_data: bool | None, cascade: bool | None) -> None:  # noqa: FBT001
+    def drop_database(self, call: Call, name: str | None, delete_data: bool | None, cascade: bool | None) -> None:
         """Remove a database."""
         self._databases.drop_database(_name_of(name), delete_data=bool(delete_data), cascade=bool(cascade),
                                       changer=self._changers.of(call))
 
-    def drop_database_req(self, call: Call, request: Any) -> None:
+    def drop_database_req(self, call: Call, request: ttypes.DropDatabaseRequest) -> None:
         """Remove a database; softDelete is served as an ordinary drop."""
         try:
             self._databases.drop_database(_name_of(request.name, request.catalogName),

@@ -16,32 +16,32 @@ class Fb303Handlers:
         self._stats, self._started = stats, started
 
     @immediate
-    def getName(self, call: Call) -> str:
+    def getName(self, _call: Call) -> str:
         """Name of the service."""
         return NAME
 
     @immediate
-    def getVersion(self, call: Call) -> str:
+    def getVersion(self, _call: Call) -> str:
         """Version of the interface as Hive tells it, not of this product."""
         return VERSION
 
     @immediate
-    def getStatus(self, call: Call) -> int:
+    def getStatus(self, _call: Call) -> int:
         """Alive, or it would not answer."""
         return int(fb_status.ALIVE)
 
     @immediate
-    def getStatusDetails(self, call: Call) -> str:
+    def getStatusDetails(self, _call: Call) -> str:
         """Nothing to add."""
         return ""
 
     @immediate
-    def aliveSince(self, call: Call) -> int:
+    def aliveSince(self, _call: Call) -> int:
         """When the server started, in seconds since the epoch."""
         return self._started
 
     @immediate
-    def getCounters(self, call: Call) -> dict[str, int]:
+    def getCounters(self, _call: Call) -> dict[str, int]:
         """Calls answered, by method."""
         return {f"calls.{method}": count for method, count in self._stats.counts().items()}
 
@@ -51,11 +51,11 @@ class Fb303Handlers:
         return self.getCounters(call).get(key, 0)
 
     @immediate
-    def getOptions(self, call: Call) -> dict[str, str]:
+    def getOptions(self, _call: Call) -> dict[str, str]:
         """There are no options that can be changed while the server runs."""
         return {}
 
     @immediate
-    def getOption(self, call: Call, key: str) -> str:
+    def getOption(self, _call: Call, _key: str) -> str:
         """There are no options."""
         return ""

@@ -1,6 +1,5 @@
 """RPCs about functions."""
 
-from typing import Any
 
 from metastore.catalog.service.functions import FunctionService
 from metastore.errors import MetaError
@@ -17,11 +16,11 @@ class FunctionHandlers:
         """``functions``: does the work."""
         self._functions = functions
 
-    def create_function(self, _call: Call, function: Any) -> None:
+    def create_function(self, _call: Call, function: ttypes.Function) -> None:
         """Add a function."""
         self._functions.create_function(function_from_thrift(function))
 
-    def get_function(self, _call: Call, db: str | None, name: str | None) -> Any:
+    def get_function(self, _call: Call, db: str | None, name: str | None) -> ttypes.Function:
         """One function."""
         return function_to_thrift(self._functions.get_function(_name(db, name)))
 
@@ -29,7 +28,7 @@ class FunctionHandlers:
         """Names that match."""
         return self._functions.get_functions(_database(db), pattern)
 
-    def get_functions_req(self, _call: Call, request: Any) -> Any:
+    def get_functions_req(self, _call: Call, request: ttypes.GetFunctionsRequest) -> ttypes.GetFunctionsResponse:
         """Names that match, or the functions themselves."""
         database = _database(request.dbName, request.catalogName)
         names = self._functions.get_functions(database, request.pattern)
@@ -38,12 +37,12 @@ class FunctionHandlers:
         return ttypes.GetFunctionsResponse(functions=[
             function_to_thrift(self._functions.get_function(TableName(*database, name))) for name in names])
 
-    def get_all_functions(self, _call: Call) -> Any:
+    def get_all_functions(self, _call: Call) -> ttypes.GetAllFunctionsResponse:
         """Every function of the default catalog."""
         return ttypes.GetAllFunctionsResponse(
             functions=[function_to_thrift(function) for function in self._functions.get_all_functions()])
 
-    def alter_function(self, _call: Call, db: str | None, name: str | None, function: Any) -> None:
+    def alter_function(self, _call: Call, db: str | None, name: str | None, function: ttypes.Function) -> None:
         """Replace a function."""
         self._functions.alter_function(_name(db, name), function_from_thrift(function))
 

@@ -13,30 +13,36 @@ class IndexHandlers:
 
     @_refused
     @immediate
-    def get_indexes(self, call: Call, db_name: str, tbl_name: str, max_indexes: int) -> list[Index]:
+    def get_indexes(self, _call: Call, _db_name: str, _tbl_name: str, _max_indexes: int) -> list[Index]:
+        """None."""
         return []
 
     @_refused
     @immediate
-    def get_index_names(self, call: Call, db_name: str, tbl_name: str, max_indexes: int) -> list[str]:
+    def get_index_names(self, _call: Call, _db_name: str, _tbl_name: str, _max_indexes: int) -> list[str]:
+        """None."""
         return []
 
     @_refused
     @immediate
-    def get_index_by_name(self, call: Call, db_name: str, tbl_name: str, index_name: str) -> Index:
+    def get_index_by_name(self, _call: Call, _db_name: str, _tbl_name: str, _index_name: str) -> Index:
+        """There is none."""
         raise NoSuchObjectError(GONE)
 
     @_refused
     @immediate
-    def drop_index_by_name(self, call: Call, db: str, table: str, name: str, deletes: bool) -> bool:  # noqa: FBT001
+    def drop_index_by_name(self, _call: Call, _db: str, _table: str, _name: str, _deletes: bool) -> bool:
+        """There is none."""
         raise NoSuchObjectError(GONE)
 
     @_refused
     @immediate
-    def add_index(self, call: Call, new_index: Index, index_table: Table) -> Index:
+    def add_index(self, _call: Call, _new_index: Index, _index_table: Table) -> Index:
+        """Refuse."""
         raise InvalidObjectError(GONE)
 
     @_refused
     @immediate
-    def alter_index(self, call: Call, dbname: str, base_tbl_name: str, idx_name: str, new_idx: Index) -> None:
+    def alter_index(self, _call: Call, _dbname: str, _base_tbl_name: str, _idx_name: str, _new_idx: Index) -> None:
+        """Refuse."""
         raise InvalidOperationError(GONE)

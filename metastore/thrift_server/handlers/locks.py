@@ -57,40 +57,58 @@ class LockHandlers:
         A request whose client is gone already is not queued; one whose answer does not arrive comes here again and is
         withdrawn, unless the client would be recognised when it asks again.
         """
-        lost = {call.effect for call in calls if call.lost and call.effect is not None}
-        if lost:
-            self.locks.withdraw(lost)
-        most = self.locks.settings.max_components
-        read = {call: _request(call.args[0], most) for call in calls if not (call.lost or call.connection.closed)}
-        asked = {call: request for call, request in read.items() if isinstance(request, LockRequest)}
-        answers = dict(zip(asked, self.locks.lock(list(asked.values())), strict=True)) if asked else {}
-        for call, answer in answers.items():
-            if isinstance(answer, LockResult) and not asked[call].is_recognisable:
-                call.effect = answer.lock_id
-            if isinstance(answer, LockResult) and not asked[call].txn_id and self.holders is not None:
-                self.holders.took(answer.lock_id, call.connection, tied=not asked[call].connects_for_each_call)
-        return [_answer(call, answers[call]) if call in answers else read.get(call, _CLIENT_IS_GONE) for call in calls]
+        self._withdraw([call for call in calls if call.lost])
+        requests, refused = _requests([call for call in calls if not call.lost], self.locks.settings.max_components)
+        answers = refused | self._lock(requests)
+        return [_answer(call, answers.get(call)) for call in calls]
 
     @coalesced("check_lock")
     def check_lock(self, calls: list[Call]) -> list[Answer | Later]:
         """Whether the request is granted by now. While it is not, the call may be parked until there is news."""
-        here = [call for call in calls if not call.connection.closed]
-        found = self._check(here)
-        while self._end_expired(found):
-            found |= self._check([call for call, answer in found.items() if _waits_for(answer)])
-        parked = self._park({call: lock for call, answer in found.items() if (lock := _waits_for(answer)) is not None})
-        return [LATER if call in parked else _answer(call, found[call]) if call in found else _CLIENT_IS_GONE
-                for call in calls]
+        answers = self._check_until_nobody_expires([call for call in calls if not call.connection.closed])
+        parked = self._park({call: lock for call, answer in answers.items() if (lock := _waits_for(answer))})
+        return [LATER if call in parked else _answer(call, answers.get(call)) for call in calls]
 
     @coalesced("unlock")
     def unlock(self, calls: list[Call]) -> list[Exception | None]:
         """Give a request up."""
-        for call in calls:
-            call.log(lock_id=call.args[0].lockid)
-        lock_ids = [call.args[0].lockid for call in calls]
+        lock_ids = [_lock_id(call) for call in calls]
+        self._gave(lock_ids)
+        return list(self.locks.unlock(lock_ids))
+
+    def show_locks(self, _call: Call, rqst: ttypes.ShowLocksRequest) -> ttypes.ShowLocksResponse:
+        """Locks that equal every filter that is set."""
+        wanted = LockFilter(
+            db=database_name(rqst.dbname) if rqst.dbname else None,
+            table=rqst.tablename.lower() if rqst.tablename else None,
+            partition=canonical(rqst.partname) if rqst.partname else None, txn_id=rqst.txnid)
+        return ttypes.ShowLocksResponse(locks=[_element(row) for row in self.locks.show_locks(wanted)])
+
+    def _withdraw(self, lost: list[Call]) -> None:
+        """Take back what was queued for calls whose answer did not arrive."""
+        queued = {call.effect for call in lost if call.effect is not None}
+        if queued:
+            self.locks.withdraw(queued)
+
+    def _lock(self, requests: Mapping[Call, LockRequest]) -> dict[Call, LockResult | MetastoreError]:
+        answers = dict(zip(requests, self.locks.lock(list(requests.values())), strict=True)) if requests else {}
+        for call, answer in answers.items():
+            if isinstance(answer, LockResult) and not requests[call].is_recognisable:
+                call.effect = answer.lock_id
+            if isinstance(answer, LockResult) and not requests[call].txn_id and self.holders is not None:
+                self.holders.took(answer.lock_id, call.connection, tied=not requests[call].connects_for_each_call)
+        return answers
+
+    def _gave(self, lock_ids: list[int]) -> None:
         if self.holders is not None:
             self.holders.gave(lock_ids)
-        return list(self.locks.unlock(lock_ids))
+
+    def _check_until_nobody_expires(self, calls: list[Call]) -> dict[Call, LockResult | MetastoreError]:
+        """The answers, none of which waits for an owner that has expired."""
+        answers = self._check(calls)
+        while self._end_expired(answers):
+            answers |= self._check([call for call, answer in answers.items() if _waits_for(answer)])
+        return answers
 
     def _check(self, calls: list[Call]) -> dict[Call, LockResult | MetastoreError]:
         looks = {call.args[0].lockid: call.connection for call in calls}
@@ -142,15 +160,6 @@ class LockHandlers:
         if self.waiting is not None and self.waiting.remove(call):
             call.again()
 
-    def show_locks(self, call: Call, rqst: ttypes.ShowLocksRequest) -> ttypes.ShowLocksResponse:
-        """Locks that equal every filter that is set."""
-        del call
-        wanted = LockFilter(
-            db=database_name(rqst.dbname) if rqst.dbname else None,
-            table=rqst.tablename.lower() if rqst.tablename else None,
-            partition=canonical(rqst.partname) if rqst.partname else None, txn_id=rqst.txnid)
-        return ttypes.ShowLocksResponse(locks=[_element(row) for row in self.locks.show_locks(wanted)])
-
 
 def overdue(call: Call) -> None:
     """The patience of a parked call is at its end: look once more and answer."""
@@ -160,6 +169,15 @@ def overdue(call: Call) -> None:
 
 def _waits_for(answer: LockResult | MetastoreError) -> Lock | None:
     return answer.waits_for if isinstance(answer, LockResult) else None
+
+
+def _requests(
+    calls: list[Call], most: int
+) -> tuple[dict[Call, LockRequest], dict[Call, LockResult | MetastoreError]]:
+    """What each client asks for that is still there, and what is wrong with it where something is."""
+    read = {call: _request(call.args[0], most) for call in calls if not call.connection.closed}
+    return ({call: request for call, request in read.items() if isinstance(request, LockRequest)},
+            {call: error for call, error in read.items() if isinstance(error, InvalidRequestError)})
 
 
 def _request(sent: ttypes.LockRequest, most: int) -> LockRequest | InvalidRequestError:
@@ -196,7 +214,16 @@ def _text(sent: str | None) -> str:
     return sent or ""
 
 
-def _answer(call: Call, answer: LockResult | Exception) -> Answer:
+def _lock_id(call: Call) -> int:
+    lock_id: int = call.args[0].lockid
+    call.log(lock_id=lock_id)
+    return lock_id
+
+
+def _answer(call: Call, answer: LockResult | Exception | None) -> Answer:
+    """``answer``: None where the client is gone."""
+    if answer is None:
+        return _CLIENT_IS_GONE
     if isinstance(answer, Exception):
         return answer
     call.log(lock_id=answer.lock_id, lock_state=answer.state.value)

@@ -40,9 +40,8 @@ class OperatorHandlers:
         return ttypes.LockWhyResponse(found=found.found, blocked=found.blocked, explanation=found.text,
                                       owners=[_owner(one) for one in found.owners])
 
-    def metastore_show_deadlocks(self, call: Call, limit: int) -> list[ttypes.EndedDeadlock]:
+    def metastore_show_deadlocks(self, _call: Call, limit: int) -> list[ttypes.EndedDeadlock]:
         """The latest deadlocks that were ended, latest first."""
-        del call
         return [ttypes.EndedDeadlock(foundAt=_millis(one.found_at), victim=one.victim_txn_id, explanation=one.message)
                 for one in self._locks.select_deadlocks(max(0, _wanted(limit, "limit")))]
 

@@ -17,7 +17,7 @@ class PartitionExchangeHandlers:
     def exchange_partition(
         self,
         call: Call,
-        partitionSpecs: dict[str, str] | None,  # noqa: N803
+        partitionSpecs: dict[str, str] | None,
         source_db: str,
         source_table_name: str,
         dest_db: str,
@@ -30,7 +30,7 @@ class PartitionExchangeHandlers:
     def exchange_partitions(
         self,
         call: Call,
-        partitionSpecs: dict[str, str] | None,  # noqa: N803
+        partitionSpecs: dict[str, str] | None,
         source_db: str,
         source_table_name: str,
         dest_db: str,

@@ -3,7 +3,7 @@
 ``max_parts``: negative is unlimited, 0 is none, except for get_partition_names, where 2.3 answers all.
 """
 
-from metastore.catalog.rules.partitions import require_allowed_characters
+from metastore.catalog.rules.partitions import Partition, require_allowed_characters
 from metastore.catalog.service.partition_reads import Found, PartitionReads
 from metastore.errors import InvalidRequestError
 from metastore.ids import TableName
@@ -31,94 +31,80 @@ class PartitionReadHandlers:
         """``partitions``: does the work."""
         self._partitions = partitions
 
-    def get_partition(self, call: Call, db_name: str, tbl_name: str, part_vals: Values) -> ttypes.Partition:
+    def get_partition(self, _call: Call, db_name: str, tbl_name: str, part_vals: Values) -> ttypes.Partition:
         """The partition with these values."""
-        del call
         name = table_of(db_name, tbl_name)
         return encode_partition(name, self._partitions.get_partition(name, part_vals))
 
-    def get_partition_req(self, call: Call, req: ttypes.GetPartitionRequest) -> ttypes.GetPartitionResponse:
+    def get_partition_req(self, _call: Call, req: ttypes.GetPartitionRequest) -> ttypes.GetPartitionResponse:
         """As ``get_partition``."""
-        del call
         name = table_of(req.dbName, req.tblName, req.catName)
         return ttypes.GetPartitionResponse(encode_partition(name, self._partitions.get_partition(name, req.partVals)))
 
     def get_partition_with_auth(
-        self, call: Call, db_name: str, tbl_name: str, part_vals: Values, user_name: str, group_names: list[str]
+        self, call: Call, db_name: str, tbl_name: str, part_vals: Values, _user_name: str, _group_names: list[str]
     ) -> ttypes.Partition:
         """As ``get_partition``; no privileges are kept per partition."""
-        del user_name, group_names
         return self.get_partition(call, db_name, tbl_name, part_vals)
 
-    def get_partition_by_name(self, call: Call, db_name: str, tbl_name: str, part_name: str) -> ttypes.Partition:
+    def get_partition_by_name(self, _call: Call, db_name: str, tbl_name: str, part_name: str) -> ttypes.Partition:
         """The partition with this name."""
-        del call
         name = table_of(db_name, tbl_name)
         return encode_partition(name, self._partitions.get_partition_by_name(name, part_name))
 
-    def get_partitions(self, call: Call, db_name: str, tbl_name: str, max_parts: int) -> list[ttypes.Partition]:
+    def get_partitions(self, _call: Call, db_name: str, tbl_name: str, max_parts: int) -> list[ttypes.Partition]:
         """The first partitions by name."""
-        del call
         return _encode(self._partitions.get_partitions(table_of(db_name, tbl_name), max_parts))
 
-    def get_partitions_req(self, call: Call, req: ttypes.PartitionsRequest) -> ttypes.PartitionsResponse:
+    def get_partitions_req(self, _call: Call, req: ttypes.PartitionsRequest) -> ttypes.PartitionsResponse:
         """As ``get_partitions``."""
-        del call
         found = self._partitions.get_partitions(table_of(req.dbName, req.tblName, req.catName), req.maxParts)
         return ttypes.PartitionsResponse(_encode(found, shape_of(req)))
 
     def get_partitions_with_auth(
-        self, call: Call, db_name: str, tbl_name: str, max_parts: int, user_name: str, group_names: list[str]
+        self, call: Call, db_name: str, tbl_name: str, max_parts: int, _user_name: str, _group_names: list[str]
     ) -> list[ttypes.Partition]:
         """As ``get_partitions``; no privileges are kept per partition."""
-        del user_name, group_names
         return self.get_partitions(call, db_name, tbl_name, max_parts)
 
     def get_partitions_pspec(
-        self, call: Call, db_name: str, tbl_name: str, max_parts: int
+        self, _call: Call, db_name: str, tbl_name: str, max_parts: int
     ) -> list[ttypes.PartitionSpec]:
         """As ``get_partitions``, as one specification."""
-        del call
         return _encode_spec(self._partitions.get_partitions(table_of(db_name, tbl_name), max_parts))
 
-    def get_partition_names(self, call: Call, db_name: str, tbl_name: str, max_parts: int) -> list[str]:
+    def get_partition_names(self, _call: Call, db_name: str, tbl_name: str, max_parts: int) -> list[str]:
         """The first names; 0 asks for all."""
-        del call
         return self._partitions.get_partition_names(table_of(db_name, tbl_name), max_parts or -1)
 
-    def fetch_partition_names_req(self, call: Call, req: ttypes.PartitionsRequest) -> list[str]:
+    def fetch_partition_names_req(self, _call: Call, req: ttypes.PartitionsRequest) -> list[str]:
         """The first names."""
-        del call
         return self._partitions.get_partition_names(table_of(req.dbName, req.tblName, req.catName), req.maxParts)
 
-    def get_partition_names_req(self, call: Call, req: ttypes.PartitionsByExprRequest) -> list[str]:
+    def get_partition_names_req(self, _call: Call, req: ttypes.PartitionsByExprRequest) -> list[str]:
         """The names of partitions that an expression keeps; all without one."""
-        del call
         name = table_of(req.dbName, req.tblName, req.catName)
         return self._partitions.get_partition_names_by_expr(name, req.expr or b"", req.maxParts)
 
     def get_partition_names_ps(
-        self, call: Call, db_name: str, tbl_name: str, part_vals: Values, max_parts: int
+        self, _call: Call, db_name: str, tbl_name: str, part_vals: Values, max_parts: int
     ) -> list[str]:
         """The names of partitions whose first values are these."""
-        del call
         return self._partitions.get_partition_names_ps(table_of(db_name, tbl_name), part_vals, max_parts)
 
     def get_partition_names_ps_req(
-        self, call: Call, req: ttypes.GetPartitionNamesPsRequest
+        self, _call: Call, req: ttypes.GetPartitionNamesPsRequest
     ) -> ttypes.GetPartitionNamesPsResponse:
         """As ``get_partition_names_ps``."""
-        del call
         name = table_of(req.dbName, req.tblName, req.catName)
         return ttypes.GetPartitionNamesPsResponse(
             self._partitions.get_partition_names_ps(name, req.partValues, req.maxParts)
         )
 
     def get_partitions_ps(
-        self, call: Call, db_name: str, tbl_name: str, part_vals: Values, max_parts: int
+        self, _call: Call, db_name: str, tbl_name: str, part_vals: Values, max_parts: int
     ) -> list[ttypes.Partition]:
         """Partitions whose first values are these."""
-        del call
         return _encode(self._partitions.get_partitions_ps(table_of(db_name, tbl_name), part_vals, max_parts))
 
     def get_partitions_ps_with_auth(
@@ -128,113 +114,91 @@ class PartitionReadHandlers:
         tbl_name: str,
         part_vals: Values,
         max_parts: int,
-        user_name: str,
-        group_names: list[str],
+        _user_name: str,
+        _group_names: list[str],
     ) -> list[ttypes.Partition]:
         """As ``get_partitions_ps``; no privileges are kept per partition."""
-        del user_name, group_names
         return self.get_partitions_ps(call, db_name, tbl_name, part_vals, max_parts)
 
     def get_partitions_ps_with_auth_req(
-        self, call: Call, req: ttypes.GetPartitionsPsWithAuthRequest
+        self, _call: Call, req: ttypes.GetPartitionsPsWithAuthRequest
     ) -> ttypes.GetPartitionsPsWithAuthResponse:
         """As ``get_partitions_ps``; by names if there are any, all if there are neither names nor values."""
-        del call
-        name, shape = table_of(req.dbName, req.tblName, req.catName), shape_of(req)
-        if req.partNames is not None:
-            return ttypes.GetPartitionsPsWithAuthResponse(
-                encode_partitions(name, self._partitions.get_partitions_by_names(name, req.partNames), shape)
-            )
-        if req.partVals is None:
-            found = self._partitions.get_partitions(name, req.maxParts)
-        else:
-            found = self._partitions.get_partitions_ps(name, req.partVals, req.maxParts)
-        return ttypes.GetPartitionsPsWithAuthResponse(_encode(found, shape))
+        name = table_of(req.dbName, req.tblName, req.catName)
+        partitions = self._by_names_or_values(name, req.partNames, req.partVals, req.maxParts)
+        return ttypes.GetPartitionsPsWithAuthResponse(encode_partitions(name, partitions, shape_of(req)))
 
-    def get_partitions_by_names(self, call: Call, db_name: str, tbl_name: str, names: Values) -> list[ttypes.Partition]:
+    def get_partitions_by_names(
+        self, _call: Call, db_name: str, tbl_name: str, names: Values
+    ) -> list[ttypes.Partition]:
         """Those of the named partitions that there are."""
-        del call
         return self._by_names(table_of(db_name, tbl_name), names, WHOLE)
 
     def get_partitions_by_names_req(
-        self, call: Call, req: ttypes.GetPartitionsByNamesRequest
+        self, _call: Call, req: ttypes.GetPartitionsByNamesRequest
     ) -> ttypes.GetPartitionsByNamesResult:
         """As ``get_partitions_by_names``."""
-        del call
         return ttypes.GetPartitionsByNamesResult(
             self._by_names(table_of(req.db_name, req.tbl_name), req.names, shape_of(req))
         )
 
     def get_partitions_by_filter(
         self,
-        call: Call,
+        _call: Call,
         db_name: str,
         tbl_name: str,
         filter: str | None,  # noqa: A002 - the IDL's name
         max_parts: int,
     ) -> list[ttypes.Partition]:
         """Partitions that a filter string keeps."""
-        del call
         return _encode(self._partitions.get_partitions_by_filter(table_of(db_name, tbl_name), filter, max_parts))
 
     def get_partitions_by_filter_req(
-        self, call: Call, req: ttypes.GetPartitionsByFilterRequest
+        self, _call: Call, req: ttypes.GetPartitionsByFilterRequest
     ) -> list[ttypes.Partition]:
         """As ``get_partitions_by_filter``."""
-        del call
         name = table_of(req.dbName, req.tblName, req.catName)
         return _encode(self._partitions.get_partitions_by_filter(name, req.filter, req.maxParts), shape_of(req))
 
     def get_part_specs_by_filter(
         self,
-        call: Call,
+        _call: Call,
         db_name: str,
         tbl_name: str,
         filter: str | None,  # noqa: A002 - the IDL's name
         max_parts: int,
     ) -> list[ttypes.PartitionSpec]:
         """As ``get_partitions_by_filter``, as one specification."""
-        del call
         return _encode_spec(self._partitions.get_partitions_by_filter(table_of(db_name, tbl_name), filter, max_parts))
 
-    def get_num_partitions_by_filter(self, call: Call, db_name: str, tbl_name: str, filter: str | None) -> int:  # noqa: A002
+    def get_num_partitions_by_filter(self, _call: Call, db_name: str, tbl_name: str, filter: str | None) -> int:  # noqa: A002
         """How many partitions a filter string keeps."""
-        del call
         return self._partitions.get_num_partitions_by_filter(table_of(db_name, tbl_name), filter)
 
-    def get_partitions_by_expr(self, call: Call, req: ttypes.PartitionsByExprRequest) -> ttypes.PartitionsByExprResult:
+    def get_partitions_by_expr(self, _call: Call, req: ttypes.PartitionsByExprRequest) -> ttypes.PartitionsByExprResult:
         """Partitions that a serialized expression keeps or may keep."""
-        del call
         found = self._by_expr(req)
         return ttypes.PartitionsByExprResult(_encode(found, shape_of(req)), found.unknown)
 
     def get_partitions_spec_by_expr(
-        self, call: Call, req: ttypes.PartitionsByExprRequest
+        self, _call: Call, req: ttypes.PartitionsByExprRequest
     ) -> ttypes.PartitionsSpecByExprResult:
         """As ``get_partitions_by_expr``, as one specification."""
-        del call
         found = self._by_expr(req)
         return ttypes.PartitionsSpecByExprResult(_encode_spec(found), found.unknown)
 
     def get_partitions_with_specs(
-        self, call: Call, request: ttypes.GetPartitionsRequest
+        self, _call: Call, request: ttypes.GetPartitionsRequest
     ) -> ttypes.GetPartitionsResponse:
         """Partitions by names, by first values or by filter strings, cut down to some fields: MSCK REPAIR of Hive 4."""
-        del call
-        name, fields = table_of(request.dbName, request.tblName, request.catName), request.projectionSpec
+        name = table_of(request.dbName, request.tblName, request.catName)
         found = self._by_spec(name, request.filterSpec)
-        shape = Shape(include=fields.includeParamKeyPattern, exclude=fields.excludeParamKeyPattern) if fields else WHOLE
-        specs = encode_spec(name, found.table.location, found.partitions, shape) if found.partitions else []
-        if fields and fields.fieldList:
-            for spec in specs:
-                spec.partitionList.partitions = [projected(one, fields) for one in spec.partitionList.partitions]
-        return ttypes.GetPartitionsResponse(specs)
+        return ttypes.GetPartitionsResponse(_projected_specs(name, found, request.projectionSpec))
 
     def get_partition_values(
-        self, call: Call, request: ttypes.PartitionValuesRequest
+        self, _call: Call, request: ttypes.PartitionValuesRequest
     ) -> ttypes.PartitionValuesResponse:
         """The values of some keys, in the request's order."""
-        del call
         if not request.partitionKeys:
             raise InvalidRequestError("Partition keys must be given")
         rows = self._partitions.get_partition_values(
@@ -249,20 +213,17 @@ class PartitionReadHandlers:
         return ttypes.PartitionValuesResponse([ttypes.PartitionValuesRow(row) for row in rows])
 
     @immediate
-    def partition_name_to_vals(self, call: Call, part_name: str | None) -> list[str]:
+    def partition_name_to_vals(self, _call: Call, part_name: str | None) -> list[str]:
         """The values in a name; what is not ``key=value`` in it is ignored."""
-        del call
         return [value for _, value in _parsed(part_name)]
 
     @immediate
-    def partition_name_to_spec(self, call: Call, part_name: str | None) -> dict[str, str]:
+    def partition_name_to_spec(self, _call: Call, part_name: str | None) -> dict[str, str]:
         """The keys and values in a name."""
-        del call
         return dict(_parsed(part_name))
 
-    def partition_name_has_valid_characters(self, call: Call, part_vals: Values, throw_exception: bool) -> bool:  # noqa: FBT001
+    def partition_name_has_valid_characters(self, _call: Call, part_vals: Values, throw_exception: bool) -> bool:
         """Whether the configured pattern allows the values."""
-        del call
         try:
             require_allowed_characters(part_vals or (), self._partitions.settings.partition_name_whitelist)
         except InvalidRequestError:
@@ -275,6 +236,16 @@ class PartitionReadHandlers:
         if names is None:
             raise InvalidRequestError("Partition names must be given")
         return encode_partitions(name, self._partitions.get_partitions_by_names(name, names), shape)
+
+    def _by_names_or_values(
+        self, name: TableName, names: Values, values: Values, most: int
+    ) -> list[Partition]:
+        """By names if there are any, else by first values, else all."""
+        if names is not None:
+            return self._partitions.get_partitions_by_names(name, names)
+        if values is not None:
+            return self._partitions.get_partitions_ps(name, values, most).partitions
+        return self._partitions.get_partitions(name, most).partitions
 
     def _by_spec(self, name: TableName, spec: ttypes.GetPartitionsFilterSpec | None) -> Found:
         """All without a mode. Several filter strings must all hold."""
@@ -300,6 +271,17 @@ class PartitionReadHandlers:
 
 def _encode(found: Found, shape: Shape = WHOLE) -> list[ttypes.Partition]:
     return encode_partitions(found.table.name, found.partitions, shape)
+
+
+def _projected_specs(
+    name: TableName, found: Found, fields: ttypes.GetProjectionsSpec | None
+) -> list[ttypes.PartitionSpec]:
+    shape = Shape(include=fields.includeParamKeyPattern, exclude=fields.excludeParamKeyPattern) if fields else WHOLE
+    specs = encode_spec(name, found.table.location, found.partitions, shape) if found.partitions else []
+    if fields and fields.fieldList:
+        for spec in specs:
+            spec.partitionList.partitions = [projected(each, fields) for each in spec.partitionList.partitions]
+    return specs
 
 
 def _encode_spec(found: Found) -> list[ttypes.PartitionSpec]:

@@ -37,16 +37,15 @@ class SessionHandlers:
 
         Without execute.setugi nothing is noted, and the answer names the user too.
         """
-        groups = list(group_names or ())
-        if call.connection.identity.user:
-            return groups
-        if not self._settings.server.execute_setugi:
+        groups, proven = list(group_names or ()), call.connection.identity.user
+        if not proven and not self._settings.server.execute_setugi:
             return [*groups, user_name or ""]
-        call.connection.user, call.connection.groups = user_name, tuple(groups)
+        if not proven:
+            call.connection.user, call.connection.groups = user_name, tuple(groups)
         return groups
 
     @immediate
-    def get_config_value(self, call: Call, name: str | None, default: str | None) -> str:
+    def get_config_value(self, _call: Call, name: str | None, default: str | None) -> str:
         """The value in force of a key that clients may read, their default if it is not set.
 
         Raises: ConfigValueSecurityError for names outside of Hive's families, and for passwords.
@@ -73,17 +72,11 @@ class SessionHandlers:
     def setMetaConf(self, call: Call, key: str | None, value: str | None) -> None:
         """Change a setting for this connection. Raises: MetaError for an unknown key or a value of another kind."""
         known = _session_key(key)
-        text = value or ""
-        if _SESSION_KEYS[known] == "true" and text.lower() not in {"true", "false"}:
-            raise MetaError(f"Invalid configuration value {text!r} for key {key}: expected true or false")
-        if known == "metastore.expression.proxy" and text not in _PROXIES:
-            raise MetaError(f"Invalid configuration value {text!r} for key {key}: expected one of {sorted(_PROXIES)}")
-        if call.connection.metaconf is None:
-            call.connection.metaconf = {}
-        call.connection.metaconf[known] = text
+        before = call.connection.metaconf or {}
+        call.connection.metaconf = {**before, known: _session_value(known, value or "", key)}
 
     @immediate
-    def flushCache(self, call: Call) -> None:
+    def flushCache(self, _call: Call) -> None:
         """Nothing is cached on a client's behalf."""
 
 
@@ -92,3 +85,12 @@ def _session_key(key: str | None) -> str:
     if known not in _SESSION_KEYS:
         raise MetaError(f"Invalid configuration key {key}")
     return known
+
+
+def _session_value(known: str, value: str, key: str | None) -> str:
+    """The value, if the key can have it. ``key``: as it was sent."""
+    if _SESSION_KEYS[known] == "true" and value.lower() not in {"true", "false"}:
+        raise MetaError(f"Invalid configuration value {value!r} for key {key}: expected true or false")
+    if known == "metastore.expression.proxy" and value not in _PROXIES:
+        raise MetaError(f"Invalid configuration value {value!r} for key {key}: expected one of {sorted(_PROXIES)}")
+    return value

@@ -29,32 +29,30 @@ class StatisticsHandlers:
 
     # Write
 
-    def update_table_column_statistics(self, _call: Call, statistics: Any) -> bool:
+    def update_table_column_statistics(self, _call: Call, statistics: ttypes.ColumnStatistics) -> bool:
         """Replace statistics of a table's columns."""
         return self._update([statistics], None, merge=False)
 
-    def update_partition_column_statistics(self, _call: Call, statistics: Any) -> bool:
+    def update_partition_column_statistics(self, _call: Call, statistics: ttypes.ColumnStatistics) -> bool:
         """Replace statistics of a partition's columns."""
         return self._update([statistics], None, merge=False)
 
-    def update_table_column_statistics_req(self, _call: Call, request: Any) -> Any:
+    def update_table_column_statistics_req(
+        self, _call: Call, request: ttypes.SetPartitionsStatsRequest
+    ) -> ttypes.SetPartitionsStatsResponse:
         """Replace statistics of a table's columns."""
         return self._update_one(request)
 
-    def update_partition_column_statistics_req(self, _call: Call, request: Any) -> Any:
+    def update_partition_column_statistics_req(
+        self, _call: Call, request: ttypes.SetPartitionsStatsRequest
+    ) -> ttypes.SetPartitionsStatsResponse:
         """Replace statistics of a partition's columns."""
         return self._update_one(request)
 
-    def set_aggr_stats_for(self, _call: Call, request: Any) -> bool:
+    def set_aggr_stats_for(self, _call: Call, request: ttypes.SetPartitionsStatsRequest) -> bool:
         """Replace or join statistics of a table, or of several partitions."""
-        given = request.colStats or []
-        partitions = [one.statsDesc.partName for one in given if not one.statsDesc.isTblLevel]
-        if len(partitions) < len(given) > 1:
-            raise MetaError("Expecting only 1 ColumnStatistics for table's column stats, but find "
-                            f"{len(given)}")
-        if len(set(partitions)) < len(partitions):
-            raise MetaError("A partition is named twice among the statistics to set")
-        return self._update(given, request.engine, merge=bool(request.needMerge))
+        return self._update(_of_table_or_partitions(request.colStats or []), request.engine,
+                            merge=bool(request.needMerge))
 
     def _update_one(self, request: Any) -> Any:
         if len(request.colStats) != 1:
@@ -79,22 +77,26 @@ class StatisticsHandlers:
 
     # Read
 
-    def get_table_column_statistics(self, _call: Call, db: str | None, table: str | None, column: str | None) -> Any:
+    def get_table_column_statistics(
+        self, _call: Call, db: str | None, table: str | None, column: str | None
+    ) -> ttypes.ColumnStatistics:
         """One column of a table."""
         return self._one(table_name_of(db, table), "", column)
 
     def get_partition_column_statistics(self, _call: Call, db: str | None, table: str | None, partition: str | None,
-                                        column: str | None) -> Any:
+                                        column: str | None) -> ttypes.ColumnStatistics:
         """One column of a partition."""
         return self._one(table_name_of(db, table), partition or "", column)
 
-    def get_table_statistics_req(self, _call: Call, request: Any) -> Any:
+    def get_table_statistics_req(self, _call: Call, request: ttypes.TableStatsRequest) -> ttypes.TableStatsResult:
         """Those of a table's columns that have any."""
         name = table_name_of(request.dbName, request.tblName, request.catName)
         found = self._statistics.get(name, [""], request.colNames or [], request.engine or _HIVE)
         return ttypes.TableStatsResult(statistics_to_thrift(found))
 
-    def get_partitions_statistics_req(self, _call: Call, request: Any) -> Any:
+    def get_partitions_statistics_req(
+        self, _call: Call, request: ttypes.PartitionsStatsRequest
+    ) -> ttypes.PartitionsStatsResult:
         """The same of several partitions; one without any is left out."""
         name = table_name_of(request.dbName, request.tblName, request.catName)
         by_partition: dict[str, list[ColumnStatistics]] = {}
@@ -103,7 +105,7 @@ class StatisticsHandlers:
         return ttypes.PartitionsStatsResult(
             {partition: statistics_to_thrift(found) for partition, found in by_partition.items()})
 
-    def get_aggr_stats_for(self, _call: Call, request: Any) -> Any:
+    def get_aggr_stats_for(self, _call: Call, request: ttypes.PartitionsStatsRequest) -> ttypes.AggrStats:
         """Statistics of several partitions as one."""
         name = table_name_of(request.dbName, request.tblName, request.catName)
         if not request.colNames or not request.partNames:
@@ -135,7 +137,7 @@ class StatisticsHandlers:
         self._statistics.delete(_input(db, table), partition, None if column is None else [column], engine or _HIVE)
         return True
 
-    def delete_column_statistics_req(self, _call: Call, request: Any) -> bool:
+    def delete_column_statistics_req(self, _call: Call, request: ttypes.DeleteColumnStatisticsRequest) -> bool:
         """Remove those of several columns of the table, or of several partitions."""
         name = table_name_of(request.db_name, request.tbl_name, request.cat_name)
         for partition in [""] if request.tableLevel or not request.part_names else request.part_names:
@@ -147,3 +149,13 @@ def _input(db: str | None, table: str | None) -> TableName:
     if table is None:
         raise InvalidInputError("The name of the table is missing")
     return table_name_of(db, table)
+
+
+def _of_table_or_partitions(statistics: list[ttypes.ColumnStatistics]) -> list[ttypes.ColumnStatistics]:
+    """The same. Raises: MetaError unless they are of one table, or of partitions that differ."""
+    partitions = [each.statsDesc.partName for each in statistics if not each.statsDesc.isTblLevel]
+    if len(partitions) < len(statistics) > 1:
+        raise MetaError(f"Expecting only 1 ColumnStatistics for table's column stats, but find {len(statistics)}")
+    if len(set(partitions)) < len(partitions):
+        raise MetaError("A partition is named twice among the statistics to set")
+    return statistics

@@ -24,17 +24,22 @@ class StreamHandlers:
 
     def metastore_commit_batch(self, call: Call, request: ttypes.CommitBatchRequest | None) -> None:
         """Commit a transaction and remember its batch."""
-        if request is None or request.batch is None or request.txnid is None:
-            raise InvalidRequestError("The request names no transaction, or no batch")
-        sent = request.batch
-        call.log(txn_id=request.txnid, query_id=sent.queryId, batch_id=sent.batchId)
-        if sent.batchId is None:
-            raise InvalidRequestError("batchId is not set")
-        batch = StreamBatch(sent.queryId or "", sent.batchId, sent.plan or "").required()
-        [error] = self._commits.commit_txn([CommitRequest(
-            request.txnid, request.exclWriteEnabled, batch=(_table(sent.catName, sent.dbname, sent.tablename), batch))])
+        commit = _commit(call, request)
+        [error] = self._commits.commit_txn([commit])
         if error is not None:
             raise error
+
+
+def _commit(call: Call, request: ttypes.CommitBatchRequest | None) -> CommitRequest:
+    if request is None or request.batch is None or request.txnid is None:
+        raise InvalidRequestError("The request names no transaction, or no batch")
+    sent = request.batch
+    call.log(txn_id=request.txnid, query_id=sent.queryId, batch_id=sent.batchId)
+    if sent.batchId is None:
+        raise InvalidRequestError("batchId is not set")
+    batch = StreamBatch(sent.queryId or "", sent.batchId, sent.plan or "").required()
+    return CommitRequest(request.txnid, request.exclWriteEnabled,
+                         batch=(_table(sent.catName, sent.dbname, sent.tablename), batch))
 
 
 def _table(catalog: str | None, db: str | None, table: str | None) -> TableName:

@@ -1,6 +1,5 @@
 """RPCs that read tables; all dialects of a call end in one service method."""
 
-from typing import Any
 
 from metastore.catalog.rules.table_filter import TableFilter
 from metastore.catalog.service.table_reads import TableReads
@@ -26,20 +25,20 @@ class TableReadHandlers:
         """``tables``: does the work."""
         self._tables = tables
 
-    def get_table(self, _call: Call, db: str | None, name: str | None) -> Any:
+    def get_table(self, _call: Call, db: str | None, name: str | None) -> ttypes.Table:
         """One table."""
         return table_to_thrift(self._tables.get_table(table_name_of(db, name)))
 
-    def get_table_req(self, _call: Call, request: Any) -> Any:
+    def get_table_req(self, _call: Call, request: ttypes.GetTableRequest) -> ttypes.GetTableResult:
         """One table."""
         found = self._tables.get_table(table_name_of(request.dbName, request.tblName, request.catName))
         return ttypes.GetTableResult(table_to_thrift(found))
 
-    def get_table_objects_by_name(self, _call: Call, db: str | None, names: list[str] | None) -> list[Any]:
+    def get_table_objects_by_name(self, _call: Call, db: str | None, names: list[str] | None) -> list[ttypes.Table]:
         """Those of the named tables that there are."""
         return [table_to_thrift(table) for table in self._tables.get_table_objects_by_name(_database(db), names)]
 
-    def get_table_objects_by_name_req(self, _call: Call, request: Any) -> Any:
+    def get_table_objects_by_name_req(self, _call: Call, request: ttypes.GetTablesRequest) -> ttypes.GetTablesResult:
         """Those of the named tables that there are, or those that match a pattern; cut down to the wanted fields."""
         found = self._tables.get_table_objects_by_name(
             _database(request.dbName, request.catName), request.tblNames, request.tablesPattern)
@@ -61,12 +60,12 @@ class TableReadHandlers:
         """Names of materialized views that may stand in for their query."""
         return self._tables.get_materialized_views_for_rewriting(_required(db))
 
-    def get_all_materialized_view_objects_for_rewriting(self, _call: Call) -> list[Any]:
+    def get_all_materialized_view_objects_for_rewriting(self, _call: Call) -> list[ttypes.Table]:
         """The same as tables, of the whole default catalog."""
         return [table_to_thrift(view) for view in self._tables.get_all_materialized_view_objects_for_rewriting()]
 
     def get_table_meta(self, _call: Call, databases: str | None, tables: str | None,
-                       types: list[str] | None) -> list[Any]:
+                       types: list[str] | None) -> list[ttypes.TableMeta]:
         """A line for each table that matches both patterns."""
         catalog, database_pattern = pattern_of(databases)
         found = self._tables.get_table_meta(catalog, database_pattern, tables, types)
@@ -81,32 +80,30 @@ class TableReadHandlers:
         most = -1 if most is None else most
         return self._tables.get_table_names_by_filter(database_name(db), TableFilter.of(text).accepts, most)
 
-    def get_fields(self, _call: Call, db: str | None, name: str | None) -> list[Any]:
+    def get_fields(self, _call: Call, db: str | None, name: str | None) -> list[ttypes.FieldSchema]:
         """The data columns."""
         return fields_to_thrift(self._tables.get_fields(_required(db), required_name(name, "table")))
 
     def get_fields_with_environment_context(self, call: Call, db: str | None, name: str | None,
-                                            environment: Any) -> list[Any]:
+                                            _environment: ttypes.EnvironmentContext | None) -> list[ttypes.FieldSchema]:
         """The data columns."""
-        del environment
         return self.get_fields(call, db, name)
 
-    def get_fields_req(self, _call: Call, request: Any) -> Any:
+    def get_fields_req(self, _call: Call, request: ttypes.GetFieldsRequest) -> ttypes.GetFieldsResponse:
         """The data columns."""
         fields = self._tables.get_fields(_required(request.dbName, request.catName), request.tblName)
         return ttypes.GetFieldsResponse(fields_to_thrift(fields))
 
-    def get_schema(self, _call: Call, db: str | None, name: str | None) -> list[Any]:
+    def get_schema(self, _call: Call, db: str | None, name: str | None) -> list[ttypes.FieldSchema]:
         """The data columns and the partition keys."""
         return fields_to_thrift(self._tables.get_schema(_required(db), required_name(name, "table")))
 
     def get_schema_with_environment_context(self, call: Call, db: str | None, name: str | None,
-                                            environment: Any) -> list[Any]:
+                                            _environment: ttypes.EnvironmentContext | None) -> list[ttypes.FieldSchema]:
         """The data columns and the partition keys."""
-        del environment
         return self.get_schema(call, db, name)
 
-    def get_schema_req(self, _call: Call, request: Any) -> Any:
+    def get_schema_req(self, _call: Call, request: ttypes.GetSchemaRequest) -> ttypes.GetSchemaResponse:
         """The data columns and the partition keys."""
         fields = self._tables.get_schema(_required(request.dbName, request.catName), request.tblName)
         return ttypes.GetSchemaResponse(fields_to_thrift(fields))

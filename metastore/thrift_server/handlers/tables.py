@@ -21,61 +21,58 @@ class TableHandlers:
 
     # Create
 
-    def create_table(self, _call: Call, table: Any) -> None:
+    def create_table(self, _call: Call, table: ttypes.Table) -> None:
         """Add a table or view."""
         self._tables.create_table(table_from_thrift(table), {})
 
-    def create_table_with_environment_context(self, _call: Call, table: Any, environment: Any) -> None:
+    def create_table_with_environment_context(
+        self, _call: Call, table: ttypes.Table, environment: ttypes.EnvironmentContext | None
+    ) -> None:
         """Add a table or view."""
         self._tables.create_table(table_from_thrift(table), context_of(environment))
 
-    def create_table_with_constraints(self, _call: Call, table: Any, *constraints: Any) -> None:
+    def create_table_with_constraints(self, _call: Call, table: ttypes.Table, *constraints: Any) -> None:
         """Add a table with its constraints; clients before 3.1 send the first two kinds only."""
         self._tables.create_table(table_from_thrift(table), {}, all_from_thrift(*constraints))
 
-    def create_table_req(self, _call: Call, request: Any) -> None:
+    def create_table_req(self, _call: Call, request: ttypes.CreateTableRequest) -> None:
         """Add a table or view, with its constraints."""
         constraints = all_from_thrift(
             request.primaryKeys, request.foreignKeys, request.uniqueConstraints, request.notNullConstraints,
             request.defaultConstraints, request.checkConstraints)
         self._tables.create_table(table_from_thrift(request.table), context_of(request.envContext), constraints)
 
-    def translate_table_dryrun(self, _call: Call, request: Any) -> Any:
+    def translate_table_dryrun(self, _call: Call, request: ttypes.CreateTableRequest) -> ttypes.Table:
         """The table as ``create_table_req`` would store it."""
         return table_to_thrift(self._tables.translate_table_dryrun(
             table_from_thrift(request.table), context_of(request.envContext)))
 
-    def drop_type(self, _call: Call, name: str | None) -> bool:
+    def drop_type(self, _call: Call, _name: str | None) -> bool:
         """Nothing to do: there are no types but Hive's own. Hive too answers that an unknown one is gone."""
-        del name
         return True
 
     # Alter
 
-    def alter_table(self, call: Call, db: str | None, name: str | None, table: Any) -> None:
+    def alter_table(self, call: Call, db: str | None, name: str | None, table: ttypes.Table) -> None:
         """Replace a table's definition."""
         self._alter(call, db, name, table, None)
 
-    def alter_table_with_environment_context(self, call: Call, db: str | None, name: str | None, table: Any,
-                                             environment: Any) -> None:
+    def alter_table_with_environment_context(self, call: Call, db: str | None, name: str | None, table: ttypes.Table,
+                                             environment: ttypes.EnvironmentContext | None) -> None:
         """Replace a table's definition."""
         self._alter(call, db, name, table, environment)
 
-    def alter_table_with_cascade(self, call: Call, db: str | None, name: str | None, table: Any,
-                                 cascade: bool | None) -> None:  # noqa: FBT001
+    def alter_table_with_cascade(self, call: Call, db: str | None, name: str | None, table: ttypes.Table,
+                                 cascade: bool | None) -> None:
         """Replace a table's definition, and with ``cascade`` the columns of its partitions."""
         self._alter(call, db, name, table, None, {"CASCADE": "true"} if cascade else {})
 
-    def alter_table_req(self, call: Call, request: Any) -> Any:
+    def alter_table_req(self, call: Call, request: ttypes.AlterTableRequest) -> ttypes.AlterTableResponse:
         """Replace a table's definition."""
-        more = {}
-        key, value = request.expectedParameterKey, request.expectedParameterValue
-        if key is not None and value is not None:
-            more = {rules.EXPECTED_KEY: key, rules.EXPECTED_VALUE: value}
         if request.writeId is not None and request.writeId > 0 and request.table is not None:
             request.table.writeId = request.writeId
-        self._alter(call, request.dbName, request.tableName, request.table, request.environmentContext, more,
-                    request.catName)
+        self._alter(call, request.dbName, request.tableName, request.table, request.environmentContext,
+                    _expected(request), request.catName)
         return ttypes.AlterTableResponse()
 
     def _alter(self, call: Call, db: str | None, name: str | None, table: Any, environment: Any,
@@ -88,17 +85,23 @@ class TableHandlers:
 
     # Drop and truncate
 
-    def drop_table(self, call: Call, db: str | None, name: str | None, delete_data: bool | None) -> None:  # noqa: FBT001
+    def drop_table(self, call: Call, db: str | None, name: str | None, delete_data: bool | None) -> None:
         """Remove a table."""
         self.drop_table_with_environment_context(call, db, name, delete_data, None)
 
-    def drop_table_with_environment_context(self, call: Call, db: str | None, name: str | None,
-                                            delete_data: bool | None, environment: Any) -> None:  # noqa: FBT001
+    def drop_table_with_environment_context(
+        self,
+        call: Call,
+        db: str | None,
+        name: str | None,
+        delete_data: bool | None,
+        environment: ttypes.EnvironmentContext | None,
+    ) -> None:
         """Remove a table. There is no trash, so that ``ifPurge`` changes nothing."""
         self._tables.drop_table(table_name_of(db, name), delete_data=bool(delete_data),
                                 changer=self._changers.of(call, environment))
 
-    def drop_table_req(self, call: Call, request: Any) -> None:
+    def drop_table_req(self, call: Call, request: ttypes.DropTableRequest) -> None:
         """Remove a table."""
         self._tables.drop_table(table_name_of(request.dbName, request.tableName, request.catalogName),
                                 delete_data=bool(request.deleteData),
@@ -108,10 +111,16 @@ class TableHandlers:
         """Empty a table or some of its partitions."""
         self._tables.truncate_table(table_name_of(db, name), partitions, {}, changer=self._changers.of(call))
 
-    def truncate_table_req(self, call: Call, request: Any) -> Any:
+    def truncate_table_req(self, call: Call, request: ttypes.TruncateTableRequest) -> ttypes.TruncateTableResponse:
         """Empty a table or some of its partitions."""
         write_id = -1 if request.writeId is None else request.writeId
         self._tables.truncate_table(table_name_of(request.dbName, request.tableName), request.partNames,
                                     context_of(request.environmentContext), write_id,
                                     self._changers.of(call, request.environmentContext))
         return ttypes.TruncateTableResponse()
+
+
+def _expected(request: ttypes.AlterTableRequest) -> dict[str, str]:
+    """The parameter that the table must have for the change to be made."""
+    key, value = request.expectedParameterKey, request.expectedParameterValue
+    return {} if key is None or value is None else {rules.EXPECTED_KEY: key, rules.EXPECTED_VALUE: value}

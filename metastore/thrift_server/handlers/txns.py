@@ -86,15 +86,13 @@ class TxnHandlers:
         """
         return [_open_txns(self.txns.get_open_txns())] * len(calls)
 
-    def get_open_txns_req(self, call: Call, request: ttypes.GetOpenTxnsRequest) -> ttypes.GetOpenTxnsResponse:
+    def get_open_txns_req(self, _call: Call, request: ttypes.GetOpenTxnsRequest) -> ttypes.GetOpenTxnsResponse:
         """Open and aborted transactions except those of the given types."""
-        del call
         hidden = [txn_type(number) for number in request.excludeTxnTypes or ()]
         return _open_txns(self.txns.get_open_txns(hidden))
 
-    def get_open_txns_info(self, call: Call) -> ttypes.GetOpenTxnsInfoResponse:
+    def get_open_txns_info(self, _call: Call) -> ttypes.GetOpenTxnsInfoResponse:
         """Open and aborted transactions with their owners."""
-        del call
         mark, infos = self.txns.get_open_txns_info()
         return ttypes.GetOpenTxnsInfoResponse(txn_high_water_mark=mark, open_txns=[_info(one) for one in infos])
 
@@ -114,9 +112,8 @@ class TxnHandlers:
         floors = {full_table_name(name): write_id for name, write_id in (write_ids or {}).items()}
         self.txns.add_write_ids_to_min_history(txn_id, floors)
 
-    def seed_txn_id(self, call: Call, rqst: ttypes.SeedTxnIdRequest) -> None:
+    def seed_txn_id(self, _call: Call, rqst: ttypes.SeedTxnIdRequest) -> None:
         """Let transaction ids go on from a given one."""
-        del call
         self.txns.seed_txn_id(rqst.seedTxnId)
 
     def _commit_request(self, call: Call) -> CommitRequest:

@@ -45,10 +45,9 @@ class WriteIdHandlers:
                 else ttypes.GetValidWriteIdsResponse(tblValidWriteIds=[_valid(known) for known in one])
                 for one in answers]
 
-    def get_max_allocated_table_write_id(self, call: Call, rqst: ttypes.MaxAllocatedTableWriteIdRequest,
+    def get_max_allocated_table_write_id(self, _call: Call, rqst: ttypes.MaxAllocatedTableWriteIdRequest,
                                          ) -> ttypes.MaxAllocatedTableWriteIdResponse:
         """The highest write id given out for a table."""
-        del call
         name = named_table(rqst.dbName, rqst.tableName)
         return ttypes.MaxAllocatedTableWriteIdResponse(self.write_ids.get_max_allocated_table_write_id(name))
 
@@ -64,9 +63,8 @@ class WriteIdHandlers:
             raise InvalidRequestError(f"{at} ms since 1970 is no instant") from error
         return _valid(self.write_ids.valid_write_ids_at(table_name(db, table, catalog), instant))
 
-    def seed_write_id(self, call: Call, rqst: ttypes.SeedTableWriteIdsRequest) -> None:
+    def seed_write_id(self, _call: Call, rqst: ttypes.SeedTableWriteIdsRequest) -> None:
         """Let the write ids of a table without any begin behind a given one."""
-        del call
         self.write_ids.seed_write_id(named_table(rqst.dbName, rqst.tableName), rqst.seedWriteId)
 
     def repl_tbl_writeid_state(self, call: Call, rqst: ttypes.ReplTblWriteIdStateRequest) -> None:

@@ -11,6 +11,7 @@ from metastore.catalog.service.upstream_changes import Forward, Forwarded, Upstr
 from metastore.ids import TableName, database_name, split_catalog
 from metastore.partition_names import canonical
 from metastore.telemetry.calls import CallStats
+from metastore.thrift_gen.hive_metastore import ttypes
 from metastore.thrift_server.call import Call, PassedOn, shared
 from metastore.thrift_server.changers import Changers
 from metastore.thrift_server.convert_catalog import table_name_of
@@ -52,57 +53,63 @@ class SharedTableHandlers:
         self._changes, self._forwarding, self._changers = changes, forwarding, changers
 
     @shared
-    def drop_database(self, call: Call, name: str | None, _delete_data: bool | None, _cascade: bool | None) -> PassedOn:  # noqa: FBT001
+    def drop_database(self, call: Call, name: str | None, _delete_data: bool | None, _cascade: bool | None) -> PassedOn:
         """Remove a database."""
         return self._drop_database(call, name, None, None)
 
     @shared
-    def drop_database_req(self, call: Call, request: Any) -> PassedOn:
+    def drop_database_req(self, call: Call, request: ttypes.DropDatabaseRequest) -> PassedOn:
         """Remove a database."""
         return self._drop_database(call, request.name, request.catalogName, request.txnId)
 
     @shared
-    def drop_table(self, call: Call, db: str | None, name: str | None, _delete_data: bool | None) -> PassedOn:  # noqa: FBT001
+    def drop_table(self, call: Call, db: str | None, name: str | None, _delete_data: bool | None) -> PassedOn:
         """Remove a table."""
         return self._drop_table(call, table_name_of(db, name), None)
 
     @shared
-    def drop_table_with_environment_context(self, call: Call, db: str | None, name: str | None,
-                                            _delete_data: bool | None, environment: Any) -> PassedOn:  # noqa: FBT001
+    def drop_table_with_environment_context(
+        self,
+        call: Call,
+        db: str | None,
+        name: str | None,
+        _delete_data: bool | None,
+        environment: ttypes.EnvironmentContext | None,
+    ) -> PassedOn:
         """Remove a table."""
         return self._drop_table(call, table_name_of(db, name), environment)
 
     @shared
-    def drop_table_req(self, call: Call, request: Any) -> PassedOn:
+    def drop_table_req(self, call: Call, request: ttypes.DropTableRequest) -> PassedOn:
         """Remove a table."""
         return self._drop_table(call, table_name_of(request.dbName, request.tableName, request.catalogName),
                                 request.envContext)
 
     @shared
-    def alter_table(self, call: Call, db: str | None, name: str | None, table: Any) -> PassedOn:
+    def alter_table(self, call: Call, db: str | None, name: str | None, table: ttypes.Table) -> PassedOn:
         """Replace a table's definition."""
         return self._alter(call, table_name_of(db, name), table, None)
 
     @shared
-    def alter_table_with_environment_context(self, call: Call, db: str | None, name: str | None, table: Any,
-                                             environment: Any) -> PassedOn:
+    def alter_table_with_environment_context(self, call: Call, db: str | None, name: str | None, table: ttypes.Table,
+                                             environment: ttypes.EnvironmentContext | None) -> PassedOn:
         """Replace a table's definition."""
         return self._alter(call, table_name_of(db, name), table, environment)
 
     @shared
-    def alter_table_with_cascade(self, call: Call, db: str | None, name: str | None, table: Any,
-                                 _cascade: bool | None) -> PassedOn:  # noqa: FBT001
+    def alter_table_with_cascade(self, call: Call, db: str | None, name: str | None, table: ttypes.Table,
+                                 _cascade: bool | None) -> PassedOn:
         """Replace a table's definition."""
         return self._alter(call, table_name_of(db, name), table, None)
 
     @shared
-    def alter_table_req(self, call: Call, request: Any) -> PassedOn:
+    def alter_table_req(self, call: Call, request: ttypes.AlterTableRequest) -> PassedOn:
         """Replace a table's definition."""
         return self._alter(call, table_name_of(request.dbName, request.tableName, request.catName), request.table,
                            request.environmentContext)
 
     @shared
-    def truncate_table_req(self, call: Call, request: Any) -> PassedOn:
+    def truncate_table_req(self, call: Call, request: ttypes.TruncateTableRequest) -> PassedOn:
         """Empty a table or some of its partitions."""
         forward = self._forwarding.of(call)
         if not request.writeId or request.writeId <= 0:
@@ -144,29 +151,43 @@ class SharedPartitionHandlers:
         self._changes, self._forwarding, self._tables, self._changers = changes, forwarding, tables, changers
 
     @shared
-    def drop_partition(self, call: Call, db: str, name: str, values: list[str] | None, _delete_data: bool) -> PassedOn:  # noqa: FBT001
+    def drop_partition(self, call: Call, db: str, name: str, values: list[str] | None, _delete_data: bool) -> PassedOn:
         """Remove one."""
         return self._drop(call, table_of(db, name), self._named(table_of(db, name), values), None)
 
     @shared
-    def drop_partition_with_environment_context(self, call: Call, db: str, name: str, values: list[str] | None,
-                                                _delete_data: bool, environment: Any) -> PassedOn:  # noqa: FBT001
+    def drop_partition_with_environment_context(
+        self,
+        call: Call,
+        db: str,
+        name: str,
+        values: list[str] | None,
+        _delete_data: bool,
+        environment: ttypes.EnvironmentContext | None,
+    ) -> PassedOn:
         """Remove one."""
         return self._drop(call, table_of(db, name), self._named(table_of(db, name), values), environment)
 
     @shared
-    def drop_partition_by_name(self, call: Call, db: str, name: str, partition: str, _delete_data: bool) -> PassedOn:  # noqa: FBT001
+    def drop_partition_by_name(self, call: Call, db: str, name: str, partition: str, _delete_data: bool) -> PassedOn:
         """Remove one."""
         return self._drop(call, table_of(db, name), [canonical(partition)], None)
 
     @shared
     def drop_partition_by_name_with_environment_context(
-            self, call: Call, db: str, name: str, partition: str, _delete_data: bool, environment: Any) -> PassedOn:  # noqa: FBT001
+        self,
+        call: Call,
+        db: str,
+        name: str,
+        partition: str,
+        _delete_data: bool,
+        environment: ttypes.EnvironmentContext | None,
+    ) -> PassedOn:
         """Remove one."""
         return self._drop(call, table_of(db, name), [canonical(partition)], environment)
 
     @shared
-    def drop_partition_req(self, call: Call, request: Any) -> PassedOn:
+    def drop_partition_req(self, call: Call, request: ttypes.DropPartitionRequest) -> PassedOn:
         """Remove one, by values or by name."""
         table = table_of(request.dbName, request.tblName, request.catName)
         named = self._named(table, request.partVals) if request.partVals is not None else [
@@ -174,19 +195,21 @@ class SharedPartitionHandlers:
         return self._drop(call, table, named, request.environmentContext)
 
     @shared
-    def drop_partitions_req(self, call: Call, request: Any) -> PassedOn:
+    def drop_partitions_req(self, call: Call, request: ttypes.DropPartitionsRequest) -> PassedOn:
         """Remove several, by names or by expressions; which ones an expression means the upstream knows."""
         names = request.parts.names if request.parts is not None else None
         return self._drop(call, table_of(request.dbName, request.tblName, request.catName),
                           None if names is None else [canonical(one) for one in names], request.environmentContext)
 
     @shared
-    def rename_partition(self, call: Call, db: str, name: str, values: list[str] | None, new: Any) -> PassedOn:
+    def rename_partition(
+        self, call: Call, db: str, name: str, values: list[str] | None, new: ttypes.Partition
+    ) -> PassedOn:
         """Give one other values."""
         return self._rename(call, table_of(db, name), values, new)
 
     @shared
-    def rename_partition_req(self, call: Call, request: Any) -> PassedOn:
+    def rename_partition_req(self, call: Call, request: ttypes.RenamePartitionRequest) -> PassedOn:
         """Give one other values."""
         return self._rename(call, table_of(request.dbName, request.tableName, request.catName), request.partVals,
                             request.newPart)

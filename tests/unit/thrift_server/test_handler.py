@@ -1,5 +1,9 @@
+import ast
+from pathlib import Path
+
 import pytest
 
+from metastore.thrift_server import handler
 from metastore.thrift_server.call import coalesced, immediate
 from metastore.thrift_server.handler import handlers_of
 
@@ -41,3 +45,38 @@ def test_a_name_that_is_not_in_the_interface_is_a_mistake():
 def test_two_handlers_for_one_method_are_a_mistake():
     with pytest.raises(TypeError, match="defined by Locks"):
         handlers_of(Locks(), Locks())
+
+
+def rpcs():
+    """Each method of the handlers, with where it is."""
+    for path in sorted((Path(handler.__file__).parent / "handlers").glob("*.py")):
+        for definition in ast.parse(path.read_text()).body:
+            if isinstance(definition, ast.ClassDef) and definition.name.endswith("Handlers"):
+                for method in definition.body:
+                    if isinstance(method, ast.FunctionDef) and method.name in handler.METHODS:
+                        yield f"{path.stem}.{method.name}", method
+
+
+def is_log(statement):
+    return isinstance(statement, ast.Expr) and ast.unparse(statement).startswith(("'", '"', "call.log("))
+
+
+def test_handlers_have_one_shape():
+    """See metastore/thrift_server/handlers/__init__.py."""
+    shapes = dict(rpcs())
+    assert len(shapes) > 150
+    wrong = []
+    for name, method in shapes.items():
+        first, *arguments = method.args.args[1:]
+        many = any("coalesced" in ast.unparse(decorator) for decorator in method.decorator_list)
+        used = any(isinstance(node, ast.Name) and node.id == first.arg for node in ast.walk(method))
+        if first.arg != ("calls" if many else "call" if used else "_call"):
+            wrong.append(f"{name}: the first argument is {first.arg}")
+        if any("Any" in ast.unparse(typed) for typed in (method.returns, *(each.annotation for each in arguments))):
+            wrong.append(f"{name}: an argument or the answer has no type of the IDL")
+        statements = [statement for statement in method.body if not is_log(statement)]
+        if len(statements) > 4:
+            wrong.append(f"{name}: {len(statements)} statements")
+        if any(isinstance(statement, ast.While | ast.Delete) for statement in statements):
+            wrong.append(f"{name}: a loop or a del")
+    assert wrong == []
