@@ -29,6 +29,24 @@ class UpstreamSettings:
         values.SIZE, "metastore.upstream.max.reply.size", "2gb",
         "Largest answer of the upstream that is passed on; a larger one ends the connection. Hive: no such key.")
 
+    use_ssl: bool = key(
+        values.FLAG, "metastore.upstream.use.SSL", "false",
+        "The upstream speaks TLS (its hive.metastore.use.SSL). Hive: no such key.")
+    truststore: tuple[str, ...] = key(
+        values.WORDS, "metastore.upstream.truststore.path", "",
+        "Certificates that sign the upstream's: PEM, PKCS12 or JKS; empty: those that the operating system trusts. "
+        "Files that change are taken up by the next connection. Hive: no such key.")
+    truststore_password: str = key(
+        values.TEXT, "metastore.upstream.truststore.password", "", "Password of that trust store.", secret=True)
+    keystore: tuple[str, ...] = key(
+        values.WORDS, "metastore.upstream.keystore.path", "",
+        "Key and certificate that this service shows to the upstream, if it wants any. Hive: no such key.")
+    keystore_password: str = key(
+        values.TEXT, "metastore.upstream.keystore.password", "", "Password of that key store.", secret=True)
+    verify_hostname: bool = key(
+        values.FLAG, "metastore.upstream.ssl.verify.hostname", "true",
+        "The upstream's certificate must name the host of metastore.upstream.uris. Hive: no such key.")
+
     def __bool__(self) -> bool:
         """Whether the catalog is elsewhere."""
         return bool(self.uris)

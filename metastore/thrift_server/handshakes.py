@@ -60,7 +60,7 @@ class Handshakes:
     def begin(self, sock: socket.socket, address: Any) -> None:
         """Begin a TLS connection; it is watched for one event at a time until its handshake is complete."""
         try:
-            tls = TlsSocket(sock, self._context.get())
+            tls = TlsSocket(self._context.get().wrap_socket(sock, server_side=True, do_handshake_on_connect=False))
         except OSError as error:  # gone already
             self.failed += 1
             _log.debug("tls_handshake_failed", peer=address[0], reason=str(error))

@@ -1,11 +1,10 @@
-"""A client's socket with TLS, that looks to the event loop like one without: it never blocks, and wants are errors.
+"""A socket with TLS, of a client or to the upstream, that looks to the event loop like one without: it never blocks.
 
 Rule: OpenSSL must not be used by two threads for one connection. The loop reads while the thread of a call may be
 sending, so every use holds the connection's lock, for as long as it takes to encrypt what fits into its buffer.
 """
 
 import select
-import socket
 import ssl
 import threading
 from collections.abc import Mapping
@@ -17,10 +16,11 @@ _RECORD = 1 << 14
 
 
 class TlsSocket:
-    """What `Server` uses of a socket."""
+    """What `Server` and `Forwarder` use of a socket."""
 
-    def __init__(self, sock: socket.socket, context: ssl.SSLContext) -> None:
-        self._ssl = context.wrap_socket(sock, server_side=True, do_handshake_on_connect=False)
+    def __init__(self, wrapped: ssl.SSLSocket) -> None:
+        """``wrapped``: it may not have shaken hands yet."""
+        self._ssl = wrapped
         self._ssl.settimeout(0)
         self._lock = threading.Lock()
 
@@ -37,7 +37,7 @@ class TlsSocket:
 
     @property
     def certificate(self) -> Mapping[str, Any] | None:
-        """The client's verified certificate."""
+        """The other side's verified certificate."""
         return self._ssl.getpeercert()
 
     def fileno(self) -> int:

@@ -65,14 +65,14 @@ class ClientSide:
 
 
 class RenewedContext:
-    """A server's context that is made anew when one of its files has changed."""
+    """A context that is made anew when one of its files has changed."""
 
-    def __init__(self, settings: ServerSide) -> None:
+    def __init__(self, settings: ServerSide | ClientSide) -> None:
         """Raises: InvalidInputError."""
         self._settings = settings
         self._files = (*settings.keystore, *settings.truststore)
         self._seen = self._state()
-        self._context = server_context(settings)
+        self._context = self._made()
         self._looked = time.monotonic()
         self._lock = threading.Lock()
 
@@ -86,12 +86,16 @@ class RenewedContext:
             if state != self._seen:
                 self._seen = state
                 try:
-                    self._context = server_context(self._settings)
+                    self._context = self._made()
                 except MetastoreError as error:
                     _log.warning("key_store_not_taken_up", reason=str(error))
                 else:
                     _log.info("key_store_taken_up", files=self._files)
             return self._context
+
+    def _made(self) -> ssl.SSLContext:
+        own = self._settings
+        return client_context(own) if isinstance(own, ClientSide) else server_context(own)
 
     def _state(self) -> list[tuple[int, int, int] | None]:
         return [_identity(path) for path in self._files]

@@ -19,8 +19,10 @@ _OPENED = ("java.lang", "java.lang.reflect", "java.io", "java.net", "java.nio", 
 class HiveMetastore:
     """A running Hive metastore; a context manager."""
 
-    def __init__(self, work: Path) -> None:
+    def __init__(self, work: Path, **settings: str) -> None:
+        """``settings``: more of its own, with ``__`` for each dot."""
         self.work, self.warehouse = work, work / "warehouse"
+        self._settings = {name.replace("__", "."): value for name, value in settings.items()}
         self._java: subprocess.Popen[bytes] | None = None
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
@@ -41,7 +43,7 @@ class HiveMetastore:
             "javax.jdo.option.ConnectionDriverName": "org.apache.derby.jdbc.EmbeddedDriver",
             "hive.metastore.warehouse.dir": str(self.warehouse), "hive.metastore.schema.verification": "false",
             "datanucleus.schema.autoCreateAll": "true", "hive.in.test": "true", "datanucleus.connectionPoolingType": "none",
-            "hive.async.log.enabled": "false"}
+            "hive.async.log.enabled": "false", **self._settings}
         (conf / "hive-site.xml").write_text("<configuration>" + "".join(
             f"<property><name>{name}</name><value>{value}</value></property>" for name, value in settings.items())
             + "</configuration>")

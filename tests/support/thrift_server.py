@@ -76,15 +76,15 @@ def assert_equal(found, expected, where="args"):
 
 
 @contextmanager
-def serving(*concepts, upstream=None, limits=None, **settings):
+def serving(*concepts, upstream=None, limits=None, tls=None, **settings):
     """A server with these handler objects; yields it with its address as ``server.address``.
 
-    ``upstream``: UpstreamSettings of who gets all other calls.
+    ``upstream``: UpstreamSettings of who gets all other calls; ``tls``: TlsSettings.
     """
     settings = ServerSettings(**{"host": "127.0.0.1", "port": 0, "worker_threads": 4, **settings})
     forwarded = CallStats("metastore_forwarded_call")
     server = Server(settings, handlers_of(*concepts), upstream=Upstream(upstream, settings) if upstream else None,
-                    forwarded=forwarded, limits=limits)
+                    forwarded=forwarded, limits=limits, **({"tls": tls} if tls else {}))
     server.forwarded = forwarded
     server.address = server.start()
     try:

@@ -5,6 +5,7 @@ Rule: a connection stands for one client. What the client has said about itself 
 """
 
 import socket
+import ssl
 from collections.abc import Sequence
 from typing import Any
 
@@ -21,7 +22,9 @@ from metastore.thrift_server.call import Connection
 from metastore.thrift_server.client_session import Session
 from metastore.thrift_server.protocol import BinaryProtocol, CompactProtocol, WireProtocol
 from metastore.thrift_server.scanner import MalformedError
+from metastore.thrift_server.tls_socket import TlsSocket
 from metastore.thrift_server.upstream.replies import FramedReply, Reply, UnframedReply
+from metastore.tls.contexts import ClientSide, RenewedContext
 
 PIECE = 1 << 16
 
@@ -30,13 +33,14 @@ class Upstream:
     """Where the upstream is, and how it is spoken to."""
 
     def __init__(self, settings: UpstreamSettings, server: ServerSettings) -> None:
-        """Raises: InvalidInputError (an address)."""
+        """Raises: InvalidInputError (an address, a store)."""
         try:
             self._addresses = parse_uris(",".join(settings.uris))
         except ValueError as error:
             raise InvalidInputError(f"metastore.upstream.uris: {error}.") from error
         self.settings, self._framed = settings, server.framed
         self.protocol: WireProtocol = CompactProtocol() if server.compact_protocol else BinaryProtocol()
+        self._tls = RenewedContext(_client_side(settings)) if settings.use_ssl else None
         self._next = 0
 
     def __str__(self) -> str:
@@ -64,7 +68,7 @@ class Upstream:
         return written
 
     def open(self, said_first: Sequence[bytes]) -> socket.socket:
-        """A connection to the first address that answers, beginning with the last that did.
+        """A connection, that may block, to the first address that answers, beginning with the last that did.
 
         Raises: UnavailableError with what each of them said.
         """
@@ -105,6 +109,8 @@ class Upstream:
         try:
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+            if self._tls is not None:
+                sock = self._tls.get().wrap_socket(sock, server_hostname=address.host)
             for raw in said_first:
                 self._exchange(sock, raw, self.reply("set_ugi"))  # whatever it answers: a server may not want to know
         except BaseException:
@@ -131,10 +137,27 @@ def session_of(client: Connection) -> Session:
     return client.session
 
 
+def unblocked(sock: socket.socket) -> socket.socket | TlsSocket:
+    """The connection for an event loop."""
+    if isinstance(sock, ssl.SSLSocket):
+        return TlsSocket(sock)
+    sock.setblocking(False)  # noqa: FBT003 - the module's own
+    return sock
+
+
+def _client_side(settings: UpstreamSettings) -> ClientSide:
+    return ClientSide(settings.truststore, settings.truststore_password, settings.keystore, settings.keystore_password,
+                      verify_hostname=settings.verify_hostname)
+
+
 def reason(error: BaseException) -> str:
     """One phrase."""
     if isinstance(error, TimeoutError):
         return "no answer in time"
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return f"its certificate is not believed: {error.verify_message.rstrip('.')}"
+    if isinstance(error, ssl.SSLError) and error.reason:
+        return f"TLS: {error.reason.lower().replace('_', ' ')}"
     return (getattr(error, "strerror", None) or str(error)).lower()
 
 

@@ -25,7 +25,8 @@ from metastore.thrift_server.connection import ClientConnection
 from metastore.thrift_server.messages import Message
 from metastore.thrift_server.protocol import Header
 from metastore.thrift_server.scanner import MalformedError
-from metastore.thrift_server.upstream.connecting import PIECE, Upstream, lost, reason, session_of
+from metastore.thrift_server.tls_socket import TlsSocket
+from metastore.thrift_server.upstream.connecting import PIECE, Upstream, lost, reason, session_of, unblocked
 from metastore.thrift_server.upstream.replies import Reply
 
 _CONNECTORS = 4
@@ -41,7 +42,7 @@ class Link:
 
     def __init__(self, client: ClientConnection) -> None:
         self.client = client
-        self.sock: socket | None = None
+        self.sock: socket | TlsSocket | None = None
         self.fd = -1
         self.interest = 0
         self.header: Header | None = None  # of the call in work
@@ -150,8 +151,7 @@ class Forwarder:
             elif sock is None:
                 self._end(link, error or UnavailableError("The upstream does not answer"))
             else:
-                sock.setblocking(False)  # noqa: FBT003 - the module's own
-                link.sock, link.fd, link.interest = sock, sock.fileno(), _READ
+                link.sock, link.fd, link.interest = unblocked(sock), sock.fileno(), _READ
                 self._links[link.fd] = link
                 self._epoll.register(link.fd, _READ)
                 try:

@@ -22,6 +22,8 @@ from metastore.thrift_gen.hive_metastore import ttypes as T
 from metastore.txns.adoption.service import AdoptionService
 from tests.integration.upstream.conftest import Writing, settings, table
 from tests.interop.clients.sessions import session
+from tests.interop.java import java_home
+from tests.support.certificates import Authority
 from tests.support.hive_metastore import HiveMetastore
 
 VERSIONS = ["2.3.10", "4.2.0"]
@@ -182,6 +184,31 @@ def test_a_cut_over_and_back_moves_no_table_and_no_id_goes_backwards(
     assert there.valid(db=db) == (new_id, [write_id - 1])
     later, later_id = there.write(db=db)
     assert (later, later_id) == (new + 2, new_id + 1)
+
+
+def test_the_upstream_speaks_tls(postgres, database_url, tmp_path):
+    """Hive's own TLS, with a Java key store; in the clear there is no answer."""
+    authority = Authority(tmp_path)
+    pem, store = authority.server(), tmp_path / "server.p12"
+    subprocess.run(["openssl", "pkcs12", "-export", "-in", pem, "-out", store, "-passout", "pass:changeit"], check=True)
+    jks = tmp_path / "server.jks"
+    subprocess.run([java_home(17) / "bin" / "keytool", "-importkeystore", "-srckeystore", store, "-srcstoretype", "PKCS12", "-srcstorepass",
+                    "changeit", "-destkeystore", jks, "-deststoretype", "JKS", "-deststorepass", "changeit"], check=True, capture_output=True)
+    with HiveMetastore(tmp_path / "hive", hive__metastore__use__SSL="true", hive__metastore__keystore__path=str(jks),
+                       hive__metastore__keystore__password="changeit") as behind:
+        secure = {"metastore.upstream.uris": behind.uri, "metastore.upstream.use.SSL": "true",
+                  "metastore.upstream.truststore.path": str(authority.path)}
+        app = App(settings(database_url, tmp_path, **secure), loops=False)
+        app.start()
+        try:
+            with MetastoreClient(app.thrift_uri, user="ann") as client:
+                client.create_database(T.Database(name="d"))
+                client.create_table(table(db="d", keys="day:string", EXTERNAL="TRUE"))
+                client.append_partition("d", "t", ["1"])
+                assert client.get_partition_names("d", "t", -1) == ["day=1"]
+                client.drop_database("d", True, True)
+        finally:
+            app.stop()
 
 
 @pytest.mark.timeout(900)

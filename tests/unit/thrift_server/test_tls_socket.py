@@ -60,7 +60,7 @@ def sides(contexts):
         for one in (ours, theirs):
             one.setblocking(False)
             one.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 13)
-        tls, client = TlsSocket(ours, contexts[0]), Client(theirs, contexts[1])
+        tls, client = TlsSocket(contexts[0].wrap_socket(ours, server_side=True, do_handshake_on_connect=False)), Client(theirs, contexts[1])
         client.shake()
         while tls.handshake():
             client.incoming.write(theirs.recv(1 << 16))
@@ -116,7 +116,7 @@ def test_a_request_that_came_with_the_end_of_the_handshake(contexts):
     ours, theirs = socket.socketpair()
     with ours, theirs:
         ours.setblocking(False)
-        tls, client = TlsSocket(ours, contexts[0]), Client(theirs, contexts[1])
+        tls, client = TlsSocket(contexts[0].wrap_socket(ours, server_side=True, do_handshake_on_connect=False)), Client(theirs, contexts[1])
         with closing(tls):
             client.shake()
             assert tls.handshake()
