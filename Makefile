@@ -73,9 +73,10 @@ bench-acid: setup ## Planning, reading and writing ACID tables in Spark, beside 
 bench-sustained: setup ## Ten minutes of mixed work at full speed: does anything grow?
 	@$(bin)/python -m benchmarks.sustained $(ARGS)
 
-# Without a seed: the first twenty, and servers with bugs planted in them, which must be found.
-robustness: setup ## Histories with killed servers and databases, judged by a checker (SEED=17 | SEEDS=1-200)
-	@$(bin)/python -m tests.robustness $(if $(SEED)$(SEEDS),--seeds $(or $(SEED),$(SEEDS)))
+# Without a seed: the first twenty, eight in the shape of the chart, and servers with bugs planted in them, which must be found.
+robustness: setup ## Histories with killed servers, workers and databases, judged by a checker (SEED=17 | SEEDS=1-200, CHART=1)
+	@$(bin)/python -m tests.robustness $(if $(SEED)$(SEEDS),--seeds $(or $(SEED),$(SEEDS))) $(if $(CHART),--chart)
+	@$(if $(SEED)$(SEEDS)$(CHART),,$(bin)/python -m tests.robustness --chart --seeds 1-8)
 	@$(if $(SEED)$(SEEDS),,$(bin)/python -m pytest -n 0 -m robustness tests/robustness tests/integration/cli/test_backup.py $(ARGS))
 
 interop: setup ## Hive's own Java clients 2.3.10, 3.1.3 and 4.x against the server, with and without TLS (fetches them with Maven)

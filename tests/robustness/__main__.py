@@ -25,6 +25,7 @@ def main() -> int:
     parser.add_argument("--actions", type=int, default=ACTIONS, help="of each of a history's twelve client threads")
     parser.add_argument("--planted", default="", help="a bug to start the servers with")
     parser.add_argument("--no-faults", action="store_true")
+    parser.add_argument("--chart", action="store_true", help="the chart's shape: TLS, servers that do not compact, two workers")
     options = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("stopped"))   # not without stopping what was started
     logs.configure("critical", "console")   # that PostgreSQL was found dead is no news
@@ -32,7 +33,7 @@ def main() -> int:
     failed = []
     seeds = options.seeds
     while seeds:
-        with Cluster(options.planted) as cluster:
+        with Cluster(options.planted, chart=options.chart) as cluster:
             for seed in seeds[:PER_CLUSTER]:
                 outcome = cluster.run(seed, options.actions, faults=not options.no_faults)
                 totals.update(outcome.counts)
@@ -43,7 +44,7 @@ def main() -> int:
                     print(f"    {anomaly.kind}: {anomaly.text}", flush=True)
                 if outcome.anomalies:
                     failed.append(seed)
-                    print(f"    kept in {outcome.where}; again: make robustness SEED={seed}", flush=True)
+                    print(f"    kept in {outcome.where}; again: make robustness SEED={seed}{' CHART=1' if options.chart else ''}", flush=True)
             totals.update(cluster.timeouts())
         seeds = seeds[PER_CLUSTER:]
     print("; ".join(f"{what} {count}" for what, count in sorted(totals.items())))

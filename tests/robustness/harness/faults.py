@@ -12,7 +12,15 @@ from typing import NamedTuple
 
 import psycopg2
 
-from tests.robustness.harness.processes import TXN_TIMEOUT_S, ClientProcess, Postgres, Server, wait_for
+from tests.robustness.harness.processes import (
+    TXN_TIMEOUT_S,
+    ClientProcess,
+    Compactor,
+    Postgres,
+    Process,
+    Server,
+    wait_for,
+)
 from tests.robustness.harness.proxy import Proxy
 
 _ROWS = ("SELECT FROM txn_counter FOR UPDATE", "SELECT FROM txns WHERE state = 'open' ORDER BY id FOR UPDATE",
@@ -31,12 +39,13 @@ class Faults:
     """Does harm to the processes of a run, and puts everything right at the end."""
 
     def __init__(self, postgres: Postgres, servers: Sequence[Server], proxies: Sequence[Proxy],
-                 clients: Sequence[ClientProcess], seed: int) -> None:
-        self.postgres, self.servers, self.proxies, self.clients = postgres, servers, proxies, clients
+                 clients: Sequence[ClientProcess], seed: int, compactors: Sequence[Compactor] = ()) -> None:
+        self.postgres, self.servers, self.proxies, self.clients, self.compactors = postgres, servers, proxies, clients, compactors
+        self._kinds = {**KINDS, **WORKER_KINDS} if compactors else KINDS
         self._rng = Random(f"{seed}/faults")
         self._lasting: list[threading.Thread] = []
         self._healing = threading.Event()
-        names = self._rng.choices(list(KINDS), [weight for weight, _ in KINDS.values()], k=self._rng.choice((1, 2, 2, 3, 4)))
+        names = self._rng.choices(list(self._kinds), [weight for weight, _ in self._kinds.values()], k=self._rng.choice((1, 2, 2, 3, 4)))
         self.plan = sorted(Planned(round(self._rng.uniform(0.05, 0.9), 2), name) for name in names)
         self.done: list[Planned] = []
 
@@ -47,7 +56,7 @@ class Faults:
             while progress() < planned.at:
                 pause.wait(0.02)
             with suppress(psycopg2.Error, ProcessLookupError):
-                KINDS[planned.name][1](self)
+                self._kinds[planned.name][1](self)
                 self.done.append(planned)
 
     def heal(self) -> None:
@@ -57,15 +66,15 @@ class Faults:
             thread.join()
         for proxy in self.proxies:
             proxy.harm = 0.0
-        for process in (*self.servers, *self.clients):
+        for process in (*self.servers, *self.compactors, *self.clients):
             process.signal(signal.SIGCONT)
-        for server in self.servers:
+        for server in (*self.servers, *self.compactors):
             server.paused = False
             server.next_failpoints = ""
             if server.failpoints:
                 server.signal(signal.SIGKILL)
                 server.process.wait()
-        wait_for(lambda: all(server.ready for server in self.servers), "the servers to be up again")
+        wait_for(lambda: all(one.ready for one in (*self.servers, *self.compactors)), "servers and workers to be up again")
         wait_for(self._postgres_answers, "PostgreSQL to be up again")
 
     def _postgres_answers(self) -> bool:
@@ -155,13 +164,15 @@ class Faults:
         self._for_a_while(self._rng.choice((0.2, 0.5)), let_go)
 
     def pause_server(self) -> None:
-        server = self._rng.choice(self.servers)
-        server.paused = True
-        server.signal(signal.SIGSTOP)
+        self._pause(self._rng.choice(self.servers))
+
+    def _pause(self, process: Process) -> None:
+        process.paused = True
+        process.signal(signal.SIGSTOP)
 
         def go_on() -> None:
-            server.signal(signal.SIGCONT)
-            server.paused = False
+            process.signal(signal.SIGCONT)
+            process.paused = False
 
         self._for_a_while(self._rng.choice((0.3, 1.0, TXN_TIMEOUT_S + 1.5)), go_on)
 
@@ -183,6 +194,24 @@ class Faults:
         server.signal(signal.SIGKILL)
 
 
+    def kill_worker(self) -> None:
+        self._rng.choice(self.compactors).signal(signal.SIGKILL)
+
+    def kill_all_but_postgres(self) -> None:
+        for process in (*self.servers, *self.compactors):
+            process.signal(signal.SIGKILL)
+
+    def pause_worker(self) -> None:
+        """Past its lease: another one begins its compaction anew, and then it goes on."""
+        self._pause(self._rng.choice(self.compactors))
+
+    def worker_failpoint(self) -> None:
+        """A worker dies with a job's result in its hands, before or after the commit."""
+        worker = self._rng.choice(self.compactors)
+        worker.next_failpoints = f"{self._rng.choice(('worker.before_commit', 'worker.after_commit'))}=kill@{self._rng.randrange(1, 4)}"
+        worker.signal(signal.SIGKILL)
+
+
 KINDS: dict[str, tuple[int, Callable[[Faults], None]]] = {
     "kill server": (4, Faults.kill_server), "kill both servers": (1, Faults.kill_both_servers),
     "kill postgres": (4, Faults.kill_postgres), "kill session": (3, Faults.kill_session),
@@ -190,3 +219,6 @@ KINDS: dict[str, tuple[int, Callable[[Faults], None]]] = {
     "hold rows": (3, Faults.hold_rows), "cut connections": (5, Faults.cut_connections),
     "cut commits": (5, Faults.cut_commits), "pause server": (4, Faults.pause_server), "pause client": (4, Faults.pause_client),
     "kill client": (2, Faults.kill_client), "failpoint": (4, Faults.failpoint)}
+WORKER_KINDS: dict[str, tuple[int, Callable[[Faults], None]]] = {
+    "kill worker": (8, Faults.kill_worker), "kill all but postgres": (2, Faults.kill_all_but_postgres),
+    "pause worker": (5, Faults.pause_worker), "worker failpoint": (8, Faults.worker_failpoint)}

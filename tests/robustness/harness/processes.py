@@ -1,4 +1,4 @@
-"""The processes of a run: PostgreSQL, two servers that come back when they die, client processes."""
+"""The processes of a run: PostgreSQL, servers and workers that come back when they die, client processes."""
 
 import json
 import os
@@ -7,11 +7,13 @@ import signal
 import subprocess
 import sys
 import threading
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from random import SystemRandom
 from tempfile import mkdtemp
 from time import monotonic
+from types import MappingProxyType
 
 from metastore.db.embedded import EmbeddedPostgres, _is_free
 from metastore.db.failpoints import VARIABLE
@@ -102,12 +104,13 @@ class Postgres:
         os.kill(pid, signal.SIGKILL)
 
 
-class Server:
-    """``metastore serve`` on a fixed port, started again whenever it ends; ``planted``: a bug to start it with."""
+class Process:
+    """A ``metastore`` that is started again whenever it ends; ``planted``: a bug to start it with."""
 
-    def __init__(self, name: str, directory: Path, database_url: str, planted: str = "") -> None:
+    def __init__(self, name: str, directory: Path, database_url: str, planted: str = "", settings: Mapping[str, str] = MappingProxyType({})) -> None:
+        """``settings``: more than those of all histories."""
         self.name, self.directory, self.url, self.planted = name, directory, database_url, planted
-        self.port = port_of_our_own()
+        self.settings = {**SETTINGS, **settings}
         self.starts = 0
         self.next_failpoints = ""
         self.failpoints = ""
@@ -118,9 +121,9 @@ class Server:
         self._thread = threading.Thread(target=self._keep_up, name=f"supervisor of {name}", daemon=True)
         self._thread.start()
 
-    @property
-    def uri(self) -> str:
-        return f"thrift://127.0.0.1:{self.port}"
+    def arguments(self) -> list[str]:
+        """What it is, and its options."""
+        raise NotImplementedError
 
     @property
     def ready(self) -> bool:
@@ -133,7 +136,7 @@ class Server:
     def has_started(self) -> bool:
         """Whether it is up for the first time. Raises: RunFailedError when it only ends again and again."""
         if self.starts > 3:
-            raise RunFailedError(f"server {self.name} does not start: {(self.directory / f'{self.name}.log').read_text()[-2000:]}")
+            raise RunFailedError(f"{self.name} does not start: {(self.directory / f'{self.name}.log').read_text()[-2000:]}")
         return self.ready
 
     def signal(self, number: int) -> None:
@@ -162,21 +165,48 @@ class Server:
     def _start(self) -> None:
         self._ready.unlink(missing_ok=True)
         self.failpoints, self.next_failpoints = self.next_failpoints, ""
-        command = [sys.executable, "-m", "tests.robustness.harness.server", self.planted or "-", "serve", "--host", "127.0.0.1",
-                   "--port", str(self.port), "--http-port", "0", "--data-dir", str(self.directory), "--ready-file",
-                   str(self._ready), "--database-url", self.url, "--set", f"metastore.warehouse.roots={self.directory.as_uri()}"]
-        for key, value in {**SETTINGS, **TIMEOUTS[self.name]}.items():
+        command = [sys.executable, "-m", "tests.robustness.harness.server", self.planted or "-", *self.arguments(), "--http-port", "0",
+                   "--ready-file", str(self._ready), "--database-url", self.url,
+                   "--set", f"metastore.warehouse.roots={self.directory.as_uri()}"]
+        for key, value in self.settings.items():
             command += ["--set", f"{key}={value}"]
         with (self.directory / f"{self.name}.log").open("ab") as log:
             self.process = subprocess.Popen(command, stdout=log, stderr=log, env={**os.environ, VARIABLE: self.failpoints})
         self.starts += 1
 
 
+class Server(Process):
+    """``metastore serve`` on a fixed port."""
+
+    def __init__(self, name: str, directory: Path, database_url: str, planted: str = "", settings: Mapping[str, str] = MappingProxyType({})) -> None:
+        self.port = port_of_our_own()
+        super().__init__(name, directory, database_url, planted, {**TIMEOUTS[name], **settings})
+
+    @property
+    def uri(self) -> str:
+        return f"thrift://127.0.0.1:{self.port}"
+
+    def arguments(self) -> list[str]:
+        return ["serve", "--host", "127.0.0.1", "--port", str(self.port), "--data-dir", str(self.directory)]
+
+
+class Compactor(Process):
+    """``metastore worker``; ``uri``: the servers."""
+
+    def __init__(self, name: str, directory: Path, database_url: str, uri: str, settings: Mapping[str, str]) -> None:
+        self.uri = uri
+        super().__init__(name, directory, database_url, settings=settings)
+
+    def arguments(self) -> list[str]:
+        return ["worker", "--uri", self.uri, "--warehouse", (self.directory / "warehouse").as_uri()]
+
+
 class ClientProcess:
     """A process of client threads; a killed one is replaced when it is needed again."""
 
-    def __init__(self, number: int, directory: Path) -> None:
-        self.number, self._directory = number, directory
+    def __init__(self, number: int, directory: Path, environment: Mapping[str, str] = MappingProxyType({})) -> None:
+        """``environment``: more of it."""
+        self.number, self._directory, self._environment = number, directory, {**os.environ, **environment}
         self.process: subprocess.Popen[str] | None = None
 
     def begin(self, job: dict) -> None:
@@ -185,7 +215,7 @@ class ClientProcess:
             with (self._directory / f"client{self.number}.log").open("ab") as log:
                 self.process = subprocess.Popen(
                     [sys.executable, "-m", "tests.robustness.harness.client"], stdin=subprocess.PIPE,
-                    stdout=subprocess.PIPE, stderr=log, text=True)
+                    stdout=subprocess.PIPE, stderr=log, text=True, env=self._environment)
             self._expect("ready")
         self.process.stdin.write(json.dumps({**job, "process": self.number}) + "\n")
         self.process.stdin.flush()

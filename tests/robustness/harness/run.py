@@ -27,6 +27,7 @@ from tests.robustness.harness.faults import Faults, Planned
 from tests.robustness.harness.processes import (
     TXN_TIMEOUT_S,
     ClientProcess,
+    Compactor,
     Postgres,
     RunFailedError,
     Server,
@@ -36,6 +37,7 @@ from tests.robustness.harness.processes import (
 )
 from tests.robustness.harness.proxy import Proxy
 from tests.robustness.harness.recording import Log, RecordingClient
+from tests.robustness.harness.secured import Secured
 from tests.robustness.harness.workload import HOST, KEYS, Worker
 
 PROCESSES, THREADS = 3, 4
@@ -61,19 +63,31 @@ class Outcome:
 class Cluster:
     """PostgreSQL, two servers (one of them reaches PostgreSQL through a proxy), and client processes."""
 
-    def __init__(self, planted: str = "", *, keep: bool = True, postgres: Callable[[Path], Postgres] = Postgres) -> None:
-        """``keep``: leave what a failed history wrote, for people. ``postgres``: makes one in a directory."""
+    def __init__(self, planted: str = "", *, keep: bool = True, postgres: Callable[[Path], Postgres] = Postgres, chart: bool = False) -> None:
+        """``keep``: leave what a failed history wrote, for people. ``postgres``: makes one in a directory.
+
+        ``chart``: as Kubernetes has it: servers do not compact, two workers do, and nobody speaks without certificates.
+        """
         self.directory, self._keep = scratch(), keep
         self.postgres = postgres(self.directory / "pg")
         self._rng = Random("proxies")
         self.proxies = [Proxy(self.postgres.port, self._rng)]
         direct = self.postgres.url
         proxied = direct.replace(f":{self.postgres.port}/", f":{self.proxies[0].port}/")
-        self.servers = [Server("a", self.directory, direct, planted), Server("b", self.directory, proxied, planted)]
+        secured = Secured(self.directory) if chart else None
+        more = {**secured.server, "hive.compactor.worker.threads": "0"} if secured else {}
+        self.tls = secured.client if secured else None
+        self.servers = [Server("a", self.directory, direct, planted, more), Server("b", self.directory, proxied, planted, more)]
+        self.compactors: list[Compactor] = []
         self.proxies += [Proxy(server.port, self._rng) for server in self.servers]
-        self.clients = [ClientProcess(number, self.directory) for number in range(PROCESSES)]
+        self.clients = [ClientProcess(number, self.directory, secured.environment if secured else {}) for number in range(PROCESSES)]
         try:
             wait_for(lambda: all(server.has_started() for server in self.servers), "the servers to start")
+            if secured:
+                uri = ",".join(server.uri for server in self.servers)
+                for name, url in (("worker-a", direct), ("worker-b", proxied)):
+                    self.compactors.append(Compactor(name, self.directory, url, uri, secured.server))
+                wait_for(lambda: all(one.has_started() for one in self.compactors), "the workers to start")
         except RunFailedError:
             self.__exit__()
             raise
@@ -82,7 +96,7 @@ class Cluster:
         return self
 
     def __exit__(self, *_: object) -> None:
-        for part in (*self.clients, *self.servers):
+        for part in (*self.clients, *self.compactors, *self.servers):
             part.stop()
         for proxy in self.proxies:
             proxy.close()
@@ -103,7 +117,7 @@ class Cluster:
         self.postgres.killed_at.clear()
         db = f"h{seed}"
         self._make_tables(db, where / "deltas")
-        plan = Faults(self.postgres, self.servers, self.proxies, self.clients, seed)
+        plan = Faults(self.postgres, self.servers, self.proxies, self.clients, seed, self.compactors)
         if not faults:
             plan.plan.clear()
         direct, cut = [server.uri for server in self.servers], [f"thrift://127.0.0.1:{one.port}" for one in self.proxies[1:]]
@@ -140,11 +154,11 @@ class Cluster:
         return outcome
 
     def _client(self, log: Log) -> RecordingClient:
-        return RecordingClient(",".join(server.uri for server in self.servers), log, user="settling", timeout_s=30)
+        return RecordingClient(",".join(server.uri for server in self.servers), log, user="settling", timeout_s=30, tls=self.tls)
 
     def _make_tables(self, db: str, deltas: Path) -> None:
         """The tables of the keys, where their elements will be."""
-        with MetastoreClient(self.servers[0].uri) as client:
+        with MetastoreClient(self.servers[0].uri, tls=self.tls) as client:
             client.create_database(ttypes.Database(name=db, locationUri=deltas.as_uri()))
             for table in sorted({key.partition("/")[0] for key in KEYS}):
                 partitions = [key.partition("/")[2] for key in KEYS if key.startswith(f"{table}/")]
@@ -165,7 +179,7 @@ class Cluster:
         """Their loops have nothing more to do with them; the files stay."""
         def dropped() -> bool:
             try:
-                with MetastoreClient(self.servers[0].uri) as client:
+                with MetastoreClient(self.servers[0].uri, tls=self.tls) as client:
                     client.drop_database(db, deleteData=False, cascade=True)
             except ttypes.NoSuchObjectException:
                 return True
