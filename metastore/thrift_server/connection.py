@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from metastore.thrift_server.messages import Message
     from metastore.thrift_server.protocol import Header
     from metastore.thrift_server.scanner import Scanner
-    from metastore.thrift_server.upstream.forwarder import Link
+    from metastore.thrift_server.upstream.link import Link
 
 MOST_AHEAD = 1 << 16
 SLOWEST = 1 << 16

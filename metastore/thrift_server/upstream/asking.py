@@ -5,10 +5,6 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
-from thrift.protocol.TBinaryProtocol import TBinaryProtocolAccelerated
-from thrift.protocol.TCompactProtocol import TCompactProtocolAccelerated
-from thrift.transport.TTransport import TMemoryBuffer
-
 from metastore.catalog.rules.transactional import is_transactional
 from metastore.catalog.service.upstream_changes import UpstreamChanges
 from metastore.client.answers import domain_errors
@@ -18,8 +14,7 @@ from metastore.db.engine import PgTx
 from metastore.errors import NoSuchObjectError
 from metastore.ids import DEFAULT_CATALOG, DatabaseName, TableName
 from metastore.partition_names import canonical, make_name
-from metastore.thrift_gen.hive_metastore import ThriftHiveMetastore, ttypes
-from metastore.thrift_server.protocol import CompactProtocol
+from metastore.thrift_gen.hive_metastore import ttypes
 from metastore.thrift_server.upstream.connecting import Upstream
 
 _BATCH = 300
@@ -32,18 +27,13 @@ class Asking:
     def __init__(self, upstream: Upstream) -> None:
         """``upstream``: whom to ask."""
         self.upstream = upstream
-        compact = isinstance(upstream.protocol, CompactProtocol)
-        self._protocol: Any = TCompactProtocolAccelerated if compact else TBinaryProtocolAccelerated
         self._user = upstream.set_ugi(os.environ.get("HADOOP_USER_NAME") or getpass.getuser())
 
     def ask(self, method: str, *arguments: Any) -> Any:
         """The result. Raises: our errors for what the upstream declares; UnavailableError where it does not answer."""
-        buffer = TMemoryBuffer()
-        getattr(ThriftHiveMetastore.Client(self._protocol(buffer)), f"send_{method}")(*arguments)
-        answer, _ = self.upstream.call(method, buffer.getvalue(), (self._user,))
-        client = ThriftHiveMetastore.Client(self._protocol(TMemoryBuffer(answer)))
+        answer, _ = self.upstream.call(method, self.upstream.written(method, *arguments), (self._user,))
         with domain_errors():
-            return getattr(client, f"recv_{method}")()
+            return self.upstream.read(method, answer)
 
     def table(self, name: TableName) -> Any:
         """The table as the upstream has it, None if it has none of that name."""

@@ -40,6 +40,7 @@ class Upstream:
             raise InvalidInputError(f"metastore.upstream.uris: {error}.") from error
         self.settings, self._framed = settings, server.framed
         self.protocol: WireProtocol = CompactProtocol() if server.compact_protocol else BinaryProtocol()
+        self._accelerated: Any = TCompactProtocolAccelerated if server.compact_protocol else TBinaryProtocolAccelerated
         self._tls = RenewedContext(_client_side(settings)) if settings.use_ssl else None
         self._next = 0
 
@@ -58,14 +59,24 @@ class Upstream:
             return FramedReply(self.protocol, method, limit)
         return UnframedReply(self.protocol, method, limit)
 
-    def set_ugi(self, user: str) -> bytes:
-        """The message that names a user."""
+    def bare(self, message: bytes) -> bytes:
+        """A message as it came, without its frame."""
+        return message[4:] if self._framed else message
+
+    def written(self, method: str, *arguments: Any) -> bytes:
+        """A call of ours."""
         buffer = TMemoryBuffer()
-        compact = isinstance(self.protocol, CompactProtocol)
-        writer: Any = TCompactProtocolAccelerated(buffer) if compact else TBinaryProtocolAccelerated(buffer)
-        ThriftHiveMetastore.Client(writer).send_set_ugi(user, [])
+        getattr(ThriftHiveMetastore.Client(self._accelerated(buffer)), f"send_{method}")(*arguments)
         written: bytes = buffer.getvalue()
         return written
+
+    def read(self, method: str, answer: bytes) -> Any:
+        """The result in an answer. Raises: the generated exception that it carries, TApplicationException."""
+        return getattr(ThriftHiveMetastore.Client(self._accelerated(TMemoryBuffer(answer))), f"recv_{method}")()
+
+    def set_ugi(self, user: str) -> bytes:
+        """The message that names a user."""
+        return self.written("set_ugi", user, [])
 
     def open(self, said_first: Sequence[bytes]) -> socket.socket:
         """A connection, that may block, to the first address that answers, beginning with the last that did.
@@ -100,7 +111,7 @@ class Upstream:
             reply = self.reply(method)
             try:
                 answer = self._exchange(sock, raw, reply)
-                return answer[4:] if self._framed else answer, reply.outcome
+                return self.bare(answer), reply.outcome
             except (OSError, MalformedError) as error:
                 raise OutcomeLostError(lost(self, method, reason(error))) from error
 

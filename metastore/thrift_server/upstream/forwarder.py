@@ -8,8 +8,9 @@ has not taken the last piece. A call is sent twice only if that means the same a
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from queue import SimpleQueue
 from select import EPOLLIN, EPOLLOUT, EPOLLRDHUP, epoll
 from socket import socket
@@ -25,35 +26,13 @@ from metastore.thrift_server.connection import ClientConnection
 from metastore.thrift_server.messages import Message
 from metastore.thrift_server.protocol import Header
 from metastore.thrift_server.scanner import MalformedError
-from metastore.thrift_server.tls_socket import TlsSocket
 from metastore.thrift_server.upstream.connecting import PIECE, Upstream, lost, reason, session_of, unblocked
-from metastore.thrift_server.upstream.replies import Reply
+from metastore.thrift_server.upstream.link import Link
+from metastore.thrift_server.upstream.older import REPLACED, is_unknown, newer_request, older_answer
 
 _CONNECTORS = 4
 _READ, _WRITE = EPOLLIN | EPOLLRDHUP, EPOLLOUT
 _log = structlog.get_logger("metastore.upstream")
-
-
-class Link:
-    """A client's way to the upstream."""
-
-    __slots__ = ("asked", "attempts", "begun", "client", "fd", "header", "interest", "moved", "passed", "raw", "reply",
-                 "said", "sending", "sock")
-
-    def __init__(self, client: ClientConnection) -> None:
-        self.client = client
-        self.sock: socket | TlsSocket | None = None
-        self.fd = -1
-        self.interest = 0
-        self.header: Header | None = None  # of the call in work
-        self.raw = b""
-        self.reply: Reply | None = None
-        self.sending: memoryview | None = None  # rest of the request
-        self.asked = False  # the whole request is on its way
-        self.passed = False  # some of the answer has gone to the client
-        self.attempts = 0
-        self.said = 0  # the version of the session that the connection knows
-        self.begun = self.moved = 0.0
 
 
 class Outgoing:
@@ -76,15 +55,16 @@ class Forwarder:
         """``stats``: of forwarded calls; ``refuse``: the answer that carries an error."""
         self.upstream, self._stats, self._refuse = upstream, stats, refuse
         self._links: dict[int, Link] = {}
-        self._opened: deque[tuple[Link, socket | None, MetastoreError | None]] = deque()
-        self._wanted: SimpleQueue[tuple[Link, tuple[bytes, ...]] | None] = SimpleQueue()
+        self._wanted: SimpleQueue[Callable[[], Callable[[], None]] | None] = SimpleQueue()
+        """What other threads are to do; each step gives what the loop is to do then."""
+        self._done: deque[Callable[[], None]] = deque()
         self._timeout = upstream.settings.timeout.total_seconds()
 
     def start(self, polled: epoll, out: Outgoing) -> None:
         """Work for this loop from now on."""
         self._epoll, self._out = polled, out
         for number in range(_CONNECTORS):
-            threading.Thread(target=self._connect, name=f"upstream-{number}", daemon=True).start()
+            threading.Thread(target=self._work, name=f"upstream-{number}", daemon=True).start()
 
     def stop(self) -> None:
         """Close everything."""
@@ -101,7 +81,7 @@ class Forwarder:
         if link is None:
             link = client.link = Link(client)
         link.header, link.raw = message.header, message.raw or message.data or b""
-        link.attempts, link.passed = 0, False
+        link.attempts, link.passed, link.held = 0, False, bytearray() if message.header.method in REPLACED else None
         link.begun = time.perf_counter()
         if message.header.method == "setMetaConf":
             session_of(client).set(link.raw)
@@ -142,22 +122,9 @@ class Forwarder:
             self._watch(link, _READ)
 
     def connected(self) -> None:
-        """Go on with those whose connection was made, or could not be."""
-        while self._opened:
-            link, sock, error = self._opened.popleft()
-            if link.header is None or link.client.link is not link:  # the client is gone
-                if sock is not None:
-                    sock.close()
-            elif sock is None:
-                self._end(link, error or UnavailableError("The upstream does not answer"))
-            else:
-                link.sock, link.fd, link.interest = unblocked(sock), sock.fileno(), _READ
-                self._links[link.fd] = link
-                self._epoll.register(link.fd, _READ)
-                try:
-                    self._begin(link)
-                except (OSError, MalformedError) as failure:
-                    self._broken(link, failure)
+        """Go on with those whose connection was made, or could not be, and with answers in other words."""
+        while self._done:
+            self._done.popleft()()
 
     def sweep(self, now: float) -> None:
         """End calls whose answer does not come."""
@@ -179,12 +146,36 @@ class Forwarder:
                 self._broken(link, error)
         else:
             link.said = session_of(link.client).version
-            self._wanted.put((link, self.upstream.said_first(link.client, link.raw)))
+            assert link.header is not None  # noqa: S101 - a call is in work
+            said_first = self.upstream.said_first(link.client, link.raw)
+            self._wanted.put(partial(self._opened, link, link.header, said_first))
+
+    def _take(self, link: Link, header: Header, sock: socket) -> None:
+        """A connection was made for a link's call."""
+        if link.header is not header:  # the client is gone, or was answered meanwhile
+            sock.close()
+            return
+        link.sock, link.fd, link.interest = unblocked(sock), sock.fileno(), _READ
+        self._links[link.fd] = link
+        self._epoll.register(link.fd, _READ)
+        try:
+            self._begin(link)
+        except (OSError, MalformedError) as failure:
+            self._broken(link, failure)
+
+    def _give_up(self, link: Link, header: Header, error: MetastoreError) -> None:
+        if link.header is header:
+            self._end(link, error)
 
     def _begin(self, link: Link) -> None:
         assert link.header is not None  # noqa: S101 - a call is in work
-        link.reply = self.upstream.reply(link.header.method)
-        link.sending = memoryview(self.upstream.message(link.raw))
+        method, raw = link.header.method, link.raw
+        if method in link.lacks:
+            method, raw = REPLACED[method].method, newer_request(self.upstream, link.header, raw)
+        if link.held is not None:
+            link.held.clear()
+        link.reply = self.upstream.reply(method)
+        link.sending = memoryview(self.upstream.message(raw))
         link.moved = time.monotonic()
         self._send(link)
 
@@ -215,11 +206,33 @@ class Forwarder:
             raise MalformedError("the upstream sends what nobody asked for")
         link.moved = time.monotonic()
         complete = link.reply.take(data)
+        if link.held is not None:
+            link.held += data
+            if not self._is_its_own(link, link.header, link.reply.outcome, complete):
+                return
+            data, link.held = bytes(link.held), None
         link.passed = True
         if not self._out.pass_on(link.client, data) and not complete:
             self._watch(link, 0)  # until the client has taken it
         if complete:
             self._end(link, None)
+
+    def _is_its_own(self, link: Link, header: Header, outcome: str, complete: bool) -> bool:  # noqa: FBT001
+        """Whether what is held is the method's own answer, to be passed on; else it is asked in newer words."""
+        assert link.held is not None  # noqa: S101 - the method is one of those
+        if header.method in link.lacks:
+            if complete:
+                self._wanted.put(partial(self._in_older_words, link, header, bytes(link.held)))
+            return False
+        if complete and outcome == "APPLICATION_EXCEPTION" and is_unknown(link.held):
+            link.lacks.add(header.method)
+            self._begin(link)
+            return False
+        return complete or outcome not in {"", "APPLICATION_EXCEPTION"}
+
+    def _answered(self, link: Link, header: Header, answer: bytes) -> None:
+        if link.header is header:
+            self._end(link, None, answer)
 
     def _broken(self, link: Link, error: Exception) -> None:
         """The connection is of no use any more: begin anew where that does no harm, else tell the client."""
@@ -241,13 +254,12 @@ class Forwarder:
         else:
             self._end(link, UnavailableError(f"upstream {self.upstream} does not answer: {reason(error)}"))
 
-    def _end(self, link: Link, error: MetastoreError | None) -> None:
+    def _end(self, link: Link, error: MetastoreError | None, answer: bytes = b"") -> None:
         header, link.header, link.raw = link.header, None, b""
         assert header is not None  # noqa: S101 - a call is in work
         outcome = link.reply.outcome if error is None and link.reply is not None else "UPSTREAM_UNAVAILABLE"
         link.reply = None
         self._count(header.method, outcome, link)
-        answer = b""
         if error is not None:
             _log.warning("call not forwarded", method=header.method, **link.client.who, reason=str(error))
             answer = self._refuse(header, error)
@@ -258,6 +270,7 @@ class Forwarder:
 
     def _drop(self, link: Link) -> None:
         sock, link.sock = link.sock, None
+        link.lacks.clear()
         if sock is not None:
             del self._links[link.fd]
             with suppress(OSError, ValueError):
@@ -271,16 +284,21 @@ class Forwarder:
 
     # ------------------------------------------------------------------------------------------------ other threads
 
-    def _connect(self) -> None:
-        for link, said_first in self._requests():
-            try:
-                self._opened.append((link, self.upstream.open(said_first), None))
-            except MetastoreError as error:
-                self._opened.append((link, None, error))
-            except Exception as error:  # noqa: BLE001 - the client must get an answer whatever happened
-                self._opened.append((link, None, UnavailableError(f"upstream {self.upstream}: {error}")))
+    def _work(self) -> None:
+        while (step := self._wanted.get()) is not None:
+            self._done.append(step())
             self._out.ring()
 
-    def _requests(self) -> Iterator[tuple[Link, tuple[bytes, ...]]]:
-        while (request := self._wanted.get()) is not None:
-            yield request
+    def _opened(self, link: Link, header: Header, said_first: tuple[bytes, ...]) -> Callable[[], None]:
+        try:
+            return partial(self._take, link, header, self.upstream.open(said_first))
+        except MetastoreError as error:
+            return partial(self._give_up, link, header, error)
+        except Exception as error:  # noqa: BLE001 - the client must get an answer whatever happened
+            return partial(self._give_up, link, header, UnavailableError(f"upstream {self.upstream}: {error}"))
+
+    def _in_older_words(self, link: Link, header: Header, answer: bytes) -> Callable[[], None]:
+        try:
+            return partial(self._answered, link, header, older_answer(self.upstream, header, answer))
+        except Exception as error:  # noqa: BLE001 - the client must get an answer whatever happened
+            return partial(self._give_up, link, header, UnavailableError(f"upstream {self.upstream}: {error}"))

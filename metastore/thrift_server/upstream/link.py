@@ -1,0 +1,32 @@
+"""What the event loop knows of one client's connection to the upstream, and of the call that is on it."""
+
+from socket import socket
+
+from metastore.thrift_server.connection import ClientConnection
+from metastore.thrift_server.protocol import Header
+from metastore.thrift_server.tls_socket import TlsSocket
+from metastore.thrift_server.upstream.replies import Reply
+
+
+class Link:
+    """A client's way to the upstream."""
+
+    __slots__ = ("asked", "attempts", "begun", "client", "fd", "header", "held", "interest", "lacks", "moved", "passed",
+                 "raw", "reply", "said", "sending", "sock")
+
+    def __init__(self, client: ClientConnection) -> None:
+        self.client = client
+        self.sock: socket | TlsSocket | None = None
+        self.fd = -1
+        self.interest = 0
+        self.header: Header | None = None  # of the call in work
+        self.raw = b""
+        self.reply: Reply | None = None
+        self.sending: memoryview | None = None  # rest of the request
+        self.asked = False  # the whole request is on its way
+        self.passed = False  # some of the answer has gone to the client
+        self.held: bytearray | None = None  # the answer so far, of a method that the upstream may lack
+        self.lacks: set[str] = set()  # methods that whoever is at the other end of this connection does not have
+        self.attempts = 0
+        self.said = 0  # the version of the session that the connection knows
+        self.begun = self.moved = 0.0
