@@ -9,7 +9,8 @@ from tests.support.scripts import SCRIPTS, all_scripts
 
 CASES = {line.split()[0] for line in (SCRIPTS / "CASES").read_text(encoding="utf-8").splitlines() if not line.startswith("#")}
 WITH_CASES = ("tests/unit/locks/", "tests/unit/txns/", "tests/unit/write_ids/", "tests/integration/locks/", "tests/integration/txns/",
-              "tests/integration/write_ids/", "tests/integration/client/", "tests/scripts/")
+              "tests/integration/write_ids/", "tests/integration/client/", "tests/integration/housekeeping/", "tests/integration/materialized_views/",
+              "tests/scripts/")
 
 
 def test_every_reference_leads_somewhere():

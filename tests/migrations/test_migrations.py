@@ -21,6 +21,8 @@ from metastore.db import migrate
 from metastore.db.tables import metadata
 from metastore.errors import UnavailableError
 
+PACKAGE = Path(metastore.__file__).parent
+
 
 @pytest.fixture
 def empty_url(postgres):
@@ -145,12 +147,12 @@ def test_each_step_back_leaves_what_was_there_before_the_step(empty_url):
     assert {number: after[number] ^ before[number] for number in after} == {number: set() for number in after}
 
 
-@pytest.mark.parametrize("name", ["txns/commit.sql", "txns/partitions.sql", "locks/grant.sql", "write_ids/allocate.sql"])
+@pytest.mark.parametrize("name", sorted(str(path.relative_to(PACKAGE)) for path in PACKAGE.rglob("*.sql")))
 def test_the_functions_beside_the_stores_are_those_of_the_newest_migration(empty_url, name):
     migrate.upgrade(empty_url)
     migrated = rows(empty_url, FUNCTIONS)
     with closing(psycopg2.connect(empty_url)) as session, session, session.cursor() as cursor:
-        cursor.execute((Path(metastore.__file__).parent / name).read_text())
+        cursor.execute((PACKAGE / name).read_text())
 
     assert sorted(rows(empty_url, FUNCTIONS)) == sorted(migrated)
 
