@@ -93,10 +93,10 @@ class CleanerService:
                 queue.update_cleaning(pg, request.id, started=False)
                 return None
             hidden = [one.txn_id for one in siblings if one.txn_id and self._is_hidden(pg, one, gates[one.id])]
+            lists = components.select_lists(pg, request.entity.table)
             return Cleaning(
-                request, self.catalog.described(pg, request.entity),
-                components.select_write_ids(pg, request.entity.table),
-                cleaning_txns(components.select_txns(pg), hidden, per_table=self.settings.use_min_history))
+                request, self.catalog.described(pg, request.entity), lists.write_ids,
+                cleaning_txns(lists.txns, hidden, per_table=self.settings.use_min_history))
 
     def leave(self, request: Compaction, reason: str) -> None:
         """Nothing could be removed yet: stay ready for cleaning, without a delay."""
@@ -163,7 +163,7 @@ class CleanerService:
         """Take up an entity when it is its turn: a list of a thousand may be hours old by then."""
         with self.db.begin(durable=False) as pg:
             return AbortCleaning(entity, self.catalog.described(pg, entity),
-                                 components.select_write_ids(pg, entity.table), components.select_txns(pg), retry)
+                                 *components.select_lists(pg, entity.table), retry)
 
     def is_still(self, table: Described) -> bool:
         """Whether the name and place belong to the table that was looked up; asked before each deletion."""

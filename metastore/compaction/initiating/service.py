@@ -93,8 +93,7 @@ class InitiatorService:
         """Look up a candidate."""
         with self.db.begin(durable=False) as pg:
             return Inputs(pg.now, self.catalog.described(pg, entity), queue.select_queue_of(pg, entity),
-                          queue.select_history_of(pg, entity), components.select_write_ids(pg, entity.table),
-                          components.select_txns(pg))
+                          queue.select_history_of(pg, entity), *components.select_lists(pg, entity.table))
 
     def enqueue(self, request: NewRequest) -> int | None:
         """Queue what is due; None when somebody else was faster.

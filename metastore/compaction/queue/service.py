@@ -201,7 +201,7 @@ class CompactionService:
         return True
 
     def _queue(self, pg: PgTx, request: NewRequest) -> CompactResult:
-        mark = components.select_write_ids(pg, request.entity.table).for_compactor().high_watermark
+        mark = components.select_lists(pg, request.entity.table).write_ids.for_compactor().high_watermark
         for existing in queue.select_queue_of(pg, request.entity):
             if is_active_duplicate(existing, mark):
                 return _refusal(existing)

@@ -71,8 +71,7 @@ class WorkerService:
             txn_id = txn_store.insert_txns_within(pg, Opening(
                 1, user, host, f"compaction {claimed.id}",
                 TxnType.REBALANCE_COMPACTION if rebalance else TxnType.COMPACTION))
-            started = Started(claim, txn_id, components.select_write_ids(pg, claimed.entity.table),
-                              components.select_txns(pg))
+            started = Started(claim, txn_id, *components.select_lists(pg, claimed.entity.table))
             if not queue.update_started(pg, claim, started.highest_write_id, user, txn_id):
                 raise ClaimLostError(_lost(claim))
             components.insert_compaction_component(pg, claimed.entity, txn_id, started.highest_write_id)

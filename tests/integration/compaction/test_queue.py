@@ -53,8 +53,8 @@ def finish(lake, claimed, mark=5):
 def clean(lake, request_id, keep=()):
     """What the Cleaner does once the files are gone."""
     with lake.db.begin() as pg:
-        txns = components.select_txns(pg)
         request = queue.select_queued(pg, request_id)
+        txns = components.select_lists(pg, request.entity.table).txns
     cleaning = Cleaning(request, None, ValidWriteIdList("d.t", 0), txns)
     assert CleanerService(lake.db, lake.settings).clean(cleaning, keep, Covered()) is not None
 

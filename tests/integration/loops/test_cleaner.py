@@ -1,9 +1,12 @@
 """The Cleaner over real directories (COMP-17 to COMP-23)."""
 
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 
 import pytest
 
+from metastore.acid.names import DeltaName
+from metastore.db.engine import PgTx
 from metastore.files import Files
 from tests.support.transactions import named
 
@@ -248,6 +251,43 @@ def test_cleaning_forgets_aborted_writes_up_to_its_mark_only(lake):
 @pytest.fixture
 def eager(new_lake):
     return new_lake(aborted_txn_threshold=0)
+
+
+@pytest.mark.parametrize("compacts", [False, True])
+def test_a_transaction_that_is_aborted_at_any_moment_of_a_cleaning(eager, monkeypatch, compacts):
+    """Who aborts when the write ids have been read is not forgotten for the files that nobody removed: they would be read."""
+    lake, run = eager, PgTx.sql
+    lake.table()
+    statements = left = 0
+    with ThreadPoolExecutor(1) as other:
+        while statements >= left:  # the moments, one after the other
+            left += 1
+            if compacts:
+                lake.insert(times=2)
+                lake.compact()
+            lake.abort()
+            txn_id, write_id = lake.begin()
+            statements = 0
+
+            def counted(pg, query, parameters=None, *, txn_id=txn_id, moment=left):
+                nonlocal statements
+                rows = run(pg, query, parameters)
+                statements += 1
+                if statements == moment:
+                    with monkeypatch.context() as undone:
+                        undone.setattr(PgTx, "sql", run)
+                        other.submit(lake.t.abort, txn_id).result()
+                return rows
+
+            with monkeypatch.context() as patched:
+                patched.setattr(PgTx, "sql", counted)
+                lake.cleaner().tick()
+            delta = str(DeltaName(write_id, write_id, 0))
+            assert delta not in lake.directories() or ("t", write_id) in remembered(lake), f"moment {left} of {statements}"
+            if statements < left:
+                lake.t.abort(txn_id)
+            lake.cleaner().tick()
+            assert delta not in lake.directories()
 
 
 def test_aborted_writes_go_by_themselves(eager):

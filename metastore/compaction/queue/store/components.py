@@ -67,29 +67,38 @@ def select_written_partitions(pg: PgTx, table: TableName) -> list[str]:
     return [name for (name,) in rows]
 
 
-def select_write_ids(pg: PgTx, table: TableName) -> ValidWriteIdList:
-    """The table's write ids as of now: open and aborted ones are exceptions."""
+class Lists(NamedTuple):
+    """A table's write ids and all transactions, as of one instant: open and aborted ones are exceptions.
+
+    Of two instants the later list could call a transaction aborted whose write id the earlier one calls open: its files
+    would stay, and it would be forgotten.
+    """
+
+    write_ids: ValidWriteIdList
+    txns: ValidTxnList
+
+
+def select_lists(pg: PgTx, table: TableName) -> Lists:
+    """What a cleaning or a job goes by."""
     rows = pg.sql(
-        f"SELECT coalesce((SELECT next_write_id - 1 FROM next_write_ids WHERE {OF_TABLE}), 0), NULL, NULL"
-        " UNION ALL SELECT NULL, w.write_id, t.state FROM txn_write_ids AS w"
+        "SELECT 'txn', next_txn_id - 1, NULL FROM txn_counter"
+        " UNION ALL SELECT 'txn', id, state FROM txns WHERE state <> 'committed' AND NOT emptied"
+        " UNION ALL SELECT 'write id',"
+        f"   coalesce((SELECT next_write_id - 1 FROM next_write_ids WHERE {OF_TABLE}), 0), NULL"
+        " UNION ALL SELECT 'write id', w.write_id, t.state FROM txn_write_ids AS w"
         " JOIN txns AS t ON t.id = w.txn_id AND t.state <> 'committed'"
         ' WHERE w.catalog = %(catalog)s AND w.db = %(db)s AND w."table" = %(table)s', table._asdict())
-    mark = max(row[0] for row in rows if row[0] is not None)
-    found = {write_id: state for _, write_id, state in rows if write_id is not None}
-    aborted = frozenset(write_id for write_id, state in found.items() if state == "aborted")
-    smallest = min((write_id for write_id, state in found.items() if state == "open"), default=None)
-    return ValidWriteIdList(f"{table.db}.{table.table}", mark, smallest, tuple(sorted(found)), aborted)
+    of_txns, of_write_ids = ([row[1:] for row in rows if row[0] == kind] for kind in ("txn", "write id"))
+    return Lists(ValidWriteIdList(f"{table.db}.{table.table}", *_listed(of_write_ids)), ValidTxnList(*_listed(of_txns)))
 
 
-def select_txns(pg: PgTx) -> ValidTxnList:
-    """All transactions as of now: open and aborted ones are exceptions."""
-    rows = pg.sql("SELECT next_txn_id - 1, NULL FROM txn_counter UNION ALL"
-                  " SELECT id, state FROM txns WHERE state <> 'committed' AND NOT emptied")
-    mark = max((txn_id for txn_id, state in rows if state is None), default=0)
-    found = {txn_id: state for txn_id, state in rows if state is not None}
-    aborted = frozenset(txn_id for txn_id, state in found.items() if state == "aborted")
-    smallest = min((txn_id for txn_id, state in found.items() if state == "open"), default=None)
-    return ValidTxnList(mark, smallest, tuple(sorted(found)), aborted)
+def _listed(rows: Sequence[Row]) -> tuple[int, int | None, tuple[int, ...], frozenset[int]]:
+    """The mark (which has no state), the smallest that is open, all exceptions, and those that are aborted."""
+    mark = max((number for number, state in rows if state is None), default=0)
+    found = {number: state for number, state in rows if state is not None}
+    aborted = frozenset(number for number, state in found.items() if state == "aborted")
+    smallest = min((number for number, state in found.items() if state == "open"), default=None)
+    return mark, smallest, tuple(sorted(found)), aborted
 
 
 def select_txn_states(pg: PgTx, txn_ids: Sequence[int]) -> dict[int, str]:
