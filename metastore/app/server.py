@@ -62,7 +62,9 @@ class App(Process):
     def _start_schema(self, url: str) -> str:
         """Bring the database's schema up to date; the namespace that it is in."""
         before = migrate.upgrade(url)
-        if before.database != before.release:
+        if before.database > before.release:
+            log.warning("schema_is_newer", database=before.database, release=before.release)
+        elif before.database < before.release:
             log.info("schema_upgraded", before=before.database or "empty", now=before.release)
         self.health.report("schema", Part(ready=True))
         return before.schema

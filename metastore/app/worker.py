@@ -32,8 +32,8 @@ class WorkerApp(Process):
                  threads=self.settings.compaction.worker_threads, version=VERSION)
 
     def _require_schema(self, url: str) -> str:
-        found = migrate.versions(url)
-        if found.database != found.release:
+        found = migrate.usable(url)
+        if found.database < found.release:
             raise UnavailableError(
                 f"The database has schema version {found.database or 'none'}, this worker needs {found.release}. Start "
                 "a server of the same release first, or run `metastore db upgrade`.")

@@ -48,4 +48,4 @@ def upgrade(data_dir: Path, database_url: str | None, files: tuple[Path, ...], a
     settings = settings_of(files, assignments, metastore__database__url=database_url)
     with database_of(data_dir, settings) as url:
         before = migrate.upgrade(url)
-    show_fields({"before": before.database or "empty", "now": before.release}, form)
+    show_fields({"before": before.database or "empty", "now": max(before.database, before.release)}, form)

@@ -1,8 +1,9 @@
 """Bring a database's schema to this release's, once, however many servers start at the same time.
 
 Rule: migrations are numbered without gaps, applied in order under one advisory lock, each in a transaction of its own.
-A database whose schema is newer than this release is refused: an older server would write rows that the newer one
-cannot trust. A server that finds the schema current pays two queries and never loads Alembic.
+A database whose schema is newer than this release is served if the schema says that this release can (ADR 57), and
+else refused: an older server would write rows that the newer one cannot trust.
+A server that finds the schema current pays two queries and never loads Alembic.
 
 Which schema (namespace) of the database is ours is found out here, once, and every session then names it: a search path
 that is changed later, or that differs between the users of two servers, cannot lead to another one.
@@ -39,7 +40,7 @@ class MovedError(MetastoreError):
 
 
 class SchemaTooNewError(MetastoreError):
-    """The database was migrated by a newer release."""
+    """The database was migrated by a newer release, whose schema this release cannot work on."""
 
 
 class Versions(NamedTuple):
@@ -93,22 +94,36 @@ def versions(url: str) -> Versions:
         session.close()
 
 
+def usable(url: str) -> Versions:
+    """The same, of a database that is not too new for this release; it may be too old. Changes nothing.
+
+    Raises: SchemaTooNewError, MovedError, UnavailableError.
+    """
+    sessions.require_own(url)
+    session = _connect(url)
+    try:
+        return _checked(session, beside_newer=True)
+    finally:
+        session.close()
+
+
 def upgrade(url: str) -> Versions:
-    """Apply what is missing; returns the versions as they were before.
+    """Apply what is missing; returns the versions as they were before. A newer schema that fits is left as it is.
 
     Serialises on: an advisory lock of the database. Raises: SchemaTooNewError, UnavailableError, InvalidInputError.
     """
     sessions.require_own(url)
     session = _connect(url)
     try:
-        found = _checked(session)
-        if found.database == found.release:
+        found = _checked(session, beside_newer=True)
+        if found.database >= found.release:
             return found
         with session.cursor() as cursor:
             cursor.execute(f"SET statement_timeout = '{_WAIT_FOR_OTHERS}'; SET lock_timeout = 0")
             cursor.execute("SELECT pg_advisory_lock(%s)", [LOCK])
-        found = _checked(session)
-        _run_alembic(url, found.schema)
+        found = _checked(session, beside_newer=True)
+        if found.database < found.release:
+            _run_alembic(url, found.schema)
         return found
     except psycopg2.OperationalError as error:
         raise UnavailableError(f"The schema could not be brought up to date: {first_line(error)}") from error
@@ -143,14 +158,22 @@ def table_names() -> set[str]:
     return {"alembic_version", *metadata.tables}
 
 
-def _checked(session: connection) -> Versions:
+def _checked(session: connection, *, beside_newer: bool = False) -> Versions:
+    """``beside_newer``: also a newer one's, if it can be worked on as it is."""
     found = _found(session)
     require_here(found)
-    if found.database > found.release:
+    if found.database > found.release and not (beside_newer and _is_for(session, found.release)):
         raise SchemaTooNewError(
             f"The database has schema version {found.database}, made by a newer release of the metastore; this release "
             f"knows versions up to {found.release}. Start the newer release, or restore the database from a backup.")
     return found
+
+
+def _is_for(session: connection, release: str) -> bool:
+    """Whether a newer release's schema says that this release can work on it."""
+    with session.cursor() as cursor:
+        cursor.execute("SELECT EXISTS (SELECT FROM oldest_release WHERE version <= %s)", [release])
+        return bool(cursor.fetchall()[0][0])
 
 
 def _found(session: connection) -> Versions:

@@ -132,6 +132,12 @@ database_origin = Table(
     Column("system", Text, nullable=False), Column("timeline", BigInteger, nullable=False),
     Column("is_synchronous", Boolean, nullable=False))
 
+# One row: the newest migration of the oldest release that can work on this schema (ADR 57).
+oldest_release = Table(
+    "oldest_release", metadata,
+    Column("id", SmallInteger, CheckConstraint("id = 1", name="one_row"), primary_key=True, autoincrement=False),
+    Column("version", Text, nullable=False))
+
 # One row, none at first: the id of the last event. Locked from the moment an event is written until COMMIT.
 notification_counter = Table(
     "notification_counter", metadata,

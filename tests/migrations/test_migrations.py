@@ -203,13 +203,26 @@ migrate.upgrade({empty_url!r})
     assert migrate.versions(empty_url).database == last
 
 
-def test_an_older_release_refuses_a_newer_schema(empty_url):
+@pytest.mark.parametrize("oldest", ["UPDATE oldest_release SET version = '8999'", "DELETE FROM oldest_release"])
+@pytest.mark.parametrize("step", [migrate.upgrade, migrate.usable])
+def test_an_older_release_refuses_a_newer_schema(empty_url, step, oldest):
+    migrate.upgrade(empty_url)
+    with closing(psycopg2.connect(empty_url)) as session, session, session.cursor() as cursor:
+        cursor.execute(f"UPDATE alembic_version SET version_num = '9000'; {oldest}")
+
+    with pytest.raises(migrate.SchemaTooNewError, match="9000.*newer release.*Start the newer release"):
+        step(empty_url)
+
+
+@pytest.mark.parametrize("step", [migrate.upgrade, migrate.usable])
+def test_an_older_release_works_on_a_newer_schema_that_says_so(empty_url, step):
+    """As when a pod of the release before starts again in the middle of an upgrade, or after one that is taken back."""
     migrate.upgrade(empty_url)
     with closing(psycopg2.connect(empty_url)) as session, session, session.cursor() as cursor:
         cursor.execute("UPDATE alembic_version SET version_num = '9000'")
 
-    with pytest.raises(migrate.SchemaTooNewError, match="9000.*newer release.*Start the newer release"):
-        migrate.upgrade(empty_url)
+    assert step(empty_url)[:2] == ("9000", migrate.release_version())
+    assert migrate.versions(empty_url).database == "9000"
 
 
 def test_waits_for_the_lock_and_not_for_a_table_without_end(empty_url, monkeypatch):
@@ -262,7 +275,10 @@ UNION ALL SELECT 'constraint', conrelid::regclass::text, pg_get_constraintdef(oi
 WHERE connamespace = 'public'::regnamespace AND conrelid <> 0 AND contype <> 'n'
 """
 CONTRACTED = {}
-"""What a migration takes away or narrows all the same, by its number: things that the release before does not use."""
+"""What a migration takes away or narrows all the same, by its number: things that the release before does not use.
+
+It raises `oldest_release`, so that releases which do use them refuse to start.
+"""
 
 
 def test_each_migration_only_expands(empty_url):
@@ -272,13 +288,16 @@ def test_each_migration_only_expands(empty_url):
     engine = sqlalchemy.create_engine(sqlalchemy.make_url(empty_url).set(drivername="postgresql+psycopg2"))
     config = Config()
     config.set_main_option("script_location", str(migrate.directory()))
-    shapes = []
+    shapes, oldest = [], []
     with engine.connect() as config.attributes["connection"]:
         for number in range(1, int(migrate.release_version()) + 1):
             command.upgrade(config, f"{number:04}")
             shapes.append({tuple(row[:4]): row[4] for row in rows(empty_url, SHAPE)})
+            oldest += rows(empty_url, "SELECT version FROM oldest_release") if number >= 24 else [None]
     engine.dispose()
 
+    raised = {f"{number:04}" for number, (before, after) in enumerate(pairwise(oldest), 2) if before != after}
+    assert raised == {"0024", *(number for number in CONTRACTED if number > "0024")}
     narrowed = {}
     for number, (before, after) in enumerate(pairwise(shapes), 2):
         tables = {name for kind, name, *_ in before if kind == "column"}

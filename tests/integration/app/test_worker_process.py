@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 import threading
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import psycopg2
@@ -127,6 +127,16 @@ def test_it_leaves_the_schema_to_the_servers(database_url, tmp_path):
     assert done.returncode == 3
     assert "has schema version 0001" in done.stderr
     assert "metastore db upgrade" in done.stderr
+
+
+def test_it_starts_again_in_the_middle_of_an_upgrade(app, database_url, tmp_path):
+    """The schema is that of a newer release already, which says that this one can live with it."""
+    with closing(psycopg2.connect(database_url)) as session, session, session.cursor() as cursor:
+        cursor.execute("UPDATE alembic_version SET version_num = '9000'")
+    with working(app, tmp_path) as (process, addresses):
+        until(lambda: readyz(addresses["http"])["ready"])
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(30) == 0
 
 
 @pytest.mark.parametrize(("options", "said"), [
