@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 from metastore.acid.names import is_hidden
 from metastore.catalog.model import ConstraintKind
-from metastore.client import DomainClient
+from metastore.client import DomainClient, tables
 from metastore.client.lock_plan import Kind, Output, Target
 from metastore.errors import AlreadyExistsError, InvalidOperationError, NoSuchObjectError
 from metastore.ids import TableName
@@ -89,10 +89,7 @@ def create_table(client: DomainClient, name: TableName, statement: CreateTable, 
     for one in statement.constraints:
         constraints[one.kind] += thrift_rows(types, name, one)
     try:
-        if statement.constraints:
-            client.create_table_with_constraints(table, *constraints.values())
-        else:
-            client.create_table(table)
+        tables.create_table(client, table, *(constraints.values() if statement.constraints else ()))
     except AlreadyExistsError:
         if statement.if_not_exists:
             return False
@@ -107,7 +104,7 @@ def create_like(client: DomainClient, name: TableName, source: TableName, statem
     sd.location = statement.location
     kept = {key: value for key, value in old.parameters.items() if key in _OF_KIND}
     with suppress(*([AlreadyExistsError] if statement.if_not_exists else [])):
-        client.create_table(types.Table(
+        tables.create_table(client, types.Table(
             tableName=name.table, dbName=name.db, owner=owner, createTime=0, lastAccessTime=0, retention=0, sd=sd,
             partitionKeys=old.partitionKeys, parameters={**kept, **statement.properties}, tableType=old.tableType))
 

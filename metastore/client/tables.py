@@ -1,0 +1,37 @@
+"""Making a table, whoever has the catalog.
+
+Rule: Hive 4 takes a transactional table only from who says that it can read and write such tables; what was before has
+no place to say it.
+"""
+
+from typing import Any
+
+from metastore.client.answers import is_unknown_method
+from metastore.client.domain_client import DomainClient
+from metastore.errors import MetaError
+
+CAPABILITIES = ("HIVEFULLACIDREAD", "HIVEFULLACIDWRITE", "HIVEMANAGEDINSERTREAD", "HIVEMANAGEDINSERTWRITE", "EXTREAD",
+                "EXTWRITE")
+"""What the Spark side can do with tables, in Hive's words."""
+_CONSTRAINTS = ("primaryKeys", "foreignKeys", "uniqueConstraints", "notNullConstraints", "defaultConstraints",
+                "checkConstraints")
+
+
+def create_table(client: DomainClient, table: Any, *constraints: Any) -> None:
+    """Make a table. ``constraints``: as create_table_with_constraints takes them, or none.
+
+    Raises: AlreadyExistsError, and the metastore's other refusals.
+    """
+    try:
+        client.create_table_req(client.types.CreateTableRequest(
+            table=table, processorCapabilities=list(CAPABILITIES), processorIdentifier="transaction-metastore",
+            **dict(zip(_CONSTRAINTS, constraints, strict=False))))
+    except MetaError as error:
+        if not is_unknown_method(error):
+            raise
+    else:
+        return
+    if constraints:
+        client.create_table_with_constraints(table, *constraints)
+    else:
+        client.create_table(table)
