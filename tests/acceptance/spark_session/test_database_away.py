@@ -18,7 +18,7 @@ _ACID = "STORED AS ORC TBLPROPERTIES ('transactional'='true')"
     ("add_partitions_req", "INSERT INTO {db}.t VALUES (1, 'new')"),
     ("get_partitions", "SELECT * FROM {db}.t"),
     ("get_partition_names", "SELECT * FROM {db}.t WHERE day > 'a'"),
-    ("create_table", "CREATE TABLE {db}.other (id INT) " + _ACID),
+    ("create_table_req", "CREATE TABLE {db}.other (id INT) " + _ACID),
     ("alter_table", "ALTER TABLE {db}.t ADD COLUMNS (more INT)"),
     ("add_check_constraint", "ALTER TABLE {db}.t ADD CONSTRAINT c CHECK (id > 0)")])
 def test_a_statement_tells_it_in_a_sentence(acid_session, spark, lakehouse, db, lost, statement):
