@@ -12,6 +12,7 @@ from zipfile import ZipFile
 
 from pyspark.sql import SparkSession
 
+_SOURCES = Path(__file__).parent / "java" / "transactionmetastore" / "spark"
 _COMPILED = "_acid_compiled"
 _compiling = Lock()
 
@@ -41,7 +42,7 @@ def _compiled(spark: SparkSession, names: Sequence[str]) -> Any:
         for name in names:
             compiler = jvm.org.codehaus.janino.SimpleCompiler()
             compiler.setParentClassLoader(loader)
-            compiler.cook(Path(__file__).with_name(f"{name}.java").read_text("utf-8"))
+            compiler.cook((_SOURCES / f"{name}.java").read_text("utf-8"))
             loader = compiler.getClassLoader()
             for entry, code in dict(compiler.getBytecodes()).items():
                 out.writestr(f"{entry.replace('.', '/')}.class", bytes(code))
