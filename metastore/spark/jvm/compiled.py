@@ -1,10 +1,11 @@
-"""Java classes of ours in a Spark that knows nothing of them: compiled once for each Spark, and sent to its tasks.
+"""Java classes of ours in a Spark that knows nothing of them: they are in a jar, and sent to its tasks.
 
-Rule: nothing has to be installed on a cluster. Spark's compiler for queries (Janino) makes the classes in the driver,
-and they go to the executors as a jar that the session adds, like any jar that a user adds.
+Rule: nothing has to be installed on a cluster. An installed package has a jar for each version of Spark that it was
+built for. For others, and in a checkout, Spark's compiler for queries (Janino) makes the classes in the driver. Either
+way they go to the executors as a jar that the session adds, like any jar that a user adds.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from threading import Lock
 from typing import Any
@@ -12,9 +13,19 @@ from zipfile import ZipFile
 
 from pyspark.sql import SparkSession
 
-_SOURCES = Path(__file__).parent / "java" / "transactionmetastore" / "spark"
-_COMPILED = "_acid_compiled"
-_compiling = Lock()
+PACKAGE = "transactionmetastore.spark"
+SOURCES = Path(__file__).parent / "java" / PACKAGE.replace(".", "/")
+NEEDED: Mapping[str, Sequence[str]] = {
+    "AcidOrcFormat": ("Messages", "SparkInternals", "SmallOrcFile", "AcidOrcReader", "ListedFiles"),
+    "AcidOrcWriter": ("Messages",),
+    "HeldSnapshots": ("Messages", "SparkInternals"),
+    "InPlaceUploads": ("Messages", "SparkInternals"),
+    "SerdeFormat": ("JsonLines", "SerdeTable", "SerdeReader", "SerdeWriter", "ListedFiles"),
+}
+"""The classes that Python calls, and which others each needs, in the order in which they are compiled."""
+
+_OBJECTS = "_acid_objects"
+_making = Lock()
 
 
 def jvm_of(spark: SparkSession) -> Any:
@@ -22,33 +33,66 @@ def jvm_of(spark: SparkSession) -> Any:
     return spark._jvm  # noqa: SLF001 - see above
 
 
-def compiled(spark: SparkSession, *names: str) -> Any:
-    """An object of the last class, in the driver's JVM; the other classes are what it needs, in that order."""
+def java_object(spark: SparkSession, name: str) -> Any:
+    """An object of one of our classes, in the driver's JVM: always the same for a Spark."""
     context = spark.sparkContext
-    with _compiling:
-        if (found := getattr(context, _COMPILED, None)) is None:
-            found = {}
-            setattr(context, _COMPILED, found)
-        if names not in found:
-            found[names] = _compiled(spark, names)
-    return found[names]
+    with _making:
+        if (objects := getattr(context, _OBJECTS, None)) is None:
+            objects = {}
+            setattr(context, _OBJECTS, objects)
+        if name not in objects:
+            jar = jar_for(spark.version)
+            objects[name] = _new(spark, name, _loaded(spark, jar) if jar.exists() else _compiled(spark, name))
+    return objects[name]
 
 
-def _compiled(spark: SparkSession, names: Sequence[str]) -> Any:
-    context, jvm = spark.sparkContext, jvm_of(spark)
-    loader = jvm.org.apache.spark.sql.execution.datasources.orc.OrcFileFormat().getClass().getClassLoader()
-    jar = Path(context._temp_dir) / f"{names[-1]}.jar"  # noqa: SLF001 - gone when Spark is
+def jar_for(version: str) -> Path:
+    """Where the classes are that were compiled for this version of Spark, if they were."""
+    return Path(__file__).with_name(f"spark-{'.'.join(version.split('.')[:2])}.jar")
+
+
+def _new(spark: SparkSession, name: str, loader: Any) -> Any:
+    jvm = jvm_of(spark)
+    no_types, nothing = _array(spark, jvm.java.lang.Class, 0), _array(spark, jvm.java.lang.Object, 0)
+    return loader.loadClass(f"{PACKAGE}.{name}").getConstructor(no_types).newInstance(nothing)
+
+
+def _loaded(spark: SparkSession, jar: Path) -> Any:
+    """A class loader of the jar, which the session's tasks get too."""
+    jvm = jvm_of(spark)
+    urls = _array(spark, jvm.java.net.URL, 1)
+    urls[0] = jvm.java.io.File(str(jar)).toURI().toURL()
+    _send(spark, jar)
+    return jvm.java.net.URLClassLoader(urls, _sparks_loader(jvm))
+
+
+def _compiled(spark: SparkSession, name: str) -> Any:
+    """The same for a class and those that it needs, compiled here."""
+    jvm = jvm_of(spark)
+    loader = _sparks_loader(jvm)
+    jar = Path(spark.sparkContext._temp_dir) / f"{name}.jar"  # noqa: SLF001 - gone when Spark is
     with ZipFile(jar, "w") as out:
-        for name in names:
+        for needed in (*NEEDED[name], name):
             compiler = jvm.org.codehaus.janino.SimpleCompiler()
             compiler.setParentClassLoader(loader)
-            compiler.cook((_SOURCES / f"{name}.java").read_text("utf-8"))
+            compiler.cook((SOURCES / f"{needed}.java").read_text("utf-8"))
             loader = compiler.getClassLoader()
             for entry, code in dict(compiler.getBytecodes()).items():
                 out.writestr(f"{entry.replace('.', '/')}.class", bytes(code))
-    # Where the tasks are in this process, or on this machine, they need no connection to the driver for it.
+    _send(spark, jar)
+    return loader
+
+
+def _array(spark: SparkSession, kind: Any, length: int) -> Any:
+    gateway: Any = spark.sparkContext._gateway  # noqa: SLF001
+    return gateway.new_array(kind, length)
+
+
+def _sparks_loader(jvm: Any) -> Any:
+    return jvm.org.apache.spark.sql.execution.datasources.orc.OrcFileFormat().getClass().getClassLoader()
+
+
+def _send(spark: SparkSession, jar: Path) -> None:
+    """Where the tasks are in this process, or on this machine, they need no connection to the driver for it."""
+    context = spark.sparkContext
     context._jsc.addJar(f"local:{jar}" if str(context.master).startswith("local") else str(jar))  # noqa: SLF001
-    gateway: Any = context._gateway  # noqa: SLF001
-    new_array = gateway.new_array
-    no_types, nothing = new_array(jvm.java.lang.Class, 0), new_array(jvm.java.lang.Object, 0)
-    return loader.loadClass(names[-1]).getConstructor(no_types).newInstance(nothing)

@@ -15,7 +15,8 @@ from typing import NamedTuple
 from pyspark.sql import DataFrame, SparkSession
 
 from metastore.acid.protobuf import bytes_field, number_field
-from metastore.spark.jvm.compiled import compiled
+from metastore.spark.jvm.compiled import java_object
+from metastore.spark.jvm.messages import to_java
 from metastore.spark.read.delete_files import SMALL
 from metastore.spark.read.deleted import DeletedRows
 from metastore.spark.tables.acid_table import OURS, HiveColumn, quoted
@@ -51,11 +52,11 @@ def scan_files(spark: SparkSession, columns: Sequence[HiveColumn], files: Sequen
     content, bits = file_statuses(files), None if deleted is None else deleted.in_bytes()
     shift = 0 if deleted is None else deleted.shift
     name = sha256(b"%d,%d,%b%b" % (shift, len(content), content, bits or b"")).hexdigest()
-    frame = compiled(spark, "SmallOrcFile", "AcidOrcReader", "ListedFiles", "AcidOrcFormat").scan(
+    frame = java_object(spark, "AcidOrcFormat").scan(
         spark._jsparkSession, f"{NOWHERE}/{name}", content,  # noqa: SLF001
         _EVENT_FIELDS if before or after or where else "",
         ", ".join(f"{quoted(one.name)} {one.sql_type}" for one in columns), bits, shift, SMALL, " AND ".join(where),
-        "\0".join(before), "\0".join(after))
+        to_java(list(before)), to_java(list(after)))
     return DataFrame(frame, spark)
 
 

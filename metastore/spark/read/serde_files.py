@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, DataFrameWriter, SparkSession
 from pyspark.sql.types import StringType, StructField, StructType
 
 from metastore.errors import InvalidOperationError
-from metastore.spark.jvm.compiled import compiled
+from metastore.spark.jvm.compiled import java_object
 from metastore.spark.jvm.hadoop import Hadoop
 from metastore.spark.read.scans import NOWHERE, NumberedFile, file_statuses, value_by_number
 from metastore.spark.tables.acid_table import quoted
@@ -20,8 +20,6 @@ from metastore.spark.tables.serde_storage import HiveStorage
 
 RAW = StructType([StructField("__record", StringType())])
 """The columns of a storage that is raw."""
-
-_CLASSES = ("JsonLines", "SerdeTable", "SerdeReader", "SerdeWriter", "ListedFiles", "SerdeFormat")
 
 
 def scan_serde(spark: SparkSession, storage: HiveStorage, columns: StructType,
@@ -65,4 +63,4 @@ def require_usable(spark: SparkSession, storage: HiveStorage) -> None:
 
 
 def _format(spark: SparkSession) -> Any:
-    return compiled(spark, *_CLASSES)
+    return java_object(spark, "SerdeFormat")

@@ -13,7 +13,8 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from metastore.spark.jvm.compiled import compiled, jvm_of
+from metastore.spark.jvm.compiled import java_object, jvm_of
+from metastore.spark.jvm.messages import from_java
 
 
 class HeldFrames:
@@ -32,7 +33,7 @@ class HeldFrames:
 
     def ended(self) -> list[int]:
         """The numbers of frames that nothing can read any more, each once."""
-        return [int(number) for number in str(self._java.ended()).split(",") if number]
+        return list(from_java(self._java.ended()))
 
     def look(self) -> None:
         """Let both garbage collectors look for frames that nobody has any more."""
@@ -54,4 +55,4 @@ class HeldFrames:
 
     @cached_property
     def _java(self) -> Any:
-        return compiled(self.spark, "HeldSnapshots").another()
+        return java_object(self.spark, "HeldSnapshots").another()

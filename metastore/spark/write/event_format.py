@@ -5,7 +5,8 @@ from typing import Any, NamedTuple
 from pyspark.sql import DataFrameWriter, SparkSession
 
 from metastore.acid.orc_footer import RowKey
-from metastore.spark.jvm.compiled import compiled
+from metastore.spark.jvm.compiled import java_object
+from metastore.spark.jvm.messages import from_java
 
 DELETES_PREFIX = "delete-part-"
 """What the names of files with delete events begin with."""
@@ -39,10 +40,5 @@ def write_changes(spark: SparkSession, writer: DataFrameWriter, path: str, state
     ``around``: what ``AcidOrcWriter.java`` says of it.
     """
     jvm_spark, jvm_writer = spark._jsparkSession, writer._jwrite  # noqa: SLF001
-    lines = compiled(spark, "AcidOrcWriter").save(jvm_spark, jvm_writer, path, statement, around)
-    return [_report(*line.split(" ", 6)) for line in lines.split("\n") if line]
-
-
-def _report(rows: str, lowest: str, highest: str, updates: str, repeated: str, times: str, file: str) -> FileReport:
-    row_id = RowKey(*map(int, repeated.split(",")))
-    return FileReport(int(rows), int(lowest), int(highest), int(updates), row_id, int(times), file)
+    reports = java_object(spark, "AcidOrcWriter").save(jvm_spark, jvm_writer, path, statement, around)
+    return [FileReport(**report | {"repeated": RowKey(*report["repeated"])}) for report in from_java(reports)]

@@ -16,8 +16,9 @@ from pyspark.sql import SparkSession
 
 from metastore.acid.names import BUCKET_PREFIX
 from metastore.errors import MetaError
-from metastore.spark.jvm.compiled import compiled
+from metastore.spark.jvm.compiled import java_object
 from metastore.spark.jvm.hadoop import Hadoop
+from metastore.spark.jvm.messages import from_java, to_java
 
 _S3 = ("s3a:", "s3:", "s3n:")
 
@@ -39,9 +40,9 @@ class Upload(NamedTuple):
     file: str
     key: str
     target: str
-    size: str
+    size: int
     handle: str
-    parts: str
+    parts: Sequence[str]
 
 
 @dataclass(frozen=True)
@@ -58,12 +59,12 @@ class InPlaceWrite:
         if not (below.root.startswith(_S3) and Hadoop(spark).has(below.root, "fs.capability.multipart.uploader")):
             return None
         context = spark._jsc.sc()  # noqa: SLF001 - PySpark offers no other way
-        return cls(spark, compiled(spark, "InPlaceUploads").write(
-            context, below.root, "\n".join(below.keys), str(inserts), str(deletes), f"{BUCKET_PREFIX}%05d"))
+        return cls(spark, java_object(spark, "InPlaceUploads").write(
+            context, below.root, to_java(list(below.keys)), str(inserts), str(deletes), f"{BUCKET_PREFIX}%05d"))
 
     def uploads(self) -> list[Upload]:
         """What the tasks uploaded that are done."""
-        return [Upload(*line.split("\t")) for line in self.write.told().split("\n") if line]
+        return [Upload(**upload) for upload in from_java(self.write.uploads())]
 
     @contextmanager
     def aborted_on_failure(self) -> Iterator[None]:
@@ -88,6 +89,6 @@ def abort(spark: SparkSession, uploads: Sequence[Upload]) -> None:
 
 def _end(spark: SparkSession, uploads: Sequence[Upload], *, is_complete: bool) -> None:
     if uploads:
-        lines = "\n".join("\t".join(upload) for upload in uploads)
         settings = spark._jsc.hadoopConfiguration()  # noqa: SLF001 - as above
-        compiled(spark, "InPlaceUploads").end(lines, is_complete, settings)
+        listed = to_java([upload._asdict() for upload in uploads])
+        java_object(spark, "InPlaceUploads").end(listed, is_complete, settings)

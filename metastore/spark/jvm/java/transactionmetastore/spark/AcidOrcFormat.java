@@ -1,8 +1,10 @@
-import java.lang.reflect.Method;
+package transactionmetastore.spark;
+
 import java.nio.ByteBuffer;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.HashMap;
+import java.util.List;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.hive.ql.io.sarg.SearchArgument;
 import org.apache.hadoop.mapred.JobConf;
@@ -12,6 +14,8 @@ import org.apache.spark.api.java.JavaSparkContext;
 import org.apache.spark.api.python.PythonUtils;
 import org.apache.spark.sql.Dataset;
 import org.apache.spark.sql.SparkSession;
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.catalyst.expressions.NamedExpression;
 import org.apache.spark.sql.catalyst.parser.ParseException;
 import org.apache.spark.sql.catalyst.parser.ParserInterface;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
@@ -19,6 +23,7 @@ import org.apache.spark.sql.catalyst.plans.logical.Project;
 import org.apache.spark.sql.classic.Dataset$;
 import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
 import org.apache.spark.sql.execution.datasources.LogicalRelation$;
+import org.apache.spark.sql.execution.datasources.PartitionedFile;
 import org.apache.spark.sql.execution.datasources.orc.OrcFileFormat;
 import org.apache.spark.sql.execution.datasources.orc.OrcFilters;
 import org.apache.spark.sql.execution.datasources.orc.OrcUtils;
@@ -31,6 +36,8 @@ import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.unsafe.Platform;
 import org.apache.spark.util.SerializableConfiguration;
+import scala.collection.Iterator;
+import scala.jdk.javaapi.CollectionConverters;
 import scala.runtime.AbstractFunction0;
 
 /**
@@ -41,10 +48,10 @@ import scala.runtime.AbstractFunction0;
  * of a flat file. What a query does not ask for is not read. Conditions on
  * the table's columns go to ORC, which looks for them inside "row" when a file is an ACID one; conditions on the others
  * do not: ORC would take a user's column of the same name.
- * Exists in the driver only; AcidOrcReader is what runs in the tasks. Compiled by the compiler that Spark has for its
- * queries, which knows no generics.
+ * Exists in the driver only; AcidOrcReader is what runs in the tasks.
  */
 public class AcidOrcFormat extends OrcFileFormat {
+    private static final long serialVersionUID = 1L;
     private static final String[] EVENT = {
         "operation", "originalTransaction", "bucket", "rowId", "currentTransaction", "row"};
     private static final int ROW = 5;
@@ -57,15 +64,16 @@ public class AcidOrcFormat extends OrcFileFormat {
      * is theirs alone. "event": what the first six fields are called, or "" for a scan of the table's columns and nothing
      * else. "deleted": the arrays of DeletedRows in metastore/spark/read/deleted.py, each after its length; or null. "small": up
      * to which size a file is read whole. "where": a condition, or "". "before" and "after": what there is beside the
-     * table's columns, expressions with NUL after each.
+     * table's columns, a list of expressions as JSON.
      * All in one call and one plan, which is analysed once and names columns that it knows: PySpark asks the JVM several
      * times for each column that is made one by one, and Spark analyses each step of a frame by itself.
      */
-    public Dataset scan(
+    public Dataset<?> scan(
             final SparkSession spark, final String root, final byte[] files, final String event, final String columns,
             final byte[] deleted, final int shift, final int small, final String where, final String before,
             final String after) {
-        return (Dataset) spark.withActive(new AbstractFunction0() {
+        return (Dataset<?>) spark.withActive(new AbstractFunction0<Object>() {
+            @Override
             public Object apply() {
                 AcidOrcFormat format = new AcidOrcFormat();
                 format.deleted = deleted == null ? null : arrays(ByteBuffer.wrap(deleted));
@@ -76,7 +84,7 @@ public class AcidOrcFormat extends OrcFileFormat {
                 StructType schema = StructType.fromDDL(event + separator + columns);
                 LogicalPlan plan = null;
                 try {
-                    HadoopFsRelation relation = ListedFiles.relation(spark, root, files, schema, format, new HashMap());
+                    HadoopFsRelation relation = ListedFiles.relation(spark, root, files, schema, format, new HashMap<String, String>());
                     plan = LogicalRelation$.MODULE$.apply(relation, false);
                     if (!event.isEmpty()) plan = shown(spark, plan, where, before, after);
                 } catch (Exception error) {
@@ -90,10 +98,11 @@ public class AcidOrcFormat extends OrcFileFormat {
     private static LogicalPlan shown(SparkSession spark, LogicalPlan events, String where, String before, String after)
             throws ParseException {
         ParserInterface parser = ((org.apache.spark.sql.classic.SparkSession) spark).sessionState().sqlParser();
-        ArrayList shown = new ArrayList();
+        List<NamedExpression> shown = new ArrayList<>();
         addParsed(parser, before, shown);
         for (int place = AcidOrcReader.IN_ROW; place < events.output().size(); ++place) {
-            shown.add(events.output().apply(place));
+            Object column = events.output().apply(place);
+            shown.add((NamedExpression) column);
         }
         addParsed(parser, after, shown);
         LogicalPlan rows = where.isEmpty() ? events
@@ -101,11 +110,9 @@ public class AcidOrcFormat extends OrcFileFormat {
         return new Project(PythonUtils.toSeq(shown), rows);
     }
 
-    private static void addParsed(ParserInterface parser, String texts, ArrayList parsed) throws ParseException {
-        String[] each = texts.split("\0");
-        for (int place = 0; place < each.length && !texts.isEmpty(); ++place) {
-            parsed.add(parser.parseExpression(each[place]));
-        }
+    private static void addParsed(ParserInterface parser, String texts, List<NamedExpression> parsed)
+            throws ParseException {
+        for (Object text : Messages.list(texts)) parsed.add((NamedExpression) parser.parseExpression((String) text));
     }
 
     private static long[][] arrays(ByteBuffer given) {
@@ -118,12 +125,15 @@ public class AcidOrcFormat extends OrcFileFormat {
         return found;
     }
 
-    public scala.Function1 buildReaderWithPartitionValues(
+    @Override
+    @SuppressWarnings("unchecked")  // the compiler at the user's makes no bridges, so the reader is of Object
+    public scala.Function1<PartitionedFile, Iterator<InternalRow>> buildReaderWithPartitionValues(
             SparkSession spark, StructType data, StructType partition, StructType required,
-            scala.collection.immutable.Seq filters, scala.collection.immutable.Map options, Configuration settings) {
+            scala.collection.immutable.Seq<Filter> filters, scala.collection.immutable.Map<String, String> options,
+            Configuration settings) {
         int[] places = new int[required.length()];
         boolean[] asked = new boolean[EVENT.length];
-        ArrayList fields = new ArrayList();
+        List<StructField> fields = new ArrayList<>();
         boolean marks = false;
         for (int column = 0; column < places.length; ++column) {
             int place = data.fieldIndex(required.fields()[column].name()) + AcidOrcReader.IN_ROW - inRow;
@@ -139,7 +149,7 @@ public class AcidOrcFormat extends OrcFileFormat {
         }
         marks &= deleted != null;
         if (marks) asked[1] = asked[2] = asked[3] = true;
-        StructType events = events(new StructType((StructField[]) fields.toArray(new StructField[fields.size()])));
+        StructType events = events(DataTypes.createStructType(fields));
         String schema = OrcUtils.getOrcSchemaString(events);
         OrcConf.MAPRED_INPUT_SCHEMA.setString(settings, schema);
         OrcConf.INCLUDE_COLUMNS.setString(settings, included(asked));
@@ -148,9 +158,10 @@ public class AcidOrcFormat extends OrcFileFormat {
         boolean batches = options.get("returning_batch").contains("true");
         // In one: Spark sets 4 MB aside for everything that is sent by itself.
         Object[] sent = {new SerializableConfiguration(new JobConf(settings)), marks ? deleted : null};
-        return new AcidOrcReader(
+        Object reader = new AcidOrcReader(
             JavaSparkContext.fromSparkContext(spark.sparkContext()).broadcast(sent), events, schema, places,
             batches ? null : required, SQLConf.get().orcVectorizedReaderBatchSize(), shift, small);
+        return (scala.Function1<PartitionedFile, Iterator<InternalRow>>) reader;
     }
 
     private static StructType events(StructType row) {
@@ -171,45 +182,25 @@ public class AcidOrcFormat extends OrcFileFormat {
         return found.toString();
     }
 
-    private void pushDown(StructType data, scala.collection.immutable.Seq filters, Configuration settings) {
+    private void pushDown(StructType data, scala.collection.immutable.Seq<Filter> filters, Configuration settings) {
         StructField[] all = data.fields();
-        StructType row = new StructType((StructField[]) Arrays.copyOfRange(all, inRow, all.length));
-        ArrayList found = new ArrayList();
-        for (int place = 0; place < filters.size(); ++place) {
-            Filter filter = (Filter) filters.apply(place);
-            if (isOfRow(filter, data)) found.add(filter);
+        StructType row = DataTypes.createStructType(Arrays.asList(all).subList(inRow, all.length));
+        List<Filter> ofRow = new ArrayList<>();
+        for (Filter filter : CollectionConverters.asJava(filters)) {
+            if (isOfRow(filter, data)) ofRow.add(filter);
         }
-        scala.Option argument = argument(row, found);
+        scala.Option<?> argument = SparkInternals.orcFilter(row, ofRow);
         if (SQLConf.get().orcFilterPushDown() && argument.isDefined()) {
             OrcInputFormat.setSearchArgument(settings, (SearchArgument) argument.get(), row.fieldNames());
         }
     }
 
     private boolean isOfRow(Filter filter, StructType data) {
-        String[] names = filter.references();
-        for (int place = 0; place < names.length; ++place) {
+        for (String name : filter.references()) {
             for (int field = 0; field < inRow; ++field) {
-                if (names[place].equals(data.fields()[field].name())) return false;
+                if (name.equals(data.fields()[field].name())) return false;
             }
         }
-        return names.length > 0;
-    }
-
-    /** Spark's conversion, which has got a third argument, an optional one, in version 4.3. */
-    private static scala.Option argument(StructType row, ArrayList filters) {
-        Method[] methods = OrcFilters.class.getMethods();
-        for (int place = 0; place < methods.length; ++place) {
-            if (!methods[place].getName().equals("createFilter")) continue;
-            Object[] values = new Object[methods[place].getParameterCount()];
-            values[0] = row;
-            values[1] = PythonUtils.toSeq(filters);
-            if (values.length > 2) values[2] = scala.Option.empty();
-            try {
-                return (scala.Option) methods[place].invoke(null, values);
-            } catch (ReflectiveOperationException error) {
-                throw new IllegalStateException(error);
-            }
-        }
-        throw new IllegalStateException("This Spark does not convert filters as those before did");
+        return filter.references().length > 0;
     }
 }

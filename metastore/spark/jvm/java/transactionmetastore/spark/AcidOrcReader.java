@@ -1,6 +1,8 @@
+package transactionmetastore.spark;
+
 import java.io.IOException;
 import java.io.Serializable;
-import java.lang.reflect.Field;
+import java.util.Arrays;
 import java.util.Collections;
 import java.util.Iterator;
 import java.util.List;
@@ -42,13 +44,13 @@ import scala.runtime.AbstractFunction1;
  * the row is deleted (5), or a field of "row" (from 6 on). Deleted rows are looked up in the table that
  * metastore/spark/read/deleted.py makes: five arrays, in the order of its fields.
  */
-public class AcidOrcReader extends AbstractFunction1 implements Serializable {
+public class AcidOrcReader extends AbstractFunction1<Object, Object> implements Serializable {
+    private static final long serialVersionUID = 1L;
     public static final int DELETED = 5, IN_ROW = 6;
     static final int WRITE_ID = 1, BUCKET = 2, ROW_ID = 3, ROW = 5;
     static final int CHUNK_BITS = 22, BUCKET_BITS = 31, HIGH_BITS = 41;
-    private static final Field SOURCE = source();
 
-    final Broadcast sent;
+    final Broadcast<?> sent;
     final StructType events;
     final String schema;
     final int[] places;
@@ -63,7 +65,7 @@ public class AcidOrcReader extends AbstractFunction1 implements Serializable {
      * batches. "small": up to which size a file is read whole.
      */
     public AcidOrcReader(
-            Broadcast sent, StructType events, String schema, int[] places, StructType rows, int capacity, int shift,
+            Broadcast<?> sent, StructType events, String schema, int[] places, StructType rows, int capacity, int shift,
             int small) {
         this.sent = sent;
         this.events = events;
@@ -78,10 +80,11 @@ public class AcidOrcReader extends AbstractFunction1 implements Serializable {
 
     private static boolean isIdWanted(int[] places) {
         boolean found = false;
-        for (int column = 0; column < places.length; ++column) found |= places[column] >= WRITE_ID && places[column] <= ROW_ID;
+        for (int place : places) found |= place >= WRITE_ID && place <= ROW_ID;
         return found;
     }
 
+    @Override
     public Object apply(Object argument) {
         PartitionedFile file = (PartitionedFile) argument;
         OrcColumnarBatchReader reader = new OrcColumnarBatchReader(capacity, MemoryMode.ON_HEAP);
@@ -90,11 +93,9 @@ public class AcidOrcReader extends AbstractFunction1 implements Serializable {
         Batches batches = new Batches(this, reader, marks);
         if (TaskContext.get() != null) TaskContext.get().addTaskCompletionListener((TaskCompletionListener) batches);
         try {
-            SOURCE.set(reader, opened(file, marks));
+            SparkInternals.setRecordReader(reader, opened(file, marks));
         } catch (IOException error) {
             Platform.throwException(error);
-        } catch (IllegalAccessException error) {
-            throw new IllegalStateException(error);
         }
         int[] columns = new int[events.length()], none = new int[events.length()];
         for (int place = 0; place < columns.length; ++place) {
@@ -102,18 +103,8 @@ public class AcidOrcReader extends AbstractFunction1 implements Serializable {
             none[place] = -1;
         }
         reader.initBatch(TypeDescription.fromString(schema), events.fields(), columns, none, file.partitionValues());
-        return CollectionConverters.asScala(rows == null ? (Iterator) batches : (Iterator) new Rows(batches, rows));
-    }
-
-    /** Where Spark's reader keeps what it reads. It opens files itself otherwise, and decodes the condition anew for each. */
-    private static Field source() {
-        try {
-            Field source = OrcColumnarBatchReader.class.getDeclaredField("recordReader");
-            source.setAccessible(true);
-            return source;
-        } catch (NoSuchFieldException error) {
-            throw new IllegalStateException("This Spark does not read ORC as those before did", error);
-        }
+        Iterator<Object> result = rows == null ? batches : new Rows(batches, rows);
+        return CollectionConverters.asScala(result);
     }
 
     /** The rows of a file. With "marks": through them, and without the ids of rows where the footer tells these. */
@@ -126,7 +117,7 @@ public class AcidOrcReader extends AbstractFunction1 implements Serializable {
         if (marks == null) return source.rows(options);
         if (!isIdWanted) marks.run = Run.of(source);
         if (marks.run != null) {
-            boolean[] columns = (boolean[]) options.getInclude().clone();
+            boolean[] columns = Arrays.copyOf(options.getInclude(), options.getInclude().length);
             columns[1 + WRITE_ID] = columns[1 + BUCKET] = columns[1 + ROW_ID] = false;
             options.include(columns);
         }
@@ -148,35 +139,34 @@ public class AcidOrcReader extends AbstractFunction1 implements Serializable {
     }
 
     /** The batches of one file, which is closed after the last one, or when the task ends. */
-    static final class Batches implements Iterator, TaskCompletionListener {
+    static final class Batches implements Iterator<Object>, TaskCompletionListener {
         private final AcidOrcReader asked;
-        private final RecordReaderIterator source;
+        private final RecordReaderIterator<?> source;
         private final Marks marks;
         private ColumnarBatch batch;
 
         Batches(AcidOrcReader asked, OrcColumnarBatchReader reader, Marks marks) {
             this.asked = asked;
-            this.source = new RecordReaderIterator(reader);
+            this.source = new RecordReaderIterator<>(reader);
             this.marks = marks;
         }
 
+        @Override
         public void onTaskCompletion(TaskContext context) {
             source.close();
         }
 
+        @Override
         public boolean hasNext() {
             return source.hasNext();
         }
 
+        @Override
         public Object next() {
             ColumnarBatch events = (ColumnarBatch) source.next();
             if (batch == null) batch = arranged(events);
             batch.setNumRows(events.numRows());
             return batch;
-        }
-
-        public void remove() {
-            throw new UnsupportedOperationException();
         }
 
         /** The columns of the result. They stay the same objects from batch to batch. */
@@ -209,8 +199,9 @@ public class AcidOrcReader extends AbstractFunction1 implements Serializable {
         }
 
         /** The run; null where ids differ in more than that, or where the footer does not tell. */
+        @SuppressWarnings("deprecation")  // the other way does not tell whether there is a minimum
         static Run of(Reader file) {
-            List columns = file.getOrcProtoFileStatistics();
+            List<OrcProto.ColumnStatistics> columns = file.getOrcProtoFileStatistics();
             if (columns.size() <= 1 + ROW_ID) return null;
             long rows = file.getNumberOfRows();
             OrcProto.IntegerStatistics writeIds = numbers(columns, WRITE_ID, rows), buckets = numbers(columns, BUCKET, rows);
@@ -221,7 +212,7 @@ public class AcidOrcReader extends AbstractFunction1 implements Serializable {
             return new Run(version(writeIds.getMinimum(), buckets.getMinimum()), rowIds.getMinimum());
         }
 
-        private static OrcProto.IntegerStatistics numbers(List columns, int field, long rows) {
+        private static OrcProto.IntegerStatistics numbers(List<?> columns, int field, long rows) {
             OrcProto.ColumnStatistics found = (OrcProto.ColumnStatistics) columns.get(1 + field);
             OrcProto.IntegerStatistics numbers = found.getIntStatistics();
             boolean isWhole = found.getNumberOfValues() == rows && numbers.hasMinimum() && numbers.hasMaximum();
@@ -254,6 +245,7 @@ public class AcidOrcReader extends AbstractFunction1 implements Serializable {
             words = table[4];
         }
 
+        @Override
         public boolean nextBatch(VectorizedRowBatch batch) throws IOException {
             long place = source.getRowNumber();  // of the first row that comes next, whatever is left out before it
             boolean isOne = source.nextBatch(batch);
@@ -294,46 +286,48 @@ public class AcidOrcReader extends AbstractFunction1 implements Serializable {
             return word < end && (words[(int) word] >>> (int) (rowId & 63L) & 1L) != 0L;
         }
 
+        @Override
         public long getRowNumber() throws IOException {
             return source.getRowNumber();
         }
 
+        @Override
         public float getProgress() throws IOException {
             return source.getProgress();
         }
 
+        @Override
         public void close() throws IOException {
             source.close();
         }
 
+        @Override
         public void seekToRow(long row) throws IOException {
             source.seekToRow(row);
         }
     }
 
     /** The same, row by row. */
-    static final class Rows implements Iterator {
+    static final class Rows implements Iterator<Object> {
         private final Batches batches;
         private final UnsafeProjection projection;
-        private Iterator current = Collections.emptyIterator();
+        private Iterator<?> current = Collections.emptyIterator();
 
         Rows(Batches batches, StructType type) {
             this.batches = batches;
             this.projection = UnsafeProjection.create(type);
         }
 
+        @Override
         public boolean hasNext() {
             while (!current.hasNext() && batches.hasNext()) current = ((ColumnarBatch) batches.next()).rowIterator();
             return current.hasNext();
         }
 
+        @Override
         public Object next() {
             if (!hasNext()) throw new java.util.NoSuchElementException();
             return projection.apply((InternalRow) current.next());
-        }
-
-        public void remove() {
-            throw new UnsupportedOperationException();
         }
     }
 }

@@ -1,7 +1,10 @@
+package transactionmetastore.spark;
+
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.nio.ByteBuffer;
-import java.util.Iterator;
+import java.util.LinkedHashMap;
+import java.util.Map;
 import java.util.UUID;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.function.Function;
@@ -52,39 +55,50 @@ import org.apache.spark.util.CollectionAccumulator;
  * insert event. Each file of Spark's becomes up to two, "part-..." with insert events and "delete-part-..." with delete
  * events; the task that closes one reports what is in it, and Spark takes the reports of the attempts that it keeps.
  * Spark's own writer makes a nested struct anew for each row, and everything that converts its values; of an event that
- * is "row", with all of the table's columns. Compiled by the compiler that Spark has for its queries, which knows no
- * generics; executors get it as a jar.
+ * is "row", with all of the table's columns.
  */
 public class AcidOrcWriter extends OrcFileFormat {
+    private static final long serialVersionUID = 1L;
     private static final int INSERT = 0, UPDATE = 1, DELETE = 2;
     private static final int OPERATION = 0, ORIGINAL = 1, BUCKET = 2, ROW_ID = 3, CURRENT = 4, ROW = 5;
     private static final String REPORTS = "acidreports";
-    /** What tasks report, and what is done to the factory of writers, by the name of the write, while it goes on. */
-    private static final ConcurrentHashMap WRITES = new ConcurrentHashMap();
+    /** Writes that go on, by their names: Spark makes the format anew, and tells it no more than texts. */
+    private static final Map<String, Write> WRITES = new ConcurrentHashMap<>();
 
     /**
      * Let a writer that has got everything but its format write below a path. "statement" marks the new row versions;
      * "around", if there is one, makes another factory of writers of the one here.
      *
-     * A line for each file: events, lowest and highest writer id, updates, the most often repeated ROW__ID and how often,
-     * its path below "path". Spark finds a format by its class's name.
+     * Returns the report of each file (Events.finished), as JSON. Spark finds a format by its class's name.
      */
-    public String save(SparkSession spark, DataFrameWriter writer, String path, int statement, Function around) {
-        CollectionAccumulator reports = spark.sparkContext().collectionAccumulator();
-        String name = UUID.randomUUID() + "/" + statement;
+    public String save(SparkSession spark, DataFrameWriter<?> writer, String path, int statement, Function<?, ?> around) {
+        CollectionAccumulator<String> reports = new CollectionAccumulator<>();
+        spark.sparkContext().register(reports);
+        String name = UUID.randomUUID().toString();
         Thread thread = Thread.currentThread();
         ClassLoader usual = thread.getContextClassLoader();
         thread.setContextClassLoader(new KnowingUs(usual));
-        WRITES.put(name, new Object[] {reports, around});
+        WRITES.put(name, new Write(reports, statement, around));
         try {
             writer.format(getClass().getName()).option(REPORTS, name).save(path);
         } finally {
             WRITES.remove(name);
             thread.setContextClassLoader(usual);
         }
-        StringBuilder lines = new StringBuilder();
-        for (Iterator each = reports.value().iterator(); each.hasNext();) lines.append(each.next()).append("\n");
-        return lines.toString();
+        return Messages.listed(reports.value());
+    }
+
+    /** What a write is besides its rows. */
+    private static class Write {
+        final CollectionAccumulator<String> reports;
+        final int statement;
+        final Function<?, ?> around;
+
+        Write(CollectionAccumulator<String> reports, int statement, Function<?, ?> around) {
+            this.reports = reports;
+            this.statement = statement;
+            this.around = around;
+        }
     }
 
     /** What knows all classes that its parent knows, and this one. */
@@ -93,39 +107,47 @@ public class AcidOrcWriter extends OrcFileFormat {
             super(parent);
         }
 
-        protected Class findClass(String name) throws ClassNotFoundException {
+        @Override
+        protected Class<?> findClass(String name) throws ClassNotFoundException {
             if (name.equals(AcidOrcWriter.class.getName())) return AcidOrcWriter.class;
             throw new ClassNotFoundException(name);
         }
     }
 
+    @Override
     public OutputWriterFactory prepareWrite(
-            SparkSession spark, Job job, scala.collection.immutable.Map options, StructType events) {
-        String name = (String) options.apply(REPORTS);
-        int statement = Integer.parseInt(name.substring(name.indexOf('/') + 1));
-        Object[] write = (Object[]) WRITES.get(name);
-        Factory made = new Factory(
-            super.prepareWrite(spark, job, options, events), (CollectionAccumulator) write[0], statement);
-        return write[1] == null ? made : (OutputWriterFactory) ((Function) write[1]).apply(made);
+            SparkSession spark, Job job, scala.collection.immutable.Map<String, String> options, StructType events) {
+        Object found = WRITES.get((Object) options.apply(REPORTS));
+        Write write = (Write) found;
+        OutputWriterFactory made = new Factory(
+            super.prepareWrite(spark, job, options, events), write.reports, write.statement);
+        return write.around == null ? made : around(write.around, made);
+    }
+
+    @SuppressWarnings("unchecked")  // the compiler at the user's makes no bridges, so such functions are of Object
+    private static OutputWriterFactory around(Function<?, ?> around, OutputWriterFactory made) {
+        return (OutputWriterFactory) ((Function<Object, Object>) around).apply(made);
     }
 
     /** What goes from the driver to the tasks. */
     public static class Factory extends OutputWriterFactory {
         private static final long serialVersionUID = 1L;
         private final OutputWriterFactory plain;
-        private final CollectionAccumulator reports;
+        private final CollectionAccumulator<String> reports;
         private final int statement;
 
-        public Factory(OutputWriterFactory plain, CollectionAccumulator reports, int statement) {
+        public Factory(OutputWriterFactory plain, CollectionAccumulator<String> reports, int statement) {
             this.plain = plain;
             this.reports = reports;
             this.statement = statement;
         }
 
+        @Override
         public String getFileExtension(TaskAttemptContext context) {
             return plain.getFileExtension(context);
         }
 
+        @Override
         public OutputWriter newInstance(String path, StructType events, TaskAttemptContext context) {
             return new Changes(path, events, context.getConfiguration(), reports, statement);
         }
@@ -136,12 +158,13 @@ public class AcidOrcWriter extends OrcFileFormat {
         private final String path;
         private final StructType events;
         private final Configuration settings;
-        private final CollectionAccumulator reports;
+        private final CollectionAccumulator<String> reports;
         private final int statement;
         private Events inserts, deletes;
         private long nextRowId, updates;
 
-        public Changes(String path, StructType events, Configuration settings, CollectionAccumulator reports, int statement) {
+        public Changes(String path, StructType events, Configuration settings, CollectionAccumulator<String> reports,
+                       int statement) {
             this.path = path;
             this.events = events;
             this.settings = settings;
@@ -149,10 +172,12 @@ public class AcidOrcWriter extends OrcFileFormat {
             this.statement = statement;
         }
 
+        @Override
         public String path() {
             return path;
         }
 
+        @Override
         public void write(InternalRow change) {
             for (int column = 0; column < ROW; ++column) {
                 if (column != ROW_ID && change.isNullAt(column)) {
@@ -193,6 +218,7 @@ public class AcidOrcWriter extends OrcFileFormat {
             return new Events(new Path(given.getParent(), prefix + given.getName()), events, settings, kind);
         }
 
+        @Override
         public void close() {
             try {
                 if (deletes != null) reports.add(deletes.finished(0));
@@ -222,8 +248,9 @@ public class AcidOrcWriter extends OrcFileFormat {
         private final Column[] columns;
         private final StringBuilder index = new StringBuilder();
         private long rows, lastOriginal = -1, lastBucket, lastRowId, times, mostTimes;
+        private long[] mostRepeated = {};
         private int lowest = Integer.MAX_VALUE, highest = -1;
-        private String lastFlushed = "", mostRepeated = "";
+        private String lastFlushed = "";
 
         Events(Path path, StructType events, Configuration settings, int kind) throws IOException {
             this.path = path;
@@ -238,10 +265,11 @@ public class AcidOrcWriter extends OrcFileFormat {
             for (int column = 0; column < ROW; ++column) numbers[column] = ((LongColumnVector) batch.cols[column]).vector;
             this.row = (StructColumnVector) batch.cols[ROW];
             this.columns = new Column[type.length()];
-            for (int place = 0; place < columns.length; ++place) {
-                TypeDescription kindOf = (TypeDescription) ((TypeDescription) schema.getChildren().get(ROW))
-                    .getChildren().get(place);
-                columns[place] = new Column(type.fields()[place], kindOf, row.fields[place], place);
+            Object ofRow = schema.getChildren().get(ROW);
+            int place = 0;
+            for (TypeDescription ofColumn : ((TypeDescription) ofRow).getChildren()) {
+                columns[place] = new Column(type.fields()[place], ofColumn, row.fields[place], place);
+                ++place;
             }
         }
 
@@ -269,7 +297,7 @@ public class AcidOrcWriter extends OrcFileFormat {
             times = isSame ? times + 1 : 1;
             if (times > mostTimes) {
                 mostTimes = times;
-                mostRepeated = original + "," + bucket + "," + rowId;
+                mostRepeated = new long[] {original, bucket, rowId};
             }
             lastOriginal = original;
             lastBucket = bucket;
@@ -287,12 +315,14 @@ public class AcidOrcWriter extends OrcFileFormat {
         }
 
         /** A stripe ends with what was given to ORC last. */
+        @Override
         public void preStripeWrite(OrcFile.WriterContext context) {
             index.append(lastFlushed);
             lastFlushed = "";
         }
 
         /** ORC says this before it writes the last stripe. */
+        @Override
         public void preFooterWrite(OrcFile.WriterContext context) {
             index.append(lastFlushed);
             file.addUserMetadata("hive.acid.key.index", ByteBuffer.wrap(index.toString().getBytes()));
@@ -301,11 +331,19 @@ public class AcidOrcWriter extends OrcFileFormat {
             file.addUserMetadata("hive.acid.version", ByteBuffer.wrap("2".getBytes()));
         }
 
-        /** The file's report, once it is complete. */
+        /** The file's report, once it is complete: FileReport in metastore/spark/write/event_format.py. */
         String finished(long updates) throws IOException {
             if (batch.size > 0) flush();
             file.close();
-            return rows + " " + lowest + " " + highest + " " + updates + " " + mostRepeated + " " + mostTimes + " " + place();
+            Map<String, Object> report = new LinkedHashMap<>();
+            report.put("rows", rows);
+            report.put("lowest_writer", lowest);
+            report.put("highest_writer", highest);
+            report.put("updates", updates);
+            report.put("repeated", mostRepeated);
+            report.put("times", mostTimes);
+            report.put("file", place());
+            return Messages.text(report);
         }
 
         /** The file's path from where Spark puts its files, whatever directory the attempt writes to. */

@@ -1,31 +1,31 @@
+package transactionmetastore.spark;
+
 import java.lang.ref.PhantomReference;
 import java.lang.ref.Reference;
 import java.lang.ref.ReferenceQueue;
-import java.lang.reflect.Method;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.HashSet;
-import java.util.Iterator;
-import java.util.Map;
+import java.util.List;
 import java.util.Set;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.apache.spark.api.python.PythonUtils;
-import org.apache.spark.scheduler.ActiveJob;
-import org.apache.spark.scheduler.DAGScheduler;
 import org.apache.spark.scheduler.LiveListenerBus;
 import org.apache.spark.scheduler.SparkListenerEvent;
+import org.apache.hadoop.fs.Path;
 import org.apache.spark.sql.SparkSession;
+import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.classic.Dataset;
 import org.apache.spark.sql.classic.Dataset$;
 import org.apache.spark.sql.execution.LogicalRDD;
-import org.apache.spark.sql.execution.SQLExecution$;
 import org.apache.spark.sql.execution.datasources.FileIndex;
 import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
 import org.apache.spark.sql.execution.datasources.LogicalRelation;
 import org.apache.spark.sql.execution.datasources.PartitionDirectory;
 import org.apache.spark.sql.types.StructType;
+import scala.jdk.javaapi.CollectionConverters;
 import scala.runtime.AbstractPartialFunction;
 
 /**
@@ -35,13 +35,13 @@ import scala.runtime.AbstractPartialFunction;
  * index of its relations, an RDD to the files of its partitions, or to the RDD that reads them. An object hangs on the
  * first two; when the garbage collector finds it, and every RDD that reads, nothing can read any more. Nothing hangs on
  * what Spark copies elsewhere: the name of an RDD, say, stays in the pages of its UI for a thousand stages. Exists in
- * the driver only. Compiled by the compiler that Spark has for its queries, which knows no generics.
+ * the driver only.
  */
 public class HeldSnapshots {
     private static final long TOLD_WITHIN_MS = 1000L;
 
-    private final ReferenceQueue ended = new ReferenceQueue();
-    private final Set watched = Collections.synchronizedSet(new HashSet());
+    private final ReferenceQueue<Object> ended = new ReferenceQueue<>();
+    private final Set<Object> watched = Collections.synchronizedSet(new HashSet<Object>());
 
     /** For another session. */
     public HeldSnapshots another() {
@@ -49,22 +49,19 @@ public class HeldSnapshots {
     }
 
     /** The same rows; "ended" tells the number once nothing is left that could read them. */
-    public Dataset hold(Dataset rows, long number) {
+    public Dataset<?> hold(Dataset<?> rows, long number) {
         final Object hold = new Object();
         final Snapshot snapshot = new Snapshot(number);
         watch(hold, snapshot);
-        LogicalPlan held = (LogicalPlan) rows.queryExecution().analyzed().transform(new AbstractPartialFunction() {
-            public boolean isDefinedAt(Object node) {
-                return true;
-            }
-
-            public Object applyOrElse(Object node, scala.Function1 otherwise) {
-                if (node instanceof LogicalRDD) watch(((LogicalRDD) node).rdd(), snapshot);
-                return node instanceof LogicalRelation ? holding((LogicalRelation) node, hold) : node;
-            }
-        });
+        LogicalPlan held = transformed(rows.queryExecution().analyzed(), new Holding(this, hold, snapshot));
         held.setAnalyzed(); // it was, and nothing has changed but where its files are kept
         return Dataset$.MODULE$.ofRows(rows.sparkSession(), held);
+    }
+
+    @SuppressWarnings("unchecked")  // see Holding
+    private static LogicalPlan transformed(LogicalPlan plan, Object rule) {
+        Object made = plan.transform((scala.PartialFunction<LogicalPlan, LogicalPlan>) rule);
+        return (LogicalPlan) made;
     }
 
     private void watch(Object reader, Snapshot snapshot) {
@@ -72,20 +69,20 @@ public class HeldSnapshots {
         watched.add(new Watched(reader, snapshot, ended));
     }
 
-    /** The numbers that have ended since this was last asked, with a comma after each. */
+    /** The numbers that have ended since this was last asked, as JSON. */
     public String ended() {
-        StringBuilder told = new StringBuilder();
-        for (Reference one = ended.poll(); one != null; one = ended.poll()) {
-            watched.remove(one);
-            Snapshot snapshot = ((Watched) one).snapshot;
-            if (snapshot.readers.decrementAndGet() == 0) told.append(snapshot.number).append(',');
+        List<Long> numbers = new ArrayList<>();
+        for (Reference<?> reader = ended.poll(); reader != null; reader = ended.poll()) {
+            watched.remove(reader);
+            Snapshot snapshot = ((Watched) reader).snapshot;
+            if (snapshot.readers.decrementAndGet() == 0) numbers.add(snapshot.number);
         }
-        return told.toString();
+        return Messages.text(numbers);
     }
 
     /** Let the garbage collector look. */
     public void look(SparkSession spark) throws ReflectiveOperationException {
-        forgetJobs(spark.sparkContext().dagScheduler());
+        SparkInternals.forgetJobs(spark.sparkContext().dagScheduler());
         LiveListenerBus listeners = spark.sparkContext().listenerBus();
         listeners.post(new Nothing());
         try {
@@ -100,34 +97,35 @@ public class HeldSnapshots {
      * comes, and the event of a query's end refers to the query. On a quiet driver the next is a heartbeat, seconds later.
      */
     private static class Nothing implements SparkListenerEvent {
+        @Override
         public boolean logEvent() {
             return false;
         }
     }
 
-    /** Spark 4.3 goes on referring to jobs that a query ran behind its end, as toLocalIterator's are. */
-    private static void forgetJobs(DAGScheduler scheduler) throws ReflectiveOperationException {
-        Method[] methods = DAGScheduler.class.getMethods();
-        for (int place = 0; place < methods.length && scheduler != null; ++place) {
-            if (!methods[place].getName().equals("activeQueryToJobs")) continue;
-            Map jobs = (Map) methods[place].invoke(scheduler, new Object[0]);
-            for (Iterator each = new ArrayList(jobs.keySet()).iterator(); each.hasNext();) {
-                Long query = (Long) each.next();
-                Set ran = (Set) jobs.get(query);
-                if (ran != null && SQLExecution$.MODULE$.getQueryExecution(query.longValue()) == null && haveEnded(ran)) {
-                    Class[] types = {long.class};
-                    DAGScheduler.class.getMethod("cleanupQueryJobs", types).invoke(scheduler, new Object[] {query});
-                }
-            }
-        }
-    }
+    /** Each relation of a plan with an object on it. Of Object, since the compiler at the user's makes no bridges. */
+    @SuppressWarnings({"rawtypes", "serial", "unchecked"})
+    private static class Holding extends AbstractPartialFunction<Object, Object> {
+        private final HeldSnapshots all;
+        private final Object hold;
+        private final Snapshot snapshot;
 
-    private static boolean haveEnded(Set jobs) {
-        for (Iterator each = jobs.iterator(); each.hasNext();) {
-            ActiveJob job = (ActiveJob) each.next();
-            if (job.numFinished() < job.numPartitions()) return false;
+        Holding(HeldSnapshots all, Object hold, Snapshot snapshot) {
+            this.all = all;
+            this.hold = hold;
+            this.snapshot = snapshot;
         }
-        return true;
+
+        @Override
+        public boolean isDefinedAt(Object node) {
+            return true;
+        }
+
+        @Override
+        public Object applyOrElse(Object node, scala.Function1 otherwise) {
+            if (node instanceof LogicalRDD) all.watch(((LogicalRDD) node).rdd(), snapshot);
+            return node instanceof LogicalRelation ? holding((LogicalRelation) node, hold) : node;
+        }
     }
 
     private static Object holding(LogicalRelation leaf, Object hold) {
@@ -151,10 +149,10 @@ public class HeldSnapshots {
         }
     }
 
-    private static class Watched extends PhantomReference {
+    private static class Watched extends PhantomReference<Object> {
         final Snapshot snapshot;
 
-        Watched(Object reader, Snapshot snapshot, ReferenceQueue ended) {
+        Watched(Object reader, Snapshot snapshot, ReferenceQueue<Object> ended) {
             super(reader, ended);
             this.snapshot = snapshot;
         }
@@ -170,12 +168,12 @@ public class HeldSnapshots {
             this.hold = hold;
         }
 
-        public scala.collection.immutable.Seq listFiles(
-                scala.collection.immutable.Seq partitions, scala.collection.immutable.Seq data) {
-            scala.collection.immutable.Seq found = files.listFiles(partitions, data);
-            ArrayList held = new ArrayList();
-            for (int place = 0; place < found.size(); ++place) {
-                PartitionDirectory one = (PartitionDirectory) found.apply(place);
+        @Override
+        public scala.collection.immutable.Seq<PartitionDirectory> listFiles(
+                scala.collection.immutable.Seq<Expression> partitions,
+                scala.collection.immutable.Seq<Expression> data) {
+            List<PartitionDirectory> held = new ArrayList<>();
+            for (PartitionDirectory one : CollectionConverters.asJava(files.listFiles(partitions, data))) {
                 Object[] values = new Object[partitionSchema().length()];
                 for (int key = 0; key < values.length; ++key) {
                     values[key] = one.values().get(key, partitionSchema().fields()[key].dataType());
@@ -185,34 +183,42 @@ public class HeldSnapshots {
             return PythonUtils.toSeq(held);
         }
 
-        public scala.collection.immutable.Seq rootPaths() {
+        @Override
+        public scala.collection.immutable.Seq<Path> rootPaths() {
             return files.rootPaths();
         }
 
+        @Override
         public String[] inputFiles() {
             return files.inputFiles();
         }
 
+        @Override
         public void refresh() {
             files.refresh();
         }
 
+        @Override
         public long sizeInBytes() {
             return files.sizeInBytes();
         }
 
+        @Override
         public StructType partitionSchema() {
             return files.partitionSchema();
         }
 
-        public scala.Option metadataOpsTimeNs() {
+        @Override
+        public scala.Option<Object> metadataOpsTimeNs() {
             return files.metadataOpsTimeNs();
         }
 
+        @Override
         public boolean equals(Object other) {
             return other instanceof HeldFiles && ((HeldFiles) other).files.equals(files);
         }
 
+        @Override
         public int hashCode() {
             return files.hashCode();
         }
@@ -220,6 +226,7 @@ public class HeldSnapshots {
 
     /** The values of the partition keys, which each file of an RDD has; a task gets them as Spark's own. */
     public static class HeldValues extends GenericInternalRow {
+        private static final long serialVersionUID = 1L;
         private final transient Object hold;
 
         HeldValues(Object[] values, Object hold) {

@@ -1,3 +1,5 @@
+package transactionmetastore.spark;
+
 import java.io.File;
 import java.io.FileInputStream;
 import java.io.FileNotFoundException;
@@ -7,20 +9,18 @@ import java.io.InputStream;
 import java.io.InterruptedIOException;
 import java.io.Serializable;
 import java.io.UncheckedIOException;
-import java.lang.reflect.InvocationTargetException;
-import java.lang.reflect.Method;
 import java.nio.ByteBuffer;
 import java.nio.channels.FileChannel;
 import java.util.ArrayList;
 import java.util.Base64;
 import java.util.HashMap;
-import java.util.Iterator;
+import java.util.LinkedHashMap;
 import java.util.List;
+import java.util.Map;
 import java.util.UUID;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
 import java.util.function.Function;
-import com.fasterxml.jackson.databind.ObjectMapper;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.BBPartHandle;
 import org.apache.hadoop.fs.BBUploadHandle;
@@ -48,31 +48,33 @@ import org.apache.spark.util.Utils;
  *
  * Around another writer of files: that one writes on the disk of the machine that it runs on, and when it closes a file
  * this one uploads it to its final name, in parts, without completing the upload. The driver is told as it is told of
- * the rows: by an accumulator, to which Spark adds what the attempts say that it keeps. Compiled by the compiler that
- * Spark has for its queries, which knows no generics; executors get it as a jar.
+ * the rows: by an accumulator, to which Spark adds what the attempts say that it keeps.
  */
 public class InPlaceUploads {
     private static final long PART = 64L << 20;
     private static final int MOST_PARTS = 10000;
 
     /**
-     * A write into "inserts" and "deletes" below each partition. "keys": names of the partition columns, a line each;
+     * A write into "inserts" and "deletes" below each partition. "keys": names of the partition columns, as JSON;
      * "pattern": the name of a file by its writer's number.
      */
     public Write write(SparkContext spark, String root, String keys, String inserts, String deletes, String pattern) {
-        String[] names = keys.length() == 0 ? new String[0] : keys.split("\n");
-        return new Write(spark.collectionAccumulator(), new Placement(root, names, inserts, deletes, pattern));
+        List<?> listed = Messages.list(keys);
+        String[] names = new String[listed.size()];
+        for (int at = 0; at < names.length; ++at) names[at] = (String) listed.get(at);
+        CollectionAccumulator<String> uploads = new CollectionAccumulator<>();
+        spark.register(uploads);
+        return new Write(uploads, new Placement(root, names, inserts, deletes, pattern));
     }
 
-    /** Complete uploads, or abort them. "uploads": a line for each, as Write tells it. */
+    /** Complete uploads, or abort them. "uploads": a list as Write.uploads has it. */
     public void end(String uploads, boolean isComplete, Configuration settings) throws IOException {
-        String[] lines = uploads.split("\n");
-        ArrayList pending = new ArrayList();
-        for (int at = 0; at < lines.length; ++at) pending.add(ended(lines[at].split("\t"), isComplete, settings));
+        List<CompletableFuture<?>> pending = new ArrayList<>();
+        for (Object upload : Messages.list(uploads)) pending.add(ended((Map<?, ?>) upload, isComplete, settings));
         IOException failure = null;
-        for (int at = 0; at < lines.length; ++at) {
+        for (CompletableFuture<?> ended : pending) {
             try {
-                done((CompletableFuture) pending.get(at));
+                done(ended);
             } catch (IOException error) {
                 boolean isGone = error instanceof FileNotFoundException;    // there is no such upload any more
                 if (isComplete || !isGone) failure = error;
@@ -81,38 +83,35 @@ public class InPlaceUploads {
         if (failure != null) throw failure;
     }
 
-    private static CompletableFuture ended(String[] told, boolean isComplete, Configuration settings) throws IOException {
-        Path target = new Path(told[2]);
+    private static CompletableFuture<?> ended(Map<?, ?> upload, boolean isComplete, Configuration settings)
+            throws IOException {
+        Path target = new Path((String) upload.get("target"));
         MultipartUploader uploader = uploader(target, settings);
-        UploadHandle handle = BBUploadHandle.from(bytes(told[4]));
+        UploadHandle handle = BBUploadHandle.from(bytes((String) upload.get("handle")));
         if (!isComplete) return uploader.abort(handle, target);
-        HashMap parts = new HashMap();
-        String[] tags = told[5].split(",");
-        for (int part = 0; part < tags.length; ++part) {
-            parts.put(Integer.valueOf(part + 1), BBPartHandle.from(bytes(tags[part])));
-        }
+        Map<Integer, PartHandle> parts = new HashMap<>();
+        for (Object tag : (List<?>) upload.get("parts")) parts.put(parts.size() + 1, BBPartHandle.from(bytes((String) tag)));
         return uploader.complete(handle, target, parts);
     }
 
     /** One write, in the driver; applied to a factory of writers it makes one of writers that upload. */
-    public static class Write implements Function {
-        private final CollectionAccumulator uploads;
+    public static class Write implements Function<Object, Object> {
+        private final CollectionAccumulator<String> uploads;
         private final Placement placement;
 
-        Write(CollectionAccumulator uploads, Placement placement) {
+        Write(CollectionAccumulator<String> uploads, Placement placement) {
             this.uploads = uploads;
             this.placement = placement;
         }
 
+        @Override
         public Object apply(Object factory) {
             return new Factory((OutputWriterFactory) factory, uploads, placement);
         }
 
-        /** A line for each upload: name that the other writer knows, partition, target, size, upload, parts. */
-        public String told() {
-            StringBuilder lines = new StringBuilder();
-            for (Iterator each = uploads.value().iterator(); each.hasNext();) lines.append(each.next()).append("\n");
-            return lines.toString();
+        /** What the tasks uploaded, as JSON: a list of Upload in metastore/spark/write/in_place.py. */
+        public String uploads() {
+            return Messages.listed(uploads.value());
         }
     }
 
@@ -120,19 +119,21 @@ public class InPlaceUploads {
     public static class Factory extends OutputWriterFactory {
         private static final long serialVersionUID = 1L;
         private final OutputWriterFactory other;
-        private final CollectionAccumulator uploads;
+        private final CollectionAccumulator<String> uploads;
         private final Placement placement;
 
-        Factory(OutputWriterFactory other, CollectionAccumulator uploads, Placement placement) {
+        Factory(OutputWriterFactory other, CollectionAccumulator<String> uploads, Placement placement) {
             this.other = other;
             this.uploads = uploads;
             this.placement = placement;
         }
 
+        @Override
         public String getFileExtension(TaskAttemptContext context) {
             return other.getFileExtension(context);
         }
 
+        @Override
         public OutputWriter newInstance(String path, StructType columns, TaskAttemptContext context) {
             File place = new File(Utils.getLocalDir(new SparkConf()), "acid-" + UUID.randomUUID());
             File file = new File(place, "part-" + UUID.randomUUID() + getFileExtension(context));
@@ -147,11 +148,11 @@ public class InPlaceUploads {
         private final String path;
         private final File place;
         private final Configuration settings;
-        private final CollectionAccumulator uploads;
+        private final CollectionAccumulator<String> uploads;
         private final Placement placement;
 
-        Uploading(OutputWriter other, String path, File place, Configuration settings, CollectionAccumulator uploads,
-                  Placement placement) {
+        Uploading(OutputWriter other, String path, File place, Configuration settings,
+                  CollectionAccumulator<String> uploads, Placement placement) {
             this.other = other;
             this.path = path;
             this.place = place;
@@ -160,15 +161,18 @@ public class InPlaceUploads {
             this.placement = placement;
         }
 
+        @Override
         public String path() {
             return path;
         }
 
+        @Override
         public void write(InternalRow row) {
             other.write(row);
         }
 
         /** Spark closes the files of attempts that failed as well. */
+        @Override
         public void close() {
             try {
                 other.close();
@@ -189,41 +193,46 @@ public class InPlaceUploads {
             Path place = new Path(target);
             MultipartUploader uploader = uploader(place, settings);
             UploadHandle handle = (UploadHandle) done(uploader.startUpload(place));
-            ByteBuffer named = handle.bytes();
-            StringBuilder told = new StringBuilder(name).append("\t").append(partition == null ? "" : partition).append("\t");
-            told.append(target).append("\t").append(file.length()).append("\t").append(text(named)).append("\t");
-            TaskContext.get().addTaskFailureListener(new Abandoning(told.toString(), settings));
+            Map<String, Object> upload = new LinkedHashMap<>();
+            upload.put("file", name);
+            upload.put("key", partition == null ? "" : partition);
+            upload.put("target", target);
+            upload.put("size", file.length());
+            upload.put("handle", text(handle.bytes()));
+            TaskContext.get().addTaskFailureListener(new Abandoning(upload, settings));
+            List<String> parts = new ArrayList<>();
             long size = file.length(), most = Math.max(PART, size / (MOST_PARTS - 1));
             Rewindable in = new Rewindable(new FileInputStream(file));
             try {
-                int part = 1;
                 for (long at = 0; at == 0 || at < size; at += most) {
                     long length = Math.min(most, size - at);
-                    PartHandle tag = (PartHandle) done(put(uploader, handle, part, at + length == size, place, in, length));
-                    ByteBuffer tagged = tag.bytes();
-                    told.append(part == 1 ? "" : ",").append(text(tagged));
-                    ++part;
+                    boolean isLast = at + length == size;
+                    Object tag = done(
+                        SparkInternals.putPart(uploader, handle, parts.size() + 1, isLast, place, in, length));
+                    parts.add(text(((PartHandle) tag).bytes()));
                 }
             } finally {
                 in.close();
             }
-            uploads.add(told.toString());
+            upload.put("parts", parts);
+            uploads.add(Messages.text(upload));
         }
     }
 
     /** What an attempt uploaded goes with it. */
     public static class Abandoning implements TaskFailureListener {
-        private final String told;
+        private final Map<String, Object> upload;
         private final Configuration settings;
 
-        Abandoning(String told, Configuration settings) {
-            this.told = told;
+        Abandoning(Map<String, Object> upload, Configuration settings) {
+            this.upload = upload;
             this.settings = settings;
         }
 
+        @Override
         public void onTaskFailure(TaskContext task, Throwable error) {
             try {
-                done(ended(told.split("\t"), false, settings));
+                done(ended(upload, false, settings));
             } catch (IOException left) {
                 error.addSuppressed(left);
             }
@@ -247,13 +256,13 @@ public class InPlaceUploads {
         String target(String path, String name, int task) throws IOException {
             StringBuilder place = new StringBuilder(root);
             String partition = value(path, "__acid_partition"), writer = value(path, "__acid_writer");
-            List values = partition == null ? null : (List) new ObjectMapper().readValue(partition, List.class);
+            List<?> values = partition == null ? null : Messages.list(partition);
             for (int at = 0; at < keys.length; ++at) {
                 place.append("/").append(ExternalCatalogUtils.getPartitionPathString(keys[at], (String) values.get(at)));
             }
-            Integer number = writer == null ? Integer.valueOf(task) : Integer.valueOf(writer);
+            int number = writer == null ? task : Integer.parseInt(writer);
             return place.append("/").append(name.startsWith("delete-") ? deletes : inserts).append("/")
-                .append(String.format(pattern, new Object[] {number})).toString();
+                .append(String.format(pattern, number)).toString();
         }
 
         /** What a path says of a column that Spark partitions the files by. */
@@ -275,10 +284,12 @@ public class InPlaceUploads {
             this.channel = in.getChannel();
         }
 
+        @Override
         public boolean markSupported() {
             return true;
         }
 
+        @Override
         public void mark(int limit) {
             try {
                 marked = channel.position();
@@ -287,42 +298,19 @@ public class InPlaceUploads {
             }
         }
 
+        @Override
         public void reset() throws IOException {
             channel.position(marked);
         }
     }
 
-    private static final Method PUT = put();
-
-    private static Method put() {
-        Method[] all = MultipartUploader.class.getMethods();
-        for (int at = 0; at < all.length; ++at) if (all[at].getName().equals("putPart")) return all[at];
-        throw new IllegalStateException("This Hadoop uploads no parts");
-    }
-
-    /** Since version 3.5 of Hadoop it is told which part is the last. */
-    private static CompletableFuture put(MultipartUploader uploader, UploadHandle handle, int part, boolean isLast, Path target,
-                                         InputStream in, long length) throws IOException {
-        Integer number = Integer.valueOf(part);
-        Long size = Long.valueOf(length);
-        Object[] given = PUT.getParameterTypes().length == 6
-            ? new Object[] {handle, number, Boolean.valueOf(isLast), target, in, size}
-            : new Object[] {handle, number, target, in, size};
-        try {
-            return (CompletableFuture) PUT.invoke(uploader, given);
-        } catch (InvocationTargetException error) {
-            throw new IOException(error.getCause());
-        } catch (IllegalAccessException error) {
-            throw new IOException(error);
-        }
-    }
-
     private static MultipartUploader uploader(Path target, Configuration settings) throws IOException {
         FileSystem store = target.getFileSystem(settings);
-        return (MultipartUploader) store.createMultipartUploader(target.getParent()).build();
+        Object uploader = store.createMultipartUploader(target.getParent()).build();
+        return (MultipartUploader) uploader;
     }
 
-    private static Object done(CompletableFuture future) throws IOException {
+    private static Object done(CompletableFuture<?> future) throws IOException {
         try {
             return future.get();
         } catch (ExecutionException error) {

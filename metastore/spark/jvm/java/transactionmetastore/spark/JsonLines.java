@@ -1,3 +1,5 @@
+package transactionmetastore.spark;
+
 import com.fasterxml.jackson.databind.DeserializationFeature;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
@@ -49,36 +51,43 @@ import org.apache.hive.common.util.TimestampParser;
 public class JsonLines extends AbstractSerDe {
     private final ObjectMapper mapper =
         new ObjectMapper().configure(DeserializationFeature.USE_BIG_DECIMAL_FOR_FLOATS, true);
-    private final IdentityHashMap places = new IdentityHashMap();
+    private final Map<Object, Map<String, Integer>> places = new IdentityHashMap<>();
     private StructObjectInspector rows;
     private TimestampParser timestamps;
     private boolean isBase64, isEmptyNull;
 
+    @Override
+    @SuppressWarnings("deprecation")  // the other way is not in the Hive of every Spark
     public void initialize(Configuration settings, Properties table) {
         String names = table.getProperty("columns");
+        List<String> columns = new ArrayList<>();
+        for (String name : names.split(table.getProperty("column.name.delimiter", ","))) columns.add(name);
         rows = (StructObjectInspector) TypeInfoUtils.getStandardJavaObjectInspectorFromTypeInfo(
             TypeInfoFactory.getStructTypeInfo(
-                Arrays.asList((Object[]) names.split(table.getProperty("column.name.delimiter", ","))),
-                TypeInfoUtils.getTypeInfosFromTypeString(table.getProperty("columns.types"))));
+                columns, TypeInfoUtils.getTypeInfosFromTypeString(table.getProperty("columns.types"))));
         String formats = table.getProperty("timestamp.formats");
         timestamps = formats == null ? new TimestampParser()
-            : new TimestampParser(Arrays.asList((Object[]) HiveStringUtils.splitAndUnEscape(formats)));
+            : new TimestampParser(HiveStringUtils.splitAndUnEscape(formats));
         isBase64 = table.getProperty("json.binary.format", "base64").equalsIgnoreCase("base64");
         isEmptyNull = Boolean.parseBoolean(table.getProperty("text.null.empty.line", "false"));
     }
 
+    @Override
     public ObjectInspector getObjectInspector() {
         return rows;
     }
 
-    public Class getSerializedClass() {
+    @Override
+    public Class<? extends Writable> getSerializedClass() {
         return Text.class;
     }
 
+    @Override
     public SerDeStats getSerDeStats() {
         return null;
     }
 
+    @Override
     public Object deserialize(Writable record) throws SerDeException {
         Text line = (Text) record;
         if (line.getLength() == 0) {
@@ -86,7 +95,8 @@ public class JsonLines extends AbstractSerDe {
             throw new SerDeException("An empty line is no JSON object; with text.null.empty.line it is a row of NULLs");
         }
         try {
-            return value((JsonNode) mapper.readTree(line.getBytes(), 0, line.getLength()), rows);
+            Object read = mapper.readTree(line.getBytes(), 0, line.getLength());
+            return value((JsonNode) read, rows);
         } catch (IOException error) {
             throw new SerDeException("A line is no JSON object: " + error.getMessage());
         }
@@ -97,47 +107,53 @@ public class JsonLines extends AbstractSerDe {
         if (type instanceof PrimitiveObjectInspector) return primitive(node, (PrimitiveObjectInspector) type);
         if (type instanceof ListObjectInspector) {
             require(node.isArray(), "array", node);
-            ArrayList found = new ArrayList();
+            List<Object> found = new ArrayList<>();
             ObjectInspector element = ((ListObjectInspector) type).getListElementObjectInspector();
-            for (int place = 0; place < node.size(); ++place) found.add(value((JsonNode) node.get(place), element));
+            for (JsonNode one : node) found.add(value(one, element));
             return found;
         }
         require(node.isObject(), "object", node);
-        Iterator names = node.fieldNames();
+        Iterator<?> names = node.fieldNames();
         if (type instanceof MapObjectInspector) {
             MapObjectInspector map = (MapObjectInspector) type;
-            LinkedHashMap found = new LinkedHashMap();
+            Map<Object, Object> found = new LinkedHashMap<>();
             while (names.hasNext()) {
                 String name = (String) names.next();
                 found.put(value(new TextNode(name), map.getMapKeyObjectInspector()),
-                          value((JsonNode) node.get(name), map.getMapValueObjectInspector()));
+                          value(child(node, name), map.getMapValueObjectInspector()));
             }
             return found;
         }
-        List fields = ((StructObjectInspector) type).getAllStructFieldRefs();
+        List<?> fields = ((StructObjectInspector) type).getAllStructFieldRefs();
         Object[] found = new Object[fields.size()];
         while (names.hasNext()) {
             String name = (String) names.next();
             Integer place = place(name, (StructObjectInspector) type);
             if (place == null) continue;
             found[place.intValue()] = value(
-                (JsonNode) node.get(name), ((StructField) fields.get(place.intValue())).getFieldObjectInspector());
+                child(node, name), ((StructField) fields.get(place.intValue())).getFieldObjectInspector());
         }
         return Arrays.asList(found);
     }
 
+    private static JsonNode child(JsonNode node, String name) {
+        Object child = node.get(name);
+        return (JsonNode) child;
+    }
+
     private Integer place(String name, StructObjectInspector struct) {
-        HashMap known = (HashMap) places.get(struct);
-        if (known == null) {
-            known = new HashMap();
-            List fields = struct.getAllStructFieldRefs();
+        Object found = places.get(struct);
+        if (found == null) {
+            Map<String, Integer> known = new HashMap<>();
+            List<?> fields = struct.getAllStructFieldRefs();
             for (int at = 0; at < fields.size(); ++at) known.put("_col" + at, Integer.valueOf(at));
             for (int at = 0; at < fields.size(); ++at) {
                 known.put(((StructField) fields.get(at)).getFieldName().toLowerCase(Locale.ROOT), Integer.valueOf(at));
             }
             places.put(struct, known);
+            found = known;
         }
-        return (Integer) known.get(name.toLowerCase(Locale.ROOT));
+        return (Integer) ((Map<?, ?>) found).get(name.toLowerCase(Locale.ROOT));
     }
 
     private Object primitive(JsonNode node, PrimitiveObjectInspector type) throws SerDeException, IOException {
@@ -168,6 +184,7 @@ public class JsonLines extends AbstractSerDe {
         if (!isSo) throw new SerDeException("There is " + node.getNodeType() + " in the place of a value of " + wanted);
     }
 
+    @Override
     public Writable serialize(Object row, ObjectInspector type) throws SerDeException {
         try {
             return new Text(mapper.writeValueAsString(node(row, type)));
@@ -191,16 +208,14 @@ public class JsonLines extends AbstractSerDe {
         ObjectNode made = nodes.objectNode();
         if (type instanceof MapObjectInspector) {
             MapObjectInspector map = (MapObjectInspector) type;
-            Iterator entries = map.getMap(value).entrySet().iterator();
-            while (entries.hasNext()) {
-                Map.Entry entry = (Map.Entry) entries.next();
+            for (Map.Entry<?, ?> entry : map.getMap(value).entrySet()) {
                 made.set(node(entry.getKey(), map.getMapKeyObjectInspector()).asText(),
                          node(entry.getValue(), map.getMapValueObjectInspector()));
             }
             return made;
         }
         StructObjectInspector struct = (StructObjectInspector) type;
-        List fields = struct.getAllStructFieldRefs();
+        List<?> fields = struct.getAllStructFieldRefs();
         for (int place = 0; place < fields.size(); ++place) {
             StructField field = (StructField) fields.get(place);
             made.set(field.getFieldName(), node(struct.getStructFieldData(value, field), field.getFieldObjectInspector()));

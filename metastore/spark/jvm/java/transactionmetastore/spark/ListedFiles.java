@@ -1,8 +1,11 @@
+package transactionmetastore.spark;
+
 import java.io.ByteArrayInputStream;
 import java.io.DataInputStream;
 import java.io.IOException;
 import java.util.Collections;
 import java.util.HashMap;
+import java.util.Map;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.FileStatus;
 import org.apache.hadoop.fs.FileSystem;
@@ -21,9 +24,10 @@ import org.apache.spark.sql.types.StructType;
 /** The files of a scan, which are listed already; by any of Spark's formats. Exists in the driver only. */
 public class ListedFiles extends PartitioningAwareFileIndex {
     private final Path root;
-    private final scala.collection.mutable.LinkedHashMap files = new scala.collection.mutable.LinkedHashMap();
+    private final scala.collection.mutable.LinkedHashMap<Path, FileStatus> files =
+        new scala.collection.mutable.LinkedHashMap<>();
 
-    private ListedFiles(SparkSession spark, HashMap options, Path root) {
+    private ListedFiles(SparkSession spark, Map<String, String> options, Path root) {
         super(spark, PythonUtils.toScalaMap(options), scala.Option.empty(),
             PartitioningAwareFileIndex.$lessinit$greater$default$4());
         this.root = root;
@@ -31,13 +35,13 @@ public class ListedFiles extends PartitioningAwareFileIndex {
 
     /** "files": an array of FileStatus as Hadoop writes one, "root": a path that is theirs alone. */
     public static HadoopFsRelation relation(
-            SparkSession spark, String root, byte[] files, StructType schema, FileFormat format, HashMap options)
-            throws IOException {
-        HashMap deep = new HashMap();
+            SparkSession spark, String root, byte[] files, StructType schema, FileFormat format,
+            Map<String, String> options) throws IOException {
+        Map<String, String> deep = new HashMap<>();
         deep.put("recursiveFileLookup", "true");
         ListedFiles index = new ListedFiles(spark, deep, new Path(root));
         FileStatus[] listed = listed(files, spark.sparkContext().hadoopConfiguration());
-        for (int place = 0; place < listed.length; ++place) index.files.put(listed[place].getPath(), listed[place]);
+        for (FileStatus file : listed) index.files.put(file.getPath(), file);
         if (index.allFiles().size() != listed.length) {
             throw new IllegalStateException("Spark does not take the files that it is given");
         }
@@ -46,29 +50,36 @@ public class ListedFiles extends PartitioningAwareFileIndex {
             PythonUtils.toScalaMap(options), spark);
     }
 
-    public scala.collection.immutable.Seq rootPaths() {
+    @Override
+    public scala.collection.immutable.Seq<Path> rootPaths() {
         return PythonUtils.toSeq(Collections.singletonList(root));
     }
 
-    public scala.collection.mutable.LinkedHashMap leafFiles() {
+    @Override
+    public scala.collection.mutable.LinkedHashMap<Path, FileStatus> leafFiles() {
         return files;
     }
 
-    public scala.collection.immutable.Map leafDirToChildrenFiles() {
-        return PythonUtils.toScalaMap(new HashMap());
+    @Override
+    public scala.collection.immutable.Map<Path, FileStatus[]> leafDirToChildrenFiles() {
+        return PythonUtils.toScalaMap(new HashMap<Path, FileStatus[]>());
     }
 
+    @Override
     public PartitionSpec partitionSpec() {
         return PartitionSpec$.MODULE$.emptySpec();
     }
 
     /** A snapshot stays what it is. */
+    @Override
     public void refresh() {}
 
+    @Override
     public boolean equals(Object other) {
         return other instanceof ListedFiles && ((ListedFiles) other).root.equals(root);
     }
 
+    @Override
     public int hashCode() {
         return root.hashCode();
     }
@@ -77,13 +88,14 @@ public class ListedFiles extends PartitioningAwareFileIndex {
         ArrayWritable found = new ArrayWritable(FileStatus.class);
         found.readFields(new DataInputStream(new ByteArrayInputStream(files)));
         FileStatus[] listed = new FileStatus[found.get().length];
-        HashMap systems = new HashMap();
+        Map<String, FileSystem> systems = new HashMap<>();
         for (int place = 0; place < listed.length; ++place) {
             listed[place] = (FileStatus) found.get()[place];
             Path path = listed[place].getPath();
             String root = path.toUri().getScheme() + "://" + path.toUri().getAuthority();
             if (!systems.containsKey(root)) systems.put(root, path.getFileSystem(settings));
-            listed[place].setPath(((FileSystem) systems.get(root)).makeQualified(path));
+            Object system = systems.get(root);
+            listed[place].setPath(((FileSystem) system).makeQualified(path));
         }
         return listed;
     }

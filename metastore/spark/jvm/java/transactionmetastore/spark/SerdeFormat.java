@@ -1,7 +1,10 @@
+package transactionmetastore.spark;
+
 import java.io.IOException;
 import java.io.PrintWriter;
 import java.io.StringWriter;
 import java.util.HashMap;
+import java.util.Map;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.Path;
 import org.apache.hadoop.io.compress.CompressionCodec;
@@ -12,28 +15,33 @@ import org.apache.spark.api.java.JavaSparkContext;
 import org.apache.spark.sql.DataFrameWriter;
 import org.apache.spark.sql.Dataset;
 import org.apache.spark.sql.SparkSession;
+import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.execution.datasources.OutputWriterFactory;
+import org.apache.spark.sql.execution.datasources.PartitionedFile;
 import org.apache.spark.sql.hive.execution.HiveFileFormat;
+import org.apache.spark.sql.sources.Filter;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.unsafe.Platform;
 import org.apache.spark.util.SerializableConfiguration;
+import scala.collection.Iterator;
 
 /**
  * A data source of files that Hive's own classes read and write: any input format, output format and SerDe.
  *
  * To Spark two of these are the same, as two of its HiveFileFormat are: what differs is in the root of their files.
- * Compiled by the compiler that Spark has for its queries; SerdeReader and SerdeWriter are what runs in the tasks.
+ * SerdeReader and SerdeWriter are what runs in the tasks.
  */
 public class SerdeFormat extends HiveFileFormat {
+    private static final long serialVersionUID = 1L;
     private static final String OPTION = "acid.serde";
     private SerdeTable table;
 
     /** "text": as SerdeTable takes it; the other arguments are those of ListedFiles. */
-    public Dataset scan(SparkSession spark, String root, byte[] files, String schema, String text) throws IOException {
+    public Dataset<?> scan(SparkSession spark, String root, byte[] files, String schema, String text) throws IOException {
         SerdeFormat format = new SerdeFormat();
         format.table = new SerdeTable(text);
-        HashMap options = new HashMap();
+        Map<String, String> options = new HashMap<>();
         options.put("ignoreMissingFiles", "false");
         options.put("ignoreCorruptFiles", "false");
         return spark.baseRelationToDataFrame(
@@ -46,7 +54,7 @@ public class SerdeFormat extends HiveFileFormat {
     }
 
     /** Let a writer that has got everything but its format write here; returns why a row cannot be stored, or null. */
-    public String save(DataFrameWriter writer, String path, String text) {
+    public String save(DataFrameWriter<?> writer, String path, String text) {
         Thread thread = Thread.currentThread();
         ClassLoader usual = thread.getContextClassLoader();
         thread.setContextClassLoader(new KnowingUs(usual));
@@ -70,22 +78,26 @@ public class SerdeFormat extends HiveFileFormat {
             super(parent);
         }
 
-        protected Class findClass(String name) throws ClassNotFoundException {
+        @Override
+        protected Class<?> findClass(String name) throws ClassNotFoundException {
             if (name.equals(SerdeFormat.class.getName())) return SerdeFormat.class;
             throw new ClassNotFoundException(name);
         }
     }
 
+    @Override
     public boolean supportFieldName(String name) {
         return true;
     }
 
+    @Override
     public boolean supportDataType(DataType type) {
         return true;
     }
 
     /** Only what is known to find the first record of a part by itself, and has no lines to leave out. */
-    public boolean isSplitable(SparkSession spark, scala.collection.immutable.Map options, Path path) {
+    @Override
+    public boolean isSplitable(SparkSession spark, scala.collection.immutable.Map<String, String> options, Path path) {
         String input = table.properties().getProperty("acid.input");
         if (table.header() > 0) return false;
         if (input.equals("org.apache.hadoop.mapred.TextInputFormat")) {
@@ -98,15 +110,25 @@ public class SerdeFormat extends HiveFileFormat {
             || input.equals("org.apache.hadoop.hive.ql.io.avro.AvroContainerInputFormat");
     }
 
-    public scala.Function1 buildReaderWithPartitionValues(
+    @Override
+    @SuppressWarnings("unchecked")  // the compiler at the user's makes no bridges, so the reader is of Object
+    public scala.Function1<PartitionedFile, Iterator<InternalRow>> buildReaderWithPartitionValues(
             SparkSession spark, StructType data, StructType partition, StructType required,
-            scala.collection.immutable.Seq filters, scala.collection.immutable.Map options, Configuration settings) {
+            scala.collection.immutable.Seq<Filter> filters, scala.collection.immutable.Map<String, String> options,
+            Configuration settings) {
         JavaSparkContext context = JavaSparkContext.fromSparkContext(spark.sparkContext());
-        return new SerdeReader(context.broadcast(new SerializableConfiguration(settings)), table, required);
+        Object reader = new SerdeReader(context.broadcast(new SerializableConfiguration(settings)), table, required);
+        return (scala.Function1<PartitionedFile, Iterator<InternalRow>>) reader;
     }
 
+    @Override
     public OutputWriterFactory prepareWrite(
-            SparkSession spark, Job job, scala.collection.immutable.Map options, StructType schema) {
-        return new SerdeWriter.Factory(new SerdeTable((String) options.apply(OPTION)));
+            SparkSession spark, Job job, scala.collection.immutable.Map<String, String> options, StructType schema) {
+        return new SerdeWriter.Factory(new SerdeTable(textOf(options)));
+    }
+
+    private static String textOf(scala.collection.immutable.Map<String, String> options) {
+        Object text = options.apply(OPTION);
+        return (String) text;
     }
 }

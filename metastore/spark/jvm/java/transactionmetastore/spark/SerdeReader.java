@@ -1,11 +1,15 @@
+package transactionmetastore.spark;
+
 import java.io.IOException;
 import java.io.Serializable;
 import java.util.ArrayList;
 import java.util.Iterator;
+import java.util.List;
 import java.util.NoSuchElementException;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.hive.ql.exec.Utilities;
 import org.apache.hadoop.io.Text;
+import org.apache.hadoop.io.Writable;
 import org.apache.hadoop.mapred.FileSplit;
 import org.apache.hadoop.mapred.InputFormat;
 import org.apache.hadoop.mapred.JobConf;
@@ -16,6 +20,7 @@ import org.apache.spark.TaskContext;
 import org.apache.spark.api.python.PythonUtils;
 import org.apache.spark.broadcast.Broadcast;
 import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
 import org.apache.spark.sql.catalyst.expressions.SpecificInternalRow;
 import org.apache.spark.sql.catalyst.expressions.UnsafeProjection;
@@ -32,31 +37,32 @@ import scala.jdk.javaapi.CollectionConverters;
 import scala.runtime.AbstractFunction1;
 
 /** What runs in the tasks: the rows of a part of a file, by the table's own input format and SerDe. */
-public class SerdeReader extends AbstractFunction1 implements Serializable {
+public class SerdeReader extends AbstractFunction1<Object, Object> implements Serializable {
     private static final long serialVersionUID = 1L;
-    final Broadcast settings;
+    final Broadcast<?> settings;
     final SerdeTable table;
     final StructType wanted;
 
-    public SerdeReader(Broadcast settings, SerdeTable table, StructType wanted) {
+    public SerdeReader(Broadcast<?> settings, SerdeTable table, StructType wanted) {
         this.settings = settings;
         this.table = table;
         this.wanted = wanted;
     }
 
+    @Override
     public Object apply(Object argument) {
         PartitionedFile file = (PartitionedFile) argument;
         Configuration given = ((SerializableConfiguration) settings.value()).value();
         try {
             JobConf job = new JobConf(given);
             Utilities.copyTableJobPropertiesToConf(table.described(), job);
-            InputFormat format = (InputFormat) ReflectionUtils.newInstance(table.input(), job);
+            Object format = ReflectionUtils.newInstance(table.input(), job);
             FileSplit part = new FileSplit(file.toPath(), file.start(), file.length(), new String[0]);
-            Records records = new Records(format.getRecordReader(part, job, Reporter.NULL));
+            Records records = new Records(((InputFormat<?, ?>) format).getRecordReader(part, job, Reporter.NULL));
             if (TaskContext.get() != null) TaskContext.get().addTaskCompletionListener((TaskCompletionListener) records);
             for (int line = file.start() == 0 ? table.header() : 0; line > 0 && records.hasNext(); --line) records.next();
             UnsafeProjection projection = UnsafeProjection.create(wanted);
-            Iterator rows = table.isRaw() ? new Raw(records, wanted.length(), projection)
+            Iterator<Object> rows = table.isRaw() ? new Raw(records, wanted.length(), projection)
                 : new Rows(filled(records, given), projection);
             return CollectionConverters.asScala(rows);
         } catch (Exception error) {
@@ -65,29 +71,32 @@ public class SerdeReader extends AbstractFunction1 implements Serializable {
         }
     }
 
-    private scala.collection.Iterator filled(Iterator records, Configuration given) throws Exception {
+    @SuppressWarnings("unchecked")  // the compiler at the user's makes no bridges, so records are of Object
+    private scala.collection.Iterator<?> filled(Iterator<?> records, Configuration given) throws Exception {
         org.apache.hadoop.hive.serde2.AbstractSerDe serde = table.serde(new JobConf(given), table.properties());
-        scala.collection.immutable.Seq attributes = DataTypeUtils.toAttributes(wanted);
-        ArrayList places = new ArrayList();
+        scala.collection.immutable.Seq<?> attributes = DataTypeUtils.toAttributes(wanted);
+        List<Tuple2<Attribute, Object>> places = new ArrayList<>();
         for (int place = 0; place < wanted.length(); ++place) {
-            places.add(new Tuple2(attributes.apply(place), Integer.valueOf(place)));
+            places.add(new Tuple2<Attribute, Object>((Attribute) attributes.apply(place), place));
         }
         return HadoopTableReader$.MODULE$.fillObject(
-            CollectionConverters.asScala(records), serde, PythonUtils.toSeq(places), new SpecificInternalRow(wanted), serde);
+            CollectionConverters.asScala((Iterator<Writable>) records), serde, PythonUtils.toSeq(places), new SpecificInternalRow(wanted), serde);
     }
 
     /** The values of a record reader, which uses one object for all of them. */
-    static class Records implements Iterator, TaskCompletionListener {
-        private final RecordReader reader;
+    static class Records implements Iterator<Object>, TaskCompletionListener {
+        private final RecordReader<Object, Object> reader;
         private final Object key, value;
         private boolean isAsked, isThere, isClosed;
 
-        Records(RecordReader reader) {
-            this.reader = reader;
+        @SuppressWarnings("unchecked")  // of what, only the input format knows
+        Records(RecordReader<?, ?> reader) {
+            this.reader = (RecordReader<Object, Object>) reader;
             this.key = reader.createKey();
             this.value = reader.createValue();
         }
 
+        @Override
         public boolean hasNext() {
             if (!isAsked && !isClosed) {
                 try {
@@ -101,12 +110,14 @@ public class SerdeReader extends AbstractFunction1 implements Serializable {
             return isThere;
         }
 
+        @Override
         public Object next() {
             if (!hasNext()) throw new NoSuchElementException();
             isAsked = false;
             return value;
         }
 
+        @Override
         public void onTaskCompletion(TaskContext context) {
             if (isClosed) return;
             isClosed = true;
@@ -120,40 +131,44 @@ public class SerdeReader extends AbstractFunction1 implements Serializable {
     }
 
     /** Spark's rows in the form that all of its operators take. */
-    static class Rows implements Iterator {
-        private final scala.collection.Iterator rows;
+    static class Rows implements Iterator<Object> {
+        private final scala.collection.Iterator<?> rows;
         private final UnsafeProjection projection;
 
-        Rows(scala.collection.Iterator rows, UnsafeProjection projection) {
+        Rows(scala.collection.Iterator<?> rows, UnsafeProjection projection) {
             this.rows = rows;
             this.projection = projection;
         }
 
+        @Override
         public boolean hasNext() {
             return rows.hasNext();
         }
 
+        @Override
         public Object next() {
             return projection.apply((InternalRow) rows.next());
         }
     }
 
     /** Records as they stand in the file. */
-    static class Raw implements Iterator {
-        private final Iterator records;
+    static class Raw implements Iterator<Object> {
+        private final Iterator<?> records;
         private final GenericInternalRow row;
         private final UnsafeProjection projection;
 
-        Raw(Iterator records, int columns, UnsafeProjection projection) {
+        Raw(Iterator<?> records, int columns, UnsafeProjection projection) {
             this.records = records;
             this.row = new GenericInternalRow(columns);
             this.projection = projection;
         }
 
+        @Override
         public boolean hasNext() {
             return records.hasNext();
         }
 
+        @Override
         public Object next() {
             Text line = (Text) records.next();
             for (int column = 0; column < row.numFields(); ++column) {

@@ -1,3 +1,5 @@
+package transactionmetastore.spark;
+
 import java.io.IOException;
 import java.io.Serializable;
 import java.io.StringReader;
@@ -11,13 +13,13 @@ import org.apache.hadoop.hive.serde2.objectinspector.StructField;
 import org.apache.hadoop.hive.serde2.objectinspector.StructObjectInspector;
 import org.apache.hadoop.hive.serde2.typeinfo.TypeInfo;
 import org.apache.hadoop.hive.serde2.typeinfo.TypeInfoUtils;
+import org.apache.hadoop.mapred.InputFormat;
 import org.apache.hadoop.mapred.JobConf;
 
 /**
  * Which of Hive's classes read and write a table's files, and what they are told of the table.
  *
  * "text": properties as java.util.Properties reads them; those of HiveStorage in metastore/spark/tables/serde_storage.py.
- * Compiled by the compiler that Spark has for its queries, which knows no generics.
  */
 public class SerdeTable implements Serializable {
     private static final long serialVersionUID = 1L;
@@ -47,24 +49,26 @@ public class SerdeTable implements Serializable {
         return Integer.parseInt(properties().getProperty("skip.header.line.count", "0").trim());
     }
 
-    public Class input() throws ClassNotFoundException {
+    public Class<?> input() throws ClassNotFoundException {
         return load(properties().getProperty("acid.input"));
     }
 
     public TableDesc described() throws ClassNotFoundException {
-        return new TableDesc(input(), load(properties().getProperty("acid.output")), properties());
+        Class<?> output = load(properties().getProperty("acid.output"));
+        return new TableDesc(input().asSubclass(InputFormat.class), output, properties());
     }
 
+    @SuppressWarnings("deprecation")  // the other way is not in the Hive of every Spark
     public AbstractSerDe serde(Configuration settings, Properties told)
             throws ReflectiveOperationException, SerDeException {
         AbstractSerDe made = (AbstractSerDe) serdeClass(told.getProperty("serialization.lib"))
-            .getDeclaredConstructor(new Class[0]).newInstance(new Object[0]);
+            .getDeclaredConstructor().newInstance();
         made.initialize(settings, told);
         return made;
     }
 
     /** Hive's own where it is there; Spark has not got those for JSON. */
-    private static Class serdeClass(String name) throws ClassNotFoundException {
+    private static Class<?> serdeClass(String name) throws ClassNotFoundException {
         try {
             return load(name);
         } catch (ClassNotFoundException error) {
@@ -75,7 +79,7 @@ public class SerdeTable implements Serializable {
         }
     }
 
-    private static Class load(String name) throws ClassNotFoundException {
+    private static Class<?> load(String name) throws ClassNotFoundException {
         try {
             return Class.forName(name, true, Thread.currentThread().getContextClassLoader());
         } catch (ClassNotFoundException error) {
@@ -89,9 +93,9 @@ public class SerdeTable implements Serializable {
         String serde = told.getProperty("serialization.lib");
         try {
             described();
-            List found = ((StructObjectInspector) serde(new JobConf(settings), properties()).getObjectInspector())
+            List<?> found = ((StructObjectInspector) serde(new JobConf(settings), properties()).getObjectInspector())
                 .getAllStructFieldRefs();
-            List declared = TypeInfoUtils.getTypeInfosFromTypeString(told.getProperty("columns.types"));
+            List<?> declared = TypeInfoUtils.getTypeInfosFromTypeString(told.getProperty("columns.types"));
             String[] names = told.getProperty("columns").split(told.getProperty("column.name.delimiter", ","));
             if (found.size() != declared.size()) {
                 return serde + " finds " + found.size() + " columns where the table has " + declared.size();

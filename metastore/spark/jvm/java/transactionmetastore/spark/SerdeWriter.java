@@ -1,3 +1,5 @@
+package transactionmetastore.spark;
+
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
@@ -51,12 +53,13 @@ public class SerdeWriter extends OutputWriter {
     private final boolean isRaw, isText;
     private final AbstractSerDe serializer, deserializer;
     private final StructObjectInspector standard, read;
-    private final List fields;
-    private final scala.Function1[] wrappers, unwrappers;
+    private final List<?> fields;
+    private final scala.Function1<Object, Object>[] wrappers, unwrappers;
     private final Object[] values;
     private final FileSinkOperator.RecordWriter out;
     private long rows;
 
+    @SuppressWarnings({"rawtypes", "unchecked"})  // arrays know no type arguments
     public SerdeWriter(String path, SerdeTable table, StructType schema, Configuration settings) throws Exception {
         this.path = path;
         this.table = table;
@@ -89,10 +92,12 @@ public class SerdeWriter extends OutputWriter {
             new Path(path), Reporter.NULL);
     }
 
+    @Override
     public String path() {
         return path;
     }
 
+    @Override
     public void write(InternalRow row) {
         try {
             Writable record = isRaw ? new Text(row.getUTF8String(0).getBytes()) : record(row);
@@ -105,6 +110,7 @@ public class SerdeWriter extends OutputWriter {
         }
     }
 
+    @Override
     public void close() {
         try {
             out.close(false);
@@ -240,10 +246,12 @@ public class SerdeWriter extends OutputWriter {
             this.table = table;
         }
 
+        @Override
         public String getFileExtension(TaskAttemptContext context) {
             return "";
         }
 
+        @Override
         public OutputWriter newInstance(String path, StructType schema, TaskAttemptContext context) {
             try {
                 return new SerdeWriter(path, table, schema, context.getConfiguration());

@@ -1,3 +1,5 @@
+package transactionmetastore.spark;
+
 import java.io.EOFException;
 import java.io.IOException;
 import java.nio.ByteBuffer;
@@ -18,6 +20,7 @@ import org.apache.orc.impl.ReaderImpl;
  * after another. Then a query beside many deltas waits for the store, and on a local disk for the threads that ORC reads with.
  */
 public class SmallOrcFile extends ReaderImpl {
+    @SuppressWarnings("deprecation")  // the other way asks for a length and a time that nobody uses
     private SmallOrcFile(Path path, OrcFile.ReaderOptions options, byte[] content) throws IOException {
         super(path, options.orcTail(extractFileTail(ByteBuffer.wrap(content))));
         file = new FSDataInputStream(new Content(content));
@@ -40,7 +43,8 @@ public class SmallOrcFile extends ReaderImpl {
         FutureDataInputStreamBuilder opening = path.getFileSystem(settings).openFile(path);
         opening.opt("fs.option.openfile.length", Integer.toString(size));
         opening.opt("fs.option.openfile.read.policy", "whole-file");
-        return (FSDataInputStream) FutureIO.awaitFuture(opening.build());
+        Object source = FutureIO.awaitFuture(opening.build());
+        return (FSDataInputStream) source;
     }
 
     /** Bytes as Hadoop reads a file. */
@@ -52,23 +56,28 @@ public class SmallOrcFile extends ReaderImpl {
             this.content = content;
         }
 
+        @Override
         public void seek(long position) throws IOException {
             if (position < 0 || position > content.length) throw new EOFException("No byte " + position);
             place = (int) position;
         }
 
+        @Override
         public long getPos() {
             return place;
         }
 
+        @Override
         public boolean seekToNewSource(long position) {
             return false;
         }
 
+        @Override
         public int read() {
             return place < content.length ? content[place++] & 0xff : -1;
         }
 
+        @Override
         public int read(byte[] into, int offset, int length) {
             if (place == content.length) return length == 0 ? 0 : -1;
             int count = Math.min(length, content.length - place);

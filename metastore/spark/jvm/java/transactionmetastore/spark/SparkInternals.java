@@ -1,0 +1,122 @@
+package transactionmetastore.spark;
+
+import java.io.IOException;
+import java.io.InputStream;
+import java.lang.reflect.Field;
+import java.lang.reflect.InvocationTargetException;
+import java.lang.reflect.Method;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import java.util.concurrent.CompletableFuture;
+import org.apache.hadoop.fs.MultipartUploader;
+import org.apache.hadoop.fs.Path;
+import org.apache.hadoop.fs.UploadHandle;
+import org.apache.orc.RecordReader;
+import org.apache.spark.api.python.PythonUtils;
+import org.apache.spark.scheduler.ActiveJob;
+import org.apache.spark.scheduler.DAGScheduler;
+import org.apache.spark.sql.execution.SQLExecution$;
+import org.apache.spark.sql.execution.datasources.orc.OrcColumnarBatchReader;
+import org.apache.spark.sql.execution.datasources.orc.OrcFilters;
+import org.apache.spark.sql.sources.Filter;
+import org.apache.spark.sql.types.StructType;
+
+/**
+ * All reflection: what Spark keeps private and offers no other way to, and methods that differ from version to version.
+ *
+ * Where a version has none of them, it says so here.
+ */
+public final class SparkInternals {
+    private SparkInternals() {}
+
+    /**
+     * Let Spark's vectorized reader read what was opened for it. Private: it opens files itself otherwise, with ORC's own
+     * reader of files, and decodes the condition anew for each.
+     */
+    public static void setRecordReader(OrcColumnarBatchReader reader, RecordReader records) {
+        try {
+            RECORD_READER.set(reader, records);
+        } catch (IllegalAccessException error) {
+            throw new IllegalStateException(error);
+        }
+    }
+
+    private static final Field RECORD_READER = recordReader();
+
+    private static Field recordReader() {
+        try {
+            Field field = OrcColumnarBatchReader.class.getDeclaredField("recordReader");
+            field.setAccessible(true);
+            return field;
+        } catch (NoSuchFieldException error) {
+            throw new IllegalStateException("This Spark does not read ORC as those before did", error);
+        }
+    }
+
+    /** Spark's conversion of filters for ORC. It has got a third argument, an optional one, in version 4.3. */
+    public static scala.Option<?> orcFilter(StructType row, List<Filter> filters) {
+        for (Method method : OrcFilters.class.getMethods()) {
+            if (!method.getName().equals("createFilter")) continue;
+            Object[] values = new Object[method.getParameterCount()];
+            values[0] = row;
+            values[1] = PythonUtils.toSeq(filters);
+            if (values.length > 2) values[2] = scala.Option.empty();
+            try {
+                return (scala.Option<?>) method.invoke(null, values);
+            } catch (ReflectiveOperationException error) {
+                throw new IllegalStateException(error);
+            }
+        }
+        throw new IllegalStateException("This Spark does not convert filters as those before did");
+    }
+
+    /** Send a part of an upload. Since version 3.5 Hadoop is told which part is the last. */
+    public static CompletableFuture<?> putPart(
+            MultipartUploader uploader, UploadHandle handle, int part, boolean isLast, Path target, InputStream in,
+            long length) throws IOException {
+        Object[] values = PUT_PART.getParameterCount() == 6
+            ? new Object[] {handle, part, isLast, target, in, length}
+            : new Object[] {handle, part, target, in, length};
+        try {
+            return (CompletableFuture<?>) PUT_PART.invoke(uploader, values);
+        } catch (InvocationTargetException error) {
+            throw new IOException(error.getCause());
+        } catch (IllegalAccessException error) {
+            throw new IOException(error);
+        }
+    }
+
+    private static final Method PUT_PART = putPart();
+
+    private static Method putPart() {
+        for (Method method : MultipartUploader.class.getMethods()) {
+            if (method.getName().equals("putPart")) return method;
+        }
+        throw new IllegalStateException("This Hadoop uploads no parts");
+    }
+
+    /** Spark 4.3 goes on referring to jobs that a query ran behind its end, as toLocalIterator's are; none before does. */
+    public static void forgetJobs(DAGScheduler scheduler) throws ReflectiveOperationException {
+        for (Method method : DAGScheduler.class.getMethods()) {
+            if (scheduler == null || !method.getName().equals("activeQueryToJobs")) continue;
+            Map<?, ?> jobs = (Map<?, ?>) method.invoke(scheduler);
+            for (Object query : new ArrayList<Object>(jobs.keySet())) {
+                Set<?> ran = (Set<?>) jobs.get(query);
+                boolean isOver = SQLExecution$.MODULE$.getQueryExecution((Long) query) == null;
+                if (ran != null && isOver && haveEnded(ran)) {
+                    DAGScheduler.class.getMethod("cleanupQueryJobs", long.class).invoke(scheduler, query);
+                }
+            }
+        }
+    }
+
+    private static boolean haveEnded(Set<?> jobs) {
+        for (Object each : jobs) {
+            ActiveJob job = (ActiveJob) each;
+            if (job.numFinished() < job.numPartitions()) return false;
+        }
+        return true;
+    }
+}

@@ -1,0 +1,14 @@
+"""What Python and our Java classes tell each other, as JSON: ``Messages.java`` is the other side."""
+
+import json
+from typing import Any
+
+
+def to_java(value: Any) -> str:
+    """Lists and dicts of texts, numbers and truth values, for ``Messages.list`` and ``Messages.map``."""
+    return json.dumps(value)
+
+
+def from_java(text: str) -> Any:
+    """What ``Messages.text`` or ``Messages.listed`` made."""
+    return json.loads(text)

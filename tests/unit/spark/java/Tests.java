@@ -1,0 +1,444 @@
+package transactionmetastore.spark;
+
+import java.io.File;
+import java.lang.reflect.InvocationTargetException;
+import java.lang.reflect.Method;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.StandardOpenOption;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Map;
+import java.util.Objects;
+import java.util.Properties;
+import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.fs.Path;
+import org.apache.hadoop.hive.ql.exec.vector.BytesColumnVector;
+import org.apache.hadoop.hive.ql.exec.vector.LongColumnVector;
+import org.apache.hadoop.hive.ql.exec.vector.StructColumnVector;
+import org.apache.hadoop.hive.ql.exec.vector.VectorizedRowBatch;
+import org.apache.hadoop.io.Text;
+import org.apache.hadoop.mapred.JobConf;
+import org.apache.orc.OrcConf;
+import org.apache.orc.OrcFile;
+import org.apache.orc.Reader;
+import org.apache.orc.RecordReader;
+import org.apache.spark.broadcast.Broadcast;
+import org.apache.spark.paths.SparkPath;
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
+import org.apache.spark.sql.catalyst.util.GenericArrayData;
+import org.apache.spark.sql.execution.datasources.PartitionedFile;
+import org.apache.spark.sql.execution.datasources.orc.OrcUtils;
+import org.apache.spark.sql.types.ArrayType;
+import org.apache.spark.sql.types.DataTypes;
+import org.apache.spark.sql.types.Decimal;
+import org.apache.spark.sql.types.StructType;
+import org.apache.spark.sql.vectorized.ColumnarBatch;
+import org.apache.spark.unsafe.types.UTF8String;
+import org.apache.spark.util.CollectionAccumulator;
+import org.apache.spark.util.SerializableConfiguration;
+import scala.reflect.ClassTag$;
+
+/** What the Java classes do by themselves. Each public method is a test; "main" says of each how it ended, as JSON. */
+public final class Tests {
+    private static final int INSERT = 0, UPDATE = 1, DELETE = 2, STATEMENT = 7;
+    private static final StructType ROW = StructType.fromDDL("n INT, t STRING");
+    private static final StructType EVENTS = StructType.fromDDL(
+        "operation INT, originalTransaction BIGINT, bucket INT, rowId BIGINT, currentTransaction BIGINT, "
+        + "`row` STRUCT<n: INT, t: STRING>");
+    private final File directory;
+    private final Configuration settings = new Configuration();
+    private final CollectionAccumulator<String> reports = new CollectionAccumulator<>();
+
+    private Tests(File directory) {
+        this.directory = directory;
+        settings.setBoolean("fs.file.impl.disable.cache", true);
+    }
+
+    public static void main(String[] arguments) throws Exception {
+        for (Method test : Tests.class.getDeclaredMethods()) {
+            if (!java.lang.reflect.Modifier.isPublic(test.getModifiers()) || test.getParameterCount() > 0) continue;
+            File directory = new File(arguments[0], test.getName());
+            String failure = null;
+            try {
+                if (!directory.mkdir()) throw new IllegalStateException("There is " + directory);
+                test.invoke(new Tests(directory));
+            } catch (InvocationTargetException error) {
+                java.io.StringWriter trace = new java.io.StringWriter();
+                error.getCause().printStackTrace(new java.io.PrintWriter(trace, true));
+                failure = trace.toString();
+            }
+            System.out.println(Messages.text(Arrays.asList(test.getName(), failure)));
+        }
+    }
+
+    // -- the writer ------------------------------------------------------------------------------------------------
+
+    public void newRowsAreNumberedInTheirFile() throws Exception {
+        AcidOrcWriter.Changes writer = writer("part-0");
+        for (int n = 0; n < 3; ++n) writer.write(change(INSERT, 5L, bucket(2, STATEMENT), null, 5L, row(n, "a" + n)));
+        writer.close();
+
+        same(texts("[0,5," + bucket(2, STATEMENT) + ",0,5,0,a0]", "[0,5," + bucket(2, STATEMENT) + ",1,5,1,a1]",
+                   "[0,5," + bucket(2, STATEMENT) + ",2,5,2,a2]"), events("part-0"));
+        Map<?, ?> report = reported(0);
+        same(3, report.get("rows"));
+        same(Arrays.asList(2, 2), Arrays.asList(report.get("lowest_writer"), report.get("highest_writer")));
+        same("part-0", report.get("file"));
+        same(1, report.get("times"));
+    }
+
+    public void anUpdateIsADeleteEventAndANewVersionOfTheSameWriter() throws Exception {
+        AcidOrcWriter.Changes writer = writer("part-0");
+        writer.write(change(UPDATE, 3L, bucket(1, 0), 40L, 9L, row(1, "new")));
+        writer.close();
+
+        same(texts("[2,3," + bucket(1, 0) + ",40,9,null]"), events("delete-part-0"));
+        same(texts("[0,9," + bucket(1, STATEMENT) + ",0,9,1,new]"), events("part-0"));
+        same(1, reported(1).get("updates"));
+        same(Arrays.asList(3, bucket(1, 0), 40), reported(0).get("repeated"));
+    }
+
+    public void aFileSaysWhatHiveReadsInItsFooter() throws Exception {
+        AcidOrcWriter.Changes writer = writer("part-0");
+        writer.write(change(DELETE, 3L, bucket(1, 0), 40L, 9L, null));
+        writer.write(change(DELETE, 3L, bucket(1, 0), 41L, 9L, null));
+        writer.close();
+
+        Reader file = opened("delete-part-0");
+        same("0,0,2", noted(file, "hive.acid.stats"));
+        same("2", noted(file, "hive.acid.version"));
+        same("3," + bucket(1, 0) + ",41;", noted(file, "hive.acid.key.index"));
+        same(false, path("part-0").toFile().exists());
+    }
+
+    public void aRowThatIsDeletedTwiceIsReported() throws Exception {
+        AcidOrcWriter.Changes writer = writer("part-0");
+        for (long rowId : new long[] {1L, 2L, 2L, 3L}) writer.write(change(DELETE, 3L, bucket(1, 0), rowId, 9L, null));
+        writer.close();
+
+        same(2, reported(0).get("times"));
+        same(Arrays.asList(3, bucket(1, 0), 2), reported(0).get("repeated"));
+    }
+
+    public void theKeysOfPartitionsArePartOfAFilesPlace() throws Exception {
+        Files.createDirectories(path("p=1"));
+        AcidOrcWriter.Changes writer = writer("p=1/part-0");
+        writer.write(change(INSERT, 5L, bucket(0, 0), null, 5L, row(1, "a")));
+        writer.close();
+
+        same("p=1/part-0", reported(0).get("file"));
+    }
+
+    public void onlyTheIdOfANewRowMayBeMissing() throws Exception {
+        refuses(change(DELETE, 3L, bucket(1, 0), null, 9L, null), "Only an inserted row may be without an id");
+        refuses(change(UPDATE, 3L, bucket(1, 0), null, 9L, row(1, "a")), "Only an inserted row may be without an id");
+        refuses(change(INSERT, null, bucket(1, 0), null, 9L, row(1, "a")), "may be NULL");
+        refuses(change(INSERT, 3L, null, null, 9L, row(1, "a")), "may be NULL");
+    }
+
+    public void everyTypeIsWrittenAsItIs() throws Exception {
+        StructType type = StructType.fromDDL(
+            "a BIGINT, b INT, c SMALLINT, d TINYINT, e BOOLEAN, f DOUBLE, g FLOAT, h STRING, i BINARY, j DECIMAL(10,2), "
+            + "k DECIMAL(38,3), l ARRAY<INT>, m DATE");
+        Object[] full = {
+            1L << 40, 1 << 20, (short) 300, (byte) 7, true, 2.5, 1.5f, UTF8String.fromString("t\u00e4xt"), new byte[] {1, 2},
+            Decimal.apply("12.34"), Decimal.apply("1234567890123456789.125"), new GenericArrayData(new Object[] {1, null}),
+            19000};
+        StructType events = StructType.fromDDL(EVENTS.toDDL().replace("STRUCT<n: INT, t: STRING>", type.sql()));
+        AcidOrcWriter.Changes writer = new AcidOrcWriter.Changes(
+            path("part-0").toUri().toString(), events, settings, reports, STATEMENT);
+        writer.write(change(INSERT, 5L, 0, 0L, 5L, new GenericInternalRow(full)));
+        writer.write(change(INSERT, 5L, 0, 1L, 5L, new GenericInternalRow(new Object[full.length])));
+        writer.write(change(INSERT, 5L, 0, 2L, 5L, null));
+        writer.close();
+
+        List<InternalRow> rows = read("part-0", type, places(type.length()), null, 0L, 0);
+        for (int column = 0; column < full.length; ++column) {
+            Object value = rows.get(0).get(column, type.fields()[column].dataType());
+            if (!SerdeWriter.isSame(full[column], value, type.fields()[column].dataType())) {
+                throw new AssertionError(type.fields()[column] + " is " + value);
+            }
+            same(true, rows.get(1).isNullAt(column));
+            same(true, rows.get(2).isNullAt(column));
+        }
+    }
+
+    // -- the reader ------------------------------------------------------------------------------------------------
+
+    public void columnsOfTheRowStandBesideThoseOfTheEvent() throws Exception {
+        write("part-0", 2, 0L, 1L);
+
+        List<InternalRow> rows = read("part-0", ROW, new int[] {3, AcidOrcReader.IN_ROW + 1, AcidOrcReader.IN_ROW, 1}, null, 0L, 0);
+
+        same(2, rows.size());
+        same(1L, rows.get(1).getLong(0));
+        same("a1", rows.get(1).getUTF8String(1).toString());
+        same(1, rows.get(1).getInt(2));
+        same(5L, rows.get(1).getLong(3));
+    }
+
+    public void deletedRowsAreMarkedWhereIdsAreARunAndWhereTheyAreNot() throws Exception {
+        write("run", 2, 0L, 1L, 2L, 3L);
+        write("gaps", 2, 0L, 1L, 2L, 64L);
+        for (String file : new String[] {"run", "gaps"}) {
+            for (int small : new int[] {0, 1 << 20}) {
+                same(Arrays.asList(false, true, true, false), marks(file, table(5L, bucket(2, 0), 3L, 0b0110L), 3L, small));
+                same(Arrays.asList(false, false, false, false), marks(file, table(5L, bucket(2, 0), 3L, 0b0110L), 4L, small));
+                same(Arrays.asList(false, false, false, false), marks(file, table(5L, bucket(1, 0), 3L, 0b0110L), 3L, small));
+                same(Arrays.asList(false, false, false, false), marks(file, table(6L, bucket(2, 0), 3L, 0b0110L), 3L, small));
+            }
+        }
+    }
+
+    public void aRunIsKnownByItsFooter() throws Exception {
+        write("run", 2, 5L, 6L, 7L);
+        write("gaps", 2, 5L, 7L);
+        AcidOrcWriter.Changes two = writer("two");
+        two.write(change(INSERT, 5L, bucket(2, 0), 5L, 5L, row(1, "a")));
+        two.write(change(INSERT, 6L, bucket(2, 0), 6L, 6L, row(1, "a")));
+        two.close();
+
+        same(5L, AcidOrcReader.Run.of(opened("run")).first);
+        same(null, AcidOrcReader.Run.of(opened("gaps")));
+        same(null, AcidOrcReader.Run.of(opened("two")));
+    }
+
+    public void aSmallFileIsReadWholeUnlessItHasGrown() throws Exception {
+        write("part-0", 2, 0L, 1L, 2L);
+        int size = (int) Files.size(path("part-0"));
+        Path file = new Path(path("part-0").toUri());
+
+        Reader whole = SmallOrcFile.open(file, size, OrcFile.readerOptions(settings));
+        same(SmallOrcFile.class, whole.getClass());
+        same(events(opened("part-0")), events(whole));
+
+        Files.write(path("part-0"), new byte[] {0}, StandardOpenOption.APPEND);
+        Class<?> kind = null;
+        try {
+            kind = SmallOrcFile.open(file, size, OrcFile.readerOptions(settings)).getClass();
+        } catch (java.io.IOException error) {  // ORC's own reader, which looks for the tail at the new end
+        }
+        same(null, kind);
+    }
+
+    // -- the rest --------------------------------------------------------------------------------------------------
+
+    public void messagesAreJson() {
+        String awkward = "a \t\"b\"\n\0\u00e4";
+        same(awkward, Messages.list(Messages.text(Arrays.asList(awkward, 1))).get(0));
+        same(1, Messages.map("{\"a\": 1}").get("a"));
+        same("[]", Messages.listed(Arrays.asList()));
+        same(Arrays.asList(1, "x"), Messages.list(Messages.listed(Arrays.asList("1", "\"x\""))));
+    }
+
+    public void anUploadGoesToItsPartitionByItsWriter() throws Exception {
+        InPlaceUploads.Placement placement = new InPlaceUploads.Placement(
+            "s3a://b/t", new String[] {"k", "p"}, "delta_1_1", "delete_delta_1_1", "bucket_%05d");
+        String path = "file:/x/__acid_partition=%5B\"a b\",null%5D/__acid_writer=12/part-0.orc";
+        same("s3a://b/t/k=a b/p=__HIVE_DEFAULT_PARTITION__/delta_1_1/bucket_00012", placement.target(path, "part-0", 3));
+        same("s3a://b/t/k=a b/p=__HIVE_DEFAULT_PARTITION__/delete_delta_1_1/bucket_00012",
+             placement.target(path, "delete-part-0", 3));
+        same("s3a://b/t/delta_1_1/bucket_00003", new InPlaceUploads.Placement(
+            "s3a://b/t", new String[0], "delta_1_1", "d", "bucket_%05d").target("file:/x/part-0.orc", "part-0", 3));
+    }
+
+    public void valuesAreComparedAsSparkHasThem() {
+        ArrayType texts = DataTypes.createArrayType(DataTypes.StringType);
+        Object one = new GenericArrayData(new Object[] {UTF8String.fromString("a"), null});
+        same(true, SerdeWriter.isSame(one, new GenericArrayData(new Object[] {UTF8String.fromString("a"), null}), texts));
+        same(false, SerdeWriter.isSame(one, new GenericArrayData(new Object[] {UTF8String.fromString("a")}), texts));
+        same(false, SerdeWriter.isSame(one, null, texts));
+        same(true, SerdeWriter.isSame(new byte[] {1}, new byte[] {1}, DataTypes.BinaryType));
+        same(true, SerdeWriter.isSame(Decimal.apply("1.0"), Decimal.apply("1.00"), DataTypes.createDecimalType(5, 2)));
+        same(false, SerdeWriter.isSame(1, 2, DataTypes.IntegerType));
+    }
+
+    public void aLineOfJsonIsARowWhateverItsNamesLookLike() throws Exception {
+        JsonLines serde = new JsonLines();
+        Properties table = new Properties();
+        table.setProperty("columns", "a,b,c");
+        table.setProperty("columns.types", "int:map<string,array<double>>:struct<x:string,y:boolean>");
+        serde.initialize(settings, table);
+        Object row = serde.deserialize(new Text("{\"A\": 1, \"other\": [], \"_col1\": {\"k\": [1.5, null]}, \"c\": {\"Y\": true}}"));
+        same("[1, {k=[1.5, null]}, [null, true]]", row.toString());
+        same("{\"a\":1,\"b\":{\"k\":[1.5,null]},\"c\":{\"x\":null,\"y\":true}}",
+             serde.serialize(row, serde.getObjectInspector()).toString());
+    }
+
+    // -- what they need --------------------------------------------------------------------------------------------
+
+    private static int bucket(int writer, int statement) {
+        return 1 << 29 | writer << 16 | statement;
+    }
+
+    private static InternalRow row(int n, String t) {
+        return new GenericInternalRow(new Object[] {n, UTF8String.fromString(t)});
+    }
+
+    private static InternalRow change(
+            int operation, Long original, Integer bucket, Long rowId, Long current, InternalRow row) {
+        return new GenericInternalRow(new Object[] {operation, original, bucket, rowId, current, row});
+    }
+
+    private static List<String> texts(String... lines) {
+        return Arrays.asList(lines);
+    }
+
+    private java.nio.file.Path path(String name) {
+        return new File(directory, name).toPath();
+    }
+
+    private AcidOrcWriter.Changes writer(String name) {
+        return new AcidOrcWriter.Changes(path(name).toUri().toString(), EVENTS, settings, reports, STATEMENT);
+    }
+
+    private void write(String name, int writer, long... rowIds) {
+        AcidOrcWriter.Changes out = writer(name);
+        for (long rowId : rowIds) {
+            out.write(change(INSERT, 5L, bucket(writer, 0), rowId, 5L, row((int) rowId, "a" + rowId)));
+        }
+        out.close();
+    }
+
+    private void refuses(InternalRow change, String reason) {
+        AcidOrcWriter.Changes writer = writer("refused");
+        try {
+            writer.write(change);
+        } catch (IllegalStateException error) {
+            same(true, error.getMessage().contains(reason));
+            return;
+        }
+        throw new AssertionError("This was written: " + change);
+    }
+
+    private Map<?, ?> reported(int place) {
+        return Messages.map(reports.value().get(place));
+    }
+
+    private Reader opened(String name) throws Exception {
+        return OrcFile.createReader(new Path(path(name).toUri()), OrcFile.readerOptions(settings));
+    }
+
+    private List<String> events(String name) throws Exception {
+        return events(opened(name));
+    }
+
+    /** The events of a file by ORC's own reader: the five fields, then those of the row, or null. */
+    private static List<String> events(Reader file) throws Exception {
+        List<String> events = new ArrayList<>();
+        VectorizedRowBatch batch = file.getSchema().createRowBatch();
+        try (RecordReader rows = file.rows()) {
+            while (rows.nextBatch(batch)) {
+                for (int at = 0; at < batch.size; ++at) {
+                    StringBuilder event = new StringBuilder("[");
+                    for (int column = 0; column < 5; ++column) {
+                        LongColumnVector numbers = (LongColumnVector) batch.cols[column];
+                        event.append(numbers.vector[numbers.isRepeating ? 0 : at]).append(",");
+                    }
+                    StructColumnVector row = (StructColumnVector) batch.cols[5];
+                    if (!row.noNulls && row.isNull[row.isRepeating ? 0 : at]) {
+                        events.add(event.append("null]").toString());
+                        continue;
+                    }
+                    LongColumnVector n = (LongColumnVector) row.fields[0];
+                    BytesColumnVector t = (BytesColumnVector) row.fields[1];
+                    event.append(n.vector[n.isRepeating ? 0 : at]).append(",");
+                    events.add(event.append(t.toString(t.isRepeating ? 0 : at)).append("]").toString());
+                }
+            }
+        }
+        return events;
+    }
+
+    private static String noted(Reader file, String name) {
+        return StandardCharsets.UTF_8.decode(file.getMetadataValue(name)).toString();
+    }
+
+    private static int[] places(int columns) {
+        int[] places = new int[columns];
+        for (int column = 0; column < columns; ++column) places[column] = AcidOrcReader.IN_ROW + column;
+        return places;
+    }
+
+    /** The table of deleted rows with one chunk, in the form that deleted.py gives it. */
+    private static long[][] table(long writeId, int bucket, long directory, long bits) {
+        return new long[][] {
+            {writeId << AcidOrcReader.BUCKET_BITS | bucket}, {directory << AcidOrcReader.HIGH_BITS}, {0L}, {1L}, {bits}};
+    }
+
+    private List<Boolean> marks(String name, long[][] deleted, long directoryNumber, int small) throws Exception {
+        List<Boolean> marks = new ArrayList<>();
+        for (InternalRow row : read(name, ROW, new int[] {AcidOrcReader.IN_ROW, AcidOrcReader.DELETED}, deleted, directoryNumber, small)) {
+            marks.add(row.getBoolean(1));
+        }
+        return marks;
+    }
+
+    /** A file through the reader that runs in tasks. */
+    private List<InternalRow> read(
+            String name, StructType row, int[] places, long[][] deleted, long directoryNumber, int small) throws Exception {
+        StructType events = StructType.fromDDL(EVENTS.toDDL().replace("STRUCT<n: INT, t: STRING>", row.sql()));
+        JobConf job = new JobConf(settings);
+        String schema = OrcUtils.getOrcSchemaString(events);
+        OrcConf.MAPRED_INPUT_SCHEMA.setString(job, schema);
+        OrcConf.INCLUDE_COLUMNS.setString(job, "0,1,2,3,4,5");
+        Object[] sent = {new SerializableConfiguration(job), deleted};
+        AcidOrcReader reader = new AcidOrcReader(new Here(sent), events, schema, places, null, 1024, 0, small);
+        File file = path(name).toFile();
+        scala.collection.immutable.Map<String, Object> none = scala.collection.immutable.Map$.MODULE$.empty();
+        Object rows = reader.apply(new PartitionedFile(
+            InternalRow.empty(), SparkPath.fromUri(file.toURI()), 0L, file.length(), new String[0], directoryNumber,
+            file.length(), none));
+        List<InternalRow> copies = new ArrayList<>();
+        for (scala.collection.Iterator<?> batches = (scala.collection.Iterator<?>) rows; batches.hasNext();) {
+            ColumnarBatch batch = (ColumnarBatch) batches.next();
+            for (java.util.Iterator<InternalRow> each = batch.rowIterator(); each.hasNext();) copies.add(copied(each.next(), row, places));
+        }
+        return copies;
+    }
+
+    private static InternalRow copied(InternalRow from, StructType row, int[] places) {
+        org.apache.spark.sql.types.DataType[] ofEvent = {
+            DataTypes.IntegerType, DataTypes.LongType, DataTypes.IntegerType, DataTypes.LongType, DataTypes.LongType,
+            DataTypes.BooleanType};
+        Object[] values = new Object[places.length];
+        for (int column = 0; column < values.length; ++column) {
+            int place = places[column];
+            if (from.isNullAt(column)) continue;
+            Object value = from.get(column, place < AcidOrcReader.IN_ROW ? ofEvent[place]
+                : row.fields()[place - AcidOrcReader.IN_ROW].dataType());
+            values[column] = value instanceof org.apache.spark.sql.catalyst.util.ArrayData array ? array.copy()
+                : value instanceof UTF8String text ? text.copy() : value;
+        }
+        return new GenericInternalRow(values);
+    }
+
+    private static void same(Object wanted, Object found) {
+        if (!Objects.equals(wanted, found)) throw new AssertionError("Wanted " + wanted + ", found " + found);
+    }
+
+    /** A broadcast that goes nowhere. */
+    private static final class Here extends Broadcast<Object> {
+        private static final long serialVersionUID = 1L;
+        private final transient Object value;
+
+        Here(Object value) {
+            super(0L, ClassTag$.MODULE$.Object());
+            this.value = value;
+        }
+
+        @Override
+        public Object getValue() {
+            return value;
+        }
+
+        @Override
+        public void doUnpersist(boolean blocking) {}
+
+        @Override
+        public void doDestroy(boolean blocking) {}
+    }
+}

@@ -1,0 +1,67 @@
+"""The Java classes by themselves: compiled without a warning, and run without a Spark session (``java/Tests.java``)."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pyspark
+import pytest
+
+from metastore.spark.jvm import compiled
+
+SOURCES = sorted(compiled.SOURCES.glob("*.java"))
+TESTS = Path(__file__).with_name("java") / "Tests.java"
+NAMES = re.findall(r"public void (\w+)\(\)", TESTS.read_text("utf-8"))
+CLASS_PATH = str(Path(pyspark.__file__).parent / "jars" / "*")
+QUICK = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
+OPENED = [f"--add-opens=java.base/{one}=ALL-UNNAMED" for one in ("java.lang", "java.net", "java.nio", "sun.nio.ch")]
+
+
+def _java(program: str) -> str:
+    home = os.environ.get("JAVA_HOME")
+    found = shutil.which(program, path=f"{home}/bin") if home else shutil.which(program)
+    if found is None:
+        pytest.skip(f"there is no {program}")
+    return found
+
+
+@pytest.mark.spark
+def test_java(tmp_path: Path) -> None:
+    """All in one: a compiler and a Java virtual machine take longer to start than the tests run."""
+    built = subprocess.run(
+        [_java("javac"), *(f"-J{one}" for one in QUICK), "-proc:none", "--release", "17",
+         "-Xlint:all,-path", "-Werror",  # path: Spark's jars name others, which are not there
+         "-d", tmp_path / "classes", "-cp", CLASS_PATH, *SOURCES, TESTS], capture_output=True, text=True, check=False)
+    assert built.returncode == 0, built.stderr
+    (tmp_path / "files").mkdir()
+    ran = subprocess.run(
+        [_java("java"), *QUICK, *OPENED, "-cp", f"{tmp_path / 'classes'}:{CLASS_PATH}", f"{compiled.PACKAGE}.Tests",
+         tmp_path / "files"], capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, ran.stderr
+    ended = dict(json.loads(line) for line in ran.stdout.splitlines() if line.startswith("["))
+    assert ended == dict.fromkeys(NAMES), "\n".join(filter(None, ended.values()))
+
+
+def test_each_class_is_compiled_after_those_that_it_needs() -> None:
+    """A class that is missing in the list would be noticed only where no jar is."""
+    names = {path.stem for path in SOURCES}
+    assert {*compiled.NEEDED, *(name for needed in compiled.NEEDED.values() for name in needed)} == names
+    for name, needed in compiled.NEEDED.items():
+        known: set[str] = set()
+        for one in (*needed, name):
+            known.add(one)
+            text = re.sub(r"/\*.*?\*/|//[^\n]*", "", (compiled.SOURCES / f"{one}.java").read_text("utf-8"), flags=re.DOTALL)
+            used = {other for other in names if re.search(rf"\b{other}\b", text)}
+            assert used <= known, f"{one} for {name} needs {used - known} before it"
+
+
+def test_each_class_says_of_which_package_it_is() -> None:
+    assert all(path.read_text("utf-8").startswith(f"package {compiled.PACKAGE};\n") for path in SOURCES)
+
+
+@pytest.mark.parametrize(("version", "jar"), [("4.1.0", "spark-4.1.jar"), ("4.3.1-SNAPSHOT", "spark-4.3.jar")])
+def test_a_jar_is_for_a_minor_version(version: str, jar: str) -> None:
+    assert compiled.jar_for(version).name == jar
