@@ -72,7 +72,8 @@ def _catalog(services: Services, settings: Settings, changers: Changers, writes:
         TableHandlers(catalog.tables, changers),
         TableReadHandlers(catalog.table_reads),
         PartitionHandlers(catalog.partitions, changers),
-        PartitionReadHandlers(catalog.partition_reads),
+        PartitionReadHandlers(
+            catalog.partition_reads, in_pieces=not (settings.server.framed or settings.server.compact_protocol)),
         PartitionExchangeHandlers(catalog.partition_exchange),
         FunctionHandlers(catalog.functions),
         IndexHandlers(),

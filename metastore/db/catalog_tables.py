@@ -19,6 +19,7 @@ from sqlalchemy import (
     Identity,
     Index,
     Integer,
+    LargeBinary,
     SmallInteger,
     Table,
     Text,
@@ -78,7 +79,8 @@ partition_descriptors = Table(
     Column("digest", Text, primary_key=True),
     Column("sd", JSONB, nullable=False))
 
-# "name" is canonical (metastore.partition_names): it is what makes a partition unique. "values" is as sent.
+# "name" is canonical (metastore.partition_names): it is what makes a partition unique. "values" is as sent. A trigger
+# keeps in "wire" what the other columns are in Thrift's binary protocol; it is null in rows older than the column.
 partitions = Table(
     "partitions", metadata,
     Column("table_id", BigInteger, ForeignKey("tables.id", ondelete="CASCADE"), primary_key=True),
@@ -87,6 +89,7 @@ partitions = Table(
     _int("create_time"), _int("last_access_time"),
     Column("location", Text), Column("digest", Text), _parameters(),
     Column("write_id", BigInteger, nullable=False, server_default=text("-1")),
+    Column("wire", LargeBinary),
     ForeignKeyConstraint(["table_id", "digest"], ["partition_descriptors.table_id", "partition_descriptors.digest"]))
 
 functions = Table(

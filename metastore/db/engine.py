@@ -35,6 +35,7 @@ _BUSY = {errorcodes.LOCK_NOT_AVAILABLE, errorcodes.READ_ONLY_SQL_TRANSACTION}
 _BUSY_CLASSES = (errorcodes.CLASS_INSUFFICIENT_RESOURCES, errorcodes.CLASS_OPERATOR_INTERVENTION)
 _BAD_CLASSES = (errorcodes.CLASS_DATA_EXCEPTION, errorcodes.CLASS_PROGRAM_LIMIT_EXCEEDED)
 _NOT_DURABLE = "SET LOCAL synchronous_commit = off; "
+_SNAPSHOT = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; "
 _GRACE_S = 10.0
 _in_tx: ContextVar[tuple["Database", ...]] = ContextVar("in_tx", default=())
 
@@ -197,15 +198,16 @@ class Database:
         sessions.check(self.once, self._settings, self._schema)
 
     @contextmanager
-    def begin(self, *, durable: bool = True) -> Iterator[PgTx]:
+    def begin(self, *, durable: bool = True, snapshot: bool = False) -> Iterator[PgTx]:
         """One PostgreSQL transaction: committed when the block ends, undone when it raises. Does not nest.
 
-        ``durable=False`` lets COMMIT return before the disk has it (ADR 5).
+        ``durable=False`` lets COMMIT return before the disk has it (ADR 5). ``snapshot``: it only reads, and all its
+        statements see the same.
         Raises: UnavailableError, ConflictRetryError (nothing done), OutcomeUnknownError.
         """
         self._refuse_nesting()
         lease = _Lease(self.pool)
-        pg = PgTx(lease, "BEGIN; " if durable else "BEGIN; " + _NOT_DURABLE)
+        pg = PgTx(lease, _SNAPSHOT if snapshot else "BEGIN; " if durable else "BEGIN; " + _NOT_DURABLE)
         outside = _in_tx.set((*_in_tx.get(), self))
         try:
             try:

@@ -74,7 +74,9 @@ class Call:
     expected = True
     """A reply: not of a oneway message."""
     outcome = ""
-    reply = b""
+    reply: bytes | memoryview = b""
+    cut_off = False
+    """Some of the answer was sent, and the rest will never be."""
     raw = b""
     """All of its message, of a `shared` method."""
     context: dict[str, object] | None = None

@@ -34,6 +34,7 @@ class ClientConnection:
         "busy",
         "calls",
         "closed",
+        "cut_off",
         "farewell",
         "fd",
         "groups",
@@ -73,6 +74,7 @@ class ClientConnection:
         self.link: Link | None = None  # to the upstream
         self.session: Session | None = None  # what the upstream is told of the client
         self.closed = False
+        self.cut_off = False  # by us, in the middle of an answer
         self.calls = 0  # that were begun
         self.farewell = False  # the client said that it is about to end the connection
         self.left: float | None = None  # when the client ended the connection without a farewell; None if we ended it

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from metastore.catalog.model import Json, Parameters
+from metastore.catalog.model import Json, Parameters, Table
 from metastore.catalog.rules.like import like
 from metastore.catalog.rules.partitions import Partition, PartitionDraft
 from metastore.errors import InvalidRequestError
@@ -197,16 +197,14 @@ def encode_partition(name: TableName, partition: Partition) -> ttypes.Partition:
     return encode_partitions(name, [partition])[0]
 
 
-def encode_spec(
-    name: TableName, root: str | None, partitions: Iterable[Partition], shape: Shape = WHOLE
-) -> list[ttypes.PartitionSpec]:
+def specification(table: Table, partitions: list[ttypes.Partition]) -> list[ttypes.PartitionSpec]:
     """Partitions as one specification below the table's location."""
     return [
         ttypes.PartitionSpec(
-            dbName=name.db,
-            tableName=name.table,
-            rootPath=root,
-            catName=name.catalog,
-            partitionList=ttypes.PartitionListComposingSpec(encode_partitions(name, partitions, shape)),
+            dbName=table.name.db,
+            tableName=table.name.table,
+            rootPath=table.location,
+            catName=table.name.catalog,
+            partitionList=ttypes.PartitionListComposingSpec(partitions),
         )
     ]

@@ -87,7 +87,8 @@ class WriteEvents:
         described = json_of(table_to_thrift(table))
         places = {"": _Place(described, None, table.location or "")}
         wanted = sorted(set(partitions) - {""})
-        for partition in self.partitions.get_partitions_by_names(table.name, wanted) if wanted else ():
+        named = self.partitions.get_partitions_by_names(table.name, wanted) if wanted else None
+        for partition in self.partitions.lists.partitions(named) if named is not None else ():
             struct = encode_partition(table.name, partition)
             name = make_name(table.partition_key_names, struct.values)
             places[name] = _Place(described, json_of(struct), struct.sd.location or "")

@@ -10,6 +10,7 @@ stack, which has the call's arguments in it.
 import time
 from collections.abc import Callable, Mapping
 from datetime import timedelta
+from itertools import chain
 from threading import BoundedSemaphore, Event
 from typing import Any
 
@@ -28,8 +29,10 @@ from metastore.errors import (
 from metastore.telemetry.calls import CallStats
 from metastore.thrift_server.call import LATER, Call, PassedOn
 from metastore.thrift_server.codec import CODECS
+from metastore.thrift_server.connection import ClientConnection
 from metastore.thrift_server.errors import wire_exception
 from metastore.thrift_server.handler import Handler
+from metastore.thrift_server.pieces import InPieces, Outflow, around, in_file
 from metastore.thrift_server.protocol import WireProtocol
 
 ATTEMPTS = 3
@@ -46,9 +49,12 @@ class Middleware:
     """Turns a decoded call into the bytes of its answer, left in ``call.reply``."""
 
     def __init__(
-        self, handlers: Mapping[str, Handler], protocol: WireProtocol, stats: CallStats, slow_seconds: float
+        self, handlers: Mapping[str, Handler], protocol: WireProtocol, stats: CallStats, slow_seconds: float,
+        outflow: Outflow,
     ) -> None:
+        """``outflow``: for handlers that answer `InPieces`."""
         self._handlers, self._protocol, self._stats, self._slow = handlers, protocol, stats, slow_seconds
+        self._outflow = outflow
 
     def deny(self, call: Call, refusal: MetastoreError) -> None:
         """Answer a call that no handler gets to see."""
@@ -111,8 +117,11 @@ class Middleware:
             try:
                 if result is None and codec.success is not None:
                     raise TypeError("the handler returned nothing")  # noqa: TRY301
-                body = body or self._protocol.body(codec, result)
-                call.reply = self._protocol.head(codec, call.seqid) + body
+                if isinstance(result, InPieces):
+                    self._send(call, result)
+                else:
+                    body = body or self._protocol.body(codec, result)
+                    call.reply = self._protocol.head(codec, call.seqid) + body
                 call.outcome = "ok"
             except Exception as encoding_error:  # noqa: BLE001 - whatever the encoder says, only this call fails
                 error = encoding_error
@@ -126,6 +135,28 @@ class Middleware:
             _let_go(error)
             return b""
         return body
+
+    def _send(self, call: Call, result: InPieces) -> None:
+        """Send an answer while it is being read. What is left of it then becomes the call's reply."""
+        codec = CODECS[call.method]
+        connection: ClientConnection = call.connection  # type: ignore[assignment]
+        with result.pieces as pieces:
+            before, after = around(self._protocol.body(codec, result.empty), result.length)
+            coming = iter(pieces)
+            data = self._protocol.head(codec, call.seqid) + before + next(coming, b"")
+            for piece in coming:
+                rest = self._outflow.send(connection, data)
+                call.cut_off = True   # if the rest of it does not follow
+                if rest is None:
+                    call.reply = after
+                    return
+                if rest:
+                    call.reply = in_file(chain((rest, piece), coming, (after,)))
+                    break
+                data = piece
+            else:
+                call.reply = data + after
+        call.cut_off = False
 
     def _refuse(self, call: Call, error: Exception) -> None:
         codec = CODECS[call.method]

@@ -33,6 +33,7 @@ from metastore.thrift_server.large import LargeCalls
 from metastore.thrift_server.limits import Limits
 from metastore.thrift_server.messages import ALL_HERE, PIECE, Message, Messages, Routes
 from metastore.thrift_server.middleware import Middleware
+from metastore.thrift_server.pieces import Outflow
 from metastore.thrift_server.protocol import BinaryProtocol, CompactProtocol, WireProtocol
 from metastore.thrift_server.reception import Reception
 from metastore.thrift_server.scanner import MalformedError
@@ -79,14 +80,15 @@ class Server:
         slow = settings.slow_call.total_seconds()
         self._routes: Routes = ALL_HERE if upstream is None else Upstreams(handlers)
         self._messages = Messages(self._protocol, settings, self._routes)
-        self._middleware = Middleware(handlers, self._protocol, self.stats, slow)
+        seats = seats or Seats(settings.worker_threads)
+        self._middleware = Middleware(handlers, self._protocol, self.stats, slow, Outflow(seats))
         self._reception = Reception(handlers, access or Everybody(), self._middleware, self._protocol, self.stats,
                                     self._connections.limits)
         self._forwarder = None if upstream is None else Forwarder(
             upstream, forwarded or CallStats(), self._reception.failure)
         self._finished: deque[list[Call]] = deque()
         self._runnable: deque[Lane] = deque()
-        self._pool = Pool(seats or Seats(settings.worker_threads), self._middleware.run, self._done)
+        self._pool = Pool(seats, self._middleware.run, self._done)
         lanes = {handler.lane for handler in handlers.values() if handler.lane}
         self._lanes = {name: Lane(self._middleware.run_batch, self._finished.append, self._wanted) for name in lanes}
         self._put = {
@@ -405,7 +407,8 @@ class Server:
     def _done(self, call: Call) -> None:
         """Called by the handlers' threads: the answer is sent from there, which spares a change of threads."""
         connection = self._settle(call) if call.reply else None  # a parked call has no answer yet
-        if connection is not None and (connection.sending or connection.received or not connection.interest & READ):
+        if connection is not None and (connection.sending or connection.received or connection.cut_off
+                                       or not connection.interest & READ):
             self._resumed.append(connection)
             self._ring()
 
@@ -430,7 +433,9 @@ class Server:
         ``closed``, `_close` the other way round. In the same way nothing received meanwhile is forgotten.
         """
         connection: ClientConnection = call.connection  # type: ignore[assignment]
-        sent = call.expected and not connection.closed and self._send(connection, call.reply)
+        wanted = call.expected and not call.cut_off
+        sent = wanted and not connection.closed and self._send(connection, call.reply)
+        connection.cut_off = call.cut_off
         if call.expected and not sent and call.effect is not None and not call.lost:
             call.lost, call.reply = True, b""
             call.again()
@@ -446,13 +451,13 @@ class Server:
             connection.sock.close()
         return connection
 
-    def _send(self, connection: ClientConnection, reply: bytes) -> bool:
+    def _send(self, connection: ClientConnection, reply: bytes | memoryview) -> bool:
         """Send an answer, or as much as the client takes now; a broken connection is left for the loop to see.
 
         False if nothing of it can arrive.
         """
         if self._settings.framed:
-            reply = len(reply).to_bytes(4) + reply
+            reply = len(reply).to_bytes(4) + bytes(reply)
         try:
             sent = connection.sock.send(reply)
         except BlockingIOError:
@@ -532,6 +537,9 @@ class Server:
         """Go on with a connection after an answer: with the rest of it, or with the next message."""
         connection.waiting = False
         if connection.closed or connection.busy:
+            return
+        if connection.cut_off:
+            self._connections.close(connection)
             return
         if connection.sending:
             self._watch_sending(connection)

@@ -1,12 +1,11 @@
 """Reading partitions: one by values or by name, lists by prefix, names, filter or expression.
 
-Every list is in the order of the names, as bytes. A list costs two statements whatever its length: the table, then
-its partitions. Nothing is locked.
+What a call is about is found out here, as a `Selection`; `PartitionLists` reads it. Nothing is locked.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 from metastore.catalog.model import Table
 from metastore.catalog.rules import partitions as rules
@@ -14,6 +13,7 @@ from metastore.catalog.rules.partition_expression import parse_expression
 from metastore.catalog.rules.partition_filter import parse_filter
 from metastore.catalog.rules.partition_predicate import EVERYTHING, And, Comparison, Kind, Op, Predicate, keeps
 from metastore.catalog.rules.partitions import UNLIMITED, Partition
+from metastore.catalog.service.partition_lists import PartitionLists, Selection
 from metastore.catalog.store import partitions as store
 from metastore.catalog.store import tables as table_store
 from metastore.catalog.store.partition_prefilter import prefilter
@@ -24,20 +24,17 @@ from metastore.ids import TableName
 from metastore.partition_names import escape, make_name, values_for
 
 
-class Found(NamedTuple):
-    """Partitions with the table they belong to; ``unknown``: some are there because nobody could tell."""
-
-    table: Table
-    partitions: list[Partition]
-    unknown: bool = False
-
-
 @dataclass(frozen=True)
 class PartitionReads:
     """The calls that read partitions."""
 
     db: Database
     settings: CatalogSettings
+
+    @property
+    def lists(self) -> PartitionLists:
+        """Reads what is selected."""
+        return PartitionLists(self.db, self.settings)
 
     def get_partition(self, name: TableName, values: Sequence[str | None] | None) -> Partition:
         """The partition with these values: one statement.  Raises: NoSuchObjectError, InvalidRequestError."""
@@ -65,18 +62,19 @@ class PartitionReads:
             raise NoSuchObjectError(f"{partition} is not the name of a partition of {name}: a key is missing")
         return self._by_name(table, make_name(table.partition_key_names, values))
 
-    def get_partitions(self, name: TableName, limit: int = UNLIMITED) -> Found:
-        """The table's first partitions.  Raises: NoSuchObjectError, MetaError beyond the configured limit."""
-        return self._found(self.table(name), "true", (), limit)
+    def get_partitions(self, name: TableName, limit: int = UNLIMITED) -> Selection:
+        """The table's first partitions.  Raises: NoSuchObjectError."""
+        return Selection(self.table(name), limit=limit)
 
     def get_partition_names(self, name: TableName, limit: int = UNLIMITED) -> list[str]:
         """The names of the table's first partitions.  Raises: NoSuchObjectError."""
         return store.select_names(self.db.once, self.table(name), limit=limit)
 
-    def get_partitions_ps(self, name: TableName, values: Sequence[str | None] | None, limit: int = UNLIMITED) -> Found:
+    def get_partitions_ps(self, name: TableName, values: Sequence[str | None] | None, limit: int = UNLIMITED
+    ) -> Selection:
         """Partitions whose first values are these; ``""`` stands for any.  Raises: as ``get_partitions``."""
         table = self.table(name)
-        return self._found(table, *self._like(table, values), limit)
+        return Selection(table, *self._like(table, values), limit)
 
     def get_partition_names_ps(
         self, name: TableName, values: Sequence[str | None] | None, limit: int = UNLIMITED
@@ -85,11 +83,11 @@ class PartitionReads:
         table = self.table(name)
         return store.select_names(self.db.once, table, *self._like(table, values), limit)
 
-    def get_partitions_by_names(self, name: TableName, names: Sequence[str]) -> list[Partition]:
+    def get_partitions_by_names(self, name: TableName, names: Sequence[str]) -> Selection:
         """Those of the named partitions that there are; names are compared as they are stored."""
-        return store.select_partitions(self.db.once, self.table(name), "p.name = ANY(%s)", (list(names),))
+        return _named(self.table(name), names)
 
-    def get_partitions_by_filter(self, name: TableName, text: str | None, limit: int = UNLIMITED) -> Found:
+    def get_partitions_by_filter(self, name: TableName, text: str | None, limit: int = UNLIMITED) -> Selection:
         """Partitions that a filter string keeps.  Raises: InvalidRequestError for a filter that Hive refuses."""
         table = self.table(name)
         return self._matching(table, self._filter(table, text), limit)
@@ -99,7 +97,7 @@ class PartitionReads:
         table = self.table(name)
         return len(self._matching_values(table, self._filter(table, text)))
 
-    def get_partitions_by_expr(self, name: TableName, expr: bytes, limit: int = UNLIMITED) -> Found:
+    def get_partitions_by_expr(self, name: TableName, expr: bytes, limit: int = UNLIMITED) -> Selection:
         """Partitions that a serialized Hive expression keeps, or may keep.  Raises: InvalidRequestError."""
         table = self.table(name)
         return self._matching(table, self._expression(table, expr), limit)
@@ -168,29 +166,20 @@ class PartitionReads:
         # "0" follows "/": every name that goes on after the prefix is between them.
         return f"p.name >= %s AND p.name < %s AND {condition}", [f"{prefix}/", f"{prefix}0", *parameters]
 
-    def _found(self, table: Table, condition: str, parameters: Sequence[Any], limit: int) -> Found:
-        """At most one more than the configured limit is read, to know that it is exceeded."""
-        most = self.settings.limit_partition_request
-        capped = most + 1 if most >= 0 and (limit < 0 or limit > most) else limit
-        partitions = store.select_partitions(self.db.once, table, condition, parameters, capped)
-        rules.require_within(most, limit, len(partitions), table)
-        return Found(table, partitions)
-
-    def _matching(self, table: Table, predicate: Predicate, limit: int) -> Found:
-        default = self.settings.default_partition_name
+    def _matching(self, table: Table, predicate: Predicate, limit: int) -> Selection:
+        """The names are found by the values alone, before anything else of a partition is read."""
         if predicate == EVERYTHING:
-            return self._found(table, "true", (), limit)
-        condition, parameters = prefilter(predicate, default)
-        kept, unknown = [], False
-        for partition in store.select_partitions(self.db.once, table, condition, parameters) if limit else []:
-            answer = keeps(predicate, partition.values, default)
+            return Selection(table, limit=limit)
+        default = self.settings.default_partition_name
+        names, unknown = [], False
+        for name, values in store.select_values(self.db.once, table, *prefilter(predicate, default)) if limit else []:
+            answer = keeps(predicate, values, default)
             if answer is not False:
-                kept.append(partition)
+                names.append(name)
                 unknown = unknown or answer is None
-            if len(kept) == limit:
+            if len(names) == limit:
                 break
-        rules.require_within(self.settings.limit_partition_request, limit, len(kept), table)
-        return Found(table, kept, unknown)
+        return _named(table, names)._replace(limit=limit, unknown=unknown, is_limited=True)
 
     def _matching_values(self, table: Table, predicate: Predicate) -> list[tuple[str, list[str]]]:
         default = self.settings.default_partition_name
@@ -204,3 +193,7 @@ class PartitionReads:
         if unknown:
             raise InvalidRequestError(f"{', '.join(unknown)}: not a partition key of {table.name}")
         return [keys.index(name.lower()) for name in names]
+
+
+def _named(table: Table, names: Sequence[str]) -> Selection:
+    return Selection(table, "p.name = ANY(%s)", (list(names),), is_limited=False)

@@ -93,10 +93,13 @@ def select_values(
     return [(name, values) for name, values in rows]
 
 
-def count_partitions(run: Run, table: Table, condition: str = "true", parameters: Sequence[Any] = ()) -> int:
-    """How many of the table's partitions meet a condition on ``p``."""
+def count_partitions(
+    run: Run, table: Table, condition: str = "true", parameters: Sequence[Any] = (), limit: int = UNLIMITED
+) -> int:
+    """How many of the table's partitions meet a condition on ``p``; nobody counts beyond the limit."""
     [(count,)] = run(
-        f"SELECT count(*) FROM partitions p WHERE p.table_id = %s AND {condition}", (table.id, *parameters)
+        f"SELECT count(*) FROM (SELECT FROM partitions p WHERE p.table_id = %s AND {condition} LIMIT %s) AS found",
+        (table.id, *parameters, None if limit < 0 else limit),
     )
     return int(count)
 

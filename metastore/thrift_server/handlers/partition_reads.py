@@ -3,8 +3,13 @@
 ``max_parts``: negative is unlimited, 0 is none, except for get_partition_names, where 2.3 answers all.
 """
 
+from collections.abc import Callable
+from typing import Any
+
+from metastore.catalog.model import Table
 from metastore.catalog.rules.partitions import Partition, require_allowed_characters
-from metastore.catalog.service.partition_reads import Found, PartitionReads
+from metastore.catalog.service.partition_lists import Selection
+from metastore.catalog.service.partition_reads import PartitionReads
 from metastore.errors import InvalidRequestError
 from metastore.ids import TableName
 from metastore.partition_names import parse_name
@@ -15,21 +20,28 @@ from metastore.thrift_server.convert_partitions import (
     Shape,
     encode_partition,
     encode_partitions,
-    encode_spec,
     shape_of,
+    specification,
     table_of,
 )
+from metastore.thrift_server.partition_wire import encoded
+from metastore.thrift_server.pieces import InPieces
 from metastore.thrift_server.projection import projected
 
 Values = list[str] | None
+Whole = Callable[[list[Any]], Any]
+
+
+def _itself(partitions: list[Any]) -> Any:
+    return partitions
 
 
 class PartitionReadHandlers:
     """get_partition*, get_part_specs_by_filter, get_num_partitions_by_filter, partition_name_*."""
 
-    def __init__(self, partitions: PartitionReads) -> None:
-        """``partitions``: does the work."""
-        self._partitions = partitions
+    def __init__(self, partitions: PartitionReads, *, in_pieces: bool = False) -> None:
+        """``partitions``: does the work. ``in_pieces``: lists are sent as PostgreSQL keeps them, piece by piece."""
+        self._partitions, self._in_pieces = partitions, in_pieces
 
     def get_partition(self, _call: Call, db_name: str, tbl_name: str, part_vals: Values) -> ttypes.Partition:
         """The partition with these values."""
@@ -52,18 +64,18 @@ class PartitionReadHandlers:
         name = table_of(db_name, tbl_name)
         return encode_partition(name, self._partitions.get_partition_by_name(name, part_name))
 
-    def get_partitions(self, _call: Call, db_name: str, tbl_name: str, max_parts: int) -> list[ttypes.Partition]:
+    def get_partitions(self, _call: Call, db_name: str, tbl_name: str, max_parts: int) -> Any:
         """The first partitions by name."""
-        return _encode(self._partitions.get_partitions(table_of(db_name, tbl_name), max_parts))
+        return self._answer(self._partitions.get_partitions(table_of(db_name, tbl_name), max_parts))
 
     def get_partitions_req(self, _call: Call, req: ttypes.PartitionsRequest) -> ttypes.PartitionsResponse:
         """As ``get_partitions``."""
         found = self._partitions.get_partitions(table_of(req.dbName, req.tblName, req.catName), req.maxParts)
-        return ttypes.PartitionsResponse(_encode(found, shape_of(req)))
+        return self._answer(found, shape_of(req), ttypes.PartitionsResponse)
 
     def get_partitions_with_auth(
         self, call: Call, db_name: str, tbl_name: str, max_parts: int, _user_name: str, _group_names: list[str]
-    ) -> list[ttypes.Partition]:
+    ) -> Any:
         """As ``get_partitions``; no privileges are kept per partition."""
         return self.get_partitions(call, db_name, tbl_name, max_parts)
 
@@ -71,7 +83,7 @@ class PartitionReadHandlers:
         self, _call: Call, db_name: str, tbl_name: str, max_parts: int
     ) -> list[ttypes.PartitionSpec]:
         """As ``get_partitions``, as one specification."""
-        return _encode_spec(self._partitions.get_partitions(table_of(db_name, tbl_name), max_parts))
+        return self._specs(self._partitions.get_partitions(table_of(db_name, tbl_name), max_parts))
 
     def get_partition_names(self, _call: Call, db_name: str, tbl_name: str, max_parts: int) -> list[str]:
         """The first names; 0 asks for all."""
@@ -103,9 +115,9 @@ class PartitionReadHandlers:
 
     def get_partitions_ps(
         self, _call: Call, db_name: str, tbl_name: str, part_vals: Values, max_parts: int
-    ) -> list[ttypes.Partition]:
+    ) -> Any:
         """Partitions whose first values are these."""
-        return _encode(self._partitions.get_partitions_ps(table_of(db_name, tbl_name), part_vals, max_parts))
+        return self._answer(self._partitions.get_partitions_ps(table_of(db_name, tbl_name), part_vals, max_parts))
 
     def get_partitions_ps_with_auth(
         self,
@@ -116,7 +128,7 @@ class PartitionReadHandlers:
         max_parts: int,
         _user_name: str,
         _group_names: list[str],
-    ) -> list[ttypes.Partition]:
+    ) -> Any:
         """As ``get_partitions_ps``; no privileges are kept per partition."""
         return self.get_partitions_ps(call, db_name, tbl_name, part_vals, max_parts)
 
@@ -125,22 +137,21 @@ class PartitionReadHandlers:
     ) -> ttypes.GetPartitionsPsWithAuthResponse:
         """As ``get_partitions_ps``; by names if there are any, all if there are neither names nor values."""
         name = table_of(req.dbName, req.tblName, req.catName)
-        partitions = self._by_names_or_values(name, req.partNames, req.partVals, req.maxParts)
-        return ttypes.GetPartitionsPsWithAuthResponse(encode_partitions(name, partitions, shape_of(req)))
+        found = self._by_names_or_values(name, req.partNames, req.partVals, req.maxParts)
+        return self._answer(found, shape_of(req), ttypes.GetPartitionsPsWithAuthResponse)
 
     def get_partitions_by_names(
         self, _call: Call, db_name: str, tbl_name: str, names: Values
-    ) -> list[ttypes.Partition]:
+    ) -> Any:
         """Those of the named partitions that there are."""
-        return self._by_names(table_of(db_name, tbl_name), names, WHOLE)
+        return self._answer(self._by_names(table_of(db_name, tbl_name), names))
 
     def get_partitions_by_names_req(
         self, _call: Call, req: ttypes.GetPartitionsByNamesRequest
     ) -> ttypes.GetPartitionsByNamesResult:
         """As ``get_partitions_by_names``."""
-        return ttypes.GetPartitionsByNamesResult(
-            self._by_names(table_of(req.db_name, req.tbl_name), req.names, shape_of(req))
-        )
+        found = self._by_names(table_of(req.db_name, req.tbl_name), req.names)
+        return self._answer(found, shape_of(req), ttypes.GetPartitionsByNamesResult)
 
     def get_partitions_by_filter(
         self,
@@ -149,16 +160,17 @@ class PartitionReadHandlers:
         tbl_name: str,
         filter: str | None,  # noqa: A002 - the IDL's name
         max_parts: int,
-    ) -> list[ttypes.Partition]:
+    ) -> Any:
         """Partitions that a filter string keeps."""
-        return _encode(self._partitions.get_partitions_by_filter(table_of(db_name, tbl_name), filter, max_parts))
+        return self._answer(self._partitions.get_partitions_by_filter(table_of(db_name, tbl_name), filter, max_parts))
 
     def get_partitions_by_filter_req(
         self, _call: Call, req: ttypes.GetPartitionsByFilterRequest
-    ) -> list[ttypes.Partition]:
+    ) -> Any:
         """As ``get_partitions_by_filter``."""
         name = table_of(req.dbName, req.tblName, req.catName)
-        return _encode(self._partitions.get_partitions_by_filter(name, req.filter, req.maxParts), shape_of(req))
+        found = self._partitions.get_partitions_by_filter(name, req.filter, req.maxParts)
+        return self._answer(found, shape_of(req))
 
     def get_part_specs_by_filter(
         self,
@@ -169,7 +181,7 @@ class PartitionReadHandlers:
         max_parts: int,
     ) -> list[ttypes.PartitionSpec]:
         """As ``get_partitions_by_filter``, as one specification."""
-        return _encode_spec(self._partitions.get_partitions_by_filter(table_of(db_name, tbl_name), filter, max_parts))
+        return self._specs(self._partitions.get_partitions_by_filter(table_of(db_name, tbl_name), filter, max_parts))
 
     def get_num_partitions_by_filter(self, _call: Call, db_name: str, tbl_name: str, filter: str | None) -> int:  # noqa: A002
         """How many partitions a filter string keeps."""
@@ -178,14 +190,15 @@ class PartitionReadHandlers:
     def get_partitions_by_expr(self, _call: Call, req: ttypes.PartitionsByExprRequest) -> ttypes.PartitionsByExprResult:
         """Partitions that a serialized expression keeps or may keep."""
         found = self._by_expr(req)
-        return ttypes.PartitionsByExprResult(_encode(found, shape_of(req)), found.unknown)
+        return self._answer(
+            found, shape_of(req), lambda partitions: ttypes.PartitionsByExprResult(partitions, found.unknown))
 
     def get_partitions_spec_by_expr(
         self, _call: Call, req: ttypes.PartitionsByExprRequest
     ) -> ttypes.PartitionsSpecByExprResult:
         """As ``get_partitions_by_expr``, as one specification."""
         found = self._by_expr(req)
-        return ttypes.PartitionsSpecByExprResult(_encode_spec(found), found.unknown)
+        return self._specs(found, lambda specs: ttypes.PartitionsSpecByExprResult(specs, found.unknown))
 
     def get_partitions_with_specs(
         self, _call: Call, request: ttypes.GetPartitionsRequest
@@ -193,7 +206,8 @@ class PartitionReadHandlers:
         """Partitions by names, by first values or by filter strings, cut down to some fields: MSCK REPAIR of Hive 4."""
         name = table_of(request.dbName, request.tblName, request.catName)
         found = self._by_spec(name, request.filterSpec)
-        return ttypes.GetPartitionsResponse(_projected_specs(name, found, request.projectionSpec))
+        partitions = self._partitions.lists.partitions(found)
+        return ttypes.GetPartitionsResponse(_projected_specs(found.table, partitions, request.projectionSpec))
 
     def get_partition_values(
         self, _call: Call, request: ttypes.PartitionValuesRequest
@@ -232,22 +246,22 @@ class PartitionReadHandlers:
             return False
         return True
 
-    def _by_names(self, name: TableName, names: Values, shape: Shape) -> list[ttypes.Partition]:
+    def _by_names(self, name: TableName, names: Values) -> Selection:
         if names is None:
             raise InvalidRequestError("Partition names must be given")
-        return encode_partitions(name, self._partitions.get_partitions_by_names(name, names), shape)
+        return self._partitions.get_partitions_by_names(name, names)
 
     def _by_names_or_values(
         self, name: TableName, names: Values, values: Values, most: int
-    ) -> list[Partition]:
+    ) -> Selection:
         """By names if there are any, else by first values, else all."""
         if names is not None:
             return self._partitions.get_partitions_by_names(name, names)
         if values is not None:
-            return self._partitions.get_partitions_ps(name, values, most).partitions
-        return self._partitions.get_partitions(name, most).partitions
+            return self._partitions.get_partitions_ps(name, values, most)
+        return self._partitions.get_partitions(name, most)
 
-    def _by_spec(self, name: TableName, spec: ttypes.GetPartitionsFilterSpec | None) -> Found:
+    def _by_spec(self, name: TableName, spec: ttypes.GetPartitionsFilterSpec | None) -> Selection:
         """All without a mode. Several filter strings must all hold."""
         if spec is None or spec.filterMode is None:
             return self._partitions.get_partitions(name)
@@ -255,8 +269,7 @@ class PartitionReadHandlers:
             raise InvalidRequestError(f"Filters of the partitions of {name} must be given beside their mode")
         match spec.filterMode:
             case ttypes.PartitionFilterMode.BY_NAMES:
-                table = self._partitions.table(name)
-                return Found(table, self._partitions.get_partitions_by_names(name, spec.filters))
+                return self._partitions.get_partitions_by_names(name, spec.filters)
             case ttypes.PartitionFilterMode.BY_VALUES:
                 return self._partitions.get_partitions_ps(name, spec.filters)
             case ttypes.PartitionFilterMode.BY_EXPR:
@@ -264,28 +277,32 @@ class PartitionReadHandlers:
                 return self._partitions.get_partitions_by_filter(name, text)
         raise InvalidRequestError(f"{spec.filterMode} is no mode of a filter: by names 0, by values 1, by expression 2")
 
-    def _by_expr(self, req: ttypes.PartitionsByExprRequest) -> Found:
+    def _by_expr(self, req: ttypes.PartitionsByExprRequest) -> Selection:
         name = table_of(req.dbName, req.tblName, req.catName)
         return self._partitions.get_partitions_by_expr(name, req.expr or b"", req.maxParts)
 
+    def _answer(self, selected: Selection, shape: Shape = WHOLE, whole: Whole = _itself) -> Any:
+        """The selected partitions; ``whole``: the result, from the list of them."""
+        table = selected.table.name
+        if not self._in_pieces or shape.include or shape.exclude:
+            return whole(encode_partitions(table, self._partitions.lists.partitions(selected), shape))
+        pieces = self._partitions.lists.pieces(selected)
+        return InPieces(whole([]), pieces.count, encoded(pieces, table, shape.columns))
 
-def _encode(found: Found, shape: Shape = WHOLE) -> list[ttypes.Partition]:
-    return encode_partitions(found.table.name, found.partitions, shape)
+    def _specs(self, selected: Selection, whole: Whole = _itself) -> Any:
+        """The selected partitions as one specification; ``whole``: the result, from the list of it."""
+        return self._answer(selected, whole=lambda partitions: whole(specification(selected.table, partitions)))
 
 
 def _projected_specs(
-    name: TableName, found: Found, fields: ttypes.GetProjectionsSpec | None
+    table: Table, partitions: list[Partition], fields: ttypes.GetProjectionsSpec | None
 ) -> list[ttypes.PartitionSpec]:
     shape = Shape(include=fields.includeParamKeyPattern, exclude=fields.excludeParamKeyPattern) if fields else WHOLE
-    specs = encode_spec(name, found.table.location, found.partitions, shape) if found.partitions else []
+    specs = specification(table, encode_partitions(table.name, partitions, shape)) if partitions else []
     if fields and fields.fieldList:
         for spec in specs:
             spec.partitionList.partitions = [projected(each, fields) for each in spec.partitionList.partitions]
     return specs
-
-
-def _encode_spec(found: Found) -> list[ttypes.PartitionSpec]:
-    return encode_spec(found.table.name, found.table.location, found.partitions)
 
 
 def _parsed(name: str | None) -> list[tuple[str, str]]:

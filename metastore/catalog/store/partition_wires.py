@@ -1,0 +1,42 @@
+"""Partitions as bytes: what PostgreSQL keeps of each in Thrift's binary protocol (``partitions.wire``).
+
+A piece is one statement: the bytes of some partitions in a row, where each ends, and the descriptors that they share.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from metastore.catalog.model import Json, Table
+from metastore.db.engine import Row
+
+Run = Callable[..., list[Row]]
+
+_WIRE = ('coalesce(p.wire, partition_wire(p."values", p.create_time, p.last_access_time, p.parameters, p.write_id, '
+         "p.digest IS NOT NULL, p.location))")
+
+
+class Piece(NamedTuple):
+    """Some partitions, by name. Each lacks the end: what follows its location, and the names of its table."""
+
+    wires: memoryview
+    lengths: Sequence[int]
+    digests: Sequence[str | None]
+    last: str
+    """The name of the last."""
+    descriptors: Mapping[str, Json]
+    """By digest."""
+
+
+def select_piece(
+    run: Run, table: Table, condition: str, parameters: Sequence[Any], after: str, most: int
+) -> Piece | None:
+    """The first of the table's partitions whose names follow ``after`` and that meet a condition on ``p``, or None."""
+    [(wires, lengths, digests, last, sds)] = run(
+        f"WITH found AS MATERIALIZED (SELECT p.name, p.digest, {_WIRE} AS wire FROM partitions p "
+        f"WHERE p.table_id = %s AND p.name > %s AND {condition} ORDER BY p.name LIMIT %s) "
+        "SELECT string_agg(wire, ''), array_agg(octet_length(wire)), array_agg(digest), max(name), "
+        "(SELECT jsonb_object_agg(d.digest, d.sd) FROM partition_descriptors d "
+        "WHERE d.table_id = %s AND d.digest IN (SELECT digest FROM found)) FROM found",
+        (table.id, after, *parameters, most, table.id),
+    )
+    return None if wires is None else Piece(wires, lengths, digests, last, sds or {})

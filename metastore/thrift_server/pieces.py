@@ -1,0 +1,77 @@
+"""Answers that are sent while they are still being read, so that they take no more memory than a piece of them.
+
+Rules: a client that keeps up gets each piece from the thread of its call. For one that does not, the rest is read at
+once into a file without a name, from which the event loop goes on sending: a slow reader keeps neither a thread nor a
+connection with PostgreSQL (ADR 54).
+"""
+
+import re
+import select
+import time
+from collections.abc import Iterable
+from contextlib import AbstractContextManager
+from mmap import ACCESS_READ, mmap
+from tempfile import TemporaryFile
+from typing import Any, NamedTuple
+
+from metastore.thrift_server.connection import ClientConnection
+from metastore.thrift_server.workers import Seats
+
+_PATIENCE_SECONDS = 0.5
+"""How long a client that keeps up may take nothing."""
+_EMPTY_LIST_OF_STRUCTS = re.compile(rb"\x0f..\x0c\0\0\0\0", re.DOTALL)
+
+
+class InPieces(NamedTuple):
+    """In the place of a result: one in which a list of structs is long. Only the binary protocol can carry it."""
+
+    empty: Any
+    """The result with nothing in that list; none of its texts has a NUL in it."""
+    length: int
+    pieces: AbstractContextManager[Iterable[bytes]]
+    """The encoded structs, several at a time: ``length`` in all."""
+
+
+def around(body: bytes, count: int) -> tuple[bytes, bytes]:
+    """What goes before the structs of a list, and after, from an encoded result in which the list is empty."""
+    [found] = _EMPTY_LIST_OF_STRUCTS.finditer(body)
+    return body[:found.end() - 4] + count.to_bytes(4), body[found.end():]
+
+
+class Outflow:
+    """Sends from a thread of the pool."""
+
+    def __init__(self, seats: Seats) -> None:
+        self._seats = seats
+
+    def send(self, connection: ClientConnection, data: bytes) -> memoryview | None:
+        """What the client did not take in time (nothing, if it keeps up); None: it is gone."""
+        rest, waited_since = memoryview(data), None
+        while rest and not connection.closed:
+            try:
+                rest = rest[connection.sock.send(rest):]
+                waited_since = None
+                continue
+            except BlockingIOError:
+                pass
+            except OSError:
+                return None
+            now = time.monotonic()
+            waited_since = waited_since or now
+            left = waited_since + _PATIENCE_SECONDS - now
+            if left <= 0:
+                return rest
+            with self._seats.aside():
+                poll = select.poll()
+                poll.register(connection.fd, select.POLLOUT)
+                poll.poll(left * 1000)
+        return None if connection.closed else rest
+
+
+def in_file(parts: Iterable[bytes | memoryview]) -> memoryview:
+    """The parts, one after the other, where they take no memory."""
+    with TemporaryFile() as file:
+        for part in parts:
+            file.write(part)
+        file.flush()
+        return memoryview(mmap(file.fileno(), 0, access=ACCESS_READ))

@@ -1,0 +1,111 @@
+"""Answers that are sent while they are being read: to clients that keep up, that do not, and that leave."""
+
+import threading
+from contextlib import contextmanager
+
+import pytest
+from thrift.protocol import fastbinary
+from thrift.Thrift import TMessageType
+
+from metastore.thrift_gen.hive_metastore import ThriftHiveMetastore, ttypes
+from metastore.thrift_server.handlers.fb303 import Fb303Handlers
+from metastore.thrift_server.pieces import InPieces
+from metastore.thrift_server.source import Source
+from tests.support.thrift_server import Peer, message, serving, until
+from tests.unit.thrift_server.test_server import ALIVE, GET_STATUS, Stats
+
+SPEC = [ttypes.Partition, ttypes.Partition.thrift_spec]
+BIG = 1 << 20
+
+
+def partition(number, size):
+    return ttypes.Partition(values=[str(number)], parameters={"x": "y" * size})
+
+
+class Lists:
+    """get_partitions of as many partitions as are asked for, each a piece of its own."""
+
+    def __init__(self, size=10, fails_at=None):
+        self.size, self.fails_at = size, fails_at
+        self.read, self.ended = 0, threading.Event()
+
+    def get_partitions(self, call, db_name, tbl_name, max_parts):
+        @contextmanager
+        def held():
+            try:
+                yield self._pieces(max_parts)
+            finally:
+                self.ended.set()
+
+        return InPieces([], max_parts, held())
+
+    def _pieces(self, count):
+        for number in range(count):
+            if number == self.fails_at:
+                raise ValueError("the database went away")
+            self.read += 1
+            yield fastbinary.encode_binary(partition(number, self.size), SPEC)
+
+
+def asked(count):
+    """get_partitions of so many."""
+    arguments = ThriftHiveMetastore.get_partitions_args(db_name="d", tbl_name="t", max_parts=count)
+    spec = [type(arguments), arguments.thrift_spec]
+    return message("get_partitions", fastbinary.encode_binary(arguments, spec))
+
+
+def read(answer):
+    """The partitions of an answer."""
+    kind, _, body = answer
+    assert kind == TMessageType.REPLY
+    result = ThriftHiveMetastore.get_partitions_result()
+    fastbinary.decode_binary(result, Source(body, 0), [type(result), type(result).thrift_spec])
+    return result.success
+
+
+@pytest.mark.parametrize("size", [10, BIG])
+def test_a_client_that_keeps_up_gets_all_of_it(size):
+    with serving(Lists(size)) as server, Peer(server.address) as peer:
+        for count in (0, 1, 2, 9):
+            assert read(peer.call(asked(count))) == [partition(number, size) for number in range(count)]
+
+
+def test_a_client_that_does_not_read_keeps_neither_a_thread_nor_what_the_answer_is_read_from():
+    lists = Lists(BIG)
+    with serving(lists, Fb303Handlers(Stats(), 1), worker_threads=1) as server, Peer(server.address) as slow:
+        slow.send(asked(40))
+        assert lists.ended.wait(60)
+        with Peer(server.address) as other:
+            assert len(read(other.call(asked(3)))) == 3
+            assert other.call(GET_STATUS) == (TMessageType.REPLY, 1, ALIVE)
+        assert read(slow.answer()) == [partition(number, BIG) for number in range(40)]
+        assert slow.call(GET_STATUS) == (TMessageType.REPLY, 1, ALIVE)
+
+
+def test_a_client_that_leaves_in_the_middle_ends_it():
+    lists = Lists(BIG)
+    with serving(lists, Fb303Handlers(Stats(), 1)) as server:
+        with Peer(server.address) as peer:
+            peer.send(asked(40))
+            peer.sock.recv(1)
+        assert lists.ended.wait(60)
+        until(lambda: not server.connections and not server.in_flight)
+
+
+def test_what_fails_before_anything_is_sent_is_an_answer():
+    lists = Lists(fails_at=0)
+    with serving(lists, Fb303Handlers(Stats(), 1)) as server, Peer(server.address) as peer:
+        _, _, error = peer.call(asked(3))
+        assert "the database went away" in error.message
+        assert lists.ended.is_set()
+        assert peer.call(GET_STATUS) == (TMessageType.REPLY, 1, ALIVE)
+
+
+def test_what_fails_in_the_middle_ends_the_connection_and_no_other():
+    lists = Lists(BIG, fails_at=20)
+    with serving(lists, Fb303Handlers(Stats(), 1)) as server, Peer(server.address) as peer, Peer(server.address) as other:
+        with pytest.raises(EOFError):
+            peer.call(asked(40))
+        assert lists.ended.is_set()
+        assert other.call(GET_STATUS) == (TMessageType.REPLY, 1, ALIVE)
+        assert ("get_partitions", "INTERNAL_ERROR") in server.stats.cells()
