@@ -16,6 +16,7 @@ BENCHMARKS = {
     "tls": ["--runs", "1", "--seconds", "0.5", "--handshakes", "50", "--idle", "100"],
     "transactions": ["--runs", "1", "--seconds", "1", "--warmup", "0.2", "--clients", "8", "--small", "--only",
                      "open + commit,full writer,lock + unlock"],
+    "large_answers": ["--runs", "1", "--partitions", "500", "--no-peers"],
     "fairness": ["--seconds", "5", "--peers", ""],
     "sustained": ["--minutes", "0.2", "--interval", "4"],
     "retention": ["--finished", "50000", "--calls", "50"],
