@@ -1,4 +1,4 @@
-"""The bytes of partitions for a client: what PostgreSQL keeps of each, ended by what many have in common (ADR 54)."""
+"""The bytes of partitions for a client: what PostgreSQL keeps of each, ended by what many have in common (ADR 59)."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager

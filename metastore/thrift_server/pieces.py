@@ -2,7 +2,7 @@
 
 Rules: a client that keeps up gets each piece from the thread of its call. For one that does not, the rest is read at
 once into a file without a name, from which the event loop goes on sending: a slow reader keeps neither a thread nor a
-connection with PostgreSQL (ADR 54).
+connection with PostgreSQL (ADR 59).
 """
 
 import re

@@ -1,7 +1,7 @@
 """Which partitions a call is about, and how they are read: as objects, or as the bytes that PostgreSQL keeps of each.
 
 Every list is in the order of the names, as bytes. Nothing is locked. A short list is one statement; a long one is read
-piece by piece in one snapshot, so that it takes no more memory than a piece (ADR 54).
+piece by piece in one snapshot, so that it takes no more memory than a piece (ADR 59).
 """
 
 from collections.abc import Iterator, Sequence
