@@ -41,7 +41,8 @@ class Server(NamedTuple):
     def fill(self, count: int) -> float:
         """Make a table with so many partitions; seconds that adding them took."""
         def sd(location: str) -> ttypes.StorageDescriptor:
-            return ttypes.StorageDescriptor(**{name: getattr(SD, name) for name in SD.__slots__} | {"location": location})
+            fields = {name: getattr(SD, name) for name in SD.__slots__}
+            return ttypes.StorageDescriptor(**{**fields, "location": location})
 
         with MetastoreClient(f"thrift://{self.address[0]}:{self.address[1]}") as client:
             client.create_database(ttypes.Database("bench"))
@@ -158,7 +159,8 @@ def compare(title: str, call: bytes, servers: dict[str, Server], runs: int) -> N
 def report(title: str, figures: dict[str, Any]) -> None:
     others = [figure for name, figure in figures.items() if name != "ours"]
     ratio = f" | {min(others) / figures['ours']:.1f} x" if others else ""
-    print(f"| {title} |", " | ".join(f"{name} {figure:.1f}" for name, figure in figures.items()) + ratio, "|", flush=True)
+    shown = " | ".join(f"{name} {figure:.1f}" for name, figure in figures.items())
+    print(f"| {title} | {shown}{ratio} |", flush=True)
 
 
 if __name__ == "__main__":
