@@ -34,10 +34,12 @@ def main(path: str) -> None:
     is_frozen = rng.random() < 1 / 3
     if is_frozen:
         os.kill(os.getppid(), signal.SIGSTOP)
-    name = compacted(spec, lambda: publishing(spec, rng, is_frozen=is_frozen))
-    Path(spec.result_path).write_text(CompactionJobResult((name,) if name else ()).to_json())
-    if is_frozen:
-        os.kill(os.getppid(), signal.SIGCONT)
+    try:
+        name = compacted(spec, lambda: publishing(spec, rng, is_frozen=is_frozen))
+        Path(spec.result_path).write_text(CompactionJobResult((name,) if name else ()).to_json())
+    finally:
+        if is_frozen:  # or the Worker would wait for the guard for ever, and keep the claim
+            os.kill(os.getppid(), signal.SIGCONT)
 
 
 def publishing(spec: CompactionJobSpec, rng: Random, *, is_frozen: bool) -> None:
