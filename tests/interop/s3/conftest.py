@@ -42,7 +42,8 @@ def lakehouse(postgres, store):
     with postgres.cloned() as url:
         app = App(build([Source("test", {
             "metastore.database.url": url, "hive.metastore.thrift.bind.host": "127.0.0.1", "hive.metastore.port": "0",
-            "metastore.http.port": "0", "hive.metastore.warehouse.dir": warehouse})]), loops=False)
+            "metastore.http.port": "0", "hive.metastore.warehouse.dir": warehouse,
+            "metastore.warehouse.roots": f"s3a://{store.bucket}"})]), loops=False)
         app.start()
         yield SimpleNamespace(app=app, uri=app.thrift_uri, database_url=url, warehouse=warehouse)
         app.stop()
