@@ -1,5 +1,6 @@
 """The pool in which files are worked on: given up, refused, never cut off."""
 
+import math
 import threading
 from contextlib import contextmanager
 
@@ -7,6 +8,7 @@ import pytest
 
 from metastore.file_work import BoundedFiles, FilePool, NoAnswerFromFilesError
 from tests.support.silent_files import ANSWERS, silent_files
+from tests.support.thrift_server import until
 
 SILENT, OTHER = "hdfs://silent/x", f"hdfs://{ANSWERS}/x"
 
@@ -61,6 +63,19 @@ def test_a_question_is_given_up_and_the_host_is_left_alone_until_something_ends_
     assert bounded.exists(SILENT)
 
 
+def test_whatever_ends_at_a_silent_host_shows_that_it_answers():
+    pool, hang = FilePool(8, 0.05), [threading.Event(), threading.Event()]
+    for event in hang:
+        with pytest.raises(NoAnswerFromFilesError, match="did not answer"):
+            pool.ask("hdfs://silent/x", event.wait)
+        pool._hosts["hdfs://silent"].silent_until = 0.0  # the second is asked all the same
+    pool._hosts["hdfs://silent"].silent_until, pool.timeout_s = math.inf, 60
+    hang[0].set()
+    until(lambda: pool._running == 1)
+    assert pool.ask("hdfs://silent/x", lambda: "an answer") == "an answer"
+    hang[1].set()
+
+
 def test_a_removal_is_not_cut_off_and_waits_beside_its_place(silent):
     """The caller's place is free while it removes, and it has a place again when it goes on."""
     places = []
@@ -93,12 +108,15 @@ def test_a_compaction_loop_gives_up_removals(silent):
 def test_half_of_the_threads_may_wait_for_one_host_and_all_for_several(silent, monkeypatch):
     monkeypatch.setattr("metastore.file_work._STILL_S", 0.01)
     bounded = files(threads=4, timeout_s=600)
-    for host in ("a", "a", "b", "b"):
-        threading.Thread(target=bounded.exists, args=[f"hdfs://{host}/x"], daemon=True).start()
-        assert silent.asked.acquire(timeout=60)
-        if host == "a":
-            assert bounded.exists(OTHER)
-    for host in ("a", "b", ANSWERS):
+    for host in "ab":
+        for _ in range(2):
+            threading.Thread(target=bounded.exists, args=[f"hdfs://{host}/x"], daemon=True).start()
+            assert silent.asked.acquire(timeout=60)
+            if host == "a":
+                assert bounded.exists(OTHER)
+        with pytest.raises(NoAnswerFromFilesError, match=r"most of them for hdfs://[ab], which does not answer"):
+            bounded.exists(f"hdfs://{host}/x")
+    for host in ("a", ANSWERS):
         with pytest.raises(NoAnswerFromFilesError, match=r"most of them for hdfs://[ab], which does not answer"):
             bounded.exists(f"hdfs://{host}/x")
     silent.answer()
