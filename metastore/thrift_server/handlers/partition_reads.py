@@ -29,6 +29,8 @@ from metastore.thrift_server.pieces import InPieces
 from metastore.thrift_server.projection import projected
 
 Values = list[str] | None
+Partitions = list[ttypes.Partition] | InPieces
+Specifications = list[ttypes.PartitionSpec] | InPieces
 Whole = Callable[[list[Any]], Any]
 
 
@@ -64,9 +66,9 @@ class PartitionReadHandlers:
         name = table_of(db_name, tbl_name)
         return encode_partition(name, self._partitions.get_partition_by_name(name, part_name))
 
-    def get_partitions(self, _call: Call, db_name: str, tbl_name: str, max_parts: int) -> Any:
+    def get_partitions(self, _call: Call, db_name: str, tbl_name: str, max_parts: int) -> Partitions:
         """The first partitions by name."""
-        return self._answer(self._partitions.get_partitions(table_of(db_name, tbl_name), max_parts))
+        return self._list(self._partitions.get_partitions(table_of(db_name, tbl_name), max_parts))
 
     def get_partitions_req(self, _call: Call, req: ttypes.PartitionsRequest) -> ttypes.PartitionsResponse:
         """As ``get_partitions``."""
@@ -75,15 +77,15 @@ class PartitionReadHandlers:
 
     def get_partitions_with_auth(
         self, call: Call, db_name: str, tbl_name: str, max_parts: int, _user_name: str, _group_names: list[str]
-    ) -> Any:
+    ) -> Partitions:
         """As ``get_partitions``; no privileges are kept per partition."""
         return self.get_partitions(call, db_name, tbl_name, max_parts)
 
     def get_partitions_pspec(
         self, _call: Call, db_name: str, tbl_name: str, max_parts: int
-    ) -> list[ttypes.PartitionSpec]:
+    ) -> Specifications:
         """As ``get_partitions``, as one specification."""
-        return self._specs(self._partitions.get_partitions(table_of(db_name, tbl_name), max_parts))
+        return self._specification(self._partitions.get_partitions(table_of(db_name, tbl_name), max_parts))
 
     def get_partition_names(self, _call: Call, db_name: str, tbl_name: str, max_parts: int) -> list[str]:
         """The first names; 0 asks for all."""
@@ -115,9 +117,9 @@ class PartitionReadHandlers:
 
     def get_partitions_ps(
         self, _call: Call, db_name: str, tbl_name: str, part_vals: Values, max_parts: int
-    ) -> Any:
+    ) -> Partitions:
         """Partitions whose first values are these."""
-        return self._answer(self._partitions.get_partitions_ps(table_of(db_name, tbl_name), part_vals, max_parts))
+        return self._list(self._partitions.get_partitions_ps(table_of(db_name, tbl_name), part_vals, max_parts))
 
     def get_partitions_ps_with_auth(
         self,
@@ -128,7 +130,7 @@ class PartitionReadHandlers:
         max_parts: int,
         _user_name: str,
         _group_names: list[str],
-    ) -> Any:
+    ) -> Partitions:
         """As ``get_partitions_ps``; no privileges are kept per partition."""
         return self.get_partitions_ps(call, db_name, tbl_name, part_vals, max_parts)
 
@@ -142,9 +144,9 @@ class PartitionReadHandlers:
 
     def get_partitions_by_names(
         self, _call: Call, db_name: str, tbl_name: str, names: Values
-    ) -> Any:
+    ) -> Partitions:
         """Those of the named partitions that there are."""
-        return self._answer(self._by_names(table_of(db_name, tbl_name), names))
+        return self._list(self._by_names(table_of(db_name, tbl_name), names))
 
     def get_partitions_by_names_req(
         self, _call: Call, req: ttypes.GetPartitionsByNamesRequest
@@ -160,17 +162,17 @@ class PartitionReadHandlers:
         tbl_name: str,
         filter: str | None,  # noqa: A002 - the IDL's name
         max_parts: int,
-    ) -> Any:
+    ) -> Partitions:
         """Partitions that a filter string keeps."""
-        return self._answer(self._partitions.get_partitions_by_filter(table_of(db_name, tbl_name), filter, max_parts))
+        return self._list(self._partitions.get_partitions_by_filter(table_of(db_name, tbl_name), filter, max_parts))
 
     def get_partitions_by_filter_req(
         self, _call: Call, req: ttypes.GetPartitionsByFilterRequest
-    ) -> Any:
+    ) -> Partitions:
         """As ``get_partitions_by_filter``."""
         name = table_of(req.dbName, req.tblName, req.catName)
         found = self._partitions.get_partitions_by_filter(name, req.filter, req.maxParts)
-        return self._answer(found, shape_of(req))
+        return self._list(found, shape_of(req))
 
     def get_part_specs_by_filter(
         self,
@@ -179,9 +181,10 @@ class PartitionReadHandlers:
         tbl_name: str,
         filter: str | None,  # noqa: A002 - the IDL's name
         max_parts: int,
-    ) -> list[ttypes.PartitionSpec]:
+    ) -> Specifications:
         """As ``get_partitions_by_filter``, as one specification."""
-        return self._specs(self._partitions.get_partitions_by_filter(table_of(db_name, tbl_name), filter, max_parts))
+        found = self._partitions.get_partitions_by_filter(table_of(db_name, tbl_name), filter, max_parts)
+        return self._specification(found)
 
     def get_num_partitions_by_filter(self, _call: Call, db_name: str, tbl_name: str, filter: str | None) -> int:  # noqa: A002
         """How many partitions a filter string keeps."""
@@ -281,7 +284,11 @@ class PartitionReadHandlers:
         name = table_of(req.dbName, req.tblName, req.catName)
         return self._partitions.get_partitions_by_expr(name, req.expr or b"", req.maxParts)
 
-    def _answer(self, selected: Selection, shape: Shape = WHOLE, whole: Whole = _itself) -> Any:
+    def _list(self, selected: Selection, shape: Shape = WHOLE) -> Partitions:
+        partitions: Partitions = self._answer(selected, shape, _itself)
+        return partitions
+
+    def _answer(self, selected: Selection, shape: Shape, whole: Whole) -> Any:
         """The selected partitions; ``whole``: the result, from the list of them."""
         table = selected.table.name
         if not self._in_pieces or shape.include or shape.exclude:
@@ -289,9 +296,13 @@ class PartitionReadHandlers:
         pieces = self._partitions.lists.pieces(selected)
         return InPieces(whole([]), pieces.count, encoded(pieces, table, shape.columns))
 
+    def _specification(self, selected: Selection) -> Specifications:
+        specifications: Specifications = self._specs(selected)
+        return specifications
+
     def _specs(self, selected: Selection, whole: Whole = _itself) -> Any:
         """The selected partitions as one specification; ``whole``: the result, from the list of it."""
-        return self._answer(selected, whole=lambda partitions: whole(specification(selected.table, partitions)))
+        return self._answer(selected, WHOLE, lambda partitions: whole(specification(selected.table, partitions)))
 
 
 def _projected_specs(
