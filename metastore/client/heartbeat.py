@@ -120,13 +120,13 @@ class Heartbeater:
         if late_s > self.drift.total_seconds():
             self.drift = timedelta(seconds=late_s)
             if late_s > self._interval_s / 2:
-                _log.warning("heartbeat.late", subject=self._subject, late_s=round(late_s, 3),
+                _log.warning("heartbeat_late", subject=self._subject, late_s=round(late_s, 3),
                              timeout_s=self._timeout_s)
 
     def _lose(self, reason: str) -> None:
         self.reason = reason
         self.lost.set()
-        _log.warning("heartbeat.lost", subject=self._subject, reason=reason)
+        _log.warning("heartbeat_lost", subject=self._subject, reason=reason)
         if self._cancel is not None:
             self._cancel(reason)
 

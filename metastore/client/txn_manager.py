@@ -271,7 +271,7 @@ class Transaction:
             self.abort()
         except MetastoreError as error:
             if self._is_sent:
-                _log.warning("txn.not_aborted", txn_id=self.id, reason=str(error))
+                _log.warning("txn_not_aborted", txn_id=self.id, reason=str(error))
             return not self._is_sent
         return True
 

@@ -123,7 +123,7 @@ class Cleaner:
         except (MetastoreError, OSError) as error:
             message = f"{type(error).__name__}: {error}"
             final = self.compactions.fail_attempt(request, message)
-            _log.warning("compaction.cleaning_failed", compaction_id=request.id, error=message, given_up=final)
+            _log.warning("compaction_cleaning_failed", compaction_id=request.id, error=message, given_up=final)
             return Cleaned(request.id, request.entity, CleanOutcome.FAILED, message)
 
     def _clean(self, cleaning: Cleaning) -> Cleaned:
@@ -203,7 +203,7 @@ class Cleaner:
         except (MetastoreError, OSError) as error:
             message = f"{type(error).__name__}: {error}"
         self.compactions.fail_abort_cleaning(cleaning, message)
-        _log.warning("compaction.abort_cleaning_failed", entity=str(entity), error=message)
+        _log.warning("compaction_abort_cleaning_failed", entity=str(entity), error=message)
         return Cleaned(None, entity, CleanOutcome.FAILED, message)
 
     def _remove_aborted(self, table: Described, write_ids: ValidWriteIdList,

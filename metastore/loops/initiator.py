@@ -71,7 +71,7 @@ class Initiator:
         """Take back dead claims and queue what is due."""
         revoked = self.compactions.revoke_dead_claims()
         for claim, reason in revoked:
-            _log.warning("compaction.claim_revoked", compaction_id=claim.id, worker_id=claim.worker_id, reason=reason)
+            _log.warning("compaction_claim_revoked", compaction_id=claim.id, worker_id=claim.worker_id, reason=reason)
         candidates = self.compactions.candidates(self._since, self._again)
         findings: list[Finding] = []
         for candidate in candidates.found:
@@ -93,7 +93,7 @@ class Initiator:
             raise
         except (MetastoreError, OSError, ValueError) as error:
             reason = f"{type(error).__name__}: {error}"
-            _log.warning("compaction.did_not_initiate", entity=str(candidate.entity), error=reason)
+            _log.warning("compaction_did_not_initiate", entity=str(candidate.entity), error=reason)
             self.compactions.note_not_initiated(candidate.entity, self.initiator_id, reason)
             return Finding(candidate.entity, None, reason)
 

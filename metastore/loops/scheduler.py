@@ -85,7 +85,7 @@ class Scheduler:
                 next_run_time=_now() + loop.start_after)
         self._scheduler.start()
         Thread(target=self._watch_clock, args=[ahead], name="loops-clock", daemon=True).start()
-        _log.info("loops.started", loops=[loop.name for loop in self._loops], pid=os.getpid())
+        _log.info("loops_started", loops=[loop.name for loop in self._loops], pid=os.getpid())
 
     def _watch_clock(self, ahead: float) -> None:
         """Move what is planned with a clock that is set back; one that is set forward only hastens it.
@@ -100,7 +100,7 @@ class Scheduler:
 
     def follow_clock(self, back: timedelta) -> None:
         """The clock was set back by so much."""
-        _log.warning("loops.clock_set_back", seconds=round(back.total_seconds()))
+        _log.warning("loops_clock_set_back", seconds=round(back.total_seconds()))
         for job in self._scheduler.get_jobs():
             with suppress(JobLookupError):  # the scheduler is being stopped
                 job.modify(next_run_time=job.next_run_time - back)
@@ -117,7 +117,7 @@ class Scheduler:
                     break
         except Exception:  # noqa: BLE001 - a loop must outlive whatever one tick meets
             # The loop's next tick starts from what the database says; nothing is lost but time.
-            _log.exception("loop.failed", loop=loop.name)
+            _log.exception("loop_failed", loop=loop.name)
         finally:
             with self._idle:
                 self._ticking.discard(loop.name)
@@ -154,7 +154,7 @@ class Scheduler:
             is_idle = self._idle.wait_for(lambda: not self._ticking, patience.total_seconds())
             late = sorted(self._ticking)
         if not is_idle:
-            _log.warning("loops.not_drained", loops=late, patience_s=patience.total_seconds())
+            _log.warning("loops_not_drained", loops=late, patience_s=patience.total_seconds())
         return is_idle
 
 

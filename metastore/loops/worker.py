@@ -95,16 +95,16 @@ class Worker:
         if missing is not None:
             reason = f"Worker {self.worker_id} cannot run it: {missing}"
             if self.compactions.note_waiting(reason, self.pool):
-                _log.warning("compaction.no_spark", worker_id=self.worker_id, reason=missing)
+                _log.warning("compaction_no_spark", worker_id=self.worker_id, reason=missing)
             return WorkReport(WorkOutcome.UNAVAILABLE, reason=reason)
         claimed = self.compactions.claim(self.worker_id, self.version, self.pool)
         if claimed is None:
             return WorkReport(WorkOutcome.IDLE)
         log = _log.bind(compaction_id=claimed.id, entity=str(claimed.entity), type=claimed.type.value,
                         worker_id=self.worker_id, attempt=claimed.attempt)
-        log.info("compaction.claimed")
+        log.info("compaction_claimed")
         report = _Work(self, claimed, log).done()
-        log.info("compaction.ended", outcome=report.outcome.value, reason=report.reason)
+        log.info("compaction_ended", outcome=report.outcome.value, reason=report.reason)
         return report
 
 
@@ -189,7 +189,7 @@ class _Work:
         if unsupported is not None:
             raise _RefusedError(unsupported)
         if self._claimed.number_of_buckets and not rebalance:
-            self._log.warning("compaction.buckets_ignored", number_of_buckets=self._claimed.number_of_buckets)
+            self._log.warning("compaction_buckets_ignored", number_of_buckets=self._claimed.number_of_buckets)
         return table
 
     def _require_harmless(self, table: Described) -> None:
@@ -229,7 +229,7 @@ class _Work:
         if not outcome.succeeded:
             raise RuntimeError(outcome.message)
         if outcome.result is not None:
-            self._log.info("compaction.job_done", directories=outcome.result.directories,
+            self._log.info("compaction_job_done", directories=outcome.result.directories,
                            rows_in=outcome.result.rows_in, rows_out=outcome.result.rows_out)
             if outcome.result.application_id:
                 self._note_job(outcome.result.application_id)
@@ -238,7 +238,7 @@ class _Work:
         try:
             self._worker.compactions.note_job(self._claim, application_id)
         except MetastoreError as error:  # it is only shown
-            self._log.warning("compaction.job_not_noted", error=str(error))
+            self._log.warning("compaction_job_not_noted", error=str(error))
 
     def _require_results(self) -> None:
         if not self._results():
@@ -277,7 +277,7 @@ class _Work:
             except (UnavailableError, OutcomeUnknownError, OSError) as error:
                 if perf_counter() + pause > ends_at or self._worker.stopping.wait(pause):
                     raise
-                self._log.warning("compaction.end_tried_again", error=str(error))
+                self._log.warning("compaction_end_tried_again", error=str(error))
                 pause = min(2 * pause, _LONGEST_PAUSE_S)
             else:
                 return
@@ -296,7 +296,7 @@ class _Work:
             worker.compactions.heartbeat(self._started_txn())
         except (UnavailableError, OutcomeUnknownError) as error:
             # The lease outlives a short absence of the database, and a heartbeat may be sent twice.
-            self._log.warning("compaction.heartbeat_missed", error=str(error))
+            self._log.warning("compaction_heartbeat_missed", error=str(error))
         else:
             self._held_since = self._beat_at
 
@@ -321,9 +321,9 @@ class _Work:
                 if not self._may_write and not self._results():
                     self._worker.compactions.forget(self._started_txn())
         except MetastoreError as error:  # the lease runs out, and the claim is taken back with its transaction
-            self._log.warning("compaction.end_not_recorded", error=str(error))
+            self._log.warning("compaction_end_not_recorded", error=str(error))
         except OSError as error:  # no reader sees them; the Cleaner removes them with other aborted directories
-            self._log.warning("compaction.results_left", error=str(error))
+            self._log.warning("compaction_results_left", error=str(error))
         return outcome, reason
 
     def _ended(self, outcome: WorkOutcome, reason: str) -> bool:

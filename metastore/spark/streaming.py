@@ -105,12 +105,12 @@ class BatchSink(Generic[Session]):
         except Exception as error:
             if not self._is_stopped():
                 raise
-            _log.info("stream.stopped", table=str(self.name), batch_id=batch_id, error=type(error).__name__)
+            _log.info("stream_stopped", table=str(self.name), batch_id=batch_id, error=type(error).__name__)
             raise StoppedError(self.name, batch_id) from None  # or Spark would take the batch for done
 
     def _bring(self, session: Session, rows: DataFrame, batch: StreamBatch) -> None:
         if self._is_there(session, batch):
-            _log.info("stream.batch_repeated", table=str(self.name), query_id=batch.query_id, batch_id=batch.batch_id)
+            _log.info("stream_batch_repeated", table=str(self.name), query_id=batch.query_id, batch_id=batch.batch_id)
             return
         try:
             with session.transaction(batch=(self.name, batch)):

@@ -110,7 +110,7 @@ class Batch:
         try:
             outcome.abort(self._client, self.txn_id)
         except MetastoreError as error:
-            _log.warning("txn.not_aborted", txn_id=self.txn_id, reason=str(error))
+            _log.warning("txn_not_aborted", txn_id=self.txn_id, reason=str(error))
             return False
         return True
 

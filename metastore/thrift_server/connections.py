@@ -63,7 +63,7 @@ class Connections:
         if len(self.by_fd) < self._settings.max_connections:
             return self.limits.room(peer, self.now)
         self.refused += 1
-        self.warn("connection refused: too many connections", peer=peer, limit=self._settings.max_connections,
+        self.warn("connection_refused", peer=peer, limit=self._settings.max_connections,
                   setting="metastore.server.max.connections", refused=self.refused)
         return False
 
@@ -116,13 +116,13 @@ class Connections:
         limit = self._settings.idle_timeout.total_seconds()
         if limit > 0:
             for connection in [c for c in self if not c.busy and self.now - c.active > limit]:
-                _log.info("connection closed: idle", **connection.who, seconds=round(limit))
+                _log.info("connection_closed_idle", **connection.who, seconds=round(limit))
                 self.close(connection)
         patience = self._settings.transfer_timeout.total_seconds()
         holding = [c for c in self if c.held]
         for connection in holding if patience > 0 else ():
             if connection.stuck(self.now, patience):
-                _log.info("connection closed: half a request or an answer does not move", **connection.who,
+                _log.info("connection_closed_stuck", **connection.who,
                           bytes=connection.held, setting="metastore.server.transfer.timeout")
                 self.close(connection)
         if self.limits.settings.buffered:
@@ -142,7 +142,7 @@ class Connections:
         for connection in sorted(holding, key=lambda c: c.moved) if excess > 0 else ():
             if excess > 0 and connection.held > PIECE:
                 excess -= connection.held
-                _log.warning("connection closed: half requests and answers take too much memory", **connection.who,
+                _log.warning("connection_closed_memory", **connection.who,
                              bytes=connection.held, setting=setting)
                 self.close(connection)
                 relieved = True

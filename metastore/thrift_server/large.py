@@ -62,7 +62,7 @@ class LargeCalls:
         try:
             call = self._reception.call(connection, self._messages.decoded(message.header, message.data))
         except Exception as error:  # noqa: BLE001 - the client must get an answer whatever happened
-            _log.exception("a large message was given up", **connection.who)
+            _log.exception("large_message_given_up", **connection.who)
             call = self._reception.refused(connection, message.header, TApplicationException(
                 TApplicationException.INTERNAL_ERROR, str(error)))
         call.large = True

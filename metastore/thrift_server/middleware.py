@@ -183,11 +183,11 @@ class Middleware:
             **(call.context or {}),
         }
         if error is None:
-            _log.warning("slow call", **fields)
+            _log.warning("call_slow", **fields)
         elif call.outcome == "INTERNAL_ERROR" and not isinstance(error, MetastoreError | TApplicationException):
-            _log.error("call failed", outcome=call.outcome, exc_info=error, **fields)
+            _log.error("call_failed", outcome=call.outcome, exc_info=error, **fields)
         else:
-            _log.info("call refused", outcome=call.outcome, reason=_reason(error), **fields)
+            _log.info("call_refused", outcome=call.outcome, reason=_reason(error), **fields)
 
 
 def _let_go(error: BaseException) -> None:

@@ -70,7 +70,7 @@ class Reception:
             return b""
         self._stats.record(header.method if header.method in CODECS else "unknown", "DENIED", 0.0)
         if refusal is not None:
-            _log.info("call refused", method=header.method, **connection.who, outcome="DENIED", reason=refusal)
+            _log.info("call_refused", method=header.method, **connection.who, outcome="DENIED", reason=refusal)
         return self.failure(header, error)
 
     def failure(self, header: Header, error: MetastoreError) -> bytes:
@@ -91,7 +91,7 @@ class Reception:
         unknown = error.type == TApplicationException.UNKNOWN_METHOD
         outcome = "UNKNOWN_METHOD" if unknown else "PROTOCOL_ERROR"
         self._stats.record(header.method if header.method in CODECS else "unknown", outcome, 0.0)
-        _log.info("call refused", method=header.method, **connection.who, outcome=outcome, reason=error.message)
+        _log.info("call_refused", method=header.method, **connection.who, outcome=outcome, reason=error.message)
         call = Call(header.method, (), connection, header.seqid)
         call.expected = header.message_type == TMessageType.CALL
         call.reply = self._protocol.application_exception(header.method, header.seqid, error)

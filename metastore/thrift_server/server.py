@@ -275,10 +275,10 @@ class Server:
             if event & ~select.EPOLLOUT and not connection.closed:
                 self._read(connection)
         except MalformedError as error:
-            _log.info("connection closed: malformed message", **connection.who, reason=str(error))
+            _log.info("connection_closed_malformed", **connection.who, reason=str(error))
             self._connections.close(connection)
         except Exception:  # noqa: BLE001 - the loop serves everybody else
-            _log.exception("connection closed: unexpected error", **connection.who)
+            _log.exception("connection_closed_unexpected", **connection.who)
             self._connections.close(connection)
 
     def _accept(self) -> None:
@@ -290,7 +290,7 @@ class Server:
                 return
             except OSError as error:
                 self._connections.warn(
-                    "cannot accept a connection", reason=str(error), connections=len(self._connections))
+                    "connection_not_accepted", reason=str(error), connections=len(self._connections))
                 time.sleep(0.01)  # noqa: TID251 - out of file descriptors: the listener stays readable
                 return
             if not self._connections.room(address[0]):
@@ -548,10 +548,10 @@ class Server:
         try:
             self._next(connection)
         except MalformedError as error:
-            _log.info("connection closed: malformed message", **connection.who, reason=str(error))
+            _log.info("connection_closed_malformed", **connection.who, reason=str(error))
             self._connections.close(connection)
         except Exception:  # noqa: BLE001 - the loop serves everybody else
-            _log.exception("connection closed: unexpected error", **connection.who)
+            _log.exception("connection_closed_unexpected", **connection.who)
             self._connections.close(connection)
 
     def _send_rest(self, connection: ClientConnection) -> None:

@@ -116,7 +116,7 @@ class Lane:
         try:
             self._run(batch)
         except Exception:  # noqa: BLE001 - nothing should get here, and the loop serves everybody else
-            _log.exception("a batch was given up", calls=len(batch))
+            _log.exception("batch_given_up", calls=len(batch))
         self._in_work = False
         self._done(batch)
         if self._queue:

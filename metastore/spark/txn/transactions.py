@@ -161,7 +161,7 @@ class Transactions:
             try:
                 return attempt()
             except WriteConflictError as lost:
-                _log.info("write_conflict.again", winner=lost.winner, attempts_left=left)
+                _log.info("write_conflict_run_again", winner=lost.winner, attempts_left=left)
         return attempt()
 
 

@@ -240,7 +240,7 @@ class Forwarder:
         self._drop(link)
         if header is None:
             return  # the upstream has ended an idle connection
-        _log.info("upstream connection broke off", method=header.method, **link.client.who, reason=reason(error))
+        _log.info("upstream_connection_broken", method=header.method, **link.client.who, reason=reason(error))
         if passed:  # half an answer is with the client already
             self._count(header.method, "BROKEN_OFF", link)
             link.header = None
@@ -261,7 +261,7 @@ class Forwarder:
         link.reply = None
         self._count(header.method, outcome, link)
         if error is not None:
-            _log.warning("call not forwarded", method=header.method, **link.client.who, reason=str(error))
+            _log.warning("call_not_forwarded", method=header.method, **link.client.who, reason=str(error))
             answer = self._refuse(header, error)
         self._out.end(link.client, answer)
 

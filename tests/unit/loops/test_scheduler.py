@@ -105,7 +105,7 @@ def test_a_failing_tick_stops_nothing(stopping, capsys):
 
     Scheduler([], Leading(), stopping).run(Loop("w", tick, LONG))
 
-    assert "loop.failed" in "".join(capsys.readouterr())
+    assert "loop_failed" in "".join(capsys.readouterr())
 
 
 def test_stop_waits_for_the_running_tick_and_starts_no_other(stopping):

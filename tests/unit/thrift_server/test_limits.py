@@ -165,7 +165,7 @@ def test_a_call_too_many_gets_the_declared_exception_and_the_connection_stays():
             assert kind == TMessageType.EXCEPTION
             assert "getStatus is refused" in error.message
             assert peer.call(message("unknown"))[2].message == "Invalid method name: 'unknown'"
-        assert [line["event"] for line in logs] == ["limit_reached", "call refused"]  # the second: of the unknown method
+        assert [line["event"] for line in logs] == ["limit_reached", "call_refused"]  # the second: of the unknown method
         with Peer(server.address, source=THERE) as other:
             assert other.call(GET_STATUS)[2] == ALIVE
 

@@ -130,7 +130,7 @@ def test_an_unforeseen_error_is_logged_with_its_stack_and_answered_with_its_caus
         done, _ = ran(ZeroDivisionError("by zero"))
     assert answer(done).message == "Internal error processing get_all_tables: ZeroDivisionError: by zero"
     (line,) = lines
-    assert (line["event"], line["method"], line["user"]) == ("call failed", "get_all_tables", "ann")
+    assert (line["event"], line["method"], line["user"]) == ("call_failed", "get_all_tables", "ann")
     assert isinstance(line["exc_info"], ZeroDivisionError)
 
 
@@ -144,7 +144,7 @@ def test_a_slow_call_is_logged_with_what_its_handler_noted():
     with structlog.testing.capture_logs() as lines:
         middleware(Noting(), slow=0.0).run(call("get_all_tables", "sales"))
     (line,) = lines
-    assert (line["event"], line["db"], line["tables"]) == ("slow call", "sales", 0)
+    assert (line["event"], line["db"], line["tables"]) == ("call_slow", "sales", 0)
 
 
 def batch(handler, count):

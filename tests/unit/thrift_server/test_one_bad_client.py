@@ -214,7 +214,7 @@ def test_an_answer_that_is_not_taken_ends_its_connection_by_default(serve):
             False, True, True])
         with structlog.testing.capture_logs() as lines:
             until(lambda: moved_ago(server, 61) or server.connections == 1)  # the kernel may take more of the answer meanwhile
-        assert {line["event"] for line in lines} == {"connection closed: half a request or an answer does not move"}
+        assert {line["event"] for line in lines} == {"connection_closed_stuck"}
         assert idle.call(GET_STATUS)[2] == ALIVE
 
 
@@ -233,7 +233,7 @@ def test_answers_that_nobody_takes_are_bounded_together(serve):
     with structlog.testing.capture_logs() as lines:
         for peer in peers:
             peer.send(message("get_all_databases"))
-        until(lambda: "connection closed: half requests and answers take too much memory" in {one["event"] for one in lines})
+        until(lambda: "connection_closed_memory" in {one["event"] for one in lines})
     until(lambda: sum(c.held for c in server._connections) <= 5_000_000 and not server.in_flight)
     with Peer(server.address) as other:
         assert other.call(GET_STATUS)[2] == ALIVE

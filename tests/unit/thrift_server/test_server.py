@@ -362,7 +362,7 @@ def test_what_is_silent_for_too_long_is_closed(serve, handlers):
         handlers.leave.set()
         assert b"db" in busy.answer()[2]
         assert busy.call(GET_STATUS)[2] == ALIVE
-    assert [line["event"] for line in lines if "idle" in line["event"]] == ["connection closed: idle"] * 2
+    assert [line["event"] for line in lines if "idle" in line["event"]] == ["connection_closed_idle"] * 2
 
 
 def test_connection_limit(serve):

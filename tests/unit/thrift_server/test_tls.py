@@ -307,7 +307,7 @@ def test_tls_where_there_is_none():
         with structlog.testing.capture_logs() as logs, socket.create_connection(server.address, timeout=60) as sock:
             sock.sendall(client_hello())
             ends_here(sock)
-        assert [line["event"] for line in logs] == ["connection closed: malformed message"]
+        assert [line["event"] for line in logs] == ["connection_closed_malformed"]
         with MetastoreClient("thrift://{}:{}".format(*server.address)) as client:
             assert client.getStatus() == 2
 

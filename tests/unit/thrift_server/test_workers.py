@@ -106,7 +106,7 @@ def test_a_batch_that_fails_for_no_foreseen_reason_costs_only_itself(waits):
     lane.put("good")
     lane.go(waits)
     assert done == [["bad"], ["good"]]
-    assert [line["event"] for line in lines] == ["a batch was given up"]
+    assert [line["event"] for line in lines] == ["batch_given_up"]
 
 
 def test_a_thread_waits_by_itself(pipes):
