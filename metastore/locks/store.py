@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from zlib import crc32
 
 from metastore.db.arrays import bigints, columns
-from metastore.db.engine import Database, PgTx
+from metastore.db.engine import Database, PgTx, Row
 from metastore.db.prepared import Prepared
 from metastore.ids import DatabaseName
 from metastore.locks.rules import (
@@ -123,9 +123,41 @@ _HEARTBEAT_AND_SELECT = Prepared(f"""
 
 _RELEASE = Prepared(f"""
         DELETE FROM locks
-         WHERE ext_id = ANY (%(ids)s::bigint[]) AND (txn_id = {NO_TXN} OR state = '{LockState.WAITING}')""", f"""
-        SELECT {_MINE}, ext_id, int_id, txn_id, catalog, db, "table", partition, type, state, "user", host
+         WHERE ext_id = ANY (%(ids)s::bigint[]) AND (txn_id = {NO_TXN} OR state = '{LockState.WAITING}')""", """
+        SELECT ext_id, int_id, txn_id, catalog, db, "table", partition, type, state, "user", host
           FROM locks WHERE ext_id = ANY (%(ids)s::bigint[]) ORDER BY ext_id, int_id DESC""")
+
+
+class _Answer(NamedTuple):
+    """A row of the combined answers: a lock and the blocker noted for it, a new ext_id, or a transaction's state."""
+
+    kind: int
+    ext_id: int
+    """Of a transaction: its id."""
+    int_id: int
+    txn_id: int
+    catalog: str
+    db: str
+    table: str
+    partition: str
+    type: str
+    state: str
+    user: str
+    host: str
+    blocker_ext_id: int | None
+    blocker_int_id: int | None
+
+    @property
+    def lock(self) -> Lock:
+        """The lock that the row is."""
+        return Lock(self.ext_id, self.int_id, self.txn_id,
+                    LockObject(self.catalog, self.db, self.table, self.partition), LockType(self.type),
+                    LockState(self.state), self.user, self.host)
+
+    @property
+    def blocker(self) -> tuple[int, int] | None:
+        """What is noted as being in the lock's way."""
+        return _pair(self.blocker_ext_id, self.blocker_int_id)
 
 
 class QueueTail(NamedTuple):
@@ -205,11 +237,11 @@ def lock_tails(pg: PgTx, requests: Sequence[LockRequest]) -> QueueTail:
     """
     wanted = list(dict.fromkeys((request.txn_id, *lock.object, lock.type.value)
                                 for request in requests for lock in request.components))
-    rows = pg.sql(_LOCK_TAILS, {**_owners_and_tails(requests), **_columns("w", wanted, 6)})
+    rows = _answers(pg.sql(_LOCK_TAILS, {**_owners_and_tails(requests), **_columns("w", wanted, 6)}))
     return QueueTail(
-        ext_ids=sorted(row[1] for row in rows if row[0] == _ID),
+        ext_ids=sorted(row.ext_id for row in rows if row.kind == _ID),
         txn_states=_states(rows),
-        ahead=[_lock(row) for row in rows if row[0] == _AHEAD])
+        ahead=[row.lock for row in rows if row.kind == _AHEAD])
 
 
 def lock_tail(pg: PgTx, objects: Sequence[LockObject]) -> tuple[list[Lock], set[int]]:
@@ -221,16 +253,17 @@ def lock_tail(pg: PgTx, objects: Sequence[LockObject]) -> tuple[list[Lock], set[
     whole = any(not one.table for one in objects)
     rows = pg.sql(f"""
         SELECT pg_advisory_xact_lock({_ADVISORY_CLASS}, %(key)s);
-        SELECT {_AHEAD}, ext_id, int_id, txn_id, catalog, db, "table", partition, type, state, "user", host,
-               txn_id <> {NO_TXN} AND EXISTS (
+        SELECT txn_id <> {NO_TXN} AND EXISTS (
                  SELECT FROM txn_components AS c WHERE c.txn_id = l.txn_id AND c.catalog = l.catalog AND c.db = l.db
-                    AND (l."table" = '' OR c."table" = l."table"))
+                    AND (l."table" = '' OR c."table" = l."table")) AS declares,
+               ext_id, int_id, txn_id, catalog, db, "table", partition, type, state, "user", host
           FROM locks AS l
          WHERE catalog = %(catalog)s AND db = %(db)s AND (%(whole)s OR "table" = ANY (%(tables)s))
          ORDER BY ext_id, int_id""",
         {"key": _advisory_key(objects[0]), "catalog": objects[0].catalog, "db": objects[0].db, "whole": whole,
          "tables": ["", *{one.table for one in objects}]})
-    return [_lock(row) for row in rows], {row[3] for row in rows if row[12]}
+    ahead = [(_lock(row), declares) for declares, *row in rows]
+    return [lock for lock, _ in ahead], {lock.txn_id for lock, declares in ahead if declares}
 
 
 def finish_requests(pg: PgTx, locks: Sequence[Enqueued], writes: Iterable[tuple[int, Component]]) -> None:
@@ -247,12 +280,11 @@ def heartbeat_and_select(pg: PgTx, ext_ids: Collection[int]) -> Requests:
 
     The heartbeats lock rows in id order, as every batch that heartbeats does. Index: locks (ext_id, int_id).
     """
-    rows = pg.sql(_HEARTBEAT_AND_SELECT, {"ids": bigints(sorted(ext_ids))})
+    rows = _answers(pg.sql(_HEARTBEAT_AND_SELECT, {"ids": bigints(sorted(ext_ids))}))
     by_id: dict[int, list[StoredLock]] = {}
-    for row in sorted(row for row in rows if row[0] == _MINE):
-        by_id.setdefault(row[1], []).append(StoredLock(_lock(row), _pair(row[12], row[13])))
-    return Requests(by_id=by_id, txn_states=_states(rows),
-                    ahead=[_lock(row) for row in rows if row[0] == _AHEAD])
+    for row in sorted(row for row in rows if row.kind == _MINE):
+        by_id.setdefault(row.ext_id, []).append(StoredLock(row.lock, row.blocker))
+    return Requests(by_id=by_id, txn_states=_states(rows), ahead=[row.lock for row in rows if row.kind == _AHEAD])
 
 
 def update_acquired(pg: PgTx, ext_ids: Collection[int], blocked: Sequence[tuple[Lock, Lock]]) -> set[int]:
@@ -288,23 +320,23 @@ def delete_released(db: Database, ext_ids: Collection[int]) -> dict[int, Lock]:
     Does not wait for the disk.
     """
     rows = db.once(_RELEASE, {"ids": bigints(sorted(ext_ids))}, durable=False)
-    return {row[1]: _lock(row) for row in rows}
+    return {lock.ext_id: lock for lock in map(_lock, rows)}
 
 
 def select_locks(pg: PgTx, db: DatabaseName | None, table: str | None, partition: str | None,
                  txn_id: int | None) -> list[LockRow]:
     """Locks that equal every filter given."""
-    rows = pg.sql(f"""
-        SELECT {_MINE}, ext_id, int_id, txn_id, catalog, db, "table", partition, type, state, "user", host,
-               blocked_by_ext_id, blocked_by_int_id, agent_info, acquired_at, last_heartbeat_at, heartbeat_count
+    rows = pg.sql("""
+        SELECT agent_info, acquired_at, last_heartbeat_at, heartbeat_count, blocked_by_ext_id, blocked_by_int_id,
+               ext_id, int_id, txn_id, catalog, db, "table", partition, type, state, "user", host
           FROM locks
          WHERE (%(db)s::text IS NULL OR (catalog = %(catalog)s AND db = %(db)s))
            AND (%(table)s::text IS NULL OR "table" = %(table)s)
            AND (%(partition)s::text IS NULL OR partition = %(partition)s)
            AND (%(txn)s::bigint IS NULL OR txn_id = %(txn)s)""",
         {"catalog": db and db.catalog, "db": db and db.db, "table": table, "partition": partition, "txn": txn_id})
-    return [LockRow(_lock(row), agent_info, acquired_at, heartbeat_at, count, _pair(row[12], row[13]))
-            for *row, agent_info, acquired_at, heartbeat_at, count in rows]
+    return [LockRow(_lock(row), agent_info, acquired_at, heartbeat_at, count, _pair(blocker_ext_id, blocker_int_id))
+            for agent_info, acquired_at, heartbeat_at, count, blocker_ext_id, blocker_int_id, *row in rows]
 
 
 def whole(candidates: str) -> str:
@@ -370,12 +402,16 @@ def _columns(prefix: str, rows: Sequence[tuple[Any, ...]], width: int) -> dict[s
     return {f"{prefix}{place}": column for place, column in enumerate(columns(rows, width))}
 
 
-def _states(rows: Iterable[Sequence[Any]]) -> dict[int, TxnState]:
-    return {row[1]: TxnState(row[9]) for row in rows if row[0] == _TXN}
+def _answers(rows: Iterable[Row]) -> list[_Answer]:
+    return [_Answer._make(row) for row in rows]
+
+
+def _states(rows: Iterable[_Answer]) -> dict[int, TxnState]:
+    return {row.ext_id: TxnState(row.state) for row in rows if row.kind == _TXN}
 
 
 def _lock(row: Sequence[Any]) -> Lock:
-    _, ext_id, int_id, txn_id, catalog, db, table, partition, kind, state, user, host, *_ = row
+    ext_id, int_id, txn_id, catalog, db, table, partition, kind, state, user, host = row
     return Lock(ext_id, int_id, txn_id, LockObject(catalog, db, table, partition), LockType(kind), LockState(state),
                 user, host)
 

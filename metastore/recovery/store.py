@@ -159,7 +159,7 @@ def insert_void_results(pg: PgTx, results: Iterable[tuple[TableName, Collection[
     """Record the transactions of compactions that the database does not know; those that are ``there`` it knows."""
     rows = [(one.txn_id, *name, one.partition, "c", one.write_id)
             for name, ones in results for one in sorted(ones) if one.txn_id not in there]
-    _insert_txns(pg, {row[0] for row in rows}, TxnType.COMPACTION)
+    _insert_txns(pg, {txn_id for txn_id, *_ in rows}, TxnType.COMPACTION)
     _insert_components(pg, rows)
 
 

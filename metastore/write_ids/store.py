@@ -141,15 +141,15 @@ def select_tables_of_readers(db: Database, wanted: Iterable[tuple[TableName, Val
         **dict(zip(("marks", "catalogs", "dbs", "tables"),
                    columns(sorted({(txns.high_watermark, *name) for name, txns in pairs}), 4), strict=True)),
         "mark": min(txns.high_watermark for txns in readers), "exceptions": f"{{{exceptions}}}"})
-    return {(row[0], TableName(*row[1:4])): _known(row[4:]) for row in rows}
+    return {(mark, TableName(catalog, db, table)): _known(told) for mark, catalog, db, table, *told in rows}
 
 
 def select_tables_now(db: Database, names: Collection[TableName]) -> tuple[Snapshot, dict[TableName, TableWriteIds]]:
     """Who is open or aborted now, and what somebody who begins at this instant must know of the tables."""
     rows = db.once(_TABLES_NOW, {**_names(sorted(set(names))), "hidden": []})
-    packed, aborted, min_open, mark = rows[0][:4]
+    packed, aborted, min_open, mark, *_ = rows[0]
     return (unpacked(mark, packed, aborted, min_open),
-            {TableName(*row[4:7]): _known(row[7:]) for row in rows})
+            {TableName(catalog, db, table): _known(told) for _, _, _, _, catalog, db, table, *told in rows})
 
 
 def _known(told: Sequence[Any]) -> TableWriteIds:

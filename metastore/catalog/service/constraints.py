@@ -59,7 +59,7 @@ class ConstraintService:
         rows = self.db.once(store.SELECT_TABLE_AND_CONSTRAINTS, (list(ConstraintKind), *name))
         if not rows:
             raise NoSuchObjectError(f"{name} table not found")
-        return [store.constraint_of(row) for row in rows if row[3] is not None]
+        return [store.constraint_of(row) for row in rows if store.is_constraint(row)]
 
 
 def add_to_table(pg: PgTx, table: Table, drafts: Sequence[ConstraintColumn]) -> None:

@@ -184,7 +184,7 @@ class PartitionReads:
     def _matching_values(self, table: Table, predicate: Predicate) -> list[tuple[str, list[str]]]:
         default = self.settings.default_partition_name
         rows = store.select_values(self.db.once, table, *prefilter(predicate, default))
-        return [row for row in rows if keeps(predicate, row[1], default) is not False]
+        return [(name, values) for name, values in rows if keeps(predicate, values, default) is not False]
 
     @staticmethod
     def _columns(table: Table, names: Sequence[str]) -> list[int]:

@@ -45,8 +45,8 @@ class StatisticsService:
         rows = self.db.once(store.SELECT_STATISTICS, (list(names), wanted, engine, *name))
         if not rows:
             raise NoSuchObjectError(f"{name} table not found")
-        found = [ColumnStatistics(*row) for row in rows if row[0] is not None]
-        return [replace(one, partition=names[one.partition]) for one in found]
+        return [ColumnStatistics(column, kind, data, names[partition], by, analyzed)
+                for column, kind, data, partition, by, analyzed in rows if column is not None]
 
     def aggregate(self, name: TableName, partitions: Sequence[str], columns: Sequence[str],
                   engine: str) -> tuple[list[ColumnStatistics], int]:

@@ -26,6 +26,12 @@ SELECT_FOREIGN_KEYS = _SELECT.format(
                        "AND (%s::text IS NULL OR p.db = %s) AND (%s::text IS NULL OR p.name = %s)")
 
 
+def is_constraint(row: Row) -> bool:
+    """Whether a row of ``SELECT_TABLE_AND_CONSTRAINTS`` holds one; a table without any has a row as well."""
+    _, _, _, kind, *_ = row
+    return kind is not None
+
+
 def constraint_of(row: Row) -> ConstraintColumn:
     """The column of a constraint that a row holds."""
     (catalog, db, name, kind, constraint, column, position, value, enabled, validated, relied_on, parent_catalog,

@@ -74,7 +74,7 @@ def claim_abandoned(pg: PgTx, owner: str) -> list[tuple[Change, Phase, bool]]:
         "  SELECT id FROM directory_changes WHERE renewed_at < %s ORDER BY id FOR UPDATE SKIP LOCKED)"
         " RETURNING id, table_id, source, target, phase, abandoned_at < %s",
         (owner, pg.now, pg.now, pg.now - LEASE, pg.now - GRACE))
-    return [(Change(*row[:4]), Phase(row[4]), row[5]) for row in sorted(rows)]
+    return [(Change(*change), Phase(phase), grace_is_over) for *change, phase, grace_is_over in sorted(rows)]
 
 
 def delete_changes(pg: PgTx, changes: Sequence[Change], owner: str) -> None:

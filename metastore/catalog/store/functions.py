@@ -17,7 +17,8 @@ SELECT_FUNCTION_NAMES = ("SELECT name FROM functions WHERE catalog = %s AND db =
 
 def function_of(row: Row) -> Function:
     """The function that a row of ``SELECT_FUNCTION`` holds."""
-    return Function(TableName(*row[:3]), *row[3:])
+    catalog, db, name, *rest = row
+    return Function(TableName(catalog, db, name), *rest)
 
 
 def insert_function(pg: PgTx, function: Function) -> bool:

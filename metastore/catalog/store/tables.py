@@ -42,7 +42,8 @@ def table_of(row: Row) -> Table:
 
 def table_meta_of(row: Row) -> TableMeta:
     """The line of a table list that a row of ``SELECT_TABLE_METAS`` holds."""
-    return TableMeta(TableName(*row[:3]), *row[3:])
+    catalog, db, name, kind, comment = row
+    return TableMeta(TableName(catalog, db, name), kind, comment)
 
 
 def select_table(pg: PgTx, name: TableName) -> Table | None:
@@ -140,7 +141,7 @@ def select_materialized_views_on(pg: PgTx, tables: Sequence[TableName]) -> list[
                   "jsonb_array_elements_text(t.creation_metadata -> 'tablesUsed') AS used "
                   "WHERE t.creation_metadata IS NOT NULL AND lower(used) = ANY(%s) ORDER BY 1, 2, 3",
                   ([f"{name.db}.{name.table}" for name in tables],))
-    return [(TableName(*row[:3]), row[3]) for row in rows]
+    return [(TableName(catalog, db, name), used) for catalog, db, name, used in rows]
 
 
 def _values(table: Table) -> dict[str, Any]:

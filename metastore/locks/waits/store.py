@@ -65,7 +65,8 @@ def heartbeat_same(pg: PgTx, txn_ids: Collection[int], agents: Collection[str], 
         {"txns": bigints(txn_ids), "agents": list(agents), "ext_ids": bigints(ext_ids)})
     found: dict[tuple[str, int], list[Lock]] = {}
     for agent_info, *row in rows:
-        found.setdefault((agent_info, row[0]), []).append(_lock(row))
+        lock = _lock(row)
+        found.setdefault((agent_info, lock.ext_id), []).append(lock)
     return [(agent_info, sorted(found[agent_info, ext_id])) for agent_info, ext_id in sorted(found, key=itemgetter(1))]
 
 

@@ -41,7 +41,7 @@ def select_changes(db: Database, since: Sequence[Since]) -> list[int]:
         SELECT DISTINCT c.txn_id FROM since AS s JOIN completed_txn_components AS c USING (catalog, db, "table")
         WHERE c.update_delete AND (c.write_id > s.mark OR EXISTS (
             SELECT FROM missed AS m WHERE m.place = s.place AND m.write_id = c.write_id))""", _parameters(since))
-    return [row[0] for row in rows]
+    return [txn_id for (txn_id,) in rows]
 
 
 def is_compacted(db: Database, since: Sequence[Since]) -> bool:

@@ -31,8 +31,9 @@ class AdoptionService:
                 raise InvalidOperationError(f"Nothing was taken over. {refusal}.")
             if not dry_run:
                 store.insert_state(pg, there)
-        return {**_shown(there.marks), "open_txns": sum(row[1] == "open" for row in there.txns),
-                "aborted_txns": sum(row[1] == "aborted" for row in there.txns), "locks": len(there.locks),
+        states = [state for _, state, *_ in there.txns]
+        return {**_shown(there.marks), "open_txns": states.count("open"),
+                "aborted_txns": states.count("aborted"), "locks": len(there.locks),
                 "done": "nothing: a dry run" if dry_run else "taken over"}
 
     def release(self) -> str:
@@ -65,7 +66,7 @@ def _statements(kept: Kept) -> list[str]:
              for txn, state, kind, user, host in [
                  *((txn, "a", kind, user, host) for txn, kind, user, host in kept.aborted),
                  (last, "c", 0, "metastore", "metastore")]]
-    aborted = ", ".join(str(row[0]) for row in kept.aborted) or "0"
+    aborted = ", ".join(str(txn) for txn, *_ in kept.aborted) or "0"
     done += [
         f"UPDATE \"TXNS\" SET \"TXN_STATE\" = 'c' WHERE \"TXN_STATE\" IN ('o', 'a') AND \"TXN_ID\" NOT IN ({aborted});",
         *(f'DELETE FROM "{name}";' for name in (

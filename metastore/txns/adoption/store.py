@@ -47,10 +47,10 @@ def read_hive(url: str) -> HiveState:
                       sql('SELECT "NCQ_NEXT" FROM "NEXT_COMPACTION_QUEUE_ID"')[0][0], write_ids)
         return HiveState(
             marks, sql("""SELECT count(*) FROM "COMPACTION_QUEUE" WHERE "CQ_STATE" IN ('w', 'r')""")[0][0],
-            [(txn, "open" if state == "o" else "aborted", kind or 0, user, host, agent or "Unknown", started, beat)
-             for txn, state, kind, user, host, agent, started, beat in sql(
-                 'SELECT "TXN_ID", "TXN_STATE", "TXN_TYPE", "TXN_USER", "TXN_HOST", "TXN_AGENT_INFO", "TXN_STARTED",'
-                 """ "TXN_LAST_HEARTBEAT" FROM "TXNS" WHERE "TXN_STATE" IN ('o', 'a') ORDER BY 1""")],
+            [(txn, "open" if state == "o" else "aborted", kind or 0, user, host, agent or "Unknown")
+             for txn, state, kind, user, host, agent in sql(
+                 'SELECT "TXN_ID", "TXN_STATE", "TXN_TYPE", "TXN_USER", "TXN_HOST", "TXN_AGENT_INFO"'
+                 """ FROM "TXNS" WHERE "TXN_STATE" IN ('o', 'a') ORDER BY 1""")],
             [(txn, *_table(db, table), write_id) for txn, db, table, write_id in sql(
                 'SELECT "T2W_TXNID", "T2W_DATABASE", "T2W_TABLE", "T2W_WRITEID" FROM "TXN_TO_WRITE_ID"'
                 f' WHERE "T2W_TXNID" IN ({_OPEN_OR_ABORTED})')],
@@ -94,7 +94,7 @@ def insert_state(pg: PgTx, state: HiveState) -> None:
             [(*name, next_id) for name, next_id in marks.write_ids.items()], "metastore_now()",
             'ON CONFLICT (catalog, db, "table") DO UPDATE SET next_write_id = EXCLUDED.next_write_id')
     _insert(pg, 'txns (id, state, type, "user", host, agent_info, started_at, last_heartbeat_at, ended_at, may_publish,'
-            " abort_reason)", "bigint text smallint text text text", [row[:6] for row in state.txns],
+            " abort_reason)", "bigint text smallint text text text", state.txns,
             "metastore_now(), metastore_now(), CASE WHEN c1 = 'aborted' THEN metastore_now() END, c1 = 'aborted',"
             " CASE WHEN c1 = 'aborted' THEN 'aborted by the Hive metastore that was here before' END")
     _insert(pg, 'txn_write_ids (txn_id, catalog, db, "table", write_id)', "bigint text text text bigint", state.owners)

@@ -110,7 +110,9 @@ def lock_for_commit(pg: PgTx, txn_ids: Collection[int], shielded: Collection[int
         by_txn.setdefault(txn_id, []).append(
             Component(txn_id, TableName(catalog, db, table), partition, Operation(operation), write_id))
     return CommitFacts(
-        commit_id, {row[0]: TxnRecord(row[0], TxnState(row[1]), TxnType(row[2])) for row in txns or ()}, by_txn,
+        commit_id,
+        {txn_id: TxnRecord(txn_id, TxnState(state), TxnType(kind)) for txn_id, state, kind in txns or ()},
+        by_txn,
         [Written(txn_id, at, TableName(catalog, db, table), partition, Operation(operation), guarded)
          for txn_id, at, catalog, db, table, partition, operation, guarded in written or ()],
         [HeldLock(*row) for row in held or ()])

@@ -305,10 +305,10 @@ class TxnService:
     def _abort(self, aborts: list[tuple[int, AbortCode, str]], replayed: set[int], silent: set[int], *,
                durable: bool = False) -> dict[int, TxnState]:
         """Abort, flag the databases whose replication is broken by it; the states found."""
-        told = [one for one in aborts if one[0] not in silent]
+        told = [(txn_id, code, reason) for txn_id, code, reason in aborts if txn_id not in silent]
         rows = store.abort_at_once(self.db, told, durable=durable) if told else []
         if len(told) < len(aborts):
-            rows += self._abort_silently([one for one in aborts if one[0] in silent])
+            rows += self._abort_silently([(txn_id, code, why) for txn_id, code, why in aborts if txn_id in silent])
         broken = {row.policy for row in rows if row.policy is not None and row.txn_id not in replayed}
         if broken:
             with self.db.begin() as pg:

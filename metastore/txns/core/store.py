@@ -327,7 +327,7 @@ def has_completed_components(db: Database, txn_ids: Collection[int]) -> set[int]
     """Those of the transactions that committed writes which compaction still knows about."""
     rows = db.once("SELECT DISTINCT txn_id FROM completed_txn_components WHERE txn_id = ANY(%s::bigint[])",
                    (bigints(txn_ids),))
-    return {row[0] for row in rows}
+    return {txn_id for (txn_id,) in rows}
 
 
 def insert_components(pg: PgTx, components: Iterable[Component]) -> None:

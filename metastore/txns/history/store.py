@@ -136,7 +136,7 @@ def delete_history(pg: PgTx, before: datetime, keep: int) -> int:
 
 def select_evidence(db: Database, txn_ids: Collection[int]) -> dict[int, Evidence]:
     """All that is left of the transactions, by id, as of one instant."""
-    return {row[0]: _evidence(row) for row in db.once(_EVIDENCE, {"ids": bigints(txn_ids)})}
+    return {left.txn_id: left for left in map(_evidence, db.once(_EVIDENCE, {"ids": bigints(txn_ids)}))}
 
 
 def select_settled(db: Database, txn_id: int) -> Evidence:
@@ -158,8 +158,8 @@ def select_life(db: Database, txn_id: int) -> Life:
 
 def select_left(db: Database, txn_id: int) -> list[Left]:
     """What an aborted transaction is still listed for."""
-    return [Left(".".join(row[:3]) + (f"/{row[3]}" if row[3] else ""), *row[4:])
-            for row in db.once(_LEFT, {"txn": txn_id})]
+    return [Left(f"{catalog}.{database}.{table}" + (f"/{partition}" if partition else ""), *rest)
+            for catalog, database, table, partition, *rest in db.once(_LEFT, {"txn": txn_id})]
 
 
 def select_lock_owners(db: Database, lock_ids: Collection[int]) -> dict[int, int]:

@@ -59,7 +59,8 @@ def select_of(db: Database, txn_id: int, database: str | None, table: str | None
         FROM write_events WHERE txn_id = %(txn)s AND (%(db)s::text IS NULL OR db = %(db)s)
           AND (%(table)s::text IS NULL OR "table" = %(table)s)
         ORDER BY catalog, db, "table", partition""", {"txn": txn_id, "db": database, "table": table})
-    return [WriteEvent(row[0], TableName(*row[1:4]), row[4], row[5], tuple(row[6]), row[7], row[8]) for row in rows]
+    return [WriteEvent(txn, TableName(*name), partition, write_id, tuple(files), table_object, partition_object)
+            for txn, *name, partition, write_id, files, table_object, partition_object in rows]
 
 
 def delete_before(pg: PgTx, before: datetime, limit: int = BATCH) -> int:

@@ -6,11 +6,11 @@ one question is read in one statement, hence one snapshot.
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from metastore.acid.snapshots import ValidTxnList, ValidWriteIdList
 from metastore.compaction.queue.rules.requests import Entity
-from metastore.db.engine import PgTx, Row
+from metastore.db.engine import PgTx
 from metastore.ids import TableName
 from metastore.txns.core.rules import TxnType
 
@@ -57,7 +57,7 @@ def select_aborted(pg: PgTx, limit: int, after: Entity | None = None, *, cleaned
         f" WHERE NOT ({OF_COMPACTION.format(component='c')}) AND c.\"table\" <> '' AND c.cleaned = %(cleaned)s"
         f" AND ({_NAMES}) > (%(catalog)s, %(db)s, %(table)s, %(partition)s)"
         f" GROUP BY {_NAMES} ORDER BY {_NAMES} LIMIT %(limit)s", {"limit": limit, "cleaned": cleaned, **_behind(after)})
-    return [AbortedWrites(_entity(row), row[4], row[5]) for row in rows]
+    return [AbortedWrites(_entity(name), count, oldest) for *name, count, oldest in rows]
 
 
 def select_written_partitions(pg: PgTx, table: TableName) -> list[str]:
@@ -88,11 +88,12 @@ def select_lists(pg: PgTx, table: TableName) -> Lists:
         " UNION ALL SELECT 'write id', w.write_id, t.state FROM txn_write_ids AS w"
         " JOIN txns AS t ON t.id = w.txn_id AND t.state <> 'committed'"
         ' WHERE w.catalog = %(catalog)s AND w.db = %(db)s AND w."table" = %(table)s', table._asdict())
-    of_txns, of_write_ids = ([row[1:] for row in rows if row[0] == kind] for kind in ("txn", "write id"))
+    of_txns, of_write_ids = ([(number, state) for each, number, state in rows if each == kind]
+                             for kind in ("txn", "write id"))
     return Lists(ValidWriteIdList(f"{table.db}.{table.table}", *_listed(of_write_ids)), ValidTxnList(*_listed(of_txns)))
 
 
-def _listed(rows: Sequence[Row]) -> tuple[int, int | None, tuple[int, ...], frozenset[int]]:
+def _listed(rows: Sequence[tuple[int, str | None]]) -> tuple[int, int | None, tuple[int, ...], frozenset[int]]:
     """The mark (which has no state), the smallest that is open, all exceptions, and those that are aborted."""
     mark = max((number for number, state in rows if state is None), default=0)
     found = {number: state for number, state in rows if state is not None}
@@ -122,5 +123,6 @@ def named(entity: Entity) -> dict[str, str]:
     return {**entity.table._asdict(), "partition": entity.partition}
 
 
-def _entity(row: Row) -> Entity:
-    return Entity(TableName(row[0], row[1], row[2]), row[3])
+def _entity(row: Sequence[Any]) -> Entity:
+    *table, partition = row
+    return Entity(TableName(*table), partition)
