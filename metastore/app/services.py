@@ -148,7 +148,7 @@ class Services:
         """
         files = _files(settings, file_pool)
         upstream = None if forwarding is None else UpstreamServices.of(db, forwarding)
-        purges = PurgeService(db, settings.txns, not_before=started_at + settings.txns.reaper_start)
+        purges = PurgeService.of_new_server(db, settings.txns, started_at)
         # Where an upstream has the catalog, its log tells of changes to it; ours could not.
         events = settings.events if upstream is None else dataclasses.replace(settings.events, listeners="")
         return cls(

@@ -35,10 +35,9 @@ class PurgeService:
     """Until then nobody is ended because another meets its lock: clients come back to a server that was away."""
 
     @classmethod
-    def of_new_server(cls, db: Database, settings: TxnSettings) -> "PurgeService":
+    def of_new_server(cls, db: Database, settings: TxnSettings, started_at: datetime) -> "PurgeService":
         """The house-keeping as a server does it that has just started."""
-        with db.begin(durable=False) as pg:
-            return cls(db, settings, not_before=pg.now + settings.reaper_start)
+        return cls(db, settings, not_before=started_at + settings.reaper_start)
 
     def expire_locks(self) -> Expiry:
         """Remove lock requests without a transaction that nobody keeps alive."""

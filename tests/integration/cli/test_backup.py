@@ -172,7 +172,7 @@ def test_nothing_that_anybody_saw_comes_back(run, two, tmp_path):
         assert write(client, "later", created(client, "later"))[1] > 1
         assert lock(client) > last_lock
         assert readable(client, "t", place) == [*before, write_id]
-        purges = PurgeService.of_new_server(Database(other), build([Source("test", {})]).txns)
+        purges = PurgeService(Database(other), build([Source("test", {})]).txns)
         while purges.empty_aborted():
             pass
         assert readable(client, "t", place) == [*before, write_id]

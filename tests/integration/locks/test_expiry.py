@@ -145,7 +145,8 @@ def test_a_server_that_has_just_started_lets_clients_come_back(database, ask, lo
     """They could not be heard while it was away; the countdown says so too."""
     held, _ = ask("X db.t")
     test_clock.advance(seconds(400))
-    purges = PurgeService.of_new_server(database, TxnSettings())
+    with database.begin() as pg:
+        purges = PurgeService.of_new_server(database, TxnSettings(), pg.now)
     waiting, _ = ask("X db.t")
 
     assert look(waiting, purges) == ttypes.LockState.WAITING

@@ -219,10 +219,10 @@ def test_events_are_kept_for_a_day_and_their_ids_for_ever(server, client, test_c
     opened(client)
     test_clock.advance(seconds(500))
 
-    assert server.events.purge() == EventReport(events=1)
+    assert server.services.events.purge() == EventReport(events=1)
     assert [one.eventId for one in events(client)] == [2]
     test_clock.advance(seconds(90_000))
-    assert server.events.purge() == EventReport(events=1)
+    assert server.services.events.purge() == EventReport(events=1)
     assert client.get_current_notificationEventId().eventId == 2
 
 

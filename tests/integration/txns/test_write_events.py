@@ -184,5 +184,5 @@ def test_notes_are_kept_as_long_as_events_and_go_in_batches(monkeypatch, server,
     late = opened(client)
     client.add_write_notification_log(note(late, ["b"]))
 
-    assert server.events.purge().write_events == 5
+    assert server.services.events.purge().write_events == 5
     assert [len(written(client, txn_id)) for txn_id in (*txn_ids, late)] == [0] * 5 + [1]
