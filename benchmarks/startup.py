@@ -19,11 +19,21 @@ from benchmarks import peers
 MB = 1024 * 1024
 
 
-def started(work: Path) -> "tuple[float, subprocess.Popen[bytes]]":
-    """Seconds from the command to its ready file."""
+SIDECAR = ("--host", "127.0.0.1", "--no-loops")
+"""As deploy/sidecar starts it beside a driver, on the PostgreSQL of others."""
+
+
+def started(work: Path, *arguments: str) -> "tuple[float, subprocess.Popen[bytes], str]":
+    """Seconds from the command to its ready file; its database's URL."""
     begin = time.perf_counter()
-    process, _ = peers.start_ours(work)
-    return time.perf_counter() - begin, process
+    process, said = peers.start_ours(work, *arguments)
+    return time.perf_counter() - begin, process, said["database_url"]
+
+
+def processor(pid: int) -> float:
+    """Seconds of processor time so far."""
+    user, system = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:13]
+    return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
 
 
 def memory(pids: Iterable[int]) -> float:
@@ -56,19 +66,28 @@ def main() -> None:
     print(f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}; median of {options.runs} runs (lowest to highest)")
     first: list[float] = []
     later: list[float] = []
+    sidecar: list[float] = []
+    worked: list[float] = []
     idle = []
     for run in range(options.runs):
         with tempfile.TemporaryDirectory(prefix="bench-") as folder:
             work = Path(folder)
             for times in (first, later):
-                seconds, process = started(work)
+                seconds, process, url = started(work)
                 times.append(seconds)
                 if run == 0 and times is later:
                     time.sleep(options.idle)
                     idle = [resident(process.pid), memory([process.pid]), memory(postgres_of(work))]
+                if times is later:
+                    seconds, beside, _ = started(work / "sidecar", *SIDECAR, "--database-url", url)
+                    sidecar.append(seconds)
+                    worked.append(processor(beside.pid))
+                    peers.end(beside)
                 peers.end(process)
     print("| | |\n|---|--:|")
-    for title, times in (("first start ever, until ready", first), ("later starts, until ready", later)):
+    for title, times in (("first start ever, until ready", first), ("later starts, until ready", later),
+                         ("a sidecar on the PostgreSQL of others, until ready", sidecar),
+                         ("processor time of that", worked)):
         print(f"| {title} | {statistics.median(times):.2f} s ({min(times):.2f} to {max(times):.2f}) |")
     print(f"| memory of the server, idle: resident (proportional) | {idle[0]:.0f} MB ({idle[1]:.0f} MB) |")
     print(f"| memory of its PostgreSQL, idle: proportional, all processes | {idle[2]:.0f} MB |")
