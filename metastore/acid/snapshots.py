@@ -98,8 +98,12 @@ class ValidWriteIdList:
         """How many write ids from low to high (both included) are aborted."""
         if low > self.high_watermark:
             return RangeState.NONE
-        inside = self.invalid[bisect_left(self.invalid, low) : bisect_right(self.invalid, high)]
+        inside = self.invalid_between(low, high)
         return _state(sum(one in self.aborted for one in inside), high - low + 1)
+
+    def invalid_between(self, low: int, high: int) -> tuple[int, ...]:
+        """The open and aborted write ids of a range, up to the mark."""
+        return self.invalid[bisect_left(self.invalid, low) : bisect_right(self.invalid, high)]
 
     def with_own(self, write_id: int) -> Self:
         """The same list for the transaction that owns this write id: its own earlier statements count as valid.

@@ -39,7 +39,8 @@ from metastore.partition_names import DEFAULT_PARTITION
 from metastore.spark.check.file_check import check_file
 from metastore.spark.read.delete_files import DeleteFiles
 from metastore.spark.read.footers import event_counts, has_old_events, orc_tail
-from metastore.spark.read.listing import DataFile, PartitionPlace, acid_directories
+from metastore.spark.read.listing import PartitionPlace, acid_directories
+from metastore.spark.read.sources import DataFile
 from metastore.spark.tables.acid_table import AcidTable, TableKind
 from tests.fuzz import inputs
 

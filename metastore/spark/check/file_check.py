@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from pyarrow import orc
 
 from metastore.acid.bucket import decode
-from metastore.acid.events import DELETE_EVENT, EVENT_COLUMNS, INSERT_EVENT
+from metastore.acid.events import DELETE_EVENT, EVENT_COLUMNS, ID_COLUMNS, INSERT_EVENT
 from metastore.acid.names import BaseName, DeltaName, parse_file
 from metastore.acid.orc_footer import KEY_INDEX, VERSION
 from metastore.acid.state import BaseDirectory, DeltaDirectory
@@ -24,7 +24,6 @@ from metastore.files import Files
 from metastore.spark.read.footers import OrcTail, damage_named, event_counts, orc_tail
 
 _IDS = [*EVENT_COLUMNS[:-1]]
-_KEY = ("originalTransaction", "bucket", "rowId")
 
 
 def check_file(files: Files, location: str, path: str, directory: BaseDirectory | DeltaDirectory) -> list[Finding]:
@@ -72,7 +71,7 @@ class _FileCheck:
                               "Hive's row reader fails on the later ones")
             return
         for number, (entry, stripe) in enumerate(zip(entries, self.stripes, strict=True)):
-            last = ",".join(str(stripe[name][-1].as_py()) for name in _KEY) if stripe.num_rows else entry
+            last = ",".join(str(stripe[name][-1].as_py()) for name in ID_COLUMNS) if stripe.num_rows else entry
             if entry != last:
                 yield self._found(Rule.WRONG_KEY_INDEX, f"Key {number} is {entry}, and the stripe ends with {last}: "
                                   "Hive loses rows, or shows deleted ones")
@@ -165,8 +164,9 @@ def _in_both(files: Files, location: str, one: str, other: str) -> Iterator[Find
     with suppress(OSError):  # what cannot be read is found by itself
         if any(orc_tail(files, f"{location}/{path}").fields != EVENT_COLUMNS for path in (one, other)):
             return
-        rows, others = (_read_ids(files, f"{location}/{path}").select(_KEY) for path in (one, other))
-        common = rows.join(others, list(_KEY), join_type="left semi").sort_by([(name, "ascending") for name in _KEY])
+        rows, others = (_read_ids(files, f"{location}/{path}").select(ID_COLUMNS) for path in (one, other))
+        common = rows.join(others, list(ID_COLUMNS), join_type="left semi")
+        common = common.sort_by([(name, "ascending") for name in ID_COLUMNS])
         if common.num_rows:
             yield Finding(Rule.DOUBLED_ROW, other, f"{common.num_rows} of its rows stand in {one} as well, the first "
                           f"with the id {_row_id(common, 0)}: queries show them twice")
@@ -185,12 +185,12 @@ def _read_stripes(files: Files, path: str) -> list[pa.Table]:
 
 def _equals_previous(table: pa.Table) -> pa.Array:
     before, after = table.slice(0, table.num_rows - 1), table.slice(1)
-    same = [pc.equal(before[name], after[name]) for name in _KEY]
+    same = [pc.equal(before[name], after[name]) for name in ID_COLUMNS]
     return pc.and_(pc.and_(same[0], same[1]), same[2])
 
 
 def _row_id(table: pa.Table, at: int) -> list[int]:
-    return [table[name][at].as_py() for name in _KEY]
+    return [table[name][at].as_py() for name in ID_COLUMNS]
 
 
 def _range(name: DeltaName) -> tuple[int, int]:
@@ -200,7 +200,7 @@ def _range(name: DeltaName) -> tuple[int, int]:
 def _out_of_order(table: pa.Table, *, is_delete: bool) -> pa.Array:
     """For each row but the first, whether it does not belong behind the one before it."""
     before, after = table.slice(0, table.num_rows - 1), table.slice(1)
-    order = [(name, pc.less) for name in _KEY]
+    order = [(name, pc.less) for name in ID_COLUMNS]
     if is_delete:  # several deletes of one row: the newest first
         order.append(("currentTransaction", pc.greater))
     in_order = None

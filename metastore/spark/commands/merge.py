@@ -7,7 +7,7 @@ from metastore.errors import InvalidOperationError
 from metastore.locks.rules import Operation
 from metastore.spark.commands.constraints import TableConstraints, Watch
 from metastore.spark.commands.views import evaluated_once, query, target_view, view_of
-from metastore.spark.read.listing import BROADCAST_LIMIT
+from metastore.spark.read.delete_files import BROADCAST_LIMIT
 from metastore.spark.sql import dml_selects
 from metastore.spark.sql.binding import Resolve
 from metastore.spark.sql.statements import Merge

@@ -25,10 +25,9 @@ from pyspark.sql import DataFrame, DataFrameReader, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 from pyspark.sql.types import StructField, StructType
 
-from metastore.acid.events import DELETE_EVENT, EVENT_COLUMNS, INSERT_EVENT
+from metastore.acid.events import EVENT_COLUMNS, ID_COLUMNS, INSERT_EVENT
 from metastore.acid.names import BaseName, DeltaName
-from metastore.acid.originals import SyntheticIds, synthetic_ids
-from metastore.acid.snapshots import CompactorWriteIdList, RangeState, ValidTxnList, ValidWriteIdList
+from metastore.acid.snapshots import CompactorWriteIdList, ValidTxnList, ValidWriteIdList
 from metastore.acid.state import AcidState, BaseDirectory, DeltaDirectory, acid_state
 from metastore.client import DomainClient
 from metastore.client.compactions import require_claim
@@ -38,9 +37,11 @@ from metastore.files import Files
 from metastore.ids import DEFAULT_CATALOG, TableName
 from metastore.spark.compaction.plain_rows import compact_rows
 from metastore.spark.jvm.hadoop import Hadoop
-from metastore.spark.read.listing import BROADCAST_LIMIT, require_new_events
+from metastore.spark.read.delete_files import BROADCAST_LIMIT
 from metastore.spark.read.precision import require_exact
-from metastore.spark.read.reader import event_type
+from metastore.spark.read.raw_files import event_type, let_each_file_be_a_task, raw_events
+from metastore.spark.read.sources import DataFile, Sources, acid_sources
+from metastore.spark.read.visibility import visible
 from metastore.spark.tables.acid_table import AcidTable, HiveColumn, TableKind
 from metastore.spark.write.acid_writer import (
     WRITER_COLUMN,
@@ -51,21 +52,16 @@ from metastore.spark.write.acid_writer import (
     writer_id,
 )
 
-_KEY = ("originalTransaction", "bucket", "rowId")
-_POSITION_BITS = (1 << 33) - 1
-_WHOLE_FILES = str(1 << 60)
-
 
 @dataclass(frozen=True)
 class _Inputs:
-    """The files of a compaction, by kind; absolute paths."""
+    """What a compaction reads. ``write_ids``: what of it is visible."""
 
-    inserts: tuple[str, ...]
-    deletes: tuple[str, ...]
-    synthetic: tuple[SyntheticIds, ...]
+    state: AcidState
+    sources: Sources
+    write_ids: CompactorWriteIdList
     rows: int
     delete_events: int
-    hidden_write_ids: tuple[int, ...]
 
 
 def run(
@@ -85,10 +81,9 @@ def run(
                may_publish)
     write_ids, state = _state(spec, files)
     inputs = job.inputs(state, write_ids, files)
-    if inputs.synthetic:
-        job.spark.conf.set("spark.sql.files.maxPartitionBytes", _WHOLE_FILES)
-        job.spark.conf.set("spark.sql.files.openCostInBytes", _WHOLE_FILES)
-    published = job.major(inputs) if spec.kind == "major" else job.minor(state, inputs)
+    if inputs.sources.plain:
+        let_each_file_be_a_task(job.spark)
+    published = job.major(inputs) if spec.kind == "major" else job.minor(inputs)
     return _result(spark, published, inputs.rows)
 
 
@@ -139,45 +134,38 @@ class _Job:
     def inputs(self, state: AcidState, write_ids: CompactorWriteIdList, files: Files) -> _Inputs:
         """Sort the files of a state by how they are read. A minor compaction leaves base and original files alone."""
         hadoop, location = Hadoop(self.spark), self.spec.location
-        is_major = self.spec.kind == "major"
         _require_safe_mark(self.spec, state, write_ids)
-        synthetic: list[SyntheticIds] = []
-        inserts: list[str] = []
-        bases = [state.base] if state.base and is_major else []
-        sources: list[BaseDirectory | DeltaDirectory] = [*bases, *state.insert_deltas]
-        for directory in sources:
-            _require_closed(directory, location)
-            paths = [f"{location}/{file.path}" for file in directory.bucket_files or directory.files]
-            if directory.may_be_raw and hadoop.orc_fields(paths[0]) != EVENT_COLUMNS:
-                synthetic += _raw_ids(directory, [(path, hadoop.rows(path)) for path in paths])
-            else:
-                require_new_events(files, location, directory, directory.bucket_files)
-                inserts += paths
-        if is_major:
-            originals = [f"{location}/{file.path}" for file in state.originals if file.size]
-            synthetic += synthetic_ids((path, hadoop.rows(path)) for path in originals)
-        deletes = [f"{location}/{file.path}" for delta in state.delete_deltas for file in delta.bucket_files]
-        plain = [one.path for one in synthetic]
-        require_exact(self.spark, self.row_type, inserts, plain)
-        rows = sum(map(hadoop.rows, [*inserts, *plain]))
-        delete_events = sum(map(hadoop.rows, deletes))
-        hidden = _aborted_inside(state, write_ids)
-        return _Inputs(tuple(inserts), tuple(deletes), tuple(synthetic), rows + delete_events, delete_events, hidden)
+        chosen = state if self.spec.kind == "major" else replace(state, base=None, originals=())
+        if chosen.base is not None:
+            _require_closed(chosen.base, location)
+        for delta in chosen.insert_deltas:
+            _require_closed(delta, location)
+        sources = acid_sources(files, location, chosen)
+        if sources.unnamed:
+            raise InvalidOperationError(
+                f"{sources.unnamed[0]} has no bucket number in its name, so its rows can get no ids: rename it like "
+                "000000_0")
+        inserts = [file.path for file in sources.events]
+        require_exact(self.spark, self.row_type, inserts, sources.without_events)
+        rows = sum(map(hadoop.rows, [*inserts, *sources.without_events]))
+        delete_events = sum(hadoop.rows(file.path) for file in sources.deletes)
+        return _Inputs(chosen, sources, write_ids, rows + delete_events, delete_events)
 
     def major(self, inputs: _Inputs) -> list[WrittenDirectory]:
         """Write every live row once."""
         rows = self._inserts(inputs)
         if inputs.delete_events:
-            deleted = self._deletes(inputs).select(*_KEY)
+            deleted = self._deletes(inputs).select(*ID_COLUMNS)
             deleted = deleted.hint("broadcast" if inputs.delete_events <= BROADCAST_LIMIT else "merge")
-            rows = rows.join(deleted, list(_KEY), "left_anti")
+            rows = rows.join(deleted, list(ID_COLUMNS), "left_anti")
         rows = rows.withColumn("currentTransaction", F.col("originalTransaction"))
         rows = rows.withColumn("operation", F.lit(INSERT_EVENT))  # old bases may say "update"
         name = BaseName(self.spec.highest_write_id, self.spec.txn_id)
         return self._write({name: rows}, empty=[self.spec.location])
 
-    def minor(self, state: AcidState, inputs: _Inputs) -> list[WrittenDirectory]:
+    def minor(self, inputs: _Inputs) -> list[WrittenDirectory]:
         """Write the visible events of the deltas, each kind in a directory; none for a kind without events."""
+        state, sources = inputs.state, inputs.sources
         if not state.deltas:
             return []
         lowest = min(delta.name.min_write_id for delta in state.deltas)
@@ -185,9 +173,9 @@ class _Job:
         if any(delta.name[:3] == (*ids, None) for delta in state.deltas):
             return []  # one directory covers the range already, and a second one of its name would be read beside it
         outputs: dict[BaseName | DeltaName, DataFrame] = {}
-        if inputs.deletes:
+        if sources.deletes:
             outputs[DeltaName(*ids, None, self.spec.txn_id, is_delete=True)] = self._deletes(inputs)
-        if inputs.inserts or inputs.synthetic:
+        if sources.events or sources.plain:
             outputs[DeltaName(*ids, None, self.spec.txn_id)] = self._inserts(inputs)
         return self._write(outputs)
 
@@ -208,50 +196,31 @@ class _Job:
             return publish_all(hadoop, staged, self.may_publish)
 
     def _inserts(self, inputs: _Inputs) -> DataFrame:
-        parts = [self._synthetic_events(one) for one in inputs.synthetic]
-        if inputs.inserts or not parts:
-            parts.append(self._events(inputs.inserts, inputs, is_delete=False))
+        sources, parts = inputs.sources, []
+        if sources.plain:
+            parts.append(raw_events(self.spark, self._reader(), self.row_type, sources))
+        if sources.events or not parts:
+            parts.append(self._events(inputs, sources.events, deletes=False))
         return reduce(DataFrame.union, parts)
 
     def _deletes(self, inputs: _Inputs) -> DataFrame:
-        return self._events(inputs.deletes, inputs, is_delete=True)
+        return self._events(inputs, inputs.sources.deletes, deletes=True)
 
-    def _events(self, paths: Sequence[str], inputs: _Inputs, *, is_delete: bool) -> DataFrame:
+    def _events(self, inputs: _Inputs, files: Sequence[DataFile], *, deletes: bool) -> DataFrame:
         """Visible events. The filter names all six columns on purpose: Spark misreads pruned ACID files."""
         schema = event_type(self.row_type)
-        if not paths:
+        if not files:
             return self.spark.createDataFrame([], schema)
-        current, row = F.col("currentTransaction"), F.col("row")
-        counts = (
-            (F.col("operation") == DELETE_EVENT if is_delete else F.col("operation") < DELETE_EVENT)
-            & (F.col("originalTransaction") >= 0)
-            & (F.col("bucket") >= 0)
-            & (F.col("rowId") >= 0)
-            & (current <= self.spec.highest_write_id)
-            & (row.isNull() if is_delete else row.isNotNull())
-        )
-        if inputs.hidden_write_ids:
-            counts &= ~current.isin(*inputs.hidden_write_ids)
-        return self._reader(schema).orc(list(paths)).where(counts)
+        counts = visible([inputs.state], inputs.write_ids, deletes=deletes, operation="operation",
+                         by="currentTransaction")
+        whole = [f"{name} >= 0" for name in EVENT_COLUMNS if name != "row"]
+        there = "row IS NULL" if deletes else "row IS NOT NULL"
+        return self._reader().schema(schema).orc([file.path for file in files]).where(
+            " AND ".join([*counts, *whole, there]))
 
-    def _synthetic_events(self, ids: SyntheticIds) -> DataFrame:
-        """The rows of a file without ACID columns, as insert events. The session reads each file in one task."""
-        position = F.monotonically_increasing_id().bitwiseAND(_POSITION_BITS) + F.lit(ids.first_row_id)
-        rows = self._reader(self.row_type).orc(ids.path)
-        return rows.select(
-            F.lit(INSERT_EVENT).alias("operation"),
-            F.lit(ids.write_id).cast("bigint").alias("originalTransaction"),
-            F.lit(ids.bucket).alias("bucket"),
-            position.alias("rowId"),
-            F.lit(ids.write_id).cast("bigint").alias("currentTransaction"),
-            F.struct(*(F.col(name) for name in self.row_type.names)).alias("row"),
-        )
-
-    def _reader(self, schema: StructType) -> DataFrameReader:
+    def _reader(self) -> DataFrameReader:
         """Read all or fail: a file that is lost or damaged must never be compacted away."""
-        return (
-            self.spark.read.schema(schema).option("ignoreMissingFiles", "false").option("ignoreCorruptFiles", "false")
-        )
+        return self.spark.read.option("ignoreMissingFiles", "false").option("ignoreCorruptFiles", "false")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -348,25 +317,6 @@ def _require_closed(directory: BaseDirectory | DeltaDirectory, location: str) ->
             f"{location}/{directory.path} belongs to a streaming client that has not closed it: "
             "it can be compacted when its transactions have ended and the files are complete"
         )
-
-
-def _raw_ids(directory: BaseDirectory | DeltaDirectory, files: Sequence[tuple[str, int]]) -> list[SyntheticIds]:
-    if isinstance(directory, BaseDirectory):
-        return synthetic_ids(files, directory.name.write_id)
-    return synthetic_ids(files, directory.name.min_write_id, directory.name.statement_id)
-
-
-def _aborted_inside(state: AcidState, write_ids: ValidWriteIdList) -> tuple[int, ...]:
-    """The aborted write ids whose events lie in directories that are inputs."""
-    mixed = [
-        delta.name
-        for delta in state.deltas
-        if write_ids.aborted_range_state(delta.name.min_write_id, delta.name.max_write_id) is RangeState.SOME
-    ]
-    return tuple(
-        write_id for write_id in sorted(write_ids.aborted)
-        if any(name.min_write_id <= write_id <= name.max_write_id for name in mixed)
-    )
 
 
 if __name__ == "__main__":

@@ -20,10 +20,10 @@ from metastore.compaction.working.job import CompactionJobSpec
 from metastore.errors import InvalidOperationError
 from metastore.files import Files
 from metastore.spark.jvm.hadoop import Hadoop
-from metastore.spark.read.listing import DataFile
 from metastore.spark.read.precision import require_exact
 from metastore.spark.read.scans import DIRECTORY_NUMBER, NumberedFile
 from metastore.spark.read.serde_files import RAW, scan_serde
+from metastore.spark.read.sources import DataFile
 from metastore.spark.tables.acid_table import AcidTable, FileFormat
 from metastore.spark.tables.serde_storage import AVRO, HiveStorage
 from metastore.spark.write.acid_writer import WRITER_COLUMN, WrittenDirectory

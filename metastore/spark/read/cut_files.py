@@ -27,7 +27,7 @@ from metastore.errors import InvalidOperationError
 from metastore.files import Files
 from metastore.spark.jvm.compiled import jvm_of
 from metastore.spark.read.footers import damage_named
-from metastore.spark.read.listing import CutFile
+from metastore.spark.read.sources import CutFile
 
 _BATCH_ROWS = 10_000
 

@@ -15,7 +15,10 @@ from pyarrow import orc
 from metastore.files import Files
 from metastore.roots import local_path
 from metastore.spark.read.footers import READERS, damage_named, opened_orc, orc_tail
-from metastore.spark.read.listing import DataFile
+from metastore.spark.read.sources import DataFile
+
+BROADCAST_LIMIT = 1_000_000
+"""Rows up to which a join broadcasts them one by one, delete events above all."""
 
 SMALL, ROOM = 1 << 20, 1 << 26
 """Up to which size a file is taken into memory, and all of them together."""

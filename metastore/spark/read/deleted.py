@@ -25,6 +25,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
 from metastore.acid.events import DELETE_EVENT
 from metastore.acid.snapshots import RangeState, ValidWriteIdList
+from metastore.acid.state import hidden_write_ids
 from metastore.files import Files
 from metastore.spark.jvm.compiled import jvm_of
 from metastore.spark.read.delete_files import DeleteFiles
@@ -111,7 +112,7 @@ def deleted_rows(files: Files, directories: Sequence[Directory], write_ids: Vali
 def _unseen(directory: Directory, write_ids: ValidWriteIdList) -> Sequence[int] | None:
     """Write ids whose events do not count; None where the names of the deltas tell that all do."""
     if any(delta.visible is RangeState.SOME for delta in directory.state.delete_deltas):
-        return sorted(directory.hidden_write_ids(write_ids))
+        return hidden_write_ids(directory.state.delete_deltas, write_ids)
     return None
 
 

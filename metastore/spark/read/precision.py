@@ -19,8 +19,10 @@ from metastore.errors import InvalidOperationError
 from metastore.files import Files
 from metastore.spark.jvm.hadoop import Hadoop
 from metastore.spark.read.footers import orc_tails
-from metastore.spark.read.listing import Directory, Sources
-from metastore.spark.read.reader import event_type, read_snapshot
+from metastore.spark.read.listing import Directory
+from metastore.spark.read.raw_files import event_type
+from metastore.spark.read.reader import read_snapshot
+from metastore.spark.read.sources import Sources
 from metastore.spark.tables.acid_table import AcidTable, HiveColumn
 from metastore.spark.tables.row_id import ROW_ID
 

@@ -10,23 +10,21 @@ without event columns get their ids only where a delete event or the caller asks
 and so one task for each file.
 """
 
-import re
 from collections import defaultdict
 from collections.abc import Sequence
 from functools import reduce
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
-from pyspark.sql.types import DataType, IntegerType, LongType, StructField, StructType
 
-from metastore.acid.events import DELETE_EVENT, EVENT_COLUMNS, INSERT_EVENT
-from metastore.acid.snapshots import RangeState, ValidWriteIdList
+from metastore.acid.events import EVENT_COLUMNS
+from metastore.acid.snapshots import ValidWriteIdList
 from metastore.files import Files
-from metastore.spark.jvm.compiled import jvm_of
 from metastore.spark.read.cut_files import cut_events
-from metastore.spark.read.delete_files import DeleteFiles
+from metastore.spark.read.delete_files import BROADCAST_LIMIT, DeleteFiles
 from metastore.spark.read.deleted import DeletedRows, deleted_rows
-from metastore.spark.read.listing import BROADCAST_LIMIT, DataFile, Directory
+from metastore.spark.read.listing import Directory
+from metastore.spark.read.raw_files import event_type, let_each_file_be_a_task, raw_events
 from metastore.spark.read.scans import (
     DELETED,
     DIRECTORY_NUMBER,
@@ -36,26 +34,17 @@ from metastore.spark.read.scans import (
     value_by_number,
 )
 from metastore.spark.read.serde_files import partitioned_rows
+from metastore.spark.read.sources import DataFile
+from metastore.spark.read.visibility import visible
 from metastore.spark.tables.acid_table import OURS, AcidTable, FileFormat, TableKind, quoted
 from metastore.spark.tables.row_id import BUCKET, BY, OPERATION, ROW_ID, ROW_ID_COLUMN, ROW_NUMBER, WRITE_ID
 from metastore.spark.tables.serde_storage import HiveStorage
 
-_DIRECTORY, _FILE, _MIXED = f"{OURS}directory", f"{OURS}file", f"{OURS}mixed"
-_LOCAL = re.compile("^file:///")  # Hadoop writes file:///x where Spark's metadata column has file:/x
-_POSITION_BITS = (1 << 33) - 1
-_WHOLE_FILES = str(1 << 60)
+_DIRECTORY, _MIXED = f"{OURS}directory", f"{OURS}mixed"
 OPERATION_COLUMN, WRITE_ID_COLUMN = "_operation", "_write_id"
 _MIX = (f"{ROW_NUMBER} ^ shiftleft(CAST({BUCKET} AS BIGINT), 20) ^ shiftleft({WRITE_ID}, 44)"
         f" ^ shiftleft(CAST({_DIRECTORY} AS BIGINT), 52)")
 """A bigint that is the same for the same row, and seldom for others."""
-
-
-def event_type(row: DataType) -> StructType:
-    """The schema of an ACID file around the user's row."""
-    return StructType([
-        StructField("operation", IntegerType()), StructField("originalTransaction", LongType()),
-        StructField("bucket", IntegerType()), StructField("rowId", LongType()),
-        StructField("currentTransaction", LongType()), StructField("row", row)])
 
 
 def read_snapshot(spark: SparkSession, table: AcidTable, directories: Sequence[Directory],
@@ -153,7 +142,7 @@ def _inserts(spark: SparkSession, table: AcidTable, directories: Sequence[Direct
             half = _flat(table, cut_events(spark, event_type(table.row_type), one.sources.cut))
             others.append(_where(half, _visible([one], write_ids, deletes=False)))
         if numbered and one.sources.without_events:
-            others.append(_flat(table, _synthetic_events(spark, table, one)))
+            others.append(_flat(table, _raw_events(spark, table, one)))
         for other in others:
             left = other if deleted is None else other.where(~deleted.holds(spark, *ROW_ID, str(number)))
             frames.append(left.selectExpr(*_event_columns(kept, str(number)), *(quoted(c.name) for c in table.columns),
@@ -205,58 +194,15 @@ def _flat(table: AcidTable, events: DataFrame) -> DataFrame:
     return events.selectExpr(*names, *columns)
 
 
-def _synthetic_events(spark: SparkSession, table: AcidTable, directory: Directory) -> DataFrame:
-    """The rows of a directory's plain files as insert events; the rows of files without a bucket get no bucket."""
+def _raw_events(spark: SparkSession, table: AcidTable, directory: Directory) -> DataFrame:
     lone = spark.newSession()
-    for setting in ("spark.sql.files.maxPartitionBytes", "spark.sql.files.openCostInBytes"):
-        lone.conf.set(setting, _WHOLE_FILES)  # each file is one task, so that a row's place there is its position
-    sources = directory.sources
-    rows: list[tuple[str, int, int | None, int | None]] = [
-        (_spark_path(spark, one.path), one.write_id, one.bucket, one.first_row_id) for one in sources.plain]
-    rows += [(_spark_path(spark, path), 0, None, None) for path in sources.unnamed]
-    ids = spark.createDataFrame(rows, f"{_FILE} string, originalTransaction bigint, bucket int, __first bigint")
-    plain = lone.read.schema(table.row_type).orc(sources.without_events)
-    numbered = plain.select(
-        F.struct(*(F.col(name) for name in table.row_type.names)).alias("row"),
-        F.col("_metadata.file_path").alias(_FILE),
-        F.monotonically_increasing_id().bitwiseAND(_POSITION_BITS).alias("__position"))
-    joined = numbered.join(F.broadcast(ids), _FILE, "left").where(_is_known("originalTransaction"))
-    return joined.select(
-        F.lit(INSERT_EVENT).alias("operation"), "originalTransaction", "bucket",
-        (F.col("__first") + F.col("__position")).alias("rowId"),
-        F.col("originalTransaction").alias("currentTransaction"), "row")
-
-
-def _spark_path(spark: SparkSession, uri: str) -> str:
-    """A file as Spark's ``_metadata`` spells its path."""
-    path = jvm_of(spark).org.apache.hadoop.fs.Path(uri)
-    file_system = path.getFileSystem(spark._jsc.hadoopConfiguration())  # noqa: SLF001
-    return _LOCAL.sub("file:/", file_system.makeQualified(path).toUri().toString())
-
-
-def _is_known(column: str) -> Column:
-    """True, or the failure of the query: an inner join would drop the rows of a file that is not found in silence."""
-    unknown = F.raise_error(F.concat(F.lit("no directory is known for the file "), F.col(_FILE)))
-    return F.coalesce(F.col(column), unknown.cast("int")) >= 0
+    let_each_file_be_a_task(lone)
+    return raw_events(lone, lone.read, table.row_type, directory.sources)
 
 
 def _visible(directories: Sequence[Directory], write_ids: ValidWriteIdList, *, deletes: bool) -> list[str]:
-    """What an event must meet to count, beyond what the names of the directories tell already.
-
-    An update event (operation 1) is found only in bases that Hive before 3 compacted, where it is its row's only event.
-    """
-    if deletes:
-        conditions = [f"{OPERATION} = {DELETE_EVENT}"]
-    elif all(part.is_marked for one in directories for part in (one.state.base, *one.state.insert_deltas) if part):
-        conditions = []
-    else:
-        conditions = [f"{OPERATION} < {DELETE_EVENT}"]
-    deltas = [part for one in directories for part in (one.state.delete_deltas if deletes else one.state.insert_deltas)]
-    if any(delta.visible is RangeState.SOME for delta in deltas):
-        conditions.append(f"{BY} <= {write_ids.high_watermark}L")
-        if hidden := set().union(*(one.hidden_write_ids(write_ids) for one in directories)):
-            conditions.append(f"{BY} NOT IN ({', '.join(f'{one}L' for one in sorted(hidden))})")
-    return conditions
+    states = [one.state for one in directories]
+    return visible(states, write_ids, deletes=deletes, operation=OPERATION, by=BY)
 
 
 def _where(events: DataFrame, conditions: Sequence[str]) -> DataFrame:

@@ -21,7 +21,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the customary name
 from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 
 from metastore.acid.bucket import MAX_WRITER_ID
-from metastore.acid.events import EVENT_COLUMNS
+from metastore.acid.events import EVENT_COLUMNS, ID_COLUMNS
 from metastore.acid.names import VERSION_FILE, VERSION_TEXT, BaseName, DeltaName, bucket_file
 from metastore.acid.orc_footer import RowKey, acid_entries
 from metastore.errors import InvalidOperationError, MetaError
@@ -29,8 +29,6 @@ from metastore.spark.jvm.hadoop import Hadoop
 from metastore.spark.tables.acid_table import OURS
 from metastore.spark.write.event_format import DELETES_PREFIX, FileReport, write_changes
 from metastore.spark.write.in_place import Below, ElsewhereError, InPlaceWrite, Upload, abort, complete
-
-_KEY = ("originalTransaction", "bucket", "rowId")
 
 WRITER_COLUMN = f"{OURS}writer"
 """The column that routes an event: N of the ``bucket_N`` file that it goes to."""
@@ -255,7 +253,7 @@ class _Writing:
         if not is_routed:
             events = spread(events, routing)
         if routing:
-            events = in_order(events, routing, [*map(F.col, _KEY), F.col("currentTransaction").desc()])
+            events = in_order(events, routing, [*map(F.col, ID_COLUMNS), F.col("currentTransaction").desc()])
         writer = for_tasks(events.select(*EVENT_COLUMNS, *routing).write.option("compression", compression), routing)
         statement = self.name.statement_id if isinstance(self.name, DeltaName) else None
         spark, number = events.sparkSession, statement or 0

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
+from metastore.acid.bucket import MAX_WRITER_ID, encode
 from metastore.acid.events import DELETE_EVENT, INSERT_EVENT, UPDATE_EVENT
 from metastore.acid.types import parse_type
 from metastore.partition_names import make_name
@@ -22,8 +23,7 @@ from metastore.spark.tables.row_id import ROW_ID
 from metastore.spark.write.acid_writer import PARTITION_COLUMN, WRITER_COLUMN, writer_id
 from metastore.spark.write.bucket_hash import bucket
 
-MAX_WRITERS = 4096
-_CODEC_V1 = 1 << 29
+MAX_WRITERS = MAX_WRITER_ID + 1
 
 
 @dataclass(frozen=True)
@@ -121,7 +121,7 @@ def _as_events(numbered: DataFrame, table: AcidTable, statement: StatementId) ->
 
 
 def _codec(statement: StatementId) -> str:
-    return f"CAST(shiftleft({WRITER_COLUMN}, 16) | {_CODEC_V1 | statement.statement} AS INT)"
+    return f"CAST(shiftleft({WRITER_COLUMN}, 16) | {encode(0, statement.statement)} AS INT)"
 
 
 def _row(table: AcidTable) -> str:

@@ -11,7 +11,7 @@ from pyarrow import orc
 from metastore.files import Files
 from metastore.spark.read import delete_files
 from metastore.spark.read.delete_files import DeleteFiles
-from metastore.spark.read.listing import DataFile
+from metastore.spark.read.sources import DataFile
 
 _COLUMNS = ["rowId"]
 

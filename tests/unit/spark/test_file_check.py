@@ -19,7 +19,7 @@ from metastore.files import Files
 from metastore.spark.check.file_check import check_file
 from metastore.spark.read.cut_files import _events
 from metastore.spark.read.footers import orc_tail
-from metastore.spark.read.listing import CutFile
+from metastore.spark.read.sources import CutFile
 
 _EVENT = ("struct<operation:int,originalTransaction:bigint,bucket:int,rowId:bigint,currentTransaction:bigint,"
           "row:struct<v:string>>")

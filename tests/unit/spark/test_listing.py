@@ -13,7 +13,8 @@ from metastore.acid.state import NotEnoughHistoryError
 from metastore.errors import InvalidOperationError
 from metastore.files import FileEntry, Files
 from metastore.ids import table_name
-from metastore.spark.read.listing import CutFile, DataFile, Directory, PartitionPlace, Sources, acid_directories
+from metastore.spark.read.listing import Directory, PartitionPlace, acid_directories
+from metastore.spark.read.sources import CutFile, DataFile, Sources
 from metastore.spark.tables.acid_table import AcidTable, TableKind
 from metastore.spark.tables.serde_storage import HiveStorage
 

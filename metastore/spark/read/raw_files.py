@@ -1,0 +1,68 @@
+"""Rows of files without event columns, as the events that they stand for; and what files with event columns look like.
+
+Rule: a row's id is made of its place in its file (``acid.originals``), so each file must be one task.
+"""
+
+import re
+
+from pyspark.sql import Column, DataFrame, DataFrameReader, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.types import DataType, IntegerType, LongType, StructField, StructType
+
+from metastore.acid.events import INSERT_EVENT
+from metastore.spark.jvm.compiled import jvm_of
+from metastore.spark.read.sources import Sources
+from metastore.spark.tables.acid_table import OURS
+
+_FILE, _FIRST, _POSITION = f"{OURS}file", f"{OURS}first", f"{OURS}position"
+_LOCAL = re.compile("^file:///")  # Hadoop writes file:///x where Spark's metadata column has file:/x
+_POSITION_BITS = (1 << 33) - 1
+_WHOLE_FILES = str(1 << 60)
+
+
+def event_type(row: DataType) -> StructType:
+    """The schema of an ACID file around the user's row."""
+    return StructType([
+        StructField("operation", IntegerType()), StructField("originalTransaction", LongType()),
+        StructField("bucket", IntegerType()), StructField("rowId", LongType()),
+        StructField("currentTransaction", LongType()), StructField("row", row)])
+
+
+def let_each_file_be_a_task(spark: SparkSession) -> None:
+    """Set a session so that a row's place in its task is its position in its file."""
+    for setting in ("spark.sql.files.maxPartitionBytes", "spark.sql.files.openCostInBytes"):
+        spark.conf.set(setting, _WHOLE_FILES)
+
+
+def raw_events(spark: SparkSession, reader: DataFrameReader, row_type: StructType, sources: Sources) -> DataFrame:
+    """The rows of files without event columns as insert events; the rows of files without a bucket get no bucket.
+
+    ``spark``: a session in which ``let_each_file_be_a_task``.
+    """
+    rows: list[tuple[str, int, int | None, int | None]] = [
+        (_spark_path(spark, one.path), one.write_id, one.bucket, one.first_row_id) for one in sources.plain]
+    rows += [(_spark_path(spark, path), 0, None, None) for path in sources.unnamed]
+    ids = spark.createDataFrame(rows, f"{_FILE} string, originalTransaction bigint, bucket int, {_FIRST} bigint")
+    plain = reader.schema(row_type).orc(sources.without_events)
+    numbered = plain.select(
+        F.struct(*(F.col(name) for name in row_type.names)).alias("row"),
+        F.col("_metadata.file_path").alias(_FILE),
+        F.monotonically_increasing_id().bitwiseAND(_POSITION_BITS).alias(_POSITION))
+    joined = numbered.join(F.broadcast(ids), _FILE, "left").where(_is_known("originalTransaction"))
+    return joined.select(
+        F.lit(INSERT_EVENT).alias("operation"), "originalTransaction", "bucket",
+        (F.col(_FIRST) + F.col(_POSITION)).alias("rowId"),
+        F.col("originalTransaction").alias("currentTransaction"), "row")
+
+
+def _spark_path(spark: SparkSession, uri: str) -> str:
+    """A file as Spark's ``_metadata`` spells its path."""
+    path = jvm_of(spark).org.apache.hadoop.fs.Path(uri)
+    file_system = path.getFileSystem(spark._jsc.hadoopConfiguration())  # noqa: SLF001
+    return _LOCAL.sub("file:/", file_system.makeQualified(path).toUri().toString())
+
+
+def _is_known(column: str) -> Column:
+    """True, or the failure of the query: an inner join would drop the rows of a file that is not found in silence."""
+    unknown = F.raise_error(F.concat(F.lit("no directory is known for the file "), F.col(_FILE)))
+    return F.coalesce(F.col(column), unknown.cast("int")) >= 0
