@@ -55,7 +55,7 @@ def crash(postgres):
     witness.close()
 
 
-def again(call, *arguments, tries=200):
+def again(call, *arguments, tries=1200):
     """A call that the crash may disturb a few times."""
     from threading import Event
 
