@@ -10,6 +10,8 @@ PLANTED = {
     "gap_free_counter": {"id below the mark"},
     "lock_matrix": {"lock held by two"},
     "forgetful_cleaner": {"aborted id forgotten"},
+    "hasty_worker": {"read against the snapshot"},
+    "short_compaction": {"found twice"},
 }
 
 

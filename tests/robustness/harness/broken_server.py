@@ -1,6 +1,8 @@
 """Bugs to plant in a server, to show that the checker finds them."""
 
+import shutil
 from collections.abc import Callable
+from pathlib import Path
 from threading import Event
 from typing import Any
 
@@ -53,6 +55,32 @@ def forgetful_cleaner() -> None:
     replace(store, "delete_aborted", delete_aborted)
 
 
+def hasty_worker() -> None:
+    """A Worker removes what it has compacted a little before anybody may read the result."""
+    from metastore.acid.names import parse_directory
+    from metastore.loops.worker import _Work
+
+    commit: Callable[..., None] = _Work._commit
+
+    def hasty(work: Any, started: Any) -> None:
+        for path in Path(work._location.removeprefix("file://").removeprefix("file:")).glob("delta_*"):
+            name: Any = parse_directory(path.name)
+            if not name.visibility_txn_id and name.max_write_id <= started.highest_write_id:
+                shutil.rmtree(path, ignore_errors=True)
+        Event().wait(0.3)
+        commit(work, started)
+
+    replace(_Work, "_commit", hasty)
+
+
+def short_compaction() -> None:
+    """A compaction says that it goes up to some write ids less than it does."""
+    from metastore.compaction.working.service import Started
+
+    highest: Any = Started.highest_write_id
+    replace(Started, "highest_write_id", property(lambda started: max(1, highest.fget(started) - 5)))
+
+
 def replace(module: Any, name: str, broken: Any) -> None:
     """Put something broken in the place of something that must be there."""
     if not hasattr(module, name):
@@ -60,5 +88,6 @@ def replace(module: Any, name: str, broken: Any) -> None:
     setattr(module, name, broken)
 
 
-BUGS = {bug.__name__: bug for bug in (first_committer_wins, gap_free_counter, lock_matrix, forgetful_cleaner)}
+BUGS = {bug.__name__: bug for bug in (
+    first_committer_wins, gap_free_counter, lock_matrix, forgetful_cleaner, hasty_worker, short_compaction)}
 
