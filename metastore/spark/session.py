@@ -21,6 +21,7 @@ from metastore.spark.commands.dispatch import Runner
 from metastore.spark.commands.insert import append
 from metastore.spark.commands.lookup import Tables, user_rows
 from metastore.spark.commands.overwrite import replace_by
+from metastore.spark.jvm.versions import require_supported
 from metastore.spark.read.plain_reads import require_no_plain_read, watch
 from metastore.spark.read.time_travel import instant
 from metastore.spark.sql.conditions import asked
@@ -44,6 +45,7 @@ class AcidSession:
     """ACID reads and writes of one Spark session. Use it from one thread; ``close`` ends its read transactions."""
 
     def __init__(self, spark: SparkSession, uri: str | None = None, *, retries: int = 0) -> None:
+        require_supported(spark.version)
         self.spark = spark
         self.client = DomainClient(uri or _configured_uri(spark), tls=_configured_tls(spark))
         self.files = Files()
