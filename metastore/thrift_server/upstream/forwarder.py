@@ -222,7 +222,8 @@ class Forwarder:
         assert link.held is not None  # noqa: S101 - the method is one of those
         if header.method in link.lacks:
             if complete:
-                self._wanted.put(partial(self._in_older_words, link, header, bytes(link.held)))
+                link.reply = None  # it is there: whatever becomes of the connection now
+                self._wanted.put(partial(self._in_older_words, link, header, outcome, bytes(link.held)))
             return False
         if complete and outcome == "APPLICATION_EXCEPTION" and is_unknown(link.held):
             link.lacks.add(header.method)
@@ -230,16 +231,16 @@ class Forwarder:
             return False
         return complete or outcome not in {"", "APPLICATION_EXCEPTION"}
 
-    def _answered(self, link: Link, header: Header, answer: bytes) -> None:
+    def _answered(self, link: Link, header: Header, outcome: str, answer: bytes) -> None:
         if link.header is header:
-            self._end(link, None, answer)
+            self._end(link, None, answer, outcome)
 
     def _broken(self, link: Link, error: Exception) -> None:
         """The connection is of no use any more: begin anew where that does no harm, else tell the client."""
         header, asked, passed = link.header, link.asked, link.passed
         self._drop(link)
-        if header is None:
-            return  # the upstream has ended an idle connection
+        if header is None or (asked and link.reply is None):
+            return  # the upstream has ended an idle connection, or one whose answer is being put into older words
         _log.info("upstream_connection_broken", method=header.method, **link.client.who, reason=reason(error))
         if passed:  # half an answer is with the client already
             self._count(header.method, "BROKEN_OFF", link)
@@ -254,10 +255,11 @@ class Forwarder:
         else:
             self._end(link, UnavailableError(f"upstream {self.upstream} does not answer: {reason(error)}"))
 
-    def _end(self, link: Link, error: MetastoreError | None, answer: bytes = b"") -> None:
+    def _end(self, link: Link, error: MetastoreError | None, answer: bytes = b"", outcome: str = "") -> None:
         header, link.header, link.raw = link.header, None, b""
         assert header is not None  # noqa: S101 - a call is in work
-        outcome = link.reply.outcome if error is None and link.reply is not None else "UPSTREAM_UNAVAILABLE"
+        if not outcome:
+            outcome = link.reply.outcome if error is None and link.reply is not None else "UPSTREAM_UNAVAILABLE"
         link.reply = None
         self._count(header.method, outcome, link)
         if error is not None:
@@ -297,8 +299,8 @@ class Forwarder:
         except Exception as error:  # noqa: BLE001 - the client must get an answer whatever happened
             return partial(self._give_up, link, header, UnavailableError(f"upstream {self.upstream}: {error}"))
 
-    def _in_older_words(self, link: Link, header: Header, answer: bytes) -> Callable[[], None]:
+    def _in_older_words(self, link: Link, header: Header, outcome: str, answer: bytes) -> Callable[[], None]:
         try:
-            return partial(self._answered, link, header, older_answer(self.upstream, header, answer))
+            return partial(self._answered, link, header, outcome, older_answer(self.upstream, header, answer))
         except Exception as error:  # noqa: BLE001 - the client must get an answer whatever happened
             return partial(self._give_up, link, header, UnavailableError(f"upstream {self.upstream}: {error}"))
