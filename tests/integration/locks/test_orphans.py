@@ -11,6 +11,7 @@ from metastore.config import LockSettings
 from metastore.db.engine import Database
 from metastore.errors import UnavailableError
 from metastore.locks.orphans import store as orphan_store
+from metastore.locks.orphans.rules import Gone, Left
 from metastore.locks.rules import LockRequest
 from metastore.locks.service import LockFilter, LockService
 from metastore.loops.lock_keeper import DeadlockSearch, OrphanReport, Orphans
@@ -345,6 +346,16 @@ def test_locks_of_transactions_are_not_orphans(take, connection, orphans, locks,
 
     assert orphans.tick() == NOTHING
     assert held(locks) == {lock_id}
+
+
+def test_heartbeats_and_transactions_are_looked_at_in_the_rows(database, take, locks, txns, open_txn):
+    """Whatever this process takes for gone."""
+    beaten, of_txn = take(stub()), take(stub("q"), "u", open_txn())
+    txns.heartbeat([Heartbeat(0, beaten)])
+
+    locks.orphan(Left([Gone(one, 0, at_once=False) for one in (beaten, of_txn)], set(), set()))
+
+    assert database.once("SELECT count(*) FROM locks WHERE orphaned_at IS NOT NULL") == [(0,)]
 
 
 def test_what_is_released_or_gone_is_forgotten(take, send, connection, orphans, locks, holders):
