@@ -5,6 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from metastore.app.loops import server_loops
 from metastore.config import TxnSettings
 from metastore.db.engine import Database
 from metastore.housekeeping.service import PurgeService
@@ -96,6 +97,12 @@ def test_the_next_round_is_when_the_next_one_is_due(ask, expiry, open_txn, test_
     test_clock.advance(seconds(100))
     assert expiry.tick().expired_txns == 1
     assert txn_id
+
+
+def test_a_servers_house_keeper_comes_back_when_it_is_due(server):
+    [reaper] = [loop for loop in server_loops(server.services, server.settings) if loop.name == "reaper"]
+
+    assert timedelta(0) < reaper.sooner(reaper.tick()) <= server.settings.txns.timeout
 
 
 def test_the_countdown_is_what_the_house_keeper_goes_by(database, ask, expiry, test_clock):
