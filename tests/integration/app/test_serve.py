@@ -309,7 +309,7 @@ def test_a_port_that_is_taken(place):
 
 
 def test_a_server_with_a_newer_schema_is_refused(place, database, database_url):
-    database.once("UPDATE alembic_version SET version_num = '9000'")
+    database.once("UPDATE alembic_version SET version_num = '9000'; UPDATE oldest_release SET version = '8999'")
     ended = refused(place, "--database-url", database_url)
     assert ended.returncode == 1
     assert "made by a newer release" in ended.stderr
