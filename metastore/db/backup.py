@@ -253,7 +253,8 @@ def _make_room(cursor: Any, schema: str, *, replace: bool) -> None:
 
 
 def _schema_in(program: Path, source: Path) -> str:
-    listed = subprocess.run([str(program), "--list", str(source)], capture_output=True, text=True,  # noqa: S603
+    listed = subprocess.run(  # noqa: S603 - PostgreSQL's own
+                            [str(program), "--list", str(source)], capture_output=True, text=True,
                             check=False)
     found = _SCHEMA.search(listed.stdout)
     if listed.returncode or not found:

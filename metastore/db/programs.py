@@ -39,7 +39,8 @@ def reached(url: str) -> tuple[str, dict[str, str]]:
 
 def run(program: Path, *arguments: str, env: dict[str, str], **process: Any) -> None:
     """Run it to its end. Raises: UnavailableError with what it said."""
-    done = subprocess.run([str(program), *arguments], stdin=subprocess.DEVNULL,  # noqa: S603 - PostgreSQL's own
+    done = subprocess.run(  # noqa: S603 - PostgreSQL's own
+                          [str(program), *arguments], stdin=subprocess.DEVNULL,
                           capture_output=True, text=True, check=False, env=env, **process)
     if done.returncode:
         raise UnavailableError(failure(program, done.stderr))

@@ -199,6 +199,6 @@ class _Arrays:
         self._jvm.java.nio.ByteBuffer.wrap(numbers.astype(">i8").tobytes()).asLongBuffer().get(values)
         types = self._jvm.org.apache.spark.sql.types
         expressions = self._jvm.org.apache.spark.sql.catalyst.expressions
-        literal = expressions.Literal(expressions.UnsafeArrayData.fromPrimitiveArray(values),
-                                      types.ArrayType(types.DataType.fromDDL("bigint"), False))  # noqa: FBT003
+        array = types.ArrayType(types.DataType.fromDDL("bigint"), False)  # noqa: FBT003 - without nulls
+        literal = expressions.Literal(expressions.UnsafeArrayData.fromPrimitiveArray(values), array)
         return Column(self._jvm.org.apache.spark.sql.classic.ExpressionUtils.column(literal))

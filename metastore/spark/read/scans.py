@@ -52,8 +52,9 @@ def scan_files(spark: SparkSession, columns: Sequence[HiveColumn], files: Sequen
     content, bits = file_statuses(files), None if deleted is None else deleted.in_bytes()
     shift = 0 if deleted is None else deleted.shift
     name = sha256(b"%d,%d,%b%b" % (shift, len(content), content, bits or b"")).hexdigest()
+    session = spark._jsparkSession  # noqa: SLF001
     frame = java_object(spark, "AcidOrcFormat").scan(
-        spark._jsparkSession, f"{NOWHERE}/{name}", content,  # noqa: SLF001
+        session, f"{NOWHERE}/{name}", content,
         _EVENT_FIELDS if before or after or where else "",
         ", ".join(f"{quoted(one.name)} {one.sql_type}" for one in columns), bits, shift, SMALL, " AND ".join(where),
         to_java(list(before)), to_java(list(after)))

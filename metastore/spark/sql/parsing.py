@@ -47,8 +47,8 @@ _LEADING = re.compile(r"\A(?:\s+|--[^\n]*(?:\n|$)|/\*.*?\*/)*", re.DOTALL)
 _TABLE = re.compile(r"table\s+(?P<table>[\w.`]+)\s*;?\s*$", re.IGNORECASE)
 _PLAIN_ONLY = (
     (re.compile(r"load\s+data\b.*\binto\s+table\s+(?P<table>[\w.`]+)", re.IGNORECASE | re.DOTALL),
-     ("LOAD DATA by Spark puts files into its directory that belong to no transaction. Read them with spark.read, and "
-      "insert the rows.")),
+     ("LOAD DATA by Spark puts files into its directory that belong to no transaction. Read them with spark.read, "
+      "and insert the rows.")),
     (re.compile(r"analyze\s+table\s+(?P<table>[\w.`]+)", re.IGNORECASE),
      "ANALYZE by Spark counts rows that are deleted, and not those of deltas."),
     (re.compile(r"alter\s+table\s+(?P<table>[\w.`]+)\s+unset\s+tblproperties\b.*['\"]transactional(_properties)?['\"]",

@@ -77,9 +77,10 @@ class _Jvm:
     def _call(self, java_class: str, method: str, returns: str, *arguments: Column) -> Column:
         types = self._jvm.org.apache.spark.sql.types.DataType
         no_types = self._jvm.org.apache.spark.api.python.PythonUtils.toSeq(self._jvm.java.util.ArrayList())
+        flags = True, True, True   # propagates null, returns null, is deterministic
         return self._column(self._expressions.objects.StaticInvoke(
             self._jvm.java.lang.Class.forName(java_class), types.fromDDL(returns), method, self._seq(*arguments),
-            no_types, True, True, True, self._jvm.scala.Option.empty()))  # noqa: FBT003 - Scala's signature
+            no_types, *flags, self._jvm.scala.Option.empty()))
 
     def _seq(self, *columns: Column) -> Any:
         found = self._jvm.java.util.ArrayList()

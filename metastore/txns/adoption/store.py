@@ -61,8 +61,8 @@ def read_hive(url: str) -> HiveState:
                  AND "TC_TXNID" IN ({_OPEN_OR_ABORTED})""")],
             [(txn, *_object(db, table, partition), write_id, int(changed == "Y"))
              for txn, db, table, partition, write_id, changed in sql(
-                 'SELECT "CTC_TXNID", "CTC_DATABASE", "CTC_TABLE", "CTC_PARTITION", "CTC_WRITEID", "CTC_UPDATE_DELETE"'
-                 ' FROM "COMPLETED_TXN_COMPONENTS"')],
+                 'SELECT "CTC_TXNID", "CTC_DATABASE", "CTC_TABLE", "CTC_PARTITION", "CTC_WRITEID",'
+                 ' "CTC_UPDATE_DELETE" FROM "COMPLETED_TXN_COMPONENTS"')],
             [(txn, commit, *_object(db, table, partition), operation)
              for txn, commit, db, table, partition, operation in sql(
                  'SELECT "WS_TXNID", "WS_COMMIT_ID", "WS_DATABASE", "WS_TABLE", "WS_PARTITION", "WS_OPERATION_TYPE"'
