@@ -39,11 +39,11 @@ test-cov: setup
 	@tail -2 .coverage-report.txt
 	@$(bin)/coverage report --include='metastore/**/rules.py,metastore/**/rules/*,metastore/acid/*' --fail-under=100
 
-lint: setup ## ruff
-	@$(bin)/ruff check .
+lint: setup ## ruff: what it finds, and how it formats
+	@$(bin)/ruff check . && $(bin)/ruff format --check .
 
-fmt: setup ## Let ruff repair what it can
-	@$(bin)/ruff check --fix .
+fmt: setup ## Let ruff repair and format what it can
+	@$(bin)/ruff check --fix . && $(bin)/ruff format .
 
 types: setup ## mypy, strict
 	@$(bin)/mypy metastore migrations

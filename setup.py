@@ -46,9 +46,22 @@ def _write_jar(spark: Path, directory: Path) -> str | None:
     version = core.stem.rpartition("-")[2]
     with tempfile.TemporaryDirectory() as classes:
         done = subprocess.run(  # noqa: S603 - our own sources
-            [shutil.which("javac") or "javac", "-proc:none", "-nowarn", "--release", "17", "-d", classes,
-             "-cp", str(spark / "jars" / "*"), *map(str, sorted((JVM / "java").rglob("*.java")))],
-            capture_output=True, text=True, check=False)
+            [
+                shutil.which("javac") or "javac",
+                "-proc:none",
+                "-nowarn",
+                "--release",
+                "17",
+                "-d",
+                classes,
+                "-cp",
+                str(spark / "jars" / "*"),
+                *map(str, sorted((JVM / "java").rglob("*.java"))),
+            ],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
         if done.returncode:
             return done.stderr.strip()
         with ZipFile(directory / f"spark-{'.'.join(version.split('.')[:2])}.jar", "w") as out:
@@ -58,5 +71,8 @@ def _write_jar(spark: Path, directory: Path) -> str | None:
     return None
 
 
-setup(packages=[*find_packages(include=["metastore", "metastore.*"]), *MIGRATIONS], package_dir=MIGRATIONS,
-      cmdclass={"build_py": BuildWithJars})
+setup(
+    packages=[*find_packages(include=["metastore", "metastore.*"]), *MIGRATIONS],
+    package_dir=MIGRATIONS,
+    cmdclass={"build_py": BuildWithJars},
+)

@@ -1,6 +1,6 @@
 """All benchmarks, one after the other.
 
-    python -m benchmarks [--quick] [NAME ...]      make bench ARGS="startup"
+python -m benchmarks [--quick] [NAME ...]      make bench ARGS="startup"
 """
 
 import argparse
@@ -8,6 +8,7 @@ import importlib
 import subprocess
 import sys
 
+# fmt: off
 # What to run, and how to make it short: then it shows that all of it works, not how fast it is.
 BENCHMARKS = {
     "startup": ["--runs", "1", "--idle", "1"],
@@ -31,6 +32,7 @@ SHORTER = {
 }
 
 
+# fmt: on
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"which ones: {', '.join(BENCHMARKS)}; all by default")

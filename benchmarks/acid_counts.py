@@ -13,8 +13,10 @@ from pyspark.sql import SparkSession
 from metastore.client import MetastoreClient
 from metastore.files import Files
 
-HEAD = ("| | metastore calls | files opened by the driver | calls into the JVM | rules run | Spark jobs | tasks | "
-        "settings copied |\n|---|--:|--:|--:|--:|--:|--:|--:|")
+HEAD = (
+    "| | metastore calls | files opened by the driver | calls into the JVM | rules run | Spark jobs | tasks | "
+    "settings copied |\n|---|--:|--:|--:|--:|--:|--:|--:|"
+)
 _HISTOGRAM = """
 public class Histogram {
     public String told() throws Exception {
@@ -36,11 +38,15 @@ def count(spark: SparkSession, action: Callable[[], object]) -> Counter[str]:
     jobs, stage, rule, copies = dag.nextJobId(), dag.nextStageId(), rules.getCurrentMetrics().numRuns(), _copies(spark)
     with _counted() as found:
         action()
-    found.update(copies=_copies(spark) - copies, rules=rules.getCurrentMetrics().numRuns() - rule,
-                 jobs=dag.nextJobId() - jobs)
+    found.update(
+        copies=_copies(spark) - copies, rules=rules.getCurrentMetrics().numRuns() - rule, jobs=dag.nextJobId() - jobs
+    )
     context.listenerBus().waitUntilEmpty()
-    found.update(tasks=sum(context.statusStore().lastStageAttempt(one).numCompleteTasks()
-                           for one in range(stage, dag.nextStageId())))
+    found.update(
+        tasks=sum(
+            context.statusStore().lastStageAttempt(one).numCompleteTasks() for one in range(stage, dag.nextStageId())
+        )
+    )
     return found
 
 
@@ -53,8 +59,12 @@ def row(title: str, found: Counter[str]) -> str:
 def _counted() -> Iterator[Counter[str]]:
     found: Counter[str] = Counter()
     gateways = [one for one in (java_gateway.GatewayClient, clientserver.JavaClient) if "send_command" in vars(one)]
-    watched = [(MetastoreClient, "_call", "metastore"), (Files, "open", "opened"), (Files, "read", "opened"),
-               *((one, "send_command", "jvm") for one in gateways)]
+    watched = [
+        (MetastoreClient, "_call", "metastore"),
+        (Files, "open", "opened"),
+        (Files, "read", "opened"),
+        *((one, "send_command", "jvm") for one in gateways),
+    ]
     originals = [(kind, name, vars(kind)[name]) for kind, name, _ in watched]
     for kind, name, what in watched:
         setattr(kind, name, _counting(vars(kind)[name], found, what))
@@ -78,8 +88,9 @@ def _counting(original: Callable[..., Any], found: Counter[str], what: str) -> C
 def _copies(spark: SparkSession) -> int:
     """How many objects with all of Hadoop's settings there are, those that nobody needs any more included."""
     told = _histogram(spark.sparkContext).told()
-    return sum(int(line.split()[1]) for line in told.splitlines()
-               if line.split()[3:4] == ["org.apache.hadoop.mapred.JobConf"])
+    return sum(
+        int(line.split()[1]) for line in told.splitlines() if line.split()[3:4] == ["org.apache.hadoop.mapred.JobConf"]
+    )
 
 
 @cache

@@ -51,10 +51,17 @@ def main() -> None:
         print(f"{gone} delete events\n\n{HEAD}")
         before = heap_mb(session)
         for title, (ask, times) in QUERIES.items():
-            compared(title, Action(lambda ask=ask: ask(session.table(TABLE))),
-                     Action(lambda ask=ask: ask(session.spark.read.orc(str(flat)))), chosen.runs * times, LIMIT)
-        print(f"\nheap in use: {before:.0f} MB before, {heap_mb(session):.0f} MB after; broadcast: "
-              f"{broadcast_mb(session.table(TABLE)):.1f} MB")
+            compared(
+                title,
+                Action(lambda ask=ask: ask(session.table(TABLE))),
+                Action(lambda ask=ask: ask(session.spark.read.orc(str(flat)))),
+                chosen.runs * times,
+                LIMIT,
+            )
+        print(
+            f"\nheap in use: {before:.0f} MB before, {heap_mb(session):.0f} MB after; broadcast: "
+            f"{broadcast_mb(session.table(TABLE)):.1f} MB"
+        )
 
 
 if __name__ == "__main__":

@@ -24,16 +24,19 @@ from metastore.spark.session import AcidSession
 
 DELTA, SPARK = "4.4.0", "4.2.0"
 JARS = [f"io.delta:delta-spark_4.2_2.13:{DELTA}", f"io.delta:delta-storage:{DELTA}"]
-SETTINGS = {"spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
-            "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog"}
+SETTINGS = {
+    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+}
 VECTORS = "spark.databricks.delta.properties.defaults.enableDeletionVectors"
 CONTESTANTS = {"acid": "ACID", "delta": "Delta Lake", "vectors": "Delta Lake, deletion vectors"}
 STATEMENTS = {
     "UPDATE": "UPDATE {table} SET ss_quantity = ss_quantity + 1 WHERE {part}",
     "DELETE": "DELETE FROM {table} WHERE {part}",
     "MERGE": "MERGE INTO {table} t USING source s ON t.ss_item_sk = s.ss_item_sk AND t.ss_ticket_number = "
-             "s.ss_ticket_number WHEN MATCHED THEN UPDATE SET ss_quantity = s.quantity WHEN NOT MATCHED THEN INSERT "
-             "(ss_item_sk, ss_ticket_number, ss_quantity) VALUES (s.ss_item_sk, s.ss_ticket_number, s.quantity)"}
+    "s.ss_ticket_number WHEN MATCHED THEN UPDATE SET ss_quantity = s.quantity WHEN NOT MATCHED THEN INSERT "
+    "(ss_item_sk, ss_ticket_number, ss_quantity) VALUES (s.ss_item_sk, s.ss_ticket_number, s.quantity)",
+}
 _AGAIN = "BENCHMARK_IN_THE_SPARK_OF_DELTA"
 
 
@@ -46,8 +49,11 @@ class Contest:
         self.parts = {name: count(1) for name in CONTESTANTS}
 
     def frame(self, name: str) -> DataFrame:
-        return self.session.table(TABLE) if name == "acid" else self.spark.read.format("delta").load(
-            str(self.places[name]))
+        return (
+            self.session.table(TABLE)
+            if name == "acid"
+            else self.spark.read.format("delta").load(str(self.places[name]))
+        )
 
     def insert(self, name: str) -> None:
         if name == "acid":
@@ -66,8 +72,10 @@ class Contest:
     def change(self, name: str, statement: str) -> None:
         part = f"pmod(hash(ss_ticket_number, ss_item_sk), 100) = {next(self.parts[name])}"
         self.rows.where(part).selectExpr(
-            "ss_item_sk", "IF(ss_item_sk % 10 = 0, -ss_ticket_number, ss_ticket_number) AS ss_ticket_number",
-            "ss_quantity + 1 AS quantity").createOrReplaceTempView("source")
+            "ss_item_sk",
+            "IF(ss_item_sk % 10 = 0, -ss_ticket_number, ss_ticket_number) AS ss_ticket_number",
+            "ss_quantity + 1 AS quantity",
+        ).createOrReplaceTempView("source")
         if name == "acid":
             self.session.sql(statement.format(table=TABLE, part=part))
         else:
@@ -75,15 +83,22 @@ class Contest:
 
     def require_same(self) -> None:
         """Raise RuntimeError unless all tables hold the same."""
-        told = {name: self.frame(name).selectExpr("count(*)", "sum(ss_quantity)", "sum(ss_ticket_number)",
-                                                  "sum(ss_net_paid)").collect() for name in CONTESTANTS}
+        told = {
+            name: self.frame(name)
+            .selectExpr("count(*)", "sum(ss_quantity)", "sum(ss_ticket_number)", "sum(ss_net_paid)")
+            .collect()
+            for name in CONTESTANTS
+        }
         if any(found != told["acid"] for found in told.values()):
             raise RuntimeError(f"the tables differ: {told}")
 
     def all(self, title: str, actions: Mapping[str, Action], runs: int) -> None:
         found = alternating(actions, runs)
-        print(f"| {title} | {_numbers([one.seconds for one in found.values()])} | "
-              f"{_numbers([one.cpu for one in found.values()])} |", flush=True)
+        print(
+            f"| {title} | {_numbers([one.seconds for one in found.values()])} | "
+            f"{_numbers([one.cpu for one in found.values()])} |",
+            flush=True,
+        )
 
 
 def _numbers(ours_first: list[float]) -> str:
@@ -94,21 +109,33 @@ def _numbers(ours_first: list[float]) -> str:
 def compare(contest: Contest, runs: int) -> None:
     names = list(CONTESTANTS.values())
     print(f"\n| | {' | '.join(names)} | {' | '.join(f'{name}: CPU' for name in names)} |\n|---|{'--:|' * 6}")
-    contest.all("INSERT", {name: Action(lambda name=name: contest.insert(name), lambda name=name: contest.empty(name))
-                           for name in CONTESTANTS}, runs)
+    contest.all(
+        "INSERT",
+        {
+            name: Action(lambda name=name: contest.insert(name), lambda name=name: contest.empty(name))
+            for name in CONTESTANTS
+        },
+        runs,
+    )
     for name in CONTESTANTS:
         contest.insert(name)
     read(contest, "INSERT", runs)
     for title, statement in STATEMENTS.items():
-        contest.all(f"{title} of 1 %", {name: Action(lambda name=name, text=statement: contest.change(name, text))
-                                        for name in CONTESTANTS}, runs)
+        contest.all(
+            f"{title} of 1 %",
+            {name: Action(lambda name=name, text=statement: contest.change(name, text)) for name in CONTESTANTS},
+            runs,
+        )
         read(contest, title, runs)
 
 
 def read(contest: Contest, after: str, runs: int) -> None:
     contest.require_same()
-    contest.all(f"full scan after {after}", {name: Action(lambda name=name: scan(contest.frame(name)))
-                                             for name in CONTESTANTS}, runs)
+    contest.all(
+        f"full scan after {after}",
+        {name: Action(lambda name=name: scan(contest.frame(name))) for name in CONTESTANTS},
+        runs,
+    )
 
 
 def scan(frame: DataFrame) -> None:
@@ -121,8 +148,22 @@ def place() -> Path:
 
 
 def fetch_all(partly: Path) -> None:
-    done = subprocess.run([sys.executable, "-m", "pip", "install", "-q", "--target", str(partly / "python"),
-                           f"delta-spark=={DELTA}", f"pyspark=={SPARK}"], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "pip",
+            "install",
+            "-q",
+            "--target",
+            str(partly / "python"),
+            f"delta-spark=={DELTA}",
+            f"pyspark=={SPARK}",
+        ],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     if done.returncode:
         raise MissingError(f"pip cannot fetch Delta Lake: {done.stderr[-500:]}")
     (partly / "jars").mkdir()
@@ -134,8 +175,11 @@ def in_its_spark() -> int:
     """This program again, with the Spark that Delta Lake runs in."""
     once(place(), fetch_all)
     paths = [str(place() / "python"), str(Path(__file__).parents[1])]
-    return subprocess.run([sys.executable, "-m", "benchmarks.acid_delta", *sys.argv[1:]], check=False, env={
-        **os.environ, "PYTHONPATH": os.pathsep.join(paths), _AGAIN: "1"}).returncode
+    return subprocess.run(
+        [sys.executable, "-m", "benchmarks.acid_delta", *sys.argv[1:]],
+        check=False,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(paths), _AGAIN: "1"},
+    ).returncode
 
 
 def main() -> int:

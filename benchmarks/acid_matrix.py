@@ -39,8 +39,11 @@ class Query(NamedTuple):
     times: int
 
 
-QUERIES = {"full scan": Query(scan, 1), "3-column aggregate": Query(aggregate, 3),
-           "selective predicate": Query(selective, 20)}
+QUERIES = {
+    "full scan": Query(scan, 1),
+    "3-column aggregate": Query(aggregate, 3),
+    "selective predicate": Query(selective, 20),
+}
 
 
 def delete(session: AcidSession, *rests: int) -> None:
@@ -58,6 +61,7 @@ def compare(session: AcidSession, work: Path, runs: int, state: str, limit: floa
     shutil.rmtree(flat, ignore_errors=True)
     session.table(TABLE).write.option("compression", "zlib").orc(str(flat))
     for title, (ask, times) in QUERIES.items():
+
         def ours(ask=ask) -> object:
             return ask(session.table(TABLE))
 

@@ -48,16 +48,18 @@ def main() -> None:
     with lakehouse() as (session, _):
         spark = session.spark
         spark.sql("CREATE DATABASE bench")
-        session.sql(f"CREATE TABLE {TABLE} (id BIGINT, note STRING) STORED AS ORC TBLPROPERTIES "
-                    "('transactional'='true')")
+        session.sql(
+            f"CREATE TABLE {TABLE} (id BIGINT, note STRING) STORED AS ORC TBLPROPERTIES ('transactional'='true')"
+        )
         session.insert(TABLE, spark.range(10).selectExpr("id", "'note' AS note").coalesce(1))
         location = Path(session.client.get_table("bench", "many").sd.location.removeprefix("file:"))
         [first] = location.glob("delta_*")
         types = session.client.types
         while (left := chosen.rows - sum(1 for _ in location.glob("delta_*"))) > 0:
             txns = session.client.open_txns(types.OpenTxnRequest(min(left, 1000), "bench", "bench")).txn_ids
-            ids = session.client.allocate_table_write_ids(types.AllocateTableWriteIdsRequest(
-                dbName="bench", tableName="many", txnIds=txns)).txnToWriteIds
+            ids = session.client.allocate_table_write_ids(
+                types.AllocateTableWriteIdsRequest(dbName="bench", tableName="many", txnIds=txns)
+            ).txnToWriteIds
             for one in ids:
                 delta = location / f"delta_{one.writeId:07d}_{one.writeId:07d}_0000"
                 shutil.copytree(first, delta, copy_function=os.link)
@@ -70,12 +72,21 @@ def main() -> None:
         planned(frame)
         used = jobs(frame) - before
         calls = dict(counted.calls)
-        found = alternating({"acid": Action(lambda: planned(session.table(TABLE))),
-                             "plain": Action(lambda: planned(spark.read.schema(frame.schema).orc(plain)))}, chosen.runs)
-        print(f"{len(plain)} deltas, load {os.getloadavg()[0]:.1f}; median of {chosen.runs} alternating runs after one "
-              "that does not count\n\n| | ACID | plain ORC | goal | kept |\n|---|--:|--:|--:|---|")
-        print(f"| planning | {found['acid'].seconds:.2f} s | {found['plain'].seconds:.2f} s | {GOAL} s | "
-              f"{'yes' if found['acid'].seconds < GOAL else 'no'} |")
+        found = alternating(
+            {
+                "acid": Action(lambda: planned(session.table(TABLE))),
+                "plain": Action(lambda: planned(spark.read.schema(frame.schema).orc(plain))),
+            },
+            chosen.runs,
+        )
+        print(
+            f"{len(plain)} deltas, load {os.getloadavg()[0]:.1f}; median of {chosen.runs} alternating runs after one "
+            "that does not count\n\n| | ACID | plain ORC | goal | kept |\n|---|--:|--:|--:|---|"
+        )
+        print(
+            f"| planning | {found['acid'].seconds:.2f} s | {found['plain'].seconds:.2f} s | {GOAL} s | "
+            f"{'yes' if found['acid'].seconds < GOAL else 'no'} |"
+        )
         print(f"\nfor one plan: {calls['listing']} recursive listings, {calls['open']} files opened, {used} Spark jobs")
 
 

@@ -58,8 +58,9 @@ def lakehouse(settings: Mapping[str, str] | None = None) -> Iterator[tuple[AcidS
 
 
 @contextmanager
-def with_store_sales(chosen: argparse.Namespace,
-                     settings: Mapping[str, str] | None = None) -> Iterator[tuple[AcidSession, Path, DataFrame]]:
+def with_store_sales(
+    chosen: argparse.Namespace, settings: Mapping[str, str] | None = None
+) -> Iterator[tuple[AcidSession, Path, DataFrame]]:
     """A lakehouse with an empty ACID table for the rows of store_sales, and these rows; says the circumstances."""
     with lakehouse(settings) as (session, work):
         rows = store_sales(session.spark, chosen.rows)
@@ -81,9 +82,11 @@ def options(about: str | None, rows: int, runs: int) -> argparse.Namespace:
 
 
 def circumstances(rows: int, runs: int) -> str:
-    return (f"{CORES} cores, load {os.getloadavg()[0]:.1f}, Spark {pyspark.__version__} local[{CORES}]; {rows} rows of "
-            f"TPC-DS store_sales; medians of {runs} alternating runs, and of the ratios of neighbours, after one that "
-            "does not count")
+    return (
+        f"{CORES} cores, load {os.getloadavg()[0]:.1f}, Spark {pyspark.__version__} local[{CORES}]; {rows} rows of "
+        f"TPC-DS store_sales; medians of {runs} alternating runs, and of the ratios of neighbours, after one that "
+        "does not count"
+    )
 
 
 def taken(actions: Mapping[str, Action], runs: int) -> dict[str, list[Cost]]:
@@ -117,9 +120,11 @@ def compared(title: str, ours: Action, plain: Action, runs: int, limit: float) -
     pairs = [*zip(ours_took, plain_took, strict=True), *zip(ours_took[1:], plain_took, strict=False)]
     ratios = Cost(*(statistics.median(one[at] / other[at] for one, other in pairs) for at in (0, 1)))
     mine, theirs = _median(ours_took), _median(plain_took)
-    print(f"| {title} | {mine.seconds:.2f} s | {theirs.seconds:.2f} s | {ratios.seconds:.2f} | {mine.cpu:.2f} s "
-          f"| {theirs.cpu:.2f} s | {ratios.cpu:.2f} | {limit:g} | {'yes' if ratios.seconds <= limit else 'no'} |",
-          flush=True)
+    print(
+        f"| {title} | {mine.seconds:.2f} s | {theirs.seconds:.2f} s | {ratios.seconds:.2f} | {mine.cpu:.2f} s "
+        f"| {theirs.cpu:.2f} s | {ratios.cpu:.2f} | {limit:g} | {'yes' if ratios.seconds <= limit else 'no'} |",
+        flush=True,
+    )
 
 
 def consume(frame: DataFrame) -> None:
@@ -127,5 +132,7 @@ def consume(frame: DataFrame) -> None:
     frame.write.format("noop").mode("overwrite").save()
 
 
-HEAD = ("| | ACID | plain ORC | ratio | ACID, CPU | plain, CPU | ratio | at most | kept |\n"
-        "|---|--:|--:|--:|--:|--:|--:|--:|---|")
+HEAD = (
+    "| | ACID | plain ORC | ratio | ACID, CPU | plain, CPU | ratio | at most | kept |\n"
+    "|---|--:|--:|--:|--:|--:|--:|--:|---|"
+)

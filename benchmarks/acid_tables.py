@@ -33,13 +33,20 @@ CORES = os.cpu_count() or 1
 
 def spark_on(uri: str, work: Path, settings: Mapping[str, str] | None = None) -> SparkSession:
     builder = (
-        SparkSession.builder.master(f"local[{CORES}]").appName("benchmark")
-        .config("spark.ui.enabled", "false").config("spark.ui.showConsoleProgress", "false")
-        .config("spark.sql.shuffle.partitions", str(CORES)).config("spark.driver.memory", "3g")
-        .config("spark.driver.bindAddress", "127.0.0.1").config("spark.driver.host", "127.0.0.1")
-        .config("spark.driver.extraJavaOptions", "-Duser.timezone=UTC").config("spark.sql.session.timeZone", "UTC")
-        .config("spark.hadoop.hive.metastore.uris", uri).config("spark.sql.warehouse.dir", (work / "spark").as_uri())
-        .enableHiveSupport())
+        SparkSession.builder.master(f"local[{CORES}]")
+        .appName("benchmark")
+        .config("spark.ui.enabled", "false")
+        .config("spark.ui.showConsoleProgress", "false")
+        .config("spark.sql.shuffle.partitions", str(CORES))
+        .config("spark.driver.memory", "3g")
+        .config("spark.driver.bindAddress", "127.0.0.1")
+        .config("spark.driver.host", "127.0.0.1")
+        .config("spark.driver.extraJavaOptions", "-Duser.timezone=UTC")
+        .config("spark.sql.session.timeZone", "UTC")
+        .config("spark.hadoop.hive.metastore.uris", uri)
+        .config("spark.sql.warehouse.dir", (work / "spark").as_uri())
+        .enableHiveSupport()
+    )
     for key, value in (settings or {}).items():
         builder = builder.config(key, value)
     session = builder.getOrCreate()
@@ -50,12 +57,20 @@ def spark_on(uri: str, work: Path, settings: Mapping[str, str] | None = None) ->
 def fill(session: AcidSession, rows: int) -> None:
     spark = session.spark
     spark.sql("CREATE DATABASE bench")
-    session.sql("CREATE TABLE bench.events (id BIGINT, day INT, amount DOUBLE, customer STRING, note STRING) "
-                "STORED AS ORC TBLPROPERTIES ('transactional'='true')")
-    session.insert("bench.events", spark.range(0, rows, numPartitions=CORES).select(
-        "id", (F.col("id") % 365).cast("int").alias("day"), (F.hash("id") / 100.0).alias("amount"),
-        F.concat(F.lit("customer-"), F.col("id") % 5000).alias("customer"), F.sha1(F.col("id").cast("string")).alias(
-            "note")))
+    session.sql(
+        "CREATE TABLE bench.events (id BIGINT, day INT, amount DOUBLE, customer STRING, note STRING) "
+        "STORED AS ORC TBLPROPERTIES ('transactional'='true')"
+    )
+    session.insert(
+        "bench.events",
+        spark.range(0, rows, numPartitions=CORES).select(
+            "id",
+            (F.col("id") % 365).cast("int").alias("day"),
+            (F.hash("id") / 100.0).alias("amount"),
+            F.concat(F.lit("customer-"), F.col("id") % 5000).alias("customer"),
+            F.sha1(F.col("id").cast("string")).alias("note"),
+        ),
+    )
     for rest in (1, 2):
         session.sql(f"UPDATE bench.events SET amount = amount + 1 WHERE id % 100 = {rest}")
     session.sql("DELETE FROM bench.events WHERE id % 100 = 3")
@@ -63,8 +78,9 @@ def fill(session: AcidSession, rows: int) -> None:
 
 def totals(frame: DataFrame) -> list[tuple]:
     """A scan of every column and an aggregate."""
-    found = frame.groupBy("day").agg(F.count("*"), F.sum(F.length("note") + F.length("customer")), F.sum("id"),
-                                     F.round(F.sum("amount"), 2))
+    found = frame.groupBy("day").agg(
+        F.count("*"), F.sum(F.length("note") + F.length("customer")), F.sum("id"), F.round(F.sum("amount"), 2)
+    )
     return sorted(map(tuple, found.collect()))
 
 
@@ -81,9 +97,19 @@ class Table:
         answer = session.client.get_valid_write_ids(types.GetValidWriteIdsRequest(["bench.events"], ""))
         [ids] = answer.tblValidWriteIds
         self.spec = CompactionJobSpec(
-            compaction_id=1, attempt=1, kind="major", catalog="hive", database="bench", table="events", partition="",
-            location=sent.sd.location, write_ids=f"bench.events:{ids.writeIdHighWaterMark}:{2**63 - 1}::", txns="",
-            txn_id=1, highest_write_id=ids.writeIdHighWaterMark)
+            compaction_id=1,
+            attempt=1,
+            kind="major",
+            catalog="hive",
+            database="bench",
+            table="events",
+            partition="",
+            location=sent.sd.location,
+            write_ids=f"bench.events:{ids.writeIdHighWaterMark}:{2**63 - 1}::",
+            txns="",
+            txn_id=1,
+            highest_write_id=ids.writeIdHighWaterMark,
+        )
         self.output = self.plain.with_name("rewritten")
 
     def acid_read(self) -> list[tuple]:
@@ -136,8 +162,10 @@ def main() -> None:
 
 
 def compare(session: AcidSession, work: Path, options: argparse.Namespace) -> None:
-    print(f"{CORES} cores, load {os.getloadavg()[0]:.1f}, Spark {pyspark.__version__} local[{CORES}]; {options.rows} "
-          f"rows; median of {options.runs} runs after one that does not count")
+    print(
+        f"{CORES} cores, load {os.getloadavg()[0]:.1f}, Spark {pyspark.__version__} local[{CORES}]; {options.rows} "
+        f"rows; median of {options.runs} runs after one that does not count"
+    )
     fill(session, options.rows)
     session.table("bench.events").repartition(CORES).write.option("compression", "zlib").orc(str(work / "plain"))
     table = Table(session, work / "plain")
@@ -146,8 +174,10 @@ def compare(session: AcidSession, work: Path, options: argparse.Namespace) -> No
     read = [seconds(action, options.runs) for action in (table.acid_read, table.plain_read)]
     rewrite = [seconds(table.compact, options.runs, table.remove_compacted), seconds(table.plain_rewrite, options.runs)]
     print("| | ACID | plain ORC | ratio |\n|---|--:|--:|--:|")
-    for title, (ours, plain) in (("read: scan of all columns and aggregate", read), ("major compaction / rewrite",
-                                                                                     rewrite)):
+    for title, (ours, plain) in (
+        ("read: scan of all columns and aggregate", read),
+        ("major compaction / rewrite", rewrite),
+    ):
         mine, other = statistics.median(ours), statistics.median(plain)
         print(f"| {title} | {mine:.2f} s | {other:.2f} s | {mine / other:.2f} |")
 

@@ -40,8 +40,10 @@ class Contest:
     def source(self, part: str) -> None:
         """Of 1 % of the rows, the new version of nine in ten, and new rows with the keys of the others."""
         self.rows.where(part).selectExpr(
-            "ss_item_sk", "IF(ss_item_sk % 10 = 0, -ss_ticket_number, ss_ticket_number) AS ss_ticket_number",
-            "ss_quantity + 1 AS quantity").createOrReplaceTempView("source")
+            "ss_item_sk",
+            "IF(ss_item_sk % 10 = 0, -ss_ticket_number, ss_ticket_number) AS ss_ticket_number",
+            "ss_quantity + 1 AS quantity",
+        ).createOrReplaceTempView("source")
 
     def flat_rows(self) -> DataFrame:
         return self.spark.read.orc(self.flat)
@@ -54,8 +56,11 @@ class Contest:
 
     def update_flat(self) -> None:
         new = f"IF({self.part('flat')}, ss_quantity + 1, ss_quantity)"
-        self.write(self.flat_rows().selectExpr(*(f"{new} AS {name}" if name == "ss_quantity" else name
-                                                 for name in self.rows.columns)))
+        self.write(
+            self.flat_rows().selectExpr(
+                *(f"{new} AS {name}" if name == "ss_quantity" else name for name in self.rows.columns)
+            )
+        )
 
     def delete(self) -> None:
         self.session.sql(f"DELETE FROM {TABLE} WHERE {self.part('acid')}")
@@ -65,20 +70,30 @@ class Contest:
 
     def merge(self) -> None:
         self.source(self.part("acid"))
-        self.session.sql(f"MERGE INTO {TABLE} t USING source s ON t.ss_item_sk = s.ss_item_sk AND t.ss_ticket_number = "
-                         "s.ss_ticket_number WHEN MATCHED THEN UPDATE SET ss_quantity = s.quantity WHEN NOT MATCHED "
-                         "THEN INSERT (ss_item_sk, ss_ticket_number, ss_quantity) VALUES (s.ss_item_sk, "
-                         "s.ss_ticket_number, s.quantity)")
+        self.session.sql(
+            f"MERGE INTO {TABLE} t USING source s ON t.ss_item_sk = s.ss_item_sk AND t.ss_ticket_number = "
+            "s.ss_ticket_number WHEN MATCHED THEN UPDATE SET ss_quantity = s.quantity WHEN NOT MATCHED "
+            "THEN INSERT (ss_item_sk, ss_ticket_number, ss_quantity) VALUES (s.ss_item_sk, "
+            "s.ss_ticket_number, s.quantity)"
+        )
 
     def merge_flat(self) -> None:
         self.source(self.part("flat"))
         self.flat_rows().createOrReplaceTempView("flat")
-        chosen = ", ".join({"ss_quantity": "coalesce(s.quantity, t.ss_quantity) AS ss_quantity",
-                            "ss_item_sk": "coalesce(s.ss_item_sk, t.ss_item_sk) AS ss_item_sk",
-                            "ss_ticket_number": "coalesce(s.ss_ticket_number, t.ss_ticket_number) AS ss_ticket_number",
-                            }.get(name, f"t.{name}") for name in self.rows.columns)
-        self.write(self.spark.sql(f"SELECT {chosen} FROM flat t FULL JOIN source s ON t.ss_item_sk = s.ss_item_sk AND "
-                                  "t.ss_ticket_number = s.ss_ticket_number"))
+        chosen = ", ".join(
+            {
+                "ss_quantity": "coalesce(s.quantity, t.ss_quantity) AS ss_quantity",
+                "ss_item_sk": "coalesce(s.ss_item_sk, t.ss_item_sk) AS ss_item_sk",
+                "ss_ticket_number": "coalesce(s.ss_ticket_number, t.ss_ticket_number) AS ss_ticket_number",
+            }.get(name, f"t.{name}")
+            for name in self.rows.columns
+        )
+        self.write(
+            self.spark.sql(
+                f"SELECT {chosen} FROM flat t FULL JOIN source s ON t.ss_item_sk = s.ss_item_sk AND "
+                "t.ss_ticket_number = s.ss_ticket_number"
+            )
+        )
 
 
 def main() -> None:
@@ -86,13 +101,20 @@ def main() -> None:
     with with_store_sales(chosen) as (session, work, rows):
         contest = Contest(session, work, rows)
         print(HEAD)
-        compared("INSERT", Action(contest.insert, contest.recreate),
-                 Action(lambda: contest.write(rows), contest.remove_written), chosen.runs, 1.3)
+        compared(
+            "INSERT",
+            Action(contest.insert, contest.recreate),
+            Action(lambda: contest.write(rows), contest.remove_written),
+            chosen.runs,
+            1.3,
+        )
         contest.insert()
         rows.write.option("compression", "zlib").orc(contest.flat)
-        for title, ours, theirs in (("UPDATE", contest.update, contest.update_flat),
-                                    ("DELETE", contest.delete, contest.delete_flat),
-                                    ("MERGE", contest.merge, contest.merge_flat)):
+        for title, ours, theirs in (
+            ("UPDATE", contest.update, contest.update_flat),
+            ("DELETE", contest.delete, contest.delete_flat),
+            ("MERGE", contest.merge, contest.merge_flat),
+        ):
             compared(f"{title} of 1 %", Action(ours), Action(theirs, contest.remove_written), chosen.runs, 0.5)
 
 

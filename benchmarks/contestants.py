@@ -32,8 +32,15 @@ class Contestant:
         return MetastoreClient(f"thrift://{self.address[0]}:{self.address[1]}")
 
     def run(self, scenario: Scenario, clients: int, seconds: float, warmup: float, processes: int = 1) -> Measured:
-        return measure(self.address, scenario, connections=clients, seconds=seconds, warmup=warmup,
-                       processes=processes, meter=Meter(self.pid, self.database_url))
+        return measure(
+            self.address,
+            scenario,
+            connections=clients,
+            seconds=seconds,
+            warmup=warmup,
+            processes=processes,
+            meter=Meter(self.pid, self.database_url),
+        )
 
     def hold_open(self, count: int) -> None:
         """Let so many transactions be open: those that are too many are committed, those that lack are opened."""
@@ -82,7 +89,7 @@ class Hive23(Contestant):
     def end(self, txn_ids: Sequence[int]) -> None:
         if len(txn_ids) <= BATCH:
             super().end(txn_ids)
-        else:   # with calls it would take minutes
+        else:  # with calls it would take minutes
             run_sql(self.database_url, "TRUNCATE txns CASCADE")
 
     def finish(self, count: int) -> None:
@@ -114,7 +121,7 @@ class Hive42(Contestant):
                 "CTC_TXNID", "CTC_DATABASE", "CTC_TABLE", "CTC_PARTITION", "CTC_WRITEID", "CTC_UPDATE_DELETE")
             SELECT {mark} + n, '{DB}', '{FINISHED_TABLE}', '{PARTITION}', n, 'N' FROM generate_series(1, {count}) AS n;
             SELECT setval(pg_get_serial_sequence('"TXNS"', 'TXN_ID'), {mark} + {count})""")
-        with self.client() as client:   # the mark is that of the last row of TXNS
+        with self.client() as client:  # the mark is that of the last row of TXNS
             [last] = client.open_txns(ttypes.OpenTxnRequest(1, "ann", "node1")).txn_ids
             client.commit_txn(ttypes.CommitTxnRequest(last))
             if last <= mark + count:

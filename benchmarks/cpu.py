@@ -54,8 +54,10 @@ class Reader:
         self.postmaster = int(_stat(backend)[1])
 
     def read(self) -> Spent:
-        self.cursor.execute("SELECT (pg_current_wal_insert_lsn() - '0/0')::bigint, "
-                            "pg_snapshot_xmax(pg_current_snapshot())::text::bigint")
+        self.cursor.execute(
+            "SELECT (pg_current_wal_insert_lsn() - '0/0')::bigint, "
+            "pg_snapshot_xmax(pg_current_snapshot())::text::bigint"
+        )
         [(wal, writes)] = self.cursor.fetchall()
         return Spent(tree_seconds(self.server_pid), postgres_seconds(self.postmaster), wal, writes)
 

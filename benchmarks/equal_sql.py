@@ -35,7 +35,7 @@ FAR = 1_000_000_000
 """Between the counters of two pgbench clients."""
 
 _NUMBER = re.compile(r"\d+")
-_VALUE = re.compile(r"\{\d+\}|\d+")   # an array of one is a value too
+_VALUE = re.compile(r"\{\d+\}|\d+")  # an array of one is a value too
 _INSTANT = re.compile(r"'\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d[^']*'")
 _PREPARE = re.compile(r"PREPARE (\w+)\b", re.IGNORECASE)
 _EXECUTE = re.compile(r"EXECUTE (\w+)", re.IGNORECASE)
@@ -75,7 +75,7 @@ class EqualSql:
         self._running.callback(end, server)
         self.server = Contestant(("127.0.0.1", urlsplit(ready["thrift"]).port or 0), server.pid, self.url)
         self._make_functions_durable()
-        with self.server.client() as client:   # so that ids of different kinds are different numbers
+        with self.server.client() as client:  # so that ids of different kinds are different numbers
             client.seed_txn_id(ttypes.SeedTxnIdRequest(5_000_001))
         return self
 
@@ -84,7 +84,7 @@ class EqualSql:
 
     def script(self, scenario: Scenario) -> Path:
         """pgbench's script for a scenario. Raises: UnlikeError."""
-        for last in (False, False, True):   # now and then a call also does something that is due
+        for last in (False, False, True):  # now and then a call also does something that is due
             try:
                 script = Script(self._record(scenario, 0), self._record(scenario, 1))
                 break
@@ -99,30 +99,47 @@ class EqualSql:
 
     def run(self, script: Path, clients: int, seconds: float) -> float:
         """Runs of the script per second. Raises: UnlikeError."""
-        self._runs += 1   # counters begin behind those of earlier runs
+        self._runs += 1  # counters begin behind those of earlier runs
         before = self._held()
-        run_sql(self.url, "UPDATE txn_counter SET reserved_until = next_txn_id + 100000000")   # a script cannot reserve
-        rate = pgbench.run(self.url, script, clients, seconds, "-M", "simple", "-D", "fresh=1",
-                           "-D", f"n={self._runs * FAR // 1000}", "--max-tries=100", options=self._tap.options)
-        if self._held() > before + 2 * clients:   # the last round of each may have been cut short
+        run_sql(self.url, "UPDATE txn_counter SET reserved_until = next_txn_id + 100000000")  # a script cannot reserve
+        rate = pgbench.run(
+            self.url,
+            script,
+            clients,
+            seconds,
+            "-M",
+            "simple",
+            "-D",
+            "fresh=1",
+            "-D",
+            f"n={self._runs * FAR // 1000}",
+            "--max-tries=100",
+            options=self._tap.options,
+        )
+        if self._held() > before + 2 * clients:  # the last round of each may have been cut short
             raise UnlikeError("the script leaves transactions or locks behind")
         return rate
 
     def _held(self) -> int:
-        [(count,)] = run_sql(self.url, "SELECT (SELECT count(*) FROM txns WHERE state = 'open') + "
-                                       "(SELECT count(DISTINCT ext_id) FROM locks)")
+        [(count,)] = run_sql(
+            self.url,
+            "SELECT (SELECT count(*) FROM txns WHERE state = 'open') + (SELECT count(DISTINCT ext_id) FROM locks)",
+        )
         return int(count)
 
     def _make_functions_durable(self) -> None:
-        for (definition,) in run_sql(self.url, "SELECT pg_get_functiondef(oid) FROM pg_proc WHERE pronamespace = "
-                                               "'public'::regnamespace AND prosrc LIKE '%synchronous_commit%'"):
+        for (definition,) in run_sql(
+            self.url,
+            "SELECT pg_get_functiondef(oid) FROM pg_proc WHERE pronamespace = "
+            "'public'::regnamespace AND prosrc LIKE '%synchronous_commit%'",
+        ):
             run_sql(self.url, _RELAXING.sub(r"\1'on'", definition))
 
     def _record(self, scenario: Scenario, index: int) -> Recorded:
         """Go through rounds alone, with the scenario's own generator."""
         tally = Tally()
         steps = scenario(index, tally)
-        calls: list[tuple[int, list[Exchange]]] = []   # of which round, what it caused
+        calls: list[tuple[int, list[Exchange]]] = []  # of which round, what it caused
         with socket.create_connection(self.server.address) as sock:
             message = next(steps)
             while tally.units < WARM_ROUNDS + 2:
@@ -131,7 +148,7 @@ class EqualSql:
                 message = steps.send(_reply(sock, tally))
                 calls.append((unit, [self._stripped(one) for one in self._tap.taken()]))
         rounds = [[found for unit, found in calls if unit == wanted] for wanted in range(WARM_ROUNDS + 2)]
-        before = rounds[0][:len(rounds[0]) - len(rounds[1])]
+        before = rounds[0][: len(rounds[0]) - len(rounds[1])]
         return Recorded(list(chain(*before)), (list(chain(*rounds[-2])), list(chain(*rounds[-1]))))
 
     def _stripped(self, one: Exchange) -> Exchange:
@@ -176,13 +193,18 @@ class Script:
         before = self._messages(first.before, first.before, second.before)
         messages = self._messages(*first.rounds, second.rounds[0])
         needed = set(re.findall(r":(m\d+_)", "".join(message for _, message in before + messages)))
-        begin, again = ([f"{message} \\aset {name}" if name in needed else f"{message};" for name, message in part]
-                        for part in (before, messages))
+        begin, again = (
+            [f"{message} \\aset {name}" if name in needed else f"{message};" for name, message in part]
+            for part in (before, messages)
+        )
         own = [f"\\set {name} {value} + :client_id" for (value, _, _), name in self.constants.items()]
-        made = [f"\\set {name} {FAR} * (:client_id + 1) + {int(later) - int(value)} * :n + {value}"
-                for (value, later, _), name in self.counters.items()]
-        self.text = "\n".join(["\\if :fresh", *own, *begin, "\\set fresh 0", "\\endif", "\\set n :n + 1", *made, *again,
-                               ""])
+        made = [
+            f"\\set {name} {FAR} * (:client_id + 1) + {int(later) - int(value)} * :n + {value}"
+            for (value, later, _), name in self.counters.items()
+        ]
+        self.text = "\n".join(
+            ["\\if :fresh", *own, *begin, "\\set fresh 0", "\\endif", "\\set n :n + 1", *made, *again, ""]
+        )
 
     def _messages(self, *rounds: list[Exchange]) -> list[tuple[str, str]]:
         """The prefix of the variables that the answer to a message sets, and the message."""
@@ -192,10 +214,12 @@ class Script:
 
     def _message(self, *same: Exchange) -> tuple[str, str]:
         """One message with variables in the places of ids; after it, what its answer tells is known."""
-        texts = [one.sql.replace(table, self.tables[0]) for one, table in zip(
-            same, (self.tables[0], *self.tables), strict=True)]
+        texts = [
+            one.sql.replace(table, self.tables[0])
+            for one, table in zip(same, (self.tables[0], *self.tables), strict=True)
+        ]
         instants = _INSTANT.findall(texts[0])
-        for index, text in enumerate(texts):   # those of the first round will do
+        for index, text in enumerate(texts):  # those of the first round will do
             left = iter(instants)
             texts[index] = _INSTANT.sub(lambda found, left=left: next(left, found[0]), text)
         if len({_NUMBER.sub("0", text) for text in texts}) != 1:

@@ -87,8 +87,9 @@ async def commit(caller: Caller, found: Found, number: int) -> None:
     """One Iceberg commit."""
     component = ttypes.LockComponent(ttypes.LockType.EXCLUSIVE, ttypes.LockLevel.TABLE, DB, TABLE)
     asked = time.perf_counter()
-    answer = await caller.call("lock", ttypes.LockRequest(
-        [component], None, f"writer{number}", "node1", f"Iceberg-{uuid.uuid4()}"))
+    answer = await caller.call(
+        "lock", ttypes.LockRequest([component], None, f"writer{number}", "node1", f"Iceberg-{uuid.uuid4()}")
+    )
     turn = Turn(asked, answer.lockid)
     for pause in pauses():
         if answer.state != ttypes.LockState.WAITING:
@@ -128,13 +129,35 @@ def make_table(server: Contestant, work: Path) -> None:
     with server.client() as client:
         client.create_database(ttypes.Database(DB, "", f"file:{work}/{DB}.db", {}))
         columns = [ttypes.FieldSchema(f"column{i}", "string", "") for i in range(20)]
-        client.create_table(ttypes.Table(
-            TABLE, DB, "ann", 0, 0, 0, ttypes.StorageDescriptor(
-                columns, f"file:{work}/{DB}.db/{TABLE}", "org.apache.hadoop.mapred.FileInputFormat",
-                "org.apache.hadoop.mapred.FileOutputFormat", numBuckets=0, bucketCols=[], sortCols=[], parameters={},
-                serdeInfo=ttypes.SerDeInfo("", "org.apache.hadoop.hive.serde2.lazy.LazySimpleSerDe", {})),
-            [], {"EXTERNAL": "TRUE", "table_type": "ICEBERG", "metadata_location": "file:/metadata/0.json",
-                 "commits": "0"}, tableType="EXTERNAL_TABLE"))
+        client.create_table(
+            ttypes.Table(
+                TABLE,
+                DB,
+                "ann",
+                0,
+                0,
+                0,
+                ttypes.StorageDescriptor(
+                    columns,
+                    f"file:{work}/{DB}.db/{TABLE}",
+                    "org.apache.hadoop.mapred.FileInputFormat",
+                    "org.apache.hadoop.mapred.FileOutputFormat",
+                    numBuckets=0,
+                    bucketCols=[],
+                    sortCols=[],
+                    parameters={},
+                    serdeInfo=ttypes.SerDeInfo("", "org.apache.hadoop.hive.serde2.lazy.LazySimpleSerDe", {}),
+                ),
+                [],
+                {
+                    "EXTERNAL": "TRUE",
+                    "table_type": "ICEBERG",
+                    "metadata_location": "file:/metadata/0.json",
+                    "commits": "0",
+                },
+                tableType="EXTERNAL_TABLE",
+            )
+        )
 
 
 def measure(server: Contestant, work: Path, writers: int, seconds: float) -> Found:
@@ -153,17 +176,20 @@ def percentile(values: list[float], percent: float) -> float:
 def report(title: str, found: Found, *, goal: bool) -> None:
     turns = sorted(found.turns, key=lambda turn: turn.granted)
     pairs = list(pairwise(turns))
-    waited = [pair for pair in pairs if pair[1].asked < pair[0].released]   # else nobody was there to hand over to
+    waited = [pair for pair in pairs if pair[1].asked < pair[0].released]  # else nobody was there to hand over to
     gaps = [(later.granted - earlier.released) * 1000 for earlier, later in waited]
     waits = [(turn.granted - turn.asked) * 1000 for turn in turns]
     overtakings = sum(later.lock_id < earlier.lock_id for earlier, later in pairs)
     together = sum(later.granted < earlier.released for earlier, later in pairs)
     whole = not found.failures and found.counted == len(turns) and not together
     met = whole and not overtakings and percentile(gaps, 99) <= GOAL_MS
-    print(f"| {title} | {len(turns)} | {len(found.failures)} | {len(turns) / found.seconds:.0f} | {overtakings} | "
-          f"{percentile(gaps, 50):.1f} | {percentile(gaps, 99):.1f} | {max(gaps, default=0):.1f} | "
-          f"{statistics.median(waits) if waits else 0:.0f} | {percentile(waits, 99):.0f} | "
-          f"{'' if not goal else 'yes' if met else 'no'} |", flush=True)
+    print(
+        f"| {title} | {len(turns)} | {len(found.failures)} | {len(turns) / found.seconds:.0f} | {overtakings} | "
+        f"{percentile(gaps, 50):.1f} | {percentile(gaps, 99):.1f} | {max(gaps, default=0):.1f} | "
+        f"{statistics.median(waits) if waits else 0:.0f} | {percentile(waits, 99):.0f} | "
+        f"{'' if not goal else 'yes' if met else 'no'} |",
+        flush=True,
+    )
     if found.counted != len(turns) or together:
         print(f"  the table counted {found.counted} of {len(turns)} commits; lock held by two: {together}")
     for failure in found.failures[:3]:
@@ -181,10 +207,15 @@ def main() -> None:
         work = Path(running.enter_context(tempfile.TemporaryDirectory(prefix="bench-")))
         work.chmod(0o711)
         url = own_postgres(work, running)
-        print(f"{settings(url)}\n{options.writers} writers of one table for {options.seconds:g} s; times in ms; goal: "
-              f"all succeed, nobody is overtaken, hand-over within {GOAL_MS} ms (p99)")
-        print("| server | commits | failed | commits /s | overtaken | hand-over p50 | p99 | longest | wait p50 | p99 | "
-              "goal met |\n|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|---|", flush=True)
+        print(
+            f"{settings(url)}\n{options.writers} writers of one table for {options.seconds:g} s; times in ms; goal: "
+            f"all succeed, nobody is overtaken, hand-over within {GOAL_MS} ms (p99)"
+        )
+        print(
+            "| server | commits | failed | commits /s | overtaken | hand-over p50 | p99 | longest | wait p50 | p99 | "
+            "goal met |\n|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|---|",
+            flush=True,
+        )
         for title, wait in (("ours, waking", options.wait), ("ours, polled", "0ms")):
             name = title.replace(", ", "_")
             database = peers.database(url, f"bench_{name}")

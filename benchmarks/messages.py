@@ -24,10 +24,13 @@ _TEXT = struct.pack(">i", len(SNAPSHOT)) + SNAPSHOT.encode()
 def pieces(method: str, *args: Any) -> tuple[bytes, ...]:
     """A message cut where the stand-ins are, in the order in which they occur."""
     message = request(method, *args)
-    cuts = sorted((at, len(mark)) for mark in (*(struct.pack(">q", one) for one in (TXN, WRITE_ID, LOCK_ID)), _TEXT)
-                  for at in occurrences(message, mark))
+    cuts = sorted(
+        (at, len(mark))
+        for mark in (*(struct.pack(">q", one) for one in (TXN, WRITE_ID, LOCK_ID)), _TEXT)
+        for at in occurrences(message, mark)
+    )
     edges = [(0, 0), *cuts, (len(message), 0)]
-    return tuple(message[start + size:end] for (start, size), (end, _) in pairwise(edges))
+    return tuple(message[start + size : end] for (start, size), (end, _) in pairwise(edges))
 
 
 def occurrences(message: bytes, mark: bytes) -> list[int]:
@@ -79,7 +82,7 @@ def void(method: str, reply: bytes) -> None:
         result(method, reply)
 
 
-_MARK_AT = 12 + len("get_open_txns") + 3 + 3   # head of the message, of the field with the result, of the first field
+_MARK_AT = 12 + len("get_open_txns") + 3 + 3  # head of the message, of the field with the result, of the first field
 _COUNT_AT = _MARK_AT + 8 + 3 + 1
 _IDS_AT = _COUNT_AT + 4
 
@@ -97,9 +100,9 @@ def whole_open_txns(reply: bytes) -> bool:
         if kind == TType.I64:
             at += 3 + 8
         elif kind in {TType.LIST, TType.SET}:
-            at += 3 + 5 + 8 * int.from_bytes(reply[at + 4:at + 8], "big")
+            at += 3 + 5 + 8 * int.from_bytes(reply[at + 4 : at + 8], "big")
         else:
-            at += 3 + 4 + int.from_bytes(reply[at + 3:at + 7], "big")
+            at += 3 + 4 + int.from_bytes(reply[at + 3 : at + 7], "big")
     return False
 
 
@@ -107,7 +110,7 @@ def snapshot_of(reply: bytes, own: int = 0) -> str:
     """An answer to get_open_txns, in which nothing is aborted, as clients write it down (less their own id)."""
     if len(reply) < _IDS_AT:
         result("get_open_txns", reply)
-    mark, = struct.unpack_from(">q", reply, _MARK_AT)
-    count, = struct.unpack_from(">i", reply, _COUNT_AT)
+    (mark,) = struct.unpack_from(">q", reply, _MARK_AT)
+    (count,) = struct.unpack_from(">i", reply, _COUNT_AT)
     others = [one for one in struct.unpack_from(f">{count}q", reply, _IDS_AT) if one != own]
     return f"{mark}:{min(others, default=2**63 - 1)}:{','.join(map(str, others))}:"

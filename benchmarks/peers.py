@@ -62,9 +62,24 @@ def start_ours(work: Path, *arguments: str) -> "tuple[subprocess.Popen[bytes], d
     ready.unlink(missing_ok=True)  # of a server that was killed: it would be taken for this one's
     with (work / "serve.log").open("ab") as log:
         process = subprocess.Popen(
-            [str(Path(sys.executable).with_name("metastore")), "serve", "--port", "0", "--http-port", "0",
-             "--data-dir", str(work / "data"), "--set", f"metastore.warehouse.roots={work.as_uri()}", "--ready-file",
-             str(ready), *arguments], stdout=log, stderr=log)
+            [
+                str(Path(sys.executable).with_name("metastore")),
+                "serve",
+                "--port",
+                "0",
+                "--http-port",
+                "0",
+                "--data-dir",
+                str(work / "data"),
+                "--set",
+                f"metastore.warehouse.roots={work.as_uri()}",
+                "--ready-file",
+                str(ready),
+                *arguments,
+            ],
+            stdout=log,
+            stderr=log,
+        )
     while not ready.exists():
         if process.poll() is not None:
             raise RuntimeError("the metastore ended:\n" + (work / "serve.log").read_text()[-3000:])

@@ -21,9 +21,27 @@ def run(url: str, script: Path, clients: int, seconds: float, *arguments: str, o
     ``options`` are PostgreSQL's for the session.
     """
     done = subprocess.run(
-        [program("pgbench"), "-n", "-c", str(clients), "-j", str(min(clients, 2)), "-P", "1", "-T",
-         str(1 + max(1, round(seconds))), "-f", str(script), *arguments, url],
-        capture_output=True, text=True, check=False, env={**os.environ, "PGOPTIONS": options})
+        [
+            program("pgbench"),
+            "-n",
+            "-c",
+            str(clients),
+            "-j",
+            str(min(clients, 2)),
+            "-P",
+            "1",
+            "-T",
+            str(1 + max(1, round(seconds))),
+            "-f",
+            str(script),
+            *arguments,
+            url,
+        ],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "PGOPTIONS": options},
+    )
     rates = [float(rate) for rate in re.findall(r"^progress: \S+ s, (\S+) tps", done.stderr, re.MULTILINE)]
     if rates[1:] and not done.returncode:
         return sum(rates[1:]) / len(rates[1:])
@@ -38,9 +56,12 @@ class Least:
         run_sql(self.url, (SCRIPTS / "schema.sql").read_text())
 
     def hold_open(self, count: int) -> None:
-        run_sql(self.url, "TRUNCATE txns, locks, components, completed; INSERT INTO txns (state, started, "
-                          "heartbeat, owner, host, agent) SELECT 'open', now(), now(), 'ann', 'node1', 'bench' "
-                          f"FROM generate_series(1, {count}); ANALYZE")
+        run_sql(
+            self.url,
+            "TRUNCATE txns, locks, components, completed; INSERT INTO txns (state, started, "
+            "heartbeat, owner, host, agent) SELECT 'open', now(), now(), 'ann', 'node1', 'bench' "
+            f"FROM generate_series(1, {count}); ANALYZE",
+        )
 
     def run(self, script: str, clients: int, seconds: float) -> float:
         return run(self.url, SCRIPTS / f"{script}.sql", clients, seconds, "-M", "prepared")

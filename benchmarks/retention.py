@@ -73,25 +73,42 @@ class Writer:
         [txn] = self.timed("open_txns", client.open_txns, ttypes.OpenTxnRequest(1, "ann", "h1")).txn_ids
         self.timed("get_open_txns", client.get_open_txns)
         component = ttypes.LockComponent(
-            ttypes.LockType.SHARED_WRITE, ttypes.LockLevel.PARTITION, "db", table, f"p={number}",
-            ttypes.DataOperationType.UPDATE, isTransactional=True)
+            ttypes.LockType.SHARED_WRITE,
+            ttypes.LockLevel.PARTITION,
+            "db",
+            table,
+            f"p={number}",
+            ttypes.DataOperationType.UPDATE,
+            isTransactional=True,
+        )
         request = ttypes.LockRequest([component], txn, "ann", "h1", "bench")
         lock = self.timed("lock", client.lock, request)
         self.timed("check_lock", client.check_lock, ttypes.CheckLockRequest(lock.lockid, txn))
-        self.timed("allocate_table_write_ids", client.allocate_table_write_ids,
-                   ttypes.AllocateTableWriteIdsRequest("db", table, [txn]))
+        self.timed(
+            "allocate_table_write_ids",
+            client.allocate_table_write_ids,
+            ttypes.AllocateTableWriteIdsRequest("db", table, [txn]),
+        )
         self.timed("get_valid_write_ids", client.get_valid_write_ids, ttypes.GetValidWriteIdsRequest([f"db.{table}"]))
         self.timed("get_latest_txnid_in_conflict", client.get_latest_txnid_in_conflict, txn)
-        self.timed("add_dynamic_partitions", client.add_dynamic_partitions, ttypes.AddDynamicPartitions(
-            txn, 1, "db", table, [f"p={number}"], ttypes.DataOperationType.UPDATE))
+        self.timed(
+            "add_dynamic_partitions",
+            client.add_dynamic_partitions,
+            ttypes.AddDynamicPartitions(txn, 1, "db", table, [f"p={number}"], ttypes.DataOperationType.UPDATE),
+        )
         self.timed("heartbeat", client.heartbeat, ttypes.HeartbeatRequest(0, txn))
         self.timed("commit_txn of a writer", client.commit_txn, ttypes.CommitTxnRequest(txn))
         [txn] = client.open_txns(ttypes.OpenTxnRequest(1, "ann", "h1")).txn_ids
         self.timed("commit_txn, empty", client.commit_txn, ttypes.CommitTxnRequest(txn))
         [txn] = client.open_txns(ttypes.OpenTxnRequest(1, "ann", "h1")).txn_ids
         self.timed("abort_txn", client.abort_txn, ttypes.AbortTxnRequest(txn))
-        alone = ttypes.LockRequest([ttypes.LockComponent(
-            ttypes.LockType.EXCLUSIVE, ttypes.LockLevel.TABLE, "lake", table)], None, "ann", "h1", "bench")
+        alone = ttypes.LockRequest(
+            [ttypes.LockComponent(ttypes.LockType.EXCLUSIVE, ttypes.LockLevel.TABLE, "lake", table)],
+            None,
+            "ann",
+            "h1",
+            "bench",
+        )
         held = self.timed("lock, no transaction", client.lock, alone)
         self.timed("show_locks", client.show_locks, ttypes.ShowLocksRequest("lake", table))
         self.timed("unlock", client.unlock, ttypes.UnlockRequest(held.lockid))
@@ -108,8 +125,9 @@ def medians(first: str, second: str, rounds: int) -> list[dict[str, float]]:
                     writer.seconds.clear()
             for writer in writers:
                 writer.round(number)
-        return [{name: statistics.median(seconds) * 1000 for name, seconds in writer.seconds.items()}
-                for writer in writers]
+        return [
+            {name: statistics.median(seconds) * 1000 for name, seconds in writer.seconds.items()} for writer in writers
+        ]
 
 
 def fill(url: str, finished: int, *, held_back: bool) -> None:
@@ -120,9 +138,16 @@ def fill(url: str, finished: int, *, held_back: bool) -> None:
     cursor.execute("SELECT next_txn_id FROM txn_counter")
     [first] = cursor.fetchone()
     last = first + finished - 1
-    cursor.execute(FINISHED + (HELD_BACK if held_back else ""), {
-        "first": first, "last": last, "tables": TABLES, "purged": (first if held_back else last) // TABLES,
-        "offset": 100_000 if held_back else 0})  # beyond what the rounds before were given
+    cursor.execute(
+        FINISHED + (HELD_BACK if held_back else ""),
+        {
+            "first": first,
+            "last": last,
+            "tables": TABLES,
+            "purged": (first if held_back else last) // TABLES,
+            "offset": 100_000 if held_back else 0,
+        },
+    )  # beyond what the rounds before were given
     cursor.execute("VACUUM ANALYZE")
     connection.close()
 

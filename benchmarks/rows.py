@@ -34,10 +34,18 @@ class Row(NamedTuple):
 
 def snapshots(state: str, held: int, finished: int = 0) -> list[Row]:
     return [
-        Row(f"get_open_txns{state}", partial(scenarios.get_open_txns, least=held), {JAVA: 2}, "get_open_txns", held,
-            finished),
-        Row(f"get_valid_write_ids{state}", scenarios.get_valid_write_ids, {JAVA: 2}, "", held, finished,
-            since_3_0=True)]
+        Row(
+            f"get_open_txns{state}",
+            partial(scenarios.get_open_txns, least=held),
+            {JAVA: 2},
+            "get_open_txns",
+            held,
+            finished,
+        ),
+        Row(
+            f"get_valid_write_ids{state}", scenarios.get_valid_write_ids, {JAVA: 2}, "", held, finished, since_3_0=True
+        ),
+    ]
 
 
 ROWS = [

@@ -35,8 +35,14 @@ def table_of(index: int) -> str:
     return f"t{os.getpid()}_{index}"
 
 
-def lock_request(table: str, kind: int, txn_id: int | None, *, dynamic: bool = False,
-                 operation: int = ttypes.DataOperationType.INSERT) -> tuple[Any, ...]:
+def lock_request(
+    table: str,
+    kind: int,
+    txn_id: int | None,
+    *,
+    dynamic: bool = False,
+    operation: int = ttypes.DataOperationType.INSERT,
+) -> tuple[Any, ...]:
     component = ttypes.LockComponent(kind, ttypes.LockLevel.TABLE, DB, table)
     if txn_id is not None:
         component.operationType, component.isTransactional = operation, True
@@ -78,8 +84,10 @@ class FullWriter:
         self.lock = pieces("lock", *lock_request(table, ttypes.LockType.SHARED_WRITE, TXN, dynamic=True))
         self.allocate = pieces("allocate_table_write_ids", ttypes.AllocateTableWriteIdsRequest(DB, table, [TXN]))
         self.valid = pieces("get_valid_write_ids", ttypes.GetValidWriteIdsRequest([f"{DB}.{table}"], SNAPSHOT))
-        self.add = pieces("add_dynamic_partitions", ttypes.AddDynamicPartitions(
-            TXN, WRITE_ID, DB, table, [PARTITION], ttypes.DataOperationType.INSERT))
+        self.add = pieces(
+            "add_dynamic_partitions",
+            ttypes.AddDynamicPartitions(TXN, WRITE_ID, DB, table, [PARTITION], ttypes.DataOperationType.INSERT),
+        )
 
     def steps(self) -> Steps:
         txn_id = opened((yield OPEN))

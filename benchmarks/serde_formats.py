@@ -80,7 +80,8 @@ class Contest:
         return self._present(
             Action(self.write_ours, self.recreate),
             Action(self.write_theirs, lambda: self.spark.sql(f"TRUNCATE TABLE {self.theirs}")),
-            Action(self.write_files, lambda: shutil.rmtree(self.files)))
+            Action(self.write_files, lambda: shutil.rmtree(self.files)),
+        )
 
     def reads(self) -> dict[str, Action]:
         self.write_ours()
@@ -119,13 +120,18 @@ def line(title: str, costs: dict[str, Cost]) -> str:
     cells = [f"{ours.seconds:.2f} s"]
     for peer in ("hive", "spark"):
         cost = costs.get(peer)
-        cells += ["-", "-", "-"] if cost is None else [
-            f"{cost.seconds:.2f} s", f"{ours.seconds / cost.seconds:.2f}", f"{ours.cpu / cost.cpu:.2f}"]
+        cells += (
+            ["-", "-", "-"]
+            if cost is None
+            else [f"{cost.seconds:.2f} s", f"{ours.seconds / cost.seconds:.2f}", f"{ours.cpu / cost.cpu:.2f}"]
+        )
     return f"| {title} | {' | '.join(cells)} |"
 
 
-HEAD = ("| | insert-only table | Hive table of Spark | ratio | CPU | Spark's own source | ratio | CPU |\n"
-        "|---|--:|--:|--:|--:|--:|--:|--:|")
+HEAD = (
+    "| | insert-only table | Hive table of Spark | ratio | CPU | Spark's own source | ratio | CPU |\n"
+    "|---|--:|--:|--:|--:|--:|--:|--:|"
+)
 
 
 def main() -> None:
@@ -133,8 +139,11 @@ def main() -> None:
     with lakehouse() as (session, work):
         spark = session.spark
         spark.range(0, chosen.rows, numPartitions=CORES).selectExpr(
-            "id", "CAST(id % 365 AS INT) AS day", "hash(id) / 100.0D AS amount",
-            "concat('customer-', id % 5000) AS customer", "sha1(CAST(id AS STRING)) AS note",
+            "id",
+            "CAST(id % 365 AS INT) AS day",
+            "hash(id) / 100.0D AS amount",
+            "concat('customer-', id % 5000) AS customer",
+            "sha1(CAST(id AS STRING)) AS note",
         ).write.orc(str(work / "rows"))
         print(circumstances(chosen.rows, chosen.runs).replace("TPC-DS store_sales", "five columns"))
         spark.sql("CREATE DATABASE bench")

@@ -28,8 +28,11 @@ _BATCH = 1000
 def stored(url: str) -> int:
     """Bytes of all tables and indexes."""
     peers.run_sql(url, "CHECKPOINT")
-    [(size,)] = peers.run_sql(url, "SELECT sum(pg_total_relation_size(oid)) FROM pg_class "
-                                   "WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace")
+    [(size,)] = peers.run_sql(
+        url,
+        "SELECT sum(pg_total_relation_size(oid)) FROM pg_class "
+        "WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace",
+    )
     return int(size)
 
 
@@ -48,11 +51,20 @@ def table(name: str, keys: int = 0) -> ttypes.Table:
     orc = "org.apache.hadoop.hive.ql.io.orc.Orc"
     columns = [ttypes.FieldSchema(f"column_{number}", "string", "what it is") for number in range(20)]
     storage = ttypes.StorageDescriptor(
-        cols=columns, inputFormat=f"{orc}InputFormat", outputFormat=f"{orc}OutputFormat",
-        serdeInfo=ttypes.SerDeInfo(serializationLib=f"{orc}Serde", parameters={}), parameters={})
-    return ttypes.Table(tableName=name, dbName="sizes", sd=storage,
-                        partitionKeys=[ttypes.FieldSchema("day", "string")][:keys], tableType="MANAGED_TABLE",
-                        parameters={"transactional": "true"})
+        cols=columns,
+        inputFormat=f"{orc}InputFormat",
+        outputFormat=f"{orc}OutputFormat",
+        serdeInfo=ttypes.SerDeInfo(serializationLib=f"{orc}Serde", parameters={}),
+        parameters={},
+    )
+    return ttypes.Table(
+        tableName=name,
+        dbName="sizes",
+        sd=storage,
+        partitionKeys=[ttypes.FieldSchema("day", "string")][:keys],
+        tableType="MANAGED_TABLE",
+        parameters={"transactional": "true"},
+    )
 
 
 def partitions(client: MetastoreClient, count: int) -> None:
@@ -63,9 +75,15 @@ def partitions(client: MetastoreClient, count: int) -> None:
         for number in range(first, min(first + _BATCH, count)):
             own = copy(sd)
             own.location = f"{sd.location}/day={number}"
-            rows.append(ttypes.Partition(
-                values=[str(number)], dbName="sizes", tableName="partitioned", sd=own,
-                parameters={"numFiles": "1", "totalSize": "1000000", "numRows": "10000"}))
+            rows.append(
+                ttypes.Partition(
+                    values=[str(number)],
+                    dbName="sizes",
+                    tableName="partitioned",
+                    sd=own,
+                    parameters={"numFiles": "1", "totalSize": "1000000", "numRows": "10000"},
+                )
+            )
         client.add_partitions(rows)
 
 
@@ -74,8 +92,14 @@ def writes(client: MetastoreClient, count: int) -> None:
     for _ in range(count):
         [txn] = client.open_txns(ttypes.OpenTxnRequest(1, "ann", "here")).txn_ids
         client.allocate_table_write_ids(ttypes.AllocateTableWriteIdsRequest("sizes", "t0", txnIds=[txn]))
-        component = ttypes.LockComponent(ttypes.LockType.SHARED_WRITE, ttypes.LockLevel.TABLE, "sizes", "t0",
-                                         operationType=ttypes.DataOperationType.INSERT, isTransactional=True)
+        component = ttypes.LockComponent(
+            ttypes.LockType.SHARED_WRITE,
+            ttypes.LockLevel.TABLE,
+            "sizes",
+            "t0",
+            operationType=ttypes.DataOperationType.INSERT,
+            isTransactional=True,
+        )
         client.lock(ttypes.LockRequest([component], txn, "ann", "here"))
         client.commit_txn(ttypes.CommitTxnRequest(txn))
 

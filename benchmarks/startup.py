@@ -85,9 +85,12 @@ def main() -> None:
                     peers.end(beside)
                 peers.end(process)
     print("| | |\n|---|--:|")
-    for title, times in (("first start ever, until ready", first), ("later starts, until ready", later),
-                         ("a sidecar on the PostgreSQL of others, until ready", sidecar),
-                         ("processor time of that", worked)):
+    for title, times in (
+        ("first start ever, until ready", first),
+        ("later starts, until ready", later),
+        ("a sidecar on the PostgreSQL of others, until ready", sidecar),
+        ("processor time of that", worked),
+    ):
         print(f"| {title} | {statistics.median(times):.2f} s ({min(times):.2f} to {max(times):.2f}) |")
     print(f"| memory of the server, idle: resident (proportional) | {idle[0]:.0f} MB ({idle[1]:.0f} MB) |")
     print(f"| memory of its PostgreSQL, idle: proportional, all processes | {idle[2]:.0f} MB |")

@@ -11,12 +11,39 @@ from benchmarks.hive import MissingError, cache, maven, once
 
 ROWS_OF_SCALE_1 = 2_880_404
 HERE = Path(__file__).parent / "tpcds"
-_KEYS = ["sold_date_sk", "sold_time_sk", "item_sk", "customer_sk", "cdemo_sk", "hdemo_sk", "addr_sk", "store_sk",
-         "promo_sk", "ticket_number", "quantity"]
-_AMOUNTS = ["wholesale_cost", "list_price", "sales_price", "ext_discount_amt", "ext_sales_price", "ext_wholesale_cost",
-            "ext_list_price", "ext_tax", "coupon_amt", "net_paid", "net_paid_inc_tax", "net_profit"]
-COLUMNS = ", ".join([*(f"ss_{name} {'BIGINT' if name == 'ticket_number' else 'INT'}" for name in _KEYS),
-                     *(f"ss_{name} DECIMAL(7,2)" for name in _AMOUNTS)])
+_KEYS = [
+    "sold_date_sk",
+    "sold_time_sk",
+    "item_sk",
+    "customer_sk",
+    "cdemo_sk",
+    "hdemo_sk",
+    "addr_sk",
+    "store_sk",
+    "promo_sk",
+    "ticket_number",
+    "quantity",
+]
+_AMOUNTS = [
+    "wholesale_cost",
+    "list_price",
+    "sales_price",
+    "ext_discount_amt",
+    "ext_sales_price",
+    "ext_wholesale_cost",
+    "ext_list_price",
+    "ext_tax",
+    "coupon_amt",
+    "net_paid",
+    "net_paid_inc_tax",
+    "net_profit",
+]
+COLUMNS = ", ".join(
+    [
+        *(f"ss_{name} {'BIGINT' if name == 'ticket_number' else 'INT'}" for name in _KEYS),
+        *(f"ss_{name} DECIMAL(7,2)" for name in _AMOUNTS),
+    ]
+)
 """The columns as SQL declares them."""
 
 
@@ -39,9 +66,24 @@ def _generate(spark: SparkSession, place: Path, scale: int) -> None:
     once(jars, _fetch)
     text = place / "text"
     text.mkdir()
-    done = subprocess.run(["java", "-Xmx1g", "-cp", f"{jars}/*", "io.trino.tpcds.Driver", "--scale", str(scale),
-                           "--table", "store_sales", "--directory", str(text)], capture_output=True, text=True,
-                          check=False)
+    done = subprocess.run(
+        [
+            "java",
+            "-Xmx1g",
+            "-cp",
+            f"{jars}/*",
+            "io.trino.tpcds.Driver",
+            "--scale",
+            str(scale),
+            "--table",
+            "store_sales",
+            "--directory",
+            str(text),
+        ],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     if done.returncode:
         raise MissingError(f"The generator of TPC-DS failed: {done.stderr[-1000:]}")
     rows = spark.read.schema(COLUMNS).option("sep", "|").csv(str(text))

@@ -48,7 +48,7 @@ def rows(count: int, row_bytes: int) -> Iterator[tuple[int, str, float, str]]:
         text: list[str] = []
         while sum(map(len, text)) + len(text) < row_bytes - 40:
             text += chance.choices(words, k=10)
-        yield number, f"customer-{number % 5000}", number / 7, " ".join(text)[:row_bytes - 40]
+        yield number, f"customer-{number % 5000}", number / 7, " ".join(text)[: row_bytes - 40]
 
 
 def inputs(count: int, row_bytes: int) -> list[Input]:
@@ -62,23 +62,48 @@ def inputs(count: int, row_bytes: int) -> list[Input]:
     arrow = [pa.Table.from_pylist([dict(zip(_KINDS, row, strict=True)) for row in block], schema) for block in blocks]
     lines = [[f"{a},{b},{c!r},{d}".encode() for a, b, c, d in block] for block in blocks]
     objects = [[json.dumps(dict(zip(_KINDS, row, strict=True))).encode() for row in block] for block in blocks]
-    return [Input("Arrow tables", arrow, None), Input("delimited lines", lines, Delimited()),
-            Input("JSON", objects, Json())]
+    return [
+        Input("Arrow tables", arrow, None),
+        Input("delimited lines", lines, Delimited()),
+        Input("JSON", objects, Json()),
+    ]
 
 
 def create(client: MetastoreClient) -> None:
     types = client.types
     client.create_database(types.Database(name="bench", description="", locationUri=None, parameters={}))
-    columns = [types.FieldSchema(name=name, type=kind, comment=None) for name, kind in (
-        ("id", "bigint"), ("name", "string"), ("amount", "double"), ("note", "string"))]
+    columns = [
+        types.FieldSchema(name=name, type=kind, comment=None)
+        for name, kind in (("id", "bigint"), ("name", "string"), ("amount", "double"), ("note", "string"))
+    ]
     orc_classes = "org.apache.hadoop.hive.ql.io.orc.Orc"
     sd = types.StorageDescriptor(
-        cols=columns, location=None, inputFormat=f"{orc_classes}InputFormat", outputFormat=f"{orc_classes}OutputFormat",
-        compressed=False, numBuckets=-1, bucketCols=[], sortCols=[], parameters={}, storedAsSubDirectories=False,
-        serdeInfo=types.SerDeInfo(name=None, serializationLib=f"{orc_classes}Serde", parameters={}))
-    client.create_table(types.Table(
-        tableName="events", dbName="bench", owner="bench", createTime=0, lastAccessTime=0, retention=0, sd=sd,
-        partitionKeys=[], parameters={"transactional": "true"}, tableType="MANAGED_TABLE"))
+        cols=columns,
+        location=None,
+        inputFormat=f"{orc_classes}InputFormat",
+        outputFormat=f"{orc_classes}OutputFormat",
+        compressed=False,
+        numBuckets=-1,
+        bucketCols=[],
+        sortCols=[],
+        parameters={},
+        storedAsSubDirectories=False,
+        serdeInfo=types.SerDeInfo(name=None, serializationLib=f"{orc_classes}Serde", parameters={}),
+    )
+    client.create_table(
+        types.Table(
+            tableName="events",
+            dbName="bench",
+            owner="bench",
+            createTime=0,
+            lastAccessTime=0,
+            retention=0,
+            sd=sd,
+            partitionKeys=[],
+            parameters={"transactional": "true"},
+            tableType="MANAGED_TABLE",
+        )
+    )
 
 
 class Rates(NamedTuple):
@@ -110,8 +135,11 @@ def plain(given: Input, compression: str, folder: Path) -> Rates:
 
 def parsed(given: Input, block: Any) -> pa.Table:
     if isinstance(given.records, Delimited):
-        return csv.read_csv(io.BytesIO(b"\n".join(block)), read_options=csv.ReadOptions(column_names=list(_KINDS)),
-                            convert_options=csv.ConvertOptions(column_types=_KINDS))
+        return csv.read_csv(
+            io.BytesIO(b"\n".join(block)),
+            read_options=csv.ReadOptions(column_names=list(_KINDS)),
+            convert_options=csv.ConvertOptions(column_types=_KINDS),
+        )
     if isinstance(given.records, Json):
         return pa.Table.from_pylist([json.loads(one) for one in block], schema=pa.schema(_KINDS))
     return block
@@ -127,8 +155,9 @@ class Streamed(NamedTuple):
 def stream(given: Input, client: MetastoreClient, compression: str, per_transaction: int, batch: int) -> Streamed:
     commits, count = [], 0
     watch = Stopwatch()
-    with connect("bench.events", client=client, records=given.records, compression=compression,
-                 transactions_per_batch=batch) as connection:
+    with connect(
+        "bench.events", client=client, records=given.records, compression=compression, transactions_per_batch=batch
+    ) as connection:
         for transaction in grouped(given.blocks, max(1, per_transaction // _BLOCK)):
             connection.begin_transaction()
             for block in transaction:
@@ -140,7 +169,7 @@ def stream(given: Input, client: MetastoreClient, compression: str, per_transact
 
 
 def grouped(blocks: list[Any], size: int) -> Iterable[list[Any]]:
-    return (blocks[at:at + size] for at in range(0, len(blocks), size))
+    return (blocks[at : at + size] for at in range(0, len(blocks), size))
 
 
 def main() -> None:
@@ -163,12 +192,16 @@ def main() -> None:
 
 
 def compare(client: MetastoreClient, work: Path, options: argparse.Namespace) -> None:
-    print(f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}, pyarrow {pa.__version__}; {options.rows} rows of "
-          f"{options.row_bytes} bytes in blocks of {_BLOCK}, {options.per_transaction} rows a transaction, one thread; "
-          f"median of {options.runs} runs")
+    print(
+        f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}, pyarrow {pa.__version__}; {options.rows} rows of "
+        f"{options.row_bytes} bytes in blocks of {_BLOCK}, {options.per_transaction} rows a transaction, one thread; "
+        f"median of {options.runs} runs"
+    )
     print(f"{'':<36} {'rows/s':>9} {'limit':>9} {'':>5} {'rows/CPU-s':>11} {'limit':>9} {'':>5}   commit")
-    print(f"{'input':<16} {'compression':<13} {'batch':>5} {'ours':>9} {'pyarrow':>9} {'ratio':>5} {'ours':>11} "
-          f"{'pyarrow':>9} {'ratio':>5} {'p50':>8} {'p99':>8}  (target: 50000 rows/s, p99 < 200 ms)")
+    print(
+        f"{'input':<16} {'compression':<13} {'batch':>5} {'ours':>9} {'pyarrow':>9} {'ratio':>5} {'ours':>11} "
+        f"{'pyarrow':>9} {'ratio':>5} {'p50':>8} {'p99':>8}  (target: 50000 rows/s, p99 < 200 ms)"
+    )
     for given in inputs(options.rows, options.row_bytes):
         for compression, batch in (("snappy", 1), ("snappy", 20), ("zlib", 20)):
             ours, theirs, commits = [], [], []
@@ -178,10 +211,13 @@ def compare(client: MetastoreClient, work: Path, options: argparse.Namespace) ->
                 commits += run.commits
                 theirs.append(plain(given, compression, work))
             mine, limit = median(ours), median(theirs)
-            print(f"{given.name:<16} {compression:<13} {batch:>5} {mine.clock:>9.0f} {limit.clock:>9.0f} "
-                  f"{mine.clock / limit.clock:>5.2f} {mine.processor:>11.0f} {limit.processor:>9.0f} "
-                  f"{mine.processor / limit.processor:>5.2f} {quantile(commits, 0.5):>5.1f} ms "
-                  f"{quantile(commits, 0.99):>5.0f} ms", flush=True)
+            print(
+                f"{given.name:<16} {compression:<13} {batch:>5} {mine.clock:>9.0f} {limit.clock:>9.0f} "
+                f"{mine.clock / limit.clock:>5.2f} {mine.processor:>11.0f} {limit.processor:>9.0f} "
+                f"{mine.processor / limit.processor:>5.2f} {quantile(commits, 0.5):>5.1f} ms "
+                f"{quantile(commits, 0.99):>5.0f} ms",
+                flush=True,
+            )
 
 
 def median(rates: list[Rates]) -> Rates:

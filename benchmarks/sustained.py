@@ -101,7 +101,7 @@ def mixed(index: int, tally: Tally) -> Steps:
         job = MIX[turn % len(MIX)]
         yield from job(tables[turn % TABLES])
         (tally.other if job in OTHERS else tally.done)()
-        turn += 1 if (turn + 1) % len(MIX) else 2   # the next round meets other tables
+        turn += 1 if (turn + 1) % len(MIX) else 2  # the next round meets other tables
 
 
 class Sizes(NamedTuple):
@@ -115,11 +115,14 @@ class Sizes(NamedTuple):
 
 
 def sizes(url: str) -> Sizes:
-    found = peers.run_sql(url, "SELECT relname, pg_table_size(relid), pg_indexes_size(relid), n_live_tup, n_dead_tup "
-                               "FROM pg_stat_user_tables")
+    found = peers.run_sql(
+        url,
+        "SELECT relname, pg_table_size(relid), pg_indexes_size(relid), n_live_tup, n_dead_tup FROM pg_stat_user_tables",
+    )
     table, index, live, dead = (sum(row[column] for row in found) for column in range(1, 5))
-    return Sizes(float(table) / 1e6, float(index) / 1e6, int(live), int(dead),
-                 {row[0]: (row[1] + row[2]) / 1e6 for row in found})
+    return Sizes(
+        float(table) / 1e6, float(index) / 1e6, int(live), int(dead), {row[0]: (row[1] + row[2]) / 1e6 for row in found}
+    )
 
 
 class Line(NamedTuple):
@@ -132,13 +135,24 @@ class Line(NamedTuple):
 
 
 def load(pipe: Any, server: Contestant, clients: int, interval: float, intervals: int) -> None:
-    drive(server.address, mixed, clients, interval, min(5, interval), meter=Meter(server.pid, server.database_url),
-          report=pipe.send, intervals=intervals)
+    drive(
+        server.address,
+        mixed,
+        clients,
+        interval,
+        min(5, interval),
+        meter=Meter(server.pid, server.database_url),
+        report=pipe.send,
+        intervals=intervals,
+    )
 
 
 def run(server: Contestant, clients: int, interval: float, intervals: int) -> list[Line]:
-    print("| after s | write txns /s | p50 ms | p99 ms | server cores | PostgreSQL cores | load cores | "
-          "server RSS MB | tables MB | indexes MB | rows | dead rows |\n" + "|--:" * 12 + "|", flush=True)
+    print(
+        "| after s | write txns /s | p50 ms | p99 ms | server cores | PostgreSQL cores | load cores | "
+        "server RSS MB | tables MB | indexes MB | rows | dead rows |\n" + "|--:" * 12 + "|",
+        flush=True,
+    )
     context = multiprocessing.get_context("spawn")
     here, there = context.Pipe(duplex=False)
     child = context.Process(target=load, args=(there, server, clients, interval, intervals))
@@ -153,13 +167,18 @@ def run(server: Contestant, clients: int, interval: float, intervals: int) -> li
         cores = (spent.server / found.seconds, spent.postgres / found.seconds) if spent else (0, 0)
         line = Line(found.per_second, found.latency_ms(99), resident(server.pid), now.tables_mb + now.indexes_mb)
         lines.append(line)
-        print(f"| {number * interval:.0f} | {line.rate:.0f} | {found.latency_ms(50):.2f} | {line.p99:.2f} | "
-              f"{cores[0]:.2f} | {cores[1]:.2f} | {found.load:.2f} | {line.rss:.0f} | {now.tables_mb:.1f} | "
-              f"{now.indexes_mb:.1f} | {now.rows} | {now.dead} |", flush=True)
+        print(
+            f"| {number * interval:.0f} | {line.rate:.0f} | {found.latency_ms(50):.2f} | {line.p99:.2f} | "
+            f"{cores[0]:.2f} | {cores[1]:.2f} | {found.load:.2f} | {line.rss:.0f} | {now.tables_mb:.1f} | "
+            f"{now.indexes_mb:.1f} | {now.rows} | {now.dead} |",
+            flush=True,
+        )
     child.join()
     grown = sorted(now.by_table, key=lambda name: before.by_table.get(name, 0) - now.by_table[name])[:6]
-    print("Largest growth, tables with their indexes: " + ", ".join(
-        f"{name} {before.by_table.get(name, 0):.1f} to {now.by_table[name]:.1f} MB" for name in grown))
+    print(
+        "Largest growth, tables with their indexes: "
+        + ", ".join(f"{name} {before.by_table.get(name, 0):.1f} to {now.by_table[name]:.1f} MB" for name in grown)
+    )
     return lines
 
 
@@ -167,19 +186,23 @@ def verdict(lines: list[Line], interval: float) -> bool:
     """Say whether the goals are met."""
     rate = sum(line.rate for line in lines) / len(lines)
     print(f"write transactions: {rate:.0f} a second, goal {GOAL}: {'yes' if rate >= GOAL else 'no'}")
-    steady = lines[round(STEADY_AFTER * 60 / interval):]
+    steady = lines[round(STEADY_AFTER * 60 / interval) :]
     if len(steady) < 4:
         print("growth: not judged, the run is too short")
         return rate >= GOAL
-    early, late = steady[:len(steady) // 2], steady[len(steady) // 2:]
+    early, late = steady[: len(steady) // 2], steady[len(steady) // 2 :]
     checks: list[tuple[str, Callable[[Line], float], float]] = [
-        ("p99", lambda line: line.p99, 1.25), ("server RSS", lambda line: line.rss, 1.05),
-        ("tables and indexes", lambda line: line.megabytes, 1.1)]
+        ("p99", lambda line: line.p99, 1.25),
+        ("server RSS", lambda line: line.rss, 1.05),
+        ("tables and indexes", lambda line: line.megabytes, 1.1),
+    ]
     met = rate >= GOAL
     for name, figure, limit in checks:
         ratio = (sum(map(figure, late)) / len(late)) / (sum(map(figure, early)) / len(early))
-        print(f"{name}: {ratio:.2f} times as much in the last {len(late)} intervals as in the {len(early)} before, "
-              f"goal at most {limit}: {'yes' if ratio <= limit else 'no'}")
+        print(
+            f"{name}: {ratio:.2f} times as much in the last {len(late)} intervals as in the {len(early)} before, "
+            f"goal at most {limit}: {'yes' if ratio <= limit else 'no'}"
+        )
         met = met and ratio <= limit
     return met
 
@@ -193,7 +216,7 @@ def main() -> None:
     options = parser.parse_args()
     with ExitStack() as running:
         work = Path(running.enter_context(tempfile.TemporaryDirectory(prefix="bench-")))
-        work.chmod(0o711)   # PostgreSQL does not run as root
+        work.chmod(0o711)  # PostgreSQL does not run as root
         url = own_postgres(work, running)
         print(f"{settings(url)}; {options.clients} clients, {options.minutes:g} minutes")
         database = peers.database(url, "bench_ours")

@@ -1,6 +1,6 @@
 """Calls per second of the Thrift server itself, without a database, beside Thrift's own thread-pool server in Python.
 
-    python -m benchmarks.thrift_server [--seconds 3] [--runs 3]
+python -m benchmarks.thrift_server [--seconds 3] [--runs 3]
 """
 
 import argparse
@@ -30,10 +30,16 @@ LOCK = ttypes.LockRequest(
     [ttypes.LockComponent(3, 2, "sales", "orders", operationType=1, isTransactional=True)], 1, "ann", "node1", "query-1"
 )
 TABLE = ttypes.Table(
-    "orders", "sales", "ann", 1_700_000_000, parameters={f"key{i}": "value" for i in range(10)},
+    "orders",
+    "sales",
+    "ann",
+    1_700_000_000,
+    parameters={f"key{i}": "value" for i in range(10)},
     sd=ttypes.StorageDescriptor(
-        [ttypes.FieldSchema(f"column{i}", "string", "what it means") for i in range(20)], "file:/warehouse/orders",
-        serdeInfo=ttypes.SerDeInfo("", "org.apache.hadoop.hive.ql.io.orc.OrcSerde", {}), parameters={},
+        [ttypes.FieldSchema(f"column{i}", "string", "what it means") for i in range(20)],
+        "file:/warehouse/orders",
+        serdeInfo=ttypes.SerDeInfo("", "org.apache.hadoop.hive.ql.io.orc.OrcSerde", {}),
+        parameters={},
     ),
     partitionKeys=[ttypes.FieldSchema("dt", "string")],
 )
@@ -81,7 +87,9 @@ def serve_peer(pipe: Any) -> None:
     listener = TServerSocket("127.0.0.1", 0)
     listener.listen()
     server = TThreadPoolServer(
-        ThriftHiveMetastore.Processor(PlainHandlers()), listener, TBufferedTransportFactory(),
+        ThriftHiveMetastore.Processor(PlainHandlers()),
+        listener,
+        TBufferedTransportFactory(),
         TBinaryProtocolAcceleratedFactory(),
     )
     server.setNumThreads(64)

@@ -76,14 +76,21 @@ def certificate(directory: Path, name: str, key: Any) -> str:
     """A file with a key and the certificate that it signed itself."""
     subject = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "localhost")])
     now = datetime.now(UTC)
-    made = (x509.CertificateBuilder().subject_name(subject).issuer_name(subject).public_key(key.public_key())
-            .serial_number(x509.random_serial_number()).not_valid_before(now - timedelta(days=1))
-            .not_valid_after(now + timedelta(days=1))
-            .add_extension(x509.SubjectAlternativeName([x509.DNSName("localhost")]), critical=False)
-            .sign(key, hashes.SHA256()))
+    made = (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(subject)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - timedelta(days=1))
+        .not_valid_after(now + timedelta(days=1))
+        .add_extension(x509.SubjectAlternativeName([x509.DNSName("localhost")]), critical=False)
+        .sign(key, hashes.SHA256())
+    )
     path = directory / f"{name}.pem"
-    path.write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
-                     + made.public_bytes(Encoding.PEM))
+    path.write_bytes(
+        key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()) + made.public_bytes(Encoding.PEM)
+    )
     return str(path)
 
 
@@ -103,7 +110,7 @@ def started(keystore: str, running: ExitStack) -> Served:
     here, there = context.Pipe()
     process = context.Process(target=serve, args=(there, keystore), daemon=True)
     process.start()
-    running.callback(here.send, None)   # it ends when its pipe does
+    running.callback(here.send, None)  # it ends when its pipe does
     return Served(here.recv(), process.pid or 0, keystore)
 
 
@@ -129,8 +136,11 @@ def compare(title: str, scenario: Scenario, pair: list[Served], options: argpars
         cost, secure_cost = (statistics.median(cost for _, cost in found) for found in runs)
         p99, secure_p99 = (statistics.median(run.latency_ms(99) for run, _ in found) for found in runs)
         goal = met(plain * (1 - MOST_SLOWER), secure)
-        print(f"| {title} | {clients} | {plain:.0f} | {secure:.0f} | {secure / plain:.2f} | {cost:.0f} | "
-              f"{secure_cost:.0f} | {p99:.2f} | {secure_p99:.2f} | {goal} |", flush=True)
+        print(
+            f"| {title} | {clients} | {plain:.0f} | {secure:.0f} | {secure / plain:.2f} | {cost:.0f} | "
+            f"{secure_cost:.0f} | {p99:.2f} | {secure_p99:.2f} | {goal} |",
+            flush=True,
+        )
 
 
 def handshakes(kind: str, served: Served, count: int) -> None:
@@ -142,8 +152,11 @@ def handshakes(kind: str, served: Served, count: int) -> None:
     for _ in range(count):
         served.connected(context).close()
     spent = (cpu_seconds(served.pid) - before) / count * 1000
-    print(f"Handshake with a call, {kind}: {spent:.2f} ms of the server's processor time, mean of {count} "
-          f"({met(spent, MOST_HANDSHAKE_MS)}: {MOST_HANDSHAKE_MS:g} ms)", flush=True)
+    print(
+        f"Handshake with a call, {kind}: {spent:.2f} ms of the server's processor time, mean of {count} "
+        f"({met(spent, MOST_HANDSHAKE_MS)}: {MOST_HANDSHAKE_MS:g} ms)",
+        flush=True,
+    )
 
 
 def idle(pair: list[Served], count: int) -> None:
@@ -155,8 +168,11 @@ def idle(pair: list[Served], count: int) -> None:
         used = served.megabytes() - before
         for sock in kept:
             sock.close()
-        print(f"{count} idle connections {name}: {used:.1f} MB ({met(used, MOST_IDLE_MB * count / 1000)}: "
-              f"{MOST_IDLE_MB:g} MB for 1000)", flush=True)
+        print(
+            f"{count} idle connections {name}: {used:.1f} MB ({met(used, MOST_IDLE_MB * count / 1000)}: "
+            f"{MOST_IDLE_MB:g} MB for 1000)",
+            flush=True,
+        )
 
 
 def greeting() -> bytes:
@@ -200,10 +216,14 @@ def strangers(title: str, first: bytes, served: Served, options: argparse.Namesp
         child.join()
     before, after = (statistics.median(run.latency_ms(99) for run in runs) for runs in (alone, beside))
     slower = statistics.median(run.calls_per_second for run in beside) / statistics.median(
-        run.calls_per_second for run in alone)
-    print(f"{statistics.median(rates):.0f} failed handshakes a second ({title}): p99 of 8 others {before:.2f} -> "
-          f"{after:.2f} ms, {after / before:.2f} times ({met(after, MOST_TIMES_P99 * before)}: {MOST_TIMES_P99:g}); "
-          f"they make {slower:.2f} of their calls", flush=True)
+        run.calls_per_second for run in alone
+    )
+    print(
+        f"{statistics.median(rates):.0f} failed handshakes a second ({title}): p99 of 8 others {before:.2f} -> "
+        f"{after:.2f} ms, {after / before:.2f} times ({met(after, MOST_TIMES_P99 * before)}: {MOST_TIMES_P99:g}); "
+        f"they make {slower:.2f} of their calls",
+        flush=True,
+    )
 
 
 def met(found: float, most: float) -> str:
@@ -224,23 +244,31 @@ def main() -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     with ExitStack() as running:
         work = Path(running.enter_context(tempfile.TemporaryDirectory(prefix="bench-")))
-        work.chmod(0o711)   # PostgreSQL does not run as root
+        work.chmod(0o711)  # PostgreSQL does not run as root
         keys: dict[str, Callable[[], Any]] = {
             "elliptic key": lambda: ec.generate_private_key(ec.SECP256R1()),
-            "RSA key": lambda: rsa.generate_private_key(65537, 2048)}
+            "RSA key": lambda: rsa.generate_private_key(65537, 2048),
+        }
         stores = {kind: certificate(work, kind.split()[0], make()) for kind, make in keys.items()}
-        print(f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}, Python {sys.version.split()[0]}, "
-              f"{ssl.OPENSSL_VERSION}; median of {options.runs} runs of {options.seconds:g} s\n", flush=True)
+        print(
+            f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}, Python {sys.version.split()[0]}, "
+            f"{ssl.OPENSSL_VERSION}; median of {options.runs} runs of {options.seconds:g} s\n",
+            flush=True,
+        )
         pair = [started("", running), started(stores["elliptic key"], running)]
         if options.only in {"", "calls"}:
-            print("| calls, connections kept | clients | /s | with TLS | x | cpu us | with TLS | p99 ms | with TLS | "
-                  "goal met |\n|---|--:|--:|--:|--:|--:|--:|--:|--:|---|")
+            print(
+                "| calls, connections kept | clients | /s | with TLS | x | cpu us | with TLS | p99 ms | with TLS | "
+                "goal met |\n|---|--:|--:|--:|--:|--:|--:|--:|--:|---|"
+            )
             for title, scenario in SCENARIOS.items():
                 compare(title, scenario, pair, options)
             if options.database:
                 whole = with_database(work, stores["elliptic key"], running)
-                for title, scenario in (("open + commit, with PostgreSQL", scenarios.open_commit),
-                                        ("open + lock + heartbeat + commit", scenarios.write)):
+                for title, scenario in (
+                    ("open + commit, with PostgreSQL", scenarios.open_commit),
+                    ("open + lock + heartbeat + commit", scenarios.write),
+                ):
                     compare(title, scenario, whole, options)
             print()
         if options.only in {"", "handshakes"}:

@@ -52,8 +52,14 @@ class Costs(NamedTuple):
         calls, units = (max(1, sum(getattr(run, name) for run in runs)) for name in ("calls", "units"))
         server, postgres, wal, writes = (sum(one[field] for one in spent) for field in range(4))
         load = sum(run.load * run.seconds for run in runs)
-        return cls(server / calls * 1e6, postgres / calls * 1e6, wal / calls, writes / calls,
-                   (server + postgres + load) / units * 1e6, load / sum(run.seconds for run in runs))
+        return cls(
+            server / calls * 1e6,
+            postgres / calls * 1e6,
+            wal / calls,
+            writes / calls,
+            (server + postgres + load) / units * 1e6,
+            load / sum(run.seconds for run in runs),
+        )
 
 
 def main() -> None:
@@ -72,8 +78,12 @@ def main() -> None:
     options = parser.parse_args()
     if options.profile:
         options.peers = ""
-    rows = [row for row in ROWS if any(part in row.title for part in options.only.split(","))
-            and (max(row.held, row.finished) <= LARGE or not (options.small or options.profile))]
+    rows = [
+        row
+        for row in ROWS
+        if any(part in row.title for part in options.only.split(","))
+        and (max(row.held, row.finished) <= LARGE or not (options.small or options.profile))
+    ]
     with ExitStack() as running:
         Comparison(options, running).run(rows)
 
@@ -87,10 +97,14 @@ def own_postgres(work: Path, running: ExitStack) -> str:
 
 def settings(url: str) -> str:
     [(version, fsync, synchronous, buffers)] = peers.run_sql(
-        url, "SELECT current_setting('server_version'), current_setting('fsync'), "
-             "current_setting('synchronous_commit'), current_setting('shared_buffers')")
-    return (f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}, Python {sys.version.split()[0]}; PostgreSQL "
-            f"{version}, fsync={fsync}, synchronous_commit={synchronous}, shared_buffers={buffers}")
+        url,
+        "SELECT current_setting('server_version'), current_setting('fsync'), "
+        "current_setting('synchronous_commit'), current_setting('shared_buffers')",
+    )
+    return (
+        f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}, Python {sys.version.split()[0]}; PostgreSQL "
+        f"{version}, fsync={fsync}, synchronous_commit={synchronous}, shared_buffers={buffers}"
+    )
 
 
 class Comparison:
@@ -99,7 +113,7 @@ class Comparison:
     def __init__(self, options: argparse.Namespace, running: ExitStack) -> None:
         self.options = options
         self.work = Path(running.enter_context(tempfile.TemporaryDirectory(prefix="bench-")))
-        self.work.chmod(0o711)   # PostgreSQL does not run as root
+        self.work.chmod(0o711)  # PostgreSQL does not run as root
         self.url = options.database_url or own_postgres(self.work, running)
         self.servers: dict[str, Contestant] = {}
         self.least: Least | None = None
@@ -126,22 +140,38 @@ class Comparison:
 
     def run(self, rows: list[Row]) -> None:
         options = self.options
-        print(f"{settings(self.url)}; median of {options.runs} runs of {options.seconds:g} s\n"
-              "Per second: sequences. p50, p99: ms of a sequence. server, pg: processor time in microseconds per call. "
-              "load: cores that\nthe load generator keeps busy.", flush=True)
+        print(
+            f"{settings(self.url)}; median of {options.runs} runs of {options.seconds:g} s\n"
+            "Per second: sequences. p50, p99: ms of a sequence. server, pg: processor time in microseconds per call. "
+            "load: cores that\nthe load generator keeps busy.",
+            flush=True,
+        )
         for name, server in self.servers.items():
-            if name != "ours":   # let the virtual machine compile
-                for scenario in (scenarios.open_commit, scenarios.write, scenarios.lock_unlock, scenarios.get_open_txns,
-                                 *((scenarios.full_write,) if name == HIVE_4_2 else ())):
+            if name != "ours":  # let the virtual machine compile
+                for scenario in (
+                    scenarios.open_commit,
+                    scenarios.write,
+                    scenarios.lock_unlock,
+                    scenarios.get_open_txns,
+                    *((scenarios.full_write,) if name == HIVE_4_2 else ()),
+                ):
                     server.run(scenario, 8, 8 * options.warmup, 0)
-        others = [name for name in PEERS if name in {*self.servers, *([LEAST] if self.least else ()),
-                                                      *([EQUAL] if self.equal else ())}]
+        others = [
+            name
+            for name in PEERS
+            if name in {*self.servers, *([LEAST] if self.least else ()), *([EQUAL] if self.equal else ())}
+        ]
         if options.profile:
-            print(f"{'sequence':34}{'clients':>8}{'/s':>8}{'p50':>8}{'p99':>8}{'server':>8}{'pg':>8}{'wal':>7}"
-                  f"{'pg txns':>9}{'all/seq':>9}{'load':>6}")
+            print(
+                f"{'sequence':34}{'clients':>8}{'/s':>8}{'p50':>8}{'p99':>8}{'server':>8}{'pg':>8}{'wal':>7}"
+                f"{'pg txns':>9}{'all/seq':>9}{'load':>6}"
+            )
         else:
-            print("| sequence | clients | ours /s | p50 | p99 | server | pg | load |"
-                  + "".join(f" {PEERS[name]} /s | x |" for name in others) + " goal met |")
+            print(
+                "| sequence | clients | ours /s | p50 | p99 | server | pg | load |"
+                + "".join(f" {PEERS[name]} /s | x |" for name in others)
+                + " goal met |"
+            )
             print("|---|--:|--:|--:|--:|--:|--:|--:|" + "--:|--:|" * len(others) + "---|")
         state = (0, 0)
         behind = []
@@ -207,20 +237,28 @@ class Comparison:
     @staticmethod
     def print_profile(row: Row, clients: int, runs: list[Measured]) -> None:
         costs = Costs.of(runs)
-        print(f"{row.title:34}{clients:8}{middle(runs, per_second):8.0f}{middle(runs, latency(50)):8.2f}"
-              f"{middle(runs, latency(99)):8.2f}{costs.server:8.0f}{costs.postgres:8.0f}{costs.wal:7.0f}"
-              f"{costs.writes:9.2f}{costs.whole_sequence:9.0f}{costs.load:6.2f}", flush=True)
+        print(
+            f"{row.title:34}{clients:8}{middle(runs, per_second):8.0f}{middle(runs, latency(50)):8.2f}"
+            f"{middle(runs, latency(99)):8.2f}{costs.server:8.0f}{costs.postgres:8.0f}{costs.wal:7.0f}"
+            f"{costs.writes:9.2f}{costs.whole_sequence:9.0f}{costs.load:6.2f}",
+            flush=True,
+        )
 
     @staticmethod
-    def print_line(row: Row, clients: int, runs: list[Measured], rates: dict[str, float],
-                   others: list[str]) -> list[str]:
+    def print_line(
+        row: Row, clients: int, runs: list[Measured], rates: dict[str, float], others: list[str]
+    ) -> list[str]:
         """A line of the table; the row, if a Java metastore is faster."""
         costs, ours = Costs.of(runs), rates.pop("ours")
-        beside = "".join(f" {rates[name]:.0f} | {times(ours, rates[name]):.2f} |" if name in rates else " - | - |"
-                         for name in others)
-        print(f"| {row.title} | {clients} | {ours:.0f} | {middle(runs, latency(50)):.2f} | "
-              f"{middle(runs, latency(99)):.2f} | {costs.server:.0f} | {costs.postgres:.0f} | {costs.load:.2f} |"
-              f"{beside} {verdict(row, ours, rates) if clients == 8 else ''} |", flush=True)
+        beside = "".join(
+            f" {rates[name]:.0f} | {times(ours, rates[name]):.2f} |" if name in rates else " - | - |" for name in others
+        )
+        print(
+            f"| {row.title} | {clients} | {ours:.0f} | {middle(runs, latency(50)):.2f} | "
+            f"{middle(runs, latency(99)):.2f} | {costs.server:.0f} | {costs.postgres:.0f} | {costs.load:.2f} |"
+            f"{beside} {verdict(row, ours, rates) if clients == 8 else ''} |",
+            flush=True,
+        )
         slower = any(rates.get(name, 0) >= ours for name in (HIVE_2_3, HIVE_4_2))
         return [f"{row.title}, {clients} clients"] if slower else []
 

@@ -48,8 +48,11 @@ class Ours:
 
 def serve(concept: object, upstream: str, told: Any) -> None:
     settings = ServerSettings(port=0)
-    server = Server(settings, handlers_of(concept), upstream=(
-        Upstream(UpstreamSettings(uris=(upstream,)), settings) if upstream else None))
+    server = Server(
+        settings,
+        handlers_of(concept),
+        upstream=(Upstream(UpstreamSettings(uris=(upstream,)), settings) if upstream else None),
+    )
     told.send("thrift://{}:{}".format(*server.start()))
     told.recv()
 

@@ -144,6 +144,6 @@ def _row(body: bytes) -> list[str | None]:
     for _ in range(struct.unpack_from(">h", body)[0]):
         size = struct.unpack_from(">i", body, at)[0]
         at += 4
-        values.append(None if size < 0 else body[at:at + size].decode())
+        values.append(None if size < 0 else body[at : at + size].decode())
         at += max(size, 0)
     return values

@@ -45,8 +45,9 @@ class _Host:
 class FilePool:
     """The threads in which questions are asked, and the count of all that is under way."""
 
-    def __init__(self, threads: int, timeout_s: float,
-                 aside: Callable[[], AbstractContextManager[Any]] = nullcontext) -> None:
+    def __init__(
+        self, threads: int, timeout_s: float, aside: Callable[[], AbstractContextManager[Any]] = nullcontext
+    ) -> None:
         """``aside``: entered while a caller waits, so that another call can use its thread's place."""
         self.timeout_s = timeout_s
         self._most, self._most_of_host, self._aside = threads, max(1, threads // 2), aside
@@ -111,7 +112,8 @@ class FilePool:
                     busiest = max(self._hosts, key=lambda name: self._hosts[name].running)
                     raise NoAnswerFromFilesError(
                         f"{uri}: too many calls wait for files, most of them for {busiest}, which does not answer; "
-                        "nothing was done, try again later")
+                        "nothing was done, try again later"
+                    )
                 self._changed.wait(left)
             at = self._hosts.setdefault(host, _Host())
             at.running += 1
@@ -206,8 +208,10 @@ class BoundedFiles(Files):
 
     def delete(self, uri: str, *, recursive: bool = True) -> None:
         """See `Files`."""
+
         def work() -> None:
             Files.delete(self, uri, recursive=recursive)
+
         if self.gives_up_removals:
             self._ask(uri, work, REMOVAL)
         else:

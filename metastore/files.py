@@ -20,8 +20,17 @@ import fsspec
 
 from metastore.roots import Roots, local_path
 
-_FSSPEC_SCHEME = {"s3a": "s3", "s3n": "s3", "gs": "gs", "abfs": "abfs", "abfss": "abfs", "wasb": "abfs",
-                  "wasbs": "abfs", "hdfs": "hdfs", "viewfs": "hdfs"}
+_FSSPEC_SCHEME = {
+    "s3a": "s3",
+    "s3n": "s3",
+    "gs": "gs",
+    "abfs": "abfs",
+    "abfss": "abfs",
+    "wasb": "abfs",
+    "wasbs": "abfs",
+    "hdfs": "hdfs",
+    "viewfs": "hdfs",
+}
 _OBJECT_STORES = {"s3", "gs", "abfs"}
 _AT_A_TIME = 32  # copies between two looks whether to go on
 
@@ -172,9 +181,11 @@ class Files:
         self._require_own(target, inside=True)
         path, to_path = local_path(source), local_path(target)
         if path is not None and to_path is not None:
+
             def one(file: str, to: str) -> str:
                 going()
                 return str(shutil.copy2(file, to))
+
             shutil.copytree(path, to_path, copy_function=one)
             return
         with self._remote(source) as store, self._remote(target) as to_store:
@@ -216,7 +227,7 @@ class Files:
         # Otherwise fsspec would go on answering from what a process has listed once.
         options = {"use_listings_cache": False} if name in _OBJECT_STORES else {}
         try:
-            fs, key = fsspec.core.url_to_fs(f"{name}{uri[len(scheme):]}", **options, **self.options.get(scheme, {}))
+            fs, key = fsspec.core.url_to_fs(f"{name}{uri[len(scheme) :]}", **options, **self.options.get(scheme, {}))
         except (ImportError, ValueError) as error:
             raise OSError(f"{uri}: no file system for {scheme!r} here: {error}") from error
         try:
@@ -259,10 +270,17 @@ class _Store(NamedTuple):
     def listing(self) -> list[FileEntry]:
         root = str(self.fs._strip_protocol(self.key)).rstrip("/") + "/"  # noqa: SLF001 - fsspec's own way to compare names
         found: dict[str, dict[str, Any]] = self.fs.find(self.key, withdirs=True, detail=True)
-        return sorted({
-            FileEntry(name.removeprefix(root).rstrip("/"), int(info.get("size") or 0),
-                      info["type"] == "directory" or name.endswith("/"))
-            for name, info in found.items() if name.rstrip("/") + "/" != root})
+        return sorted(
+            {
+                FileEntry(
+                    name.removeprefix(root).rstrip("/"),
+                    int(info.get("size") or 0),
+                    info["type"] == "directory" or name.endswith("/"),
+                )
+                for name, info in found.items()
+                if name.rstrip("/") + "/" != root
+            }
+        )
 
     def children(self) -> list[str]:
         if not self.fs.isdir(self.key):
@@ -284,7 +302,7 @@ class _Store(NamedTuple):
         files = [name for name in self._objects() if not name.endswith("/")]
         for begin in range(0, len(files), _AT_A_TIME):
             going()
-            some = files[begin:begin + _AT_A_TIME]
+            some = files[begin : begin + _AT_A_TIME]
             self.fs.copy(some, [to + name.removeprefix(self.key) for name in some], on_error="raise")
 
     def move(self, to: str) -> None:

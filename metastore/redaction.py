@@ -10,7 +10,8 @@ import re
 MASK = "********"
 _NAME = re.compile(
     r"passw|pwd|bindpw|secret|token|credential|(?:access|private|account|encryption|signing|api)[._-]?key|[.-]key(?:[.-]|$)",
-    re.IGNORECASE)
+    re.IGNORECASE,
+)
 _PASSWORD_IN_URL = re.compile(r"(://[^:/@\s]{0,200}:)[^@\s]{0,500}(?=@)")
 _PAIR = re.compile(r"(?<![\w.-])([\w.-]{1,200})=")
 _VALUE = re.compile(r"[^,;&\s\"']*")
@@ -27,7 +28,7 @@ def redacted(text: str) -> str:
     for pair in _PAIR.finditer(text) if "=" in text else ():
         if pair.start() >= end and is_secret(pair[1]):
             value = _VALUE.match(text, pair.end())
-            shown += [text[end:pair.end()], MASK if value and value[0] else ""]
+            shown += [text[end : pair.end()], MASK if value and value[0] else ""]
             end = value.end() if value else pair.end()
     text = "".join(shown) + text[end:]
     return _PASSWORD_IN_URL.sub(rf"\1{MASK}", text) if "://" in text else text

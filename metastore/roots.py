@@ -78,8 +78,10 @@ class Roots:
 
 def refusal(location: str) -> str:
     """The sentence for a location outside."""
-    return (f"{location} does not lie inside the warehouse: nothing is made, moved, emptied or removed there unless "
-            f"{KEY} lists a directory above it")
+    return (
+        f"{location} does not lie inside the warehouse: nothing is made, moved, emptied or removed there unless "
+        f"{KEY} lists a directory above it"
+    )
 
 
 def _parts(location: str) -> tuple[str, ...] | None:
@@ -97,4 +99,4 @@ def _parts(location: str) -> tuple[str, ...] | None:
 
 
 def _is_below(asked: tuple[str, ...], root: tuple[str, ...], *, inside: bool) -> bool:
-    return asked[:len(root)] == root and (len(asked) > len(root) or not inside)
+    return asked[: len(root)] == root and (len(asked) > len(root) or not inside)

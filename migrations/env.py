@@ -16,8 +16,13 @@ def run() -> None:
         from metastore.db import migrate
 
         raise SystemExit(migrate.ALEMBIC_ALONE)
-    context.configure(connection=connection, target_metadata=metadata, transaction_per_migration=True,
-                      compare_type=True, compare_server_default=True)
+    context.configure(
+        connection=connection,
+        target_metadata=metadata,
+        transaction_per_migration=True,
+        compare_type=True,
+        compare_server_default=True,
+    )
     with context.begin_transaction():
         context.run_migrations()
 

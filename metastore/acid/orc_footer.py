@@ -36,8 +36,10 @@ def acid_entries(stripe_ends: Iterable[RowKey], rows: int, *, is_delete: bool) -
 
 def metadata_entries(entries: Mapping[str, bytes]) -> bytes:
     """User metadata as fields of the footer."""
-    return b"".join(bytes_field(_METADATA_FIELD, bytes_field(1, name.encode()) + bytes_field(2, value))
-                    for name, value in entries.items())
+    return b"".join(
+        bytes_field(_METADATA_FIELD, bytes_field(1, name.encode()) + bytes_field(2, value))
+        for name, value in entries.items()
+    )
 
 
 def stored(data: bytes, block: int) -> bytes:

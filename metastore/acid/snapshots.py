@@ -255,8 +255,9 @@ def listed_ids(text: str) -> int:
         raise _unreadable("id list", text, _FORM)
     asked = ids_in_ranges(text)
     if asked > MOST_IN_RANGES:
-        raise InvalidInputError(f"The ranges of the id list {text[:200]!r} stand for {asked} ids: at most "
-                                f"{MOST_IN_RANGES} are read")
+        raise InvalidInputError(
+            f"The ranges of the id list {text[:200]!r} stand for {asked} ids: at most {MOST_IN_RANGES} are read"
+        )
     return text.count(",") + text.count(":") + asked
 
 

@@ -210,8 +210,13 @@ def acid_state(
 
 def hidden_write_ids(deltas: Iterable[DeltaDirectory], write_ids: ValidWriteIdList) -> list[int]:
     """Invisible write ids up to the mark that lie in chosen deltas, so that their events are left out one by one."""
-    return sorted({write_id for delta in deltas
-                   for write_id in write_ids.invalid_between(delta.name.min_write_id, delta.name.max_write_id)})
+    return sorted(
+        {
+            write_id
+            for delta in deltas
+            for write_id in write_ids.invalid_between(delta.name.min_write_id, delta.name.max_write_id)
+        }
+    )
 
 
 def _is_of_no_form(file: Listed) -> bool:

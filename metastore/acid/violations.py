@@ -11,14 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from metastore.acid.names import (
-    NO_BUCKET,
-    DeltaName,
-    MalformedNameError,
-    is_hidden,
-    parse_directory,
-    parse_file,
-)
+from metastore.acid.names import NO_BUCKET, DeltaName, MalformedNameError, is_hidden, parse_directory, parse_file
 from metastore.acid.snapshots import ValidTxnList, ValidWriteIdList
 from metastore.acid.state import AcidState, BaseDirectory, DeltaDirectory, Listed, NotEnoughHistoryError, acid_state
 from metastore.errors import MetaError
@@ -88,8 +81,9 @@ class Listing:
 _STAGING = re.compile(r"\.(?:acid_stage|compaction)_(\d+)(?:_.*)?")
 
 
-def check_listing(listing: Iterable[Listed], table: Surroundings,
-                  read_metadata: Callable[[str], str | bytes]) -> Listing:
+def check_listing(
+    listing: Iterable[Listed], table: Surroundings, read_metadata: Callable[[str], str | bytes]
+) -> Listing:
     """Look through one recursive listing of an ACID directory."""
     entries = list(listing)
     malformed = list(_malformed(entries))
@@ -102,8 +96,15 @@ def check_listing(listing: Iterable[Listed], table: Surroundings,
         return Listing((*findings, Finding(Rule.HISTORY, "", str(error))), None)
     except MetaError as error:
         return Listing((*findings, Finding(Rule.UNREADABLE_FILE, "", str(error))), None)
-    findings += [Finding(Rule.ABORTED_WRITER, path, "Its transaction was aborted: no reader looks at it, and the "
-                         "Cleaner removes it in time", is_unneeded=True) for path in state.aborted]
+    findings += [
+        Finding(
+            Rule.ABORTED_WRITER,
+            path,
+            "Its transaction was aborted: no reader looks at it, and the Cleaner removes it in time",
+            is_unneeded=True,
+        )
+        for path in state.aborted
+    ]
     directories: list[BaseDirectory | DeltaDirectory] = [*([state.base] if state.base else []), *state.deltas]
     for directory in directories:
         findings += _contents(directory, entries, table)
@@ -132,26 +133,45 @@ def _staging(entries: Iterable[Listed], txns: ValidTxnList) -> Iterator[Finding]
     for name in names:
         match = _STAGING.fullmatch(name)
         if match and (txns.is_valid(int(match[1])) or txns.is_aborted(int(match[1]))):
-            yield Finding(Rule.DEAD_STAGING, name, f"Transaction {match[1]} has ended and left its staging directory",
-                          is_unneeded=True)
+            yield Finding(
+                Rule.DEAD_STAGING,
+                name,
+                f"Transaction {match[1]} has ended and left its staging directory",
+                is_unneeded=True,
+            )
 
 
-def _contents(directory: BaseDirectory | DeltaDirectory, entries: Sequence[Listed],
-              table: Surroundings) -> Iterator[Finding]:
+def _contents(
+    directory: BaseDirectory | DeltaDirectory, entries: Sequence[Listed], table: Surroundings
+) -> Iterator[Finding]:
     prefix = f"{directory.path}/"
-    nested = sorted({prefix + entry.path.removeprefix(prefix).partition("/")[0] for entry in entries
-                     if entry.path.startswith(prefix) and (entry.is_dir or "/" in entry.path.removeprefix(prefix))
-                     and not is_hidden(entry.path.removeprefix(prefix))})
+    nested = sorted(
+        {
+            prefix + entry.path.removeprefix(prefix).partition("/")[0]
+            for entry in entries
+            if entry.path.startswith(prefix)
+            and (entry.is_dir or "/" in entry.path.removeprefix(prefix))
+            and not is_hidden(entry.path.removeprefix(prefix))
+        }
+    )
     for path in nested if table.is_full_acid else ():
         yield Finding(Rule.NESTED_DIRECTORY, path, "Some readers pass over what lies below a base or delta")
     if not directory.files:
         if isinstance(directory, DeltaDirectory):  # a base may say by its marker alone that there is nothing
-            yield Finding(Rule.EMPTY_DIRECTORY, directory.path, "It holds no data file, and object stores have no "
-                          "directories without files", is_unneeded=True)
+            yield Finding(
+                Rule.EMPTY_DIRECTORY,
+                directory.path,
+                "It holds no data file, and object stores have no directories without files",
+                is_unneeded=True,
+            )
         return
     for file in directory.side_files:
-        yield Finding(Rule.SIDE_FILE, file.path, "A streaming writer has not closed this file: only its flushed part "
-                      "counts, and engines that do not know side files fail on it")
+        yield Finding(
+            Rule.SIDE_FILE,
+            file.path,
+            "A streaming writer has not closed this file: only its flushed part "
+            "counts, and engines that do not know side files fail on it",
+        )
     if table.is_full_acid:
         yield from _bucket_files(directory, table.bucket_count)
         if not directory.is_marked and not directory.may_be_raw:
@@ -169,8 +189,11 @@ def _bucket_files(directory: BaseDirectory | DeltaDirectory, bucket_count: int) 
     counts = Counter(name.bucket for _, name in names if not name.is_original and name.bucket != NO_BUCKET)
     for path, name in names:
         if not name.is_original and counts[name.bucket] > 1:
-            yield Finding(Rule.TWO_FILES_FOR_A_BUCKET, path,
-                          f"Every file of bucket {name.bucket} in one directory is read: rows may come twice")
+            yield Finding(
+                Rule.TWO_FILES_FOR_A_BUCKET,
+                path,
+                f"Every file of bucket {name.bucket} in one directory is read: rows may come twice",
+            )
 
 
 def _overlaps(state: AcidState) -> Iterator[Finding]:
@@ -182,14 +205,20 @@ def _overlaps(state: AcidState) -> Iterator[Finding]:
             reaches = widest is not None and delta.name.min_write_id <= widest.name.max_write_id
             clash = widest if widest and reaches and not _are_statements(widest.name, delta.name) else twin
             if clash is not delta:
-                yield Finding(Rule.OVERLAPPING_RANGES, delta.path, f"It is read beside {clash.path}, and both may "
-                              "hold the same events")
+                yield Finding(
+                    Rule.OVERLAPPING_RANGES,
+                    delta.path,
+                    f"It is read beside {clash.path}, and both may hold the same events",
+                )
             if widest is None or delta.name.max_write_id > widest.name.max_write_id:
                 widest = delta
     for delta in state.deltas:
         if state.base and delta.name.min_write_id <= state.base.name.write_id < delta.name.max_write_id:
-            yield Finding(Rule.OVERLAPPING_RANGES, delta.path, f"It begins within {state.base.path} and ends behind "
-                          "it: events may be read twice")
+            yield Finding(
+                Rule.OVERLAPPING_RANGES,
+                delta.path,
+                f"It begins within {state.base.path} and ends behind it: events may be read twice",
+            )
 
 
 def _are_statements(one: DeltaName, other: DeltaName) -> bool:
@@ -200,27 +229,39 @@ def _are_statements(one: DeltaName, other: DeltaName) -> bool:
 
 def _originals(state: AcidState, table: Surroundings) -> Iterator[Finding]:
     for file in state.stranded:
-        yield Finding(Rule.STRANDED, file.path, "Written past the transactions: it lies beside the base, and no reader "
-                      "shows it")
+        yield Finding(
+            Rule.STRANDED, file.path, "Written past the transactions: it lies beside the base, and no reader shows it"
+        )
     for file in state.originals:
         name = file.path.rpartition("/")[2]
         if not file.size:
             continue
         if not table.is_full_acid:
-            yield Finding(Rule.ORIGINAL_FILE, file.path, "It lies outside of bases and deltas: readers of insert-only "
-                          "tables do not show it")
+            yield Finding(
+                Rule.ORIGINAL_FILE,
+                file.path,
+                "It lies outside of bases and deltas: readers of insert-only tables do not show it",
+            )
         elif parse_file(name).bucket == NO_BUCKET:
-            yield Finding(Rule.UNKNOWN_FILE, file.path, "Its name tells no bucket: its rows cannot be updated or "
-                          "deleted, and Trino refuses the table")
+            yield Finding(
+                Rule.UNKNOWN_FILE,
+                file.path,
+                "Its name tells no bucket: its rows cannot be updated or deleted, and Trino refuses the table",
+            )
 
 
-def _unknown_write_ids(directories: Collection[BaseDirectory | DeltaDirectory], entries: Iterable[Listed],
-                       write_ids: ValidWriteIdList) -> Iterator[Finding]:
+def _unknown_write_ids(
+    directories: Collection[BaseDirectory | DeltaDirectory], entries: Iterable[Listed], write_ids: ValidWriteIdList
+) -> Iterator[Finding]:
     """Directories of write ids that nobody was given: they would become visible when somebody gets them."""
     chosen = {directory.path for directory in directories}
     names = dict.fromkeys(entry.path.partition("/")[0] for entry in entries if "/" in entry.path)
     for name in names:
         parsed = parse_directory(name) if name not in chosen and not is_hidden(name) else None
         if isinstance(parsed, DeltaName) and parsed.min_write_id > write_ids.high_watermark:
-            yield Finding(Rule.UNKNOWN_WRITE_ID, name, f"The table's write ids end at {write_ids.high_watermark}: "
-                          "its rows would appear when later ones are given out")
+            yield Finding(
+                Rule.UNKNOWN_WRITE_ID,
+                name,
+                f"The table's write ids end at {write_ids.high_watermark}: "
+                "its rows would appear when later ones are given out",
+            )

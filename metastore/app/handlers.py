@@ -39,8 +39,9 @@ from metastore.thrift_server.upstream.handlers import UpstreamSessionHandlers, U
 from metastore.thrift_server.upstream.shared import SharedPartitionHandlers, SharedTableHandlers
 
 
-def handlers(services: Services, settings: Settings, stats: CallStats, limits: Limits, *,
-             waiting: Waiting[Call] | None = None) -> dict[str, Handler]:
+def handlers(
+    services: Services, settings: Settings, stats: CallStats, limits: Limits, *, waiting: Waiting[Call] | None = None
+) -> dict[str, Handler]:
     """By method. ``waiting``: where calls wait for locks, if they may."""
     writes = WriteEvents(services.events, services.catalog.table_reads, services.catalog.partition_reads)
     changers = Changers(services.holders)
@@ -52,11 +53,15 @@ def handlers(services: Services, settings: Settings, stats: CallStats, limits: L
         LockHandlers(services.locks, waiting, services.holders, services.purges),
         CompactionHandlers(services.compaction.queue),
         OperatorHandlers(services.history, services.waits, services.locks),
-        *(_catalog(services, settings, changers, writes) if services.upstream is None
-          else _shared(services.upstream, settings, changers)),
+        *(
+            _catalog(services, settings, changers, writes)
+            if services.upstream is None
+            else _shared(services.upstream, settings, changers)
+        ),
     )
-    shares = txns_and_locks(settings.limits, settings.txns.max_open_batch, services.txns.still_open,
-                            services.locks.still_there)
+    shares = txns_and_locks(
+        settings.limits, settings.txns.max_open_batch, services.txns.still_open, services.locks.still_there
+    )
     for name, share in shares.items():
         answered[name] = limited(answered[name], share, limits)
     return telling(answered, services.history)
@@ -73,7 +78,8 @@ def _catalog(services: Services, settings: Settings, changers: Changers, writes:
         TableReadHandlers(catalog.table_reads),
         PartitionHandlers(catalog.partitions, changers),
         PartitionReadHandlers(
-            catalog.partition_reads, in_pieces=not (settings.server.framed or settings.server.compact_protocol)),
+            catalog.partition_reads, in_pieces=not (settings.server.framed or settings.server.compact_protocol)
+        ),
         PartitionExchangeHandlers(catalog.partition_exchange),
         FunctionHandlers(catalog.functions),
         IndexHandlers(),

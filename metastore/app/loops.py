@@ -20,30 +20,49 @@ def server_loops(services: Services, settings: Settings) -> list[Loop]:
     """Everything that a server does by itself, but for compaction."""
     txns = settings.txns
     return [
-        Loop("reaper", Reaper(services.purges, EXPIRY).tick, txns.reaper_interval, start_after=txns.reaper_start,
-             sooner=until_due),
+        Loop(
+            "reaper",
+            Reaper(services.purges, EXPIRY).tick,
+            txns.reaper_interval,
+            start_after=txns.reaper_start,
+            sooner=until_due,
+        ),
         Loop("house_keeper", Reaper(services.purges, PURGES).tick, txns.housekeeper_interval),
         Loop("txn_cleaner", Reaper(services.purges, TXN_RECORDS).tick, txns.cleaner_interval),
         Loop("open_txns_counter", OpenTxnsCounter(services.txns).tick, txns.count_open_txns_interval, everywhere=True),
         Loop("event_cleaner", services.events.purge, settings.events.clean_interval),
         _catalog_loop(services),
-        *_lock_loops(services, settings.locks)]
+        *_lock_loops(services, settings.locks),
+    ]
 
 
-def compaction(services: Services, settings: Settings, runner: JobRunner, backlog: BacklogCounter, *, version: str,
-               stopping: Event) -> list[Loop]:
+def compaction(
+    services: Services, settings: Settings, runner: JobRunner, backlog: BacklogCounter, *, version: str, stopping: Event
+) -> list[Loop]:
     """The loops of compaction. ``runner`` starts the jobs, ``backlog`` keeps what /metrics shows."""
     return [
         Loop("compaction-backlog", backlog.tick, BACKLOG_LOOK, everywhere=True),
-        *compaction_loops(services.compaction.initiator, services.compaction.cleaner, services.compaction.worker,
-                          services.locks, services.loop_files, runner, host=socket.gethostname(), process=os.getpid(),
-                          version=version, txn_timeout=settings.txns.timeout, stopping=stopping)]
+        *compaction_loops(
+            services.compaction.initiator,
+            services.compaction.cleaner,
+            services.compaction.worker,
+            services.locks,
+            services.loop_files,
+            runner,
+            host=socket.gethostname(),
+            process=os.getpid(),
+            version=version,
+            txn_timeout=settings.txns.timeout,
+            stopping=stopping,
+        ),
+    ]
 
 
 def _catalog_loop(services: Services) -> Loop:
     if services.upstream is not None:
-        return Loop("upstream_changes", services.upstream.changes.settle, timedelta(seconds=30),
-                    start_after=timedelta(0))
+        return Loop(
+            "upstream_changes", services.upstream.changes.settle, timedelta(seconds=30), start_after=timedelta(0)
+        )
     return Loop("directory_moves", services.catalog.moves.settle_moves, timedelta(seconds=30))
 
 

@@ -83,8 +83,14 @@ class Process:
         server = self.settings.server
         settings = dataclasses.replace(self.settings.tls, client_certificates="none")  # what is shown there is open
         secure = settings.use_ssl and settings.http
-        web = WebServer(server.host, server.http_port, self.health, self.metrics, VERSION,
-                        RenewedContext(settings) if secure else None)
+        web = WebServer(
+            server.host,
+            server.http_port,
+            self.health,
+            self.metrics,
+            VERSION,
+            RenewedContext(settings) if secure else None,
+        )
         host, port = bound("HTTP", server.host, server.http_port, web.start)
         self.running.callback(web.stop)
         self.http_uri = f"{'https' if secure else 'http'}://{reachable(host)}:{port}"
@@ -105,9 +111,13 @@ class Process:
     def _start_database(self, url: str, schema: str) -> Database:
         settings = self.settings.database
         database = Database(
-            url, pool_size=settings.pool_size, pool_timeout_s=settings.pool_timeout.total_seconds(),
+            url,
+            pool_size=settings.pool_size,
+            pool_timeout_s=settings.pool_timeout.total_seconds(),
             statement_timeout_ms=_milliseconds(settings.statement_timeout),
-            lock_timeout_ms=_milliseconds(settings.lock_timeout), schema=schema)
+            lock_timeout_ms=_milliseconds(settings.lock_timeout),
+            schema=schema,
+        )
         self.running.callback(database.close)
         database.check()
         self.metrics.watch_pool(lambda: database.pool.lent, settings.pool_size)
@@ -125,8 +135,9 @@ class Process:
     def _compose(self, database: Database) -> Services:
         """The services; nothing is done yet."""
         forwarding = None if self.upstream is None else Forwarding(self.upstream, self.forwarded, self.seats.aside)
-        return Services.of(database, self.settings, self.lock_stats, self._file_pool, forwarding=forwarding,
-                           started_at=_now(database))
+        return Services.of(
+            database, self.settings, self.lock_stats, self._file_pool, forwarding=forwarding, started_at=_now(database)
+        )
 
     def compaction_loops(self, environment: Mapping[str, str]) -> list[Loop]:
         """The loops of compaction. ``environment``: that in which jobs reach the metastore."""
@@ -150,8 +161,10 @@ def bound(name: str, host: str, port: int, start: Callable[[], tuple[str, int]])
     try:
         return start()
     except OSError as error:
-        raise InvalidInputError(f"The {name} port {port} on {host} cannot be used: {error.strerror}. Choose another "
-                                "one, or 0 for a free one.") from error
+        raise InvalidInputError(
+            f"The {name} port {port} on {host} cannot be used: {error.strerror}. Choose another "
+            "one, or 0 for a free one."
+        ) from error
 
 
 def reachable(host: str) -> str:
@@ -169,11 +182,19 @@ def environment_of_jobs(settings: TlsSettings, *, by_name: bool = False) -> dict
     """
     if not settings.use_ssl:
         return {}
-    own, password = ((settings.client_keystore, settings.client_keystore_password) if settings.client_keystore
-                     else (settings.keystore, settings.keystore_password))
-    values = {tls.USE_SSL: "true", tls.TRUSTSTORE: ",".join(settings.truststore),
-              tls.TRUSTSTORE_PASSWORD: settings.truststore_password, tls.KEYSTORE: ",".join(own),
-              tls.KEYSTORE_PASSWORD: password, tls.VERIFY_HOSTNAME: str(by_name).lower()}
+    own, password = (
+        (settings.client_keystore, settings.client_keystore_password)
+        if settings.client_keystore
+        else (settings.keystore, settings.keystore_password)
+    )
+    values = {
+        tls.USE_SSL: "true",
+        tls.TRUSTSTORE: ",".join(settings.truststore),
+        tls.TRUSTSTORE_PASSWORD: settings.truststore_password,
+        tls.KEYSTORE: ",".join(own),
+        tls.KEYSTORE_PASSWORD: password,
+        tls.VERIFY_HOSTNAME: str(by_name).lower(),
+    }
     return {tls.variable(key): text for key, text in values.items()}
 
 

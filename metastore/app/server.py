@@ -30,8 +30,9 @@ class App(Process):
 
     PARTS = ("database", "schema", "thrift", "loops")
 
-    def __init__(self, settings: Settings, *, data_dir: Path | None = None, loops: bool = True,
-                 shares_port: bool = False) -> None:
+    def __init__(
+        self, settings: Settings, *, data_dir: Path | None = None, loops: bool = True, shares_port: bool = False
+    ) -> None:
         """``data_dir``: where the embedded PostgreSQL and, unless it is set, the warehouse are.
 
         ``shares_port``: other processes listen on the same Thrift port.
@@ -56,8 +57,14 @@ class App(Process):
         else:
             self.health.report("loops", Part(ready=True, reason="switched off here"))
         self.running.callback(self.server.begin_drain)  # first of all, so that calls and ticks end side by side
-        log.info("serving", thrift=self.thrift_uri, http=self.http_uri, database=self.database_url,
-                 warehouse=self.settings.catalog.warehouse, version=VERSION)
+        log.info(
+            "serving",
+            thrift=self.thrift_uri,
+            http=self.http_uri,
+            database=self.database_url,
+            warehouse=self.settings.catalog.warehouse,
+            version=VERSION,
+        )
 
     def _start_schema(self, url: str) -> str:
         """Bring the database's schema up to date; the namespace that it is in."""
@@ -96,9 +103,18 @@ class App(Process):
         exposed = exposure(settings.host, self.settings.tls)
         if exposed:
             log.warning("open_to_the_network", what=exposed)
-        server = Server(settings, handlers(services, self.settings, stats, self.limits, waiting=self.waiting), stats,
-                        reuse_port=self._shares_port, tls=self.settings.tls, access=_access(self.settings.tls),
-                        seats=self.seats, upstream=self.upstream, forwarded=self.forwarded, limits=self.limits)
+        server = Server(
+            settings,
+            handlers(services, self.settings, stats, self.limits, waiting=self.waiting),
+            stats,
+            reuse_port=self._shares_port,
+            tls=self.settings.tls,
+            access=_access(self.settings.tls),
+            seats=self.seats,
+            upstream=self.upstream,
+            forwarded=self.forwarded,
+            limits=self.limits,
+        )
         host, port = bound("Thrift", settings.host, settings.port, server.start)
         self.running.callback(server.drain)
         self.metrics.add(stats)
@@ -106,8 +122,9 @@ class App(Process):
             self.metrics.add(self.forwarded)
             self._watch_upstream(services.upstream.asking.answers)
         self.thrift_uri = f"thrift://{reachable(host)}:{port}"
-        self.health.probe("thrift", lambda: Part(
-            server.ready, exposed if server.ready else "not accepting connections"))
+        self.health.probe(
+            "thrift", lambda: Part(server.ready, exposed if server.ready else "not accepting connections")
+        )
         return server
 
     def _watch_upstream(self, answers: Callable[[], str]) -> None:

@@ -77,7 +77,8 @@ class CatalogServices:
             statistics=StatisticsService(db),
             constraints=ConstraintService(db),
             materialized_views=MaterializedViewService(db),
-            moves=moves)
+            moves=moves,
+        )
 
 
 @dataclass(frozen=True)
@@ -115,7 +116,8 @@ class CompactionServices:
             queue=CompactionService(db, settings.compaction, roots, catalog),
             initiator=InitiatorService(db, settings.compaction, catalog),
             cleaner=CleanerService(db, settings.compaction, catalog),
-            worker=WorkerService(db, settings.compaction, catalog))
+            worker=WorkerService(db, settings.compaction, catalog),
+        )
 
 
 @dataclass(frozen=True)
@@ -139,8 +141,16 @@ class Services:
     """For loops: files that give up a removal that takes too long, and come back to it in the next round."""
 
     @classmethod
-    def of(cls, db: Database, settings: Settings, lock_stats: LockStats, file_pool: FilePool, *, started_at: datetime,
-           forwarding: Forwarding | None = None) -> "Services":
+    def of(
+        cls,
+        db: Database,
+        settings: Settings,
+        lock_stats: LockStats,
+        file_pool: FilePool,
+        *,
+        started_at: datetime,
+        forwarding: Forwarding | None = None,
+    ) -> "Services":
         """Build each.
 
         ``lock_stats``: where locks are counted. ``started_at``: when the process started, by the database's clock.
@@ -162,11 +172,13 @@ class Services:
             locks=LockService(db, settings.locks, lock_stats),
             waits=WhyService(db, settings.txns, settings.locks.orphan_timeout, purges.not_before),
             holders=Holders(),
-            compaction=CompactionServices.of(db, settings, files.roots, OWN_CATALOG if upstream is None
-                                             else upstream.catalog),
+            compaction=CompactionServices.of(
+                db, settings, files.roots, OWN_CATALOG if upstream is None else upstream.catalog
+            ),
             catalog=CatalogServices.of(db, settings, files),
             upstream=upstream,
-            loop_files=_files(settings, file_pool, gives_up_removals=True))
+            loop_files=_files(settings, file_pool, gives_up_removals=True),
+        )
 
 
 def _files(settings: Settings, pool: FilePool, *, gives_up_removals: bool = False) -> Files:

@@ -28,14 +28,20 @@ class WorkerApp(Process):
         url = self._start_postgres()
         self.services = self._compose(self._start_database(url, self._require_schema(url)))
         self._start_loops(url, self.compaction_loops(environment_of_jobs(self.settings.tls, by_name=True)))
-        log.info("working", thrift=self.thrift_uri, http=self.http_uri,
-                 threads=self.settings.compaction.worker_threads, version=VERSION)
+        log.info(
+            "working",
+            thrift=self.thrift_uri,
+            http=self.http_uri,
+            threads=self.settings.compaction.worker_threads,
+            version=VERSION,
+        )
 
     def _require_schema(self, url: str) -> str:
         found = migrate.usable(url)
         if found.database < found.release:
             raise UnavailableError(
                 f"The database has schema version {found.database or 'none'}, this worker needs {found.release}. Start "
-                "a server of the same release first, or run `metastore db upgrade`.")
+                "a server of the same release first, or run `metastore db upgrade`."
+            )
         self.health.report("schema", Part(ready=True))
         return found.schema

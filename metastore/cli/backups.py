@@ -16,12 +16,17 @@ from metastore.errors import MetastoreError
 from metastore.redaction import redacted
 
 _LOOK = click.option(
-    "--directories/--no-directories", default=True, show_default=True,
+    "--directories/--no-directories",
+    default=True,
+    show_default=True,
     help="Look into the tables' directories, and let what was written after the backup be void. Without it only where "
-         "the directories are of the same instant as the backup.")
+    "the directories are of the same instant as the backup.",
+)
 
-_HIDDEN = ("void: written after the backup, or by a transaction that was open then. The Cleaner removes it: copy it "
-           "away before you start a server if its rows are wanted")
+_HIDDEN = (
+    "void: written after the backup, or by a transaction that was open then. The Cleaner removes it: copy it "
+    "away before you start a server if its rows are wanted"
+)
 _KEPT = "kept: it holds rows of before and of after the backup, and what it was made of is gone"
 _STRANGE = "of no table: move it away before a table of that name is made"
 
@@ -32,13 +37,25 @@ class PlaceError(MetastoreError):
 
 @click.command(short_help="Write the database to a file.")
 @click.argument("file", metavar="FILE", type=click.Path(path_type=Path))
-@click.option("--base", is_flag=True, help="A directory with a copy of the whole embedded PostgreSQL instead, from "
-              "which restore --to-time goes on with archived WAL (metastore.database.embedded.archive).")
+@click.option(
+    "--base",
+    is_flag=True,
+    help="A directory with a copy of the whole embedded PostgreSQL instead, from "
+    "which restore --to-time goes on with archived WAL (metastore.database.embedded.archive).",
+)
 @place_options
 @settings_options
 @form_option
-def backup(file: Path, *, base: bool, data_dir: Path, database_url: str | None, files: tuple[Path, ...],
-           assignments: tuple[str, ...], form: str) -> None:
+def backup(
+    file: Path,
+    *,
+    base: bool,
+    data_dir: Path,
+    database_url: str | None,
+    files: tuple[Path, ...],
+    assignments: tuple[str, ...],
+    form: str,
+) -> None:
     """Write the database to FILE, as of one instant, while servers run or not. The tables' files are not in it.
 
     FILE can be restored into an embedded or an outside PostgreSQL, of the same or of a newer version.
@@ -47,8 +64,10 @@ def backup(file: Path, *, base: bool, data_dir: Path, database_url: str | None, 
 
     settings = settings_of(files, assignments, metastore__database__url=database_url)
     if base and settings.database.url:
-        raise click.UsageError("--base is for the embedded PostgreSQL. Of an outside one make a base backup with its "
-                               "own means, pg_basebackup for example.")
+        raise click.UsageError(
+            "--base is for the embedded PostgreSQL. Of an outside one make a base backup with its "
+            "own means, pg_basebackup for example."
+        )
     _require_made(data_dir, settings)
     with database_of(data_dir, settings, beside_others=True) as url:
         (backups.write_base if base else backups.write)(url, file)
@@ -59,15 +78,28 @@ def backup(file: Path, *, base: bool, data_dir: Path, database_url: str | None, 
 @click.command(short_help="Let the database hold what a backup holds.")
 @click.argument("file", metavar="FILE", type=click.Path(path_type=Path, exists=True))
 @click.option("--replace", is_flag=True, help="Drop the metastore that the database holds.")
-@click.option("--to-time", metavar="TIME", type=click.DateTime(["%Y-%m-%dT%H:%M:%S%z", "%Y-%m-%dT%H:%M:%S.%f%z"]),
-              help="With a base backup: the instant to go to, as 2026-11-23T01:30:00Z. Default: the end of what is "
-                   "archived.")
+@click.option(
+    "--to-time",
+    metavar="TIME",
+    type=click.DateTime(["%Y-%m-%dT%H:%M:%S%z", "%Y-%m-%dT%H:%M:%S.%f%z"]),
+    help="With a base backup: the instant to go to, as 2026-11-23T01:30:00Z. Default: the end of what is archived.",
+)
 @_LOOK
 @place_options
 @settings_options
 @form_option
-def restore(file: Path, *, replace: bool, to_time: datetime | None, directories: bool, data_dir: Path,
-            database_url: str | None, files: tuple[Path, ...], assignments: tuple[str, ...], form: str) -> None:
+def restore(
+    file: Path,
+    *,
+    replace: bool,
+    to_time: datetime | None,
+    directories: bool,
+    data_dir: Path,
+    database_url: str | None,
+    files: tuple[Path, ...],
+    assignments: tuple[str, ...],
+    form: str,
+) -> None:
     """Let the database hold what a backup holds, all of it or nothing. Stop servers, workers and writers before.
 
     Ids go on far above those of the backup, what was open is aborted, and what directories hold of the time after the
@@ -78,8 +110,7 @@ def restore(file: Path, *, replace: bool, to_time: datetime | None, directories:
     settings = settings_of(files, assignments, metastore__database__url=database_url)
     recovery = _Recovery(directories=directories)
     if file.is_dir():
-        _go_back(file, to_time, data_dir, settings, replace=replace,
-                 last=lambda url: backups.change(url, recovery.run))
+        _go_back(file, to_time, data_dir, settings, replace=replace, last=lambda url: backups.change(url, recovery.run))
     else:
         if to_time:
             raise click.UsageError("--to-time needs a base backup (metastore db backup --base) and archived WAL.")
@@ -88,28 +119,50 @@ def restore(file: Path, *, replace: bool, to_time: datetime | None, directories:
     recovery.show(form)
 
 
-def _go_back(base: Path, to_time: datetime | None, data_dir: Path, settings: Settings, *, replace: bool,
-             last: Callable[[str], None]) -> None:
+def _go_back(
+    base: Path,
+    to_time: datetime | None,
+    data_dir: Path,
+    settings: Settings,
+    *,
+    replace: bool,
+    last: Callable[[str], None],
+) -> None:
     if settings.database.url or settings.database.archive_dir is None:
-        raise click.UsageError("A base backup is restored into an embedded PostgreSQL (--data-dir), with the directory "
-                               "of its WAL: --set metastore.database.embedded.archive=DIR.")
+        raise click.UsageError(
+            "A base backup is restored into an embedded PostgreSQL (--data-dir), with the directory "
+            "of its WAL: --set metastore.database.embedded.archive=DIR."
+        )
     embedded = EmbeddedPostgres(data_dir)
     if embedded.is_made and not replace:
-        raise PlaceError(f"There is a PostgreSQL in {data_dir} already. Choose another --data-dir, or say "
-                                "--replace to give it up.")
+        raise PlaceError(
+            f"There is a PostgreSQL in {data_dir} already. Choose another --data-dir, or say --replace to give it up."
+        )
     instant = to_time.isoformat() if to_time else None
     embedded.go_back(base.resolve(), settings.database.archive_dir.resolve(), instant, last)
 
 
 @click.command(short_help="After a restore by other means: let ids go on above all that were given out.")
-@click.option("--nothing-lost", is_flag=True, help="Only record that this is the database to work on: it has "
-              "everything that was acknowledged, as after pg_upgrade, or on a standby that had received all.")
+@click.option(
+    "--nothing-lost",
+    is_flag=True,
+    help="Only record that this is the database to work on: it has "
+    "everything that was acknowledged, as after pg_upgrade, or on a standby that had received all.",
+)
 @_LOOK
 @place_options
 @settings_options
 @form_option
-def restored(*, nothing_lost: bool, directories: bool, data_dir: Path, database_url: str | None,
-             files: tuple[Path, ...], assignments: tuple[str, ...], form: str) -> None:
+def restored(
+    *,
+    nothing_lost: bool,
+    directories: bool,
+    data_dir: Path,
+    database_url: str | None,
+    files: tuple[Path, ...],
+    assignments: tuple[str, ...],
+    form: str,
+) -> None:
     """Make a database fit that PostgreSQL's own means brought back to an earlier time, before a server starts on it.
 
     For point-in-time recovery, copies of volumes, and standbys that had not received everything. Does what restore
@@ -130,14 +183,27 @@ def restored(*, nothing_lost: bool, directories: bool, data_dir: Path, database_
 
 @click.command(short_help="Move the database to another PostgreSQL.")
 @click.option("--to", metavar="URL", help="The PostgreSQL to move to.")
-@click.option("--to-data-dir", metavar="DIR", type=click.Path(path_type=Path, file_okay=False),
-              help="Where the embedded PostgreSQL is to be that it moves to.")
+@click.option(
+    "--to-data-dir",
+    metavar="DIR",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Where the embedded PostgreSQL is to be that it moves to.",
+)
 @click.option("--replace", is_flag=True, help="Drop the metastore that is there.")
 @place_options
 @settings_options
 @form_option
-def move(to: str | None, to_data_dir: Path | None, *, replace: bool, data_dir: Path, database_url: str | None,
-         files: tuple[Path, ...], assignments: tuple[str, ...], form: str) -> None:
+def move(
+    to: str | None,
+    to_data_dir: Path | None,
+    *,
+    replace: bool,
+    data_dir: Path,
+    database_url: str | None,
+    files: tuple[Path, ...],
+    assignments: tuple[str, ...],
+    form: str,
+) -> None:
     """Move the database from the embedded PostgreSQL to an outside one, or from any to any other. Stop servers before.
 
     The rows are counted before anything is given up; afterwards no server starts on the database that was left. The
@@ -153,8 +219,9 @@ def move(to: str | None, to_data_dir: Path | None, *, replace: bool, data_dir: P
     with database_of(data_dir, settings) as source, database_of(to_data_dir or data_dir, there) as target:
         counted = backups.move(source, target, replace=replace)
     place = f"--database-url {redacted(to)}" if to else f"--data-dir {to_data_dir}"
-    show_fields({"tables": len(counted), "rows": sum(counted.values()),
-                 "next": f"start servers and workers with {place}"}, form)
+    show_fields(
+        {"tables": len(counted), "rows": sum(counted.values()), "next": f"start servers and workers with {place}"}, form
+    )
 
 
 class _Recovery:

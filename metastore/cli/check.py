@@ -14,15 +14,24 @@ _COLUMNS = ("partition", "path", "violation", "detail", "moved_to")
 
 @click.command(short_help="What is wrong with its files.")
 @click.argument("name", metavar="DB.TABLE", type=table_argument)
-@click.option("--quarantine", "move", is_flag=True, help="Move what no reader needs (leftovers of writers that aborted "
-              "or died, empty directories) to .quarantine/ beside it. Nothing is ever removed.")
-@click.option("--repair", "mend", is_flag=True, help="Move files that were written past the transactions there too: no "
-              "reader shows them. Insert their rows from there.")
+@click.option(
+    "--quarantine",
+    "move",
+    is_flag=True,
+    help="Move what no reader needs (leftovers of writers that aborted "
+    "or died, empty directories) to .quarantine/ beside it. Nothing is ever removed.",
+)
+@click.option(
+    "--repair",
+    "mend",
+    is_flag=True,
+    help="Move files that were written past the transactions there too: no "
+    "reader shows them. Insert their rows from there.",
+)
 @click.option("--listing-only", is_flag=True, help="Look at names only, not into files.")
 @uri_option
 @form_option
-def check(*, name: tuple[str, str], move: bool, mend: bool, listing_only: bool, uri: str | None,
-          form: str) -> None:
+def check(*, name: tuple[str, str], move: bool, mend: bool, listing_only: bool, uri: str | None, form: str) -> None:
     """Walk a transactional table and name every violation of the ACID format.
 
     Nested or overlapping directories, files in the wrong bucket or order, footers without what Hive needs, side files,
@@ -32,8 +41,10 @@ def check(*, name: tuple[str, str], move: bool, mend: bool, listing_only: bool, 
     try:
         from metastore.spark.check import table_check
     except ImportError as error:
-        raise MetaError(f"Looking into tables needs more packages ({error.name} is missing): "
-                        "pip install 'transaction-metastore[spark]'") from error
+        raise MetaError(
+            f"Looking into tables needs more packages ({error.name} is missing): "
+            "pip install 'transaction-metastore[spark]'"
+        ) from error
     from metastore.files import Files
     from metastore.ids import table_name
 
@@ -45,8 +56,10 @@ def check(*, name: tuple[str, str], move: bool, mend: bool, listing_only: bool, 
     if mend:
         found = table_check.repair(files, found)
     if found or form != "table":
-        rows = [(one.place.partition or None, one.finding.path, one.finding.rule.value, one.finding.text, one.moved_to)
-                for one in found]
+        rows = [
+            (one.place.partition or None, one.finding.path, one.finding.rule.value, one.finding.text, one.moved_to)
+            for one in found
+        ]
         columns = len(_COLUMNS) if move or mend else len(_COLUMNS) - 1
         show_rows(_COLUMNS[:columns], [row[:columns] for row in rows], form)
     else:

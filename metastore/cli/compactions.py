@@ -32,33 +32,59 @@ def compaction() -> None:
 @compaction.command()
 @click.argument("table", metavar="DB.TABLE", type=table_argument)
 @click.option("--partition", metavar="KEY=VALUE/...", help="The partition; without it, all that need it.")
-@click.option("--type", "kind", type=click.Choice(["minor", "major", "rebalance"]), required=True,
-              help="What to do: merge deltas (minor), make a new base (major), even out buckets (rebalance).")
+@click.option(
+    "--type",
+    "kind",
+    type=click.Choice(["minor", "major", "rebalance"]),
+    required=True,
+    help="What to do: merge deltas (minor), make a new base (major), even out buckets (rebalance).",
+)
 @click.option("--pool", help="The pool of workers that shall do it.")
-@click.option("--property", "properties", metavar="KEY=VALUE", multiple=True,
-              help="A property of the job; may be repeated.")
+@click.option(
+    "--property", "properties", metavar="KEY=VALUE", multiple=True, help="A property of the job; may be repeated."
+)
 @click.option("--wait", is_flag=True, help="Wait until it is done; exit code 1 if it fails.")
 @uri_option
 @form_option
-def request(table: tuple[str, str], partition: str | None, kind: str, pool: str | None, properties: Sequence[str],
-            uri: str | None, form: str, *, wait: bool) -> None:
+def request(
+    table: tuple[str, str],
+    partition: str | None,
+    kind: str,
+    pool: str | None,
+    properties: Sequence[str],
+    uri: str | None,
+    form: str,
+    *,
+    wait: bool,
+) -> None:
     """Ask for a compaction. Exit code 1 if the metastore sees no reason for it."""
     db, name = table
     with connected(uri) as client:
         types = client.types
-        answer = client.compact2(types.CompactionRequest(
-            dbname=db, tablename=name, partitionname=partition, type=getattr(types.CompactionType, kind.upper()),
-            poolName=pool, properties=_properties(properties) or None))
+        answer = client.compact2(
+            types.CompactionRequest(
+                dbname=db,
+                tablename=name,
+                partitionname=partition,
+                type=getattr(types.CompactionType, kind.upper()),
+                poolName=pool,
+                properties=_properties(properties) or None,
+            )
+        )
         if not answer.accepted:
-            show_rows(["compaction_id", "accepted", "answer"],
-                      [(answer.id, False, answer.errormessage or answer.state)], form)
+            show_rows(
+                ["compaction_id", "accepted", "answer"], [(answer.id, False, answer.errormessage or answer.state)], form
+            )
             sys.exit(1)
         requested = types.ShowCompactRequest(dbName=db, tbName=name, partName=partition, limit=-1)
         # One request for a partitioned table becomes one for each partition, with ids from the first one on.
         ids = {row["compaction_id"] for row in compaction_rows(client, requested) if row["compaction_id"] >= answer.id}
         rows = _waited(client, requested, ids) if wait else _of(ids, compaction_rows(client, requested))
-    show_rows(["compaction_id", "partition", "state", "error"],
-              [(row["compaction_id"], row["partition"], row["state"], row["error"]) for row in rows], form)
+    show_rows(
+        ["compaction_id", "partition", "state", "error"],
+        [(row["compaction_id"], row["partition"], row["state"], row["error"]) for row in rows],
+        form,
+    )
     sys.exit(0 if not wait or all(row["state"] in DONE for row in rows) else 1)
 
 

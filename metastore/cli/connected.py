@@ -19,14 +19,25 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 def uri_option(command: Command) -> Command:
     """``--uri``."""
-    return click.option("--uri", envvar=URI_VARIABLE, show_envvar=True, metavar="thrift://HOST:PORT",
-                        help="The metastore; several with commas.  [default: thrift://localhost:9083]")(command)
+    return click.option(
+        "--uri",
+        envvar=URI_VARIABLE,
+        show_envvar=True,
+        metavar="thrift://HOST:PORT",
+        help="The metastore; several with commas.  [default: thrift://localhost:9083]",
+    )(command)
 
 
 def watch_option(command: Command) -> Command:
     """``--watch`` and ``--every``."""
-    command = click.option("--every", type=click.FloatRange(min=0.1), default=2.0, show_default=True,
-                           metavar="SECONDS", help="The pause between two answers of --watch.")(command)
+    command = click.option(
+        "--every",
+        type=click.FloatRange(min=0.1),
+        default=2.0,
+        show_default=True,
+        metavar="SECONDS",
+        help="The pause between two answers of --watch.",
+    )(command)
     return click.option("--watch", is_flag=True, help="Ask again and again, until interrupted.")(command)
 
 

@@ -25,8 +25,9 @@ for _command in (backup, restore, restored, move):
 @place_options
 @settings_options
 @form_option
-def version(data_dir: Path, database_url: str | None, files: tuple[Path, ...], assignments: tuple[str, ...],
-            form: str) -> None:
+def version(
+    data_dir: Path, database_url: str | None, files: tuple[Path, ...], assignments: tuple[str, ...], form: str
+) -> None:
     """Compare the database's schema version with this release's; exit code 1 when they differ. Changes nothing."""
     settings = settings_of(files, assignments, metastore__database__url=database_url)
     if not is_made(data_dir, settings):
@@ -42,8 +43,9 @@ def version(data_dir: Path, database_url: str | None, files: tuple[Path, ...], a
 @place_options
 @settings_options
 @form_option
-def upgrade(data_dir: Path, database_url: str | None, files: tuple[Path, ...], assignments: tuple[str, ...],
-            form: str) -> None:
+def upgrade(
+    data_dir: Path, database_url: str | None, files: tuple[Path, ...], assignments: tuple[str, ...], form: str
+) -> None:
     """Bring the schema to this release's version. Servers do the same when they start."""
     settings = settings_of(files, assignments, metastore__database__url=database_url)
     with database_of(data_dir, settings) as url:

@@ -24,8 +24,14 @@ class NotReadyError(MetastoreError):
 @click.command()
 @ready_file_option
 @click.option("--alive", is_flag=True, help="Only ask whether the process answers, not whether all parts are ready.")
-@click.option("--timeout", type=click.FloatRange(min=0.1), default=4.0, show_default=True, metavar="SECONDS",
-              help="How long it may take to answer.")
+@click.option(
+    "--timeout",
+    type=click.FloatRange(min=0.1),
+    default=4.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="How long it may take to answer.",
+)
 def health(ready_file: Path | None, alive: bool, timeout: float) -> None:
     """Ask a metastore or a worker on this machine whether it is ready (exit code 0), by its ready file.
 
@@ -36,8 +42,11 @@ def health(ready_file: Path | None, alive: bool, timeout: float) -> None:
         raise click.UsageError("Say with --ready-file (or METASTORE_READY_FILE) which ready file the process writes.")
     address = _address(ready_file)
     answer = _answer(f"{address}/{'livez' if alive else 'readyz'}", timeout)
-    waiting = [f"{name}: {part.get('reason', 'not ready')}" for name, part in answer.get("parts", {}).items()
-               if not part["ready"]]
+    waiting = [
+        f"{name}: {part.get('reason', 'not ready')}"
+        for name, part in answer.get("parts", {}).items()
+        if not part["ready"]
+    ]
     if waiting or answer.get("stopping"):
         raise NotReadyError(f"{address} is not ready: {'; '.join(waiting) or 'it is stopping'}.")
 

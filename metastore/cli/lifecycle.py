@@ -45,8 +45,9 @@ def run(service: Service, stopping: threading.Event, lost: list[str], ready_file
             ready_file.unlink(missing_ok=True)
         service.stop()
     if lost:
-        raise ThreadLostError(f"The thread {lost[0]!r} ended with an error, which is in the log; so the process ended. "
-                              "Start it again.")
+        raise ThreadLostError(
+            f"The thread {lost[0]!r} ended with an error, which is in the log; so the process ended. Start it again."
+        )
 
 
 def stop_signals() -> threading.Event:

@@ -41,8 +41,9 @@ def asked_about(text: str) -> Asked:
         return Asked(lock_id=lock_number(text))
     parts = text.split(".")
     if colon or not all(parts) or len(parts) not in {2, 3}:
-        raise click.BadParameter(f"{text!r} is neither a lock (7 or 7.1), nor a transaction (txn:5), nor a table "
-                                 "(DB.TABLE)")
+        raise click.BadParameter(
+            f"{text!r} is neither a lock (7 or 7.1), nor a transaction (txn:5), nor a table (DB.TABLE)"
+        )
     return Asked(table=(parts[0] if len(parts) == 3 else None, parts[-2], parts[-1]))  # noqa: PLR2004
 
 
@@ -53,8 +54,11 @@ def lock() -> None:
 
 @lock.command(short_help="Release locks, withdraw requests.")
 @click.argument("lock_ids", metavar="[ID...]", nargs=-1, type=lock_number)
-@click.option("--agent", metavar="TEXT", help="All locks of a client by the agent info that `show locks` tells, "
-              "for example Iceberg-0a1b....")
+@click.option(
+    "--agent",
+    metavar="TEXT",
+    help="All locks of a client by the agent info that `show locks` tells, for example Iceberg-0a1b....",
+)
 @uri_option
 @form_option
 def release(lock_ids: tuple[int, ...], agent: str | None, uri: str | None, form: str) -> None:
@@ -82,8 +86,10 @@ def _released(client: DomainClient, lock_id: int, owners: dict[int, int]) -> tup
     try:
         client.unlock(client.types.UnlockRequest(lockid=lock_id))
     except TxnOpenError:
-        return False, (f"Lock {lock_id} is held by transaction {owners[lock_id]} and goes with it: "
-                       f"`metastore txn abort {owners[lock_id]}` ends both.")
+        return False, (
+            f"Lock {lock_id} is held by transaction {owners[lock_id]} and goes with it: "
+            f"`metastore txn abort {owners[lock_id]}` ends both."
+        )
     return True, "released"
 
 
@@ -102,31 +108,58 @@ def why(asked: Asked, uri: str | None, form: str) -> None:
     """
     with connected(uri) as client:
         catalog, db, name = asked.table or (None, None, None)
-        answer = client.metastore_lock_why(client.operators_types.LockWhyRequest(
-            lockid=asked.lock_id, txnid=asked.txn_id, catName=catalog, dbname=db, tablename=name))
+        answer = client.metastore_lock_why(
+            client.operators_types.LockWhyRequest(
+                lockid=asked.lock_id, txnid=asked.txn_id, catName=catalog, dbname=db, tablename=name
+            )
+        )
     owners = [_owner(place, one, answer.owners) for place, one in enumerate(answer.owners)]
     if form == "table":
         click.echo(answer.explanation)
         if owners:
             click.echo("\n" + _tree(owners))
     else:
-        show_value({"found": answer.found, "blocked": answer.blocked, "explanation": answer.explanation,
-                    "owners": owners}, form)
+        show_value(
+            {"found": answer.found, "blocked": answer.blocked, "explanation": answer.explanation, "owners": owners},
+            form,
+        )
     sys.exit(0 if answer.blocked or (answer.found and asked.table) else 1)
 
 
 def _owner(place: int, one: Any, all_of_them: list[Any]) -> dict[str, Any]:
     return {
-        "place": place, "owner": _name(one), "txn_id": one.txnid or None, "lock_id": None if one.txnid else one.lockid,
-        "user": one.user, "host": one.hostname, "agent_info": one.agentInfo, "asked": one.asked, "root": one.root,
-        "in_deadlock": one.inCycle, "age_s": one.ageMs / 1000, "last_heartbeat_at": instant(one.lastHeartbeatAt),
-        "silent_s": one.silentMs / 1000, "expires_in_s": one.expiresInMs / 1000, "ends_with": one.endsWith,
-        "waits_for": [_name(all_of_them[other]) for other in one.waitsFor], "waits_for_places": one.waitsFor,
-        "claims": [{
-            "lock_id": claim.lockid, "state": claim.state, "type": claim.type, "catalog": claim.catName,
-            "db": claim.dbname, "table": claim.tablename, "partition": claim.partitionname,
-            "requested_at": instant(claim.requestedAt), "acquired_at": instant(claim.acquiredAt)}
-            for claim in one.claims]}
+        "place": place,
+        "owner": _name(one),
+        "txn_id": one.txnid or None,
+        "lock_id": None if one.txnid else one.lockid,
+        "user": one.user,
+        "host": one.hostname,
+        "agent_info": one.agentInfo,
+        "asked": one.asked,
+        "root": one.root,
+        "in_deadlock": one.inCycle,
+        "age_s": one.ageMs / 1000,
+        "last_heartbeat_at": instant(one.lastHeartbeatAt),
+        "silent_s": one.silentMs / 1000,
+        "expires_in_s": one.expiresInMs / 1000,
+        "ends_with": one.endsWith,
+        "waits_for": [_name(all_of_them[other]) for other in one.waitsFor],
+        "waits_for_places": one.waitsFor,
+        "claims": [
+            {
+                "lock_id": claim.lockid,
+                "state": claim.state,
+                "type": claim.type,
+                "catalog": claim.catName,
+                "db": claim.dbname,
+                "table": claim.tablename,
+                "partition": claim.partitionname,
+                "requested_at": instant(claim.requestedAt),
+                "acquired_at": instant(claim.acquiredAt),
+            }
+            for claim in one.claims
+        ],
+    }
 
 
 def _name(one: Any) -> str:
@@ -139,15 +172,23 @@ def _tree(owners: list[dict[str, Any]]) -> str:
     for depth, one in _below(owners, [one["place"] for one in owners if one["asked"]], 0, set()):
         who = f"{one['owner']} {one['user']}@{one['host']} ({one['agent_info']})"
         expiry = f"in {one['expires_in_s']:.0f} s" if one["expires_in_s"] >= 0 else "next reaper pass"
-        rows.append([
-            "  " * depth + who, _claims(one["claims"]),
-            ("DEADLOCK: " if one["in_deadlock"] else "") + (", ".join(one["waits_for"]) or "nobody"),
-            f"{one['age_s']:.0f} s", f"{one['silent_s']:.0f} s ago", expiry, one["ends_with"]])
+        rows.append(
+            [
+                "  " * depth + who,
+                _claims(one["claims"]),
+                ("DEADLOCK: " if one["in_deadlock"] else "") + (", ".join(one["waits_for"]) or "nobody"),
+                f"{one['age_s']:.0f} s",
+                f"{one['silent_s']:.0f} s ago",
+                expiry,
+                one["ends_with"],
+            ]
+        )
     return table(["who", "locks", "waits for", "age", "heartbeat", "expires", "ends with"], rows)
 
 
-def _below(owners: list[dict[str, Any]], places: list[int], depth: int, seen: set[int],
-           ) -> Iterator[tuple[int, dict[str, Any]]]:
+def _below(
+    owners: list[dict[str, Any]], places: list[int], depth: int, seen: set[int]
+) -> Iterator[tuple[int, dict[str, Any]]]:
     for place in places:
         if place not in seen:
             seen.add(place)
@@ -156,8 +197,10 @@ def _below(owners: list[dict[str, Any]], places: list[int], depth: int, seen: se
 
 
 def _claims(claims: list[dict[str, Any]]) -> str:
-    told = [f"{'wants' if one['state'] == 'waiting' else 'holds'} {one['type'].upper()} on {place(one)}"
-            for one in claims[:_MOST_CLAIMS]]
+    told = [
+        f"{'wants' if one['state'] == 'waiting' else 'holds'} {one['type'].upper()} on {place(one)}"
+        for one in claims[:_MOST_CLAIMS]
+    ]
     more = [f"{len(claims) - _MOST_CLAIMS} more"] if len(claims) > _MOST_CLAIMS else []
     return ", ".join(told + more)
 

@@ -87,10 +87,13 @@ def main(arguments: list[str] | None = None) -> None:
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] not in SERVER_MODULES:
             raise
-        click.echo(f"metastore: The packages of the server are not installed ({error.name} is missing): "
-                   "pip install 'transaction-metastore[server]'", err=True)
+        click.echo(
+            f"metastore: The packages of the server are not installed ({error.name} is missing): "
+            "pip install 'transaction-metastore[server]'",
+            err=True,
+        )
         sys.exit(WRONG_USE)
-    except OSError as error:   # a file or directory of an option
+    except OSError as error:  # a file or directory of an option
         click.echo(f"metastore: {error.strerror or error}{f': {error.filename}' if error.filename else ''}", err=True)
         sys.exit(FAILED)
 

@@ -18,30 +18,58 @@ READY_FILE_VARIABLE = "METASTORE_READY_FILE"
 
 def settings_options(command: Command) -> Command:
     """``--config`` and ``--set``."""
-    command = click.option("--set", "assignments", metavar="KEY=VALUE", multiple=True,
-                           help="A setting; may be repeated. `metastore config show` lists the keys.")(command)
-    return click.option("--config", "files", metavar="FILE", multiple=True, type=click.Path(path_type=Path),
-                        help="Settings in YAML, or a hive-site.xml or metastore-site.xml; may be repeated.")(command)
+    command = click.option(
+        "--set",
+        "assignments",
+        metavar="KEY=VALUE",
+        multiple=True,
+        help="A setting; may be repeated. `metastore config show` lists the keys.",
+    )(command)
+    return click.option(
+        "--config",
+        "files",
+        metavar="FILE",
+        multiple=True,
+        type=click.Path(path_type=Path),
+        help="Settings in YAML, or a hive-site.xml or metastore-site.xml; may be repeated.",
+    )(command)
 
 
 def place_options(command: Command) -> Command:
     """``--data-dir`` and ``--database-url``."""
-    command = click.option("--database-url", metavar="URL",
-                           help="PostgreSQL to use instead of the embedded one.")(command)
-    return click.option("--data-dir", metavar="DIR", type=click.Path(path_type=Path, file_okay=False),
-                        default=DEFAULT_DATA_DIR, show_default=True,
-                        help="Where the embedded PostgreSQL and the warehouse are.")(command)
+    command = click.option("--database-url", metavar="URL", help="PostgreSQL to use instead of the embedded one.")(
+        command
+    )
+    return click.option(
+        "--data-dir",
+        metavar="DIR",
+        type=click.Path(path_type=Path, file_okay=False),
+        default=DEFAULT_DATA_DIR,
+        show_default=True,
+        help="Where the embedded PostgreSQL and the warehouse are.",
+    )(command)
 
 
 def ready_file_option(command: Command) -> Command:
     """``--ready-file``."""
-    return click.option("--ready-file", metavar="FILE", type=click.Path(path_type=Path, dir_okay=False),
-                        envvar=READY_FILE_VARIABLE, show_envvar=True,
-                        help="JSON with the addresses, written once everything answers, removed at the end.")(command)
+    return click.option(
+        "--ready-file",
+        metavar="FILE",
+        type=click.Path(path_type=Path, dir_okay=False),
+        envvar=READY_FILE_VARIABLE,
+        show_envvar=True,
+        help="JSON with the addresses, written once everything answers, removed at the end.",
+    )(command)
 
 
 def settings_of(files: tuple[Path, ...], assignments: tuple[str, ...], **options: str | int | None) -> Settings:
     """The settings in force. ``options``: values of options that stand for keys, by key with ``__`` for each dot."""
     given = {name.replace("__", "."): str(value) for name, value in options.items() if value is not None}
-    return build([*map(sources.file, files), sources.environment(os.environ), sources.command_line(assignments),
-                  Source("command line", given)])
+    return build(
+        [
+            *map(sources.file, files),
+            sources.environment(os.environ),
+            sources.command_line(assignments),
+            Source("command line", given),
+        ]
+    )

@@ -15,8 +15,15 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 def form_option(command: Command) -> Command:
     """``-o table|json|yaml``."""
-    return click.option("-o", "--output", "form", type=click.Choice(FORMS), default="table", show_default=True,
-                        help="How to print the answer.")(command)
+    return click.option(
+        "-o",
+        "--output",
+        "form",
+        type=click.Choice(FORMS),
+        default="table",
+        show_default=True,
+        help="How to print the answer.",
+    )(command)
 
 
 def show_rows(columns: Sequence[str], rows: Iterable[Sequence[Any]], form: str) -> None:
@@ -41,8 +48,9 @@ def show_value(value: Any, form: str) -> None:
     if form == "yaml":
         import yaml
 
-        click.echo(yaml.safe_dump(json.loads(json.dumps(value, default=str)), sort_keys=False, allow_unicode=True),
-                   nl=False)
+        click.echo(
+            yaml.safe_dump(json.loads(json.dumps(value, default=str)), sort_keys=False, allow_unicode=True), nl=False
+        )
     else:
         click.echo(json.dumps(value, indent=2, default=str, ensure_ascii=False))
 
@@ -51,8 +59,9 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
     """Columns as wide as their widest cell; the last one is not padded."""
     lines = [[column.upper() for column in columns], *([_cell(value) for value in row] for row in rows)]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    return "\n".join("  ".join(f"{cell:<{width}}" for cell,
-                               width in zip(line, widths, strict=True)).rstrip() for line in lines)
+    return "\n".join(
+        "  ".join(f"{cell:<{width}}" for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines
+    )
 
 
 def _cell(value: Any) -> str:

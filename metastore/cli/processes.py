@@ -65,20 +65,42 @@ class Processes:
                 self._start(place, taken.getsockname()[1], places, environment)
             told = [self._wait_for(places / f"{place}.json") for place in range(self.number)]
             if ready_file and not self.stopping.is_set():
-                write(ready_file, {**told[0], "database_url": database_url, "pid": os.getpid(), "processes": [
-                    {"pid": one["pid"], "http": one["http"]} for one in told]})
+                write(
+                    ready_file,
+                    {
+                        **told[0],
+                        "database_url": database_url,
+                        "pid": os.getpid(),
+                        "processes": [{"pid": one["pid"], "http": one["http"]} for one in told],
+                    },
+                )
                 running.callback(ready_file.unlink, missing_ok=True)
             while not self.stopping.wait(0.2):
                 self._require_all()
 
     def _start(self, place: int, port: int, places: Path, environment: dict[str, str]) -> None:
         http_port = self.settings.server.http_port
-        command = [sys.executable, "-m", "metastore", "serve", *self.options, "--port", str(port),
-                   "--http-port", str(http_port + place if http_port else 0),
-                   "--ready-file", str(places / f"{place}.json"), "--process", str(place)]
+        command = [
+            sys.executable,
+            "-m",
+            "metastore",
+            "serve",
+            *self.options,
+            "--port",
+            str(port),
+            "--http-port",
+            str(http_port + place if http_port else 0),
+            "--ready-file",
+            str(places / f"{place}.json"),
+            "--process",
+            str(place),
+        ]
         # Ctrl-C is for this process, which then tells the others; that it is gone shows at the end of their input.
-        self._children.append(subprocess.Popen(  # noqa: S603 - our own program
-            command, env=environment, stdin=subprocess.PIPE, start_new_session=True))
+        self._children.append(
+            subprocess.Popen(  # noqa: S603 - our own program
+                command, env=environment, stdin=subprocess.PIPE, start_new_session=True
+            )
+        )
 
     def _wait_for(self, ready: Path) -> dict[str, Any]:
         while not ready.exists():
@@ -111,6 +133,7 @@ class Processes:
 
 def end_with_input(stopping: threading.Event) -> None:
     """Stop when the process that started this one is gone: its end of our input is closed then."""
+
     def wait() -> None:
         # Not through sys.stdin: its lock, held by a thread that waits, is a fatal error at the interpreter's end.
         with suppress(OSError):
@@ -125,7 +148,7 @@ def _reserved(host: str, port: int) -> socket.socket:
     """A port on which several processes can listen from now on, and nobody else does."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
-        with socket.socket(family) as alone:   # without sharing: also a metastore that shares its port is in the way
+        with socket.socket(family) as alone:  # without sharing: also a metastore that shares its port is in the way
             alone.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             alone.bind((host, port))
             port = alone.getsockname()[1]
@@ -134,6 +157,8 @@ def _reserved(host: str, port: int) -> socket.socket:
         shared.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
         shared.bind((host, port))
     except OSError as error:
-        raise InvalidInputError(f"The Thrift port {port} on {host} cannot be used: {error.strerror}. Choose another "
-                                "one, or 0 for a free one.") from error
+        raise InvalidInputError(
+            f"The Thrift port {port} on {host} cannot be used: {error.strerror}. Choose another "
+            "one, or 0 for a free one."
+        ) from error
     return shared

@@ -14,26 +14,50 @@ from metastore.config.security import exposure
 @click.command()
 @click.option("--host", metavar="H", help="Address to listen on.")
 @click.option("--port", metavar="N", type=int, help="Thrift port; 0: a free one. Default: 9083.")
-@click.option("--http-port", metavar="N", type=int,
-              help="Port of /metrics, /livez and /readyz; 0: a free one. Default: 9084.")
+@click.option(
+    "--http-port", metavar="N", type=int, help="Port of /metrics, /livez and /readyz; 0: a free one. Default: 9084."
+)
 @place_options
-@click.option("--warehouse", metavar="URI",
-              help="Directory of managed tables. Default: `warehouse` in the data directory.")
+@click.option(
+    "--warehouse", metavar="URI", help="Directory of managed tables. Default: `warehouse` in the data directory."
+)
 @settings_options
-@click.option("--processes", metavar="N", type=click.IntRange(min=1), default=1, show_default=True,
-              help="Processes that share the port; each answers on an HTTP port of its own, from --http-port on.")
+@click.option(
+    "--processes",
+    metavar="N",
+    type=click.IntRange(min=1),
+    default=1,
+    show_default=True,
+    help="Processes that share the port; each answers on an HTTP port of its own, from --http-port on.",
+)
 @click.option("--process", type=int, hidden=True, help="Which of the processes that share the port this is.")
 @click.option("--no-loops", is_flag=True, help="Run no background loops here: no reaper, Initiator, Worker, Cleaner.")
 @ready_file_option
-def serve(host: str | None, port: int | None, http_port: int | None, data_dir: Path, database_url: str | None,
-          warehouse: str | None, files: tuple[Path, ...], assignments: tuple[str, ...], processes: int,
-          process: int | None, no_loops: bool, ready_file: Path | None) -> None:
+def serve(
+    host: str | None,
+    port: int | None,
+    http_port: int | None,
+    data_dir: Path,
+    database_url: str | None,
+    warehouse: str | None,
+    files: tuple[Path, ...],
+    assignments: tuple[str, ...],
+    processes: int,
+    process: int | None,
+    no_loops: bool,
+    ready_file: Path | None,
+) -> None:
     """Run the metastore until it is told to stop (SIGTERM), then finish the calls in flight and exit with 0."""
     stopping = lifecycle.stop_signals()
     settings = settings_of(
-        files, assignments, hive__metastore__thrift__bind__host=host, hive__metastore__port=port,
-        metastore__http__port=http_port, metastore__database__url=database_url,
-        hive__metastore__warehouse__dir=warehouse)
+        files,
+        assignments,
+        hive__metastore__thrift__bind__host=host,
+        hive__metastore__port=port,
+        metastore__http__port=http_port,
+        metastore__database__url=database_url,
+        hive__metastore__warehouse__dir=warehouse,
+    )
 
     exposure(settings.server.host, settings.tls)  # refused before anything is begun
 
@@ -47,17 +71,27 @@ def serve(host: str | None, port: int | None, http_port: int | None, data_dir: P
     if processes > 1:
         from metastore.cli.processes import Processes
 
-        options = _repeated({"--host": [host], "--data-dir": [data_dir], "--database-url": [database_url],
-                             "--warehouse": [warehouse], "--config": files, "--set": assignments})
+        options = _repeated(
+            {
+                "--host": [host],
+                "--data-dir": [data_dir],
+                "--database-url": [database_url],
+                "--warehouse": [warehouse],
+                "--config": files,
+                "--set": assignments,
+            }
+        )
         Processes(settings, processes, [*options, *(["--no-loops"] if no_loops else [])], data_dir, stopping).run(
-            ready_file, lifecycle.write_whole)
+            ready_file, lifecycle.write_whole
+        )
         return
 
     from metastore.app import App
 
     if settings.foreign:
-        logs.get_logger(__name__).info("settings_not_ours", keys=len(settings.foreign),
-                                       names=sorted(settings.foreign)[:20])
+        logs.get_logger(__name__).info(
+            "settings_not_ours", keys=len(settings.foreign), names=sorted(settings.foreign)[:20]
+        )
     if process is not None:
         from metastore.cli.processes import end_with_input
 
@@ -70,5 +104,6 @@ def serve(host: str | None, port: int | None, http_port: int | None, data_dir: P
 
 def _repeated(options: Mapping[str, Iterable[object]]) -> list[str]:
     """Options as they are written, those that were not given left out."""
-    return [text for name, values in options.items() for value in values if value is not None
-            for text in (name, str(value))]
+    return [
+        text for name, values in options.items() for value in values if value is not None for text in (name, str(value))
+    ]

@@ -14,18 +14,51 @@ from metastore.client import MetastoreClient
 from metastore.partition_names import canonical
 
 TRANSACTION_COLUMNS = {
-    "txn_id": "Transaction ID", "state": "Transaction State", "started_at": "Started Time",
-    "last_heartbeat_at": "Last Heartbeat Time", "user": "User", "host": "Hostname", "agent_info": "Agent Info"}
+    "txn_id": "Transaction ID",
+    "state": "Transaction State",
+    "started_at": "Started Time",
+    "last_heartbeat_at": "Last Heartbeat Time",
+    "user": "User",
+    "host": "Hostname",
+    "agent_info": "Agent Info",
+}
 LOCK_COLUMNS = {
-    "lock_id": "Lock ID", "db": "Database", "table": "Table", "partition": "Partition", "state": "State",
-    "blocked_by": "Blocked By", "type": "Type", "txn_id": "Transaction ID", "last_heartbeat_at": "Last Heartbeat",
-    "acquired_at": "Acquired At", "user": "User", "host": "Hostname", "agent_info": "Agent Info"}
+    "lock_id": "Lock ID",
+    "db": "Database",
+    "table": "Table",
+    "partition": "Partition",
+    "state": "State",
+    "blocked_by": "Blocked By",
+    "type": "Type",
+    "txn_id": "Transaction ID",
+    "last_heartbeat_at": "Last Heartbeat",
+    "acquired_at": "Acquired At",
+    "user": "User",
+    "host": "Hostname",
+    "agent_info": "Agent Info",
+}
 COMPACTION_COLUMNS = {
-    "compaction_id": "CompactionId", "db": "Database", "table": "Table", "partition": "Partition", "type": "Type",
-    "state": "State", "worker_host": "Worker host", "worker": "Worker", "enqueued_at": "Enqueue Time",
-    "started_at": "Start Time", "duration_ms": "Duration(ms)", "job_id": "HadoopJobId", "error": "Error message",
-    "initiator_host": "Initiator host", "initiator": "Initiator", "pool": "Pool name", "txn_id": "TxnId",
-    "next_txn_id": "Next TxnId", "committed_at": "Commit Time", "highest_write_id": "Highest WriteId"}
+    "compaction_id": "CompactionId",
+    "db": "Database",
+    "table": "Table",
+    "partition": "Partition",
+    "type": "Type",
+    "state": "State",
+    "worker_host": "Worker host",
+    "worker": "Worker",
+    "enqueued_at": "Enqueue Time",
+    "started_at": "Start Time",
+    "duration_ms": "Duration(ms)",
+    "job_id": "HadoopJobId",
+    "error": "Error message",
+    "initiator_host": "Initiator host",
+    "initiator": "Initiator",
+    "pool": "Pool name",
+    "txn_id": "TxnId",
+    "next_txn_id": "Next TxnId",
+    "committed_at": "Commit Time",
+    "highest_write_id": "Highest WriteId",
+}
 
 
 @click.group()
@@ -42,10 +75,15 @@ def show() -> None:
 def transactions(uri: str | None, form: str, state: str | None, user: str | None, every: float, *, watch: bool) -> None:
     """Open transactions, and aborted ones that have left something to clean up."""
     with connected(uri) as client:
+
         def once() -> None:
             rows = transaction_rows(client)
-            _print(TRANSACTION_COLUMNS, (row for row in rows if state in {None, row["state"].lower()}
-                                         and user in {None, row["user"]}), form)
+            _print(
+                TRANSACTION_COLUMNS,
+                (row for row in rows if state in {None, row["state"].lower()} and user in {None, row["user"]}),
+                form,
+            )
+
         repeated(once, watch=watch, every=every)
 
 
@@ -58,14 +96,30 @@ def transactions(uri: str | None, form: str, state: str | None, user: str | None
 @uri_option
 @form_option
 @watch_option
-def locks(uri: str | None, form: str, db: str | None, table: str | None, partition: str | None, txn: int | None,
-          state: str | None, every: float, *, watch: bool) -> None:
+def locks(
+    uri: str | None,
+    form: str,
+    db: str | None,
+    table: str | None,
+    partition: str | None,
+    txn: int | None,
+    state: str | None,
+    every: float,
+    *,
+    watch: bool,
+) -> None:
     """Locks that are held and requests that wait, with what they wait for."""
     with connected(uri) as client:
+
         def once() -> None:
-            rows = lock_rows(client, client.types.ShowLocksRequest(
-                dbname=db, tablename=table, partname=partition and canonical(partition), txnid=txn))
+            rows = lock_rows(
+                client,
+                client.types.ShowLocksRequest(
+                    dbname=db, tablename=table, partname=partition and canonical(partition), txnid=txn
+                ),
+            )
             _print(LOCK_COLUMNS, (row for row in rows if state in {None, row["state"].lower()}), form)
+
         repeated(once, watch=watch, every=every)
 
 
@@ -81,18 +135,38 @@ def locks(uri: str | None, form: str, db: str | None, table: str | None, partiti
 @uri_option
 @form_option
 @watch_option
-def compactions(uri: str | None, form: str, compaction_id: int | None, db: str | None, table: str | None,
-                partition: str | None, kind: str | None, state: str | None, pool: str | None, limit: int | None,
-                every: float, *, watch: bool) -> None:
+def compactions(
+    uri: str | None,
+    form: str,
+    compaction_id: int | None,
+    db: str | None,
+    table: str | None,
+    partition: str | None,
+    kind: str | None,
+    state: str | None,
+    pool: str | None,
+    limit: int | None,
+    every: float,
+    *,
+    watch: bool,
+) -> None:
     """Compactions that wait or run, and the last ones that ended."""
     with connected(uri) as client:
         types = client.types
         request = types.ShowCompactRequest(
-            id=compaction_id, dbName=db, tbName=table, partName=partition, poolName=pool, state=state,
-            limit=limit or -1, type=getattr(types.CompactionType, kind.upper()) if kind else None)
+            id=compaction_id,
+            dbName=db,
+            tbName=table,
+            partName=partition,
+            poolName=pool,
+            state=state,
+            limit=limit or -1,
+            type=getattr(types.CompactionType, kind.upper()) if kind else None,
+        )
 
         def once() -> None:
             _print(COMPACTION_COLUMNS, compaction_rows(client, request), form)
+
         repeated(once, watch=watch, every=every)
 
 
@@ -104,33 +178,55 @@ def compactions(uri: str | None, form: str, compaction_id: int | None, db: str |
 def deadlocks(uri: str | None, form: str, limit: int, every: float, *, watch: bool) -> None:
     """Circles of waits that were ended by aborting one of their transactions, latest first."""
     with connected(uri) as client:
+
         def once() -> None:
-            show_rows(["found_at", "victim_txn_id", "explanation"], [
-                (instant(one.foundAt), one.victim, one.explanation) for one in client.metastore_show_deadlocks(limit)],
-                form)
+            show_rows(
+                ["found_at", "victim_txn_id", "explanation"],
+                [(instant(one.foundAt), one.victim, one.explanation) for one in client.metastore_show_deadlocks(limit)],
+                form,
+            )
+
         repeated(once, watch=watch, every=every)
 
 
 def transaction_rows(client: MetastoreClient) -> list[dict[str, Any]]:
     """Open and aborted transactions, by the names in TRANSACTION_COLUMNS."""
     state_names = names(client.types.TxnState)
-    return [{
-        "txn_id": info.id, "state": state_names.get(info.state, str(info.state)),
-        "started_at": instant(info.startedTime), "last_heartbeat_at": instant(info.lastHeartbeatTime),
-        "user": info.user, "host": info.hostname, "agent_info": info.agentInfo,
-    } for info in client.get_open_txns_info().open_txns]
+    return [
+        {
+            "txn_id": info.id,
+            "state": state_names.get(info.state, str(info.state)),
+            "started_at": instant(info.startedTime),
+            "last_heartbeat_at": instant(info.lastHeartbeatTime),
+            "user": info.user,
+            "host": info.hostname,
+            "agent_info": info.agentInfo,
+        }
+        for info in client.get_open_txns_info().open_txns
+    ]
 
 
 def lock_rows(client: MetastoreClient, request: Any) -> list[dict[str, Any]]:
     """Locks, by the names in LOCK_COLUMNS."""
     states, kinds = names(client.types.LockState), names(client.types.LockType)
-    return [{
-        "lock_id": f"{row.lockid}.{row.lockIdInternal}", "db": row.dbname, "table": row.tablename,
-        "partition": row.partname, "state": states.get(row.state, str(row.state)),
-        "blocked_by": f"{row.blockedByExtId}.{row.blockedByIntId}" if row.blockedByExtId else None,
-        "type": kinds.get(row.type, str(row.type)), "txn_id": row.txnid or None,
-        "last_heartbeat_at": instant(row.lastheartbeat), "acquired_at": instant(row.acquiredat), "user": row.user,
-        "host": row.hostname, "agent_info": row.agentInfo} for row in client.show_locks(request).locks]
+    return [
+        {
+            "lock_id": f"{row.lockid}.{row.lockIdInternal}",
+            "db": row.dbname,
+            "table": row.tablename,
+            "partition": row.partname,
+            "state": states.get(row.state, str(row.state)),
+            "blocked_by": f"{row.blockedByExtId}.{row.blockedByIntId}" if row.blockedByExtId else None,
+            "type": kinds.get(row.type, str(row.type)),
+            "txn_id": row.txnid or None,
+            "last_heartbeat_at": instant(row.lastheartbeat),
+            "acquired_at": instant(row.acquiredat),
+            "user": row.user,
+            "host": row.hostname,
+            "agent_info": row.agentInfo,
+        }
+        for row in client.show_locks(request).locks
+    ]
 
 
 def compaction_rows(client: MetastoreClient, request: Any) -> list[dict[str, Any]]:
@@ -149,14 +245,27 @@ def _compaction(row: Any, kinds: Mapping[int, str]) -> dict[str, Any]:
     worker_host, worker = _host_and_thread(row.workerid)
     initiator_host, initiator = _host_and_thread(row.initiatorId)
     return {
-        "compaction_id": row.id, "db": row.dbname, "table": row.tablename, "partition": row.partitionname or None,
-        "type": kinds.get(row.type, str(row.type)), "state": row.state, "worker_host": worker_host, "worker": worker,
-        "enqueued_at": instant(row.enqueueTime), "started_at": instant(row.start),
+        "compaction_id": row.id,
+        "db": row.dbname,
+        "table": row.tablename,
+        "partition": row.partitionname or None,
+        "type": kinds.get(row.type, str(row.type)),
+        "state": row.state,
+        "worker_host": worker_host,
+        "worker": worker,
+        "enqueued_at": instant(row.enqueueTime),
+        "started_at": instant(row.start),
         "duration_ms": row.endTime - row.start if row.endTime and row.start else None,
-        "job_id": None if row.hadoopJobId in {None, "None"} else row.hadoopJobId, "error": row.errorMessage,
-        "initiator_host": initiator_host, "initiator": initiator, "pool": row.poolName, "txn_id": row.txnId or None,
-        "next_txn_id": row.nextTxnId or None, "committed_at": instant(row.commitTime),
-        "highest_write_id": row.hightestWriteId or None}
+        "job_id": None if row.hadoopJobId in {None, "None"} else row.hadoopJobId,
+        "error": row.errorMessage,
+        "initiator_host": initiator_host,
+        "initiator": initiator,
+        "pool": row.poolName,
+        "txn_id": row.txnId or None,
+        "next_txn_id": row.nextTxnId or None,
+        "committed_at": instant(row.commitTime),
+        "highest_write_id": row.hightestWriteId or None,
+    }
 
 
 def _host_and_thread(text: str | None) -> tuple[str | None, str | None]:

@@ -37,18 +37,26 @@ def _described(client: MetastoreClient, db: str, table_name: str) -> dict[str, A
     locks = client.show_locks(types.ShowLocksRequest(dbname=db, tablename=table_name)).locks
     compactions = client.show_compact(types.ShowCompactRequest(dbName=db, tbName=table_name, limit=-1)).compacts
     written = client.get_max_allocated_table_write_id(
-        types.MaxAllocatedTableWriteIdRequest(dbName=db, tableName=table_name)).maxWriteId
+        types.MaxAllocatedTableWriteIdRequest(dbName=db, tableName=table_name)
+    ).maxWriteId
     [valid] = client.get_valid_write_ids(
-        types.GetValidWriteIdsRequest(fullTableNames=[f"{found.dbName}.{found.tableName}"])).tblValidWriteIds
+        types.GetValidWriteIdsRequest(fullTableNames=[f"{found.dbName}.{found.tableName}"])
+    ).tblValidWriteIds
     return {
-        "table": f"{found.dbName}.{found.tableName}", "owner": found.owner, "type": found.tableType,
-        "kind": _kind(parameters), "location": found.sd.location if found.sd else None,
+        "table": f"{found.dbName}.{found.tableName}",
+        "owner": found.owner,
+        "type": found.tableType,
+        "kind": _kind(parameters),
+        "location": found.sd.location if found.sd else None,
         "columns": ", ".join(f"{column.name} {column.type}" for column in (found.sd.cols if found.sd else ()) or ()),
         "partitioned_by": ", ".join(f"{key.name} {key.type}" for key in found.partitionKeys or ()) or None,
-        "last_write_id": written, "open_or_aborted_write_ids": len(valid.invalidWriteIds),
-        "locks": len(locks), "waiting_for_locks": sum(row.state == types.LockState.WAITING for row in locks),
+        "last_write_id": written,
+        "open_or_aborted_write_ids": len(valid.invalidWriteIds),
+        "locks": len(locks),
+        "waiting_for_locks": sum(row.state == types.LockState.WAITING for row in locks),
         "compactions_pending": sum(row.state in {"initiated", "working", "ready for cleaning"} for row in compactions),
-        "automatic_compaction": parameters.get("no_auto_compaction", "false").lower() != "true"}
+        "automatic_compaction": parameters.get("no_auto_compaction", "false").lower() != "true",
+    }
 
 
 def _kind(parameters: dict[str, str]) -> str:

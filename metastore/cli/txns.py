@@ -22,8 +22,9 @@ def txn() -> None:
 
 @txn.command(short_help="Abort transactions.")
 @click.argument("txn_ids", metavar="ID...", nargs=-1, required=True, type=click.IntRange(min=1))
-@click.option("--owner-gone", is_flag=True,
-              help="The owners' processes have ended for certain: nothing more comes of them.")
+@click.option(
+    "--owner-gone", is_flag=True, help="The owners' processes have ended for certain: nothing more comes of them."
+)
 @uri_option
 @form_option
 def abort(txn_ids: tuple[int, ...], owner_gone: bool, uri: str | None, form: str) -> None:
@@ -81,24 +82,49 @@ def explain(txn_id: int, uri: str | None, form: str) -> None:
     if form == "table":
         show_fields({name: value for name, value in fields.items() if value is not None}, form)
         if writes:
-            click.echo("\n" + table(["wrote", "operation", "write id"],
-                                    [(place(one), one["operation"], one["write_id"]) for one in writes]))
+            click.echo(
+                "\n"
+                + table(
+                    ["wrote", "operation", "write id"],
+                    [(place(one), one["operation"], one["write_id"]) for one in writes],
+                )
+            )
         if locks:
-            click.echo("\n" + table(["lock", "on", "type", "state", "requested", "acquired"], [
-                (one["lock_id"], place(one), one["type"].upper(), one["state"].upper(), one["requested_at"],
-                 one["acquired_at"]) for one in locks]))
+            click.echo(
+                "\n"
+                + table(
+                    ["lock", "on", "type", "state", "requested", "acquired"],
+                    [
+                        (
+                            one["lock_id"],
+                            place(one),
+                            one["type"].upper(),
+                            one["state"].upper(),
+                            one["requested_at"],
+                            one["acquired_at"],
+                        )
+                        for one in locks
+                    ],
+                )
+            )
         for name, listed, count in (("writes", writes, life.writeCount), ("locks", locks, life.lockCount)):
             if len(listed) < count:
                 click.echo(f"\n{count - len(listed)} more {name} are not listed.")
     else:
-        show_value({**fields, "writes": writes, "write_count": life.writeCount, "locks": locks,
-                    "lock_count": life.lockCount}, form)
+        show_value(
+            {**fields, "writes": writes, "write_count": life.writeCount, "locks": locks, "lock_count": life.lockCount},
+            form,
+        )
     sys.exit(1 if life.outcome.outcome in NOTHING_KNOWN else 0)
 
 
 def _outcome(answer: Any) -> dict[str, Any]:
-    return {"txn_id": answer.txnid, "outcome": answer.outcome, "reason": answer.reason,
-            "ended_at": instant(answer.endedAt)}
+    return {
+        "txn_id": answer.txnid,
+        "outcome": answer.outcome,
+        "reason": answer.reason,
+        "ended_at": instant(answer.endedAt),
+    }
 
 
 def _fields(life: Any) -> dict[str, Any]:
@@ -106,17 +132,28 @@ def _fields(life: Any) -> dict[str, Any]:
     conflict = None
     if lost is not None:
         owner = f" of {lost.user}@{lost.hostname} ({lost.agentInfo})" if lost.user is not None else ""
-        conflict = (f"{lost.operation} of {lost.object} after the {lost.winnerOperation} of transaction {lost.winner}"
-                    f"{owner}, which committed at {lost.winnerCommitId}")
+        conflict = (
+            f"{lost.operation} of {lost.object} after the {lost.winnerOperation} of transaction {lost.winner}"
+            f"{owner}, which committed at {lost.winnerCommitId}"
+        )
     waiting = any(one.state == "waiting" for one in life.locks) and life.outcome.outcome == "open"
     return {
-        **_outcome(life.outcome), "type": life.type, "user": life.user, "host": life.hostname,
-        "agent_info": life.agentInfo, "started_at": instant(life.startedAt),
-        "last_heartbeat_at": instant(life.lastHeartbeatAt), "heartbeats": life.heartbeatCount,
-        "longest_silence_s": _seconds(life.longestGapMs), "expires_in_s": _seconds(life.expiresInMs),
-        "commit_id": life.commitId, "abort_code": life.abortCode, "conflict": conflict,
+        **_outcome(life.outcome),
+        "type": life.type,
+        "user": life.user,
+        "host": life.hostname,
+        "agent_info": life.agentInfo,
+        "started_at": instant(life.startedAt),
+        "last_heartbeat_at": instant(life.lastHeartbeatAt),
+        "heartbeats": life.heartbeatCount,
+        "longest_silence_s": _seconds(life.longestGapMs),
+        "expires_in_s": _seconds(life.expiresInMs),
+        "commit_id": life.commitId,
+        "abort_code": life.abortCode,
+        "conflict": conflict,
         "waits": f"`metastore lock why txn:{life.outcome.txnid}` tells for whom" if waiting else None,
-        "record": "removed, this is what was kept of it" if life.fromHistory else None}
+        "record": "removed, this is what was kept of it" if life.fromHistory else None,
+    }
 
 
 def _seconds(millis: int | None) -> float | None:
@@ -124,11 +161,25 @@ def _seconds(millis: int | None) -> float | None:
 
 
 def _write(one: Any) -> dict[str, Any]:
-    return {"catalog": one.catName, "db": one.dbname, "table": one.tablename, "partition": one.partitionname,
-            "operation": one.operation, "write_id": one.writeId}
+    return {
+        "catalog": one.catName,
+        "db": one.dbname,
+        "table": one.tablename,
+        "partition": one.partitionname,
+        "operation": one.operation,
+        "write_id": one.writeId,
+    }
 
 
 def _lock(one: Any) -> dict[str, Any]:
-    return {"lock_id": one.lockid, "catalog": one.catName, "db": one.dbname, "table": one.tablename,
-            "partition": one.partitionname, "type": one.type, "state": one.state,
-            "requested_at": instant(one.requestedAt), "acquired_at": instant(one.acquiredAt)}
+    return {
+        "lock_id": one.lockid,
+        "catalog": one.catName,
+        "db": one.dbname,
+        "table": one.tablename,
+        "partition": one.partitionname,
+        "type": one.type,
+        "state": one.state,
+        "requested_at": instant(one.requestedAt),
+        "acquired_at": instant(one.acquiredAt),
+    }

@@ -21,14 +21,26 @@ def upstream() -> None:
 
 
 @upstream.command(short_help="Go on where a Hive metastore's transactions stopped.")
-@click.option("--hive-database-url", metavar="URL", required=True,
-              help="PostgreSQL of the Hive metastore 3.x or 4.x; it is only read.")
+@click.option(
+    "--hive-database-url",
+    metavar="URL",
+    required=True,
+    help="PostgreSQL of the Hive metastore 3.x or 4.x; it is only read.",
+)
 @click.option("--dry-run", is_flag=True, help="Say what would be taken over, and change nothing.")
 @place_options
 @settings_options
 @form_option
-def adopt(*, hive_database_url: str, dry_run: bool, data_dir: Path, database_url: str | None,
-          files: tuple[Path, ...], assignments: tuple[str, ...], form: str) -> None:
+def adopt(
+    *,
+    hive_database_url: str,
+    dry_run: bool,
+    data_dir: Path,
+    database_url: str | None,
+    files: tuple[Path, ...],
+    assignments: tuple[str, ...],
+    form: str,
+) -> None:
     """Take over the marks, the open and aborted transactions and the locks of a Hive metastore.
 
     Nothing of it may begin a transaction from now on. Refused where an id would go backwards.

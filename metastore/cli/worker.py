@@ -13,21 +13,34 @@ from metastore.client.client import DEFAULT_URI
 @click.command()
 @uri_option
 @click.option("--database-url", metavar="URL", help="The PostgreSQL of the metastore.")
-@click.option("--http-port", metavar="N", type=int,
-              help="Port of /metrics, /livez and /readyz; 0: a free one. Default: 9084.")
+@click.option(
+    "--http-port", metavar="N", type=int, help="Port of /metrics, /livez and /readyz; 0: a free one. Default: 9084."
+)
 @click.option("--warehouse", metavar="URI", help="Directory of managed tables, as the servers have it.")
 @settings_options
 @ready_file_option
-def worker(uri: str | None, database_url: str | None, http_port: int | None, warehouse: str | None,
-           files: tuple[Path, ...], assignments: tuple[str, ...], ready_file: Path | None) -> None:
+def worker(
+    uri: str | None,
+    database_url: str | None,
+    http_port: int | None,
+    warehouse: str | None,
+    files: tuple[Path, ...],
+    assignments: tuple[str, ...],
+    ready_file: Path | None,
+) -> None:
     """Claim compactions and run their Spark jobs until told to stop (SIGTERM); then hand back what is not finished.
 
     Requests are claimed from the database; jobs take their snapshots from the metastore at --uri. A worker that dies
     loses its claim after metastore.compactor.worker.lease, and another one begins anew.
     """
     stopping = lifecycle.stop_signals()
-    settings = settings_of(files, assignments, metastore__http__port=http_port, metastore__database__url=database_url,
-                           hive__metastore__warehouse__dir=warehouse)
+    settings = settings_of(
+        files,
+        assignments,
+        metastore__http__port=http_port,
+        metastore__database__url=database_url,
+        hive__metastore__warehouse__dir=warehouse,
+    )
 
     from metastore.telemetry import logs
 

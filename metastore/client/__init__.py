@@ -6,5 +6,13 @@ from metastore.client.domain_client import DomainClient
 from metastore.client.lock_manager import LockNotAcquiredError
 from metastore.client.txn_manager import Transaction, TxnManager
 
-__all__ = ["AnswerLostError", "DomainClient", "LockNotAcquiredError", "MetastoreClient", "MetastoreUnreachableError",
-           "Transaction", "TxnManager", "WriteConflictError"]
+__all__ = [
+    "AnswerLostError",
+    "DomainClient",
+    "LockNotAcquiredError",
+    "MetastoreClient",
+    "MetastoreUnreachableError",
+    "Transaction",
+    "TxnManager",
+    "WriteConflictError",
+]

@@ -36,11 +36,34 @@ URI_VARIABLE = "METASTORE_URI"
 # Doing these twice equals doing them once (CLIENT-1). Everything named get_* or show_* is
 # repeatable as well, unless _NOT_READS has it; so are our own calls (metastore_*), of which all others only read. A
 # commit is not here although the metastore forgives a second one: metastore.client.outcome asks first.
-_REPEATABLE = frozenset((
-    "abort_txn", "abort_txns", "add_dynamic_partitions", "add_write_ids_to_min_history", "aliveSince", "check_lock",
-    "flushCache", "getCounter", "getCounters", "getMetaConf", "getName", "getOption", "getOptions", "getStatus",
-    "getStatusDetails", "getVersion", "heartbeat", "heartbeat_lock_materialization_rebuild", "heartbeat_txn_range",
-    "partition_name_has_valid_characters", "partition_name_to_spec", "partition_name_to_vals", "set_ugi", "unlock"))
+_REPEATABLE = frozenset(
+    (
+        "abort_txn",
+        "abort_txns",
+        "add_dynamic_partitions",
+        "add_write_ids_to_min_history",
+        "aliveSince",
+        "check_lock",
+        "flushCache",
+        "getCounter",
+        "getCounters",
+        "getMetaConf",
+        "getName",
+        "getOption",
+        "getOptions",
+        "getStatus",
+        "getStatusDetails",
+        "getVersion",
+        "heartbeat",
+        "heartbeat_lock_materialization_rebuild",
+        "heartbeat_txn_range",
+        "partition_name_has_valid_characters",
+        "partition_name_to_spec",
+        "partition_name_to_vals",
+        "set_ugi",
+        "unlock",
+    )
+)
 _NOT_READS = frozenset(("get_delegation_token", "get_lock_materialization_rebuild", "metastore_commit_batch"))
 _BROKEN = (TTransportException, TProtocolException, OSError, EOFError)
 
@@ -95,8 +118,15 @@ class MetastoreClient:
     types: ModuleType = ttypes
     operators_types: ModuleType = operators_ttypes
 
-    def __init__(self, uri: str | None = None, *, user: str | None = None, timeout_s: float = 600.0,
-                 connect_timeout_s: float = 10.0, tls: ClientSide | None = None) -> None:
+    def __init__(
+        self,
+        uri: str | None = None,
+        *,
+        user: str | None = None,
+        timeout_s: float = 600.0,
+        connect_timeout_s: float = 10.0,
+        tls: ClientSide | None = None,
+    ) -> None:
         """``tls``: None: as the environment says (METASTORE_USE_SSL=true and kin, see `metastore.client.tls`).
 
         Raises: ValueError (the address), InvalidInputError (key or trust store).
@@ -128,8 +158,9 @@ class MetastoreClient:
         """Nothing to do: the connection is made by the first call."""
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
-                 trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         """Close the connection."""
         self.close()
 
@@ -138,8 +169,13 @@ class MetastoreClient:
         return self._like(type(self), timeout_s)
 
     def _like(self, kind: "type[Client]", timeout_s: float | None = None) -> "Client":
-        return kind(self.uri, user=self.user, timeout_s=timeout_s or self._timeout_s,
-                    connect_timeout_s=self._connect_timeout_s, tls=self._tls)
+        return kind(
+            self.uri,
+            user=self.user,
+            timeout_s=timeout_s or self._timeout_s,
+            connect_timeout_s=self._connect_timeout_s,
+            tls=self._tls,
+        )
 
     def close(self) -> None:
         """Say goodbye as Hive's clients do (oneway ``shutdown``, which stops nothing) and close the connection."""
@@ -157,12 +193,14 @@ class MetastoreClient:
                 if broken.timed_out or not _is_repeatable(name, (*args, *kwargs.values())):
                     raise AnswerLostError(
                         f"The connection to {self._server} broke during {name} ({broken}): it may or may not have been "
-                        "done. Read the state back before you repeat it.") from broken
+                        "done. Read the state back before you repeat it."
+                    ) from broken
             try:
                 return self._send(name, args, kwargs)
             except _BrokenError as broken:
                 raise MetastoreUnreachableError(
-                    f"The metastore at {self._server} broke off {name} twice: {broken}.") from broken
+                    f"The metastore at {self._server} broke off {name} twice: {broken}."
+                ) from broken
 
     def _send(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         self._connect()
@@ -195,7 +233,8 @@ class MetastoreClient:
                 self._next = index
                 return
         raise MetastoreUnreachableError(
-            f"No metastore answers ({'; '.join(reasons)}). Is it running, and is the address right?")
+            f"No metastore answers ({'; '.join(reasons)}). Is it running, and is the address right?"
+        )
 
     def _open(self, address: Address) -> None:
         handle = socket.create_connection(address, timeout=self._connect_timeout_s)

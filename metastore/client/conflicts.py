@@ -31,19 +31,27 @@ def lost_at_commit(client: MetastoreClient, loser: int, error: TxnAbortedError) 
         return None
     return WriteConflictError(
         f"{str(error).rstrip('. ')}. {_winner(_life(client, found.winner), found.winner)} committed its "
-        f"{found.winner_operation} of {found.object} first. {_advice(loser)}", found.winner)
+        f"{found.winner_operation} of {found.object} first. {_advice(loser)}",
+        found.winner,
+    )
 
 
-def lost_while_waiting(client: MetastoreClient, loser: int, winner: int, locked: Collection[tuple[str, str]],
-                       ) -> WriteConflictError:
+def lost_while_waiting(
+    client: MetastoreClient, loser: int, winner: int, locked: Collection[tuple[str, str]]
+) -> WriteConflictError:
     """The error of a transaction whose snapshot lacks a change of what it has locked now: (database, table)."""
     life = _life(client, winner)
-    changed = sorted(_name(one) for one in (life.writes if life else ())
-                     if one.operation in _CHANGES and (one.dbname, one.tablename or "") in locked)
+    changed = sorted(
+        _name(one)
+        for one in (life.writes if life else ())
+        if one.operation in _CHANGES and (one.dbname, one.tablename or "") in locked
+    )
     return WriteConflictError(
         f"Transaction {loser} waited for a lock while another one changed what it locked, and its snapshot does not "
         f"have the change. {_winner(life, winner)} changed and committed {', '.join(changed) or 'it'}. "
-        f"{_advice(loser)}", winner)
+        f"{_advice(loser)}",
+        winner,
+    )
 
 
 def _advice(loser: int) -> str:

@@ -36,4 +36,5 @@ def enabled_constraints(client: MetastoreClient, table: TableName) -> EnabledCon
     return EnabledConstraints(
         tuple((one.nn_name, one.column_name) for one in found.notNullConstraints if one.enable_cstr),
         tuple((one.dc_name, one.check_expression) for one in found.checkConstraints if one.enable_cstr),
-        {one.column_name: one.default_value for one in found.defaultConstraints if one.enable_cstr})
+        {one.column_name: one.default_value for one in found.defaultConstraints if one.enable_cstr},
+    )

@@ -46,8 +46,15 @@ def parse_duration(text: str, default: timedelta) -> timedelta:
 class Heartbeater:
     """A thread that heartbeats one transaction or one lock until it is stopped or the subject is lost."""
 
-    def __init__(self, client: MetastoreClient, timeout: timedelta, *, txn_id: int = 0, lock_id: int = 0,
-                 cancel: Callable[[str], object] | None = None) -> None:
+    def __init__(
+        self,
+        client: MetastoreClient,
+        timeout: timedelta,
+        *,
+        txn_id: int = 0,
+        lock_id: int = 0,
+        cancel: Callable[[str], object] | None = None,
+    ) -> None:
         """``client`` is cloned; ``timeout``: after how long without heartbeats the server gives up.
 
         ``cancel``: called with the reason when the subject is lost, from the heartbeats' own thread.
@@ -70,8 +77,9 @@ class Heartbeater:
         self.start()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
-                 trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         """Stop."""
         self.stop()
 
@@ -104,8 +112,10 @@ class Heartbeater:
                 except MetastoreError as error:
                     silent_s = monotonic() - alive_at
                     if silent_s >= self._timeout_s:
-                        self._lose(f"{self._subject} counts as lost: for {silent_s:.0f} s no heartbeat got through "
-                                   f"({error}), so the metastore may have ended it.")
+                        self._lose(
+                            f"{self._subject} counts as lost: for {silent_s:.0f} s no heartbeat got through "
+                            f"({error}), so the metastore may have ended it."
+                        )
                         return
                     pause = min(self._interval_s, max(0.05, self._timeout_s / 20))
                 else:
@@ -120,8 +130,9 @@ class Heartbeater:
         if late_s > self.drift.total_seconds():
             self.drift = timedelta(seconds=late_s)
             if late_s > self._interval_s / 2:
-                _log.warning("heartbeat_late", subject=self._subject, late_s=round(late_s, 3),
-                             timeout_s=self._timeout_s)
+                _log.warning(
+                    "heartbeat_late", subject=self._subject, late_s=round(late_s, 3), timeout_s=self._timeout_s
+                )
 
     def _lose(self, reason: str) -> None:
         self.reason = reason

@@ -47,8 +47,9 @@ def told_wait(ask: Callable[[str, str], str]) -> LockWait:
     patience = LockWait()
     retries = ask("hive.lock.numretries", str(patience.retries)).strip()
     ceiling = ask("hive.lock.sleep.between.retries", f"{patience.ceiling.total_seconds():.0f}s")
-    return LockWait(int(retries) if retries.isdecimal() else patience.retries,
-                    parse_duration(ceiling, patience.ceiling))
+    return LockWait(
+        int(retries) if retries.isdecimal() else patience.retries, parse_duration(ceiling, patience.ceiling)
+    )
 
 
 @dataclass(frozen=True)
@@ -58,16 +59,30 @@ class LockManager:
     client: MetastoreClient
     wait: LockWait = field(default_factory=LockWait)
 
-    def acquire(self, wanted: StatementLocks, *, txn_id: int = 0, user: str, host: str, agent_info: str,
-                stop: threading.Event | None = None) -> int:
+    def acquire(
+        self,
+        wanted: StatementLocks,
+        *,
+        txn_id: int = 0,
+        user: str,
+        host: str,
+        agent_info: str,
+        stop: threading.Event | None = None,
+    ) -> int:
         """Ask for all locks of a statement and wait until they are granted; return the lock id.
 
         ``stop`` ends the waiting early, for instance because the transaction is lost.
         Raises: LockNotAcquiredError, NoSuchTxnError, TxnAbortedError, MetastoreUnreachableError.
         """
         request = ttypes.LockRequest(
-            component=[_component(plan) for plan in wanted.locks], txnid=txn_id, user=user, hostname=host,
-            agentInfo=agent_info, zeroWaitReadEnabled=wanted.zero_wait_read, exclusiveCTAS=wanted.exclusive_ctas)
+            component=[_component(plan) for plan in wanted.locks],
+            txnid=txn_id,
+            user=user,
+            hostname=host,
+            agentInfo=agent_info,
+            zeroWaitReadEnabled=wanted.zero_wait_read,
+            exclusiveCTAS=wanted.exclusive_ctas,
+        )
         with domain_errors():
             answer = self.client.lock(request)
         try:
@@ -107,8 +122,11 @@ class LockManager:
         else:
             return str(answer.explanation) if answer.blocked else f"lock {lock_id} is not waiting any more; try again"
         with domain_errors():
-            rows = [row for db in sorted({plan.db for plan in plans})
-                    for row in self.client.show_locks(ttypes.ShowLocksRequest(dbname=db)).locks]
+            rows = [
+                row
+                for db in sorted({plan.db for plan in plans})
+                for row in self.client.show_locks(ttypes.ShowLocksRequest(dbname=db)).locks
+            ]
         by_id = {(row.lockid, row.lockIdInternal): row for row in rows}
         for row in rows:
             if row.lockid == lock_id and row.blockedByExtId:
@@ -142,9 +160,15 @@ def _component(plan: LockPlan) -> ttypes.LockComponent:
     if plan.partition:
         level = ttypes.LockLevel.PARTITION
     return ttypes.LockComponent(
-        type=_TYPES[plan.type], level=level, dbname=plan.db, tablename=plan.table or None,
-        partitionname=plan.partition or None, operationType=_OPERATIONS[plan.operation],
-        isTransactional=plan.is_transactional, isDynamicPartitionWrite=plan.is_dynamic)
+        type=_TYPES[plan.type],
+        level=level,
+        dbname=plan.db,
+        tablename=plan.table or None,
+        partitionname=plan.partition or None,
+        operationType=_OPERATIONS[plan.operation],
+        isTransactional=plan.is_transactional,
+        isDynamicPartitionWrite=plan.is_dynamic,
+    )
 
 
 def _object(row: ttypes.ShowLocksResponseElement) -> str:
@@ -157,7 +181,12 @@ def _holder(row: ttypes.ShowLocksResponseElement) -> str:
     verb = "locked" if row.state == ttypes.LockState.ACQUIRED else "asked for earlier,"
     acquired_at = datetime.fromtimestamp((row.acquiredat or 0) / 1000, UTC)
     since = f" since {acquired_at:%Y-%m-%d %H:%M:%S} UTC" if row.acquiredat else ""
-    what, command = ((f"transaction {row.txnid}", f"metastore txn abort {row.txnid}") if row.txnid
-                     else (f"lock {row.lockid}", f"metastore lock release {row.lockid}"))
-    return (f"{verb} {kind} by {what} of {row.user or 'unknown'}@{row.hostname or 'unknown'} "
-            f"({row.agentInfo or 'Unknown'}){since}; `{command}` ends it")
+    what, command = (
+        (f"transaction {row.txnid}", f"metastore txn abort {row.txnid}")
+        if row.txnid
+        else (f"lock {row.lockid}", f"metastore lock release {row.lockid}")
+    )
+    return (
+        f"{verb} {kind} by {what} of {row.user or 'unknown'}@{row.hostname or 'unknown'} "
+        f"({row.agentInfo or 'Unknown'}){since}; `{command}` ends it"
+    )

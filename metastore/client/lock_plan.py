@@ -114,11 +114,17 @@ class LockModes(NamedTuple):
         """Without the switches that the generation does not have."""
         match self.generation:
             case Generation.HIVE_2_3:
-                return LockModes(strict=self.strict, lock_external=True, exclusive_ctas=False,
-                                 generation=self.generation)
+                return LockModes(
+                    strict=self.strict, lock_external=True, exclusive_ctas=False, generation=self.generation
+                )
             case Generation.HIVE_3_1:
-                return LockModes(strict=self.strict, exclusive_overwrite=self.exclusive_overwrite, exclusive_ctas=False,
-                                 lock_external=self.lock_external, generation=self.generation)
+                return LockModes(
+                    strict=self.strict,
+                    exclusive_overwrite=self.exclusive_overwrite,
+                    exclusive_ctas=False,
+                    lock_external=self.lock_external,
+                    generation=self.generation,
+                )
             case Generation.HIVE_4:
                 return self
 
@@ -128,6 +134,7 @@ HIVE_DEFAULTS = LockModes()
 
 def told_modes(ask: Callable[[str, str], str]) -> LockModes:
     """The switches as the metastore tells them; ``ask``: get_config_value, with the key and what to tell by default."""
+
     def flag(key: str, *, default: bool) -> bool:
         return ask(key, str(default).lower()).strip().lower() == "true"
 
@@ -142,7 +149,8 @@ def told_modes(ask: Callable[[str, str], str]) -> LockModes:
         exclusive_ctas=flag("hive.txn.xlock.ctas", default=True),
         lockless_reads=flag("hive.acid.lockless.reads.enabled", default=False),
         lock_external=flag("hive.txn.ext.locking.enabled", default=False),
-        max_partitions=int(partitions) if partitions.isdecimal() else 0)
+        max_partitions=int(partitions) if partitions.isdecimal() else 0,
+    )
 
 
 def global_mutex(name: str) -> Output:
@@ -150,21 +158,30 @@ def global_mutex(name: str) -> Output:
     return Output(Target(GLOBAL_LOCKS, name, is_acid=False), Kind.EXCLUSIVE_DDL)
 
 
-def statement_locks(inputs: Iterable[Target] = (), outputs: Sequence[Output] = (),
-                    modes: LockModes = HIVE_DEFAULTS) -> StatementLocks:
+def statement_locks(
+    inputs: Iterable[Target] = (), outputs: Sequence[Output] = (), modes: LockModes = HIVE_DEFAULTS
+) -> StatementLocks:
     """The locks of one statement."""
     modes = modes.in_force
-    changed = {(output.target.db, output.target.table) for output in outputs
-               if output.kind in {Kind.UPDATE, Kind.DELETE}}
-    locks = [_read_lock(target) for target in _merged(inputs, modes)
-             if _is_read_locked(target, modes) and (target.db, target.table) not in changed]
-    locks += [lock for output in outputs if _is_write_locked(output.target, modes)
-              and (lock := _write_lock(output, modes)) is not None]
+    changed = {
+        (output.target.db, output.target.table) for output in outputs if output.kind in {Kind.UPDATE, Kind.DELETE}
+    }
+    locks = [
+        _read_lock(target)
+        for target in _merged(inputs, modes)
+        if _is_read_locked(target, modes) and (target.db, target.table) not in changed
+    ]
+    locks += [
+        lock
+        for output in outputs
+        if _is_write_locked(output.target, modes) and (lock := _write_lock(output, modes)) is not None
+    ]
     return StatementLocks(
         tuple(dict.fromkeys(locks)),
         zero_wait_read=not (modes.exclusive_overwrite and modes.exclusive_write)
         and modes.generation is Generation.HIVE_4,
-        exclusive_ctas=modes.exclusive_ctas and any(output.kind is Kind.CREATE_TABLE_AS for output in outputs))
+        exclusive_ctas=modes.exclusive_ctas and any(output.kind is Kind.CREATE_TABLE_AS for output in outputs),
+    )
 
 
 def _merged(inputs: Iterable[Target], modes: LockModes) -> list[Target]:
@@ -175,8 +192,10 @@ def _merged(inputs: Iterable[Target], modes: LockModes) -> list[Target]:
     counts: dict[tuple[str, str], int] = {}
     for target in inputs:
         counts[target.db, target.table] = counts.get((target.db, target.table), 0) + bool(target.partition)
-    return [target._replace(partition="") if counts[target.db, target.table] >= modes.max_partitions else target
-            for target in inputs]
+    return [
+        target._replace(partition="") if counts[target.db, target.table] >= modes.max_partitions else target
+        for target in inputs
+    ]
 
 
 def _is_read_locked(target: Target, modes: LockModes) -> bool:
@@ -187,7 +206,8 @@ def _is_read_locked(target: Target, modes: LockModes) -> bool:
 
 def _is_write_locked(target: Target, modes: LockModes) -> bool:
     return not target.is_temporary and (
-        target.is_managed or modes.lock_external or not target.table or target.handler_type is not None)
+        target.is_managed or modes.lock_external or not target.table or target.handler_type is not None
+    )
 
 
 def _read_lock(target: Target) -> LockPlan:
@@ -204,8 +224,9 @@ def _write_lock(output: Output, modes: LockModes) -> LockPlan | None:
     if target.handler_type is not None and modes.generation is not Generation.HIVE_2_3:
         operation = Operation.INSERT if kind in {Kind.INSERT, Kind.MERGE_INSERT} else Operation.NO_TXN
         return _lock(target, target.handler_type, operation)
-    lock_type, operation = (_older_acid_write if older and target.is_acid else _acid_write if target.is_acid
-                            else _plain_write)(kind, modes)
+    lock_type, operation = (
+        _older_acid_write if older and target.is_acid else _acid_write if target.is_acid else _plain_write
+    )(kind, modes)
     return _lock(target, lock_type, operation)
 
 
@@ -261,6 +282,9 @@ def _plain_write(kind: Kind, modes: LockModes) -> tuple[LockType, Operation]:
 
 
 def _ddl(kind: Kind) -> tuple[LockType, Operation]:
-    types = {Kind.SHARED_DDL: LockType.SHARED_READ, Kind.ANALYZE: LockType.SHARED_READ,
-             Kind.SOFT_DELETE: LockType.EXCL_WRITE}
+    types = {
+        Kind.SHARED_DDL: LockType.SHARED_READ,
+        Kind.ANALYZE: LockType.SHARED_READ,
+        Kind.SOFT_DELETE: LockType.EXCL_WRITE,
+    }
     return types.get(kind, LockType.EXCLUSIVE), Operation.NO_TXN

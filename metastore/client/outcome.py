@@ -123,4 +123,5 @@ def _is_committed(client: MetastoreClient, txn_id: int, cause: MetastoreError) -
 def _in_doubt(txn_id: int, cause: MetastoreError) -> AnswerLostError:
     return AnswerLostError(
         f"Transaction {txn_id} may or may not have been committed, and no metastore answers the question any more: "
-        f"`metastore txn outcome {txn_id}` tells. ({cause})")
+        f"`metastore txn outcome {txn_id}` tells. ({cause})"
+    )

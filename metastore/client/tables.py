@@ -10,11 +10,23 @@ from metastore.client.answers import is_unknown_method
 from metastore.client.domain_client import DomainClient
 from metastore.errors import MetaError
 
-CAPABILITIES = ("HIVEFULLACIDREAD", "HIVEFULLACIDWRITE", "HIVEMANAGEDINSERTREAD", "HIVEMANAGEDINSERTWRITE", "EXTREAD",
-                "EXTWRITE")
+CAPABILITIES = (
+    "HIVEFULLACIDREAD",
+    "HIVEFULLACIDWRITE",
+    "HIVEMANAGEDINSERTREAD",
+    "HIVEMANAGEDINSERTWRITE",
+    "EXTREAD",
+    "EXTWRITE",
+)
 """What the Spark side can do with tables, in Hive's words."""
-_CONSTRAINTS = ("primaryKeys", "foreignKeys", "uniqueConstraints", "notNullConstraints", "defaultConstraints",
-                "checkConstraints")
+_CONSTRAINTS = (
+    "primaryKeys",
+    "foreignKeys",
+    "uniqueConstraints",
+    "notNullConstraints",
+    "defaultConstraints",
+    "checkConstraints",
+)
 
 
 def create_table(client: DomainClient, table: Any, *constraints: Any) -> None:
@@ -23,9 +35,14 @@ def create_table(client: DomainClient, table: Any, *constraints: Any) -> None:
     Raises: AlreadyExistsError, and the metastore's other refusals.
     """
     try:
-        client.create_table_req(client.types.CreateTableRequest(
-            table=table, processorCapabilities=list(CAPABILITIES), processorIdentifier="transaction-metastore",
-            **dict(zip(_CONSTRAINTS, constraints, strict=False))))
+        client.create_table_req(
+            client.types.CreateTableRequest(
+                table=table,
+                processorCapabilities=list(CAPABILITIES),
+                processorIdentifier="transaction-metastore",
+                **dict(zip(_CONSTRAINTS, constraints, strict=False)),
+            )
+        )
     except MetaError as error:
         if not is_unknown_method(error):
             raise

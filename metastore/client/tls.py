@@ -20,8 +20,13 @@ def of_values(value: Callable[[str], str | None]) -> ClientSide | None:
     """``value``: what a key is set to, None if it is not set. None: no TLS."""
     if not _is_true(value(USE_SSL)):
         return None
-    return ClientSide(_paths(value(TRUSTSTORE)), value(TRUSTSTORE_PASSWORD) or "", _paths(value(KEYSTORE)),
-                      value(KEYSTORE_PASSWORD) or "", verify_hostname=_is_true(value(VERIFY_HOSTNAME) or "true"))
+    return ClientSide(
+        _paths(value(TRUSTSTORE)),
+        value(TRUSTSTORE_PASSWORD) or "",
+        _paths(value(KEYSTORE)),
+        value(KEYSTORE_PASSWORD) or "",
+        verify_hostname=_is_true(value(VERIFY_HOSTNAME) or "true"),
+    )
 
 
 def of_environment(environ: Mapping[str, str]) -> ClientSide | None:

@@ -79,18 +79,31 @@ class TxnManager:
         """
         return outcome.outcome_of(self.client, txn_id)
 
-    def open(self, *, user: str | None = None, agent: str | None = None, kind: TxnType = TxnType.DEFAULT,
-             cancel: Callable[[str], object] | None = None) -> "Transaction":
+    def open(
+        self,
+        *,
+        user: str | None = None,
+        agent: str | None = None,
+        kind: TxnType = TxnType.DEFAULT,
+        cancel: Callable[[str], object] | None = None,
+    ) -> "Transaction":
         """Open a transaction and start its heartbeats; the caller commits or aborts it.
 
         ``cancel``: called with the reason, from another thread, when the transaction is lost: stops the work.
         """
-        return Transaction(self, user or self.client.user or getpass.getuser(), agent or f"py-{uuid.uuid4()}", kind,
-                           cancel)
+        return Transaction(
+            self, user or self.client.user or getpass.getuser(), agent or f"py-{uuid.uuid4()}", kind, cancel
+        )
 
     @contextmanager
-    def transaction(self, *, user: str | None = None, agent: str | None = None, kind: TxnType = TxnType.DEFAULT,
-                    cancel: Callable[[str], object] | None = None) -> Iterator["Transaction"]:
+    def transaction(
+        self,
+        *,
+        user: str | None = None,
+        agent: str | None = None,
+        kind: TxnType = TxnType.DEFAULT,
+        cancel: Callable[[str], object] | None = None,
+    ) -> Iterator["Transaction"]:
         """Run the block in a transaction: committed at its end, aborted when it raises. ``cancel``: see ``open``."""
         txn = self.open(user=user, agent=agent, kind=kind, cancel=cancel)
         try:
@@ -101,15 +114,17 @@ class TxnManager:
         txn.commit()
 
     @contextmanager
-    def locked(self, wanted: StatementLocks, *, user: str | None = None,
-               agent: str | None = None) -> Iterator[Heartbeater]:
+    def locked(
+        self, wanted: StatementLocks, *, user: str | None = None, agent: str | None = None
+    ) -> Iterator[Heartbeater]:
         """Hold locks without a transaction around the block, as Iceberg does to commit.
 
         Yields the heartbeater: its ``check()`` raises when the locks are lost.
         Raises: LockNotAcquiredError.
         """
-        lock_id = self.locks.acquire(wanted, user=user or self.client.user, host=self.host,
-                                     agent_info=agent or f"py-{uuid.uuid4()}")
+        lock_id = self.locks.acquire(
+            wanted, user=user or self.client.user, host=self.host, agent_info=agent or f"py-{uuid.uuid4()}"
+        )
         try:
             with Heartbeater(self.client, self.timeout, lock_id=lock_id) as heartbeater:
                 yield heartbeater
@@ -120,8 +135,9 @@ class TxnManager:
 class Transaction:
     """One open transaction. Its id can change while it waits for its first locks; see ``lock``."""
 
-    def __init__(self, manager: TxnManager, user: str, agent: str, kind: TxnType,
-                 cancel: Callable[[str], object] | None = None) -> None:
+    def __init__(
+        self, manager: TxnManager, user: str, agent: str, kind: TxnType, cancel: Callable[[str], object] | None = None
+    ) -> None:
         self._manager = manager
         self._client = manager.client
         self._user = user
@@ -181,10 +197,17 @@ class Transaction:
         if self._snapshot is None:
             with domain_errors():
                 answer = self._client.get_open_txns_req(
-                    ttypes.GetOpenTxnsRequest(excludeTxnTypes=[ttypes.TxnType.READ_ONLY]))
+                    ttypes.GetOpenTxnsRequest(excludeTxnTypes=[ttypes.TxnType.READ_ONLY])
+                )
             self._snapshot = reader_snapshot(
-                Snapshot(answer.txn_high_water_mark, list(answer.open_txns or ()), answer.abortedBits or b"",
-                         answer.min_open_txn), self.id)
+                Snapshot(
+                    answer.txn_high_water_mark,
+                    list(answer.open_txns or ()),
+                    answer.abortedBits or b"",
+                    answer.min_open_txn,
+                ),
+                self.id,
+            )
         return self._snapshot
 
     def valid_write_ids(self, tables: Iterable[str]) -> dict[str, ValidWriteIdList]:
@@ -201,15 +224,21 @@ class Transaction:
         Raises: InvalidOperationError for one that is not on record, or still to come.
         """
         with domain_errors():
-            answer = self._client.metastore_valid_write_ids_at(name.catalog, name.db, name.table,
-                                                               int(at.timestamp() * 1000))
+            answer = self._client.metastore_valid_write_ids_at(
+                name.catalog, name.db, name.table, int(at.timestamp() * 1000)
+            )
         return self._write_id_list(answer)
 
     def add_dynamic_partitions(self, db: str, table: str, partitions: Sequence[str], operation: Operation) -> None:
         """Report which partitions a dynamic write has written; an empty list if none."""
         request = ttypes.AddDynamicPartitions(
-            txnid=self.id, writeid=self.write_id(db, table), dbname=db, tablename=table,
-            partitionnames=list(partitions), operationType=getattr(ttypes.DataOperationType, operation.name))
+            txnid=self.id,
+            writeid=self.write_id(db, table),
+            dbname=db,
+            tablename=table,
+            partitionnames=list(partitions),
+            operationType=getattr(ttypes.DataOperationType, operation.name),
+        )
         with domain_errors():
             self._client.add_dynamic_partitions(request)
 
@@ -276,8 +305,9 @@ class Transaction:
         return True
 
     def _begin(self) -> None:
-        request = ttypes.OpenTxnRequest(num_txns=1, user=self._user, hostname=self._manager.host, agentInfo=self._agent,
-                                        txn_type=int(self._kind))
+        request = ttypes.OpenTxnRequest(
+            num_txns=1, user=self._user, hostname=self._manager.host, agentInfo=self._agent, txn_type=int(self._kind)
+        )
         with domain_errors():
             [self.id] = self._client.open_txns(request).txn_ids
         self._vouched = True
@@ -286,8 +316,14 @@ class Transaction:
         self._heartbeater.start()
 
     def _acquire(self, request: StatementLocks) -> None:
-        self._manager.locks.acquire(request, txn_id=self.id, user=self._user, host=self._manager.host,
-                                    agent_info=self._agent, stop=self._heartbeater.lost)
+        self._manager.locks.acquire(
+            request,
+            txn_id=self.id,
+            user=self._user,
+            host=self._manager.host,
+            agent_info=self._agent,
+            stop=self._heartbeater.lost,
+        )
 
     def _latest_conflict(self) -> int | None:
         """The last transaction that committed a change of what is locked; None if the server cannot tell."""
@@ -308,5 +344,10 @@ class Transaction:
 
     def _write_id_list(self, answer: ttypes.TableValidWriteIds) -> ValidWriteIdList:
         invalid = tuple(answer.invalidWriteIds)
-        return ValidWriteIdList(answer.fullTableName, answer.writeIdHighWaterMark, answer.minOpenWriteId or None,
-                                invalid, decode_aborted_bits(invalid, answer.abortedBits or b""))
+        return ValidWriteIdList(
+            answer.fullTableName,
+            answer.writeIdHighWaterMark,
+            answer.minOpenWriteId or None,
+            invalid,
+            decode_aborted_bits(invalid, answer.abortedBits or b""),
+        )

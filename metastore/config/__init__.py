@@ -17,6 +17,20 @@ from metastore.config.security import TlsSettings
 from metastore.config.settings import Settings, build
 from metastore.config.upstream import UpstreamSettings
 
-__all__ = ["CatalogSettings", "ClientSettings", "CompactionSettings", "DatabaseSettings", "EventSettings",
-           "InertSettings", "LimitSettings", "LockSettings", "LogSettings", "ServerSettings", "Settings",
-           "TlsSettings", "TxnSettings", "UpstreamSettings", "build"]
+__all__ = [
+    "CatalogSettings",
+    "ClientSettings",
+    "CompactionSettings",
+    "DatabaseSettings",
+    "EventSettings",
+    "InertSettings",
+    "LimitSettings",
+    "LockSettings",
+    "LogSettings",
+    "ServerSettings",
+    "Settings",
+    "TlsSettings",
+    "TxnSettings",
+    "UpstreamSettings",
+    "build",
+]

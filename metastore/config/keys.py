@@ -47,14 +47,16 @@ class Key:
 
 def key(kind: Kind, name: str, default: str, text: str, *aliases: str, secret: bool = False) -> Any:
     """A dataclass field that is one row of the table of keys."""
-    return dataclasses.field(default=kind.parse(default),
-                             metadata={"key": Key(name, kind, default, text, aliases, secret)})
+    return dataclasses.field(
+        default=kind.parse(default), metadata={"key": Key(name, kind, default, text, aliases, secret)}
+    )
 
 
 def inert(kind: Kind, name: str, default: str, reason: str, *aliases: str) -> Any:
     """A field for a key of Hive that is read, checked and told to clients, and changes nothing here."""
-    return dataclasses.field(default=kind.parse(default),
-                             metadata={"key": Key(name, kind, default, "", aliases, without_effect=reason)})
+    return dataclasses.field(
+        default=kind.parse(default), metadata={"key": Key(name, kind, default, "", aliases, without_effect=reason)}
+    )
 
 
 def keys_of(settings: type) -> Iterator[tuple[str, Key]]:
@@ -65,6 +67,10 @@ def keys_of(settings: type) -> Iterator[tuple[str, Key]]:
 
 _S, _MS, _D = duration("s"), duration("ms"), duration("d")
 _POSITIVE = integer(1)
+
+
+# A row of the table of keys stays together.
+# fmt: off
 
 
 @dataclass(frozen=True)

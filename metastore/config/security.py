@@ -18,54 +18,85 @@ from metastore.errors import InvalidInputError
 class TlsSettings:
     """TLS of the Thrift and the HTTP port."""
 
-    use_ssl: bool = key(
-        values.FLAG, "hive.metastore.use.SSL", "false",
-        "TLS on the Thrift and the HTTP port.")
+    use_ssl: bool = key(values.FLAG, "hive.metastore.use.SSL", "false", "TLS on the Thrift and the HTTP port.")
     keystore: tuple[str, ...] = key(
-        values.WORDS, "hive.metastore.keystore.path", "",
+        values.WORDS,
+        "hive.metastore.keystore.path",
+        "",
         "The server's private key and certificates: one PEM, PKCS12 or JKS file, or PEM files separated by commas "
-        "(tls.crt,tls.key). Files that change are taken up without a restart.")
+        "(tls.crt,tls.key). Files that change are taken up without a restart.",
+    )
     keystore_password: str = key(
-        values.TEXT, "hive.metastore.keystore.password", "", "Password of the key store.", secret=True)
+        values.TEXT, "hive.metastore.keystore.password", "", "Password of the key store.", secret=True
+    )
     keystore_type: str = inert(
-        values.TEXT, "hive.metastore.keystore.type", "", "The file itself tells whether it is PEM, PKCS12 or JKS.")
+        values.TEXT, "hive.metastore.keystore.type", "", "The file itself tells whether it is PEM, PKCS12 or JKS."
+    )
     truststore: tuple[str, ...] = key(
-        values.WORDS, "hive.metastore.truststore.path", "",
+        values.WORDS,
+        "hive.metastore.truststore.path",
+        "",
         "Certificates that sign the clients' certificates, and for compaction jobs the server's own; empty: those that "
-        "the operating system trusts.")
+        "the operating system trusts.",
+    )
     truststore_password: str = key(
-        values.TEXT, "hive.metastore.truststore.password", "", "Password of the trust store.", secret=True)
+        values.TEXT, "hive.metastore.truststore.password", "", "Password of the trust store.", secret=True
+    )
     truststore_type: str = inert(
-        values.TEXT, "hive.metastore.truststore.type", "", "The file itself tells whether it is PEM, PKCS12 or JKS.")
+        values.TEXT, "hive.metastore.truststore.type", "", "The file itself tells whether it is PEM, PKCS12 or JKS."
+    )
     forbidden_protocols: tuple[str, ...] = key(
-        values.WORDS, "hive.ssl.protocol.blacklist", "SSLv2,SSLv3",
-        "Protocols that are not spoken; those before TLSv1.2 never are.", "metastore.ssl.protocol.blacklist")
+        values.WORDS,
+        "hive.ssl.protocol.blacklist",
+        "SSLv2,SSLv3",
+        "Protocols that are not spoken; those before TLSv1.2 never are.",
+        "metastore.ssl.protocol.blacklist",
+    )
     ciphers: str = key(
-        values.TEXT, "metastore.ssl.ciphers", "",
-        "Ciphers for TLSv1.2 in OpenSSL's notation; empty: OpenSSL's choice. Hive: no such key.")
+        values.TEXT,
+        "metastore.ssl.ciphers",
+        "",
+        "Ciphers for TLSv1.2 in OpenSSL's notation; empty: OpenSSL's choice. Hive: no such key.",
+    )
     client_certificates: str = key(
-        choice("none", "wanted", "required"), "metastore.ssl.client.certificates", "none",
+        choice("none", "wanted", "required"),
+        "metastore.ssl.client.certificates",
+        "none",
         "Whether clients of the Thrift port must show a certificate; the user of one that does is the certificate's. "
-        "Hive: no such key.")
+        "Hive: no such key.",
+    )
     client_user: str = key(
-        choice("subject", "san"), "metastore.ssl.client.user", "subject",
+        choice("subject", "san"),
+        "metastore.ssl.client.user",
+        "subject",
         "Where a client certificate names the user: the subject's common name, or the first alternative name. "
-        "Hive: no such key.")
+        "Hive: no such key.",
+    )
     client_keystore: tuple[str, ...] = key(
-        values.WORDS, "metastore.client.keystore.path", "",
-        "Key and certificate that compaction jobs show to the server; empty: the server's own. Hive: no such key.")
+        values.WORDS,
+        "metastore.client.keystore.path",
+        "",
+        "Key and certificate that compaction jobs show to the server; empty: the server's own. Hive: no such key.",
+    )
     client_keystore_password: str = key(
-        values.TEXT, "metastore.client.keystore.password", "", "Password of that key store.", secret=True)
+        values.TEXT, "metastore.client.keystore.password", "", "Password of that key store.", secret=True
+    )
     http: bool = key(
-        values.FLAG, "metastore.http.use.SSL", "true",
-        "Where TLS is on, the HTTP port has it too. Hive: no such key.")
+        values.FLAG, "metastore.http.use.SSL", "true", "Where TLS is on, the HTTP port has it too. Hive: no such key."
+    )
     handshake_timeout: timedelta = key(
-        duration("s", timedelta(seconds=1)), "metastore.ssl.handshake.timeout", "10s",
-        "A client that has not finished its handshake by then is disconnected. Hive: no such key.")
+        duration("s", timedelta(seconds=1)),
+        "metastore.ssl.handshake.timeout",
+        "10s",
+        "A client that has not finished its handshake by then is disconnected. Hive: no such key.",
+    )
     allow_insecure: bool = key(
-        values.FLAG, "metastore.server.allow.insecure", "false",
+        values.FLAG,
+        "metastore.server.allow.insecure",
+        "false",
         "Listen on other addresses than loopback although not every client must prove who it is "
-        "(hive.metastore.use.SSL with metastore.ssl.client.certificates=required). Hive: always does.")
+        "(hive.metastore.use.SSL with metastore.ssl.client.certificates=required). Hive: always does.",
+    )
 
 
 _PREFIXES = ("hive.metastore.", "metastore.", "hive.")
@@ -108,7 +139,8 @@ def exposure(host: str, tls: TlsSettings) -> str:
         raise InvalidInputError(
             f"Listening on {host} would open this metastore to the network: {lacks}. Set hive.metastore.use.SSL with "
             "metastore.ssl.client.certificates=required, or metastore.server.allow.insecure=true if the network itself "
-            "keeps strangers out, or listen on 127.0.0.1.")
+            "keeps strangers out, or listen on 127.0.0.1."
+        )
     return f"Open to whoever reaches {host}: {lacks} (metastore.server.allow.insecure)."
 
 

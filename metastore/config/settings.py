@@ -86,9 +86,12 @@ class Settings:
         """Every key with its value and source; secrets are masked."""
         for row in sorted(set(ROWS.values()), key=lambda row: row.key.name):
             text = row.text(self)
-            yield Shown(row.key.name, MASK if row.is_secret and text else redacted(text),
-                        self.origins.get(row.key.name, "default"),
-                        f"none: {row.key.without_effect}" if row.key.without_effect else "")
+            yield Shown(
+                row.key.name,
+                MASK if row.is_secret and text else redacted(text),
+                self.origins.get(row.key.name, "default"),
+                f"none: {row.key.without_effect}" if row.key.without_effect else "",
+            )
 
 
 class Row(NamedTuple):
@@ -141,7 +144,8 @@ def build(sources: Iterable[Source]) -> Settings:
             before = seen.setdefault(row.key.name, (name, text))
             if before[1] != text:
                 raise InvalidInputError(
-                    f"{source.name} gives one setting twice, as {before[0]} and as {name}: keep one.")
+                    f"{source.name} gives one setting twice, as {before[0]} and as {name}: keep one."
+                )
             changed.setdefault(row.concept, {})[row.attribute] = _parsed(row.key, name, text, source.name)
             origins[row.key.name] = source.name
     concepts = {name: dataclasses.replace(getattr(Settings(), name), **values) for name, values in changed.items()}

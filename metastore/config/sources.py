@@ -22,7 +22,8 @@ def command_line(assignments: Iterable[str]) -> Source:
         name, mark, text = assignment.partition("=")
         if not mark or not name.strip():
             raise InvalidInputError(
-                f"--set {assignment!r} is not valid: expected KEY=VALUE, for example hive.txn.timeout=300s.")
+                f"--set {assignment!r} is not valid: expected KEY=VALUE, for example hive.txn.timeout=300s."
+            )
         values[name.strip()] = text
     return Source("--set", values)
 
@@ -30,8 +31,10 @@ def command_line(assignments: Iterable[str]) -> Source:
 def environment(environ: Mapping[str, str]) -> Source:
     """``METASTORE_CONF_HIVE_TXN_TIMEOUT=300s``: a key in capitals, with each dot or dash an underscore."""
     spellings = {_variable(name): name for name in ROWS}
-    return Source("environment", {spellings.get(variable, variable): text for variable, text in environ.items()
-                                  if variable.startswith(PREFIX)})
+    return Source(
+        "environment",
+        {spellings.get(variable, variable): text for variable, text in environ.items() if variable.startswith(PREFIX)},
+    )
 
 
 def file(path: Path) -> Source:

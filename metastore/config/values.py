@@ -16,12 +16,22 @@ _SIZE = re.compile(r"\s*(\d+)\s*([a-zA-Z]*)\s*")
 
 # The spellings that HiveConf.unitFor knows.
 _UNITS = {
-    "us": timedelta(microseconds=1), "usec": timedelta(microseconds=1), "microsecond": timedelta(microseconds=1),
-    "ms": timedelta(milliseconds=1), "msec": timedelta(milliseconds=1), "millisecond": timedelta(milliseconds=1),
-    "s": timedelta(seconds=1), "sec": timedelta(seconds=1), "second": timedelta(seconds=1),
-    "m": timedelta(minutes=1), "min": timedelta(minutes=1), "minute": timedelta(minutes=1),
-    "h": timedelta(hours=1), "hour": timedelta(hours=1),
-    "d": timedelta(days=1), "day": timedelta(days=1),
+    "us": timedelta(microseconds=1),
+    "usec": timedelta(microseconds=1),
+    "microsecond": timedelta(microseconds=1),
+    "ms": timedelta(milliseconds=1),
+    "msec": timedelta(milliseconds=1),
+    "millisecond": timedelta(milliseconds=1),
+    "s": timedelta(seconds=1),
+    "sec": timedelta(seconds=1),
+    "second": timedelta(seconds=1),
+    "m": timedelta(minutes=1),
+    "min": timedelta(minutes=1),
+    "minute": timedelta(minutes=1),
+    "h": timedelta(hours=1),
+    "hour": timedelta(hours=1),
+    "d": timedelta(days=1),
+    "day": timedelta(days=1),
 }
 _SIZES = {"": 1, "b": 1, "k": 2**10, "kb": 2**10, "m": 2**20, "mb": 2**20, "g": 2**30, "gb": 2**30}
 
@@ -37,6 +47,7 @@ class Kind:
 
 def duration(unit: str, low: timedelta | None = None, high: timedelta | None = None) -> Kind:
     """A time span between the bounds, both included; a plain number counts in ``unit``, as Hive has it for this key."""
+
     def parse(text: str) -> timedelta:
         match = _DURATION.fullmatch(text)
         if not match:
@@ -63,6 +74,7 @@ def duration(unit: str, low: timedelta | None = None, high: timedelta | None = N
 
 def integer(low: int | None = None, high: int | None = None) -> Kind:
     """A whole number between the bounds, both included."""
+
     def parse(text: str) -> int:
         value = int(text)
         if (low is not None and value < low) or (high is not None and value > high):
@@ -81,8 +93,9 @@ def _size(text: str) -> int:
 
 
 def _flag(text: str) -> bool:
-    return {"true": True, "false": False}[text.strip().lower()] if text.strip().lower() in {"true",
-                                                                                            "false"} else _no(text)
+    return (
+        {"true": True, "false": False}[text.strip().lower()] if text.strip().lower() in {"true", "false"} else _no(text)
+    )
 
 
 def _no(text: str) -> Any:
@@ -107,6 +120,7 @@ def _database_url(text: str) -> str:
 
 def choice(*allowed: str) -> Kind:
     """One of a few words, in any case."""
+
     def parse(text: str) -> str:
         word = text.strip().lower()
         return word if word in allowed else _no(text)
@@ -118,10 +132,16 @@ SIZE = Kind("a number of bytes, or one with a unit kb, mb or gb", _size)
 FLAG = Kind("true or false", _flag, lambda value: str(value).lower())
 FRACTION = Kind("a number not below 0, for example 0.1", _fraction)
 TEXT = Kind("text", lambda text: text.strip())
-WORDS = Kind("words separated by commas", lambda text: tuple(word.strip() for word in text.split(",") if word.strip()),
-             ",".join)
-NETWORKS = Kind("addresses or networks separated by commas (10.0.0.7, 10.1.0.0/16, fd00::/8)",
-                lambda text: tuple(ip_network(word.strip()) for word in text.split(",") if word.strip()),
-                lambda networks: ",".join(map(str, networks)))
-DATABASE_URL = Kind("postgresql://user@host:5432/name, or Hive's jdbc:postgresql://host:5432/name; PostgreSQL is the "
-                    "only database that can be used", _database_url)
+WORDS = Kind(
+    "words separated by commas", lambda text: tuple(word.strip() for word in text.split(",") if word.strip()), ",".join
+)
+NETWORKS = Kind(
+    "addresses or networks separated by commas (10.0.0.7, 10.1.0.0/16, fd00::/8)",
+    lambda text: tuple(ip_network(word.strip()) for word in text.split(",") if word.strip()),
+    lambda networks: ",".join(map(str, networks)),
+)
+DATABASE_URL = Kind(
+    "postgresql://user@host:5432/name, or Hive's jdbc:postgresql://host:5432/name; PostgreSQL is the "
+    "only database that can be used",
+    _database_url,
+)

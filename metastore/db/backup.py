@@ -26,8 +26,8 @@ from metastore.errors import InvalidInputError, MetastoreError, UnavailableError
 
 _APPLICATION = "metastore maintenance"
 _TIMES = {"statement_timeout": "0", "lock_timeout": "10s", "idle_in_transaction_session_timeout": "0"}
-_PATIENCE_S = 10.0   # a session goes on for a moment when its client has closed it
-_NOT_FOR_US = re.compile(rb"\\(un)?restrict |SET transaction_timeout ")   # psql's own, and of PostgreSQL 17 on
+_PATIENCE_S = 10.0  # a session goes on for a moment when its client has closed it
+_NOT_FOR_US = re.compile(rb"\\(un)?restrict |SET transaction_timeout ")  # psql's own, and of PostgreSQL 17 on
 _COPY = re.compile(rb"COPY .* FROM stdin;\n")
 _SCHEMA = re.compile(r"^\d+; \d+ \d+ TABLE (.+) txn_counter ", re.MULTILINE)
 
@@ -88,19 +88,23 @@ def move(url: str, to: str, *, replace: bool) -> dict[str, int]:
     found = _current(url)
     with _alone(url) as raw, raw.cursor() as cursor, TemporaryDirectory() as directory:
         cursor.execute("SELECT set_config('search_path', %s, false)", [sessions.search_path(found.schema)])
-        names = sorted(migrate.table_names() - {"txn_id_block"})   # which is unlogged
-        cursor.execute(f"LOCK TABLE {', '.join(names)} IN SHARE MODE")   # writers wait, and are refused afterwards
+        names = sorted(migrate.table_names() - {"txn_id_block"})  # which is unlogged
+        cursor.execute(f"LOCK TABLE {', '.join(names)} IN SHARE MODE")  # writers wait, and are refused afterwards
         file = Path(directory) / "moved"
         _dump(url, found.schema, file)
-        cursor.execute("LOCK TABLE alembic_version")   # whoever starts now waits, and then reads that it was moved
+        cursor.execute("LOCK TABLE alembic_version")  # whoever starts now waits, and then reads that it was moved
         require_alone(cursor)
         there = _counts(joined(raw).sql, names)
 
         def compared(pg: PgTx) -> None:
             arrived = _counts(pg.sql, names)
             if arrived != there:
-                raise UnavailableError("Not every row arrived, nothing was changed: " + ", ".join(
-                    f"{name} has {arrived[name]} of {there[name]}" for name in names if arrived[name] != there[name]))
+                raise UnavailableError(
+                    "Not every row arrived, nothing was changed: "
+                    + ", ".join(
+                        f"{name} has {arrived[name]} of {there[name]}" for name in names if arrived[name] != there[name]
+                    )
+                )
 
         restore(to, file, replace=replace, last=compared)
         failpoints.hit("move.before_commit")
@@ -119,8 +123,10 @@ def _metastore(url: str) -> migrate.Versions:
 def _current(url: str) -> migrate.Versions:
     found = _metastore(url)
     if found.database != found.release:
-        raise InvalidInputError(f"The database has schema version {found.database}, this release needs "
-                                f"{found.release}: run `metastore db upgrade`, or use the database's release.")
+        raise InvalidInputError(
+            f"The database has schema version {found.database}, this release needs "
+            f"{found.release}: run `metastore db upgrade`, or use the database's release."
+        )
     return found
 
 
@@ -135,9 +141,18 @@ def _dump(url: str, schema: str, target: Path) -> None:
     reached, environment = programs.reached(url)
     try:
         # Unlogged tables hold what is true of a PostgreSQL that runs, not of its copy (ADR 0005).
-        programs.run(program, "--format=custom", "--no-owner", "--no-privileges", "--no-unlogged-table-data",
-                     "--lock-wait-timeout=60s", f"--schema={sessions.search_path(schema)}", f"--file={part}",
-                     f"--dbname={reached}", env=environment)
+        programs.run(
+            program,
+            "--format=custom",
+            "--no-owner",
+            "--no-privileges",
+            "--no-unlogged-table-data",
+            "--lock-wait-timeout=60s",
+            f"--schema={sessions.search_path(schema)}",
+            f"--file={part}",
+            f"--dbname={reached}",
+            env=environment,
+        )
         with part.open("rb") as written:
             os.fsync(written.fileno())
         part.rename(target)
@@ -157,8 +172,14 @@ def write_base(url: str, target: Path) -> None:
     shutil.rmtree(part, ignore_errors=True)
     reached, environment = programs.reached(url)
     try:
-        programs.run(program, f"--dbname={reached}", f"--pgdata={part}", "--wal-method=stream", "--checkpoint=fast",
-                     env=environment)
+        programs.run(
+            program,
+            f"--dbname={reached}",
+            f"--pgdata={part}",
+            "--wal-method=stream",
+            "--checkpoint=fast",
+            env=environment,
+        )
         part.rename(target)
     finally:
         shutil.rmtree(part, ignore_errors=True)
@@ -203,8 +224,13 @@ def _alone(url: str) -> Iterator[migrate.Lendable]:
     Servers that start meanwhile wait for the lock of migrations, or meet tables that are locked.
     """
     try:
-        with closing(psycopg2.connect(**sessions.parameters(url, _APPLICATION, _TIMES), connect_timeout=10,
-                                      connection_factory=migrate.Lendable)) as raw:
+        with closing(
+            psycopg2.connect(
+                **sessions.parameters(url, _APPLICATION, _TIMES),
+                connect_timeout=10,
+                connection_factory=migrate.Lendable,
+            )
+        ) as raw:
             with raw.cursor() as cursor:
                 cursor.execute("SELECT pg_advisory_xact_lock(%s)", [migrate.LOCK])
                 require_alone(cursor)
@@ -226,7 +252,7 @@ def require_alone(cursor: Any) -> None:
 
 
 def _others(cursor: Any) -> list[str]:
-    cursor.execute("SELECT pg_stat_clear_snapshot()")   # else the answer is the same for the whole transaction
+    cursor.execute("SELECT pg_stat_clear_snapshot()")  # else the answer is the same for the whole transaction
     cursor.execute(_OTHERS)
     return [f"{name} from {place} ({count})" for name, place, count in cursor.fetchall()]
 
@@ -234,7 +260,7 @@ def _others(cursor: Any) -> list[str]:
 def _make_room(cursor: Any, schema: str, *, replace: bool) -> None:
     quoted = sessions.search_path(schema)
     cursor.execute(_TABLES, [quoted])
-    there = {name for name, in cursor.fetchall()}
+    there = {name for (name,) in cursor.fetchall()}
     if not there:
         cursor.execute("SELECT to_regnamespace(%s) IS NULL", [quoted])
         if cursor.fetchone()[0]:
@@ -244,22 +270,26 @@ def _make_room(cursor: Any, schema: str, *, replace: bool) -> None:
     if strange:
         raise NotEmptyError(
             f"The schema {schema} of the database holds what is not a metastore's: {', '.join(strange[:5])}. Restore "
-            "into a database of its own.")
+            "into a database of its own."
+        )
     if not replace:
-        raise NotEmptyError(f"The database holds a metastore already, in the schema {schema}. Choose an empty "
-                            "database, or say --replace to drop what it holds.")
+        raise NotEmptyError(
+            f"The database holds a metastore already, in the schema {schema}. Choose an empty "
+            "database, or say --replace to drop what it holds."
+        )
     cursor.execute("SELECT set_config('search_path', %s, false)", [quoted])
     cursor.execute(_EMPTY)
 
 
 def _schema_in(program: Path, source: Path) -> str:
     listed = subprocess.run(  # noqa: S603 - PostgreSQL's own
-                            [str(program), "--list", str(source)], capture_output=True, text=True,
-                            check=False)
+        [str(program), "--list", str(source)], capture_output=True, text=True, check=False
+    )
     found = _SCHEMA.search(listed.stdout)
     if listed.returncode or not found:
-        raise InvalidInputError(f"{source} is no backup of a metastore: "
-                                f"{listed.stderr.strip() or 'it has no table txn_counter'}.")
+        raise InvalidInputError(
+            f"{source} is no backup of a metastore: {listed.stderr.strip() or 'it has no table txn_counter'}."
+        )
     return found[1]
 
 
@@ -267,8 +297,11 @@ def _schema_in(program: Path, source: Path) -> str:
 def _script(program: Path, schema: str, source: Path) -> Iterator[IO[bytes]]:
     """The backup as SQL, its rows in between."""
     with subprocess.Popen(  # noqa: S603 - PostgreSQL's own
-            [str(program), "--no-owner", "--no-privileges", f"--schema={schema}", "--file=-", str(source)],
-            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        [str(program), "--no-owner", "--no-privileges", f"--schema={schema}", "--file=-", str(source)],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as process:
         assert process.stdout is not None  # noqa: S101 - for mypy
         assert process.stderr is not None  # noqa: S101
         try:
@@ -276,7 +309,7 @@ def _script(program: Path, schema: str, source: Path) -> Iterator[IO[bytes]]:
         except BaseException:
             process.kill()
             raise
-        said = process.stderr.read().decode()   # a few lines at most, so that it never filled the pipe
+        said = process.stderr.read().decode()  # a few lines at most, so that it never filled the pipe
     if process.returncode:
         raise InvalidInputError(programs.failure(program, said))
 

@@ -41,6 +41,9 @@ def _int(name: str, default: str = "0") -> Column[int]:
     return Column(name, Integer, nullable=False, server_default=text(default))
 
 
+# A column stays on its line.
+# fmt: off
+
 catalogs = Table(
     "catalogs", metadata,
     Column("name", _Name, primary_key=True),

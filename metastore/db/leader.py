@@ -58,8 +58,9 @@ class Leadership:
         session.close()
 
     def _take(self) -> bool:
-        session = network.connect(sessions.parameters(
-            self._url, "metastore leader", {"statement_timeout": "5s"}), _SECONDS)
+        session = network.connect(
+            sessions.parameters(self._url, "metastore leader", {"statement_timeout": "5s"}), _SECONDS
+        )
         taken = False
         try:
             [(taken,)] = network.ask(session, "SELECT pg_try_advisory_lock(%s, %s)", [_FAMILY, self._key], _SECONDS)

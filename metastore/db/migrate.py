@@ -23,8 +23,8 @@ from metastore.errors import InvalidInputError, MetastoreError, UnavailableError
 ALEMBIC_ALONE = "Run `metastore db upgrade` instead: it takes the lock that keeps two upgrades apart."
 
 LOCK = 0x6D657461  # "meta"; the key of the advisory lock
-_WAIT_FOR_OTHERS = "300s"   # another server may be migrating
-_WAIT_FOR_A_TABLE = "10s"   # a migration must not queue behind a long reader and hold up everybody behind itself
+_WAIT_FOR_OTHERS = "300s"  # another server may be migrating
+_WAIT_FOR_A_TABLE = "10s"  # a migration must not queue behind a long reader and hold up everybody behind itself
 _ONE_STATEMENT = "600s"
 _OURS = """SELECT n.nspname, pg_table_is_visible(c.oid)
              FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
@@ -128,7 +128,7 @@ def upgrade(url: str) -> Versions:
     except psycopg2.OperationalError as error:
         raise UnavailableError(f"The schema could not be brought up to date: {first_line(error)}") from error
     finally:
-        session.close()   # the session's end releases the advisory lock
+        session.close()  # the session's end releases the advisory lock
 
 
 def upgrade_within(session: Lendable) -> None:
@@ -147,7 +147,8 @@ def require_here(found: Versions) -> None:
         raise MovedError(
             "The metastore was moved from this database to another one (`metastore db move`). Start with the "
             "--database-url of that one. What is here is of the time of the move: to go on from here all the same, run "
-            f"UPDATE alembic_version SET version_num = '{found.database.removeprefix(MOVED)}' and give up the other.")
+            f"UPDATE alembic_version SET version_num = '{found.database.removeprefix(MOVED)}' and give up the other."
+        )
 
 
 def table_names() -> set[str]:
@@ -165,7 +166,8 @@ def _checked(session: connection, *, beside_newer: bool = False) -> Versions:
     if found.database > found.release and not (beside_newer and _is_for(session, found.release)):
         raise SchemaTooNewError(
             f"The database has schema version {found.database}, made by a newer release of the metastore; this release "
-            f"knows versions up to {found.release}. Start the newer release, or restore the database from a backup.")
+            f"knows versions up to {found.release}. Start the newer release, or restore the database from a backup."
+        )
     return found
 
 
@@ -190,15 +192,18 @@ def _schema(session: connection) -> str:
             cursor.execute("SELECT current_schema()")
             [(schema,)] = cursor.fetchall()
             if schema is None:
-                raise InvalidInputError("The database's user has no schema to make tables in: none of its search_path "
-                                        "exists. Make one (CREATE SCHEMA), or change the search_path of the user.")
+                raise InvalidInputError(
+                    "The database's user has no schema to make tables in: none of its search_path "
+                    "exists. Make one (CREATE SCHEMA), or change the search_path of the user."
+                )
             return str(schema)
     (schema, is_visible), *others = found
     if others and not is_visible:
         names = ", ".join(str(name) for name, _ in found)
         raise InvalidInputError(
             f"The database holds several metastores, in the schemas {names}, and the search_path of its user leads to "
-            "none of them. Say which one is meant: ALTER ROLE ... IN DATABASE ... SET search_path = ...")
+            "none of them. Say which one is meant: ALTER ROLE ... IN DATABASE ... SET search_path = ..."
+        )
     return str(schema)
 
 
@@ -216,8 +221,9 @@ def _run_alembic(url: str, schema: str) -> None:
     """Migrate on a second session: what a migration leaves behind in its session does not touch the lock's."""
     import sqlalchemy
 
-    engine = sqlalchemy.create_engine("postgresql+psycopg2://", creator=lambda: _connect(url, schema, autocommit=False),
-                                      poolclass=sqlalchemy.NullPool)
+    engine = sqlalchemy.create_engine(
+        "postgresql+psycopg2://", creator=lambda: _connect(url, schema, autocommit=False), poolclass=sqlalchemy.NullPool
+    )
     try:
         with engine.connect() as session:
             _to(session, "head")
@@ -253,9 +259,15 @@ def _to(session: Any, revision: str) -> None:
 
 def _connect(url: str, schema: str | None = None, *, autocommit: bool = True) -> connection:
     try:
-        session = psycopg2.connect(**sessions.parameters(
-            url, "metastore migrate", {"lock_timeout": _WAIT_FOR_A_TABLE, "statement_timeout": _ONE_STATEMENT},
-            schema=schema), connect_timeout=10)
+        session = psycopg2.connect(
+            **sessions.parameters(
+                url,
+                "metastore migrate",
+                {"lock_timeout": _WAIT_FOR_A_TABLE, "statement_timeout": _ONE_STATEMENT},
+                schema=schema,
+            ),
+            connect_timeout=10,
+        )
     except psycopg2.OperationalError as error:
         raise UnavailableError(f"The database does not answer: {network.why(error)}") from error
     session.autocommit = autocommit

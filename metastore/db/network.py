@@ -20,8 +20,13 @@ from psycopg2.extensions import POLL_OK, POLL_READ, connection
 from metastore.db.fibers import until, wait
 from metastore.errors import UnavailableError
 
-SILENCE = {"keepalives": 1, "keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 3,
-           "tcp_user_timeout": 20_000}
+SILENCE = {
+    "keepalives": 1,
+    "keepalives_idle": 10,
+    "keepalives_interval": 5,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 20_000,
+}
 """Of libpq, where the URL says nothing else: keepalives end an idle silence, the other one that of unanswered data."""
 
 
@@ -37,10 +42,11 @@ def connect(parameters: Mapping[str, Any], seconds: float) -> connection:
                 return _connected({**parameters, **place}, seconds)
             except (psycopg2.Error, TimeoutError) as error:
                 failure = error
-    except OSError as error:   # the name is unknown, or nobody says what it stands for; no descriptors are left
+    except OSError as error:  # the name is unknown, or nobody says what it stands for; no descriptors are left
         failure = failure or error
-    raise UnavailableError("The metastore's database does not answer, nothing was changed, try again: "
-                           f"{why(failure)}") from failure
+    raise UnavailableError(
+        f"The metastore's database does not answer, nothing was changed, try again: {why(failure)}"
+    ) from failure
 
 
 def why(failure: Exception | None) -> str:
@@ -66,8 +72,11 @@ def _connected(parameters: Mapping[str, Any], seconds: float) -> connection:
     raw = psycopg2.connect(**parameters, async_=True)
     try:
         while (state := raw.poll()) != POLL_OK:
-            until(raw.fileno(), select.POLLIN if state == POLL_READ else select.POLLOUT,
-                  max(0.001, deadline - time.monotonic()))
+            until(
+                raw.fileno(),
+                select.POLLIN if state == POLL_READ else select.POLLOUT,
+                max(0.001, deadline - time.monotonic()),
+            )
     except BaseException:
         raw.close()
         raise

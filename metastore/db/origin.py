@@ -48,12 +48,12 @@ def require(sql: Callable[[str], list[tuple[Any, ...]]], seen: int) -> int:
     """
     try:
         [(*found, system, timeline, is_synchronous)] = sql(_LOOK)
-    except psycopg2.errors.UndefinedTable:   # there is no metastore yet
+    except psycopg2.errors.UndefinedTable:  # there is no metastore yet
         return seen
     here = Origin(*found)
     noted = None if system is None else Origin(system, timeline, is_synchronous)
     if must_be_noted(here, noted, seen):
-        with suppress(psycopg2.errors.ReadOnlySqlTransaction):   # `sessions.check` says what is wrong with the session
+        with suppress(psycopg2.errors.ReadOnlySqlTransaction):  # `sessions.check` says what is wrong with the session
             sql(_NOTE)
     return here.timeline or seen
 
@@ -66,12 +66,15 @@ def note(sql: Callable[[str], list[tuple[Any, ...]]]) -> None:
 def must_be_noted(here: Origin, noted: Origin | None, seen: int) -> bool:
     """Whether a usable session's place is to be recorded. Raises: OtherOriginError, UnavailableError."""
     if here.timeline is None:
-        raise UnavailableError("The PostgreSQL that answers is a standby, which cannot be written to: nothing was "
-                               "changed, try again when it is promoted or the primary is back.")
+        raise UnavailableError(
+            "The PostgreSQL that answers is a standby, which cannot be written to: nothing was "
+            "changed, try again when it is promoted or the primary is back."
+        )
     if here.timeline < seen:
         raise OtherOriginError(
             f"The PostgreSQL that answers is an old primary: it is on timeline {here.timeline}, and a standby that was "
-            f"promoted is on timeline {seen}. Nothing was changed. Stop the old one, or make it a standby.")
+            f"promoted is on timeline {seen}. Nothing was changed. Stop the old one, or make it a standby."
+        )
     if noted is None or noted == here:
         return noted is None
     if noted[:2] != here[:2] and not (noted.system == here.system and noted.is_synchronous):
@@ -80,5 +83,6 @@ def must_be_noted(here: Origin, noted: Origin | None, seen: int) -> bool:
             f"{noted.timeline}, and is {here.system} on timeline {here.timeline}. A standby was promoted, or it was "
             "brought back to an earlier time, and commits had not waited for a standby. What was acknowledged may be "
             "lost, and ids would be given out twice, so nothing is served. Stop the servers and run `metastore db "
-            "restored`; with --nothing-lost if it is known that nothing is.")
+            "restored`; with --nothing-lost if it is known that nothing is."
+        )
     return True

@@ -73,7 +73,8 @@ class Pool:
         self.tell: Callable[[Iterable[str]], None] = lambda _told: None
         """Called with what PostgreSQL said (RAISE INFO) in a transaction, after its end, committed or not."""
         self._parameters = sessions.parameters(
-            url, "metastore", {**session, "metastore.process": self.process}, schema=schema)
+            url, "metastore", {**session, "metastore.process": self.process}, schema=schema
+        )
         self._places = threading.BoundedSemaphore(size)
         self._idle: deque[Link] = deque()
         self._lent = self._timeline = 0
@@ -86,8 +87,10 @@ class Pool:
     def take(self) -> Link:
         """A connection that was alive a moment ago. Raises: UnavailableError, having sent nothing."""
         if not in_fiber() and not self._places.acquire(timeout=self._wait_s):
-            raise UnavailableError(f"The metastore is busy: all {self.size} database connections were in use for "
-                                   f"{self._wait_s:g} s. Nothing was changed, try again.")
+            raise UnavailableError(
+                f"The metastore is busy: all {self.size} database connections were in use for "
+                f"{self._wait_s:g} s. Nothing was changed, try again."
+            )
         self._lent += 1
         try:
             while self._idle:
@@ -125,12 +128,14 @@ class Pool:
         raw = network.connect(self._parameters, _CONNECT_SECONDS)
         try:
             self._timeline = origin.require(
-                lambda query: network.ask(raw, query, seconds=_CONNECT_SECONDS), self._timeline)
+                lambda query: network.ask(raw, query, seconds=_CONNECT_SECONDS), self._timeline
+            )
         except BaseException as error:
             raw.close()
             if isinstance(error, psycopg2.Error | TimeoutError):
-                raise UnavailableError("The metastore's database does not answer, nothing was changed, try again: "
-                                       f"{first_line(error)}") from error
+                raise UnavailableError(
+                    f"The metastore's database does not answer, nothing was changed, try again: {first_line(error)}"
+                ) from error
             raise
         return Link(raw)
 
@@ -144,4 +149,4 @@ def _close(link: Link) -> None:
     try:
         link.raw.close()
     except psycopg2.Error:
-        return   # it is gone, which is what was asked for
+        return  # it is gone, which is what was asked for

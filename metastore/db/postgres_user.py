@@ -69,11 +69,17 @@ def chosen(cluster: Path, programs: Path) -> PostgresUser:
         return PostgresUser(0, in_namespace=True)
     raise UnavailableError(
         f"PostgreSQL refuses to run as root, and its user {STAND_IN!r} "
-        + ("could not be added" if account is None else f"may not pass the directory {closed}" if closed else
-           f"does not own {cluster}")
+        + (
+            "could not be added"
+            if account is None
+            else f"may not pass the directory {closed}"
+            if closed
+            else f"does not own {cluster}"
+        )
         + ". Run the metastore as another user, choose a --data-dir that every user may reach (the package must be "
         f"where every user may reach it as well), allow the passage (chmod o+x), add the user {STAND_IN!r}, or give a "
-        "PostgreSQL with --database-url.")
+        "PostgreSQL with --database-url."
+    )
 
 
 def _account() -> pwd.struct_passwd | None:
@@ -84,7 +90,9 @@ def _account() -> pwd.struct_passwd | None:
     if useradd:
         subprocess.run(  # noqa: S603 - a constant command
             [useradd, "--system", "--no-create-home", "--shell", "/usr/sbin/nologin", STAND_IN],
-            check=False, capture_output=True)
+            check=False,
+            capture_output=True,
+        )
     with contextlib.suppress(KeyError):
         return pwd.getpwnam(STAND_IN)
     return None
@@ -95,8 +103,13 @@ def _closed_to(account: pwd.struct_passwd, paths: Iterable[Path]) -> Iterator[Pa
     for path in paths:
         for parent in path.parents:
             found = parent.stat()
-            bit = (stat.S_IXUSR if found.st_uid == account.pw_uid else
-                   stat.S_IXGRP if found.st_gid == account.pw_gid else stat.S_IXOTH)
+            bit = (
+                stat.S_IXUSR
+                if found.st_uid == account.pw_uid
+                else stat.S_IXGRP
+                if found.st_gid == account.pw_gid
+                else stat.S_IXOTH
+            )
             if not found.st_mode & bit:
                 yield parent
 

@@ -35,8 +35,9 @@ class Prepared:
 
     def introduction(self, known: set[str]) -> str:
         """``execute`` for a connection that has prepared no more than the ``known`` statements."""
-        return "; ".join(one.execute if one.name in known else f"{one.prepare}; {one.execute}"
-                         for one in self.statements)
+        return "; ".join(
+            one.execute if one.name in known else f"{one.prepare}; {one.execute}" for one in self.statements
+        )
 
 
 def _statement(name: str, text: str) -> Statement:

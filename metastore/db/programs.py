@@ -26,8 +26,10 @@ def fitting(name: str, server_major: int) -> Path:
             return path
         found[str(path)] = version
     listed = ", ".join(f"{path} is of version {version}" for path, version in found.items()) or "there is none here"
-    raise InvalidInputError(f"The PostgreSQL is of version {server_major}, and a {name} of that version or a newer "
-                            f"one is needed: {listed}. Install PostgreSQL's client programs and put them on PATH.")
+    raise InvalidInputError(
+        f"The PostgreSQL is of version {server_major}, and a {name} of that version or a newer "
+        f"one is needed: {listed}. Install PostgreSQL's client programs and put them on PATH."
+    )
 
 
 def reached(url: str) -> tuple[str, dict[str, str]]:
@@ -40,8 +42,14 @@ def reached(url: str) -> tuple[str, dict[str, str]]:
 def run(program: Path, *arguments: str, env: dict[str, str], **process: Any) -> None:
     """Run it to its end. Raises: UnavailableError with what it said."""
     done = subprocess.run(  # noqa: S603 - PostgreSQL's own
-                          [str(program), *arguments], stdin=subprocess.DEVNULL,
-                          capture_output=True, text=True, check=False, env=env, **process)
+        [str(program), *arguments],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+        env=env,
+        **process,
+    )
     if done.returncode:
         raise UnavailableError(failure(program, done.stderr))
 
@@ -56,7 +64,7 @@ def _places(name: str) -> list[Path]:
     places = []
     try:
         places.append(programs() / name)
-    except UnavailableError:   # the package is not installed
+    except UnavailableError:  # the package is not installed
         places.clear()
     on_path = shutil.which(name)
     return [*places, *([Path(on_path)] if on_path else [])]

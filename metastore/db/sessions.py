@@ -19,35 +19,45 @@ from metastore.errors import InvalidInputError, UnavailableError
 DEFAULT_SCHEMA = "public"
 
 _PROBE_S = 5.0
-_POOLED = ("Something between the metastore and PostgreSQL (a pooler like PgBouncer with pool_mode=transaction) gives "
-           "each transaction another backend, but the metastore keeps prepared statements, advisory locks and LISTEN "
-           "in its sessions")
+_POOLED = (
+    "Something between the metastore and PostgreSQL (a pooler like PgBouncer with pool_mode=transaction) gives "
+    "each transaction another backend, but the metastore keeps prepared statements, advisory locks and LISTEN "
+    "in its sessions"
+)
 _INSTEAD = "Give the address of PostgreSQL itself: the metastore pools its connections (metastore.database.pool.size)."
 
 CORRECTNESS = {
     # A statement that waited for a row or an advisory lock must see what the one that held it has done.
     "default_transaction_isolation": "read committed",
     "default_transaction_read_only": "off",
-    "synchronous_commit": "on",               # what need not wait for the disk says so itself (ADR 5)
-    "row_security": "off",                    # an error where a policy would hide rows
-    "standard_conforming_strings": "on",      # a backslash in a literal is a backslash
-    "array_nulls": "on", "transform_null_equals": "off",   # what arrays.py writes is what arrives
-    "timezone": "UTC", "datestyle": "ISO, MDY", "intervalstyle": "postgres",   # what psycopg2 reads
+    "synchronous_commit": "on",  # what need not wait for the disk says so itself (ADR 5)
+    "row_security": "off",  # an error where a policy would hide rows
+    "standard_conforming_strings": "on",  # a backslash in a literal is a backslash
+    "array_nulls": "on",
+    "transform_null_equals": "off",  # what arrays.py writes is what arrives
+    "timezone": "UTC",
+    "datestyle": "ISO, MDY",
+    "intervalstyle": "postgres",  # what psycopg2 reads
     "client_encoding": "UTF8",
     # Idle sessions are ours to close; an open transaction of a frozen process must not block others for ever.
-    "idle_session_timeout": "0", "idle_in_transaction_session_timeout": "600000",
+    "idle_session_timeout": "0",
+    "idle_in_transaction_session_timeout": "600000",
 }
 """What every session of ours has; times in milliseconds."""
 
-_NETWORK = {"tcp_keepalives_idle": "10", "tcp_keepalives_interval": "5", "tcp_keepalives_count": "3",
-            "tcp_user_timeout": "20000"}
+_NETWORK = {
+    "tcp_keepalives_idle": "10",
+    "tcp_keepalives_interval": "5",
+    "tcp_keepalives_count": "3",
+    "tcp_user_timeout": "20000",
+}
 """How PostgreSQL notices that we have vanished, with row locks perhaps. Not checked: 0 on a socket that is not TCP."""
 
 PLANNING = {
-    "jit": "off",                             # compiling a statement of a millisecond takes a hundred
+    "jit": "off",  # compiling a statement of a millisecond takes a hundred
     "plan_cache_mode": "force_generic_plan",  # a prepared statement is planned once, not once and five times more
-    "enable_seqscan": "off",                  # a plan made while a table is empty is still right when it is large
-    "enable_bitmapscan": "off",               # an index in order spares the sort behind it
+    "enable_seqscan": "off",  # a plan made while a table is empty is still right when it is large
+    "enable_bitmapscan": "off",  # an index in order spares the sort behind it
 }
 """How the pool's sessions plan: each of our statements reaches its rows through an index (ADR 0012)."""
 
@@ -65,8 +75,7 @@ def search_path(schema: str) -> str:
     return '"' + schema.replace('"', '""') + '"'
 
 
-def parameters(url: str, application: str, settings: Mapping[str, str], *,
-               schema: str | None = None) -> dict[str, Any]:
+def parameters(url: str, application: str, settings: Mapping[str, str], *, schema: str | None = None) -> dict[str, Any]:
     """What psycopg2.connect needs for a session with these settings on top of `CORRECTNESS`.
 
     ``options`` of the URL come first, so that ours win. Without a ``schema`` the role's own search path decides.
@@ -76,9 +85,11 @@ def parameters(url: str, application: str, settings: Mapping[str, str], *,
     ours = {**CORRECTNESS, **_NETWORK, **settings, **({} if schema is None else {"search_path": search_path(schema)})}
     try:
         given = parse_dsn(url)
-    except psycopg2.Error:   # whose text has the password in it
-        raise InvalidInputError("The URL of the database cannot be read. It looks like "
-                                "postgresql://user@host:5432/name, options of libpq behind a question mark.") from None
+    except psycopg2.Error:  # whose text has the password in it
+        raise InvalidInputError(
+            "The URL of the database cannot be read. It looks like "
+            "postgresql://user@host:5432/name, options of libpq behind a question mark."
+        ) from None
     options = [given.get("options", ""), *(f"-c {name}={_escaped(value)}" for name, value in ours.items())]
     return {**network.SILENCE, **given, "options": " ".join(filter(None, options)), "application_name": application}
 
@@ -97,8 +108,10 @@ def require_own(url: str) -> None:
             [(held,)] = network.ask(second, f"BEGIN; {ask}", seconds=seconds)
             [(after,)] = network.ask(first, ask, seconds=seconds)
         except (psycopg2.Error, TimeoutError) as error:
-            raise UnavailableError(f"The metastore's database does not answer: {error}. A pooler with a single backend "
-                                   "for two sessions looks the same.") from error
+            raise UnavailableError(
+                f"The metastore's database does not answer: {error}. A pooler with a single backend "
+                "for two sessions looks the same."
+            ) from error
     if before != after or before == held:
         raise InvalidInputError(f"{_POOLED}. {_INSTEAD}")
 
@@ -123,15 +136,19 @@ def check(sql: Any, settings: Mapping[str, str], schema: str) -> None:
     """
     wanted = {**CORRECTNESS, **settings, **_NOT_OURS, "search_path": search_path(schema)}
     found = dict(sql(_IN_FORCE, [list(wanted)]))
-    wrong = [f"{name} is {found.get(name, 'unknown')!r} and must be {value!r}" for name, value in wanted.items()
-             if found.get(name) != value and "." not in name]
+    wrong = [
+        f"{name} is {found.get(name, 'unknown')!r} and must be {value!r}"
+        for name, value in wanted.items()
+        if found.get(name) != value and "." not in name
+    ]
     if wrong:
         raise InvalidInputError(
             f"Sessions of the metastore in its database do not have the settings that correctness rests on: "
             f"{'; '.join(wrong)}. The metastore asks for them when a session begins, so something in between drops "
             "that: connect to the primary PostgreSQL itself, or through a pooler that pools sessions and passes "
             "start-up options on, and start the metastore without PGTZ, PGDATESTYLE and PGCLIENTENCODING. "
-            "session_replication_role stands in an ALTER ROLE, an ALTER DATABASE or postgresql.conf.")
+            "session_replication_role stands in an ALTER ROLE, an ALTER DATABASE or postgresql.conf."
+        )
 
 
 def _escaped(value: str) -> str:

@@ -26,10 +26,15 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import ARRAY, JSONB
 
-metadata = MetaData(naming_convention={
-    "ix": "%(table_name)s_%(column_0_N_name)s_idx", "uq": "%(table_name)s_%(column_0_N_name)s_key",
-    "ck": "%(table_name)s_%(constraint_name)s_check", "fk": "%(table_name)s_%(column_0_N_name)s_fkey",
-    "pk": "%(table_name)s_pkey"})
+metadata = MetaData(
+    naming_convention={
+        "ix": "%(table_name)s_%(column_0_N_name)s_idx",
+        "uq": "%(table_name)s_%(column_0_N_name)s_key",
+        "ck": "%(table_name)s_%(constraint_name)s_check",
+        "fk": "%(table_name)s_%(column_0_N_name)s_fkey",
+        "pk": "%(table_name)s_pkey",
+    }
+)
 
 
 def _instant(name: str, *, nullable: bool = False) -> Column[object]:
@@ -38,18 +43,27 @@ def _instant(name: str, *, nullable: bool = False) -> Column[object]:
 
 def _object() -> tuple[Column[str], ...]:
     """The columns that name what a row is about."""
-    return (Column("catalog", Text, nullable=False), Column("db", Text, nullable=False),
-            Column("table", Text, nullable=False, server_default=text("''")),
-            Column("partition", Text, nullable=False, server_default=text("''")))
+    return (
+        Column("catalog", Text, nullable=False),
+        Column("db", Text, nullable=False),
+        Column("table", Text, nullable=False, server_default=text("''")),
+        Column("partition", Text, nullable=False, server_default=text("''")),
+    )
 
 
 def _table() -> tuple[Column[str], ...]:
-    return (Column("catalog", Text, nullable=False), Column("db", Text, nullable=False),
-            Column("table", Text, nullable=False))
+    return (
+        Column("catalog", Text, nullable=False),
+        Column("db", Text, nullable=False),
+        Column("table", Text, nullable=False),
+    )
 
 
 # One row: the gap-free transaction counter. Whoever holds its row lock decides what "before" and "after" mean.
 # Ids below reserved_until are on disk as used: opens inside the block need not wait for the disk (ADR 0005).
+# A column stays on its line.
+# fmt: off
+
 txn_counter = Table(
     "txn_counter", metadata,
     Column("id", SmallInteger, CheckConstraint("id = 1", name="one_row"), primary_key=True, autoincrement=False),

@@ -41,8 +41,9 @@ class PurgeService:
 
     def expire_locks(self) -> Expiry:
         """Remove lock requests without a transaction that nobody keeps alive."""
-        return self._expire(lambda pg, after: lock_store.delete_expired(
-            pg, pg.now - self.settings.timeout, after, purge_store.BATCH))
+        return self._expire(
+            lambda pg, after: lock_store.delete_expired(pg, pg.now - self.settings.timeout, after, purge_store.BATCH)
+        )
 
     def expire_txns(self) -> Expiry:
         """Abort open transactions that nobody keeps alive."""
@@ -89,7 +90,8 @@ class PurgeService:
             position = last_id or position
         return self._in_batches(
             lambda pg: history_store.delete_history(pg, pg.now - self.settings.history_retention, keep),
-            history_store.BATCH)
+            history_store.BATCH,
+        )
 
     def purge_times(self) -> int:
         """Forget when write ids were committed, of the oldest."""
@@ -97,7 +99,8 @@ class PurgeService:
         while rows == past_store.BATCH:
             with self.db.begin(durable=False) as pg:
                 commits, rows = past_store.delete_times(
-                    pg, pg.now - self.settings.past_retention, self.settings.past_count)
+                    pg, pg.now - self.settings.past_retention, self.settings.past_count
+                )
             count += commits
         return count
 
@@ -118,13 +121,17 @@ class PurgeService:
 
     def purge_ended(self) -> int:
         """Remove the records of transactions that ended long enough ago for every client to have got its answer."""
-        return self._walk(lambda pg, after: purge_store.delete_ended(
-            pg, pg.now - self.settings.committed_retention, after, self.settings.history_count))
+        return self._walk(
+            lambda pg, after: purge_store.delete_ended(
+                pg, pg.now - self.settings.committed_retention, after, self.settings.history_count
+            )
+        )
 
     def purge_materialization_locks(self) -> int:
         """Remove rebuild locks that a crash left behind."""
         return self._in_batches(
-            lambda pg: purge_store.delete_materialization_locks(pg, pg.now - self.settings.timeout), purge_store.BATCH)
+            lambda pg: purge_store.delete_materialization_locks(pg, pg.now - self.settings.timeout), purge_store.BATCH
+        )
 
     def _cutoffs(self, now: datetime) -> ExpiryCutoffs:
         return expiry_cutoffs(now, self.settings.timeout, self.settings.repl_timeout)
@@ -146,6 +153,7 @@ class PurgeService:
             expired = visit(pg, after)
             spare.extend([] if expired.spare is None else [expired.spare])
             return Visited(expired.removed, expired.after)
+
         return Expiry(self._walk(visited, durable=True), min(spare))
 
     def _walk(self, visit: Callable[[PgTx, int], Visited], *, durable: bool = False) -> int:

@@ -69,59 +69,87 @@ def abort_expired(pg: PgTx, cutoffs: ExpiryCutoffs, after_id: int, limit: int = 
 
     A heartbeat that arrives first wins: rows that somebody works on are left for the next round.
     """
-    [(last_id, size, spare)] = pg.sql(f"""
+    [(last_id, size, spare)] = pg.sql(
+        f"""
         SELECT max(id), count(*), min(last_heartbeat_at - {_CUTOFF}) FILTER (WHERE state = 'open') FROM (
             SELECT id, state, type, last_heartbeat_at FROM txns WHERE {LISTED} AND id > %(after)s
-            ORDER BY id LIMIT %(limit)s) AS visited""", {"after": after_id, "limit": limit, **cutoffs._asdict()})
-    rows = pg.sql(f"""
+            ORDER BY id LIMIT %(limit)s) AS visited""",
+        {"after": after_id, "limit": limit, **cutoffs._asdict()},
+    )
+    rows = (
+        pg.sql(
+            f"""
         SELECT id, "user", host, last_heartbeat_at FROM txns
         WHERE {LISTED} AND id > %(after)s AND id <= %(last)s AND state = 'open' AND last_heartbeat_at < {_CUTOFF}
-        ORDER BY id FOR UPDATE SKIP LOCKED""", {"after": after_id, "last": last_id, **cutoffs._asdict()},
-        ) if spare is not None and spare < timedelta(0) else []
+        ORDER BY id FOR UPDATE SKIP LOCKED""",
+            {"after": after_id, "last": last_id, **cutoffs._asdict()},
+        )
+        if spare is not None and spare < timedelta(0)
+        else []
+    )
     count, policies = _abort_silent(pg, rows)
     return Expired(count, last_id if size == limit else None, spare), policies
 
 
 def abort_silent(pg: PgTx, cutoffs: ExpiryCutoffs, txn_ids: Collection[int]) -> tuple[int, set[str]]:
     """Abort those of these whose last heartbeat is too old, as ``abort_expired`` does; how many, and the policies."""
-    return _abort_silent(pg, pg.sql(f"""
+    return _abort_silent(
+        pg,
+        pg.sql(
+            f"""
         SELECT id, "user", host, last_heartbeat_at FROM txns
         WHERE id = ANY (%(ids)s::bigint[]) AND state = 'open' AND last_heartbeat_at < {_CUTOFF}
-        ORDER BY id FOR UPDATE SKIP LOCKED""", {"ids": bigints(txn_ids), **cutoffs._asdict()}))
+        ORDER BY id FOR UPDATE SKIP LOCKED""",
+            {"ids": bigints(txn_ids), **cutoffs._asdict()},
+        ),
+    )
 
 
 def select_heard(db: Database, txn_ids: Collection[int], lock_ids: Collection[int]) -> LastHeard:
     """When those of these that was heard of least were heard of: open transactions, and requests without one."""
-    [row] = db.once(f"""
+    [row] = db.once(
+        f"""
         SELECT metastore_now(), min(heard_at) FILTER (WHERE NOT replicated), min(heard_at) FILTER (WHERE replicated)
         FROM (SELECT last_heartbeat_at AS heard_at, type = {TxnType.REPL_CREATED:d} AS replicated FROM txns
               WHERE id = ANY (%(txns)s::bigint[]) AND state = 'open'
               UNION ALL
               SELECT last_heartbeat_at, false FROM locks WHERE ext_id = ANY (%(locks)s::bigint[]) AND txn_id = {NO_TXN})
-             AS owners""", {"txns": bigints(txn_ids), "locks": bigints(lock_ids)})
+             AS owners""",
+        {"txns": bigints(txn_ids), "locks": bigints(lock_ids)},
+    )
     return LastHeard._make(row)
 
 
 def _abort_silent(pg: PgTx, rows: Collection[Row]) -> tuple[int, set[str]]:
     if not rows:
         return 0, set()
-    found = abort(pg, [(txn_id, AbortCode.TIMEOUT, _expiry_reason(pg.now, user, host, heartbeat_at))
-                       for txn_id, user, host, heartbeat_at in rows])
+    found = abort(
+        pg,
+        [
+            (txn_id, AbortCode.TIMEOUT, _expiry_reason(pg.now, user, host, heartbeat_at))
+            for txn_id, user, host, heartbeat_at in rows
+        ],
+    )
     return len(found), {one.policy for one in found if one.policy is not None}
 
 
 def _expiry_reason(now: datetime, user: str, host: str, heartbeat_at: datetime) -> str:
     silence = (now - heartbeat_at).total_seconds()
-    return (f"aborted because no heartbeat of {user}@{host} arrived for {silence:.0f} s, the last one at "
-            f"{when(heartbeat_at)}")
+    return (
+        f"aborted because no heartbeat of {user}@{host} arrived for {silence:.0f} s, the last one at "
+        f"{when(heartbeat_at)}"
+    )
 
 
 def delete_write_sets(pg: PgTx, limit: int = BATCH) -> int:
     """Remove committed writes that no present or future transaction can conflict with."""
-    pg.sql(f"""
+    pg.sql(
+        f"""
         DELETE FROM write_sets WHERE ctid = ANY(ARRAY(
             SELECT ctid FROM write_sets WHERE commit_id < {_OLDEST_READER}
-            ORDER BY commit_id LIMIT %s FOR UPDATE SKIP LOCKED))""", (limit,))
+            ORDER BY commit_id LIMIT %s FOR UPDATE SKIP LOCKED))""",
+        (limit,),
+    )
     return pg.rowcount
 
 
@@ -130,7 +158,8 @@ def delete_write_ids(pg: PgTx, limit: int = BATCH) -> int:
 
     Who has a later id than the oldest reader committed later: the search ends there, however many there are.
     """
-    [(count,)] = pg.sql(f"""
+    [(count,)] = pg.sql(
+        f"""
         WITH gone AS (
             DELETE FROM txn_write_ids WHERE ctid = ANY(ARRAY(
                 SELECT w.ctid FROM txn_write_ids AS w JOIN txns AS t ON t.id = w.txn_id
@@ -139,7 +168,9 @@ def delete_write_ids(pg: PgTx, limit: int = BATCH) -> int:
             RETURNING catalog, db, "table", write_id, txn_id)
         {RECORD_TIMES}
         {_REMEMBER_PURGED}
-        SELECT count(*) FROM gone""", (limit,))
+        SELECT count(*) FROM gone""",
+        (limit,),
+    )
     return int(count)
 
 
@@ -150,7 +181,8 @@ def delete_duplicate_components(pg: PgTx, start: Entity, *, beyond: bool, limit:
     by that, those of clients that know none (Hive 2) by their transactions. Where the end of a batch cuts an entity in
     two, the next one looks again at what is left of it; one entity may fill many batches.
     """
-    [(removed, size, first, last)] = pg.sql(f"""
+    [(removed, size, first, last)] = pg.sql(
+        f"""
         WITH visited AS MATERIALIZED (
             SELECT ctid AS place, txn_id, catalog, db, "table", partition, write_id IS NULL AS without,
                    coalesce(write_id, txn_id) AS age, update_delete
@@ -170,7 +202,9 @@ def delete_duplicate_components(pg: PgTx, start: Entity, *, beyond: bool, limit:
             SELECT row_number() OVER () AS place, ARRAY[catalog, db, "table", partition] AS name FROM visited)
         SELECT (SELECT count(*) FROM gone), count(*), (SELECT name FROM entities WHERE place = 1),
                (SELECT name FROM entities WHERE place = %(limit)s)
-        FROM visited""", {"start": start, "limit": limit})
+        FROM visited""",
+        {"start": start, "limit": limit},
+    )
     if size < limit:
         return Compared(removed, None, beyond=False)
     return Compared(removed, Entity(*last), beyond=first == last and not removed)
@@ -182,7 +216,8 @@ def empty_aborted(pg: PgTx, after_id: int, limit: int = BATCH) -> Visited:
     Looks at the next ``limit`` of them. Nothing on disk carries those write ids any more, so that "valid" is as true of
     them as "aborted".
     """
-    [(count, size, last_id)] = pg.sql(f"""
+    [(count, size, last_id)] = pg.sql(
+        f"""
         WITH visited AS MATERIALIZED (
             SELECT id FROM txns WHERE {LISTED} AND state = 'aborted' AND id > %s ORDER BY id LIMIT %s),
         emptied AS (
@@ -195,7 +230,9 @@ def empty_aborted(pg: PgTx, after_id: int, limit: int = BATCH) -> Visited:
         gone AS (DELETE FROM txn_write_ids USING emptied WHERE txn_id = emptied.id
                  RETURNING catalog, db, "table", write_id)
         {_REMEMBER_PURGED}
-        SELECT (SELECT count(*) FROM emptied), count(*), max(id) FROM visited""", (after_id, limit))
+        SELECT (SELECT count(*) FROM emptied), count(*), max(id) FROM visited""",
+        (after_id, limit),
+    )
     return Visited(count, last_id if size == limit else None)
 
 
@@ -205,7 +242,8 @@ def delete_ended(pg: PgTx, before: datetime, after_id: int, keep: int, limit: in
     Those that were aborted, and the latest ``keep`` of all, are in the history then.
     Ids follow time closely: the walk may stop at a window whose last committed record is still to be kept.
     """
-    [(count, last_id, more)] = pg.sql(f"""
+    [(count, last_id, more)] = pg.sql(
+        f"""
         WITH visited AS MATERIALIZED (
             SELECT id, state = 'committed' OR emptied AS ended, ended_at FROM txns WHERE id > %(after)s
             ORDER BY id LIMIT %(limit)s),
@@ -219,15 +257,20 @@ def delete_ended(pg: PgTx, before: datetime, after_id: int, keep: int, limit: in
         SELECT (SELECT count(*) FROM gone), max(id),
                count(*) = %(limit)s
                AND coalesce((SELECT ended_at < %(before)s FROM visited WHERE ended ORDER BY id DESC LIMIT 1), true)
-        FROM visited""", {"after": after_id, "limit": limit, "before": before, "keep": keep})
+        FROM visited""",
+        {"after": after_id, "limit": limit, "before": before, "keep": keep},
+    )
     return Visited(count, last_id if more else None)
 
 
 def delete_materialization_locks(pg: PgTx, before: datetime, limit: int = BATCH) -> int:
     """Remove rebuild locks without recent heartbeat whose transaction is over."""
-    pg.sql("""
+    pg.sql(
+        """
         DELETE FROM materialization_locks WHERE ctid = ANY(ARRAY(
             SELECT r.ctid FROM materialization_locks AS r WHERE last_heartbeat_at < %s
               AND NOT EXISTS (SELECT FROM txns WHERE id = r.txn_id AND state = 'open')
-            LIMIT %s FOR UPDATE OF r SKIP LOCKED))""", (before, limit))
+            LIMIT %s FOR UPDATE OF r SKIP LOCKED))""",
+        (before, limit),
+    )
     return pg.rowcount

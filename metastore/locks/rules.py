@@ -88,8 +88,10 @@ class Lock(NamedTuple):
     def __str__(self) -> str:
         """Who holds what, for people."""
         owner = f"txnid:{self.txn_id}" if self.txn_id else "no transaction"
-        return (f"{{lockid:{self.ext_id}.{self.int_id} {owner} {self.object} {self.type.upper()} {self.state.upper()} "
-                f"by {self.user or 'unknown'}@{self.host or 'unknown'}}}")
+        return (
+            f"{{lockid:{self.ext_id}.{self.int_id} {owner} {self.object} {self.type.upper()} {self.state.upper()} "
+            f"by {self.user or 'unknown'}@{self.host or 'unknown'}}}"
+        )
 
 
 class WantedLock(NamedTuple):
@@ -133,13 +135,18 @@ class LockRequest(NamedTuple):
 
     def is_stored_as(self, locks: Sequence[Lock], agent_info: str) -> bool:
         """Whether the rows of a stored request are what this one would become."""
-        return bool(locks) and self.agent_info == agent_info and [
-            lock._replace(state=LockState.WAITING) for lock in sorted(locks)] == self.locks(locks[0].ext_id)
+        return (
+            bool(locks)
+            and self.agent_info == agent_info
+            and [lock._replace(state=LockState.WAITING) for lock in sorted(locks)] == self.locks(locks[0].ext_id)
+        )
 
     def locks(self, ext_id: int) -> list[Lock]:
         """The rows that this request becomes."""
-        return [Lock(ext_id, int_id, self.txn_id, wanted.object, wanted.type, LockState.WAITING, self.user, self.host)
-                for int_id, wanted in enumerate(self.components, 1)]
+        return [
+            Lock(ext_id, int_id, self.txn_id, wanted.object, wanted.type, LockState.WAITING, self.user, self.host)
+            for int_id, wanted in enumerate(self.components, 1)
+        ]
 
 
 class Blocked(NamedTuple):
@@ -163,8 +170,7 @@ def overlaps(one: LockObject, other: LockObject) -> bool:
         return False
     if not one.table or not other.table:
         return True
-    return one.table == other.table and (
-        not one.partition or not other.partition or one.partition == other.partition)
+    return one.table == other.table and (not one.partition or not other.partition or one.partition == other.partition)
 
 
 def conflicts(wanted: Lock, existing: Lock) -> bool:
@@ -175,8 +181,12 @@ def conflicts(wanted: Lock, existing: Lock) -> bool:
         return False
     # A shared read of a database only says "do not drop it": it gets on with anything that happens inside the database.
     reads_database = wanted.type is LockType.SHARED_READ and not wanted.object.table and bool(existing.object.table)
-    inside_read_database = (wanted.type is LockType.EXCLUSIVE and bool(wanted.object.table)
-                            and existing.type is LockType.SHARED_READ and not existing.object.table)
+    inside_read_database = (
+        wanted.type is LockType.EXCLUSIVE
+        and bool(wanted.object.table)
+        and existing.type is LockType.SHARED_READ
+        and not existing.object.table
+    )
     return not (reads_database or inside_read_database)
 
 
@@ -224,8 +234,13 @@ class Changer(NamedTuple):
         return lock.ext_id in self.lock_ids if lock.txn_id == NO_TXN else lock.txn_id in self.txn_ids
 
 
-def in_the_way(objects: Iterable[LockObject], locks: Sequence[Lock], changer: Changer, writers: Container[int],
-               kind: LockType = LockType.EXCLUSIVE) -> list[Lock]:
+def in_the_way(
+    objects: Iterable[LockObject],
+    locks: Sequence[Lock],
+    changer: Changer,
+    writers: Container[int],
+    kind: LockType = LockType.EXCLUSIVE,
+) -> list[Lock]:
     """The locks that a change of these objects waits for, which no reader and no writer may see (ADR 0046).
 
     It waits as a request of this kind at the tail of the queue would, for whoever is ahead, granted or not; unless its
@@ -235,9 +250,13 @@ def in_the_way(objects: Iterable[LockObject], locks: Sequence[Lock], changer: Ch
     found: dict[Lock, None] = {}
     queue = LockQueue(lock for lock in locks if not changer.owns(lock))
     for one in objects:
-        if not any(lock.state is LockState.ACQUIRED and lock.type is LockType.EXCLUSIVE and contains(lock.object, one)
-                   and (changer.owns(lock) or (lock.txn_id != NO_TXN and lock.txn_id not in writers))
-                   for lock in locks):
+        if not any(
+            lock.state is LockState.ACQUIRED
+            and lock.type is LockType.EXCLUSIVE
+            and contains(lock.object, one)
+            and (changer.owns(lock) or (lock.txn_id != NO_TXN and lock.txn_id not in writers))
+            for lock in locks
+        ):
             found |= dict.fromkeys(queue.blockers(Lock(_TAIL, 0, NO_TXN, one, kind)))
     return list(found)
 
@@ -252,11 +271,16 @@ def apart(requests: Sequence[LockRequest]) -> bool:
 
     Not of large requests and locks of whole databases: looking closely pays there.
     """
-    tables = [{(lock.object.catalog, lock.object.db, lock.object.table) for lock in request.components}
-              for request in requests]
-    return (all(tables) and all(table for names in tables for _, _, table in names)
-            and sum(len(request.components) for request in requests) <= MOST_AT_ONCE
-            and len(set().union(*tables)) == sum(map(len, tables)))
+    tables = [
+        {(lock.object.catalog, lock.object.db, lock.object.table) for lock in request.components}
+        for request in requests
+    ]
+    return (
+        all(tables)
+        and all(table for names in tables for _, _, table in names)
+        and sum(len(request.components) for request in requests) <= MOST_AT_ONCE
+        and len(set().union(*tables)) == sum(map(len, tables))
+    )
 
 
 def refusal(request: LockRequest, blocked: Sequence[Blocked]) -> str | None:
@@ -268,8 +292,9 @@ def refusal(request: LockRequest, blocked: Sequence[Blocked]) -> str | None:
             if wanted.type is LockType.SHARED_READ:
                 return f"Unable to acquire read lock due to an existing exclusive lock {blocker}"
     if request.exclusive_ctas:
-        return ("Failed to initiate a concurrent CTAS operation with the same table name, "
-                f"lockInfo : {blocked[0].blocker}")
+        return (
+            f"Failed to initiate a concurrent CTAS operation with the same table name, lockInfo : {blocked[0].blocker}"
+        )
     return None
 
 

@@ -10,13 +10,7 @@ from typing import NamedTuple
 
 from metastore.config import LockSettings
 from metastore.db.engine import Database, PgTx
-from metastore.errors import (
-    InvalidRequestError,
-    MetastoreError,
-    NoSuchLockError,
-    TxnAbortedError,
-    TxnOpenError,
-)
+from metastore.errors import InvalidRequestError, MetastoreError, NoSuchLockError, TxnAbortedError, TxnOpenError
 from metastore.ids import DatabaseName
 from metastore.locks import rules, store
 from metastore.locks.deadlocks import rules as deadlocks
@@ -72,11 +66,16 @@ class LockService:
         if granted is not None:
             return [LockResult(lock_id, LockState.ACQUIRED) for lock_id in granted]
         answers = self._enqueue(requests)
-        waiting = {request.txn_id for request, answer in zip(requests, answers, strict=True)
-                   if isinstance(answer, LockResult) and answer.state is LockState.WAITING} - {NO_TXN}
+        waiting = {
+            request.txn_id
+            for request, answer in zip(requests, answers, strict=True)
+            if isinstance(answer, LockResult) and answer.state is LockState.WAITING
+        } - {NO_TXN}
         victims = self._end_deadlocks(waiting) if waiting and self.settings.detect_deadlocks else {}
-        return [TxnAbortedError(victims[request.txn_id]) if request.txn_id in victims else answer
-                for request, answer in zip(requests, answers, strict=True)]
+        return [
+            TxnAbortedError(victims[request.txn_id]) if request.txn_id in victims else answer
+            for request, answer in zip(requests, answers, strict=True)
+        ]
 
     def _enqueue(self, requests: Sequence[LockRequest]) -> list[LockResult | MetastoreError]:
         with self.db.begin() as pg:
@@ -121,16 +120,25 @@ class LockService:
         Only those that would have to wait are looked for: an exclusive lock waits for its own first request.
         """
         queue = LockQueue(tail.ahead)
-        waiting = [request for request, ext_id in zip(requests, tail.ext_ids, strict=True)
-                   if request.is_recognisable and tail.ahead and queue.blocked(request.locks(ext_id))]
+        waiting = [
+            request
+            for request, ext_id in zip(requests, tail.ext_ids, strict=True)
+            if request.is_recognisable and tail.ahead and queue.blocked(request.locks(ext_id))
+        ]
         if not waiting:
             return {}
         stored = wait_store.heartbeat_same(
-            pg, {request.txn_id for request in waiting},
+            pg,
+            {request.txn_id for request in waiting},
             {request.agent_info for request in waiting if request.txn_id == NO_TXN},
-            {lock.ext_id for lock in tail.ahead if lock.txn_id == NO_TXN})
-        return {request: LockResult(locks[0].ext_id, locks[0].state) for request in waiting
-                for agent_info, locks in reversed(stored) if request.is_stored_as(locks, agent_info)}
+            {lock.ext_id for lock in tail.ahead if lock.txn_id == NO_TXN},
+        )
+        return {
+            request: LockResult(locks[0].ext_id, locks[0].state)
+            for request in waiting
+            for agent_info, locks in reversed(stored)
+            if request.is_stored_as(locks, agent_info)
+        }
 
     def _end_deadlocks(self, txn_ids: Collection[int]) -> dict[int, str]:
         """As ``end_deadlocks``; a failure changes nothing for requests that are in the queue already."""
@@ -194,8 +202,12 @@ class LockService:
                     del answers[lost]  # its transaction ended after the rows had been read
         missing = set(lock_ids) - answers.keys()
         victims = wait_store.select_victims(self.db, missing) if missing else {}
-        answers |= {lock_id: TxnAbortedError(victims[lock_id]) if lock_id in victims
-                    else NoSuchLockError(f"No such lock lockid:{lock_id}") for lock_id in missing}
+        answers |= {
+            lock_id: TxnAbortedError(victims[lock_id])
+            if lock_id in victims
+            else NoSuchLockError(f"No such lock lockid:{lock_id}")
+            for lock_id in missing
+        }
         return [answers[lock_id] for lock_id in lock_ids]
 
     def select_deadlocks(self, limit: int = 100) -> list[DeadlockRow]:
@@ -252,16 +264,27 @@ class LockService:
         Gives for a member: TxnOpenError.
         """
         held = store.delete_released(self.db, set(lock_ids))
-        return [TxnOpenError(f"Unlocking locks associated with transaction not permitted.  {held[lock_id]}")
-                if lock_id in held else None for lock_id in lock_ids]
+        return [
+            TxnOpenError(f"Unlocking locks associated with transaction not permitted.  {held[lock_id]}")
+            if lock_id in held
+            else None
+            for lock_id in lock_ids
+        ]
 
     def show_locks(self, wanted: LockFilter) -> list[LockRow]:
         """Rows that equal every filter: granted before waiting, weaker types first, then in order of asking."""
         with self.db.begin(durable=False) as pg:
             rows = store.select_locks(pg, wanted.db, wanted.table, wanted.partition, wanted.txn_id)
         strength = list(rules.LockType)
-        return sorted(rows, key=lambda row: (row.lock.state is LockState.WAITING, strength.index(row.lock.type),
-                                             row.lock.ext_id, row.lock.int_id))
+        return sorted(
+            rows,
+            key=lambda row: (
+                row.lock.state is LockState.WAITING,
+                strength.index(row.lock.type),
+                row.lock.ext_id,
+                row.lock.int_id,
+            ),
+        )
 
 
 def _not_lockable(request: LockRequest, txn_states: Mapping[int, TxnState]) -> MetastoreError | None:

@@ -31,8 +31,9 @@ from metastore.txns.core.rules import TxnState
 _ADVISORY_CLASS = 4293  # one number space for "the tail of a database's lock queue"; grant.sql has it too
 _ID, _TXN, _MINE, _AHEAD = range(4)  # kinds of rows in the combined answers below
 
-_COMPATIBILITY = ", ".join(f"('{wanted.value}', '{blocking.value}')"
-                           for wanted, types in WAITS_FOR.items() for blocking in sorted(types))
+_COMPATIBILITY = ", ".join(
+    f"('{wanted.value}', '{blocking.value}')" for wanted, types in WAITS_FOR.items() for blocking in sorted(types)
+)
 
 # Locks that may block the requests in "wanted" (grouped per table, so that a request for thousands of partitions probes
 # once): the matrix and the hierarchy without their exceptions. LATERAL makes it one index probe for each wanted table,
@@ -65,7 +66,8 @@ _LOCK_UNCONTENDED = Prepared("""SELECT lock_uncontended(
 
 _LOCK_TAILS = Prepared(
     "SELECT FROM txns WHERE id = ANY (%(txns)s::bigint[]) ORDER BY id FOR KEY SHARE",
-    f"SELECT pg_advisory_xact_lock({_ADVISORY_CLASS}, key) FROM unnest(%(keys)s::int[]) AS key", f"""
+    f"SELECT pg_advisory_xact_lock({_ADVISORY_CLASS}, key) FROM unnest(%(keys)s::int[]) AS key",
+    f"""
         WITH wanted AS (
           SELECT NULL::bigint AS ext_id, *
             FROM unnest(%(w0)s::bigint[], %(w1)s::text[], %(w2)s::text[], %(w3)s::text[], %(w4)s::text[],
@@ -76,7 +78,8 @@ _LOCK_TAILS = Prepared(
           FROM generate_series(1, %(count)s::int)
         UNION ALL
         SELECT {_TXN}, id, NULL, NULL, NULL, NULL, NULL, NULL, NULL, state, NULL, NULL, NULL, NULL
-          FROM txns WHERE id = ANY (%(txns)s::bigint[])""")
+          FROM txns WHERE id = ANY (%(txns)s::bigint[])""",
+)
 
 _LOCKS = f"""
         INSERT INTO locks (
@@ -99,18 +102,21 @@ _COMPONENTS = """
 _INSERT_LOCKS = Prepared(_LOCKS)
 _INSERT_LOCKS_AND_COMPONENTS = Prepared(_LOCKS, _COMPONENTS)
 
-_HEARTBEAT_AND_SELECT = Prepared(f"""
+_HEARTBEAT_AND_SELECT = Prepared(
+    f"""
         UPDATE txns SET last_heartbeat_at = metastore_now(), heartbeat_count = heartbeat_count + 1,
                         longest_gap = greatest(longest_gap, metastore_now() - last_heartbeat_at)
           FROM (SELECT id FROM txns WHERE state = 'open' AND id IN (
                   SELECT txn_id FROM locks WHERE ext_id = ANY (%(ids)s::bigint[]) AND txn_id <> {NO_TXN})
                  ORDER BY id FOR NO KEY UPDATE) AS owner
-         WHERE txns.id = owner.id""", f"""
+         WHERE txns.id = owner.id""",
+    f"""
         UPDATE locks SET last_heartbeat_at = metastore_now(), heartbeat_count = heartbeat_count + 1,
                          check_count = check_count + 1, orphaned_at = NULL
           FROM (SELECT ext_id, int_id FROM locks WHERE ext_id = ANY (%(ids)s::bigint[]) AND txn_id = {NO_TXN}
                  ORDER BY ext_id, int_id FOR NO KEY UPDATE) AS mine
-         WHERE locks.ext_id = mine.ext_id AND locks.int_id = mine.int_id""", f"""
+         WHERE locks.ext_id = mine.ext_id AND locks.int_id = mine.int_id""",
+    f"""
         WITH mine AS MATERIALIZED (SELECT * FROM locks WHERE ext_id = ANY (%(ids)s::bigint[])),
              wanted AS (SELECT * FROM mine WHERE state = '{LockState.WAITING}')
         {_AHEAD_OF_WANTED}
@@ -119,13 +125,17 @@ _HEARTBEAT_AND_SELECT = Prepared(f"""
                blocked_by_ext_id, blocked_by_int_id FROM mine
         UNION ALL
         SELECT {_TXN}, id, NULL, NULL, NULL, NULL, NULL, NULL, NULL, state, NULL, NULL, NULL, NULL
-          FROM txns WHERE id IN (SELECT txn_id FROM mine)""")
+          FROM txns WHERE id IN (SELECT txn_id FROM mine)""",
+)
 
-_RELEASE = Prepared(f"""
+_RELEASE = Prepared(
+    f"""
         DELETE FROM locks
-         WHERE ext_id = ANY (%(ids)s::bigint[]) AND (txn_id = {NO_TXN} OR state = '{LockState.WAITING}')""", """
+         WHERE ext_id = ANY (%(ids)s::bigint[]) AND (txn_id = {NO_TXN} OR state = '{LockState.WAITING}')""",
+    """
         SELECT ext_id, int_id, txn_id, catalog, db, "table", partition, type, state, "user", host
-          FROM locks WHERE ext_id = ANY (%(ids)s::bigint[]) ORDER BY ext_id, int_id DESC""")
+          FROM locks WHERE ext_id = ANY (%(ids)s::bigint[]) ORDER BY ext_id, int_id DESC""",
+)
 
 
 class _Answer(NamedTuple):
@@ -150,9 +160,16 @@ class _Answer(NamedTuple):
     @property
     def lock(self) -> Lock:
         """The lock that the row is."""
-        return Lock(self.ext_id, self.int_id, self.txn_id,
-                    LockObject(self.catalog, self.db, self.table, self.partition), LockType(self.type),
-                    LockState(self.state), self.user, self.host)
+        return Lock(
+            self.ext_id,
+            self.int_id,
+            self.txn_id,
+            LockObject(self.catalog, self.db, self.table, self.partition),
+            LockType(self.type),
+            LockState(self.state),
+            self.user,
+            self.host,
+        )
 
     @property
     def blocker(self) -> tuple[int, int] | None:
@@ -218,13 +235,29 @@ def lock_uncontended(db: Database, requests: Sequence[LockRequest]) -> list[int]
 
     Their ext_ids; None, and nothing done, if there is something to decide. Serialises on: as ``lock_tails``.
     """
-    rows = [(place, int_id, request.txn_id, *wanted.object, wanted.type.value, _TYPES_WAITED_FOR[wanted.type],
-             request.user, request.host, request.agent_info)
-            for place, request in enumerate(requests, 1) for int_id, wanted in enumerate(request.components, 1)]
-    written = [(request.txn_id, *component.object, component.operation)
-               for request in requests for component in components(request)]
-    [(ext_ids,)] = db.once(_LOCK_UNCONTENDED, {
-        **_owners_and_tails(requests), **_columns("l", rows, 12), **_columns("c", written, 6)})
+    rows = [
+        (
+            place,
+            int_id,
+            request.txn_id,
+            *wanted.object,
+            wanted.type.value,
+            _TYPES_WAITED_FOR[wanted.type],
+            request.user,
+            request.host,
+            request.agent_info,
+        )
+        for place, request in enumerate(requests, 1)
+        for int_id, wanted in enumerate(request.components, 1)
+    ]
+    written = [
+        (request.txn_id, *component.object, component.operation)
+        for request in requests
+        for component in components(request)
+    ]
+    [(ext_ids,)] = db.once(
+        _LOCK_UNCONTENDED, {**_owners_and_tails(requests), **_columns("l", rows, 12), **_columns("c", written, 6)}
+    )
     return None if ext_ids is None else list(ext_ids)
 
 
@@ -235,13 +268,17 @@ def lock_tails(pg: PgTx, requests: Sequence[LockRequest]) -> QueueTail:
     Transactions come first: whoever ends one must not be waited for while holding a database's tail. KEY SHARE keeps a
     transaction from ending (txns/core/store.py) and lets heartbeats through.
     """
-    wanted = list(dict.fromkeys((request.txn_id, *lock.object, lock.type.value)
-                                for request in requests for lock in request.components))
+    wanted = list(
+        dict.fromkeys(
+            (request.txn_id, *lock.object, lock.type.value) for request in requests for lock in request.components
+        )
+    )
     rows = _answers(pg.sql(_LOCK_TAILS, {**_owners_and_tails(requests), **_columns("w", wanted, 6)}))
     return QueueTail(
         ext_ids=sorted(row.ext_id for row in rows if row.kind == _ID),
         txn_states=_states(rows),
-        ahead=[row.lock for row in rows if row.kind == _AHEAD])
+        ahead=[row.lock for row in rows if row.kind == _AHEAD],
+    )
 
 
 def lock_tail(pg: PgTx, objects: Sequence[LockObject]) -> tuple[list[Lock], set[int]]:
@@ -251,7 +288,8 @@ def lock_tail(pg: PgTx, objects: Sequence[LockObject]) -> tuple[list[Lock], set[
     statements, as in ``lock_tails``: nobody gets into the queue between this look and the change's COMMIT.
     """
     whole = any(not one.table for one in objects)
-    rows = pg.sql(f"""
+    rows = pg.sql(
+        f"""
         SELECT pg_advisory_xact_lock({_ADVISORY_CLASS}, %(key)s);
         SELECT txn_id <> {NO_TXN} AND EXISTS (
                  SELECT FROM txn_components AS c WHERE c.txn_id = l.txn_id AND c.catalog = l.catalog AND c.db = l.db
@@ -260,19 +298,40 @@ def lock_tail(pg: PgTx, objects: Sequence[LockObject]) -> tuple[list[Lock], set[
           FROM locks AS l
          WHERE catalog = %(catalog)s AND db = %(db)s AND (%(whole)s OR "table" = ANY (%(tables)s))
          ORDER BY ext_id, int_id""",
-        {"key": _advisory_key(objects[0]), "catalog": objects[0].catalog, "db": objects[0].db, "whole": whole,
-         "tables": ["", *{one.table for one in objects}]})
+        {
+            "key": _advisory_key(objects[0]),
+            "catalog": objects[0].catalog,
+            "db": objects[0].db,
+            "whole": whole,
+            "tables": ["", *{one.table for one in objects}],
+        },
+    )
     ahead = [(_lock(row), declares) for declares, *row in rows]
     return [lock for lock, _ in ahead], {lock.txn_id for lock, declares in ahead if declares}
 
 
 def finish_requests(pg: PgTx, locks: Sequence[Enqueued], writes: Iterable[tuple[int, Component]]) -> None:
     """Add rows to the queue, and components with their write id, if they have one, to transactions; and commit."""
-    rows = [(lock.ext_id, lock.int_id, lock.txn_id, *lock.object, lock.type.value, lock.state.value, request.user,
-             request.host, request.agent_info, *(blocker or (None, None))) for lock, request, blocker in locks]
+    rows = [
+        (
+            lock.ext_id,
+            lock.int_id,
+            lock.txn_id,
+            *lock.object,
+            lock.type.value,
+            lock.state.value,
+            request.user,
+            request.host,
+            request.agent_info,
+            *(blocker or (None, None)),
+        )
+        for lock, request, blocker in locks
+    ]
     written = [(txn_id, *component.object, component.operation) for txn_id, component in writes]
-    pg.finish(_INSERT_LOCKS_AND_COMPONENTS if written else _INSERT_LOCKS,
-              {**_columns("l", rows, 14), **_columns("c", written, 6)})
+    pg.finish(
+        _INSERT_LOCKS_AND_COMPONENTS if written else _INSERT_LOCKS,
+        {**_columns("l", rows, 14), **_columns("c", written, 6)},
+    )
 
 
 def heartbeat_and_select(pg: PgTx, ext_ids: Collection[int]) -> Requests:
@@ -300,11 +359,14 @@ def update_acquired(pg: PgTx, ext_ids: Collection[int], blocked: Sequence[tuple[
          WHERE locks.ext_id = n.ext_id;"""
     if ext_ids:
         statement += "SET LOCAL synchronous_commit TO DEFAULT;"
-    rows = pg.sql(statement + f"""
+    rows = pg.sql(
+        statement
+        + f"""
         UPDATE locks SET state = '{LockState.ACQUIRED}', acquired_at = %(now)s,
                          blocked_by_ext_id = NULL, blocked_by_int_id = NULL
          WHERE ext_id = ANY (%(ids)s) AND state = '{LockState.WAITING}' RETURNING ext_id""",
-        {"ids": sorted(ext_ids), "now": pg.now, **_columns("n", notes, 4)})
+        {"ids": sorted(ext_ids), "now": pg.now, **_columns("n", notes, 4)},
+    )
     return {ext_id for (ext_id,) in rows}
 
 
@@ -323,10 +385,12 @@ def delete_released(db: Database, ext_ids: Collection[int]) -> dict[int, Lock]:
     return {lock.ext_id: lock for lock in map(_lock, rows)}
 
 
-def select_locks(pg: PgTx, db: DatabaseName | None, table: str | None, partition: str | None,
-                 txn_id: int | None) -> list[LockRow]:
+def select_locks(
+    pg: PgTx, db: DatabaseName | None, table: str | None, partition: str | None, txn_id: int | None
+) -> list[LockRow]:
     """Locks that equal every filter given."""
-    rows = pg.sql("""
+    rows = pg.sql(
+        """
         SELECT agent_info, acquired_at, last_heartbeat_at, heartbeat_count, blocked_by_ext_id, blocked_by_int_id,
                ext_id, int_id, txn_id, catalog, db, "table", partition, type, state, "user", host
           FROM locks
@@ -334,9 +398,12 @@ def select_locks(pg: PgTx, db: DatabaseName | None, table: str | None, partition
            AND (%(table)s::text IS NULL OR "table" = %(table)s)
            AND (%(partition)s::text IS NULL OR partition = %(partition)s)
            AND (%(txn)s::bigint IS NULL OR txn_id = %(txn)s)""",
-        {"catalog": db and db.catalog, "db": db and db.db, "table": table, "partition": partition, "txn": txn_id})
-    return [LockRow(_lock(row), agent_info, acquired_at, heartbeat_at, count, _pair(blocker_ext_id, blocker_int_id))
-            for agent_info, acquired_at, heartbeat_at, count, blocker_ext_id, blocker_int_id, *row in rows]
+        {"catalog": db and db.catalog, "db": db and db.db, "table": table, "partition": partition, "txn": txn_id},
+    )
+    return [
+        LockRow(_lock(row), agent_info, acquired_at, heartbeat_at, count, _pair(blocker_ext_id, blocker_int_id))
+        for agent_info, acquired_at, heartbeat_at, count, blocker_ext_id, blocker_int_id, *row in rows
+    ]
 
 
 def whole(candidates: str) -> str:
@@ -366,23 +433,29 @@ def delete_expired(pg: PgTx, before: datetime, after: int, limit: int) -> Expire
         AND ((txn_id = {NO_TXN} AND last_heartbeat_at < %(before)s)
           OR (txn_id <> {NO_TXN}
               AND NOT EXISTS (SELECT FROM txns WHERE txns.id = locks.txn_id AND state = 'open')))"""
-    [(removed, size, last, spare)] = pg.sql(f"""
+    [(removed, size, last, spare)] = pg.sql(
+        f"""
         WITH visited AS MATERIALIZED (
             SELECT ext_id, txn_id, last_heartbeat_at FROM locks WHERE ext_id > %(after)s ORDER BY ext_id
              LIMIT %(limit)s),
         {whole(forgotten)}
         SELECT (SELECT count(*) FROM gone), count(*), max(ext_id),
                min(last_heartbeat_at - %(before)s) FILTER (WHERE txn_id = {NO_TXN})
-          FROM visited""", {"before": before, "after": after, "limit": limit})
+          FROM visited""",
+        {"before": before, "after": after, "limit": limit},
+    )
     return Expired(removed, last if size == limit else None, spare)
 
 
 def delete_silent(pg: PgTx, ext_ids: Collection[int], before: datetime) -> set[int]:
     """Delete those of these requests without a transaction that were not heard of since ``before``."""
     silent = f"ext_id = ANY (%(ids)s::bigint[]) AND txn_id = {NO_TXN} AND last_heartbeat_at < %(before)s"
-    rows = pg.sql(f"""
+    rows = pg.sql(
+        f"""
         WITH {whole(silent)}
-        SELECT DISTINCT ext_id FROM gone""", {"ids": bigints(ext_ids), "before": before})
+        SELECT DISTINCT ext_id FROM gone""",
+        {"ids": bigints(ext_ids), "before": before},
+    )
     return {ext_id for (ext_id,) in rows}
 
 
@@ -412,8 +485,9 @@ def _states(rows: Iterable[_Answer]) -> dict[int, TxnState]:
 
 def _lock(row: Sequence[Any]) -> Lock:
     ext_id, int_id, txn_id, catalog, db, table, partition, kind, state, user, host = row
-    return Lock(ext_id, int_id, txn_id, LockObject(catalog, db, table, partition), LockType(kind), LockState(state),
-                user, host)
+    return Lock(
+        ext_id, int_id, txn_id, LockObject(catalog, db, table, partition), LockType(kind), LockState(state), user, host
+    )
 
 
 def _pair(ext_id: int | None, int_id: int | None) -> tuple[int, int] | None:

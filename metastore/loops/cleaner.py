@@ -103,8 +103,15 @@ class Cleaner:
                 report.append(self._aborted(self.compactions.start_aborted(entity, retry)))
         for one in report:
             say = _log.debug if one.outcome is CleanOutcome.WAITING else _log.info
-            say("compaction.cleaning", compaction_id=one.id, entity=str(one.entity), outcome=one.outcome.value,
-                reason=one.reason, removed=len(one.removed), forgotten=one.forgotten)
+            say(
+                "compaction.cleaning",
+                compaction_id=one.id,
+                entity=str(one.entity),
+                outcome=one.outcome.value,
+                reason=one.reason,
+                removed=len(one.removed),
+                forgotten=one.forgotten,
+            )
         return report
 
     def _one(self, request: Compaction) -> Cleaned:
@@ -165,8 +172,7 @@ class Cleaner:
         forgotten = self.compactions.clean(cleaning, (), GONE) or 0
         return Cleaned(request.id, request.entity, CleanOutcome.CLEANED, removed=(location,), forgotten=forgotten)
 
-    def _remove_obsolete(self, table: Described,
-                         cleaning: Cleaning) -> tuple[list[str], list[str], set[int], Covered]:
+    def _remove_obsolete(self, table: Described, cleaning: Cleaning) -> tuple[list[str], list[str], set[int], Covered]:
         """What a compacted directory no longer needs: (removed, still there, write ids to remember, covered)."""
         location = table.location.rstrip("/")
         mark = cleaning_write_ids(cleaning.write_ids, cleaning.request.highest_write_id)
@@ -206,8 +212,9 @@ class Cleaner:
         _log.warning("compaction_abort_cleaning_failed", entity=str(entity), error=message)
         return Cleaned(None, entity, CleanOutcome.FAILED, message)
 
-    def _remove_aborted(self, table: Described, write_ids: ValidWriteIdList,
-                        txns: ValidTxnList) -> tuple[list[str], list[str]]:
+    def _remove_aborted(
+        self, table: Described, write_ids: ValidWriteIdList, txns: ValidTxnList
+    ) -> tuple[list[str], list[str]]:
         """What only aborted transactions wrote, never obsolete directories (HIVE-25502): (removed, still there)."""
         removed: list[str] = []
         left: list[str] = []
@@ -217,8 +224,9 @@ class Cleaner:
             left += self._aborted_below(location, self.files.listing(location), write_ids, txns)
         return removed, left
 
-    def _aborted_below(self, location: str, listing: Iterable[FileEntry], write_ids: ValidWriteIdList,
-                       txns: ValidTxnList) -> list[str]:
+    def _aborted_below(
+        self, location: str, listing: Iterable[FileEntry], write_ids: ValidWriteIdList, txns: ValidTxnList
+    ) -> list[str]:
         found = []
         for prefix, entries in acid_directories(listing).items():
             below = f"{prefix}/" if prefix else ""
@@ -227,9 +235,12 @@ class Cleaner:
         return found
 
     def _mixed(self, table: Described, write_ids: ValidWriteIdList) -> set[int]:
-        return {write_id for location in self._locations(table)
-                for prefix, entries in acid_directories(self.files.listing(location)).items()
-                for write_id in mixed_write_ids(top_directories(entries), write_ids)}
+        return {
+            write_id
+            for location in self._locations(table)
+            for prefix, entries in acid_directories(self.files.listing(location)).items()
+            for write_id in mixed_write_ids(top_directories(entries), write_ids)
+        }
 
     def _covered(self, table: Described, cleaning: Cleaning | AbortCleaning) -> Covered:
         """What everybody who begins now reads, whatever jobs and stopped writers may still put beside it."""
@@ -244,8 +255,11 @@ class Cleaner:
         root = table.location.rstrip("/")
         if not table.lacks_partition:
             return [root]
-        elsewhere = [location.rstrip("/") for _, location in self.compactions.partitions(table.entity)
-                     if not location.startswith(f"{root}/")]
+        elsewhere = [
+            location.rstrip("/")
+            for _, location in self.compactions.partitions(table.entity)
+            if not location.startswith(f"{root}/")
+        ]
         return [root, *dict.fromkeys(elsewhere)]
 
     def _listing(self, location: str) -> list[FileEntry]:
@@ -273,8 +287,9 @@ class Cleaner:
             raise failure
         return removed
 
-    def _state(self, location: str, listing: Iterable[Listed], write_ids: ValidWriteIdList,
-               txns: ValidTxnList) -> AcidState:
+    def _state(
+        self, location: str, listing: Iterable[Listed], write_ids: ValidWriteIdList, txns: ValidTxnList
+    ) -> AcidState:
         try:
             return acid_state(listing, write_ids, txns, lambda path: self.files.read(f"{location}/{path}"))
         except NotEnoughHistoryError:  # no base that these lists may use: nothing is covered

@@ -16,9 +16,20 @@ from metastore.loops.scheduler import Loop
 from metastore.loops.worker import Worker, WorkReport
 
 
-def compaction_loops(initiator: InitiatorService, cleaner: CleanerService, worker: WorkerService, locks: LockService,
-                     files: Files, runner: JobRunner, *, host: str, process: int, version: str,
-                     txn_timeout: timedelta, stopping: Event) -> list[Loop]:
+def compaction_loops(
+    initiator: InitiatorService,
+    cleaner: CleanerService,
+    worker: WorkerService,
+    locks: LockService,
+    files: Files,
+    runner: JobRunner,
+    *,
+    host: str,
+    process: int,
+    version: str,
+    txn_timeout: timedelta,
+    stopping: Event,
+) -> list[Loop]:
     """Initiator, Cleaner and housekeeper for the leader; Workers everywhere.
 
     ``host`` and ``process`` make ids that no other process has: ``host-process.number``.
@@ -26,14 +37,25 @@ def compaction_loops(initiator: InitiatorService, cleaner: CleanerService, worke
     settings, loops = worker.settings, []
     if settings.initiator_on:
         round_of = Initiator(initiator, files, f"{host}-{process}", version, stopping)
-        loops += [Loop("initiator", round_of.tick, settings.check_interval),
-                  Loop("compaction-housekeeper", CompactionHousekeeper(initiator).tick, settings.history_interval)]
+        loops += [
+            Loop("initiator", round_of.tick, settings.check_interval),
+            Loop("compaction-housekeeper", CompactionHousekeeper(initiator).tick, settings.history_interval),
+        ]
     if settings.cleaner_on:
         loops.append(Loop("cleaner", Cleaner(cleaner, files, stopping).tick, settings.cleaner_interval))
     pools = settings.worker_pools or (None,)
     for number in range(settings.worker_threads):
-        one = Worker(worker, locks, files, runner, f"{host}-{process}.{number}", version, txn_timeout,
-                     pools[number % len(pools)], stopping)
+        one = Worker(
+            worker,
+            locks,
+            files,
+            runner,
+            f"{host}-{process}.{number}",
+            version,
+            txn_timeout,
+            pools[number % len(pools)],
+            stopping,
+        )
         loops.append(Loop(f"worker-{number}", one.tick, settings.worker_sleep_time, everywhere=True, busy=_worked))
     return loops
 

@@ -83,7 +83,8 @@ class Initiator:
         for one in findings:
             event = "compaction.queued" if one.id is not None else "compaction.not_due"
             (_log.info if one.id is not None else _log.debug)(
-                event, entity=str(one.entity), compaction_id=one.id, type=one.type, reason=one.reason)
+                event, entity=str(one.entity), compaction_id=one.id, type=one.type, reason=one.reason
+            )
         return InitiatorReport(findings, revoked)
 
     def _looked_at(self, candidate: Candidate) -> Finding:
@@ -118,15 +119,18 @@ class Initiator:
             return verdict
         write_ids = found.write_ids.for_compactor()
         location = table.location.rstrip("/")
-        state = acid_state(self.files.listing(location), write_ids, found.txns,
-                           lambda path: self.files.read(f"{location}/{path}"))
+        state = acid_state(
+            self.files.listing(location), write_ids, found.txns, lambda path: self.files.read(f"{location}/{path}")
+        )
         defaults = Thresholds(settings.delta_num_threshold, settings.delta_pct_threshold)
-        verdict = verdict or due(measure(state), defaults.overridden_by(table.parameters),
-                                 insert_only=table.is_insert_only)
+        verdict = verdict or due(
+            measure(state), defaults.overridden_by(table.parameters), insert_only=table.is_insert_only
+        )
         if verdict.type is None:
             return verdict
-        decision = decide(verdict.type, state, write_ids, settings.aborted_txn_threshold,
-                          insert_only=table.is_insert_only)
+        decision = decide(
+            verdict.type, state, write_ids, settings.aborted_txn_threshold, insert_only=table.is_insert_only
+        )
         is_refused = decision.action is Action.REFUSE
         return Due(None, f"{verdict.reason}, but: {decision.reason}") if is_refused else verdict
 
@@ -137,8 +141,11 @@ class Initiator:
             return Finding(entity, None, f"compaction {same.id} is {same.state.display} and nothing was written since")
         run_as = self.compactions.settings.run_as_user or table.owner
         pool = table.parameters.get(POOL) or table.database_parameters.get(POOL) or None
-        request_id = self.compactions.enqueue(NewRequest(
-            entity, kind, run_as=run_as, initiator_id=self.initiator_id, initiator_version=self.version, pool=pool))
+        request_id = self.compactions.enqueue(
+            NewRequest(
+                entity, kind, run_as=run_as, initiator_id=self.initiator_id, initiator_version=self.version, pool=pool
+            )
+        )
         if request_id is None:
             return Finding(entity, None, "somebody else requested a compaction at the same moment", again=True)
         return Finding(entity, kind, reason, request_id)

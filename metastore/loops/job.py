@@ -86,8 +86,10 @@ class SubprocessRunner:
     def unavailable(self) -> str | None:
         """No PySpark, no Java, no spark-submit; or a driver that we could not end."""
         if self._own_conf().get(_DEPLOY_MODE, "client") != "client":
-            return (f"metastore.compactor.spark.conf asks for another {_DEPLOY_MODE} than client: a driver in the "
-                    "cluster would outlive its Worker")
+            return (
+                f"metastore.compactor.spark.conf asks for another {_DEPLOY_MODE} than client: a driver in the "
+                "cluster would outlive its Worker"
+            )
         if self.settings.submit == "spark-submit":
             return None if _spark_submit() else "spark-submit is not on the PATH and PySpark is not installed"
         if find_spec("pyspark") is None:
@@ -100,12 +102,21 @@ class SubprocessRunner:
         """Run the job in a child process; its output goes to a file, which is kept if it fails."""
         with tempfile.TemporaryDirectory(prefix=f"compaction-{spec.compaction_id}-") as directory:
             work = Path(directory)
-            told = replace(spec, metastore_uri=spec.metastore_uri or self.metastore_uri,
-                           spark_conf=self._spark_conf(spec), result_path=str(work / "result.json"))
+            told = replace(
+                spec,
+                metastore_uri=spec.metastore_uri or self.metastore_uri,
+                spark_conf=self._spark_conf(spec),
+                result_path=str(work / "result.json"),
+            )
             with (work / "job.log").open("wb") as log:
                 child = subprocess.Popen(  # noqa: S603 - our own command, no shell
-                    [sys.executable, "-m", GUARD_MODULE, *self._command(told, work)], stdin=subprocess.PIPE, stdout=log,
-                    stderr=subprocess.STDOUT, start_new_session=True, env={**os.environ, **self.environment})
+                    [sys.executable, "-m", GUARD_MODULE, *self._command(told, work)],
+                    stdin=subprocess.PIPE,
+                    stdout=log,
+                    stderr=subprocess.STDOUT,
+                    start_new_session=True,
+                    env={**os.environ, **self.environment},
+                )
                 try:
                     code = _watched(child, pulse)
                 finally:
@@ -114,15 +125,17 @@ class SubprocessRunner:
             if code != 0:
                 said = (result.error if result else "") or _last_words(work / "job.log")
                 log_place = self._kept_log(work / "job.log", spec)
-                return JobOutcome(succeeded=False, message=(
-                    f"The compaction job ended with status {code}: {said} ({log_place})"))
+                return JobOutcome(
+                    succeeded=False, message=(f"The compaction job ended with status {code}: {said} ({log_place})")
+                )
             return JobOutcome(succeeded=True, result=result)
 
     def _kept_log(self, log: Path, spec: CompactionJobSpec) -> str:
         """Where the log of a failed job is from now on; the oldest of too many goes."""
         try:
-            directory = Path(tempfile.mkdtemp(prefix=f"failed-compaction-{spec.compaction_id}-",
-                                              dir=self.settings.log_dir or None))
+            directory = Path(
+                tempfile.mkdtemp(prefix=f"failed-compaction-{spec.compaction_id}-", dir=self.settings.log_dir or None)
+            )
             shutil.copyfile(log, directory / log.name)
         except OSError as error:
             return f"its log could not be kept: {error}"
@@ -133,11 +146,23 @@ class SubprocessRunner:
 
     def _command(self, spec: CompactionJobSpec, work: Path) -> Sequence[str]:
         if self.settings.submit == "spark-submit":
-            conf = [part for name, value in spec.spark_conf.items() if name not in ("spark.master", _DEPLOY_MODE)
-                    for part in ("--conf", f"{name}={value}")]
+            conf = [
+                part
+                for name, value in spec.spark_conf.items()
+                if name not in ("spark.master", _DEPLOY_MODE)
+                for part in ("--conf", f"{name}={value}")
+            ]
             job = find_spec(JOB_MODULE)
-            return [_spark_submit() or "spark-submit", "--master", self.settings.spark_master,
-                    "--deploy-mode", "client", *conf, (job.origin if job else None) or JOB_MODULE, spec.to_json()]
+            return [
+                _spark_submit() or "spark-submit",
+                "--master",
+                self.settings.spark_master,
+                "--deploy-mode",
+                "client",
+                *conf,
+                (job.origin if job else None) or JOB_MODULE,
+                spec.to_json(),
+            ]
         path = work / "job.json"
         path.write_text(spec.to_json(), encoding="utf-8")
         return [sys.executable, "-m", JOB_MODULE, str(path)]

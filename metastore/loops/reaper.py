@@ -50,11 +50,15 @@ class Reaper:
         """Run each step once."""
         expiries = {"expired_locks": self.purges.expire_locks, "expired_txns": self.purges.expire_txns}
         steps = {
-            "write_sets": self.purges.purge_write_sets, "write_ids": self.purges.purge_write_ids,
+            "write_sets": self.purges.purge_write_sets,
+            "write_ids": self.purges.purge_write_ids,
             "commit_times": self.purges.purge_times,
-            "duplicates": self.purges.purge_duplicates, "emptied_txns": self.purges.empty_aborted,
-            "ended_txns": self.purges.purge_ended, "materialization_locks": self.purges.purge_materialization_locks,
-            "forgotten_txns": self.purges.purge_history}
+            "duplicates": self.purges.purge_duplicates,
+            "emptied_txns": self.purges.empty_aborted,
+            "ended_txns": self.purges.purge_ended,
+            "materialization_locks": self.purges.purge_materialization_locks,
+            "forgotten_txns": self.purges.purge_history,
+        }
         done: dict[str, int] = {}
         failed: dict[str, str] = {}
         spare = []

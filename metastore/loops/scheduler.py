@@ -61,8 +61,9 @@ class Loop:
 class Scheduler:
     """Runs loops until it is stopped."""
 
-    def __init__(self, loops: Sequence[Loop], leader: Leader, stopping: Event,
-                 observer: Observer | None = None) -> None:
+    def __init__(
+        self, loops: Sequence[Loop], leader: Leader, stopping: Event, observer: Observer | None = None
+    ) -> None:
         """``stopping``: the event that ticks look at; ``stop`` sets it. ``observer`` is told of every tick."""
         self._loops = loops
         self._observer = observer
@@ -73,7 +74,9 @@ class Scheduler:
         logging.getLogger("apscheduler").setLevel(logging.ERROR)  # a tick may take long
         self._scheduler = BackgroundScheduler(
             executors={"default": ThreadPoolExecutor(max(len(loops), 1))},
-            job_defaults={"max_instances": 1, "coalesce": True, "misfire_grace_time": None}, timezone="UTC")
+            job_defaults={"max_instances": 1, "coalesce": True, "misfire_grace_time": None},
+            timezone="UTC",
+        )
 
     def start(self) -> None:
         """Start every loop, each a little apart from the others."""
@@ -81,8 +84,14 @@ class Scheduler:
         for loop in self._loops:
             seconds = max(loop.interval.total_seconds(), 0.1)
             self._scheduler.add_job(
-                self.run, "interval", [loop], seconds=seconds, jitter=seconds * _JITTER, id=loop.name,
-                next_run_time=_now() + loop.start_after)
+                self.run,
+                "interval",
+                [loop],
+                seconds=seconds,
+                jitter=seconds * _JITTER,
+                id=loop.name,
+                next_run_time=_now() + loop.start_after,
+            )
         self._scheduler.start()
         Thread(target=self._watch_clock, args=[ahead], name="loops-clock", daemon=True).start()
         _log.info("loops_started", loops=[loop.name for loop in self._loops], pid=os.getpid())

@@ -100,8 +100,13 @@ class Worker:
         claimed = self.compactions.claim(self.worker_id, self.version, self.pool)
         if claimed is None:
             return WorkReport(WorkOutcome.IDLE)
-        log = _log.bind(compaction_id=claimed.id, entity=str(claimed.entity), type=claimed.type.value,
-                        worker_id=self.worker_id, attempt=claimed.attempt)
+        log = _log.bind(
+            compaction_id=claimed.id,
+            entity=str(claimed.entity),
+            type=claimed.type.value,
+            worker_id=self.worker_id,
+            attempt=claimed.attempt,
+        )
         log.info("compaction_claimed")
         report = _Work(self, claimed, log).done()
         log.info("compaction_ended", outcome=report.outcome.value, reason=report.reason)
@@ -153,8 +158,13 @@ class _Work:
             self._commit(started)
             return WorkOutcome.NOTHING_TO_COMPACT, "no partition is named: aborted directories are left to the Cleaner"
         self._location = table.location.rstrip("/")
-        decision = decide(claimed.type, self._state(started), started.write_ids.for_compactor(),
-                          worker.compactions.settings.aborted_txn_threshold, insert_only=table.is_insert_only)
+        decision = decide(
+            claimed.type,
+            self._state(started),
+            started.write_ids.for_compactor(),
+            worker.compactions.settings.aborted_txn_threshold,
+            insert_only=table.is_insert_only,
+        )
         if decision.action is Action.REFUSE:
             raise _RefusedError(decision.reason)
         if decision.action is Action.CLEAN_ONLY:
@@ -202,10 +212,18 @@ class _Work:
         """Keep out whoever would replace the files; nothing waits here."""
         entity, rebalance = self._claimed.entity, self._claimed.type is CompactionType.REBALANCE
         wanted = WantedLock(
-            LockType.EXCL_WRITE if rebalance else LockType.SHARED_READ, LockObject(*entity.table, entity.partition),
-            Operation.UPDATE if rebalance else Operation.SELECT, is_transactional=True)
-        [answer] = self._worker.locks.lock([LockRequest(
-            (wanted,), started.txn_id, "compactor", self._worker.worker_id, f"compaction {self._claimed.id}")])
+            LockType.EXCL_WRITE if rebalance else LockType.SHARED_READ,
+            LockObject(*entity.table, entity.partition),
+            Operation.UPDATE if rebalance else Operation.SELECT,
+            is_transactional=True,
+        )
+        [answer] = self._worker.locks.lock(
+            [
+                LockRequest(
+                    (wanted,), started.txn_id, "compactor", self._worker.worker_id, f"compaction {self._claimed.id}"
+                )
+            ]
+        )
         if isinstance(answer, MetastoreError):
             raise answer
         if answer.state is not LockState.ACQUIRED:
@@ -214,23 +232,45 @@ class _Work:
 
     def _state(self, started: Started) -> AcidState:
         listing = self._worker.files.listing(self._location)
-        return acid_state(listing, started.write_ids.for_compactor(), started.txns,
-                          lambda path: self._worker.files.read(f"{self._location}/{path}"))
+        return acid_state(
+            listing,
+            started.write_ids.for_compactor(),
+            started.txns,
+            lambda path: self._worker.files.read(f"{self._location}/{path}"),
+        )
 
     def _run(self, table: Described, started: Started) -> None:
         claimed = self._claimed
         catalog, db, name = claimed.entity.table
-        outcome = self._worker.runner.run(CompactionJobSpec(
-            compaction_id=claimed.id, attempt=claimed.attempt, kind=claimed.type.value, catalog=catalog, database=db,
-            table=name, partition=claimed.entity.partition, location=self._location,
-            write_ids=started.write_ids.format(), txns=started.txns.format(), txn_id=started.txn_id,
-            highest_write_id=started.highest_write_id, properties=_job_properties(table, claimed),
-            number_of_buckets=claimed.number_of_buckets, order_by=claimed.order_by), self._pulse)
+        outcome = self._worker.runner.run(
+            CompactionJobSpec(
+                compaction_id=claimed.id,
+                attempt=claimed.attempt,
+                kind=claimed.type.value,
+                catalog=catalog,
+                database=db,
+                table=name,
+                partition=claimed.entity.partition,
+                location=self._location,
+                write_ids=started.write_ids.format(),
+                txns=started.txns.format(),
+                txn_id=started.txn_id,
+                highest_write_id=started.highest_write_id,
+                properties=_job_properties(table, claimed),
+                number_of_buckets=claimed.number_of_buckets,
+                order_by=claimed.order_by,
+            ),
+            self._pulse,
+        )
         if not outcome.succeeded:
             raise RuntimeError(outcome.message)
         if outcome.result is not None:
-            self._log.info("compaction_job_done", directories=outcome.result.directories,
-                           rows_in=outcome.result.rows_in, rows_out=outcome.result.rows_out)
+            self._log.info(
+                "compaction_job_done",
+                directories=outcome.result.directories,
+                rows_in=outcome.result.rows_in,
+                rows_out=outcome.result.rows_out,
+            )
             if outcome.result.application_id:
                 self._note_job(outcome.result.application_id)
 

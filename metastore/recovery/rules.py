@@ -92,8 +92,9 @@ def verdict(found: Iterable[Found], known: Known) -> Verdict:
         else:
             result.hidden.append(one)
             result.void |= {Void(write_id, one.partition) for write_id in _new_ids(one, first, last, known)}
-            result.in_doubt |= {Void(write_id, one.partition) for write_id in known.in_doubt
-                                if first <= write_id <= last}
+            result.in_doubt |= {
+                Void(write_id, one.partition) for write_id in known.in_doubt if first <= write_id <= last
+            }
     for one in sorted(results, key=lambda result: result.name.visibility_txn_id):
         txn_id, last = one.name.visibility_txn_id, span(one.name)[1]
         if _has_sources(one, sources, known.required.get(one.partition, ())):
@@ -118,8 +119,10 @@ def span(name: DirectoryName) -> tuple[int, int]:
 def _new_ids(one: Found, first: int, last: int, known: Known) -> range:
     ids = range(max(first, known.next_write_id), last + 1)
     if len(ids) > MOST_VOID:
-        raise InvalidInputError(f"{one.path} names {len(ids)} write ids that the restored database does not know. Move "
-                                "it away if no transaction wrote it, then try again.")
+        raise InvalidInputError(
+            f"{one.path} names {len(ids)} write ids that the restored database does not know. Move "
+            "it away if no transaction wrote it, then try again."
+        )
     return ids
 
 

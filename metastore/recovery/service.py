@@ -41,8 +41,13 @@ def recover(pg: PgTx, files: Files | None) -> Report:
     for table in tables:
         found = list(_found(files, table)) if files else []
         known = Known(
-            store.select_next_write_id(pg, table.name), next_txn_id, store.select_in_doubt(pg, table.name), open_txns,
-            aborted, store.select_required(pg, table.name))
+            store.select_next_write_id(pg, table.name),
+            next_txn_id,
+            store.select_in_doubt(pg, table.name),
+            open_txns,
+            aborted,
+            store.select_required(pg, table.name),
+        )
         one = verdicts[table.name] = rules.verdict(found, known)
         highest[table.name] = one.highest
         report.hidden += _told(table.name, one.hidden)
@@ -74,7 +79,7 @@ def _found(files: Files, table: store.Located) -> Iterator[Found]:
     seen: set[str] = set()
     for place, location, _ in sorted(places):
         if any(place.startswith(f"{outer}/") for outer in seen):
-            continue   # listed with the one around it
+            continue  # listed with the one around it
         seen.add(place)
         for path, name in _acid(files.listing(location)):
             whole = f"{place}/{path}"
@@ -85,8 +90,11 @@ def _found(files: Files, table: store.Located) -> Iterator[Found]:
 def _strangers(pg: PgTx, files: Files, tables: Collection[store.Located]) -> dict[TableName, list[Found]]:
     """Bases and deltas beside the tables, by the name of the table that would find them: it is not known any more."""
     databases = store.select_databases(pg)
-    known = {*map(_plain, store.select_locations(pg)), *(_plain(location) for *_, location in databases),
-             *(_plain(location) for table in tables for _, location in table.places)}
+    known = {
+        *map(_plain, store.select_locations(pg)),
+        *(_plain(location) for *_, location in databases),
+        *(_plain(location) for table in tables for _, location in table.places),
+    }
     strange: dict[TableName, list[Found]] = {}
     for catalog, db, location in databases:
         for child in files.children(location):
@@ -117,7 +125,7 @@ def _acid(entries: list[FileEntry]) -> Iterator[tuple[str, DirectoryName]]:
                 break
             try:
                 name = parse_directory(part)
-            except MalformedNameError:   # readers name it
+            except MalformedNameError:  # readers name it
                 break
             if name is not None:
                 path = "/".join(parts[:depth])

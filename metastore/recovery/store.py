@@ -14,7 +14,7 @@ from metastore.txns.core.rules import AbortCode, TxnType
 from metastore.txns.core.store import ID_BLOCK, LISTED, abort
 
 _BATCH = 10_000
-_OWNER = ("restore", "", "metastore db restore")   # user, host, agent of the transactions that own void write ids
+_OWNER = ("restore", "", "metastore db restore")  # user, host, agent of the transactions that own void write ids
 
 _REQUIRED = """
 SELECT partition, write_id FROM completed_txn_components
@@ -74,8 +74,10 @@ def select_counter(pg: PgTx) -> tuple[int, int]:
 def select_txns(pg: PgTx) -> tuple[set[int], set[int]]:
     """The open and the aborted transactions."""
     rows = pg.sql(f"SELECT id, state FROM txns WHERE {LISTED}")
-    return ({txn_id for txn_id, state in rows if state == "open"},
-            {txn_id for txn_id, state in rows if state == "aborted"})
+    return (
+        {txn_id for txn_id, state in rows if state == "open"},
+        {txn_id for txn_id, state in rows if state == "aborted"},
+    )
 
 
 def select_next_write_id(pg: PgTx, name: TableName) -> int:
@@ -86,7 +88,7 @@ def select_next_write_id(pg: PgTx, name: TableName) -> int:
 
 def select_in_doubt(pg: PgTx, name: TableName) -> set[int]:
     """Write ids of the table whose transactions were open."""
-    return {write_id for write_id, in pg.sql(_IN_DOUBT, name._asdict())}
+    return {write_id for (write_id,) in pg.sql(_IN_DOUBT, name._asdict())}
 
 
 def select_required(pg: PgTx, name: TableName) -> dict[str, set[int]]:
@@ -99,14 +101,18 @@ def select_required(pg: PgTx, name: TableName) -> dict[str, set[int]]:
 
 def select_databases(pg: PgTx) -> list[tuple[str, str, str]]:
     """(catalog, name, location) of every database; of one with two locations both."""
-    return [(catalog, db, location) for catalog, db, *locations in pg.sql(
-        "SELECT catalog, name, location, managed_location FROM databases ORDER BY catalog, name")
-        for location in filter(None, locations)]
+    return [
+        (catalog, db, location)
+        for catalog, db, *locations in pg.sql(
+            "SELECT catalog, name, location, managed_location FROM databases ORDER BY catalog, name"
+        )
+        for location in filter(None, locations)
+    ]
 
 
 def select_locations(pg: PgTx) -> list[str]:
     """Where tables of any kind are."""
-    return [location for location, in pg.sql("SELECT location FROM tables WHERE location IS NOT NULL")]
+    return [location for (location,) in pg.sql("SELECT location FROM tables WHERE location IS NOT NULL")]
 
 
 def select_transactional(pg: PgTx) -> list[Located]:
@@ -132,80 +138,101 @@ def insert_void(pg: PgTx, first_txn_id: int, void: Iterable[tuple[TableName, Col
     write_ids: list[tuple[Any, ...]] = []
     components: list[tuple[Any, ...]] = []
     for name, ones in void:
-        owners = {write_id: txn_id for txn_id, write_id in enumerate(sorted({one.write_id for one in ones}),
-                                                                     first_txn_id)}
+        owners = {
+            write_id: txn_id for txn_id, write_id in enumerate(sorted({one.write_id for one in ones}), first_txn_id)
+        }
         txns.update(owners.values())
         write_ids += [(owner, *name, write_id) for write_id, owner in owners.items()]
         components += [(owners[one.write_id], *name, one.partition, "i", one.write_id) for one in sorted(ones)]
     _insert_txns(pg, txns, TxnType.DEFAULT)
     for rows in _batches(write_ids):
-        pg.sql("""INSERT INTO txn_write_ids (txn_id, catalog, db, "table", write_id) SELECT * FROM unnest(
-                  %s::bigint[], %s::text[], %s::text[], %s::text[], %s::bigint[])""", columns(rows, 5))
+        pg.sql(
+            """INSERT INTO txn_write_ids (txn_id, catalog, db, "table", write_id) SELECT * FROM unnest(
+                  %s::bigint[], %s::text[], %s::text[], %s::text[], %s::bigint[])""",
+            columns(rows, 5),
+        )
     _insert_components(pg, components)
 
 
 def insert_in_doubt(pg: PgTx, name: TableName, ones: Collection[Void]) -> None:
     """Let the owners of write ids have components where something lies under them, as far as they have none."""
     write_ids, partitions = columns(sorted(ones), 2)
-    pg.sql("""INSERT INTO txn_components (txn_id, catalog, db, "table", partition, operation, write_id)
+    pg.sql(
+        """INSERT INTO txn_components (txn_id, catalog, db, "table", partition, operation, write_id)
               SELECT w.txn_id, w.catalog, w.db, w."table", d.partition, 'i', w.write_id FROM txn_write_ids AS w
               JOIN unnest(%s::bigint[], %s::text[]) AS d(write_id, partition) USING (write_id)
               WHERE w.catalog = %s AND w.db = %s AND w."table" = %s ON CONFLICT DO NOTHING""",
-           (write_ids, partitions, *name))
+        (write_ids, partitions, *name),
+    )
 
 
-def insert_void_results(pg: PgTx, results: Iterable[tuple[TableName, Collection[VoidResult]]],
-                        there: Collection[int]) -> None:
+def insert_void_results(
+    pg: PgTx, results: Iterable[tuple[TableName, Collection[VoidResult]]], there: Collection[int]
+) -> None:
     """Record the transactions of compactions that the database does not know; those that are ``there`` it knows."""
-    rows = [(one.txn_id, *name, one.partition, "c", one.write_id)
-            for name, ones in results for one in sorted(ones) if one.txn_id not in there]
+    rows = [
+        (one.txn_id, *name, one.partition, "c", one.write_id)
+        for name, ones in results
+        for one in sorted(ones)
+        if one.txn_id not in there
+    ]
     _insert_txns(pg, {txn_id for txn_id, *_ in rows}, TxnType.COMPACTION)
     _insert_components(pg, rows)
 
 
 def update_finished(pg: PgTx, txn_ids: Collection[int]) -> None:
     """Let compactions that were open count as committed, since what they made is the only copy."""
-    pg.sql("""DELETE FROM txn_components WHERE txn_id = ANY(%(ids)s::bigint[]);
+    pg.sql(
+        """DELETE FROM txn_components WHERE txn_id = ANY(%(ids)s::bigint[]);
               DELETE FROM locks WHERE txn_id = ANY(%(ids)s::bigint[]) AND txn_id <> 0;
               DELETE FROM min_history WHERE txn_id = ANY(%(ids)s::bigint[]);
               UPDATE txns SET state = 'committed', ended_at = metastore_now(), commit_id = id
-              WHERE id = ANY(%(ids)s::bigint[]) AND state = 'open'""", {"ids": bigints(sorted(txn_ids))})
+              WHERE id = ANY(%(ids)s::bigint[]) AND state = 'open'""",
+        {"ids": bigints(sorted(txn_ids))},
+    )
 
 
 def abort_open(pg: PgTx, reason: str) -> int:
     """Abort every open transaction; how many."""
     count = 0
     while rows := pg.sql("SELECT id FROM txns WHERE state = 'open' ORDER BY id LIMIT %s", (_BATCH,)):
-        count += len(abort(pg, [(txn_id, AbortCode.RESTORED, reason) for txn_id, in rows]))
+        count += len(abort(pg, [(txn_id, AbortCode.RESTORED, reason) for (txn_id,) in rows]))
     return count
 
 
 def update_counters(pg: PgTx, next_txn_id: int, gap: int) -> None:
     """Let transactions go on at this id; locks, compactions, events and objects behind a gap."""
     pg.sql(_RAISE_COUNTER, {"next": next_txn_id, "block": ID_BLOCK, "gap": gap})
-    for sequence, in pg.sql(_SEQUENCES):
+    for (sequence,) in pg.sql(_SEQUENCES):
         pg.sql(f"SELECT setval('{sequence}', last_value + %s) FROM {sequence}", (gap,))
 
 
 def update_write_ids(pg: PgTx, highest: Sequence[tuple[TableName, int]], gap: int) -> None:
     """Let every name's write ids go on behind what it has had, and behind the highest that was seen."""
     rows = [(*name, seen) for name, seen in highest]
-    pg.sql(_RAISE_WRITE_IDS, {**dict(zip(("catalogs", "dbs", "tables", "highest"), columns(rows, 4), strict=True)),
-                              "gap": gap})
+    pg.sql(
+        _RAISE_WRITE_IDS,
+        {**dict(zip(("catalogs", "dbs", "tables", "highest"), columns(rows, 4), strict=True)), "gap": gap},
+    )
 
 
 def _insert_txns(pg: PgTx, txn_ids: Collection[int], kind: TxnType) -> None:
-    pg.sql("""INSERT INTO txns (id, state, type, "user", host, agent_info, started_at, last_heartbeat_at)
+    pg.sql(
+        """INSERT INTO txns (id, state, type, "user", host, agent_info, started_at, last_heartbeat_at)
               SELECT id, 'open', %s, %s, %s, %s, metastore_now(), metastore_now() FROM unnest(%s::bigint[]) AS id""",
-           (int(kind), *_OWNER, bigints(sorted(txn_ids))))
+        (int(kind), *_OWNER, bigints(sorted(txn_ids))),
+    )
 
 
 def _insert_components(pg: PgTx, components: Sequence[tuple[Any, ...]]) -> None:
     for rows in _batches(components):
-        pg.sql("""INSERT INTO txn_components (txn_id, catalog, db, "table", partition, operation, write_id)
+        pg.sql(
+            """INSERT INTO txn_components (txn_id, catalog, db, "table", partition, operation, write_id)
                   SELECT * FROM unnest(%s::bigint[], %s::text[], %s::text[], %s::text[], %s::text[], %s::text[],
-                                       %s::bigint[])""", columns(rows, 7))
+                                       %s::bigint[])""",
+            columns(rows, 7),
+        )
 
 
 def _batches(rows: Sequence[tuple[Any, ...]]) -> Iterable[Sequence[tuple[Any, ...]]]:
-    return (rows[start:start + _BATCH] for start in range(0, len(rows), _BATCH))
+    return (rows[start : start + _BATCH] for start in range(0, len(rows), _BATCH))

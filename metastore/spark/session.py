@@ -58,8 +58,9 @@ class AcidSession:
         """Nothing to do."""
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
-                 trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         """Close the session."""
         self.close()
 
@@ -70,8 +71,15 @@ class AcidSession:
 
     # -- reading ---------------------------------------------------------------------------------------------------
 
-    def table(self, name: str, *, where: str | None = None, as_of_write_id: int | None = None,
-              as_of_timestamp: datetime | str | None = None, row_id: bool = False) -> DataFrame:
+    def table(
+        self,
+        name: str,
+        *,
+        where: str | None = None,
+        as_of_write_id: int | None = None,
+        as_of_timestamp: datetime | str | None = None,
+        row_id: bool = False,
+    ) -> DataFrame:
         """The table's rows in one snapshot; ``row_id`` adds Hive's ``ROW__ID`` (writeid, bucketid, rowid).
 
         ``where``: only these rows, as with the frame's own; but partitions that it leaves out are not even asked for.
@@ -125,8 +133,7 @@ class AcidSession:
         fixed = {key.lower(): value for key, value in (partition or {}).items()}
         table = self._lookup(name)
         require_no_plain_read(rows)
-        return self._txns.writing(table, [Kind.INSERT_OVERWRITE], [],
-                                  lambda work: replace_by(work, table, rows, fixed))
+        return self._txns.writing(table, [Kind.INSERT_OVERWRITE], [], lambda work: replace_by(work, table, rows, fixed))
 
     def update(self, name: str, set: Mapping[str, str], where: str | None = None) -> int:  # noqa: A002 - SQL's word
         """UPDATE: ``set`` maps columns to SQL expressions; returns the number of rows changed."""
@@ -137,8 +144,16 @@ class AcidSession:
         """DELETE; returns the number of rows removed."""
         return self._runner.change(f"DELETE FROM {name}" + (f" WHERE {where}" if where else ""))
 
-    def merge(self, into: str, using: DataFrame | str, on: str, whens: Sequence[str], *, alias: str = "t",
-              source_alias: str = "s") -> int:
+    def merge(
+        self,
+        into: str,
+        using: DataFrame | str,
+        on: str,
+        whens: Sequence[str],
+        *,
+        alias: str = "t",
+        source_alias: str = "s",
+    ) -> int:
         """MERGE: ``whens`` are the WHEN clauses as SQL; target and source are called ``t`` and ``s``.
 
         Returns the number of rows updated, deleted and inserted.
@@ -147,8 +162,9 @@ class AcidSession:
         if view is not None:
             using.createOrReplaceTempView(view)  # type: ignore[union-attr]
         try:
-            return self._runner.change(f"MERGE INTO {into} AS {alias} USING {view or using} AS {source_alias} ON {on} "
-                                       + " ".join(whens))
+            return self._runner.change(
+                f"MERGE INTO {into} AS {alias} USING {view or using} AS {source_alias} ON {on} " + " ".join(whens)
+            )
         finally:
             if view is not None:
                 self.spark.catalog.dropTempView(view)
@@ -185,8 +201,14 @@ class AcidSession:
 
     # -- streaming -------------------------------------------------------------------------------------------------
 
-    def stream_into(self, rows: DataFrame | DataStreamWriter, name: str, *, checkpoint: str,
-                    write: "Callable[[AcidSession, DataFrame], object] | None" = None) -> StreamingQuery:
+    def stream_into(
+        self,
+        rows: DataFrame | DataStreamWriter,
+        name: str,
+        *,
+        checkpoint: str,
+        write: "Callable[[AcidSession, DataFrame], object] | None" = None,
+    ) -> StreamingQuery:
         """Start a query that brings each of its batches into a table exactly once.
 
         ``rows``: a streaming DataFrame, or its ``writeStream`` with a trigger, an output mode or a name. ``write``:
@@ -211,7 +233,6 @@ class AcidSession:
         return self._tables.lookup(dotted(name))
 
 
-
 def _configured_tls(spark: SparkSession) -> ClientSide | None:
     """TLS as the session's own metastore client has it; without that, as the environment says."""
     conf = spark._jsc.hadoopConfiguration()  # noqa: SLF001 - PySpark shows no other way
@@ -232,5 +253,6 @@ def _configured_uri(spark: SparkSession) -> str | None:
         raise InvalidOperationError(
             "The catalog of this Spark session has no metastore server, but a database of its own, so its tables are "
             f"others than those of any server. Start Spark with .config('spark.hadoop.{_URIS}', 'thrift://HOST:PORT'), "
-            "or name the server here: acid(spark, uri).")
+            "or name the server here: acid(spark, uri)."
+        )
     return None

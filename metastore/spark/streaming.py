@@ -46,8 +46,9 @@ class BatchSession(Protocol):
     def __enter__(self) -> Self:
         """The session, closed at the end of the block."""
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
-                 trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         """Close the session."""
 
     def insert(self, name: str, rows: DataFrame) -> int:
@@ -73,7 +74,8 @@ class StoppedError(MetastoreError):
         """
         super().__init__(
             f"the query was stopped: batch {batch_id} is read again at its next start, and left out if {table} has it "
-            "(py4j.protocol.Py4JJavaError: An error occurred while calling it: java.lang.InterruptedException)")
+            "(py4j.protocol.Py4JJavaError: An error occurred while calling it: java.lang.InterruptedException)"
+        )
 
 
 @dataclass(frozen=True)
@@ -143,8 +145,14 @@ def start(rows: DataFrame | DataStreamWriter, sink: BatchSink[Session]) -> Strea
 def positions(client: DomainClient, name: TableName) -> list[StreamPosition]:
     """How far each streaming query has come in a table, the latest first."""
     found = client.metastore_stream_positions(name.catalog, name.db, name.table)
-    return [StreamPosition(StreamBatch(one.batch.queryId, one.batch.batchId, one.batch.plan), one.txnid,
-                           datetime.fromtimestamp(one.committedAt / 1000, UTC)) for one in found]
+    return [
+        StreamPosition(
+            StreamBatch(one.batch.queryId, one.batch.batchId, one.batch.plan),
+            one.txnid,
+            datetime.fromtimestamp(one.committedAt / 1000, UTC),
+        )
+        for one in found
+    ]
 
 
 def _query_id(spark: SparkSession) -> str:

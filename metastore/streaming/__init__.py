@@ -4,5 +4,17 @@ from metastore.streaming.connection import Counts, State, StreamingConnection, c
 from metastore.streaming.mutation import Mutation, MutationWorker, Ticket, Written, mutate
 from metastore.streaming.records import Delimited, Json, RecordError
 
-__all__ = ["Counts", "Delimited", "Json", "Mutation", "MutationWorker", "RecordError", "State", "StreamingConnection",
-           "Ticket", "Written", "connect", "mutate"]
+__all__ = [
+    "Counts",
+    "Delimited",
+    "Json",
+    "Mutation",
+    "MutationWorker",
+    "RecordError",
+    "State",
+    "StreamingConnection",
+    "Ticket",
+    "Written",
+    "connect",
+    "mutate",
+]

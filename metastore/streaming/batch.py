@@ -25,8 +25,17 @@ _log = get_logger(__name__)
 class Batch:
     """``count`` transactions on one table, as many as the metastore opens at a time."""
 
-    def __init__(self, client: DomainClient, manager: TxnManager, table: StreamTable, count: int, *, agent: str,
-                 partition: str = "", is_dynamic: bool = False) -> None:
+    def __init__(
+        self,
+        client: DomainClient,
+        manager: TxnManager,
+        table: StreamTable,
+        count: int,
+        *,
+        agent: str,
+        partition: str = "",
+        is_dynamic: bool = False,
+    ) -> None:
         self._manager = manager
         self._client = client
         self._table = table
@@ -34,8 +43,11 @@ class Batch:
         target = Target(table.name.db, table.name.table, partition, is_dynamic=is_dynamic)
         self._locks: StatementLocks = statement_locks(outputs=[Output(target, Kind.INSERT)], modes=manager.modes)
         types = self._client.types
-        opened = sorted(self._client.open_txns(types.OpenTxnRequest(
-            num_txns=count, user=self._client.user, hostname=manager.host, agentInfo=agent)).txn_ids)
+        opened = sorted(
+            self._client.open_txns(
+                types.OpenTxnRequest(num_txns=count, user=self._client.user, hostname=manager.host, agentInfo=agent)
+            ).txn_ids
+        )
         self._heartbeater = BatchHeartbeater(self._client, manager.timeout, opened)
         self._heartbeater.start()
         try:
@@ -66,8 +78,14 @@ class Batch:
         self._is_sent = False
         self._fence = Fence(self._client, self.txn_id, asked_at=monotonic())
         try:
-            self._manager.locks.acquire(self._locks, txn_id=self.txn_id, user=self._client.user,
-                                        host=self._manager.host, agent_info=self._agent, stop=self._heartbeater.lost)
+            self._manager.locks.acquire(
+                self._locks,
+                txn_id=self.txn_id,
+                user=self._client.user,
+                host=self._manager.host,
+                agent_info=self._agent,
+                stop=self._heartbeater.lost,
+            )
         except BaseException:
             self.abort()
             raise
@@ -92,9 +110,16 @@ class Batch:
         """
         types, name = self._client.types, self._table.name
         if partitions is not None:
-            self._client.add_dynamic_partitions(types.AddDynamicPartitions(
-                txnid=self.txn_id, writeid=self.write_id, dbname=name.db, tablename=name.table,
-                partitionnames=list(partitions), operationType=types.DataOperationType.INSERT))
+            self._client.add_dynamic_partitions(
+                types.AddDynamicPartitions(
+                    txnid=self.txn_id,
+                    writeid=self.write_id,
+                    dbname=name.db,
+                    tablename=name.table,
+                    partitionnames=list(partitions),
+                    operationType=types.DataOperationType.INSERT,
+                )
+            )
         self._heartbeater.finish(self.txn_id)
         self._is_sent = True
         outcome.commit(self._client, types.CommitTxnRequest(txnid=self.txn_id))
@@ -125,12 +150,14 @@ class Batch:
             self._heartbeater.finish(txn_id)
         if txn_ids:
             with suppress(MetastoreError):
-                self._client.abort_txns(self._client.types.AbortTxnsRequest(
-                    txn_ids=list(txn_ids), errorCode=int(AbortCode.ROLLBACK)))
+                self._client.abort_txns(
+                    self._client.types.AbortTxnsRequest(txn_ids=list(txn_ids), errorCode=int(AbortCode.ROLLBACK))
+                )
 
     def _with_write_ids(self, txn_ids: Sequence[int]) -> list[tuple[int, int]]:
         request = self._client.types.AllocateTableWriteIdsRequest(
-            dbName=self._table.name.db, tableName=self._table.name.table, txnIds=list(txn_ids))
+            dbName=self._table.name.db, tableName=self._table.name.table, txnIds=list(txn_ids)
+        )
         pairs = self._client.allocate_table_write_ids(request).txnToWriteIds
         found = sorted((int(pair.txnId), int(pair.writeId)) for pair in pairs)
         low, high = found[0][1], found[-1][1]

@@ -63,10 +63,19 @@ class Counts:
     aborted: int = 0
 
 
-def connect(table: str, *, uri: str | None = None, client: MetastoreClient | None = None,
-            partition: Mapping[str, Any] | None = None, records: RecordFormat | None = None,
-            transactions_per_batch: int = 1, compression: str = "snappy", agent: str | None = None,
-            wait: LockWait | None = None, files: Files | None = None) -> "StreamingConnection":
+def connect(
+    table: str,
+    *,
+    uri: str | None = None,
+    client: MetastoreClient | None = None,
+    partition: Mapping[str, Any] | None = None,
+    records: RecordFormat | None = None,
+    transactions_per_batch: int = 1,
+    compression: str = "snappy",
+    agent: str | None = None,
+    wait: LockWait | None = None,
+    files: Files | None = None,
+) -> "StreamingConnection":
     """Connect to ``db.table``.
 
     ``partition``: values of all partition keys, for rows without them; else every row names its partition.
@@ -78,27 +87,47 @@ def connect(table: str, *, uri: str | None = None, client: MetastoreClient | Non
     if transactions_per_batch < 1:
         raise InvalidInputError("transactions_per_batch is at least 1")
     if compression not in COMPRESSIONS:
-        raise InvalidInputError(f"compression is one of {', '.join(COMPRESSIONS)}, which every Hive reads; not "
-                                f"{compression}")
+        raise InvalidInputError(
+            f"compression is one of {', '.join(COMPRESSIONS)}, which every Hive reads; not {compression}"
+        )
     with connected(table, uri, client) as (own, found):
         _require_shareable(found, transactions_per_batch)
-        return StreamingConnection(own, found, static=_static(found, partition), records=records or Delimited(),
-                                   batch_size=transactions_per_batch, compression=compression,
-                                   agent=agent or default_agent(), wait=wait, files=files or Files())
+        return StreamingConnection(
+            own,
+            found,
+            static=_static(found, partition),
+            records=records or Delimited(),
+            batch_size=transactions_per_batch,
+            compression=compression,
+            agent=agent or default_agent(),
+            wait=wait,
+            files=files or Files(),
+        )
 
 
 class StreamingConnection:
     """One stream of transactions. ``write`` may be called by several threads; begin, commit and abort by one."""
 
-    def __init__(self, client: DomainClient, table: StreamTable, *, static: Mapping[str, pa.Scalar],
-                 records: RecordFormat, batch_size: int, compression: str, agent: str, wait: LockWait | None,
-                 files: Files) -> None:
+    def __init__(
+        self,
+        client: DomainClient,
+        table: StreamTable,
+        *,
+        static: Mapping[str, pa.Scalar],
+        records: RecordFormat,
+        batch_size: int,
+        compression: str,
+        agent: str,
+        wait: LockWait | None,
+        files: Files,
+    ) -> None:
         self.table = table
         self.counts = Counts()
         self._client = client
         self._manager = TxnManager(client, wait=wait)
-        self._static = tuple(partition_values(key, [static[key.name].as_py()])[0] for key in table.partition_keys
-                             if static)
+        self._static = tuple(
+            partition_values(key, [static[key.name].as_py()])[0] for key in table.partition_keys if static
+        )
         self._keys = static
         self._format = records
         self._batch_size = batch_size
@@ -123,8 +152,9 @@ class StreamingConnection:
         """Nothing to do: it is connected."""
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
-                 trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         """Close."""
         self.close()
 
@@ -170,9 +200,15 @@ class StreamingConnection:
             if self._batch is None or self._batch.is_used_up:
                 self._end_batch()
                 self._batch = self._open_batch()
-                self._delta = DeltaFiles(self._files, self.table, self._batch.min_write_id, self._batch.max_write_id,
-                                         PlainFile if self.table.is_insert_only else InsertFile,
-                                         compression=self._compression, may_publish=self._batch.require_open)
+                self._delta = DeltaFiles(
+                    self._files,
+                    self.table,
+                    self._batch.min_write_id,
+                    self._batch.max_write_id,
+                    PlainFile if self.table.is_insert_only else InsertFile,
+                    compression=self._compression,
+                    may_publish=self._batch.require_open,
+                )
             self._batch.begin()
         except BaseException:
             self._end_batch()
@@ -252,8 +288,15 @@ class StreamingConnection:
 
     def _open_batch(self) -> Batch:
         is_dynamic = bool(self.table.partition_keys and not self._static)
-        return Batch(self._client, self._manager, self.table, self._batch_size, agent=self._agent,
-                     is_dynamic=is_dynamic, partition=self._partitions.name(self._static) if self._static else "")
+        return Batch(
+            self._client,
+            self._manager,
+            self.table,
+            self._batch_size,
+            agent=self._agent,
+            is_dynamic=is_dynamic,
+            partition=self._partitions.name(self._static) if self._static else "",
+        )
 
     def _abort(self, batch: Batch, delta: DeltaFiles[RowFile]) -> None:
         self._state = State.IDLE
@@ -338,11 +381,14 @@ class StreamingConnection:
 
 def _require_shareable(table: StreamTable, transactions_per_batch: int) -> None:
     if transactions_per_batch > 1 and table.is_insert_only:
-        raise InvalidOperationError(f"{table.name} is insert-only, and its rows do not tell which transaction wrote "
-                                    "them: use one transaction per batch.")
+        raise InvalidOperationError(
+            f"{table.name} is insert-only, and its rows do not tell which transaction wrote "
+            "them: use one transaction per batch."
+        )
     if transactions_per_batch > 1 and local_path(table.location) is None:
-        raise InvalidOperationError(f"{table.name} lies in {table.location}, where files cannot be appended to: use "
-                                    "one transaction per batch.")
+        raise InvalidOperationError(
+            f"{table.name} lies in {table.location}, where files cannot be appended to: use one transaction per batch."
+        )
 
 
 def _encoded(text: str | bytes) -> bytes:
@@ -355,8 +401,10 @@ def _static(table: StreamTable, partition: Mapping[str, Any] | None) -> dict[str
     given = {name.lower(): value for name, value in partition.items()}
     keys = [key.name for key in table.partition_keys]
     if sorted(given) != sorted(keys):
-        raise InvalidInputError(f"{table.name} is partitioned by {', '.join(keys) or 'nothing'}; a static partition "
-                                "names all keys and nothing else")
+        raise InvalidInputError(
+            f"{table.name} is partitioned by {', '.join(keys) or 'nothing'}; a static partition "
+            "names all keys and nothing else"
+        )
     row = from_mappings([given], table.partition_keys)
     return {name: row.column(name)[0] for name in keys}
 

@@ -32,8 +32,10 @@ class Rules:
             try:
                 is_condition = pa.types.is_boolean(evaluated(condition, none).type)
             except (InvalidOperationError, pa.ArrowException) as error:
-                raise InvalidOperationError(f"CHECK {name} ({condition}) cannot be kept by a writer without Spark: "
-                                            f"{error}. Write with Spark, or DISABLE it.") from error
+                raise InvalidOperationError(
+                    f"CHECK {name} ({condition}) cannot be kept by a writer without Spark: "
+                    f"{error}. Write with Spark, or DISABLE it."
+                ) from error
             if not is_condition:
                 raise InvalidOperationError(f"CHECK {name} ({condition}) is no condition")
 

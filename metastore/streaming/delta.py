@@ -62,8 +62,18 @@ _File = TypeVar("_File", bound=DeltaFile)
 class DeltaFiles(Generic[_File]):
     """All files of one kind of a batch of write ids, or of a worker's statement. For several threads."""
 
-    def __init__(self, files: Files, table: StreamTable, low: int, high: int, kind: Callable[..., _File], *,
-                 compression: str, may_publish: Callable[[], None], statement: int = 0) -> None:
+    def __init__(
+        self,
+        files: Files,
+        table: StreamTable,
+        low: int,
+        high: int,
+        kind: Callable[..., _File],
+        *,
+        compression: str,
+        may_publish: Callable[[], None],
+        statement: int = 0,
+    ) -> None:
         """``may_publish``: asked before a directory is made; raises if the transaction is over."""
         self._files = files
         self._may_publish = may_publish
@@ -74,8 +84,7 @@ class DeltaFiles(Generic[_File]):
         self._compression = compression
         self.is_shared = low != high
         """Whether several transactions write into them."""
-        self._name = str(DeltaName(low, high, None if self.is_shared else statement,
-                                   is_delete=kind is DeleteFile))
+        self._name = str(DeltaName(low, high, None if self.is_shared else statement, is_delete=kind is DeleteFile))
         self._open: dict[tuple[str, int], _File] = {}
         self._directories: set[str] = set()
         self._lock = Lock()
@@ -140,7 +149,14 @@ class DeltaFiles(Generic[_File]):
                 self._directories.add(directory)
                 if self._is_marked:
                     self._files.write(f"{directory}/{VERSION_FILE}", VERSION_TEXT)
-            file = self._kind(self._files, directory, writer, self._row_type, compression=self._compression,
-                              is_shared=self.is_shared, statement=self._statement)
+            file = self._kind(
+                self._files,
+                directory,
+                writer,
+                self._row_type,
+                compression=self._compression,
+                is_shared=self.is_shared,
+                statement=self._statement,
+            )
             self._open[location, writer] = file
             return file

@@ -77,8 +77,17 @@ class EventFile:
 
     operation: int
 
-    def __init__(self, files: Files, directory: str, bucket: int, row_type: pa.StructType, *, compression: str,
-                 is_shared: bool = False, statement: int = 0) -> None:
+    def __init__(
+        self,
+        files: Files,
+        directory: str,
+        bucket: int,
+        row_type: pa.StructType,
+        *,
+        compression: str,
+        is_shared: bool = False,
+        statement: int = 0,
+    ) -> None:
         """``bucket``: N of ``bucket_N``; ``is_shared``: several transactions will write, and readers come meanwhile."""
         self.path = f"{directory}/{bucket_file(bucket)}"
         self.rows = 0
@@ -175,16 +184,18 @@ class EventFile:
         """The key of a row that was written since the last flush."""
         raise NotImplementedError
 
-    def _append(self, write_ids: pa.Array, buckets: pa.Array, row_ids: pa.Array, current: pa.Array,
-                rows: pa.StructArray) -> None:
+    def _append(
+        self, write_ids: pa.Array, buckets: pa.Array, row_ids: pa.Array, current: pa.Array, rows: pa.StructArray
+    ) -> None:
         operations = pa.repeat(pa.scalar(self.operation, pa.int32()), len(rows))
         events = pa.table([operations, write_ids, buckets, row_ids, current, rows], names=[*EVENT_COLUMNS])
         with self._whole_or_broken():
             if self._writer is None:
                 self._sink = _Sink(self._out)
                 self._ends_whole = False
-                self._writer = orc.ORCWriter(pa.PythonFile(self._sink, mode="w"), compression=self._compression,
-                                             stripe_size=_STRIPE_BYTES)
+                self._writer = orc.ORCWriter(
+                    pa.PythonFile(self._sink, mode="w"), compression=self._compression, stripe_size=_STRIPE_BYTES
+                )
             self._writer.write(events)
 
     def _write_tail(self) -> None:

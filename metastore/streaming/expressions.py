@@ -23,14 +23,29 @@ _WIDE = 76
 
 _Compare = Callable[[Any, Any], Any]
 _COMPARISONS: Mapping[type[exp.Expr], _Compare] = {
-    exp.EQ: pc.equal, exp.NEQ: pc.not_equal, exp.LT: pc.less, exp.LTE: pc.less_equal, exp.GT: pc.greater,
-    exp.GTE: pc.greater_equal}
+    exp.EQ: pc.equal,
+    exp.NEQ: pc.not_equal,
+    exp.LT: pc.less,
+    exp.LTE: pc.less_equal,
+    exp.GT: pc.greater,
+    exp.GTE: pc.greater_equal,
+}
 _ARITHMETIC: Mapping[type[exp.Expr], _Compare] = {
-    exp.Add: pc.add_checked, exp.Sub: pc.subtract_checked, exp.Mul: pc.multiply_checked}
-_CASTS = {exp.DataType.Type.DATE: pa.date32(), exp.DataType.Type.TIMESTAMPTZ: pa.timestamp("us"),
-          exp.DataType.Type.INT: pa.int32(), exp.DataType.Type.BIGINT: pa.int64(), exp.DataType.Type.TEXT: pa.string(),
-          exp.DataType.Type.DOUBLE: pa.float64(), exp.DataType.Type.SMALLINT: pa.int16(),
-          exp.DataType.Type.TINYINT: pa.int8(), exp.DataType.Type.BOOLEAN: pa.bool_()}
+    exp.Add: pc.add_checked,
+    exp.Sub: pc.subtract_checked,
+    exp.Mul: pc.multiply_checked,
+}
+_CASTS = {
+    exp.DataType.Type.DATE: pa.date32(),
+    exp.DataType.Type.TIMESTAMPTZ: pa.timestamp("us"),
+    exp.DataType.Type.INT: pa.int32(),
+    exp.DataType.Type.BIGINT: pa.int64(),
+    exp.DataType.Type.TEXT: pa.string(),
+    exp.DataType.Type.DOUBLE: pa.float64(),
+    exp.DataType.Type.SMALLINT: pa.int16(),
+    exp.DataType.Type.TINYINT: pa.int8(),
+    exp.DataType.Type.BOOLEAN: pa.bool_(),
+}
 
 
 def evaluated(text: str, rows: pa.Table) -> Any:

@@ -78,8 +78,15 @@ class _Change(NamedTuple):
     at: list[int]
 
 
-def mutate(table: str, *, uri: str | None = None, client: MetastoreClient | None = None, compression: str = "snappy",
-           agent: str | None = None, wait: LockWait | None = None) -> "Mutation":
+def mutate(
+    table: str,
+    *,
+    uri: str | None = None,
+    client: MetastoreClient | None = None,
+    compression: str = "snappy",
+    agent: str | None = None,
+    wait: LockWait | None = None,
+) -> "Mutation":
     """Begin a transaction that changes rows of ``db.table``; waits for its lock.
 
     Row ids must have been read under this transaction's lock (``Mutation.snapshot``): an id that was read before may
@@ -95,8 +102,9 @@ def mutate(table: str, *, uri: str | None = None, client: MetastoreClient | None
 class Mutation:
     """The coordinator: one transaction, its lock and its write id."""
 
-    def __init__(self, client: DomainClient, table: StreamTable, *, compression: str, agent: str,
-                 wait: LockWait | None) -> None:
+    def __init__(
+        self, client: DomainClient, table: StreamTable, *, compression: str, agent: str, wait: LockWait | None
+    ) -> None:
         self.table = table
         self._client = client
         self._workers: list[MutationWorker] = []
@@ -108,8 +116,9 @@ class Mutation:
             self.snapshot = self._txn.valid_write_ids([str(table.name)])[str(table.name)]
             """What the ids of rows to be changed must be read from."""
 
-            self.ticket = Ticket(table, client.uri, self._txn.id, self._txn.write_id(table.name.db, table.name.table),
-                                 compression)
+            self.ticket = Ticket(
+                table, client.uri, self._txn.id, self._txn.write_id(table.name.db, table.name.table), compression
+            )
         except BaseException:
             self._txn.abort_quietly()
             raise
@@ -118,8 +127,9 @@ class Mutation:
         """Nothing to do: the transaction is open."""
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
-                 trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         """Commit what the workers of this process wrote, or abort."""
         if error is None:
             self.commit()
@@ -170,11 +180,15 @@ class Mutation:
         for place in places:
             for child in files.children(place):
                 name = None if is_hidden(child) else parse_directory(child)
-                if (isinstance(name, DeltaName) and name.min_write_id == name.max_write_id == write_id
-                        and name.statement_id not in workers):
+                if (
+                    isinstance(name, DeltaName)
+                    and name.min_write_id == name.max_write_id == write_id
+                    and name.statement_id not in workers
+                ):
                     raise InvalidOperationError(
                         f"{place}/{child} was written by worker {name.statement_id}, which has not finished: abort() a "
-                        "worker that is given up")
+                        "worker that is given up"
+                    )
 
     def abort(self) -> None:
         """Abort, and remove what workers of this process wrote; others' is removed by the Cleaner."""
@@ -187,8 +201,9 @@ class Mutation:
 class MutationWorker:
     """Writes changes. For one thread; several workers may work at the same time."""
 
-    def __init__(self, ticket: Ticket, number: int = 0, *, client: DomainClient | None = None,
-                 files: Files | None = None) -> None:
+    def __init__(
+        self, ticket: Ticket, number: int = 0, *, client: DomainClient | None = None, files: Files | None = None
+    ) -> None:
         """``number``: from 0 to 4095, of its own in the transaction; an attempt after a failed one gets a new one."""
         if not 0 <= number <= MAX_STATEMENT_ID:
             raise InvalidInputError(f"A worker's number is from 0 to {MAX_STATEMENT_ID}, not {number}")
@@ -199,8 +214,11 @@ class MutationWorker:
         self._own_client = None if client else asked
         self._partitions = Partitions(asked, table)
         self._fence = Fence(asked, ticket.txn_id)
-        options: dict[str, Any] = {"compression": ticket.compression, "statement": number,
-                                   "may_publish": self._fence.require_open}
+        options: dict[str, Any] = {
+            "compression": ticket.compression,
+            "statement": number,
+            "may_publish": self._fence.require_open,
+        }
         ids = (ticket.write_id, ticket.write_id)
         self._inserts = DeltaFiles(files or Files(), table, *ids, InsertFile, **options)
         self._deletes = DeltaFiles(files or Files(), table, *ids, DeleteFile, **options)
@@ -254,8 +272,13 @@ class MutationWorker:
             files.flush_all()
             files.close()
         self._end()
-        return Written(self._inserted, self._deleted, frozenset(self._inserted_into), frozenset(self._deleted_from),
-                       frozenset({self._number}))
+        return Written(
+            self._inserted,
+            self._deleted,
+            frozenset(self._inserted_into),
+            frozenset(self._deleted_from),
+            frozenset({self._number}),
+        )
 
     def abort(self) -> None:
         """Remove what was written."""
@@ -295,8 +318,12 @@ class MutationWorker:
                 before = last.get(writer) or self._last.get((place.location, writer))
                 if before is not None and ids[at] <= before:
                     what = "is named twice" if ids[at] == before else f"comes behind {tuple(before)}"
-                    raise RecordError(at, ROW_ID, f"row {tuple(ids[at])} {what}; rows of one partition and bucket come "
-                                      "in ascending order of their ids, each once")
+                    raise RecordError(
+                        at,
+                        ROW_ID,
+                        f"row {tuple(ids[at])} {what}; rows of one partition and bucket come "
+                        "in ascending order of their ids, each once",
+                    )
                 last[writer] = ids[at]
                 by_writer.setdefault(writer, []).append(at)
             changes += [_Change(place.location, place.name, writer, chosen) for writer, chosen in by_writer.items()]
@@ -343,7 +370,10 @@ def _writer(at: int, key: RowKey) -> int:
 
 def _total(written: Iterable[Written]) -> Written:
     parts = list(written)
-    return Written(sum(part.inserted for part in parts), sum(part.deleted for part in parts),
-                   frozenset().union(*(part.inserted_into for part in parts)),
-                   frozenset().union(*(part.deleted_from for part in parts)),
-                   frozenset().union(*(part.workers for part in parts)))
+    return Written(
+        sum(part.inserted for part in parts),
+        sum(part.deleted for part in parts),
+        frozenset().union(*(part.inserted_into for part in parts)),
+        frozenset().union(*(part.deleted_from for part in parts)),
+        frozenset().union(*(part.workers for part in parts)),
+    )

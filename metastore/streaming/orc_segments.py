@@ -63,8 +63,9 @@ class Segments:
                 counts.append(_number(stripe[_STRIPE_ROWS].value))
             elif field.number == _STATISTICS and isinstance(field.value, bytes):
                 statistics.append(field.value)
-        self._statistics = ([merged(*pair) for pair in zip(self._statistics, statistics, strict=True)]
-                            if self._first else statistics)
+        self._statistics = (
+            [merged(*pair) for pair in zip(self._statistics, statistics, strict=True)] if self._first else statistics
+        )
         self._first = self._first or part
         self._stripe_statistics.append(part.stripe_statistics)
         self.rows += sum(counts)
@@ -74,40 +75,51 @@ class Segments:
         """What to append at position ``at``, so that a whole ORC file ends there; ``notes`` is its user metadata."""
         if self._first is None:
             raise ValueError("no part was added")
-        kept = (field.raw for field in fields(self._first.footer)
-                if field.number not in {_CONTENT, _STRIPE, _NOTES, _ROWS, _STATISTICS})
-        footer = b"".join((
-            *kept, number_field(_CONTENT, at - HEADER), *(bytes_field(_STRIPE, one) for one in self._stripes),
-            metadata_entries(notes), number_field(_ROWS, self.rows),
-            *(bytes_field(_STATISTICS, one) for one in self._statistics)))
+        kept = (
+            field.raw
+            for field in fields(self._first.footer)
+            if field.number not in {_CONTENT, _STRIPE, _NOTES, _ROWS, _STATISTICS}
+        )
+        footer = b"".join(
+            (
+                *kept,
+                number_field(_CONTENT, at - HEADER),
+                *(bytes_field(_STRIPE, one) for one in self._stripes),
+                metadata_entries(notes),
+                number_field(_ROWS, self.rows),
+                *(bytes_field(_STATISTICS, one) for one in self._statistics),
+            )
+        )
         metadata = b"".join(self._stripe_statistics)
         sizes = _numbers(self._first.postscript)
         if sizes.get(_PS_COMPRESSION):
             footer, metadata = stored(footer, sizes[_PS_BLOCK]), stored(metadata, sizes[_PS_BLOCK])
-        others = (field.raw for field in fields(self._first.postscript)
-                  if field.number not in {_PS_FOOTER, _PS_METADATA})
-        postscript = b"".join((number_field(_PS_FOOTER, len(footer)), number_field(_PS_METADATA, len(metadata)),
-                               *others))  # the magic word stays at the end, where some look for it
+        others = (
+            field.raw for field in fields(self._first.postscript) if field.number not in {_PS_FOOTER, _PS_METADATA}
+        )
+        postscript = b"".join(
+            (number_field(_PS_FOOTER, len(footer)), number_field(_PS_METADATA, len(metadata)), *others)
+        )  # the magic word stays at the end, where some look for it
         return metadata + footer + postscript + bytes([len(postscript)])
 
 
 def tail_size(end: bytes) -> int:
     """How many bytes behind its stripes a part has, from its last ones (MAX_TAIL of them, or all)."""
     size = end[-1]
-    numbers = _numbers(end[-1 - size:-1])
+    numbers = _numbers(end[-1 - size : -1])
     return numbers[_PS_FOOTER] + numbers.get(_PS_METADATA, 0) + size + 1
 
 
 def _read_tail(tail: bytes) -> _Part:
     size = tail[-1]
-    postscript = tail[-1 - size:-1]
+    postscript = tail[-1 - size : -1]
     numbers = _numbers(postscript)
     footer_at = len(tail) - 1 - size - numbers[_PS_FOOTER]
     metadata_at = footer_at - numbers.get(_PS_METADATA, 0)
     if metadata_at < 0:
         raise ValueError(f"the footer of a part takes more than {len(tail)} bytes")
     expand = _EXPANDERS[numbers.get(_PS_COMPRESSION, 0)]
-    return _Part(postscript, expand(tail[footer_at:-1 - size]), expand(tail[metadata_at:footer_at]))
+    return _Part(postscript, expand(tail[footer_at : -1 - size]), expand(tail[metadata_at:footer_at]))
 
 
 def _numbers(message: bytes) -> dict[int, int]:
@@ -122,9 +134,9 @@ def _chunks(data: bytes) -> Iterator[tuple[bool, bytes]]:
     """(Whether it is stored as it is, content) of each compression chunk."""
     at = 0
     while at < len(data):
-        header = int.from_bytes(data[at:at + 3], "little")
+        header = int.from_bytes(data[at : at + 3], "little")
         at += 3
-        yield bool(header & 1), data[at:at + (header >> 1)]
+        yield bool(header & 1), data[at : at + (header >> 1)]
         at += header >> 1
 
 

@@ -59,8 +59,11 @@ _TYPES: dict[int, _Rules] = {
 def merged(one: bytes, other: bytes) -> bytes:
     """Both columns' statistics as one."""
     sides = [{field.number: field for field in fields(part)} for part in (one, other)]
-    result = b"".join(number_field(number, sum(_number(side, number) for side in sides))
-                      for number in (_COUNT, _BYTES_ON_DISK) if any(number in side for side in sides))
+    result = b"".join(
+        number_field(number, sum(_number(side, number) for side in sides))
+        for number in (_COUNT, _BYTES_ON_DISK)
+        if any(number in side for side in sides)
+    )
     result += number_field(_HAS_NULL, int(any(_number(side, _HAS_NULL) for side in sides)))
     with_values = [side for side in sides if _number(side, _COUNT)]
     for number in sorted({number for side in sides for number in side if number in _TYPES}):

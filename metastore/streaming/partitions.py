@@ -54,8 +54,10 @@ class Partitions:
             pass
         sd = copy.copy(self._client.get_table(db, table).sd)
         sd.location = f"{self._table.location}/{name}"
-        partition = types.Partition(values=texts, dbName=db, tableName=table, sd=sd, parameters={}, createTime=0,
-                                    lastAccessTime=0)
-        self._client.add_partitions_req(types.AddPartitionsRequest(
-            dbName=db, tblName=table, parts=[partition], ifNotExists=True, needResult=False))
+        partition = types.Partition(
+            values=texts, dbName=db, tableName=table, sd=sd, parameters={}, createTime=0, lastAccessTime=0
+        )
+        self._client.add_partitions_req(
+            types.AddPartitionsRequest(dbName=db, tblName=table, parts=[partition], ifNotExists=True, needResult=False)
+        )
         return Place(name, str(self._client.get_partition(db, table, texts).sd.location))

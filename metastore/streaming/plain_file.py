@@ -21,9 +21,17 @@ _STRIPE_BYTES = 16 * 1024 * 1024
 class PlainFile:
     """``00000N_0``. Not shared between threads."""
 
-    def __init__(self, files: Files, directory: str, bucket: int, row_type: pa.StructType, *, compression: str,
-                 is_shared: bool = False, statement: int = 0,  # noqa: ARG002 - of DeltaFile's kinds
-                 ) -> None:
+    def __init__(
+        self,
+        files: Files,
+        directory: str,
+        bucket: int,
+        row_type: pa.StructType,
+        *,
+        compression: str,
+        is_shared: bool = False,
+        statement: int = 0,  # noqa: ARG002 - of DeltaFile's kinds
+    ) -> None:
         """``bucket``: N; ``is_shared`` must be False. ``statement`` is part of the directory's name already."""
         if is_shared:
             raise ValueError("rows of insert-only tables do not tell which transaction wrote them")

@@ -58,8 +58,10 @@ class Delimited:
         """See RecordFormat."""
         for column in columns:
             if column.type.children:
-                raise InvalidOperationError(f"Column {column.name} is of type {column.type.kind}, which delimited text "
-                                            "cannot hold: send JSON, mappings or Arrow.")
+                raise InvalidOperationError(
+                    f"Column {column.name} is of type {column.type.kind}, which delimited text "
+                    "cannot hold: send JSON, mappings or Arrow."
+                )
         try:
             return _checked(self._parse(texts, columns), columns)
         except (pa.ArrowException, RecordError):
@@ -70,14 +72,20 @@ class Delimited:
         content = b"\n".join(texts)
         found = csv.read_csv(
             io.BytesIO(content),
-            read_options=csv.ReadOptions(use_threads=False, block_size=len(content) + 1,
-                                         column_names=[column.name for column in columns]),
-            parse_options=csv.ParseOptions(delimiter=self.field, quote_char=False, double_quote=False,
-                                           escape_char=False, ignore_empty_lines=False),
+            read_options=csv.ReadOptions(
+                use_threads=False, block_size=len(content) + 1, column_names=[column.name for column in columns]
+            ),
+            parse_options=csv.ParseOptions(
+                delimiter=self.field, quote_char=False, double_quote=False, escape_char=False, ignore_empty_lines=False
+            ),
             convert_options=csv.ConvertOptions(
-                column_types={column.name: column.arrow for column in columns}, null_values=[self.null],
-                strings_can_be_null=True, true_values=["true", "TRUE", "True"],
-                false_values=["false", "FALSE", "False"]))
+                column_types={column.name: column.arrow for column in columns},
+                null_values=[self.null],
+                strings_can_be_null=True,
+                true_values=["true", "TRUE", "True"],
+                false_values=["false", "FALSE", "False"],
+            ),
+        )
         if found.num_rows != len(texts):
             raise pa.ArrowInvalid("a record has a line break")
         return found
@@ -128,8 +136,10 @@ def from_mappings(records: Sequence[Mapping[str, Any]], columns: Sequence[Column
     names = {column.name for column in columns}
     if not all(names.issuperset(record) for record in records):
         _refuse_unknown(records, names)
-    return pa.table([_column(_given(records, column), column) for column in columns],
-                    schema=pa.schema([pa.field(column.name, column.arrow) for column in columns]))
+    return pa.table(
+        [_column(_given(records, column), column) for column in columns],
+        schema=pa.schema([pa.field(column.name, column.arrow) for column in columns]),
+    )
 
 
 def from_arrow(given: pa.Table | pa.RecordBatch, columns: Sequence[Column]) -> pa.Table:
@@ -146,8 +156,12 @@ def from_arrow(given: pa.Table | pa.RecordBatch, columns: Sequence[Column]) -> p
             continue
         array = table.column(at[column.name])
         if pa.types.is_timestamp(array.type) and array.type.tz is not None:
-            raise RecordError(0, column.name, f"a timestamp in time zone {array.type.tz} is an instant, and the table "
-                              "holds wall clocks: convert it to the zone that is meant, and drop the zone")
+            raise RecordError(
+                0,
+                column.name,
+                f"a timestamp in time zone {array.type.tz} is an instant, and the table "
+                "holds wall clocks: convert it to the zone that is meant, and drop the zone",
+            )
         arrays.append(_cast(array, column))
     return _checked(pa.table(arrays, names=[column.name for column in columns]), columns)
 
@@ -215,8 +229,11 @@ def _column(values: list[Any], column: Column) -> pa.Array:
 
 _NONE = type(None)
 _EXACT: dict[str, tuple[type, ...]] = {
-    **dict.fromkeys(("tinyint", "smallint", "int", "bigint"), (int, _NONE)), "boolean": (bool, _NONE),
-    **dict.fromkeys(("string", "char", "varchar"), (str, _NONE)), **dict.fromkeys(("float", "double"), (float, _NONE))}
+    **dict.fromkeys(("tinyint", "smallint", "int", "bigint"), (int, _NONE)),
+    "boolean": (bool, _NONE),
+    **dict.fromkeys(("string", "char", "varchar"), (str, _NONE)),
+    **dict.fromkeys(("float", "double"), (float, _NONE)),
+}
 """Python's types that become a kind as they are."""
 
 
@@ -238,6 +255,7 @@ def _only(kinds: tuple[type, ...]) -> Callable[[Any], Any]:
         if type(value) not in kinds:
             raise TypeError(value)
         return value
+
     return check
 
 
@@ -255,6 +273,7 @@ def _pairs(key: HiveType, value: HiveType) -> Callable[[Any], Any]:
             return None
         pairs = given.items() if isinstance(given, Mapping) else _of(given, list | tuple)
         return [(left(one if text_keys else _key(one, key)), right(other)) for one, other in pairs]
+
     return convert
 
 
@@ -266,8 +285,7 @@ def _key(text: Any, kind: HiveType) -> Any:
 
 
 def _fields(kind: HiveType) -> Callable[[Any], Any]:
-    converters = {name.lower(): _converter(child)
-                  for name, child in zip(kind.names, kind.children, strict=True)}
+    converters = {name.lower(): _converter(child) for name, child in zip(kind.names, kind.children, strict=True)}
 
     def convert(given: Any) -> Any:
         if given is None:
@@ -276,6 +294,7 @@ def _fields(kind: HiveType) -> Callable[[Any], Any]:
         if unknown := set(record) - set(converters):
             raise ValueError(unknown)
         return {name: one(record.get(name)) for name, one in converters.items()}
+
     return convert
 
 
@@ -320,7 +339,13 @@ def _binary(value: Any) -> Any:
 
 
 _SCALARS: dict[str, Callable[[Any], Any]] = {
-    "float": _float, "double": _float, "decimal": _decimal, "date": _date, "timestamp": _timestamp, "binary": _binary}
+    "float": _float,
+    "double": _float,
+    "decimal": _decimal,
+    "date": _date,
+    "timestamp": _timestamp,
+    "binary": _binary,
+}
 
 
 def _checked(table: pa.Table, columns: Sequence[Column]) -> pa.Table:
@@ -334,11 +359,16 @@ def _require(array: pa.Array | pa.ChunkedArray, column: Column) -> None:
     kind = column.type
     if kind.kind == "decimal":
         limit = pa.scalar(Decimal(10) ** (column.arrow.precision - column.arrow.scale))
-        _refuse_first(array, pc.greater_equal(pc.abs(array.cast(pa.decimal256(70, column.arrow.scale))), limit), column,
-                      f"does not fit in {_spelled(kind)}")
+        _refuse_first(
+            array,
+            pc.greater_equal(pc.abs(array.cast(pa.decimal256(70, column.arrow.scale))), limit),
+            column,
+            f"does not fit in {_spelled(kind)}",
+        )
     elif kind.kind in {"char", "varchar"} and kind.arguments:
-        _refuse_first(array, pc.greater(pc.utf8_length(array), kind.arguments[0]), column,
-                      f"is longer than {_spelled(kind)}")
+        _refuse_first(
+            array, pc.greater(pc.utf8_length(array), kind.arguments[0]), column, f"is longer than {_spelled(kind)}"
+        )
     elif kind.children and _has_decimal(kind):
         array.validate(full=True)
 

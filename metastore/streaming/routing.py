@@ -39,12 +39,15 @@ def partition_values(column: Column, values: Sequence[Any]) -> list[str | None]:
     """Values of a partition key as Hive writes them in names."""
     if column.type.kind == "boolean":
         return [None if value is None else str(value).lower() for value in values]
-    return [None if value is None else (f"{value:f}" if column.type.kind == "decimal" else str(value)) or None
-            for value in values]
+    return [
+        None if value is None else (f"{value:f}" if column.type.kind == "decimal" else str(value)) or None
+        for value in values
+    ]
 
 
-def by_partition(table: StreamTable, records: pa.Table,
-                 static: PartitionValues = ()) -> Iterator[tuple[PartitionValues, pa.Array | None]]:
+def by_partition(
+    table: StreamTable, records: pa.Table, static: PartitionValues = ()
+) -> Iterator[tuple[PartitionValues, pa.Array | None]]:
     """The partitions of rows, and the places of their rows; no places where all rows are of one."""
     if static or not table.partition_keys:
         yield static, None

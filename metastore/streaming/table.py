@@ -20,8 +20,9 @@ from metastore.ids import TableName, full_table_name
 from metastore.streaming.columns import Column
 from metastore.streaming.constraints import Rules
 
-_NAMED_BY_TEXT = frozenset((
-    "boolean", "tinyint", "smallint", "int", "bigint", "string", "char", "varchar", "date", "decimal"))
+_NAMED_BY_TEXT = frozenset(
+    ("boolean", "tinyint", "smallint", "int", "bigint", "string", "char", "varchar", "date", "decimal")
+)
 """Kinds of partition keys whose values have one spelling."""
 
 
@@ -50,21 +51,31 @@ class StreamTable:
         _require_transactional(name, parameters, sd)
 
         def columns_of(fields: Any) -> tuple[Column, ...]:
-            return tuple(Column(one.name.lower(), parse_type(one.type), constraints.defaults.get(one.name.lower()))
-                         for one in fields or ())
+            return tuple(
+                Column(one.name.lower(), parse_type(one.type), constraints.defaults.get(one.name.lower()))
+                for one in fields or ()
+            )
 
         columns, keys = columns_of(sd.cols), columns_of(told.partitionKeys)
         by_name = {column.name: column for column in columns}
         buckets = max(sd.numBuckets or 0, 0) if sd.bucketCols else 0
-        table = cls(name, sd.location, columns, keys,
-                    tuple(by_name[one.lower()] for one in sd.bucketCols or ()) if buckets else (), buckets,
-                    2 if parameters.get("bucketing_version") == "2" else 1,
-                    parameters.get("transactional_properties", "").lower() == "insert_only",
-                    Rules(constraints.not_null, constraints.checks))
+        table = cls(
+            name,
+            sd.location,
+            columns,
+            keys,
+            tuple(by_name[one.lower()] for one in sd.bucketCols or ()) if buckets else (),
+            buckets,
+            2 if parameters.get("bucketing_version") == "2" else 1,
+            parameters.get("transactional_properties", "").lower() == "insert_only",
+            Rules(constraints.not_null, constraints.checks),
+        )
         for key in keys:
             if key.type.kind not in _NAMED_BY_TEXT:
-                raise InvalidOperationError(f"{name} is partitioned by {key.name}, a {key.type.kind}, whose values "
-                                            "have no one spelling: write the table with Hive or Spark.")
+                raise InvalidOperationError(
+                    f"{name} is partitioned by {key.name}, a {key.type.kind}, whose values "
+                    "have no one spelling: write the table with Hive or Spark."
+                )
         # What cannot be written or kept is refused here, before anything is opened.
         table.rules.require_sound(pa.schema([*table.row_type, *(pa.field(key.name, key.arrow) for key in keys)]))
         return table
@@ -76,8 +87,9 @@ class StreamTable:
 
 
 @contextmanager
-def connected(table: str, uri: str | None,
-              client: MetastoreClient | None) -> Iterator[tuple[DomainClient, StreamTable]]:
+def connected(
+    table: str, uri: str | None, client: MetastoreClient | None
+) -> Iterator[tuple[DomainClient, StreamTable]]:
     """A client of one's own, and the table ``db.table``; the client is closed when the block raises.
 
     Raises: InvalidOperationError, NoSuchObjectError, MetastoreUnreachableError.
@@ -94,8 +106,9 @@ def connected(table: str, uri: str | None,
 
 def _require_transactional(name: TableName, parameters: dict[str, str], sd: Any) -> None:
     if parameters.get("transactional", "").lower() != "true":
-        raise InvalidOperationError(f"{name} is not transactional: create it STORED AS ORC with TBLPROPERTIES "
-                                    "('transactional'='true').")
+        raise InvalidOperationError(
+            f"{name} is not transactional: create it STORED AS ORC with TBLPROPERTIES ('transactional'='true')."
+        )
     if "Orc" not in (sd.inputFormat or ""):
         raise InvalidOperationError(f"{name} is not stored as ORC: write it with Spark.")
     if sd.sortCols:

@@ -10,17 +10,24 @@ class LockStats:
     """Counters of the lock manager; a prometheus collector."""
 
     def __init__(self) -> None:
-        self._waiters = Gauge("metastore_lock_waiters", "check_lock calls that wait for their lock here.",
-                              registry=None)
-        self.wakes = Counter("metastore_lock_wakes", "Waiting check_lock calls that were woken because a lock went.",
-                             registry=None)
+        self._waiters = Gauge(
+            "metastore_lock_waiters", "check_lock calls that wait for their lock here.", registry=None
+        )
+        self.wakes = Counter(
+            "metastore_lock_wakes", "Waiting check_lock calls that were woken because a lock went.", registry=None
+        )
         self.deadlocks = Counter("metastore_deadlocks", "Deadlocks that were ended.", registry=None)
-        self.withdrawn = Counter("metastore_locks_withdrawn", "Lock requests undone because the client was gone before "
-                                 "it was answered.", registry=None)
-        self.repeated = Counter("metastore_locks_repeated", "Lock requests that were recognised as repeated.",
-                                registry=None)
-        self.orphans = Counter("metastore_locks_orphaned", "Locks removed early because their client was gone.",
-                               registry=None)
+        self.withdrawn = Counter(
+            "metastore_locks_withdrawn",
+            "Lock requests undone because the client was gone before it was answered.",
+            registry=None,
+        )
+        self.repeated = Counter(
+            "metastore_locks_repeated", "Lock requests that were recognised as repeated.", registry=None
+        )
+        self.orphans = Counter(
+            "metastore_locks_orphaned", "Locks removed early because their client was gone.", registry=None
+        )
 
     def watch_waiters(self, count: Callable[[], int]) -> None:
         """Show how many wait when asked."""

@@ -35,14 +35,20 @@ def configure(level: str = "info", form: str = "auto") -> None:
     lines = Lines(sys.stderr)
     structlog.configure(
         processors=[
-            structlog.contextvars.merge_contextvars, structlog.processors.add_log_level,
+            structlog.contextvars.merge_contextvars,
+            structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True),
             structlog.processors.format_exc_info if json else _keep,
             # Plain tracebacks: the pretty ones print local variables, and with them whatever a client sent.
-            masked, structlog.processors.JSONRenderer() if json else structlog.dev.ConsoleRenderer(
-                exception_formatter=structlog.dev.plain_traceback)],
+            masked,
+            structlog.processors.JSONRenderer()
+            if json
+            else structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback),
+        ],
         wrapper_class=_never_raising(logging.getLevelNamesMapping()[level.upper()], lines),
-        logger_factory=structlog.WriteLoggerFactory(lines), cache_logger_on_first_use=False)  # type: ignore[arg-type]
+        logger_factory=structlog.WriteLoggerFactory(lines),
+        cache_logger_on_first_use=False,
+    )  # type: ignore[arg-type]
     logging.basicConfig(stream=lines, level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
 
 
@@ -55,7 +61,7 @@ class Lines:
         self._lock = threading.Lock()
         try:
             self._fd = stream.fileno() if stream else -1
-        except (OSError, ValueError):   # not a file: a test's
+        except (OSError, ValueError):  # not a file: a test's
             self._fd = -1
         self._poll = select.poll()
         self._poll.register(max(self._fd, 0), select.POLLOUT)
@@ -82,15 +88,16 @@ class Lines:
             while data:
                 if not self._poll.poll(patience):
                     return False
-                data = data[os.write(self._fd, data[:_PIECE]):]
+                data = data[os.write(self._fd, data[:_PIECE]) :]
                 self._cut = "\n" if data else ""
-        except (OSError, ValueError):   # the reader is gone, the disk is full, the stream is closed
+        except (OSError, ValueError):  # the reader is gone, the disk is full, the stream is closed
             return False
         return True
 
 
 def _never_raising(level: int, lines: Lines) -> Any:
     """The class of loggers from a level on. An event that cannot be written out is counted as a lost line."""
+
     class Logger(structlog.make_filtering_bound_logger(level)):  # type: ignore[misc]
         def _proxy_to_logger(self, method_name: str, event: str | None = None, *args: Any, **fields: Any) -> Any:
             try:

@@ -24,21 +24,26 @@ class Metrics:
         self.registry = CollectorRegistry()
         ProcessCollector(registry=self.registry)
         GCCollector(registry=self.registry)
-        build = Gauge("metastore_build_info", "Always 1; the release is in the label.", ["version"],
-                      registry=self.registry)
+        build = Gauge(
+            "metastore_build_info", "Always 1; the release is in the label.", ["version"], registry=self.registry
+        )
         build.labels(version).set(1)
         self.loops = LoopMetrics(self.registry)
-        self._open_txns = Gauge("metastore_open_txns", "Open transactions, as counted for hive.max.open.txns.",
-                                registry=self.registry)
-        self._waiting = Gauge("metastore_compactions_waiting", "Compactions that Workers of ours may claim now.",
-                              registry=self.registry)
-        self._working = Gauge("metastore_compactions_working", "Compactions that Workers of ours work on.",
-                              registry=self.registry)
-        self._connections_in_use = Gauge("metastore_database_connections_in_use", "Lent database connections.",
-                                         registry=self.registry)
-        self._connections_limit = Gauge("metastore_database_connections_limit",
-                                        "Most database connections of the process.",
-                                        registry=self.registry)
+        self._open_txns = Gauge(
+            "metastore_open_txns", "Open transactions, as counted for hive.max.open.txns.", registry=self.registry
+        )
+        self._waiting = Gauge(
+            "metastore_compactions_waiting", "Compactions that Workers of ours may claim now.", registry=self.registry
+        )
+        self._working = Gauge(
+            "metastore_compactions_working", "Compactions that Workers of ours work on.", registry=self.registry
+        )
+        self._connections_in_use = Gauge(
+            "metastore_database_connections_in_use", "Lent database connections.", registry=self.registry
+        )
+        self._connections_limit = Gauge(
+            "metastore_database_connections_limit", "Most database connections of the process.", registry=self.registry
+        )
 
     def watch_pool(self, lent: Callable[[], int], size: int) -> None:
         """Show the database pool as it is when asked."""
@@ -73,23 +78,45 @@ class LoopMetrics:
     """
 
     def __init__(self, registry: CollectorRegistry) -> None:
-        self._ticks = Counter("metastore_loop_ticks", "Passes of the background loops: done, partly, failed.",
-                              ["loop", "outcome"], registry=registry)
-        self._seconds = Histogram("metastore_loop_tick_seconds", "Duration of one pass of a background loop.", ["loop"],
-                                  buckets=_TICK_BUCKETS, registry=registry)
-        self._last = Gauge("metastore_loop_last_tick_timestamp_seconds", "When the last pass of a loop ended.",
-                           ["loop"], registry=registry)
-        self._done = Counter("metastore_loop_done", "What the passes of a background loop did, by kind.",
-                             ["loop", "what"], registry=registry)
-        self._failures = Counter("metastore_loop_step_failures", "Steps of a background loop that could not finish.",
-                                 ["loop", "step"], registry=registry)
+        self._ticks = Counter(
+            "metastore_loop_ticks",
+            "Passes of the background loops: done, partly, failed.",
+            ["loop", "outcome"],
+            registry=registry,
+        )
+        self._seconds = Histogram(
+            "metastore_loop_tick_seconds",
+            "Duration of one pass of a background loop.",
+            ["loop"],
+            buckets=_TICK_BUCKETS,
+            registry=registry,
+        )
+        self._last = Gauge(
+            "metastore_loop_last_tick_timestamp_seconds",
+            "When the last pass of a loop ended.",
+            ["loop"],
+            registry=registry,
+        )
+        self._done = Counter(
+            "metastore_loop_done",
+            "What the passes of a background loop did, by kind.",
+            ["loop", "what"],
+            registry=registry,
+        )
+        self._failures = Counter(
+            "metastore_loop_step_failures",
+            "Steps of a background loop that could not finish.",
+            ["loop", "step"],
+            registry=registry,
+        )
 
     def ticked(self, loop: str, seconds: float, report: object, *, failed: bool) -> None:
         """Note one pass."""
         counts = dict(_counts(report))
         steps = getattr(report, "failed", None)
-        tried: list[Any] = [one for one in (report if isinstance(report, list) else [report])
-                            if hasattr(one, "is_failure")]
+        tried: list[Any] = [
+            one for one in (report if isinstance(report, list) else [report]) if hasattr(one, "is_failure")
+        ]
         failures = [one.step for one in tried if one.is_failure] + (list(steps) if isinstance(steps, Mapping) else [])
         nothing_else = bool(tried) and len(failures) == len(tried)
         outcome = "failed" if failed or nothing_else else "partly" if failures else "done"

@@ -174,7 +174,8 @@ def _is_request(entry: tuple[Any, ...]) -> bool:
     """Whether an argument is a whole request: without it there is nothing to do. Other structs may be absent."""
     struct = entry[3][0] if entry[1] == TType.STRUCT else None
     return struct is not None and (
-        struct.__name__.endswith("Request") or struct in {ttypes.AddDynamicPartitions, ttypes.CreationMetadata})
+        struct.__name__.endswith("Request") or struct in {ttypes.AddDynamicPartitions, ttypes.CreationMetadata}
+    )
 
 
 def _as_value(entry: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -259,8 +260,5 @@ def _walk_items(inner: Walk | None) -> Walk | None:
 
 
 # TApplicationException on the wire.
-APPLICATION_EXCEPTION = [
-    Answer,
-    (None, (1, TType.STRING, "message", "UTF8", None), (2, TType.I32, "type", None, None)),
-]
+APPLICATION_EXCEPTION = [Answer, (None, (1, TType.STRING, "message", "UTF8", None), (2, TType.I32, "type", None, None))]
 CODECS: Mapping[str, MethodCodec] = {name: MethodCodec(name) for name in METHODS}

@@ -63,8 +63,13 @@ class Connections:
         if len(self.by_fd) < self._settings.max_connections:
             return self.limits.room(peer, self.now)
         self.refused += 1
-        self.warn("connection_refused", peer=peer, limit=self._settings.max_connections,
-                  setting="metastore.server.max.connections", refused=self.refused)
+        self.warn(
+            "connection_refused",
+            peer=peer,
+            limit=self._settings.max_connections,
+            setting="metastore.server.max.connections",
+            refused=self.refused,
+        )
         return False
 
     def add(self, connection: ClientConnection, interest: int) -> None:
@@ -122,8 +127,12 @@ class Connections:
         holding = [c for c in self if c.held]
         for connection in holding if patience > 0 else ():
             if connection.stuck(self.now, patience):
-                _log.info("connection_closed_stuck", **connection.who,
-                          bytes=connection.held, setting="metastore.server.transfer.timeout")
+                _log.info(
+                    "connection_closed_stuck",
+                    **connection.who,
+                    bytes=connection.held,
+                    setting="metastore.server.transfer.timeout",
+                )
                 self.close(connection)
         if self.limits.settings.buffered:
             by_usage: dict[Usage, list[ClientConnection]] = {}
@@ -142,8 +151,7 @@ class Connections:
         for connection in sorted(holding, key=lambda c: c.moved) if excess > 0 else ():
             if excess > 0 and connection.held > PIECE:
                 excess -= connection.held
-                _log.warning("connection_closed_memory", **connection.who,
-                             bytes=connection.held, setting=setting)
+                _log.warning("connection_closed_memory", **connection.who, bytes=connection.held, setting=setting)
                 self.close(connection)
                 relieved = True
         return relieved

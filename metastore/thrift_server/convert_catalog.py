@@ -52,25 +52,39 @@ def catalog_from_thrift(catalog: Any) -> Catalog:
 
 def catalog_to_thrift(catalog: Catalog) -> Any:
     """As get_catalog answers."""
-    return ttypes.Catalog(name=catalog.name, description=catalog.description, locationUri=catalog.location,
-                          createTime=catalog.create_time)
+    return ttypes.Catalog(
+        name=catalog.name, description=catalog.description, locationUri=catalog.location, createTime=catalog.create_time
+    )
 
 
 def database_from_thrift(database: Any) -> DatabaseDraft:
     """What a client asks for. Raises: MetaError without a name."""
     required_struct(database, "database")
     return DatabaseDraft(
-        database_name(required_name(database.name, "database"), database.catalogName), database.locationUri,
-        database.description, database.managedLocationUri, database.parameters, database.ownerName, database.ownerType)
+        database_name(required_name(database.name, "database"), database.catalogName),
+        database.locationUri,
+        database.description,
+        database.managedLocationUri,
+        database.parameters,
+        database.ownerName,
+        database.ownerType,
+    )
 
 
 def database_to_thrift(database: Database) -> Any:
     """As get_database answers."""
     return ttypes.Database(
-        name=database.name.db, description=database.description, locationUri=database.location,
-        parameters=database.parameters, ownerName=database.owner, ownerType=database.owner_type,
-        catalogName=database.name.catalog, createTime=database.create_time,
-        managedLocationUri=database.managed_location, type=ttypes.DatabaseType.NATIVE)
+        name=database.name.db,
+        description=database.description,
+        locationUri=database.location,
+        parameters=database.parameters,
+        ownerName=database.owner,
+        ownerType=database.owner_type,
+        catalogName=database.name.catalog,
+        createTime=database.create_time,
+        managedLocationUri=database.managed_location,
+        type=ttypes.DatabaseType.NATIVE,
+    )
 
 
 def table_from_thrift(table: Any) -> Table:
@@ -78,27 +92,46 @@ def table_from_thrift(table: Any) -> Table:
     if table is None:
         raise MetaError("Null table is not allowed")
     return Table(
-        table_name_of(table.dbName, table.tableName, table.catName), descriptor_from_thrift(table.sd),
-        table.tableType or (TableType.VIEW if table.viewOriginalText else TableType.MANAGED), table.owner,
-        table.ownerType, last_access_time=table.lastAccessTime or 0, retention=table.retention or 0,
-        partition_keys=fields_from_thrift(table.partitionKeys or []), parameters=_without_nulls(table.parameters),
-        view_original_text=table.viewOriginalText, view_expanded_text=table.viewExpandedText,
+        table_name_of(table.dbName, table.tableName, table.catName),
+        descriptor_from_thrift(table.sd),
+        table.tableType or (TableType.VIEW if table.viewOriginalText else TableType.MANAGED),
+        table.owner,
+        table.ownerType,
+        last_access_time=table.lastAccessTime or 0,
+        retention=table.retention or 0,
+        partition_keys=fields_from_thrift(table.partitionKeys or []),
+        parameters=_without_nulls(table.parameters),
+        view_original_text=table.viewOriginalText,
+        view_expanded_text=table.viewExpandedText,
         rewrite_enabled=bool(table.rewriteEnabled),
         creation_metadata=struct_to_json(table.creationMetadata) if table.creationMetadata is not None else None,
-        write_id=-1 if table.writeId is None else table.writeId)
+        write_id=-1 if table.writeId is None else table.writeId,
+    )
 
 
 def table_to_thrift(table: Table) -> Any:
     """As get_table answers."""
     return ttypes.Table(
-        tableName=table.name.table, dbName=table.name.db, owner=table.owner, createTime=table.create_time,
-        lastAccessTime=table.last_access_time, retention=table.retention, sd=descriptor_to_thrift(table.sd),
-        partitionKeys=fields_to_thrift(table.partition_keys), parameters=table.parameters,
-        viewOriginalText=table.view_original_text, viewExpandedText=table.view_expanded_text, tableType=table.type,
-        temporary=False, rewriteEnabled=table.rewrite_enabled,
+        tableName=table.name.table,
+        dbName=table.name.db,
+        owner=table.owner,
+        createTime=table.create_time,
+        lastAccessTime=table.last_access_time,
+        retention=table.retention,
+        sd=descriptor_to_thrift(table.sd),
+        partitionKeys=fields_to_thrift(table.partition_keys),
+        parameters=table.parameters,
+        viewOriginalText=table.view_original_text,
+        viewExpandedText=table.view_expanded_text,
+        tableType=table.type,
+        temporary=False,
+        rewriteEnabled=table.rewrite_enabled,
         creationMetadata=_creation_metadata_to_thrift(table),
-        catName=table.name.catalog, ownerType=table.owner_type or ttypes.PrincipalType.USER, writeId=table.write_id,
-        id=table.id)
+        catName=table.name.catalog,
+        ownerType=table.owner_type or ttypes.PrincipalType.USER,
+        writeId=table.write_id,
+        id=table.id,
+    )
 
 
 def _creation_metadata_to_thrift(table: Table) -> Any:
@@ -109,8 +142,13 @@ def _creation_metadata_to_thrift(table: Table) -> Any:
 
 def table_meta_to_thrift(meta: TableMeta) -> Any:
     """As get_table_meta answers."""
-    return ttypes.TableMeta(dbName=meta.name.db, tableName=meta.name.table, tableType=meta.type, comments=meta.comment,
-                            catName=meta.name.catalog)
+    return ttypes.TableMeta(
+        dbName=meta.name.db,
+        tableName=meta.name.table,
+        tableType=meta.type,
+        comments=meta.comment,
+        catName=meta.name.catalog,
+    )
 
 
 def descriptor_from_thrift(sd: Any) -> Json:
@@ -151,30 +189,52 @@ def function_from_thrift(function: Any) -> Function:
     name = table_name_of(function.dbName, required_name(function.functionName, "function"), function.catName)
     if function.ownerType is None or function.functionType is None:
         raise MetaError(f"Function {name} needs an owner type and a function type")
-    return Function(name, function.className or "", function.ownerName, function.ownerType, function.functionType,
-                    resource_uris=[struct_to_json(uri) for uri in function.resourceUris or []])
+    return Function(
+        name,
+        function.className or "",
+        function.ownerName,
+        function.ownerType,
+        function.functionType,
+        resource_uris=[struct_to_json(uri) for uri in function.resourceUris or []],
+    )
 
 
 def function_to_thrift(function: Function) -> Any:
     """As get_function answers."""
     return ttypes.Function(
-        functionName=function.name.table, dbName=function.name.db, className=function.class_name,
-        ownerName=function.owner, ownerType=function.owner_type, createTime=function.create_time,
-        functionType=function.type, catName=function.name.catalog,
-        resourceUris=[struct_from_json(ttypes.ResourceUri, uri) for uri in function.resource_uris])
+        functionName=function.name.table,
+        dbName=function.name.db,
+        className=function.class_name,
+        ownerName=function.owner,
+        ownerType=function.owner_type,
+        createTime=function.create_time,
+        functionType=function.type,
+        catName=function.name.catalog,
+        resourceUris=[struct_from_json(ttypes.ResourceUri, uri) for uri in function.resource_uris],
+    )
 
 
 def statistics_from_thrift(statistics: Any, engine: str | None) -> list[ColumnStatistics]:
     """The columns of one ColumnStatistics."""
     partition = "" if statistics.statsDesc.isTblLevel else statistics.statsDesc.partName
-    return [ColumnStatistics(one.colName.strip().lower(), one.colType, struct_to_json(one.statsData), partition,
-                             engine or statistics.engine or "hive") for one in statistics.statsObj]
+    return [
+        ColumnStatistics(
+            one.colName.strip().lower(),
+            one.colType,
+            struct_to_json(one.statsData),
+            partition,
+            engine or statistics.engine or "hive",
+        )
+        for one in statistics.statsObj
+    ]
 
 
 def statistics_to_thrift(statistics: list[ColumnStatistics]) -> list[Any]:
     """One ColumnStatisticsObj for each column."""
-    return [ttypes.ColumnStatisticsObj(one.column, one.type, struct_from_json(ttypes.ColumnStatisticsData, one.data))
-            for one in statistics]
+    return [
+        ttypes.ColumnStatisticsObj(one.column, one.type, struct_from_json(ttypes.ColumnStatisticsData, one.data))
+        for one in statistics
+    ]
 
 
 def _without_nulls(parameters: Mapping[str, str | None] | None) -> dict[str, str]:

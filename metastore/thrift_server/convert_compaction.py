@@ -23,15 +23,42 @@ from metastore.partition_names import canonical
 from metastore.thrift_gen.hive_metastore import ttypes
 
 _ORDER_NAMES = {
-    "compactionid": "id", "id": "id", "database": "db", "dbname": "db", "tabname": "table", "table": "table",
-    "tablename": "table", "partname": "partition", "partition": "partition", "type": "type", "state": "state",
-    "workerid": "worker_id", "worker_id": "worker_id", "worker": "worker_id", "enqueuetime": "enqueued_at",
-    "enqueue_time": "enqueued_at", "starttime": "started_at", "start": "started_at", "endtime": "ended_at",
-    "end": "ended_at", "hadoopjobid": "hadoop_job_id", "hadoop_job_id": "hadoop_job_id",
-    "errormessage": "error_message", "error_message": "error_message", "initiatorid": "initiator_id",
-    "initiator_id": "initiator_id", "initiator": "initiator_id", "poolname": "pool", "pool_name": "pool",
-    "txnid": "txn_id", "txn_id": "txn_id", "nexttxnid": "next_txn_id", "next_txn_id": "next_txn_id",
-    "committime": "committed_at", "commit_time": "committed_at", "highestwriteid": "highest_write_id",
+    "compactionid": "id",
+    "id": "id",
+    "database": "db",
+    "dbname": "db",
+    "tabname": "table",
+    "table": "table",
+    "tablename": "table",
+    "partname": "partition",
+    "partition": "partition",
+    "type": "type",
+    "state": "state",
+    "workerid": "worker_id",
+    "worker_id": "worker_id",
+    "worker": "worker_id",
+    "enqueuetime": "enqueued_at",
+    "enqueue_time": "enqueued_at",
+    "starttime": "started_at",
+    "start": "started_at",
+    "endtime": "ended_at",
+    "end": "ended_at",
+    "hadoopjobid": "hadoop_job_id",
+    "hadoop_job_id": "hadoop_job_id",
+    "errormessage": "error_message",
+    "error_message": "error_message",
+    "initiatorid": "initiator_id",
+    "initiator_id": "initiator_id",
+    "initiator": "initiator_id",
+    "poolname": "pool",
+    "pool_name": "pool",
+    "txnid": "txn_id",
+    "txn_id": "txn_id",
+    "nexttxnid": "next_txn_id",
+    "next_txn_id": "next_txn_id",
+    "committime": "committed_at",
+    "commit_time": "committed_at",
+    "highestwriteid": "highest_write_id",
     "highest_write_id": "highest_write_id",
 }
 """Columns of SHOW COMPACTIONS … ORDER BY: Hive's headings, and its stored names without the ``CC_`` before them."""
@@ -52,18 +79,28 @@ def entity(db: str, table: str, partition_name: str | None) -> Entity:
 def new_request(rqst: ttypes.CompactionRequest, peer: str) -> NewRequest:
     """A client's request; one without an initiator is a person's."""
     return NewRequest(
-        entity=entity(rqst.dbname, rqst.tablename, rqst.partitionname), type=_type(rqst.type),
-        properties=dict(rqst.properties or {}), run_as=rqst.runas,
+        entity=entity(rqst.dbname, rqst.tablename, rqst.partitionname),
+        type=_type(rqst.type),
+        properties=dict(rqst.properties or {}),
+        run_as=rqst.runas,
         initiator_id=rqst.initiatorId or f"{peer.rpartition(':')[0] or peer}-manual",
-        initiator_version=rqst.initiatorVersion, pool=rqst.poolName,
-        number_of_buckets=rqst.numberOfBuckets, order_by=rqst.orderByClause)
+        initiator_version=rqst.initiatorVersion,
+        pool=rqst.poolName,
+        number_of_buckets=rqst.numberOfBuckets,
+        order_by=rqst.orderByClause,
+    )
 
 
 def request_of(cr: ttypes.CompactionInfoStruct) -> NewRequest:
     """What a worker or initiator says about a request that was never queued."""
-    return NewRequest(entity=entity(cr.dbname, cr.tablename, cr.partitionname),
-                      type=CompactionType.MINOR if cr.type is None else _type(cr.type), run_as=cr.runas,
-                      properties=properties_of(cr.properties), initiator_id=cr.workerId, pool=cr.poolname)
+    return NewRequest(
+        entity=entity(cr.dbname, cr.tablename, cr.partitionname),
+        type=CompactionType.MINOR if cr.type is None else _type(cr.type),
+        run_as=cr.runas,
+        properties=properties_of(cr.properties),
+        initiator_id=cr.workerId,
+        pool=cr.poolname,
+    )
 
 
 def claim(cr: ttypes.CompactionInfoStruct) -> Claim:
@@ -73,8 +110,10 @@ def claim(cr: ttypes.CompactionInfoStruct) -> Claim:
 
 def is_newer_client(rqst: ttypes.CompactionRequest) -> bool:
     """Whether a field is set that clients before Hive 4 do not have."""
-    return any(one is not None for one in (
-        rqst.initiatorId, rqst.initiatorVersion, rqst.poolName, rqst.numberOfBuckets, rqst.orderByClause))
+    return any(
+        one is not None
+        for one in (rqst.initiatorId, rqst.initiatorVersion, rqst.poolName, rqst.numberOfBuckets, rqst.orderByClause)
+    )
 
 
 def compaction_response(result: CompactResult, *, newer_client: bool) -> ttypes.CompactionResponse:
@@ -82,8 +121,7 @@ def compaction_response(result: CompactResult, *, newer_client: bool) -> ttypes.
     request_id, state = result.id, result.state
     if result.existing is not None and not newer_client:
         request_id, state = result.existing.id, result.existing.state.display
-    return ttypes.CompactionResponse(id=request_id, state=state, accepted=result.accepted,
-                                     errormessage=result.message)
+    return ttypes.CompactionResponse(id=request_id, state=state, accepted=result.accepted, errormessage=result.message)
 
 
 def may_be_old_client(rqst: ttypes.ShowCompactRequest | None) -> bool:
@@ -105,43 +143,78 @@ def show_filter(rqst: ttypes.ShowCompactRequest | None) -> Filter:
         return Filter()
     database = database_name(rqst.dbName) if rqst.dbName else None
     return Filter(
-        id=rqst.id if rqst.id and rqst.id > 0 else None, catalog=database.catalog if database else None,
-        db=database.db if database else None, table=rqst.tbName.lower() if rqst.tbName else None,
-        partition=partition(rqst.partName) or None, pool=rqst.poolName or None,
+        id=rqst.id if rqst.id and rqst.id > 0 else None,
+        catalog=database.catalog if database else None,
+        db=database.db if database else None,
+        table=rqst.tbName.lower() if rqst.tbName else None,
+        partition=partition(rqst.partName) or None,
+        pool=rqst.poolName or None,
         type=None if rqst.type is None else _type(rqst.type),
         state=CompactionState.parse(rqst.state) if rqst.state else None,
-        order=_order(rqst.order or ""), limit=rqst.limit)
+        order=_order(rqst.order or ""),
+        limit=rqst.limit,
+    )
 
 
 def shown(one: Compaction) -> ttypes.ShowCompactResponseElement:
     """A row of SHOW COMPACTIONS."""
     return ttypes.ShowCompactResponseElement(
-        dbname=one.entity.table.db, tablename=one.entity.table.table, partitionname=one.entity.partition or None,
-        type=one.type.number, state=one.state.display, workerid=one.worker_id, start=_millis(one.started_at) or 0,
-        runAs=one.run_as, hightestTxnId=one.highest_write_id or 0, endTime=_millis(one.ended_at),
-        hadoopJobId=one.hadoop_job_id or "None", id=one.id, errorMessage=one.error_message,
-        enqueueTime=_millis(one.enqueued_at), workerVersion=one.worker_version, initiatorId=one.initiator_id,
-        initiatorVersion=one.initiator_version, cleanerStart=_millis(one.cleaner_started_at),
-        poolName=one.pool or "default", nextTxnId=one.next_txn_id or 0, txnId=one.txn_id or 0,
-        commitTime=_millis(one.committed_at) or 0, hightestWriteId=one.highest_write_id or 0)
+        dbname=one.entity.table.db,
+        tablename=one.entity.table.table,
+        partitionname=one.entity.partition or None,
+        type=one.type.number,
+        state=one.state.display,
+        workerid=one.worker_id,
+        start=_millis(one.started_at) or 0,
+        runAs=one.run_as,
+        hightestTxnId=one.highest_write_id or 0,
+        endTime=_millis(one.ended_at),
+        hadoopJobId=one.hadoop_job_id or "None",
+        id=one.id,
+        errorMessage=one.error_message,
+        enqueueTime=_millis(one.enqueued_at),
+        workerVersion=one.worker_version,
+        initiatorId=one.initiator_id,
+        initiatorVersion=one.initiator_version,
+        cleanerStart=_millis(one.cleaner_started_at),
+        poolName=one.pool or "default",
+        nextTxnId=one.next_txn_id or 0,
+        txnId=one.txn_id or 0,
+        commitTime=_millis(one.committed_at) or 0,
+        hightestWriteId=one.highest_write_id or 0,
+    )
 
 
 def info(one: Compaction) -> ttypes.CompactionInfoStruct:
     """A request as a worker gets it."""
     return ttypes.CompactionInfoStruct(
-        id=one.id, dbname=one.entity.table.db, tablename=one.entity.table.table,
-        partitionname=one.entity.partition or None, type=one.type.number, runas=one.run_as,
-        properties=stringable_map(one.properties) if one.properties else None, toomanyaborts=False, hasoldabort=False,
-        state=one.state.code, workerId=one.worker_id, start=_millis(one.started_at) or 0,
-        highestWriteId=one.highest_write_id or 0, errorMessage=one.error_message,
-        enqueueTime=_millis(one.enqueued_at), retryRetention=0, poolname=one.pool,
-        numberOfBuckets=one.number_of_buckets, orderByClause=one.order_by)
+        id=one.id,
+        dbname=one.entity.table.db,
+        tablename=one.entity.table.table,
+        partitionname=one.entity.partition or None,
+        type=one.type.number,
+        runas=one.run_as,
+        properties=stringable_map(one.properties) if one.properties else None,
+        toomanyaborts=False,
+        hasoldabort=False,
+        state=one.state.code,
+        workerId=one.worker_id,
+        start=_millis(one.started_at) or 0,
+        highestWriteId=one.highest_write_id or 0,
+        errorMessage=one.error_message,
+        enqueueTime=_millis(one.enqueued_at),
+        retryRetention=0,
+        poolname=one.pool,
+        numberOfBuckets=one.number_of_buckets,
+        orderByClause=one.order_by,
+    )
 
 
 def stringable_map(values: dict[str, str]) -> str:
     """Hive's StringableMap: ``entries:``, then ``length:text`` for each key and value, lengths as Java counts them."""
-    return f"{len(values)}:" + "".join(f"{_java_length(key)}:{key}{_java_length(value)}:{value}"
-                                       for key, value in values.items())
+    return f"{len(values)}:" + "".join(
+        f"{_java_length(key)}:{key}{_java_length(value)}:{value}" for key, value in values.items()
+    )
 
 
 def properties_of(text: str | None) -> dict[str, str]:

@@ -31,20 +31,39 @@ def constraints_to_thrift(kind: ConstraintKind, constraints: Iterable[Constraint
     return [convert(one) for one in constraints if one.kind is kind]
 
 
-def all_from_thrift(primary: Any = None, foreign: Any = None, unique: Any = None, not_null: Any = None,
-                    default: Any = None, check: Any = None) -> list[ConstraintColumn]:
+def all_from_thrift(
+    primary: Any = None,
+    foreign: Any = None,
+    unique: Any = None,
+    not_null: Any = None,
+    default: Any = None,
+    check: Any = None,
+) -> list[ConstraintColumn]:
     """What create_table brings along; keys first, so that a foreign key may refer to its own table's."""
-    lists = {ConstraintKind.PRIMARY_KEY: primary, ConstraintKind.UNIQUE: unique, ConstraintKind.FOREIGN_KEY: foreign,
-             ConstraintKind.NOT_NULL: not_null, ConstraintKind.DEFAULT: default, ConstraintKind.CHECK: check}
+    lists = {
+        ConstraintKind.PRIMARY_KEY: primary,
+        ConstraintKind.UNIQUE: unique,
+        ConstraintKind.FOREIGN_KEY: foreign,
+        ConstraintKind.NOT_NULL: not_null,
+        ConstraintKind.DEFAULT: default,
+        ConstraintKind.CHECK: check,
+    }
     return [one for kind, rows in lists.items() for one in constraints_from_thrift(kind, rows)]
 
 
 def _from_thrift(kind: ConstraintKind, row: Any, number: int) -> ConstraintColumn:
     _, name, value = _STRUCTS[kind]
     return ConstraintColumn(
-        table_name_of(row.table_db, row.table_name, row.catName), kind, _lower(getattr(row, name)) or "",
-        _lower(row.column_name), (row.key_seq or number) if kind in _KEYED else 1,
-        getattr(row, value) if value else None, bool(row.enable_cstr), bool(row.validate_cstr), bool(row.rely_cstr))
+        table_name_of(row.table_db, row.table_name, row.catName),
+        kind,
+        _lower(getattr(row, name)) or "",
+        _lower(row.column_name),
+        (row.key_seq or number) if kind in _KEYED else 1,
+        getattr(row, value) if value else None,
+        bool(row.enable_cstr),
+        bool(row.validate_cstr),
+        bool(row.rely_cstr),
+    )
 
 
 def _foreign_key_from_thrift(kind: ConstraintKind, row: Any, number: int) -> ConstraintColumn:
@@ -54,9 +73,17 @@ def _foreign_key_from_thrift(kind: ConstraintKind, row: Any, number: int) -> Con
         raise InvalidObjectError(f"A foreign key of {row.fktable_name} names no column of {parent}")
     reference = Reference(parent, column, None, row.update_rule or 0, row.delete_rule or 0)
     return ConstraintColumn(
-        table_name_of(row.fktable_db, row.fktable_name, row.catName), kind, _lower(row.fk_name) or "",
-        _lower(row.fkcolumn_name), row.key_seq or number, None, bool(row.enable_cstr), bool(row.validate_cstr),
-        bool(row.rely_cstr), reference)
+        table_name_of(row.fktable_db, row.fktable_name, row.catName),
+        kind,
+        _lower(row.fk_name) or "",
+        _lower(row.fkcolumn_name),
+        row.key_seq or number,
+        None,
+        bool(row.enable_cstr),
+        bool(row.validate_cstr),
+        bool(row.rely_cstr),
+        reference,
+    )
 
 
 def _to_thrift(one: ConstraintColumn) -> Any:
@@ -66,9 +93,16 @@ def _to_thrift(one: ConstraintColumn) -> Any:
         fields[value] = one.value
     if one.kind in _KEYED:
         fields["key_seq"] = one.position
-    return struct(table_db=one.table.db, table_name=one.table.table, column_name=one.column,
-                  enable_cstr=one.is_enabled, validate_cstr=one.is_validated, rely_cstr=one.is_relied_on,
-                  catName=one.table.catalog, **fields)
+    return struct(
+        table_db=one.table.db,
+        table_name=one.table.table,
+        column_name=one.column,
+        enable_cstr=one.is_enabled,
+        validate_cstr=one.is_validated,
+        rely_cstr=one.is_relied_on,
+        catName=one.table.catalog,
+        **fields,
+    )
 
 
 def _foreign_key_to_thrift(one: ConstraintColumn) -> Any:
@@ -76,10 +110,22 @@ def _foreign_key_to_thrift(one: ConstraintColumn) -> Any:
     if to is None:
         raise TypeError(f"{one} refers to nothing")
     return ttypes.SQLForeignKey(
-        pktable_db=to.table.db, pktable_name=to.table.table, pkcolumn_name=to.column, fktable_db=one.table.db,
-        fktable_name=one.table.table, fkcolumn_name=one.column, key_seq=one.position, update_rule=to.update_rule,
-        delete_rule=to.delete_rule, fk_name=one.name, pk_name=to.key, enable_cstr=one.is_enabled,
-        validate_cstr=one.is_validated, rely_cstr=one.is_relied_on, catName=one.table.catalog)
+        pktable_db=to.table.db,
+        pktable_name=to.table.table,
+        pkcolumn_name=to.column,
+        fktable_db=one.table.db,
+        fktable_name=one.table.table,
+        fkcolumn_name=one.column,
+        key_seq=one.position,
+        update_rule=to.update_rule,
+        delete_rule=to.delete_rule,
+        fk_name=one.name,
+        pk_name=to.key,
+        enable_cstr=one.is_enabled,
+        validate_cstr=one.is_validated,
+        rely_cstr=one.is_relied_on,
+        catName=one.table.catalog,
+    )
 
 
 def _lower(name: str | None) -> str | None:

@@ -16,16 +16,20 @@ S = TypeVar("S")
 
 def struct_to_json(struct: Any) -> Json:
     """The fields that are set, under their Thrift names."""
-    return {name: _value_to_json(kind, args, value)
-            for _, kind, name, args, _ in filter(None, type(struct).thrift_spec)
-            if (value := getattr(struct, name)) is not None}
+    return {
+        name: _value_to_json(kind, args, value)
+        for _, kind, name, args, _ in filter(None, type(struct).thrift_spec)
+        if (value := getattr(struct, name)) is not None
+    }
 
 
 def struct_from_json(struct_type: type[S], fields: Json) -> S:
     """The struct that ``struct_to_json`` was given; names it does not know are left out."""
-    known = {name: _value_from_json(kind, args, fields[name])
-             for _, kind, name, args, _ in filter(None, struct_type.thrift_spec)  # type: ignore[attr-defined]
-             if fields.get(name) is not None}
+    known = {
+        name: _value_from_json(kind, args, fields[name])
+        for _, kind, name, args, _ in filter(None, struct_type.thrift_spec)  # type: ignore[attr-defined]
+        if fields.get(name) is not None
+    }
     return struct_type(**known)
 
 
@@ -35,8 +39,10 @@ def _value_to_json(kind: int, args: Any, value: Any) -> Any:
     if kind in (TType.LIST, TType.SET):
         return [_value_to_json(args[0], args[1], item) for item in value]
     if kind == TType.MAP:
-        pairs = [(_value_to_json(args[0], args[1], key), _value_to_json(args[2], args[3], item))
-                 for key, item in value.items()]
+        pairs = [
+            (_value_to_json(args[0], args[1], key), _value_to_json(args[2], args[3], item))
+            for key, item in value.items()
+        ]
         return dict(pairs) if args[0] == TType.STRING else [list(pair) for pair in pairs]
     if kind == TType.STRING and args == "BINARY":
         return base64.b64encode(value).decode()
@@ -53,8 +59,9 @@ def _value_from_json(kind: int, args: Any, value: Any) -> Any:
         return {_value_from_json(args[0], args[1], item) for item in value}
     if kind == TType.MAP:
         pairs = value.items() if isinstance(value, dict) else value
-        return {_value_from_json(args[0], args[1], key): _value_from_json(args[2], args[3], item)
-                for key, item in pairs}
+        return {
+            _value_from_json(args[0], args[1], key): _value_from_json(args[2], args[3], item) for key, item in pairs
+        }
     if kind == TType.STRING and args == "BINARY":
         return base64.b64decode(value)
     return value

@@ -63,8 +63,17 @@ class WriteEvents:
             places = self._places(table, names)
             for one, partition in zip(requests, names, strict=True):
                 files = encoded(one.fileInfo.filesAdded or (), one.fileInfo.subDirectoryList or ())
-                events.append(WriteEvent(one.txnId, name, partition, one.writeId, tuple(files),
-                                         places[partition].table, places[partition].partition))
+                events.append(
+                    WriteEvent(
+                        one.txnId,
+                        name,
+                        partition,
+                        one.writeId,
+                        tuple(files),
+                        places[partition].table,
+                        places[partition].partition,
+                    )
+                )
         return events
 
     def of_replayed(self, sent: Sequence[ttypes.WriteEventInfo]) -> list[WriteEvent]:
@@ -108,5 +117,11 @@ def _partition_name(table: Table, values: Sequence[str]) -> str:
 def info_of(event: WriteEvent) -> ttypes.WriteEventInfo:
     """What a replication is told."""
     return ttypes.WriteEventInfo(
-        writeId=event.write_id, database=event.name.db, table=event.name.table, files=joined(event.files),
-        partition=event.partition, tableObj=event.table_object, partitionObj=event.partition_object)
+        writeId=event.write_id,
+        database=event.name.db,
+        table=event.name.table,
+        files=joined(event.files),
+        partition=event.partition,
+        tableObj=event.table_object,
+        partitionObj=event.partition_object,
+    )

@@ -71,7 +71,8 @@ class Counted:
             if counted._left < 0:
                 raise TooManyError(
                     f"the message has more than {counted._most} structs "
-                    "(metastore.server.max.message.objects): send it in parts")
+                    "(metastore.server.max.message.objects): send it in parts"
+                )
             return cls(*arguments, **fields)
 
         return type(cls.__name__, (cls,), {"__new__": make})

@@ -30,8 +30,10 @@ class History(Protocol):
 
 def telling(handlers: Mapping[str, Handler], history: History) -> dict[str, Handler]:
     """The handlers, with those of methods that can say "no such transaction" telling more in their errors."""
-    return {name: _telling(handler, history) if ttypes.NoSuchTxnException in CODECS[name].exceptions else handler
-            for name, handler in handlers.items()}
+    return {
+        name: _telling(handler, history) if ttypes.NoSuchTxnException in CODECS[name].exceptions else handler
+        for name, handler in handlers.items()
+    }
 
 
 def _telling(handler: Handler, history: History) -> Handler:
@@ -53,8 +55,11 @@ def _telling(handler: Handler, history: History) -> Handler:
 
 
 def _find_owners(calls: list[Call], results: Sequence[object], history: History) -> None:
-    gone = [(call.args[0].lockid, error) for call, error in zip(calls, results, strict=False)
-            if isinstance(error, NoSuchLockError)][:_MOST_LOCKS]
+    gone = [
+        (call.args[0].lockid, error)
+        for call, error in zip(calls, results, strict=False)
+        if isinstance(error, NoSuchLockError)
+    ][:_MOST_LOCKS]
     owners = history.owners({lock_id for lock_id, _ in gone}) if gone else {}
     for lock_id, error in gone:
         error.txn_id = owners.get(lock_id)

@@ -62,7 +62,7 @@ def wire_exception(error: BaseException, method: str, declared: Container[type])
         return error
     text = str(error) or type(error).__name__
     if len(text) > LONGEST_TEXT:
-        text = f"{text[:LONGEST_TEXT // 2]} ... {text[-LONGEST_TEXT // 2:]}"  # a sentence may begin with a name
+        text = f"{text[: LONGEST_TEXT // 2]} ... {text[-LONGEST_TEXT // 2 :]}"  # a sentence may begin with a name
     if isinstance(error, errors.NoAnswerError):
         return TApplicationException(TApplicationException.MISSING_RESULT, text)
     if isinstance(error, errors.MetastoreError):
@@ -71,6 +71,4 @@ def wire_exception(error: BaseException, method: str, declared: Container[type])
                 return candidate(text)
         return TApplicationException(TApplicationException.INTERNAL_ERROR, text)
     cause = text if isinstance(error, TException) else f"{type(error).__name__}: {text}"
-    return TApplicationException(
-        TApplicationException.INTERNAL_ERROR, f"Internal error processing {method}: {cause}"
-    )
+    return TApplicationException(TApplicationException.INTERNAL_ERROR, f"Internal error processing {method}: {cause}")

@@ -52,6 +52,7 @@ def handlers_of(*concepts: object) -> dict[str, Handler]:
             if name in found:
                 raise TypeError(f"{name} is defined by {type(concept).__name__} and by another handler class")
             lane, at_once = getattr(run, "__coalesced__", None), getattr(run, "__immediate__", False)
-            found[name] = Handler(run, lane, at_once, getattr(run, "__apart__", None),
-                                  getattr(run, "__shared__", False))
+            found[name] = Handler(
+                run, lane, at_once, getattr(run, "__apart__", None), getattr(run, "__shared__", False)
+            )
     return found

@@ -25,8 +25,15 @@ _log = structlog.get_logger("metastore.server")
 class LargeCalls:
     """One thread that begins large calls in the order in which they arrived."""
 
-    def __init__(self, messages: Messages, reception: Reception, pool: Pool, put: Mapping[str, Callable[[Call], None]],
-                 run: Callable[[Call], None], done: Callable[[Call], None]) -> None:
+    def __init__(
+        self,
+        messages: Messages,
+        reception: Reception,
+        pool: Pool,
+        put: Mapping[str, Callable[[Call], None]],
+        run: Callable[[Call], None],
+        done: Callable[[Call], None],
+    ) -> None:
         """``put``: where the calls of each method wait for their turn, also again; the others are run at once."""
         self._messages, self._reception, self._pool, self._put = messages, reception, pool, put
         self._run, self._done = run, done
@@ -63,8 +70,9 @@ class LargeCalls:
             call = self._reception.call(connection, self._messages.decoded(message.header, message.data))
         except Exception as error:  # noqa: BLE001 - the client must get an answer whatever happened
             _log.exception("large_message_given_up", **connection.who)
-            call = self._reception.refused(connection, message.header, TApplicationException(
-                TApplicationException.INTERNAL_ERROR, str(error)))
+            call = self._reception.refused(
+                connection, message.header, TApplicationException(TApplicationException.INTERNAL_ERROR, str(error))
+            )
         call.large = True
         call.lane = self._put.get(call.method)
         if call.lane is not None and not call.reply:

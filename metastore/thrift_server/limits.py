@@ -113,7 +113,8 @@ class Limits:
         self.reach(usage, "requests", now)
         return LimitReachedError(
             f"{method} is refused: {usage.address} makes more than {most} calls a second "
-            "(metastore.limit.requests.per.second). Make them more slowly.")
+            "(metastore.limit.requests.per.second). Make them more slowly."
+        )
 
     def reach(self, usage: Usage, kind: str, now: float) -> None:
         """Count that a limit was reached, with a line in the log every few seconds."""
@@ -139,4 +140,3 @@ class Limits:
         if any(found in network for network in self.settings.exempt):
             return None
         return str(ip_network((found, 64), strict=False)) if isinstance(found, IPv6Address) else str(found)
-

@@ -35,8 +35,14 @@ Waiter = TypeVar("Waiter")
 class Waiting(Generic[Waiter]):
     """Who waits for which lock request, until when."""
 
-    def __init__(self, patience: timedelta, wake: Callable[[Waiter], None], overdue: Callable[[Waiter], None],
-                 listener: Listener, stats: LockStats) -> None:
+    def __init__(
+        self,
+        patience: timedelta,
+        wake: Callable[[Waiter], None],
+        overdue: Callable[[Waiter], None],
+        listener: Listener,
+        stats: LockStats,
+    ) -> None:
         """``wake``: there is news for the waiter. ``overdue``: its ``patience`` is at an end.
 
         One of them is called, once, for each time that the waiter was put here and not removed.
@@ -95,8 +101,12 @@ class Waiting(Generic[Waiter]):
     def released(self, lock_ids: Iterable[int]) -> None:
         """Wake those who wait for one of these."""
         with self._lock:
-            woken = [waiter for lock_id in lock_ids for waiter in list(self._by_lock.get(lock_id, ()))
-                     if self._remove(waiter)]
+            woken = [
+                waiter
+                for lock_id in lock_ids
+                for waiter in list(self._by_lock.get(lock_id, ()))
+                if self._remove(waiter)
+            ]
         self._wake_all(woken)
 
     def told(self, news: Iterable[str]) -> None:
@@ -147,8 +157,10 @@ class Waiting(Generic[Waiter]):
             late = [waiter for waiter, (_, deadline) in self._waiters.items() if deadline <= now]
             for waiter in late:
                 self._remove(waiter)
-            self._looks_at = min((deadline for _, deadline in self._waiters.values()),
-                                 default=now + (_LOOK_SECONDS if self._hears else _RECONNECT_SECONDS))
+            self._looks_at = min(
+                (deadline for _, deadline in self._waiters.values()),
+                default=now + (_LOOK_SECONDS if self._hears else _RECONNECT_SECONDS),
+            )
         for waiter in late:
             self._overdue(waiter)
 

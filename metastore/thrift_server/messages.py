@@ -63,7 +63,8 @@ class Messages:
         """``routes``: of which methods the bytes are kept, and which are not even decoded."""
         # How the arguments of each method are read that is answered here; all others' are stepped over.
         self._codecs: dict[str, ArgumentsCodec] = {
-            method: codec for method, codec in CODECS.items() if not routes.forwards(method)}
+            method: codec for method, codec in CODECS.items() if not routes.forwards(method)
+        }
         self._keeps = routes.keeps
         self._protocol, self._limit = protocol, settings.max_message_size
         self._most, self._framing = settings.max_message_objects, settings.framed

@@ -35,8 +35,13 @@ _FIRST_TIER = re.compile(
 )
 """What Spark, Trino, Iceberg and PyIceberg need for everyday work."""
 _LAST_TIER = (
-    "Indexes", "Storage", "Schema registry", "File metadata cache", "Workload management",
-    "Scheduled queries, replication metrics and stored procedures", "Delegation tokens",
+    "Indexes",
+    "Storage",
+    "Schema registry",
+    "File metadata cache",
+    "Workload management",
+    "Scheduled queries, replication metrics and stored procedures",
+    "Delegation tokens",
 )
 
 

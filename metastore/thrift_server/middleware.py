@@ -49,7 +49,11 @@ class Middleware:
     """Turns a decoded call into the bytes of its answer, left in ``call.reply``."""
 
     def __init__(
-        self, handlers: Mapping[str, Handler], protocol: WireProtocol, stats: CallStats, slow_seconds: float,
+        self,
+        handlers: Mapping[str, Handler],
+        protocol: WireProtocol,
+        stats: CallStats,
+        slow_seconds: float,
         outflow: Outflow,
     ) -> None:
         """``outflow``: for handlers that answer `InPieces`."""
@@ -146,7 +150,7 @@ class Middleware:
             data = self._protocol.head(codec, call.seqid) + before + next(coming, b"")
             for piece in coming:
                 rest = self._outflow.send(connection, data)
-                call.cut_off = True   # if the rest of it does not follow
+                call.cut_off = True  # if the rest of it does not follow
                 if rest is None:
                     call.reply = after
                     return

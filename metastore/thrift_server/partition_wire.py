@@ -26,7 +26,8 @@ class Endings:
 
     def __post_init__(self) -> None:
         names = ttypes.Partition(
-            dbName=self.table.db, tableName=self.table.table, catName=self.table.catalog, writeId=None)
+            dbName=self.table.db, tableName=self.table.table, catName=self.table.catalog, writeId=None
+        )
         self._names: bytes = fastbinary.encode_binary(names, [ttypes.Partition, ttypes.Partition.thrift_spec])
         self._known: dict[str | None, bytes] = {None: self._names}
 
@@ -36,11 +37,12 @@ class Endings:
             self._known = {None: self._names}
         for digest in descriptors.keys() - self._known.keys():
             sd = struct_from_json(ttypes.StorageDescriptor, descriptors[digest])
-            sd.location = None   # each partition has its own
+            sd.location = None  # each partition has its own
             if not self.columns:
                 sd.cols = None
             encoded: bytes = fastbinary.encode_binary(
-                sd, [ttypes.StorageDescriptor, ttypes.StorageDescriptor.thrift_spec])
+                sd, [ttypes.StorageDescriptor, ttypes.StorageDescriptor.thrift_spec]
+            )
             self._known[digest] = encoded + self._names
 
     def ended(self, piece: Piece) -> bytes:
@@ -49,7 +51,7 @@ class Endings:
         known, wires, at = self._known, piece.wires, 0
         parts: list[bytes | memoryview] = []
         for length, digest in zip(piece.lengths, piece.digests, strict=True):
-            parts += wires[at:at + length], known[digest]
+            parts += wires[at : at + length], known[digest]
             at += length
         return b"".join(parts)
 

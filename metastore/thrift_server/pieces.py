@@ -35,7 +35,7 @@ class InPieces(NamedTuple):
 def around(body: bytes, count: int) -> tuple[bytes, bytes]:
     """What goes before the structs of a list, and after, from an encoded result in which the list is empty."""
     [found] = _EMPTY_LIST_OF_STRUCTS.finditer(body)
-    return body[:found.end() - 4] + count.to_bytes(4), body[found.end():]
+    return body[: found.end() - 4] + count.to_bytes(4), body[found.end() :]
 
 
 class Outflow:
@@ -49,7 +49,7 @@ class Outflow:
         rest, waited_since = memoryview(data), None
         while rest and not connection.closed:
             try:
-                rest = rest[connection.sock.send(rest):]
+                rest = rest[connection.sock.send(rest) :]
                 waited_since = None
                 continue
             except BlockingIOError:

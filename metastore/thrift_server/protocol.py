@@ -120,7 +120,8 @@ class BinaryProtocol(_Accelerated):
         self._names = {name.encode(): name for name in CODECS}
         # How nearly all requests begin, and all their replies, up to the sequence id.
         self._requests = {
-            _begin(name, kind): (name, kind) for name in CODECS for kind in (TMessageType.CALL, TMessageType.ONEWAY)}
+            _begin(name, kind): (name, kind) for name in CODECS for kind in (TMessageType.CALL, TMessageType.ONEWAY)
+        }
         self._replies = {name: _begin(name, TMessageType.REPLY) for name in CODECS}
 
     def header(self, data: bytes | bytearray, at: int) -> Header | None:

@@ -28,8 +28,15 @@ _log = structlog.get_logger("metastore.server")
 class Reception:
     """Who may call what, and how."""
 
-    def __init__(self, methods: Iterable[str], access: Access, middleware: Middleware, protocol: WireProtocol,
-                 stats: CallStats, limits: Limits) -> None:
+    def __init__(
+        self,
+        methods: Iterable[str],
+        access: Access,
+        middleware: Middleware,
+        protocol: WireProtocol,
+        stats: CallStats,
+        limits: Limits,
+    ) -> None:
         """``methods``: those that have a handler."""
         self._limits = limits
         self._codecs = {method: CODECS[method] for method in methods}
@@ -48,7 +55,8 @@ class Reception:
         complaint = message.complaint or codec.unset(message.arguments)
         if complaint:
             return self.refused(
-                connection, header, TApplicationException(TApplicationException.PROTOCOL_ERROR, complaint))
+                connection, header, TApplicationException(TApplicationException.PROTOCOL_ERROR, complaint)
+            )
         call = Call(method, codec.read_arguments(message.arguments), connection, header.seqid, started)
         if message.raw is not None:
             call.raw = message.raw

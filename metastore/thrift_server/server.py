@@ -62,10 +62,20 @@ _log = structlog.get_logger("metastore.server")
 class Server:
     """Serves the handlers on a port until it is drained."""
 
-    def __init__(self, settings: ServerSettings, handlers: Mapping[str, Handler], stats: CallStats | None = None, *,
-                 reuse_port: bool = False, tls: TlsSettings | None = None, access: Access | None = None,
-                 seats: Seats | None = None, upstream: Upstream | None = None,
-                 forwarded: CallStats | None = None, limits: Limits | None = None) -> None:
+    def __init__(
+        self,
+        settings: ServerSettings,
+        handlers: Mapping[str, Handler],
+        stats: CallStats | None = None,
+        *,
+        reuse_port: bool = False,
+        tls: TlsSettings | None = None,
+        access: Access | None = None,
+        seats: Seats | None = None,
+        upstream: Upstream | None = None,
+        forwarded: CallStats | None = None,
+        limits: Limits | None = None,
+    ) -> None:
         """``reuse_port``: several processes listen on one port and the kernel spreads connections over them.
 
         ``tls``: None or without ``use_ssl``: in the clear. ``upstream``: who gets the calls that no handler is for,
@@ -82,10 +92,12 @@ class Server:
         self._messages = Messages(self._protocol, settings, self._routes)
         seats = seats or Seats(settings.worker_threads)
         self._middleware = Middleware(handlers, self._protocol, self.stats, slow, Outflow(seats))
-        self._reception = Reception(handlers, access or Everybody(), self._middleware, self._protocol, self.stats,
-                                    self._connections.limits)
-        self._forwarder = None if upstream is None else Forwarder(
-            upstream, forwarded or CallStats(), self._reception.failure)
+        self._reception = Reception(
+            handlers, access or Everybody(), self._middleware, self._protocol, self.stats, self._connections.limits
+        )
+        self._forwarder = (
+            None if upstream is None else Forwarder(upstream, forwarded or CallStats(), self._reception.failure)
+        )
         self._finished: deque[list[Call]] = deque()
         self._runnable: deque[Lane] = deque()
         self._pool = Pool(seats, self._middleware.run, self._done)
@@ -97,7 +109,8 @@ class Server:
             if not handler.immediate
         }
         self._large = LargeCalls(
-            self._messages, self._reception, self._pool, self._put, self._middleware.run, self._done)
+            self._messages, self._reception, self._pool, self._put, self._middleware.run, self._done
+        )
         self._apart = {name: handler.apart for name, handler in handlers.items() if handler.apart is not None}
         self._waking = False
         self._resumed: deque[ClientConnection] = deque()
@@ -162,8 +175,9 @@ class Server:
         self._connections.start(self._epoll)
         if self._forwarder is not None:
             self._connections.closing = self._forwarder.gone
-            self._forwarder.start(self._epoll, Outgoing(
-                self._pass_on, self._forwarded, self._connections.close, self._ring))
+            self._forwarder.start(
+                self._epoll, Outgoing(self._pass_on, self._forwarded, self._connections.close, self._ring)
+            )
         if self._handshakes is not None:
             self._handshakes.start()
         self._large.start()
@@ -289,8 +303,7 @@ class Server:
             except BlockingIOError:
                 return
             except OSError as error:
-                self._connections.warn(
-                    "connection_not_accepted", reason=str(error), connections=len(self._connections))
+                self._connections.warn("connection_not_accepted", reason=str(error), connections=len(self._connections))
                 time.sleep(0.01)  # noqa: TID251 - out of file descriptors: the listener stays readable
                 return
             if not self._connections.room(address[0]):
@@ -407,8 +420,9 @@ class Server:
     def _done(self, call: Call) -> None:
         """Called by the handlers' threads: the answer is sent from there, which spares a change of threads."""
         connection = self._settle(call) if call.reply else None  # a parked call has no answer yet
-        if connection is not None and (connection.sending or connection.received or connection.cut_off
-                                       or not connection.interest & READ):
+        if connection is not None and (
+            connection.sending or connection.received or connection.cut_off or not connection.interest & READ
+        ):
             self._resumed.append(connection)
             self._ring()
 

@@ -37,17 +37,32 @@ class Share:
     """The ids that a request got by its answer, with how much each counts for."""
 
 
-def txns_and_locks(settings: LimitSettings, most_at_once: int, still_open: Callable[[Collection[int]], Collection[int]],
-                   still_there: Callable[[Collection[int]], Mapping[int, int]]) -> dict[str, Share]:
+def txns_and_locks(
+    settings: LimitSettings,
+    most_at_once: int,
+    still_open: Callable[[Collection[int]], Collection[int]],
+    still_there: Callable[[Collection[int]], Mapping[int, int]],
+) -> dict[str, Share]:
     """What there is a limit for, by the method that asks for it. ``most_at_once``: transactions of one call."""
     return {
-        "open_txns": Share("open_txns", "open transactions", settings.open_txns, "metastore.limit.open.txns",
-                           lambda ids: dict.fromkeys(still_open(ids), 1),
-                           lambda request: max(0, min(request.num_txns, most_at_once)),
-                           lambda _, answer: dict.fromkeys(answer.txn_ids, 1)),
-        "lock": Share("locks", "locks", settings.locks, "metastore.limit.locks", still_there,
-                      lambda request: len(request.component or ()),
-                      lambda request, answer: {answer.lockid: len(request.component or ())}),
+        "open_txns": Share(
+            "open_txns",
+            "open transactions",
+            settings.open_txns,
+            "metastore.limit.open.txns",
+            lambda ids: dict.fromkeys(still_open(ids), 1),
+            lambda request: max(0, min(request.num_txns, most_at_once)),
+            lambda _, answer: dict.fromkeys(answer.txn_ids, 1),
+        ),
+        "lock": Share(
+            "locks",
+            "locks",
+            settings.locks,
+            "metastore.limit.locks",
+            still_there,
+            lambda request: len(request.component or ()),
+            lambda request, answer: {answer.lockid: len(request.component or ())},
+        ),
     }
 
 
@@ -111,4 +126,5 @@ class _Door:
         return LimitReachedError(
             f"{method} is refused: {usage.address} has {usage.held[share.kind].total + before} {share.what} by way of "
             f"this server, asks for {wanted} more, and may have {share.most} ({share.setting}). End some of them, or "
-            "wait until they expire.")
+            "wait until they expire."
+        )

@@ -67,7 +67,7 @@ class TlsSocket:
         with self._lock:
             while sent < len(data):
                 try:
-                    sent += self._ssl.send(data[sent:sent + _RECORD])
+                    sent += self._ssl.send(data[sent : sent + _RECORD])
                 except ssl.SSLWantWriteError:
                     break
         if not sent and data:

@@ -65,8 +65,9 @@ class Pool:
         self._queue: SimpleQueue[Call | None] = SimpleQueue()
         self.put = self._queue.put
         self._run, self._done = run, done
-        self._threads = [threading.Thread(target=self._work, name=f"handler-{i}", daemon=True)
-                         for i in range(seats.threads)]
+        self._threads = [
+            threading.Thread(target=self._work, name=f"handler-{i}", daemon=True) for i in range(seats.threads)
+        ]
 
     def start(self) -> None:
         """Start working."""
@@ -93,8 +94,9 @@ class Pool:
 class Lane:
     """Calls that are run together: those that gathered while the batch before was in work."""
 
-    def __init__(self, run: Callable[[Batch], None], done: Callable[[Batch], None],
-                 wanted: Callable[["Lane"], None]) -> None:
+    def __init__(
+        self, run: Callable[[Batch], None], done: Callable[[Batch], None], wanted: Callable[["Lane"], None]
+    ) -> None:
         """``wanted`` is told, on any thread, that there is something to do; the loop then calls `go`."""
         self._run, self._done, self._wanted = run, done, wanted
         self._queue: deque[Call] = deque()

@@ -112,8 +112,10 @@ def _identity(path: str) -> tuple[int, int, int] | None:
 def server_context(settings: ServerSide) -> ssl.SSLContext:
     """What the Thrift and the HTTP port shake hands with. Raises: InvalidInputError."""
     if not settings.keystore:
-        raise InvalidInputError("hive.metastore.use.SSL is true, but hive.metastore.keystore.path is not set: TLS "
-                                "needs the server's private key and certificate.")
+        raise InvalidInputError(
+            "hive.metastore.use.SSL is true, but hive.metastore.keystore.path is not set: TLS "
+            "needs the server's private key and certificate."
+        )
     context = _context(ssl.PROTOCOL_TLS_SERVER)
     forbidden = {name.lower() for name in settings.forbidden_protocols}
     if {"tlsv1.2", "tlsv1.3"} <= forbidden:
@@ -126,8 +128,10 @@ def server_context(settings: ServerSide) -> ssl.SSLContext:
         try:
             context.set_ciphers(settings.ciphers)
         except ssl.SSLError as error:
-            raise InvalidInputError(f"metastore.ssl.ciphers = {settings.ciphers!r} names no cipher that OpenSSL has: "
-                                    "`openssl ciphers` lists them.") from error
+            raise InvalidInputError(
+                f"metastore.ssl.ciphers = {settings.ciphers!r} names no cipher that OpenSSL has: "
+                "`openssl ciphers` lists them."
+            ) from error
     _load_own(context, settings.keystore, settings.keystore_password)
     if settings.client_certificates != "none":
         context.verify_mode = ssl.CERT_REQUIRED if settings.client_certificates == "required" else ssl.CERT_OPTIONAL
@@ -160,14 +164,17 @@ def _load_own(context: ssl.SSLContext, paths: Sequence[str], password: str) -> N
         try:
             context.load_cert_chain(path)
         except ssl.SSLError as error:
-            raise InvalidInputError(f"The key store {','.join(paths)} cannot be used: {error.reason or error}. Is its "
-                                    "first certificate that of its key?") from error
+            raise InvalidInputError(
+                f"The key store {','.join(paths)} cannot be used: {error.reason or error}. Is its "
+                "first certificate that of its key?"
+            ) from error
 
 
 def _load_trusted(context: ssl.SSLContext, settings: ServerSide | ClientSide, purpose: ssl.Purpose) -> None:
     if settings.truststore:
         context.load_verify_locations(
-            cadata=keystore.read(settings.truststore, settings.truststore_password).certificate_pem())
+            cadata=keystore.read(settings.truststore, settings.truststore_password).certificate_pem()
+        )
     else:
         context.load_default_certs(purpose)
 

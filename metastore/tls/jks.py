@@ -63,7 +63,7 @@ class _Fields:
         end = self._at + length
         if end > len(self._data):
             raise ValueError("it is cut short")
-        taken, self._at = self._data[self._at:end], end
+        taken, self._at = self._data[self._at : end], end
         return taken
 
     def number(self, length: int) -> int:

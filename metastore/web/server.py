@@ -35,13 +35,18 @@ Route = Callable[[Mapping[str, str]], Page]
 class WebServer:
     """Serves the routes on a port of its own."""
 
-    def __init__(self, host: str, port: int, health: Health, metrics: Metrics, version: str,
-                 tls: RenewedContext | None = None) -> None:
+    def __init__(
+        self, host: str, port: int, health: Health, metrics: Metrics, version: str, tls: RenewedContext | None = None
+    ) -> None:
         """``tls``: None: in the clear."""
         self._address, self._tls = (host, port), tls
         self._health, self._metrics, self._version = health, metrics, version
         self.routes: dict[str, Route] = {
-            "/": self._index, "/livez": self._livez, "/readyz": self._readyz, "/metrics": self._metrics_page}
+            "/": self._index,
+            "/livez": self._livez,
+            "/readyz": self._readyz,
+            "/metrics": self._metrics_page,
+        }
 
     def start(self) -> tuple[str, int]:
         """Listen; returns the address bound, so port 0 asks for a free one. Raises: OSError."""
@@ -70,9 +75,14 @@ class WebServer:
         """Ready when every part is; a stopping server is not, so that nobody is sent here any more."""
         parts = self._health.parts()
         ready = all(part.ready for part in parts.values()) and not self._health.stopping
-        body = {"ready": ready, "stopping": self._health.stopping, "parts": {
-            name: {"ready": part.ready, **({"reason": part.reason} if part.reason else {})} for name,
-            part in parts.items()}}
+        body = {
+            "ready": ready,
+            "stopping": self._health.stopping,
+            "parts": {
+                name: {"ready": part.ready, **({"reason": part.reason} if part.reason else {})}
+                for name, part in parts.items()
+            },
+        }
         return Page(_json(body), status=HTTPStatus.OK if ready else HTTPStatus.SERVICE_UNAVAILABLE)
 
     def _metrics_page(self, headers: Mapping[str, str]) -> Page:
@@ -84,8 +94,9 @@ class _Server(ThreadingHTTPServer):
     daemon_threads = True
     block_on_close = False
 
-    def __init__(self, address: tuple[str, int], handler: type[BaseHTTPRequestHandler],
-                 tls: RenewedContext | None) -> None:
+    def __init__(
+        self, address: tuple[str, int], handler: type[BaseHTTPRequestHandler], tls: RenewedContext | None
+    ) -> None:
         self._tls = tls
         if ":" in address[0]:
             self.address_family = socket.AF_INET6
@@ -124,8 +135,9 @@ class _Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         """Answer with the page, or 404."""
         route = self.pages.get(urlsplit(self.path).path)
-        page = route(dict(self.headers)) if route else Page(_json({"error": "no such path"}),
-                                                            status=HTTPStatus.NOT_FOUND)
+        page = (
+            route(dict(self.headers)) if route else Page(_json({"error": "no such path"}), status=HTTPStatus.NOT_FOUND)
+        )
         self.send_response(page.status)
         self.send_header("Content-Type", page.content_type)
         self.send_header("Content-Length", str(len(page.body)))

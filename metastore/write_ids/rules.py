@@ -40,8 +40,9 @@ def valid_write_ids(name: str, table: TableWriteIds, txns: ValidTxnList) -> Vali
     Where nothing below the first invalid id can be seen apart from that, the list is cut there: as good and shorter.
     """
     mark = high_watermark(table)
-    hidden = [(write_id, txn_id) for write_id, txn_id in table.invalid
-              if write_id <= mark and not txns.is_valid(txn_id)]
+    hidden = [
+        (write_id, txn_id) for write_id, txn_id in table.invalid if write_id <= mark and not txns.is_valid(txn_id)
+    ]
     aborted = frozenset(write_id for write_id, txn_id in hidden if txns.is_aborted(txn_id))
     invalid = tuple(write_id for write_id, _ in hidden)
     min_open = next((write_id for write_id in invalid if write_id not in aborted), None)
@@ -75,8 +76,12 @@ class AllocationPlan(NamedTuple):
     answers: list[dict[int, int] | Exception]
 
 
-def plan_allocations(requests: Sequence[Allocation], txns: Mapping[int, TxnRecord],
-                     owned: Mapping[tuple[int, TableName], int], next_ids: Mapping[TableName, int]) -> AllocationPlan:
+def plan_allocations(
+    requests: Sequence[Allocation],
+    txns: Mapping[int, TxnRecord],
+    owned: Mapping[tuple[int, TableName], int],
+    next_ids: Mapping[TableName, int],
+) -> AllocationPlan:
     """Serve requests in order: what a transaction has is given again, what it lacks is new, a bad one gets nothing."""
     plan = AllocationPlan([], {}, dict(next_ids), [])
     current = dict(owned)
@@ -100,8 +105,9 @@ def plan_allocations(requests: Sequence[Allocation], txns: Mapping[int, TxnRecor
     return plan
 
 
-def first_refusal(txn_ids: Iterable[int], txns: Mapping[int, TxnRecord],
-                  ) -> NoSuchTxnError | TxnAbortedError | InvalidRequestError | None:
+def first_refusal(
+    txn_ids: Iterable[int], txns: Mapping[int, TxnRecord]
+) -> NoSuchTxnError | TxnAbortedError | InvalidRequestError | None:
     """Why the transactions cannot get write ids; None if all can."""
     for txn_id in txn_ids:
         record = txns.get(txn_id)
@@ -119,8 +125,11 @@ def check_replayed(owners: Sequence[tuple[int, int]]) -> None:
     Raises: InvalidRequestError.
     """
     write_ids = [write_id for _, write_id in owners]
-    if not owners or not 0 < write_ids[0] <= LARGEST_ID or write_ids != list(
-            range(write_ids[0], write_ids[0] + len(owners))):
+    if (
+        not owners
+        or not 0 < write_ids[0] <= LARGEST_ID
+        or write_ids != list(range(write_ids[0], write_ids[0] + len(owners)))
+    ):
         raise InvalidRequestError("srcTxnToWriteIdList must hold consecutive write ids from 1 on, ascending")
     if len({source for source, _ in owners}) < len(owners):
         raise InvalidRequestError("srcTxnToWriteIdList names a transaction twice")

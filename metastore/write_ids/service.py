@@ -115,8 +115,9 @@ class WriteIdService:
             owned = {txn_id: write_id for (txn_id, _), write_id in facts.owned.items()}
             if owned != wanted:
                 first = min(wanted.values())
-                store.replace_write_ids(pg, request.name, list(wanted.items()),
-                                        forget=first != facts.next_write_ids[request.name])
+                store.replace_write_ids(
+                    pg, request.name, list(wanted.items()), forget=first != facts.next_write_ids[request.name]
+                )
                 store.update_next_write_id(pg, request.name, first + len(wanted), first - 1)
         return wanted
 
@@ -137,20 +138,31 @@ class WriteIdService:
         tables = [[full_table_name(name) for name in request.names] for request in requests]
         snapshot, known = store.select_tables_now(self.db, {table for names in tables for table in names})
         txns = reader_snapshot(snapshot)
-        return [[valid_write_ids(name, known[table], txns) for name, table in zip(request.names, names, strict=True)]
-                for request, names in zip(requests, tables, strict=True)]
+        return [
+            [valid_write_ids(name, known[table], txns) for name, table in zip(request.names, names, strict=True)]
+            for request, names in zip(requests, tables, strict=True)
+        ]
 
     def _reading(self, requests: Sequence[Reading]) -> list[list[ValidWriteIdList] | MetastoreError]:
         """For those who have a snapshot: what the tables are like, in one statement."""
         readers = self._readers(requests)
         tables = [[full_table_name(name) for name in request.names] for request in requests]
-        wanted = [(table, txns) for names, txns in zip(tables, readers, strict=True)
-                  if isinstance(txns, ValidTxnList) for table in names]
+        wanted = [
+            (table, txns)
+            for names, txns in zip(tables, readers, strict=True)
+            if isinstance(txns, ValidTxnList)
+            for table in names
+        ]
         known = store.select_tables_of_readers(self.db, wanted) if wanted else {}
-        return [txns if isinstance(txns, MetastoreError) else
-                [valid_write_ids(name, known[txns.high_watermark, table], txns)
-                 for name, table in zip(request.names, names, strict=True)]
-                for request, names, txns in zip(requests, tables, readers, strict=True)]
+        return [
+            txns
+            if isinstance(txns, MetastoreError)
+            else [
+                valid_write_ids(name, known[txns.high_watermark, table], txns)
+                for name, table in zip(request.names, names, strict=True)
+            ]
+            for request, names, txns in zip(requests, tables, readers, strict=True)
+        ]
 
     def valid_write_ids_at(self, name: TableName, at: datetime) -> ValidWriteIdList:
         """What had been committed to a table at an instant, to the millisecond; waits for commits that may count.
@@ -182,7 +194,8 @@ class WriteIdService:
         with self.db.begin() as pg:
             if not store.insert_next_write_id(pg, name, write_id + 1, exactly=False):
                 raise InvalidRequestError(
-                    f"The write ids of {name} have begun already: they cannot be seeded with {write_id}")
+                    f"The write ids of {name} have begun already: they cannot be seeded with {write_id}"
+                )
 
     def repl_tbl_writeid_state(self, state: ReplicatedState) -> None:
         """Take over which of a replicated table's write ids are aborted; nothing if the table has any (WID-13).
@@ -200,14 +213,25 @@ class WriteIdService:
             owners = list(enumerate(write_ids, first))
             store.replace_write_ids(pg, state.name, owners, forget=False)
             partitions = [canonical(one) for one in state.partitions] or [""]
-            txn_store.insert_components(pg, [
-                Component(txn_id, state.name, partition, Operation.INSERT, write_id)
-                for txn_id, write_id in owners for partition in partitions])
-            txn_store.abort(pg, [(txn_id, AbortCode.REPL_WRITE_ID, f"aborted {REASONS[AbortCode.REPL_WRITE_ID]}")
-                                 for txn_id, _ in owners])
+            txn_store.insert_components(
+                pg,
+                [
+                    Component(txn_id, state.name, partition, Operation.INSERT, write_id)
+                    for txn_id, write_id in owners
+                    for partition in partitions
+                ],
+            )
+            txn_store.abort(
+                pg,
+                [
+                    (txn_id, AbortCode.REPL_WRITE_ID, f"aborted {REASONS[AbortCode.REPL_WRITE_ID]}")
+                    for txn_id, _ in owners
+                ],
+            )
             for partition in partitions:
                 compaction_queue.insert_request(
-                    pg, compaction_queue.NewRequest(Entity(state.name, partition), CompactionType.MAJOR))
+                    pg, compaction_queue.NewRequest(Entity(state.name, partition), CompactionType.MAJOR)
+                )
 
     def _readers(self, requests: Sequence[Reading]) -> list[ValidTxnList | MetastoreError]:
         """By what each reader reads."""

@@ -70,20 +70,25 @@ hidden AS MATERIALIZED ({_HIDDEN.format(exceptions="(SELECT ids FROM unfinished)
 SELECT CASE w.place WHEN 1 THEN s.packed END, CASE w.place WHEN 1 THEN s.aborted END, s.min_open,{_TOLD}
 CROSS JOIN snapshot AS s ORDER BY w.place""")
 
-_LOCK_TABLES = Prepared("SELECT FROM txns WHERE id = ANY(%(txns)s::bigint[]) ORDER BY id FOR KEY SHARE", """
+_LOCK_TABLES = Prepared(
+    "SELECT FROM txns WHERE id = ANY(%(txns)s::bigint[]) ORDER BY id FOR KEY SHARE",
+    """
 INSERT INTO next_write_ids (catalog, db, "table", next_write_id, known_since)
 SELECT *, 1, metastore_now() FROM unnest(%(catalogs)s::text[], %(dbs)s::text[], %(tables)s::text[])
-ON CONFLICT DO NOTHING""", """
+ON CONFLICT DO NOTHING""",
+    """
 SELECT FROM next_write_ids WHERE (catalog, db, "table") IN (
     SELECT * FROM unnest(%(catalogs)s::text[], %(dbs)s::text[], %(tables)s::text[]))
-ORDER BY catalog, db, "table" FOR UPDATE""", """
+ORDER BY catalog, db, "table" FOR UPDATE""",
+    """
 WITH wanted AS (
     SELECT * FROM unnest(%(catalogs)s::text[], %(dbs)s::text[], %(tables)s::text[]) AS w(catalog, db, "table"))
 SELECT (SELECT json_agg(json_build_array(id, state, type)) FROM txns WHERE id = ANY(%(txns)s::bigint[])),
        (SELECT json_agg(json_build_array(txn_id, catalog, db, "table", write_id))
         FROM txn_write_ids JOIN wanted USING (catalog, db, "table") WHERE txn_id = ANY(%(txns)s::bigint[])),
        (SELECT json_agg(json_build_array(catalog, db, "table", next_write_id))
-        FROM next_write_ids JOIN wanted USING (catalog, db, "table"))""")
+        FROM next_write_ids JOIN wanted USING (catalog, db, "table"))""",
+)
 
 _DROP = """
 DELETE FROM txn_write_ids AS m USING unnest(%(d_txns)s::bigint[], %(d_catalogs)s::text[], %(d_dbs)s::text[],
@@ -98,15 +103,18 @@ _ALLOCATE_UNCONTENDED = Prepared(f"""SELECT allocate_uncontended(
     %(of_txns)s::bigint[], {int(TxnType.READ_ONLY)}::smallint, %(t_catalogs)s::text[], %(t_dbs)s::text[],
     %(t_tables)s::text[], %(txns)s::bigint[], %(catalogs)s::text[], %(dbs)s::text[], %(tables)s::text[])""")
 
-_ALLOCATE = Prepared("""
+_ALLOCATE = Prepared(
+    """
 INSERT INTO txn_write_ids (txn_id, catalog, db, "table", write_id)
 SELECT * FROM unnest(%(txns)s::bigint[], %(catalogs)s::text[], %(dbs)s::text[], %(tables)s::text[], %(ids)s::bigint[])
-""", """
+""",
+    """
 UPDATE next_write_ids AS n SET next_write_id = u.next
 FROM unnest(%(u_catalogs)s::text[], %(u_dbs)s::text[], %(u_tables)s::text[], %(u_next)s::bigint[])
      AS u(catalog, db, "table", next)
 WHERE n.catalog = u.catalog AND n.db = u.db AND n."table" = u."table"
-""")
+""",
+)
 
 
 class AllocationFacts(NamedTuple):
@@ -127,20 +135,34 @@ def select_tables(db: Database, names: Collection[TableName], txns: ValidTxnList
     return {name: known for (_, name), known in found.items()}
 
 
-def select_tables_of_readers(db: Database, wanted: Iterable[tuple[TableName, ValidTxnList]],
-                             ) -> dict[tuple[int, TableName], TableWriteIds]:
+def select_tables_of_readers(
+    db: Database, wanted: Iterable[tuple[TableName, ValidTxnList]]
+) -> dict[tuple[int, TableName], TableWriteIds]:
     """What readers must know of tables, by the reader's mark and the table; in one statement whatever their number.
 
     What is hidden from one reader is told to all: ``rules.valid_write_ids`` picks what its reader may not see.
     """
     pairs = list(wanted)
     readers = list({id(txns): txns for _, txns in pairs}.values())
-    exceptions = readers[0].exceptions_text if len(readers) == 1 else ",".join(
-        {text: None for txns in readers for text in txns.exceptions_text.split(",") if text})
-    rows = db.once(_TABLES, {
-        **dict(zip(("marks", "catalogs", "dbs", "tables"),
-                   columns(sorted({(txns.high_watermark, *name) for name, txns in pairs}), 4), strict=True)),
-        "mark": min(txns.high_watermark for txns in readers), "exceptions": f"{{{exceptions}}}"})
+    exceptions = (
+        readers[0].exceptions_text
+        if len(readers) == 1
+        else ",".join({text: None for txns in readers for text in txns.exceptions_text.split(",") if text})
+    )
+    rows = db.once(
+        _TABLES,
+        {
+            **dict(
+                zip(
+                    ("marks", "catalogs", "dbs", "tables"),
+                    columns(sorted({(txns.high_watermark, *name) for name, txns in pairs}), 4),
+                    strict=True,
+                )
+            ),
+            "mark": min(txns.high_watermark for txns in readers),
+            "exceptions": f"{{{exceptions}}}",
+        },
+    )
     return {(mark, TableName(catalog, db, table)): _known(told) for mark, catalog, db, table, *told in rows}
 
 
@@ -148,22 +170,28 @@ def select_tables_now(db: Database, names: Collection[TableName]) -> tuple[Snaps
     """Who is open or aborted now, and what somebody who begins at this instant must know of the tables."""
     rows = db.once(_TABLES_NOW, {**_names(sorted(set(names))), "hidden": []})
     packed, aborted, min_open, mark, *_ = rows[0]
-    return (unpacked(mark, packed, aborted, min_open),
-            {TableName(catalog, db, table): _known(told) for _, _, _, _, catalog, db, table, *told in rows})
+    return (
+        unpacked(mark, packed, aborted, min_open),
+        {TableName(catalog, db, table): _known(told) for _, _, _, _, catalog, db, table, *told in rows},
+    )
 
 
 def _known(told: Sequence[Any]) -> TableWriteIds:
     next_id, purged, mapped, write_ids, txn_ids, owned = told
-    return TableWriteIds(next_id or 0, purged or 0, mapped or 0,
-                         list(zip(write_ids or (), txn_ids or (), strict=True)), owned)
+    return TableWriteIds(
+        next_id or 0, purged or 0, mapped or 0, list(zip(write_ids or (), txn_ids or (), strict=True)), owned
+    )
 
 
 def select_owner_and_snapshot(db: Database, name: TableName, write_id: int) -> tuple[int | None, Snapshot]:
     """The transaction that owns a write id, and who is open or aborted at the same instant."""
-    [(owner, *snapshot)] = db.once(f"""
+    [(owner, *snapshot)] = db.once(
+        f"""
         SELECT (SELECT txn_id FROM txn_write_ids
                 WHERE catalog = %(catalog)s AND db = %(db)s AND "table" = %(table)s AND write_id = %(write_id)s), s.*
-        FROM ({SNAPSHOT}) AS s""", {**name._asdict(), "write_id": write_id, "hidden": []})
+        FROM ({SNAPSHOT}) AS s""",
+        {**name._asdict(), "write_id": write_id, "hidden": []},
+    )
     return owner, unpacked(*snapshot)
 
 
@@ -174,9 +202,14 @@ def allocate_uncontended(db: Database, wanted: Collection[tuple[int, TableName]]
     """
     names = _names(sorted({name for _, name in wanted}))
     pairs = columns([(txn_id, *name) for txn_id, name in wanted], 4)
-    [(ids,)] = db.once(_ALLOCATE_UNCONTENDED, {
-        "of_txns": bigints({txn_id for txn_id, _ in wanted}), **{f"t_{key}": texts for key, texts in names.items()},
-        **dict(zip(("txns", "catalogs", "dbs", "tables"), pairs, strict=True))})
+    [(ids,)] = db.once(
+        _ALLOCATE_UNCONTENDED,
+        {
+            "of_txns": bigints({txn_id for txn_id, _ in wanted}),
+            **{f"t_{key}": texts for key, texts in names.items()},
+            **dict(zip(("txns", "catalogs", "dbs", "tables"), pairs, strict=True)),
+        },
+    )
     return None if ids is None else list(ids)
 
 
@@ -191,7 +224,8 @@ def lock_for_allocation(pg: PgTx, names: Collection[TableName], txn_ids: Collect
     return AllocationFacts(
         {txn_id: TxnRecord(txn_id, TxnState(state), TxnType(kind)) for txn_id, state, kind in txns or ()},
         {(txn_id, TableName(*name)): write_id for txn_id, *name, write_id in owned or ()},
-        {TableName(*name): next_id for *name, next_id in next_ids})
+        {TableName(*name): next_id for *name, next_id in next_ids},
+    )
 
 
 def finish_allocations(pg: PgTx, plan: AllocationPlan) -> None:
@@ -202,15 +236,22 @@ def finish_allocations(pg: PgTx, plan: AllocationPlan) -> None:
         pg.sql(_DROP, dict(zip(("d_txns", "d_catalogs", "d_dbs", "d_tables"), dropped, strict=True)))
     untouched = [name for name, next_id in plan.next_write_ids.items() if name not in moved and next_id == 1]
     if untouched:
-        pg.sql("""
+        pg.sql(
+            """
             DELETE FROM next_write_ids WHERE next_write_id = 1 AND (catalog, db, "table") IN (
-                SELECT * FROM unnest(%(catalogs)s::text[], %(dbs)s::text[], %(tables)s::text[]))""", _names(untouched))
+                SELECT * FROM unnest(%(catalogs)s::text[], %(dbs)s::text[], %(tables)s::text[]))""",
+            _names(untouched),
+        )
     if plan.allocated:
         rows = [(txn_id, *name, write_id) for (txn_id, name), write_id in plan.allocated.items()]
         updates = [(*name, next_id) for name, next_id in plan.next_write_ids.items() if name in moved]
-        pg.finish(_ALLOCATE, {
-            **dict(zip(("txns", "catalogs", "dbs", "tables", "ids"), columns(rows, 5), strict=True)),
-            **dict(zip(("u_catalogs", "u_dbs", "u_tables", "u_next"), columns(updates, 4), strict=True))})
+        pg.finish(
+            _ALLOCATE,
+            {
+                **dict(zip(("txns", "catalogs", "dbs", "tables", "ids"), columns(rows, 5), strict=True)),
+                **dict(zip(("u_catalogs", "u_dbs", "u_tables", "u_next"), columns(updates, 4), strict=True)),
+            },
+        )
 
 
 def select_next_write_id(db: Database, name: TableName) -> int:
@@ -224,14 +265,19 @@ def insert_next_write_id(pg: PgTx, name: TableName, next_write_id: int, *, exact
 
     ``exactly``: also where an earlier table of the name has had higher ones, else behind those.
     """
-    return bool(pg.sql("""
+    return bool(
+        pg.sql(
+            """
         INSERT INTO next_write_ids AS n (catalog, db, "table", next_write_id, purged_write_id, known_since)
         VALUES (%s, %s, %s, %s, %s, metastore_now()) ON CONFLICT (catalog, db, "table") DO UPDATE SET
             next_write_id = CASE WHEN %s THEN EXCLUDED.next_write_id
                                  ELSE greatest(n.next_write_id, EXCLUDED.next_write_id) END,
             purged_write_id = EXCLUDED.purged_write_id, known_since = EXCLUDED.known_since, first_write_id = 1
         WHERE n.next_write_id = n.first_write_id AND n.first_write_id > 1
-        RETURNING 1""", (*name, next_write_id, next_write_id - 1, exactly)))
+        RETURNING 1""",
+            (*name, next_write_id, next_write_id - 1, exactly),
+        )
+    )
 
 
 def replace_write_ids(pg: PgTx, name: TableName, owners: Sequence[tuple[int, int]], *, forget: bool) -> None:
@@ -239,13 +285,18 @@ def replace_write_ids(pg: PgTx, name: TableName, owners: Sequence[tuple[int, int
     if forget:
         pg.sql('DELETE FROM txn_write_ids WHERE catalog = %s AND db = %s AND "table" = %s', name)
     txn_ids, write_ids = columns(owners, 2)
-    pg.sql("""INSERT INTO txn_write_ids (txn_id, catalog, db, "table", write_id)
+    pg.sql(
+        """INSERT INTO txn_write_ids (txn_id, catalog, db, "table", write_id)
               SELECT txn_id, %s, %s, %s, write_id FROM unnest(%s::bigint[], %s::bigint[]) AS o(txn_id, write_id)""",
-           (*name, txn_ids, write_ids))
+        (*name, txn_ids, write_ids),
+    )
 
 
 def update_next_write_id(pg: PgTx, name: TableName, next_write_id: int, finished: int) -> None:
     """Let the table's next id be this one, and no id above ``finished`` count as finished without a record."""
-    pg.sql("""UPDATE next_write_ids SET next_write_id = %s, purged_write_id = least(purged_write_id, %s),
+    pg.sql(
+        """UPDATE next_write_ids SET next_write_id = %s, purged_write_id = least(purged_write_id, %s),
                                         known_since = metastore_now(), first_write_id = 1
-              WHERE catalog = %s AND db = %s AND "table" = %s""", (next_write_id, finished, *name))
+              WHERE catalog = %s AND db = %s AND "table" = %s""",
+        (next_write_id, finished, *name),
+    )

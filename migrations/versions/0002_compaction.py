@@ -53,8 +53,10 @@ def upgrade() -> None:
         CREATE UNIQUE INDEX compaction_queue_one_active ON compaction_queue (catalog, db, "table", partition)
             WHERE state IN ('initiated', 'working')
         """)
-    op.execute('CREATE INDEX compaction_queue_catalog_db_table_partition_idx'
-               ' ON compaction_queue (catalog, db, "table", partition)')
+    op.execute(
+        "CREATE INDEX compaction_queue_catalog_db_table_partition_idx"
+        ' ON compaction_queue (catalog, db, "table", partition)'
+    )
     op.execute("CREATE INDEX compaction_queue_state_id_idx ON compaction_queue (state, id)")
     op.execute("CREATE INDEX compaction_queue_txn_id_idx ON compaction_queue (txn_id) WHERE txn_id IS NOT NULL")
     op.execute(f"""
@@ -64,8 +66,10 @@ def upgrade() -> None:
             CONSTRAINT completed_compactions_state_check
                 CHECK (state IN ('failed', 'succeeded', 'did_not_initiate', 'refused', 'aborted')))
         """)
-    op.execute('CREATE INDEX completed_compactions_catalog_db_table_partition_idx'
-               ' ON completed_compactions (catalog, db, "table", partition)')
+    op.execute(
+        "CREATE INDEX completed_compactions_catalog_db_table_partition_idx"
+        ' ON completed_compactions (catalog, db, "table", partition)'
+    )
 
 
 def downgrade() -> None:

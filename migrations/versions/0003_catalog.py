@@ -132,5 +132,7 @@ def upgrade() -> None:
 
 def downgrade() -> None:
     """Drop what ``upgrade`` created."""
-    op.execute("DROP TABLE directory_moves, column_statistics, functions, partitions, partition_descriptors, tables, "
-               "databases, catalogs")
+    op.execute(
+        "DROP TABLE directory_moves, column_statistics, functions, partitions, partition_descriptors, tables, "
+        "databases, catalogs"
+    )

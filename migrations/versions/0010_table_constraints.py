@@ -35,8 +35,10 @@ def upgrade() -> None:
         )
         """)
     op.execute("CREATE INDEX table_constraints_parent_id_idx ON table_constraints (parent_id)")
-    op.execute("CREATE UNIQUE INDEX table_constraints_one_primary_key ON table_constraints (table_id, position) "
-               "WHERE kind = 'primary_key'")
+    op.execute(
+        "CREATE UNIQUE INDEX table_constraints_one_primary_key ON table_constraints (table_id, position) "
+        "WHERE kind = 'primary_key'"
+    )
 
 
 def downgrade() -> None:

@@ -26,7 +26,9 @@ def upgrade() -> None:
             CONSTRAINT write_id_times_pkey PRIMARY KEY (id)
         )
         """)
-    op.execute('CREATE INDEX write_id_times_catalog_db_table_latest_idx ON write_id_times (catalog, db, "table", latest)')
+    op.execute(
+        'CREATE INDEX write_id_times_catalog_db_table_latest_idx ON write_id_times (catalog, db, "table", latest)'
+    )
 
 
 def downgrade() -> None:

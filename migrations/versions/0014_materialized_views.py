@@ -9,7 +9,9 @@ depends_on = None
 
 
 def upgrade() -> None:
-    op.execute("CREATE INDEX tables_materialized_views_idx ON tables (catalog, db, name) WHERE type = 'MATERIALIZED_VIEW'")
+    op.execute(
+        "CREATE INDEX tables_materialized_views_idx ON tables (catalog, db, name) WHERE type = 'MATERIALIZED_VIEW'"
+    )
 
 
 def downgrade() -> None:

@@ -44,8 +44,10 @@ def upgrade() -> None:
                                        NEW.write_id, NEW.digest IS NOT NULL, NEW.location);
             RETURN NEW;
         END $$""")
-    op.execute("CREATE TRIGGER partitions_wire BEFORE INSERT OR UPDATE ON partitions "
-               "FOR EACH ROW EXECUTE FUNCTION set_partition_wire()")
+    op.execute(
+        "CREATE TRIGGER partitions_wire BEFORE INSERT OR UPDATE ON partitions "
+        "FOR EACH ROW EXECUTE FUNCTION set_partition_wire()"
+    )
 
 
 def downgrade() -> None:
@@ -53,5 +55,5 @@ def downgrade() -> None:
     op.execute("DROP TRIGGER partitions_wire ON partitions")
     op.execute("ALTER TABLE partitions DROP wire")
     op.execute("DROP FUNCTION set_partition_wire()")
-    op.execute('DROP FUNCTION partition_wire(text[], int, int, jsonb, bigint, boolean, text)')
+    op.execute("DROP FUNCTION partition_wire(text[], int, int, jsonb, bigint, boolean, text)")
     op.execute("DROP FUNCTION thrift_text(text)")

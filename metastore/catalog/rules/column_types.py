@@ -43,8 +43,11 @@ def require_known(columns: list[Json], partition_keys: list[Json]) -> None:
 
 def incompatible_columns(old: list[Json], new: list[Json]) -> list[str]:
     """The names of new columns whose type does not fit the old column in the same position."""
-    return [column["name"] for before, column in zip(old, new, strict=False)
-            if not _may_become(before["type"], column["type"])]
+    return [
+        column["name"]
+        for before, column in zip(old, new, strict=False)
+        if not _may_become(before["type"], column["type"])
+    ]
 
 
 def _may_become(old_type: str, new_type: str) -> bool:

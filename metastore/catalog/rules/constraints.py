@@ -9,14 +9,21 @@ from dataclasses import replace
 from metastore.catalog.model import ConstraintColumn, ConstraintKind, Table
 from metastore.errors import InvalidObjectError, MetaError
 
-_PREFIXES = {ConstraintKind.PRIMARY_KEY: "pk", ConstraintKind.FOREIGN_KEY: "fk", ConstraintKind.UNIQUE: "uk",
-             ConstraintKind.NOT_NULL: "nn", ConstraintKind.DEFAULT: "dc", ConstraintKind.CHECK: "cc"}
+_PREFIXES = {
+    ConstraintKind.PRIMARY_KEY: "pk",
+    ConstraintKind.FOREIGN_KEY: "fk",
+    ConstraintKind.UNIQUE: "uk",
+    ConstraintKind.NOT_NULL: "nn",
+    ConstraintKind.DEFAULT: "dc",
+    ConstraintKind.CHECK: "cc",
+}
 _KEYS = (ConstraintKind.PRIMARY_KEY, ConstraintKind.UNIQUE)
 _OF_COLUMNS = (*_KEYS, ConstraintKind.FOREIGN_KEY, ConstraintKind.NOT_NULL)
 
 
-def named(drafts: Iterable[ConstraintColumn], taken: Collection[str], table_id: int,
-          now_ms: int) -> list[ConstraintColumn]:
+def named(
+    drafts: Iterable[ConstraintColumn], taken: Collection[str], table_id: int, now_ms: int
+) -> list[ConstraintColumn]:
     """The constraints with the names that they are stored under.
 
     Columns of a key come one after the other, and only the first one's position is 1.
@@ -45,8 +52,9 @@ def require_columns(table: Table, constraints: Iterable[ConstraintColumn]) -> No
             raise InvalidObjectError(f"{one.kind.upper()} constraint {one.name} of {table.name} has no expression")
 
 
-def require_one_primary_key(table: Table, stored: Iterable[ConstraintColumn],
-                            added: Iterable[ConstraintColumn]) -> None:
+def require_one_primary_key(
+    table: Table, stored: Iterable[ConstraintColumn], added: Iterable[ConstraintColumn]
+) -> None:
     """Raise MetaError for a second primary key."""
     names = {one.name for one in (*stored, *added) if one.kind is ConstraintKind.PRIMARY_KEY}
     if len(names) > 1:
@@ -60,20 +68,25 @@ def referenced_key(columns: Sequence[ConstraintColumn], parent_constraints: Iter
         if one.kind in _KEYS:
             keys.setdefault(one.name, []).append(one.column)
     if not keys:
-        raise MetaError("Trying to define foreign key but there are no primary keys or unique keys for referenced "
-                        "table")
+        raise MetaError(
+            "Trying to define foreign key but there are no primary keys or unique keys for referenced table"
+        )
     wanted = [one.reference.column for one in columns if one.reference is not None]
     for name, members in keys.items():
         if members == wanted:
             return name
-    raise MetaError(f'Foreign key references "{", ".join(wanted)}" but no corresponding primary key or unique key '
-                    f"exists. Possible keys: {[', '.join(map(str, members)) for members in keys.values()]}")
+    raise MetaError(
+        f'Foreign key references "{", ".join(wanted)}" but no corresponding primary key or unique key '
+        f"exists. Possible keys: {[', '.join(map(str, members)) for members in keys.values()]}"
+    )
 
 
 def require_other_columns(columns: Sequence[ConstraintColumn]) -> None:
     """Raise MetaError for a foreign key that refers to the very columns that it is made of."""
-    if all(one.reference is not None and (one.table, one.column) == (one.reference.table, one.reference.column)
-           for one in columns):
+    if all(
+        one.reference is not None and (one.table, one.column) == (one.reference.table, one.reference.column)
+        for one in columns
+    ):
         raise MetaError(f"Foreign key of {columns[0].table} refers to its own columns")
 
 
@@ -85,8 +98,11 @@ def renamed_columns(old: Table, new: Table) -> dict[str, str | None]:
     before = [column["name"] for column in old.sd["cols"]]
     after = [column["name"] for column in new.sd["cols"]]
     same_count = len(before) == len(after)
-    return {name: after[index] if same_count and after[index] not in before else None
-            for index, name in enumerate(before) if name not in after}
+    return {
+        name: after[index] if same_count and after[index] not in before else None
+        for index, name in enumerate(before)
+        if name not in after
+    }
 
 
 def _free(name: str, used: Collection[str], draft: ConstraintColumn) -> str:

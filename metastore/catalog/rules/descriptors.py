@@ -15,15 +15,20 @@ def normalised(sd: Json) -> Json:
     """The descriptor with lower-case columns and no collection absent. ``cols`` and ``serdeInfo`` may be absent."""
     skewed = sd.get("skewedInfo") or {}
     serde = sd.get("serdeInfo") or {}
-    full = {**_DEFAULTS, **sd,
-            "cols": columns(sd.get("cols") or []),
-            "serdeInfo": {**serde, "parameters": serde.get("parameters") or {}},
-            "bucketCols": [name.lower() for name in sd.get("bucketCols") or []],
-            "sortCols": [{**column, "col": column["col"].lower()} for column in sd.get("sortCols") or []],
-            "parameters": sd.get("parameters") or {},
-            "skewedInfo": {"skewedColNames": [name.lower() for name in skewed.get("skewedColNames") or []],
-                           "skewedColValues": skewed.get("skewedColValues") or [],
-                           "skewedColValueLocationMaps": skewed.get("skewedColValueLocationMaps") or []}}
+    full = {
+        **_DEFAULTS,
+        **sd,
+        "cols": columns(sd.get("cols") or []),
+        "serdeInfo": {**serde, "parameters": serde.get("parameters") or {}},
+        "bucketCols": [name.lower() for name in sd.get("bucketCols") or []],
+        "sortCols": [{**column, "col": column["col"].lower()} for column in sd.get("sortCols") or []],
+        "parameters": sd.get("parameters") or {},
+        "skewedInfo": {
+            "skewedColNames": [name.lower() for name in skewed.get("skewedColNames") or []],
+            "skewedColValues": skewed.get("skewedColValues") or [],
+            "skewedColValueLocationMaps": skewed.get("skewedColValueLocationMaps") or [],
+        },
+    }
     return {name: value for name, value in full.items() if value is not None}
 
 

@@ -27,7 +27,8 @@ class Like:
         if len(pattern) > LONGEST_PATTERN:
             raise InvalidRequestError(
                 f"A LIKE pattern of {len(pattern)} characters is too long, at most {LONGEST_PATTERN}: "
-                f"{pattern[:40]} ...")
+                f"{pattern[:40]} ..."
+            )
         self._runs = 0  # places at which any run of characters may pass
         self._any = 0  # steps that every character takes, from the place before to this one
         self._steps: dict[str, int] = {}  # those that one character takes

@@ -36,7 +36,8 @@ def pattern_regex(pattern: str | None) -> str | None:
     if len(pattern) > LONGEST_PATTERN or "\0" in pattern:
         raise InvalidRequestError(
             f"A name pattern has at most {LONGEST_PATTERN} characters and no NUL, this one has {len(pattern)}: "
-            f"{pattern[:40]!r} ...")
+            f"{pattern[:40]!r} ..."
+        )
     alternatives = pattern.strip().lower().split("|")
     if not alternatives[-1]:
         alternatives.pop()
@@ -47,5 +48,11 @@ def pattern_regex(pattern: str | None) -> str | None:
 
 def _alternative(text: str) -> str:
     parts = re.split(r"((?:\.?\*)+|\.)", text)  # runs side by side are one: PostgreSQL takes 20 s for 2,000 of them
-    return "".join(".*" if part.endswith("*") else "." if part == "."
-                   else _ESCAPED_IN_REGEX.sub(lambda found: f"\\{found[0]}", part) for part in parts)
+    return "".join(
+        ".*"
+        if part.endswith("*")
+        else "."
+        if part == "."
+        else _ESCAPED_IN_REGEX.sub(lambda found: f"\\{found[0]}", part)
+        for part in parts
+    )

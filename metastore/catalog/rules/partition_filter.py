@@ -14,14 +14,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple, NoReturn, TypeVar
 
-from metastore.catalog.rules.partition_predicate import (
-    EVERYTHING,
-    Literal,
-    Op,
-    Predicate,
-    parse_date,
-    parse_timestamp,
-)
+from metastore.catalog.rules.partition_predicate import EVERYTHING, Literal, Op, Predicate, parse_date, parse_timestamp
 from metastore.catalog.rules.partition_syntax import (
     MIRRORED,
     AllOf,
@@ -112,7 +105,8 @@ class _Parser:
             at, count = found.end(), count + 1
             if count > _MOST_TOKENS:
                 raise InvalidRequestError(
-                    f"A filter has at most {_MOST_TOKENS} words, operators and constants; ask for ranges, or in parts.")
+                    f"A filter has at most {_MOST_TOKENS} words, operators and constants; ask for ranges, or in parts."
+                )
         yield _Token("end", "", end)
 
     def _refuse(self, at: int) -> NoReturn:

@@ -216,7 +216,7 @@ def exchanged_prefix(table: Table, spec: Mapping[str, str]) -> list[str]:
     """
     given = [spec.get(key) or "" for key in table.partition_key_names]
     prefix = list(takewhile(bool, given))
-    if not spec or not prefix or any(given[len(prefix):]):
+    if not spec or not prefix or any(given[len(prefix) :]):
         keys = ", ".join(table.partition_key_names)
         raise InvalidRequestError(f"Partitions to exchange are given by their leading keys ({keys}), not by {spec}")
     return prefix

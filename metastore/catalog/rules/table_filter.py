@@ -57,7 +57,8 @@ def _check_condition(key: str, op: Op, *, is_integer: bool) -> None:
             raise InvalidRequestError("The time of last access is compared with an integer, and not by LIKE")
     elif name not in {_OWNER, _NAME}:
         raise InvalidRequestError(
-            f"Invalid key name in filter: {key}. Use {_OWNER}, {_LAST_ACCESS} or {_PARAMETERS}<name>")
+            f"Invalid key name in filter: {key}. Use {_OWNER}, {_LAST_ACCESS} or {_PARAMETERS}<name>"
+        )
 
 
 def _holds(syntax: Syntax, table: Table) -> bool:
@@ -80,15 +81,21 @@ def _value(key: str, table: Table) -> str | int | None:
         return table.owner
     if name == _NAME:
         return table.name.table
-    return table.parameters.get(key[len(_PARAMETERS):])
+    return table.parameters.get(key[len(_PARAMETERS) :])
 
 
 def _compare(value: str | int, op: Op, constant: object) -> bool:
     if op is Op.LIKE:
         return _like(str(value), str(constant))
     left, right = (value, constant) if isinstance(value, int) else (str(value), str(constant))
-    return {Op.EQ: left == right, Op.NE: left != right, Op.LT: left < right, Op.LE: left <= right,  # type: ignore[operator]
-            Op.GT: left > right, Op.GE: left >= right}[op]  # type: ignore[operator]
+    return {
+        Op.EQ: left == right,
+        Op.NE: left != right,
+        Op.LT: left < right,
+        Op.LE: left <= right,  # type: ignore[operator]
+        Op.GT: left > right,
+        Op.GE: left >= right,
+    }[op]  # type: ignore[operator]
 
 
 def _like(value: str, pattern: str) -> bool:

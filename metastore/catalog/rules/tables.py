@@ -101,8 +101,14 @@ def altered_table(old: Table, draft: Table, context: Mapping[str, str], now: int
     parameters = {key: value for key, value in table.parameters.items() if key not in _CONSUMED}
     parameters.setdefault(DDL_TIME, str(now))
     table = replace(
-        table, id=old.id, parameters=parameters, create_time=old.create_time, creation_metadata=old.creation_metadata,
-        owner_type=table.owner_type or old.owner_type, write_id=table.write_id if table.write_id > 0 else old.write_id)
+        table,
+        id=old.id,
+        parameters=parameters,
+        create_time=old.create_time,
+        creation_metadata=old.creation_metadata,
+        owner_type=table.owner_type or old.owner_type,
+        write_id=table.write_id if table.write_id > 0 else old.write_id,
+    )
     return transactional.validated_altered(old, table) if old.name.catalog == DEFAULT_CATALOG else table
 
 
@@ -115,8 +121,10 @@ def require_expected_parameter(old: Table, new: Parameters, context: Mapping[str
         raise MetaError(f"New value for expected key {key} is not set")
     current, expected = old.parameters.get(key), context[EXPECTED_VALUE]
     if current != expected:
-        raise MetaError(f"The table has been modified. The parameter value for key '{key}' is "
-                        f"'{'null' if current is None else current}'. The expected was value was '{expected}'")
+        raise MetaError(
+            f"The table has been modified. The parameter value for key '{key}' is "
+            f"'{'null' if current is None else current}'. The expected was value was '{expected}'"
+        )
 
 
 def new_location(old: Table, altered: Table, old_database: Database, new_database: Database) -> str | None:
@@ -146,8 +154,12 @@ def changed_columns(old: Table, new: Table) -> list[str]:
 
 
 def _normalised(draft: Table) -> Table:
-    return replace(draft, sd=descriptors.normalised(draft.sd), partition_keys=descriptors.columns(draft.partition_keys),
-                   type=draft.type or (TableType.VIEW if draft.view_original_text else TableType.MANAGED))
+    return replace(
+        draft,
+        sd=descriptors.normalised(draft.sd),
+        partition_keys=descriptors.columns(draft.partition_keys),
+        type=draft.type or (TableType.VIEW if draft.view_original_text else TableType.MANAGED),
+    )
 
 
 def _typed(table: Table) -> Table:
@@ -199,5 +211,7 @@ def _require_alterable(old: Table, new: Table, context: Mapping[str, str], *, ch
     # Iceberg finds columns by id: that a dropped or moved one changes the types by position harms nobody. Hive exempts
     # Iceberg's serde, which PyIceberg does not name.
     if incompatible and check_types and not is_view(old) and not is_iceberg(new):
-        raise InvalidOperationError("The following columns have types incompatible with the existing columns in their "
-                                    f"respective positions : {','.join(incompatible)}")
+        raise InvalidOperationError(
+            "The following columns have types incompatible with the existing columns in their "
+            f"respective positions : {','.join(incompatible)}"
+        )

@@ -67,8 +67,10 @@ def validated_altered(old: Table, new: Table) -> Table:
             raise MetaError(f"{old.name} cannot become an external table because it is transactional")
         before, after = old.parameters.get(PROPERTIES), parameters.get(PROPERTIES)
         if after is not None and after.lower() != before and not is_insert_only(old.parameters):
-            raise MetaError(f"{old.name}: TBLPROPERTIES with 'transactional_properties' cannot be altered after the "
-                            "table is created")
+            raise MetaError(
+                f"{old.name}: TBLPROPERTIES with 'transactional_properties' cannot be altered after the "
+                "table is created"
+            )
         kept = after.lower() if after is not None else before
         return replace(new, parameters={**parameters, TRANSACTIONAL: "true"} | ({PROPERTIES: kept} if kept else {}))
     if wanted is None or wanted.lower() == "false":
@@ -108,8 +110,10 @@ def _made_transactional(table: Table, wanted: str) -> Table:
         raise MetaError(f"{table.name} cannot be declared transactional because it's an external table")
     properties = table.parameters.get(PROPERTIES, "default").lower()
     if properties not in ("default", INSERT_ONLY):
-        raise MetaError(f"Invalid transactional properties specified for {table.name}: {properties!r}; "
-                        "allowed are 'default' and 'insert_only'")
+        raise MetaError(
+            f"Invalid transactional properties specified for {table.name}: {properties!r}; "
+            "allowed are 'default' and 'insert_only'"
+        )
     if properties == "default":
         if not _is_acid_format(table):
             raise MetaError(f"{table.name}: the table must be stored using an ACID compliant format (such as ORC)")

@@ -39,15 +39,17 @@ class ConstraintService:
         """
         with self.db.begin() as pg:
             if not store.delete_constraint(pg, _locked(pg, name), constraint.strip().lower()):
-                raise InvalidObjectError(f"The constraint: {constraint} does not exist for the associated table: "
-                                         f"{name}")
+                raise InvalidObjectError(
+                    f"The constraint: {constraint} does not exist for the associated table: {name}"
+                )
 
     def get(self, name: TableName, kind: ConstraintKind) -> list[ConstraintColumn]:
         """The constraints of one kind, by name and position; none if there is no such table."""
         return [store.constraint_of(row) for row in self.db.once(store.SELECT_CONSTRAINTS, ([kind], *name))]
 
-    def get_foreign_keys(self, catalog: str, child: tuple[str | None, str | None],
-                         parent: tuple[str | None, str | None]) -> list[ConstraintColumn]:
+    def get_foreign_keys(
+        self, catalog: str, child: tuple[str | None, str | None], parent: tuple[str | None, str | None]
+    ) -> list[ConstraintColumn]:
         """Foreign keys of ``child`` (database, table) that refer to ``parent``; None: whichever."""
         names = [None if name is None else name.strip().lower() for name in (*child, *parent)]
         twice = [name for name in names for _ in range(2)]

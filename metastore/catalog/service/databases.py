@@ -19,13 +19,7 @@ from metastore.catalog.store import tables as table_store
 from metastore.config import CatalogSettings
 from metastore.db.engine import Database as Postgres
 from metastore.db.engine import PgTx
-from metastore.errors import (
-    AlreadyExistsError,
-    InvalidObjectError,
-    InvalidOperationError,
-    MetaError,
-    NoSuchObjectError,
-)
+from metastore.errors import AlreadyExistsError, InvalidObjectError, InvalidOperationError, MetaError, NoSuchObjectError
 from metastore.ids import DEFAULT_CATALOG, DEFAULT_DATABASE, DatabaseName
 from metastore.locks.rules import Changer
 
@@ -76,9 +70,18 @@ class DatabaseService:
         with self.directories.created(self.external_warehouse), self.db.begin() as pg:
             now = int(pg.now.timestamp())
             store.insert_catalog(pg, Catalog(DEFAULT_CATALOG, self.warehouse, "Default catalog, for Hive", now))
-            store.insert_database(pg, Database(
-                name, self.external_warehouse, "Default Hive database", self._managed_location(self.warehouse),
-                owner="public", owner_type=ROLE, create_time=now))
+            store.insert_database(
+                pg,
+                Database(
+                    name,
+                    self.external_warehouse,
+                    "Default Hive database",
+                    self._managed_location(self.warehouse),
+                    owner="public",
+                    owner_type=ROLE,
+                    create_time=now,
+                ),
+            )
 
     def get_metastore_db_uuid(self) -> str:
         """Which metastore this is: the same from every server on one PostgreSQL database, whenever it is asked."""
@@ -100,9 +103,17 @@ class DatabaseService:
             now = int(pg.now.timestamp())
             if not store.insert_catalog(pg, replace(catalog, create_time=now)):
                 raise AlreadyExistsError(f"Catalog {catalog.name} already exists")
-            store.insert_database(pg, Database(
-                DatabaseName(catalog.name, DEFAULT_DATABASE), catalog.location,
-                f"Default database for catalog {catalog.name}", owner="public", owner_type=ROLE, create_time=now))
+            store.insert_database(
+                pg,
+                Database(
+                    DatabaseName(catalog.name, DEFAULT_DATABASE),
+                    catalog.location,
+                    f"Default database for catalog {catalog.name}",
+                    owner="public",
+                    owner_type=ROLE,
+                    create_time=now,
+                ),
+            )
 
     def get_catalog(self, name: str) -> Catalog:
         """Raises: NoSuchObjectError."""
@@ -171,11 +182,23 @@ class DatabaseService:
         managed = locations.qualified(draft.managed_location, self.warehouse) if draft.managed_location else None
         if managed is None and draft.location is None and name.catalog == DEFAULT_CATALOG:
             managed = self._managed_location(locations.child(self.warehouse, f"{name.db}.db"))
-        with self.directories.created_all([directory for directory in (location, managed) if directory]), \
-                self.db.begin() as pg:
-            created = store.insert_database(pg, Database(
-                name, location, draft.description, managed, draft.parameters or {}, draft.owner or caller,
-                draft.owner_type or USER, int(pg.now.timestamp())))
+        with (
+            self.directories.created_all([directory for directory in (location, managed) if directory]),
+            self.db.begin() as pg,
+        ):
+            created = store.insert_database(
+                pg,
+                Database(
+                    name,
+                    location,
+                    draft.description,
+                    managed,
+                    draft.parameters or {},
+                    draft.owner or caller,
+                    draft.owner_type or USER,
+                    int(pg.now.timestamp()),
+                ),
+            )
             if not created:
                 raise AlreadyExistsError(f"Database {name} already exists")
             self.moves.require_free(pg, [location, managed])
@@ -201,14 +224,22 @@ class DatabaseService:
             old = store.lock_database(pg, name)
             if old is None:
                 raise NoSuchObjectError(f"There is no database named {name}")
-            store.update_database(pg, replace(
-                old, parameters=draft.parameters or {}, owner=draft.owner,
-                owner_type=draft.owner_type or old.owner_type, description=draft.description or old.description,
-                location=_given(draft.location, old) or old.location,
-                managed_location=_given(draft.managed_location, old) or old.managed_location))
+            store.update_database(
+                pg,
+                replace(
+                    old,
+                    parameters=draft.parameters or {},
+                    owner=draft.owner,
+                    owner_type=draft.owner_type or old.owner_type,
+                    description=draft.description or old.description,
+                    location=_given(draft.location, old) or old.location,
+                    managed_location=_given(draft.managed_location, old) or old.managed_location,
+                ),
+            )
 
-    def drop_database(self, name: DatabaseName, *, delete_data: bool, cascade: bool,
-                      changer: Changer = ANYBODY) -> None:
+    def drop_database(
+        self, name: DatabaseName, *, delete_data: bool, cascade: bool, changer: Changer = ANYBODY
+    ) -> None:
         """Remove a database; ``cascade``: with everything in it.
 
         Serialises on: the database's row (nobody can create in it meanwhile), each table's, the tail of its lock queue.
@@ -228,8 +259,12 @@ class DatabaseService:
             self._require_no_foreign_views(pg, name, doomed)
             require_exclusive(pg, f"DROP DATABASE {name}", database_object(name), changer)
             self.moves.require_still(pg, [table.location for table in doomed])
-            partitions = [location for table in doomed if tables.data_is_deletable(table)
-                          for location in table_store.select_partition_locations(pg, table, outside=True)]
+            partitions = [
+                location
+                for table in doomed
+                if tables.data_is_deletable(table)
+                for location in table_store.select_partition_locations(pg, table, outside=True)
+            ]
             data = [*(table.location for table in doomed if tables.data_is_deletable(table)), *partitions]
             if delete_data:
                 self.directories.require_own(data, f"{name} cannot be dropped with the data of its tables")
@@ -238,8 +273,11 @@ class DatabaseService:
             functions.delete_functions_of(pg, name)
             acid_history.delete_database_history(pg, name)
             store.delete_database(pg, name)
-            own = [directory for directory in (database.location, database.managed_location)
-                   if directory and not self._is_needed(pg, directory, doomed)]
+            own = [
+                directory
+                for directory in (database.location, database.managed_location)
+                if directory and not self._is_needed(pg, directory, doomed)
+            ]
             removals = self.moves.announce_removals(pg, 0, self._ours([*own, *data]) if delete_data else [])
         self.moves.remove(removals)
 
@@ -265,8 +303,9 @@ class DatabaseService:
     def _is_needed(pg: PgTx, directory: str, dropped: list[Table]) -> bool:
         """Whether a dropped database's directory holds what must stay: other objects, or data of external tables."""
         kept = [table.location for table in dropped if table.location and not tables.data_is_deletable(table)]
-        return (any(locations.is_below(location, directory) for location in kept)
-                or store.is_location_used(pg, directory))
+        return any(locations.is_below(location, directory) for location in kept) or store.is_location_used(
+            pg, directory
+        )
 
 
 def _given(location: str | None, old: Database) -> str | None:

@@ -38,7 +38,8 @@ class EmptyBases:
         if refusal is not None:
             raise MetaError(f"{name} cannot be emptied with write id {write_id}: {refusal}")
         txn_store.insert_components(
-            pg, [Component(txn_id, name, partition, Operation.UPDATE, write_id) for partition in partitions])
+            pg, [Component(txn_id, name, partition, Operation.UPDATE, write_id) for partition in partitions]
+        )
         return txn_id
 
     def write(self, name: TableName, txn_id: int, write_id: int, locations: list[str]) -> None:

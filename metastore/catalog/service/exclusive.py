@@ -34,12 +34,19 @@ def partition_objects(name: TableName, partitions: Sequence[str]) -> list[LockOb
 def require_unwritten(pg: PgTx, action: str, objects: Sequence[LockObject]) -> None:
     """Refuse the ``action`` while a writer's lock is on one of the objects. Raises: HeldUpError."""
     for database in sorted({(one.catalog, one.db) for one in objects}):  # in one order, for all callers
-        require_exclusive(pg, action, [one for one in objects if (one.catalog, one.db) == database],
-                          kind=LockType.EXCL_WRITE)
+        require_exclusive(
+            pg, action, [one for one in objects if (one.catalog, one.db) == database], kind=LockType.EXCL_WRITE
+        )
 
 
-def require_exclusive(pg: PgTx, action: str, objects: Sequence[LockObject], changer: Changer = ANYBODY, *,
-                      kind: LockType = LockType.EXCLUSIVE) -> None:
+def require_exclusive(
+    pg: PgTx,
+    action: str,
+    objects: Sequence[LockObject],
+    changer: Changer = ANYBODY,
+    *,
+    kind: LockType = LockType.EXCLUSIVE,
+) -> None:
     """Refuse the ``action`` while somebody else's lock is on one of the objects, which are all of one database.
 
     ``kind``: of the lock that it would need.
@@ -55,13 +62,20 @@ def require_exclusive(pg: PgTx, action: str, objects: Sequence[LockObject], chan
         more = f"; and {len(ahead) - _MOST_TOLD} more" if len(ahead) > _MOST_TOLD else ""
         asked = ".".join(part for part in (objects[0].db, objects[0].table) if part)
         shown = f"`metastore lock why {asked}`" if objects[0].table else "`metastore show locks`"
-        raise HeldUpError(f"{action} has to wait, nothing was changed: {told}{more}. Try again when they have ended; "
-                          f"{shown} shows them.")
+        raise HeldUpError(
+            f"{action} has to wait, nothing was changed: {told}{more}. Try again when they have ended; "
+            f"{shown} shows them."
+        )
 
 
 def _told(lock: Lock) -> str:
     holds = "holds" if lock.state is LockState.ACQUIRED else "waits for"
-    owner, ends = ((f"transaction {lock.txn_id}", f"metastore txn abort {lock.txn_id}") if lock.txn_id != NO_TXN
-                   else ("no transaction", f"metastore lock release {lock.ext_id}"))
-    return (f"{lock.user or 'unknown'}@{lock.host or 'unknown'} {holds} {lock.type.upper()} on {lock.object} "
-            f"(lock {lock.ext_id}, {owner}; `{ends}` ends it)")
+    owner, ends = (
+        (f"transaction {lock.txn_id}", f"metastore txn abort {lock.txn_id}")
+        if lock.txn_id != NO_TXN
+        else ("no transaction", f"metastore lock release {lock.ext_id}")
+    )
+    return (
+        f"{lock.user or 'unknown'}@{lock.host or 'unknown'} {holds} {lock.type.upper()} on {lock.object} "
+        f"(lock {lock.ext_id}, {owner}; `{ends}` ends it)"
+    )

@@ -144,8 +144,11 @@ class DirectoryMoves:
         by_host: dict[str, list[tuple[Change, Phase, bool]]] = {}
         for one in abandoned:
             by_host.setdefault(host_of(one[0].source), []).append(one)
-        threads = [Thread(target=self._settle, args=(host, ours), name=f"settle-{host}", daemon=True)
-                   for host, ours in by_host.items() if host not in self.settling]
+        threads = [
+            Thread(target=self._settle, args=(host, ours), name=f"settle-{host}", daemon=True)
+            for host, ours in by_host.items()
+            if host not in self.settling
+        ]
         self.settling.update(by_host)
         for thread in threads:
             thread.start()
@@ -256,4 +259,3 @@ class DirectoryMoves:
         if for_good:
             with self.db.begin() as pg:
                 store.delete_changes(pg, removed, self.owner)
-

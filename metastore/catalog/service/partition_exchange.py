@@ -95,9 +95,14 @@ def _plan(pg: PgTx, spec: Mapping[str, str], source_name: TableName, target_name
     taken = store.select_names(pg.sql, target, "p.name = ANY(%s)", ([p.name for p in partitions],))
     if taken:
         raise InvalidRequestError(f"{', '.join(taken)} exists in {target_name} already")
-    require_unwritten(pg, f"ALTER TABLE {target_name} EXCHANGE PARTITION", [
-        *partition_objects(source_name, [p.name for p in partitions]),
-        *partition_objects(target_name, [p.name for p in partitions])])
+    require_unwritten(
+        pg,
+        f"ALTER TABLE {target_name} EXCHANGE PARTITION",
+        [
+            *partition_objects(source_name, [p.name for p in partitions]),
+            *partition_objects(target_name, [p.name for p in partitions]),
+        ],
+    )
     return Exchange(
         source, target, partitions, locations.child(source.location, leading), locations.child(target.location, leading)
     )

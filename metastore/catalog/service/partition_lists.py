@@ -48,8 +48,9 @@ class Pieces:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
-                 stack: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, stack: TracebackType | None
+    ) -> None:
         """Raises: the error of PostgreSQL, in the domain's words."""
         self._opened.__exit__(kind, error, stack)
 
@@ -64,7 +65,8 @@ class PartitionLists:
     def partitions(self, selection: Selection) -> list[Partition]:
         """As objects: one statement.  Raises: MetaError beyond the configured limit."""
         found = partitions.select_partitions(
-            self.db.once, selection.table, selection.condition, selection.parameters, self._capped(selection))
+            self.db.once, selection.table, selection.condition, selection.parameters, self._capped(selection)
+        )
         self._require_within(selection, len(found))
         return found
 
@@ -73,7 +75,8 @@ class PartitionLists:
         limit = self._capped(selection)
         most = FIRST if limit < 0 else min(FIRST, limit)
         piece = partition_wires.select_piece(
-            self.db.once, selection.table, selection.condition, selection.parameters, "", most)
+            self.db.once, selection.table, selection.condition, selection.parameters, "", most
+        )
         count = 0 if piece is None else len(piece.lengths)
         self._require_within(selection, count)
         if count < most or count == limit:
@@ -81,7 +84,8 @@ class PartitionLists:
         with ExitStack() as opened:
             pg = opened.enter_context(self.db.begin(snapshot=True))
             count = partitions.count_partitions(
-                pg.sql, selection.table, selection.condition, selection.parameters, limit)
+                pg.sql, selection.table, selection.condition, selection.parameters, limit
+            )
             self._require_within(selection, count)
             return Pieces(count, _all(pg, selection, count), opened.pop_all())
 
@@ -101,7 +105,8 @@ def _all(pg: PgTx, selection: Selection, count: int) -> Iterator[Piece]:
     after, most = "", FIRST
     while count > 0:
         piece = partition_wires.select_piece(
-            pg.sql, selection.table, selection.condition, selection.parameters, after, min(most, count))
+            pg.sql, selection.table, selection.condition, selection.parameters, after, min(most, count)
+        )
         if piece is None:
             raise AssertionError(f"{count} partitions have gone from a snapshot of {selection.table.name}")
         yield piece

@@ -70,7 +70,8 @@ class PartitionReads:
         """The names of the table's first partitions.  Raises: NoSuchObjectError."""
         return store.select_names(self.db.once, self.table(name), limit=limit)
 
-    def get_partitions_ps(self, name: TableName, values: Sequence[str | None] | None, limit: int = UNLIMITED
+    def get_partitions_ps(
+        self, name: TableName, values: Sequence[str | None] | None, limit: int = UNLIMITED
     ) -> Selection:
         """Partitions whose first values are these; ``""`` stands for any.  Raises: as ``get_partitions``."""
         table = self.table(name)

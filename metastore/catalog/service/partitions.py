@@ -100,8 +100,9 @@ class PartitionService:
             raise InvalidObjectError(f"incomplete partition name - missing a key of {', '.join(keys)} in {partition}")
         return self.append_partition(name, values)
 
-    def alter_partitions(self, name: TableName, drafts: Sequence[PartitionDraft], *,
-                         changer: Changer = ANYBODY) -> None:
+    def alter_partitions(
+        self, name: TableName, drafts: Sequence[PartitionDraft], *, changer: Changer = ANYBODY
+    ) -> None:
         """Replace partitions, found by their values, all or none. No data is moved.
 
         Serialises on: the partitions' rows.  Raises: InvalidOperationError (nothing to alter), HeldUpError, MetaError.
@@ -122,8 +123,9 @@ class PartitionService:
             altered = {key: rules.altered_partition(table, found[key], draft, now) for key, draft in wanted.items()}
             elsewhere = [key for key, new in altered.items() if new.location != found[key].location]
             if transactional.is_transactional(table.parameters):
-                require_exclusive(pg, f"ALTER TABLE {name} PARTITION SET LOCATION", partition_objects(name, elsewhere),
-                                  changer)
+                require_exclusive(
+                    pg, f"ALTER TABLE {name} PARTITION SET LOCATION", partition_objects(name, elsewhere), changer
+                )
             store.update_partitions(pg, table, list(altered.values()))
             store.delete_column_statistics(
                 pg,
@@ -131,8 +133,14 @@ class PartitionService:
                 [(key, column) for key, new in altered.items() for column in rules.changed_columns(found[key], new)],
             )
 
-    def rename_partition(self, name: TableName, old_values: Sequence[str | None] | None, draft: PartitionDraft, *,
-                         changer: Changer = ANYBODY) -> None:
+    def rename_partition(
+        self,
+        name: TableName,
+        old_values: Sequence[str | None] | None,
+        draft: PartitionDraft,
+        *,
+        changer: Changer = ANYBODY,
+    ) -> None:
         """Give a partition other values and move its directory, if the table owns it.
 
         Serialises on: the partition's row, and its announced move. The directory moves while both are held, so that
@@ -172,7 +180,12 @@ class PartitionService:
                 self._rename(pg, table, old, draft, new_name, target)
 
     def drop_partitions(
-        self, name: TableName, names: Sequence[str], *, delete_data: bool, if_exists: bool = False,
+        self,
+        name: TableName,
+        names: Sequence[str],
+        *,
+        delete_data: bool,
+        if_exists: bool = False,
         changer: Changer = ANYBODY,
     ) -> list[Partition]:
         """Remove partitions by their names, all or none, then their data if asked to and if the table owns it.
@@ -187,15 +200,17 @@ class PartitionService:
         self._remove(table, removals)
         return dropped
 
-    def drop_partition(self, name: TableName, values: Sequence[str | None] | None, *, delete_data: bool,
-                       changer: Changer = ANYBODY) -> None:
+    def drop_partition(
+        self, name: TableName, values: Sequence[str | None] | None, *, delete_data: bool, changer: Changer = ANYBODY
+    ) -> None:
         """Remove the partition with these values.  Raises: NoSuchObjectError, InvalidRequestError."""
         table = self._table(name, NoSuchObjectError)
         partition = rules.partition_name(table.partition_key_names, values, self.settings.default_partition_name)
         self.drop_partitions(name, [partition], delete_data=delete_data, changer=changer)
 
-    def drop_partition_by_name(self, name: TableName, partition: str | None, *, delete_data: bool,
-                               changer: Changer = ANYBODY) -> None:
+    def drop_partition_by_name(
+        self, name: TableName, partition: str | None, *, delete_data: bool, changer: Changer = ANYBODY
+    ) -> None:
         """Remove the partition with this name; segments that name no key are ignored.  Raises: NoSuchObjectError."""
         if not partition:
             raise InvalidRequestError("The partition's name is empty")
@@ -203,12 +218,12 @@ class PartitionService:
         values = values_for(table.partition_key_names, partition)
         if values is None:
             raise NoSuchObjectError(f"{partition} is not the name of a partition of {name}: a key is missing")
-        self.drop_partitions(name, [make_name(table.partition_key_names, values)], delete_data=delete_data,
-                             changer=changer)
+        self.drop_partitions(
+            name, [make_name(table.partition_key_names, values)], delete_data=delete_data, changer=changer
+        )
 
     def drop_partitions_by_expr(
-        self, name: TableName, exprs: Sequence[bytes], *, delete_data: bool, if_exists: bool,
-        changer: Changer = ANYBODY,
+        self, name: TableName, exprs: Sequence[bytes], *, delete_data: bool, if_exists: bool, changer: Changer = ANYBODY
     ) -> list[Partition]:
         """Remove every partition that one of the expressions keeps.
 
@@ -291,8 +306,9 @@ class PartitionService:
         )
         acid_history.rename_partition_history(pg, table.name, old.name, new_name)
 
-    def _drop(self, pg: PgTx, table: Table, names: Sequence[str], changer: Changer, *,
-              if_exists: bool) -> list[Partition]:
+    def _drop(
+        self, pg: PgTx, table: Table, names: Sequence[str], changer: Changer, *, if_exists: bool
+    ) -> list[Partition]:
         dropped = store.lock_partitions(pg, table, names)
         self.moves.require_still(pg, [partition.location for partition in dropped])
         missing = set(names).difference(partition.name for partition in dropped)

@@ -37,19 +37,24 @@ class StatisticsService:
             store.upsert_statistics(pg, table, [replace(one, last_analyzed=now) for one in statistics])
             self._mark(pg, table, statistics)
 
-    def get(self, name: TableName, partitions: Sequence[str], columns: Iterable[str],
-            engine: str) -> list[ColumnStatistics]:
+    def get(
+        self, name: TableName, partitions: Sequence[str], columns: Iterable[str], engine: str
+    ) -> list[ColumnStatistics]:
         """What there is for the table (partition "") or partitions. Raises: NoSuchObjectError without the table."""
         wanted = [column.strip().lower() for column in columns]
         names = {canonical(partition): partition for partition in partitions}
         rows = self.db.once(store.SELECT_STATISTICS, (list(names), wanted, engine, *name))
         if not rows:
             raise NoSuchObjectError(f"{name} table not found")
-        return [ColumnStatistics(column, kind, data, names[partition], by, analyzed)
-                for column, kind, data, partition, by, analyzed in rows if column is not None]
+        return [
+            ColumnStatistics(column, kind, data, names[partition], by, analyzed)
+            for column, kind, data, partition, by, analyzed in rows
+            if column is not None
+        ]
 
-    def aggregate(self, name: TableName, partitions: Sequence[str], columns: Sequence[str],
-                  engine: str) -> tuple[list[ColumnStatistics], int]:
+    def aggregate(
+        self, name: TableName, partitions: Sequence[str], columns: Sequence[str], engine: str
+    ) -> tuple[list[ColumnStatistics], int]:
         """Statistics of several partitions as one, and how many partitions have all of the columns."""
         wanted = [column.strip().lower() for column in columns]
         return rules.aggregated(self.get(name, partitions, wanted, engine), wanted)
@@ -97,12 +102,19 @@ def _require_columns(table: Table, statistics: Iterable[ColumnStatistics]) -> No
     for one in statistics:
         if not one.partition and one.column not in known:
             raise MetaError(
-                f"Column {one.column} doesn't exist in table {table.name.table} in database {table.name.db}")
+                f"Column {one.column} doesn't exist in table {table.name.table} in database {table.name.db}"
+            )
 
 
 def _merged(pg: PgTx, table: Table, statistics: Sequence[ColumnStatistics]) -> list[ColumnStatistics]:
-    stored = {(one.partition, one.column, one.engine): one.data for one in store.select_statistics(
-        pg, table, list({one.partition for one in statistics}), list({one.column for one in statistics}))}
+    stored = {
+        (one.partition, one.column, one.engine): one.data
+        for one in store.select_statistics(
+            pg, table, list({one.partition for one in statistics}), list({one.column for one in statistics})
+        )
+    }
     keys = [(one.partition, one.column, one.engine) for one in statistics]
-    return [replace(one, data=rules.joined(stored[key], one.data)) if key in stored else one
-            for key, one in zip(keys, statistics, strict=True)]
+    return [
+        replace(one, data=rules.joined(stored[key], one.data)) if key in stored else one
+        for key, one in zip(keys, statistics, strict=True)
+    ]

@@ -34,8 +34,9 @@ class TableReads:
             raise NoSuchObjectError(f"{name} table not found")
         return store.table_of(rows[0])
 
-    def get_table_objects_by_name(self, database: DatabaseName, names: Sequence[str] | None,
-                                  pattern: str | None = None) -> list[Table]:
+    def get_table_objects_by_name(
+        self, database: DatabaseName, names: Sequence[str] | None, pattern: str | None = None
+    ) -> list[Table]:
         """The tables that there are among ``names``, or that match ``pattern``. Raises: UnknownDatabaseError, ..."""
         if not database.db:
             raise UnknownDatabaseError("DB name is null or empty")
@@ -67,16 +68,18 @@ class TableReads:
     def _rewritable(self, catalog: str) -> list[Table]:
         return [store.table_of(row) for row in self.db.once(store.SELECT_REWRITABLE_VIEWS, (catalog,))]
 
-    def get_table_meta(self, catalog: str, database_pattern: str | None, table_pattern: str | None,
-                       types: Sequence[str] | None) -> list[TableMeta]:
+    def get_table_meta(
+        self, catalog: str, database_pattern: str | None, table_pattern: str | None, types: Sequence[str] | None
+    ) -> list[TableMeta]:
         """A line for each table that matches, by database and name."""
         databases, tables = pattern_regex(database_pattern), pattern_regex(table_pattern)
         wanted = list(types) if types else None
         rows = self.db.once(store.SELECT_TABLE_METAS, (catalog, databases, databases, tables, tables, wanted, wanted))
         return [store.table_meta_of(row) for row in rows]
 
-    def get_table_names_by_filter(self, database: DatabaseName, accepts: Callable[[Table], bool],
-                                  most: int) -> list[str]:
+    def get_table_names_by_filter(
+        self, database: DatabaseName, accepts: Callable[[Table], bool], most: int
+    ) -> list[str]:
         """Names of tables that ``accepts`` says yes to, sorted; at most ``most`` unless negative."""
         rows = self.db.once(store.SELECT_MATCHING_TABLES, (*database, ""))
         names = [table.name.table for table in map(store.table_of, rows) if accepts(table)]

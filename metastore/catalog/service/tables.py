@@ -43,8 +43,9 @@ class TableService:
     directories: Directories
     moves: DirectoryMoves
 
-    def create_table(self, draft: Table, context: Mapping[str, str],
-                     constraints: Sequence[ConstraintColumn] = ()) -> None:
+    def create_table(
+        self, draft: Table, context: Mapping[str, str], constraints: Sequence[ConstraintColumn] = ()
+    ) -> None:
         """Add a table or view with its constraints, and make its directory.
 
         Serialises on: the name's unique key; dropping the database waits.
@@ -76,15 +77,23 @@ class TableService:
         Raises: InvalidObjectError, NoSuchObjectError, MetaError.
         """
         with self.db.begin() as pg:
-            table = tables.new_table(draft, context, int(pg.now.timestamp()),
-                                     create_as_acid=self.settings.create_as_acid)
+            table = tables.new_table(
+                draft, context, int(pg.now.timestamp()), create_as_acid=self.settings.create_as_acid
+            )
             database = database_store.select_database(pg, table.name.database)
         if database is None:
             raise NoSuchObjectError(f"Database {table.name.database} does not exist")
         return self._located(table, database)
 
-    def alter_table(self, name: TableName, draft: Table, context: Mapping[str, str], *,
-                    check_types: bool | None = None, changer: Changer = ANYBODY) -> None:
+    def alter_table(
+        self,
+        name: TableName,
+        draft: Table,
+        context: Mapping[str, str],
+        *,
+        check_types: bool | None = None,
+        changer: Changer = ANYBODY,
+    ) -> None:
         """Replace a table's definition, its name included; its own directory and partitions follow the name.
 
         Serialises on: the table's row, so that of two callers who expect the same parameter value one is refused.
@@ -131,8 +140,14 @@ class TableService:
             removals = self.moves.announce_removals(pg, table.id, doomed)
         self.moves.remove(removals)
 
-    def truncate_table(self, name: TableName, partitions: Sequence[str] | None, context: Mapping[str, str],
-                       write_id: int = -1, changer: Changer = ANYBODY) -> None:
+    def truncate_table(
+        self,
+        name: TableName,
+        partitions: Sequence[str] | None,
+        context: Mapping[str, str],
+        write_id: int = -1,
+        changer: Changer = ANYBODY,
+    ) -> None:
         """Empty a table, or (``partitions``) some of its partitions, and reset what is known of their size.
 
         The files of a transactional table stay for its readers: an empty base of the caller's write id hides them once
@@ -172,8 +187,16 @@ class TableService:
         location = table.location or tables.default_location(table, database)
         return tables.with_location(table, locations.qualified(location or "", database.location))
 
-    def _altered(self, pg: PgTx, name: TableName, draft: Table, context: Mapping[str, str], changer: Changer, *,
-                 check_types: bool) -> tuple[Table, Table]:
+    def _altered(
+        self,
+        pg: PgTx,
+        name: TableName,
+        draft: Table,
+        context: Mapping[str, str],
+        changer: Changer,
+        *,
+        check_types: bool,
+    ) -> tuple[Table, Table]:
         """The table as it is, locked, and as it is to be."""
         old = store.lock_table(pg, name)
         if old is None:
@@ -196,8 +219,12 @@ class TableService:
     def _new_location(self, pg: PgTx, old: Table, altered: Table) -> str | None:
         if altered.name == old.name:
             return None
-        return tables.new_location(old, altered, self._database(pg, old.name.database, altered),
-                                   self._database(pg, altered.name.database, altered))
+        return tables.new_location(
+            old,
+            altered,
+            self._database(pg, old.name.database, altered),
+            self._database(pg, altered.name.database, altered),
+        )
 
     @staticmethod
     def _database(pg: PgTx, name: DatabaseName, altered: Table) -> Database:
@@ -239,5 +266,7 @@ class TableService:
             files = (entry.path for entry in self.directories.listing(directory) if not entry.is_dir)
             foreign = transactional.foreign_file(files)
             if foreign is not None:
-                raise MetaError(f"{name} cannot become transactional: the file {directory}/{foreign} is not named like "
-                                "a bucket (000000_0)")
+                raise MetaError(
+                    f"{name} cannot become transactional: the file {directory}/{foreign} is not named like "
+                    "a bucket (000000_0)"
+                )

@@ -98,8 +98,9 @@ class UpstreamChanges:
             ids = store.insert_notes(pg, self._drops(pg, [(table, 0) for table in store.select_tables(pg, name)]))
         return self._carried(ids, forward)
 
-    def drop_partitions(self, name: TableName, partitions: Sequence[str] | None, forward: Forward,
-                        changer: Changer = ANYBODY) -> Forwarded:
+    def drop_partitions(
+        self, name: TableName, partitions: Sequence[str] | None, forward: Forward, changer: Changer = ANYBODY
+    ) -> Forwarded:
         """Forget the history of partitions that the upstream drops; None: of those that are gone afterwards."""
         identity = self.tables.identity(name) if self._has_history(name) else None
         with self.db.begin() as pg:
@@ -107,8 +108,9 @@ class UpstreamChanges:
             known = store.select_partitions(pg, name) if identity is not None else []
             wanted = known if partitions is None else [one for one in known if one in set(partitions)]
             mark = store.select_mark(pg, name) or 1
-            ids = store.insert_notes(pg, [
-                Note(Kind.DROP_PARTITION, name, identity or 0, mark, pg.now, partition) for partition in wanted])
+            ids = store.insert_notes(
+                pg, [Note(Kind.DROP_PARTITION, name, identity or 0, mark, pg.now, partition) for partition in wanted]
+            )
         return self._carried(ids, forward, look=partitions is None)
 
     def rename_table(self, name: TableName, new: TableName, forward: Forward, changer: Changer = ANYBODY) -> Forwarded:
@@ -129,16 +131,29 @@ class UpstreamChanges:
             store.copy_owners(pg, note)
         return self._carried(ids, forward)
 
-    def rename_partition(self, name: TableName, partition: str, new: str, forward: Forward,
-                         changer: Changer = ANYBODY) -> Forwarded:
+    def rename_partition(
+        self, name: TableName, partition: str, new: str, forward: Forward, changer: Changer = ANYBODY
+    ) -> Forwarded:
         """Let a partition's history follow. As ``drop_table``."""
         identity = self.tables.identity(name) if self._has_history(name) and partition != new else None
         if identity is None:
             return forward()
         with self.db.begin() as pg:
             require_exclusive(pg, f"RENAME PARTITION of {name}", partition_objects(name, [partition]), changer)
-            ids = store.insert_notes(pg, [Note(Kind.RENAME_PARTITION, name, identity, store.select_mark(pg, name) or 1,
-                                               pg.now, partition, new_partition=new)])
+            ids = store.insert_notes(
+                pg,
+                [
+                    Note(
+                        Kind.RENAME_PARTITION,
+                        name,
+                        identity,
+                        store.select_mark(pg, name) or 1,
+                        pg.now,
+                        partition,
+                        new_partition=new,
+                    )
+                ],
+            )
         return self._carried(ids, forward)
 
     def convert(self, name: TableName, forward: Forward) -> Forwarded:
@@ -157,7 +172,8 @@ class UpstreamChanges:
             with self.db.begin() as pg:
                 txn_store.lock_for_adding(pg, [owner])
                 txn_store.insert_components(
-                    pg, [Component(owner, name, one, Operation.UPDATE, write_id) for one in emptied])
+                    pg, [Component(owner, name, one, Operation.UPDATE, write_id) for one in emptied]
+                )
         return forward()
 
     def require_settled(self, pg: PgTx, name: TableName) -> None:
@@ -178,15 +194,21 @@ class UpstreamChanges:
                 if judged is not Verdict.WAIT:
                     self._follow(pg, note, done=judged is Verdict.HAPPENED)
                     settled += 1
-            _log.info("upstream_change_settled", kind=note.kind.value, table=str(note.table), partition=note.partition,
-                      verdict=judged.value)
+            _log.info(
+                "upstream_change_settled",
+                kind=note.kind.value,
+                table=str(note.table),
+                partition=note.partition,
+                verdict=judged.value,
+            )
 
     def _has_history(self, name: TableName) -> bool:
         return store.select_mark(self.db, name) is not None
 
     def _drops(self, pg: PgTx, tables: Sequence[tuple[TableName, int]]) -> list[Note]:
-        return [Note(Kind.DROP_TABLE, name, identity, store.select_mark(pg, name) or 1, pg.now)
-                for name, identity in tables]
+        return [
+            Note(Kind.DROP_TABLE, name, identity, store.select_mark(pg, name) or 1, pg.now) for name, identity in tables
+        ]
 
     def _carried(self, ids: Sequence[int], forward: Forward, *, look: bool = False) -> Forwarded:
         """Ask the upstream with the notes locked, and follow. ``look``: at what it has, note by note."""
@@ -201,8 +223,9 @@ class UpstreamChanges:
                 failpoints.hit("upstream.answered")
                 done = isinstance(answers[0], Forwarded) and answers[0].was_done
                 for note in notes:
-                    self._follow(pg, note, done=done and not (
-                        look and self.tables.has_partition(note.table, note.partition)))
+                    self._follow(
+                        pg, note, done=done and not (look and self.tables.has_partition(note.table, note.partition))
+                    )
         except MetastoreError as error:
             if not answers:
                 raise
@@ -234,8 +257,10 @@ class UpstreamChanges:
 
     def _seen(self, note: Note) -> Seen:
         identity = self.tables.identity(note.table)
-        return Seen(identity, bool(note.partition) and identity is not None
-                    and self.tables.has_partition(note.table, note.partition))
+        return Seen(
+            identity,
+            bool(note.partition) and identity is not None and self.tables.has_partition(note.table, note.partition),
+        )
 
 
 def _answer(forward: Forward) -> Forwarded | UnavailableError:

@@ -14,8 +14,10 @@ _PER_PARTITION = ("txn_components", "completed_txn_components", "compaction_queu
 _PER_TABLE = ("txn_write_ids", "write_id_times", "min_history", "materialization_locks")
 _FOLLOW_RENAMES = ("write_sets", "locks")
 _OBJECT = 'catalog = %s AND db = %s AND "table" = %s'
-_BEGIN_ANEW = ("UPDATE next_write_ids SET first_write_id = next_write_id, purged_write_id = next_write_id - 1,"
-               " known_since = metastore_now() WHERE ")
+_BEGIN_ANEW = (
+    "UPDATE next_write_ids SET first_write_id = next_write_id, purged_write_id = next_write_id - 1,"
+    " known_since = metastore_now() WHERE "
+)
 # The new name may have a mark of its own, of a table that had it before.
 _CARRY_WRITE_IDS = f"""
 INSERT INTO next_write_ids AS n (catalog, db, "table", next_write_id, purged_write_id, known_since, first_write_id)
@@ -40,29 +42,38 @@ def delete_database_history(pg: PgTx, database: DatabaseName) -> None:
 
 def delete_partition_history(pg: PgTx, table: TableName, partitions: Sequence[str]) -> None:
     """Forget components and compactions of partitions (by canonical name) that are dropped."""
-    pg.sql("; ".join(f"DELETE FROM {name} WHERE {_OBJECT} AND partition = ANY(%s)" for name in _PER_PARTITION),
-           (*table, list(partitions)) * len(_PER_PARTITION))
+    pg.sql(
+        "; ".join(f"DELETE FROM {name} WHERE {_OBJECT} AND partition = ANY(%s)" for name in _PER_PARTITION),
+        (*table, list(partitions)) * len(_PER_PARTITION),
+    )
 
 
 def rename_table_history(pg: PgTx, old: TableName, new: TableName) -> None:
     """Carry everything over to a table's new name, locks and write sets included; the old name keeps its mark."""
     pg.sql(f"{_CARRY_WRITE_IDS}; {_BEGIN_ANEW}{_OBJECT}", (*new, *old, *old))
     names = (*_PER_PARTITION, *_PER_TABLE, *_FOLLOW_RENAMES)
-    pg.sql("; ".join(f'UPDATE {name} SET catalog = %s, db = %s, "table" = %s WHERE {_OBJECT}' for name in names),
-           (*new, *old) * len(names))
+    pg.sql(
+        "; ".join(f'UPDATE {name} SET catalog = %s, db = %s, "table" = %s WHERE {_OBJECT}' for name in names),
+        (*new, *old) * len(names),
+    )
 
 
 def rename_partition_history(pg: PgTx, table: TableName, old: str, new: str) -> None:
     """Carry a partition's history over to its new canonical name."""
     names = (*_PER_PARTITION, *_FOLLOW_RENAMES)
-    pg.sql("; ".join(f"UPDATE {name} SET partition = %s WHERE {_OBJECT} AND partition = %s" for name in names),
-           (new, *table, old) * len(names))
+    pg.sql(
+        "; ".join(f"UPDATE {name} SET partition = %s WHERE {_OBJECT} AND partition = %s" for name in names),
+        (new, *table, old) * len(names),
+    )
 
 
 def _forgetting(which: str) -> list[str]:
     """The row of the next write id is locked before the owners go: who is being given an id now is not missed."""
-    return [*(f"DELETE FROM {name} WHERE {which}" for name in _PER_PARTITION), f"{_BEGIN_ANEW}{which}",
-            *(f"DELETE FROM {name} WHERE {which}" for name in _PER_TABLE)]
+    return [
+        *(f"DELETE FROM {name} WHERE {which}" for name in _PER_PARTITION),
+        f"{_BEGIN_ANEW}{which}",
+        *(f"DELETE FROM {name} WHERE {which}" for name in _PER_TABLE),
+    ]
 
 
 def select_owner(pg: PgTx, table: TableName, write_id: int) -> int | None:
@@ -73,6 +84,9 @@ def select_owner(pg: PgTx, table: TableName, write_id: int) -> int | None:
 
 def insert_write_id_seed(pg: PgTx, table: TableName, seed: int) -> None:
     """Let a converted table's write ids begin above ``seed``; files that were there count as older."""
-    pg.sql('INSERT INTO next_write_ids AS n (catalog, db, "table", next_write_id, known_since)'
-           " VALUES (%s, %s, %s, %s, metastore_now()) ON CONFLICT (catalog, db, \"table\") DO UPDATE SET"
-           " next_write_id = greatest(n.next_write_id, EXCLUDED.next_write_id)", (*table, seed + 1))
+    pg.sql(
+        'INSERT INTO next_write_ids AS n (catalog, db, "table", next_write_id, known_since)'
+        ' VALUES (%s, %s, %s, %s, metastore_now()) ON CONFLICT (catalog, db, "table") DO UPDATE SET'
+        " next_write_id = greatest(n.next_write_id, EXCLUDED.next_write_id)",
+        (*table, seed + 1),
+    )

@@ -13,17 +13,21 @@ from metastore.db.engine import PgTx, Row
 from metastore.errors import MetaError
 from metastore.ids import TableName
 
-_SELECT = ('SELECT t.catalog, t.db, t.name, c.kind, c.name, c."column", c.position, c.value, c.is_enabled, '
-           "c.is_validated, c.is_relied_on, p.catalog, p.db, p.name, c.parent_column, c.parent_key, c.update_rule, "
-           "c.delete_rule FROM tables AS t {join} table_constraints AS c ON c.table_id = t.id AND c.kind = ANY(%s) "
-           "LEFT JOIN tables AS p ON p.id = c.parent_id WHERE {where} ORDER BY t.db, t.name, c.name, c.position")
+_SELECT = (
+    'SELECT t.catalog, t.db, t.name, c.kind, c.name, c."column", c.position, c.value, c.is_enabled, '
+    "c.is_validated, c.is_relied_on, p.catalog, p.db, p.name, c.parent_column, c.parent_key, c.update_rule, "
+    "c.delete_rule FROM tables AS t {join} table_constraints AS c ON c.table_id = t.id AND c.kind = ANY(%s) "
+    "LEFT JOIN tables AS p ON p.id = c.parent_id WHERE {where} ORDER BY t.db, t.name, c.name, c.position"
+)
 _NAMED = "t.catalog = %s AND t.db = %s AND t.name = %s"
 SELECT_CONSTRAINTS = _SELECT.format(join="JOIN", where=_NAMED)
 # At least one row if there is the table.
 SELECT_TABLE_AND_CONSTRAINTS = _SELECT.format(join="LEFT JOIN", where=_NAMED)
 SELECT_FOREIGN_KEYS = _SELECT.format(
-    join="JOIN", where="t.catalog = %s AND (%s::text IS NULL OR t.db = %s) AND (%s::text IS NULL OR t.name = %s) "
-                       "AND (%s::text IS NULL OR p.db = %s) AND (%s::text IS NULL OR p.name = %s)")
+    join="JOIN",
+    where="t.catalog = %s AND (%s::text IS NULL OR t.db = %s) AND (%s::text IS NULL OR t.name = %s) "
+    "AND (%s::text IS NULL OR p.db = %s) AND (%s::text IS NULL OR p.name = %s)",
+)
 
 
 def is_constraint(row: Row) -> bool:
@@ -34,14 +38,42 @@ def is_constraint(row: Row) -> bool:
 
 def constraint_of(row: Row) -> ConstraintColumn:
     """The column of a constraint that a row holds."""
-    (catalog, db, name, kind, constraint, column, position, value, enabled, validated, relied_on, parent_catalog,
-     parent_db, parent_table, parent_column, parent_key, update_rule, delete_rule) = row
+    (
+        catalog,
+        db,
+        name,
+        kind,
+        constraint,
+        column,
+        position,
+        value,
+        enabled,
+        validated,
+        relied_on,
+        parent_catalog,
+        parent_db,
+        parent_table,
+        parent_column,
+        parent_key,
+        update_rule,
+        delete_rule,
+    ) = row
     reference = None
     if parent_table is not None:
         parent = TableName(parent_catalog, parent_db, parent_table)
         reference = Reference(parent, parent_column, parent_key, update_rule, delete_rule)
-    return ConstraintColumn(TableName(catalog, db, name), ConstraintKind(kind), constraint, column, position, value,
-                            enabled, validated, relied_on, reference)
+    return ConstraintColumn(
+        TableName(catalog, db, name),
+        ConstraintKind(kind),
+        constraint,
+        column,
+        position,
+        value,
+        enabled,
+        validated,
+        relied_on,
+        reference,
+    )
 
 
 def select_constraints(pg: PgTx, table: TableName) -> list[ConstraintColumn]:
@@ -49,8 +81,9 @@ def select_constraints(pg: PgTx, table: TableName) -> list[ConstraintColumn]:
     return [constraint_of(row) for row in pg.sql(SELECT_CONSTRAINTS, (list(ConstraintKind), *table))]
 
 
-def insert_constraints(pg: PgTx, table: Table, constraints: Sequence[ConstraintColumn],
-                       parents: Mapping[TableName, int]) -> None:
+def insert_constraints(
+    pg: PgTx, table: Table, constraints: Sequence[ConstraintColumn], parents: Mapping[TableName, int]
+) -> None:
     """Add constraints to a table that is locked; ``parents``: ids of the tables that foreign keys refer to.
 
     Raises: MetaError for a second primary key.
@@ -58,33 +91,52 @@ def insert_constraints(pg: PgTx, table: Table, constraints: Sequence[ConstraintC
     for one in constraints:
         to = one.reference
         try:
-            pg.sql('INSERT INTO table_constraints (table_id, name, position, kind, "column", value, is_enabled, '
-                   "is_validated, is_relied_on, parent_id, parent_column, parent_key, update_rule, delete_rule) "
-                   "VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)",
-                   (table.id, one.name, one.position, one.kind, one.column, one.value, one.is_enabled,
-                    one.is_validated, one.is_relied_on, parents[to.table] if to else None,
-                    to.column if to else None, to.key if to else None, to.update_rule if to else None,
-                    to.delete_rule if to else None))
+            pg.sql(
+                'INSERT INTO table_constraints (table_id, name, position, kind, "column", value, is_enabled, '
+                "is_validated, is_relied_on, parent_id, parent_column, parent_key, update_rule, delete_rule) "
+                "VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)",
+                (
+                    table.id,
+                    one.name,
+                    one.position,
+                    one.kind,
+                    one.column,
+                    one.value,
+                    one.is_enabled,
+                    one.is_validated,
+                    one.is_relied_on,
+                    parents[to.table] if to else None,
+                    to.column if to else None,
+                    to.key if to else None,
+                    to.update_rule if to else None,
+                    to.delete_rule if to else None,
+                ),
+            )
         except UniqueViolation as error:
-            raise MetaError(f"{'.'.join(table.name)}: the constraint {one.name} names position {one.position} "
-                            "twice") from error
+            raise MetaError(
+                f"{'.'.join(table.name)}: the constraint {one.name} names position {one.position} twice"
+            ) from error
 
 
 def delete_constraint(pg: PgTx, table: Table, name: str) -> bool:
     """Remove a constraint of any kind; False if there is none of the name."""
-    return bool(pg.sql("DELETE FROM table_constraints WHERE table_id = %s AND name = %s RETURNING 1",
-                       (table.id, name)))
+    return bool(pg.sql("DELETE FROM table_constraints WHERE table_id = %s AND name = %s RETURNING 1", (table.id, name)))
 
 
 def rename_column(pg: PgTx, table: Table, old: str, new: str) -> None:
     """Let a column's constraints, and the foreign keys that refer to it, follow its new name."""
-    pg.sql('UPDATE table_constraints SET "column" = %s WHERE table_id = %s AND "column" = %s; '
-           "UPDATE table_constraints SET parent_column = %s WHERE parent_id = %s AND parent_column = %s",
-           (new, table.id, old, new, table.id, old))
+    pg.sql(
+        'UPDATE table_constraints SET "column" = %s WHERE table_id = %s AND "column" = %s; '
+        "UPDATE table_constraints SET parent_column = %s WHERE parent_id = %s AND parent_column = %s",
+        (new, table.id, old, new, table.id, old),
+    )
 
 
 def delete_column(pg: PgTx, table: Table, column: str) -> None:
     """Remove the constraints that a removed column is part of, and the foreign keys that refer to it."""
-    pg.sql("DELETE FROM table_constraints AS c USING table_constraints AS part WHERE c.table_id = part.table_id "
-           'AND c.name = part.name AND ((part.table_id = %s AND part."column" = %s) '
-           "OR (part.parent_id = %s AND part.parent_column = %s))", (table.id, column, table.id, column))
+    pg.sql(
+        "DELETE FROM table_constraints AS c USING table_constraints AS part WHERE c.table_id = part.table_id "
+        'AND c.name = part.name AND ((part.table_id = %s AND part."column" = %s) '
+        "OR (part.parent_id = %s AND part.parent_column = %s))",
+        (table.id, column, table.id, column),
+    )

@@ -16,10 +16,12 @@ _COLUMNS = "catalog, name, location, description, managed_location, parameters, 
 SELECT_CLUSTER = "SELECT system_identifier::text, current_database()::text FROM pg_control_system()"
 SELECT_DATABASE = f"SELECT {_COLUMNS} FROM databases WHERE catalog = %s AND name = %s"
 # Where a new database goes, and whether its name is taken.
-SELECT_ROOM_FOR_DATABASE = ("SELECT location, EXISTS (SELECT 1 FROM databases WHERE catalog = %s AND name = %s) "
-                            "FROM catalogs WHERE name = %s")
-SELECT_DATABASE_NAMES = ("SELECT name FROM databases WHERE catalog = %s AND (%s::text IS NULL OR name ~ %s) "
-                         "ORDER BY name")
+SELECT_ROOM_FOR_DATABASE = (
+    "SELECT location, EXISTS (SELECT 1 FROM databases WHERE catalog = %s AND name = %s) FROM catalogs WHERE name = %s"
+)
+SELECT_DATABASE_NAMES = (
+    "SELECT name FROM databases WHERE catalog = %s AND (%s::text IS NULL OR name ~ %s) ORDER BY name"
+)
 SELECT_CATALOG = "SELECT name, location, description, create_time FROM catalogs WHERE name = %s"
 SELECT_CATALOG_NAMES = "SELECT name FROM catalogs ORDER BY name"
 
@@ -50,21 +52,41 @@ def lock_database(pg: PgTx, name: DatabaseName) -> Database | None:
 def insert_database(pg: PgTx, database: Database) -> bool:
     """Add a database; False if the name is taken. Raises: InvalidObjectError without the catalog."""
     try:
-        return bool(pg.sql(
-            f"INSERT INTO databases ({_COLUMNS}) VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s) "
-            "ON CONFLICT (catalog, name) DO NOTHING RETURNING id",
-            (*database.name, database.location, database.description, database.managed_location,
-             to_json(database.parameters), database.owner, database.owner_type, database.create_time)))
+        return bool(
+            pg.sql(
+                f"INSERT INTO databases ({_COLUMNS}) VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s) "
+                "ON CONFLICT (catalog, name) DO NOTHING RETURNING id",
+                (
+                    *database.name,
+                    database.location,
+                    database.description,
+                    database.managed_location,
+                    to_json(database.parameters),
+                    database.owner,
+                    database.owner_type,
+                    database.create_time,
+                ),
+            )
+        )
     except ForeignKeyViolation as error:
         raise InvalidObjectError(f"No such catalog {database.name.catalog}") from error
 
 
 def update_database(pg: PgTx, database: Database) -> None:
     """Overwrite what may change of a database that is locked."""
-    pg.sql("UPDATE databases SET location = %s, description = %s, managed_location = %s, parameters = %s, owner = %s, "
-           "owner_type = %s WHERE catalog = %s AND name = %s",
-           (database.location, database.description, database.managed_location, to_json(database.parameters),
-            database.owner, database.owner_type, *database.name))
+    pg.sql(
+        "UPDATE databases SET location = %s, description = %s, managed_location = %s, parameters = %s, owner = %s, "
+        "owner_type = %s WHERE catalog = %s AND name = %s",
+        (
+            database.location,
+            database.description,
+            database.managed_location,
+            to_json(database.parameters),
+            database.owner,
+            database.owner_type,
+            *database.name,
+        ),
+    )
 
 
 def delete_database(pg: PgTx, name: DatabaseName) -> None:
@@ -74,16 +96,24 @@ def delete_database(pg: PgTx, name: DatabaseName) -> None:
 
 def is_location_used(pg: PgTx, location: str) -> bool:
     """Whether any database or table is at a place or below it. Reads every location: for rare calls."""
-    return bool(pg.sql(
-        "SELECT 1 FROM (SELECT location FROM databases UNION ALL SELECT location FROM tables) AS used "
-        "WHERE location = %s OR starts_with(location, %s) LIMIT 1", (location, f"{location.rstrip('/')}/")))
+    return bool(
+        pg.sql(
+            "SELECT 1 FROM (SELECT location FROM databases UNION ALL SELECT location FROM tables) AS used "
+            "WHERE location = %s OR starts_with(location, %s) LIMIT 1",
+            (location, f"{location.rstrip('/')}/"),
+        )
+    )
 
 
 def insert_catalog(pg: PgTx, catalog: Catalog) -> bool:
     """Add a catalog; False if the name is taken."""
-    return bool(pg.sql("INSERT INTO catalogs (name, location, description, create_time) VALUES (%s, %s, %s, %s) "
-                       "ON CONFLICT (name) DO NOTHING RETURNING name",
-                       (catalog.name, catalog.location, catalog.description, catalog.create_time)))
+    return bool(
+        pg.sql(
+            "INSERT INTO catalogs (name, location, description, create_time) VALUES (%s, %s, %s, %s) "
+            "ON CONFLICT (name) DO NOTHING RETURNING name",
+            (catalog.name, catalog.location, catalog.description, catalog.create_time),
+        )
+    )
 
 
 def lock_catalog(pg: PgTx, name: str) -> Catalog:
@@ -96,8 +126,10 @@ def lock_catalog(pg: PgTx, name: str) -> Catalog:
 
 def update_catalog(pg: PgTx, catalog: Catalog) -> None:
     """Overwrite a catalog's location and description."""
-    pg.sql("UPDATE catalogs SET location = %s, description = %s WHERE name = %s",
-           (catalog.location, catalog.description, catalog.name))
+    pg.sql(
+        "UPDATE catalogs SET location = %s, description = %s WHERE name = %s",
+        (catalog.location, catalog.description, catalog.name),
+    )
 
 
 def delete_catalog(pg: PgTx, name: str) -> None:

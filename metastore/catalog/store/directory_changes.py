@@ -16,10 +16,12 @@ LEASE = timedelta(seconds=60)
 GRACE = timedelta(minutes=5)
 """How long the places of a change without an owner stay blocked: what its owner had begun may still take effect."""
 _CREATORS = 0x64697273  # "dirs": whoever gives a place to an object holds it, shared, until COMMIT
-_OVERLAPS = ("({0} = p.place OR starts_with({0}, p.place || '/') OR starts_with(p.place, {0} || '/'))")
-_TAKEN = ("SELECT p.place FROM directory_changes AS c, unnest(%s::text[]) AS p (place)"
-          f" WHERE (c.phase <> 'undone' AND {_OVERLAPS.format('c.source')})"
-          f" OR (c.phase <> 'done' AND {_OVERLAPS.format('c.target')}) ORDER BY 1 LIMIT 1")
+_OVERLAPS = "({0} = p.place OR starts_with({0}, p.place || '/') OR starts_with(p.place, {0} || '/'))"
+_TAKEN = (
+    "SELECT p.place FROM directory_changes AS c, unnest(%s::text[]) AS p (place)"
+    f" WHERE (c.phase <> 'undone' AND {_OVERLAPS.format('c.source')})"
+    f" OR (c.phase <> 'done' AND {_OVERLAPS.format('c.target')}) ORDER BY 1 LIMIT 1"
+)
 
 
 class Phase(StrEnum):
@@ -53,15 +55,19 @@ def insert_removals(pg: PgTx, owner: str, table_id: int, places: Sequence[str]) 
 
 def update_phase(pg: PgTx, change: Change, owner: str, before: Phase, after: Phase) -> bool:
     """Go on, and hold the row until COMMIT; False if the change is not ours, or is not where we thought."""
-    pg.sql("UPDATE directory_changes SET phase = %s, renewed_at = %s WHERE id = %s AND owner = %s AND phase = %s",
-           (after, pg.now, change.id, owner, before))
+    pg.sql(
+        "UPDATE directory_changes SET phase = %s, renewed_at = %s WHERE id = %s AND owner = %s AND phase = %s",
+        (after, pg.now, change.id, owner, before),
+    )
     return pg.rowcount == 1
 
 
 def update_renewed(pg: PgTx, changes: Sequence[Change], owner: str) -> bool:
     """Stay their owner; False if somebody else took one for abandoned."""
-    pg.sql("UPDATE directory_changes SET renewed_at = %s WHERE id = ANY(%s) AND owner = %s",
-           (pg.now, [change.id for change in changes], owner))
+    pg.sql(
+        "UPDATE directory_changes SET renewed_at = %s WHERE id = ANY(%s) AND owner = %s",
+        (pg.now, [change.id for change in changes], owner),
+    )
     return pg.rowcount == len(changes)
 
 
@@ -73,7 +79,8 @@ def claim_abandoned(pg: PgTx, owner: str) -> list[tuple[Change, Phase, bool]]:
         " phase = CASE WHEN phase = 'begun' THEN 'undoing' ELSE phase END WHERE id IN ("
         "  SELECT id FROM directory_changes WHERE renewed_at < %s ORDER BY id FOR UPDATE SKIP LOCKED)"
         " RETURNING id, table_id, source, target, phase, abandoned_at < %s",
-        (owner, pg.now, pg.now, pg.now - LEASE, pg.now - GRACE))
+        (owner, pg.now, pg.now, pg.now - LEASE, pg.now - GRACE),
+    )
     return [(Change(*change), Phase(phase), grace_is_over) for *change, phase, grace_is_over in sorted(rows)]
 
 
@@ -93,10 +100,13 @@ def select_taken(pg: PgTx, places: Sequence[str]) -> str | None:
 
 def select_moving(pg: PgTx, places: Sequence[str]) -> str | None:
     """One of the places that overlaps with a directory on its way to another name."""
-    rows = pg.sql("SELECT p.place FROM directory_changes AS c, unnest(%s::text[]) AS p (place)"
-                  " WHERE c.target IS NOT NULL AND c.phase IN ('announced', 'begun', 'undoing')"
-                  f" AND ({_OVERLAPS.format('c.source')}"
-                  f" OR {_OVERLAPS.format('c.target')}) ORDER BY 1 LIMIT 1", (list(places),))
+    rows = pg.sql(
+        "SELECT p.place FROM directory_changes AS c, unnest(%s::text[]) AS p (place)"
+        " WHERE c.target IS NOT NULL AND c.phase IN ('announced', 'begun', 'undoing')"
+        f" AND ({_OVERLAPS.format('c.source')}"
+        f" OR {_OVERLAPS.format('c.target')}) ORDER BY 1 LIMIT 1",
+        (list(places),),
+    )
     return rows[0][0] if rows else None
 
 
@@ -105,23 +115,28 @@ def select_users(pg: PgTx, changes: Sequence[Change]) -> dict[str, str]:
 
     Serialises on: whoever is giving a place to an object. Partitions are looked for in the same tables only.
     """
-    return dict(pg.sql(
-        f"SELECT pg_advisory_xact_lock({_CREATORS}); "
-        "WITH places AS ("
-        " SELECT 'database ' || name AS who, location AS place FROM databases"
-        " UNION ALL SELECT 'database ' || name, managed_location FROM databases"
-        " UNION ALL SELECT 'table ' || db || '.' || name, location FROM tables"
-        " UNION ALL SELECT 'partition ' || name, location FROM partitions WHERE table_id = ANY(%(tables)s))"
-        " SELECT s.source, min(who) FROM unnest(%(sources)s::text[]) AS s (source) JOIN places"
-        " ON place = s.source OR starts_with(place, s.source || '/') GROUP BY 1",
-        {"tables": [one.table_id for one in changes], "sources": [one.source for one in changes]}))
+    return dict(
+        pg.sql(
+            f"SELECT pg_advisory_xact_lock({_CREATORS}); "
+            "WITH places AS ("
+            " SELECT 'database ' || name AS who, location AS place FROM databases"
+            " UNION ALL SELECT 'database ' || name, managed_location FROM databases"
+            " UNION ALL SELECT 'table ' || db || '.' || name, location FROM tables"
+            " UNION ALL SELECT 'partition ' || name, location FROM partitions WHERE table_id = ANY(%(tables)s))"
+            " SELECT s.source, min(who) FROM unnest(%(sources)s::text[]) AS s (source) JOIN places"
+            " ON place = s.source OR starts_with(place, s.source || '/') GROUP BY 1",
+            {"tables": [one.table_id for one in changes], "sources": [one.source for one in changes]},
+        )
+    )
 
 
-def _insert(pg: PgTx, owner: str, table_id: int, sources: Sequence[str], target: str | None,
-            phase: Phase) -> list[Change]:
+def _insert(
+    pg: PgTx, owner: str, table_id: int, sources: Sequence[str], target: str | None, phase: Phase
+) -> list[Change]:
     rows = pg.sql(
         "INSERT INTO directory_changes (table_id, source, target, phase, owner, renewed_at)"
         " SELECT %s, source, %s, %s, %s, %s FROM unnest(%s::text[]) AS u (source)"
         " RETURNING id, table_id, source, target",
-        (table_id, target, phase, owner, pg.now, list(sources)))
+        (table_id, target, phase, owner, pg.now, list(sources)),
+    )
     return [Change(*row) for row in rows]

@@ -11,8 +11,9 @@ from metastore.ids import DatabaseName, TableName
 _COLUMNS = "catalog, db, name, class_name, owner, owner_type, type, create_time, resource_uris"
 SELECT_FUNCTION = f"SELECT {_COLUMNS} FROM functions WHERE catalog = %s AND db = %s AND name = %s"
 SELECT_FUNCTIONS = f"SELECT {_COLUMNS} FROM functions WHERE catalog = %s ORDER BY db, name"
-SELECT_FUNCTION_NAMES = ("SELECT name FROM functions WHERE catalog = %s AND db = %s "
-                         "AND (%s::text IS NULL OR name ~ %s) ORDER BY name")
+SELECT_FUNCTION_NAMES = (
+    "SELECT name FROM functions WHERE catalog = %s AND db = %s AND (%s::text IS NULL OR name ~ %s) ORDER BY name"
+)
 
 
 def function_of(row: Row) -> Function:
@@ -24,11 +25,21 @@ def function_of(row: Row) -> Function:
 def insert_function(pg: PgTx, function: Function) -> bool:
     """Add a function; False if the name is taken. Raises: NoSuchObjectError without the database."""
     try:
-        return bool(pg.sql(
-            f"INSERT INTO functions ({_COLUMNS}) VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s) "
-            "ON CONFLICT DO NOTHING RETURNING 1",
-            (*function.name, function.class_name, function.owner, function.owner_type, function.type,
-             function.create_time, to_json(function.resource_uris))))
+        return bool(
+            pg.sql(
+                f"INSERT INTO functions ({_COLUMNS}) VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s) "
+                "ON CONFLICT DO NOTHING RETURNING 1",
+                (
+                    *function.name,
+                    function.class_name,
+                    function.owner,
+                    function.owner_type,
+                    function.type,
+                    function.create_time,
+                    to_json(function.resource_uris),
+                ),
+            )
+        )
     except ForeignKeyViolation as error:
         raise NoSuchObjectError(f"Database {function.name.database} does not exist") from error
 
@@ -36,11 +47,21 @@ def insert_function(pg: PgTx, function: Function) -> bool:
 def update_function(pg: PgTx, name: TableName, function: Function) -> bool:
     """Overwrite what may change, the name included; False if there is no such function."""
     try:
-        return bool(pg.sql(
-            "UPDATE functions SET db = %s, name = %s, class_name = %s, owner = %s, owner_type = %s, type = %s "
-            "WHERE catalog = %s AND db = %s AND name = %s RETURNING 1",
-            (function.name.db, function.name.table, function.class_name, function.owner, function.owner_type,
-             function.type, *name)))
+        return bool(
+            pg.sql(
+                "UPDATE functions SET db = %s, name = %s, class_name = %s, owner = %s, owner_type = %s, type = %s "
+                "WHERE catalog = %s AND db = %s AND name = %s RETURNING 1",
+                (
+                    function.name.db,
+                    function.name.table,
+                    function.class_name,
+                    function.owner,
+                    function.owner_type,
+                    function.type,
+                    *name,
+                ),
+            )
+        )
     except UniqueViolation as error:
         raise MetaError(f"Function {function.name} already exists") from error
     except ForeignKeyViolation as error:

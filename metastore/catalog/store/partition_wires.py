@@ -11,8 +11,10 @@ from metastore.db.engine import Row
 
 Run = Callable[..., list[Row]]
 
-_WIRE = ('coalesce(p.wire, partition_wire(p."values", p.create_time, p.last_access_time, p.parameters, p.write_id, '
-         "p.digest IS NOT NULL, p.location))")
+_WIRE = (
+    'coalesce(p.wire, partition_wire(p."values", p.create_time, p.last_access_time, p.parameters, p.write_id, '
+    "p.digest IS NOT NULL, p.location))"
+)
 
 
 class Piece(NamedTuple):

@@ -8,33 +8,45 @@ from metastore.db.engine import PgTx
 
 _COLUMNS = 's."column", s.type, s.data, s.partition, s.engine, s.last_analyzed'
 # At least one row if there is the table.
-SELECT_STATISTICS = (f'SELECT {_COLUMNS} FROM tables AS t LEFT JOIN column_statistics AS s ON s.table_id = t.id '
-                     'AND s.partition = ANY(%s) AND s."column" = ANY(%s) AND s.engine = %s '
-                     'WHERE t.catalog = %s AND t.db = %s AND t.name = %s ORDER BY s.partition, s."column"')
+SELECT_STATISTICS = (
+    f"SELECT {_COLUMNS} FROM tables AS t LEFT JOIN column_statistics AS s ON s.table_id = t.id "
+    'AND s.partition = ANY(%s) AND s."column" = ANY(%s) AND s.engine = %s '
+    'WHERE t.catalog = %s AND t.db = %s AND t.name = %s ORDER BY s.partition, s."column"'
+)
 _ALL_OF = "table_id = %s AND partition = %s"
 
 
-def select_statistics(pg: PgTx, table: Table, partitions: Sequence[str],
-                      columns: Sequence[str]) -> list[ColumnStatistics]:
+def select_statistics(
+    pg: PgTx, table: Table, partitions: Sequence[str], columns: Sequence[str]
+) -> list[ColumnStatistics]:
     """What is stored for these partitions ("" for the table itself) and columns, by any engine."""
-    rows = pg.sql(f"SELECT {_COLUMNS} FROM column_statistics AS s WHERE table_id = %s AND partition = ANY(%s) "
-                  'AND "column" = ANY(%s)', (table.id, list(partitions), list(columns)))
+    rows = pg.sql(
+        f"SELECT {_COLUMNS} FROM column_statistics AS s WHERE table_id = %s AND partition = ANY(%s) "
+        'AND "column" = ANY(%s)',
+        (table.id, list(partitions), list(columns)),
+    )
     return [ColumnStatistics(*row) for row in rows]
 
 
 def lock_parameters(pg: PgTx, table: Table, partitions: Sequence[str]) -> dict[str, Parameters]:
     """The parameters of the table ("") and of partitions, held until COMMIT; those that there are."""
     found = {"": table.parameters} if "" in partitions else {}
-    found |= dict(pg.sql("SELECT name, parameters FROM partitions WHERE table_id = %s AND name = ANY(%s) ORDER BY name "
-                         "FOR UPDATE", (table.id, list(partitions))))
+    found |= dict(
+        pg.sql(
+            "SELECT name, parameters FROM partitions WHERE table_id = %s AND name = ANY(%s) ORDER BY name FOR UPDATE",
+            (table.id, list(partitions)),
+        )
+    )
     return found
 
 
 def update_parameters(pg: PgTx, table: Table, partition: str, parameters: Parameters) -> None:
     """Replace the parameters of the table ("") or of a partition."""
     if partition:
-        pg.sql("UPDATE partitions SET parameters = %s WHERE table_id = %s AND name = %s",
-               (to_json(parameters), table.id, partition))
+        pg.sql(
+            "UPDATE partitions SET parameters = %s WHERE table_id = %s AND name = %s",
+            (to_json(parameters), table.id, partition),
+        )
     else:
         pg.sql("UPDATE tables SET parameters = %s WHERE id = %s", (to_json(parameters), table.id))
 
@@ -42,27 +54,34 @@ def update_parameters(pg: PgTx, table: Table, partition: str, parameters: Parame
 def upsert_statistics(pg: PgTx, table: Table, statistics: Sequence[ColumnStatistics]) -> None:
     """Store statistics in place of what was there."""
     for one in statistics:
-        pg.sql('INSERT INTO column_statistics (table_id, partition, "column", engine, type, data, last_analyzed) '
-               'VALUES (%s, %s, %s, %s, %s, %s, %s) ON CONFLICT (table_id, partition, "column", engine) DO UPDATE '
-               "SET type = excluded.type, data = excluded.data, last_analyzed = excluded.last_analyzed",
-               (table.id, one.partition, one.column, one.engine, one.type, to_json(one.data), one.last_analyzed))
+        pg.sql(
+            'INSERT INTO column_statistics (table_id, partition, "column", engine, type, data, last_analyzed) '
+            'VALUES (%s, %s, %s, %s, %s, %s, %s) ON CONFLICT (table_id, partition, "column", engine) DO UPDATE '
+            "SET type = excluded.type, data = excluded.data, last_analyzed = excluded.last_analyzed",
+            (table.id, one.partition, one.column, one.engine, one.type, to_json(one.data), one.last_analyzed),
+        )
 
 
-def delete_statistics(pg: PgTx, table: Table, partition: str, columns: Sequence[str] | None,
-                      engine: str | None) -> list[str]:
+def delete_statistics(
+    pg: PgTx, table: Table, partition: str, columns: Sequence[str] | None, engine: str | None
+) -> list[str]:
     """Remove statistics of some columns (None: all) and one engine (None: all); which columns had any."""
     wanted = None if columns is None else list(columns)
-    rows = pg.sql(f"DELETE FROM column_statistics WHERE {_ALL_OF} "
-                  'AND (%s::text[] IS NULL OR "column" = ANY(%s::text[])) AND (%s::text IS NULL OR engine = %s) '
-                  'RETURNING "column"',
-                  (table.id, partition, wanted, wanted, engine, engine))
+    rows = pg.sql(
+        f"DELETE FROM column_statistics WHERE {_ALL_OF} "
+        'AND (%s::text[] IS NULL OR "column" = ANY(%s::text[])) AND (%s::text IS NULL OR engine = %s) '
+        'RETURNING "column"',
+        (table.id, partition, wanted, wanted, engine, engine),
+    )
     return [column for (column,) in rows]
 
 
 def delete_column_statistics(pg: PgTx, table: Table, columns: Sequence[str], *, partitions: bool) -> None:
     """Remove what is known of changed columns, of the table and (``partitions``) of all its partitions."""
-    pg.sql('DELETE FROM column_statistics WHERE table_id = %s AND "column" = ANY(%s) AND (%s OR partition = %s)',
-           (table.id, list(columns), partitions, ""))
+    pg.sql(
+        'DELETE FROM column_statistics WHERE table_id = %s AND "column" = ANY(%s) AND (%s OR partition = %s)',
+        (table.id, list(columns), partitions, ""),
+    )
 
 
 def delete_partition_statistics(pg: PgTx, table: Table, partitions: Sequence[str]) -> None:

@@ -16,28 +16,70 @@ from metastore.db.engine import PgTx, Row
 from metastore.errors import InvalidObjectError, InvalidOperationError
 from metastore.ids import DatabaseName, TableName
 
-_COLUMNS = ("catalog, db, name, type, owner, owner_type, create_time, last_access_time, retention, location, sd, "
-            "partition_keys, parameters, view_original_text, view_expanded_text, rewrite_enabled, creation_metadata, "
-            "write_id, id")
+_COLUMNS = (
+    "catalog, db, name, type, owner, owner_type, create_time, last_access_time, retention, location, sd, "
+    "partition_keys, parameters, view_original_text, view_expanded_text, rewrite_enabled, creation_metadata, "
+    "write_id, id"
+)
 SELECT_TABLE = f"SELECT {_COLUMNS} FROM tables WHERE catalog = %s AND db = %s AND name = %s"
 SELECT_TABLES = f"SELECT {_COLUMNS} FROM tables WHERE catalog = %s AND db = %s AND name = ANY(%s) ORDER BY name"
 SELECT_MATCHING_TABLES = f"SELECT {_COLUMNS} FROM tables WHERE catalog = %s AND db = %s AND name ~ %s ORDER BY name"
-SELECT_REWRITABLE_VIEWS = (f"SELECT {_COLUMNS} FROM tables WHERE catalog = %s AND type = 'MATERIALIZED_VIEW' "
-                           "AND rewrite_enabled ORDER BY db, name")
-SELECT_TABLE_NAMES = ("SELECT name FROM tables WHERE catalog = %s AND db = %s AND (%s::text IS NULL OR name ~ %s) "
-                      "AND (%s::text IS NULL OR type = %s) ORDER BY name")
-SELECT_TABLE_METAS = ("SELECT catalog, db, name, type, parameters ->> 'comment' FROM tables WHERE catalog = %s "
-                      "AND (%s::text IS NULL OR db ~ %s) AND (%s::text IS NULL OR name ~ %s) "
-                      "AND (%s::text[] IS NULL OR type = ANY(%s::text[])) ORDER BY db, name")
+SELECT_REWRITABLE_VIEWS = (
+    f"SELECT {_COLUMNS} FROM tables WHERE catalog = %s AND type = 'MATERIALIZED_VIEW' "
+    "AND rewrite_enabled ORDER BY db, name"
+)
+SELECT_TABLE_NAMES = (
+    "SELECT name FROM tables WHERE catalog = %s AND db = %s AND (%s::text IS NULL OR name ~ %s) "
+    "AND (%s::text IS NULL OR type = %s) ORDER BY name"
+)
+SELECT_TABLE_METAS = (
+    "SELECT catalog, db, name, type, parameters ->> 'comment' FROM tables WHERE catalog = %s "
+    "AND (%s::text IS NULL OR db ~ %s) AND (%s::text IS NULL OR name ~ %s) "
+    "AND (%s::text[] IS NULL OR type = ANY(%s::text[])) ORDER BY db, name"
+)
 
 
 def table_of(row: Row) -> Table:
     """The table that a row of ``SELECT_TABLE`` holds."""
-    (catalog, db, name, kind, owner, owner_type, created, accessed, retention, location, sd, keys, parameters, original,
-     expanded, rewrite, creation, write_id, row_id) = row
-    return Table(TableName(catalog, db, name), descriptors.with_location(sd, location), kind, owner, owner_type,
-                 created, accessed, retention, keys, parameters, original, expanded, rewrite, creation, write_id,
-                 row_id)
+    (
+        catalog,
+        db,
+        name,
+        kind,
+        owner,
+        owner_type,
+        created,
+        accessed,
+        retention,
+        location,
+        sd,
+        keys,
+        parameters,
+        original,
+        expanded,
+        rewrite,
+        creation,
+        write_id,
+        row_id,
+    ) = row
+    return Table(
+        TableName(catalog, db, name),
+        descriptors.with_location(sd, location),
+        kind,
+        owner,
+        owner_type,
+        created,
+        accessed,
+        retention,
+        keys,
+        parameters,
+        original,
+        expanded,
+        rewrite,
+        creation,
+        write_id,
+        row_id,
+    )
 
 
 def table_meta_of(row: Row) -> TableMeta:
@@ -60,8 +102,12 @@ def lock_table(pg: PgTx, name: TableName, *, share: bool = False) -> Table | Non
 
 def lock_tables_of(pg: PgTx, database: DatabaseName) -> list[Table]:
     """Every table of a database, each held against every change."""
-    return [table_of(row) for row in pg.sql(
-        f"SELECT {_COLUMNS} FROM tables WHERE catalog = %s AND db = %s ORDER BY name FOR UPDATE", database)]
+    return [
+        table_of(row)
+        for row in pg.sql(
+            f"SELECT {_COLUMNS} FROM tables WHERE catalog = %s AND db = %s ORDER BY name FOR UPDATE", database
+        )
+    ]
 
 
 def count_tables_of(pg: PgTx, database: DatabaseName) -> int:
@@ -74,12 +120,18 @@ def insert_table(pg: PgTx, table: Table) -> bool:
     """Add a table; False if the name is taken. Raises: InvalidObjectError without the database."""
     values = _values(table)
     try:
-        return bool(pg.sql(
-            f"INSERT INTO tables ({', '.join(values)}, create_time, creation_metadata) "
-            f"VALUES ({', '.join(['%s'] * len(values))}, %s, %s) "
-            "ON CONFLICT (catalog, db, name) DO NOTHING RETURNING id",
-            (*values.values(), table.create_time,
-             None if table.creation_metadata is None else to_json(table.creation_metadata))))
+        return bool(
+            pg.sql(
+                f"INSERT INTO tables ({', '.join(values)}, create_time, creation_metadata) "
+                f"VALUES ({', '.join(['%s'] * len(values))}, %s, %s) "
+                "ON CONFLICT (catalog, db, name) DO NOTHING RETURNING id",
+                (
+                    *values.values(),
+                    table.create_time,
+                    None if table.creation_metadata is None else to_json(table.creation_metadata),
+                ),
+            )
+        )
     except ForeignKeyViolation as error:
         raise InvalidObjectError(f"Database {table.name.database} does not exist") from error
 
@@ -94,7 +146,8 @@ def update_table(pg: PgTx, table: Table) -> None:
         raise InvalidOperationError(f"new table {table.name} already exists") from error
     except ForeignKeyViolation as error:
         raise InvalidOperationError(
-            f"Unable to rename to {table.name}: Database {table.name.db} doesn't exist.") from error
+            f"Unable to rename to {table.name}: Database {table.name.db} doesn't exist."
+        ) from error
 
 
 def is_taken(pg: PgTx, name: TableName) -> bool:
@@ -109,17 +162,20 @@ def delete_table(pg: PgTx, table: Table) -> None:
 
 def select_partition_locations(pg: PgTx, table: Table, *, outside: bool = False) -> list[str]:
     """Where the table's partitions are; ``outside``: only those that are not below the table."""
-    rows = pg.sql("SELECT location FROM partitions WHERE table_id = %s AND location IS NOT NULL "
-                  "AND NOT (%s AND starts_with(location, %s)) ORDER BY name",
-                  (table.id, outside, f"{table.location}/"))
+    rows = pg.sql(
+        "SELECT location FROM partitions WHERE table_id = %s AND location IS NOT NULL "
+        "AND NOT (%s AND starts_with(location, %s)) ORDER BY name",
+        (table.id, outside, f"{table.location}/"),
+    )
     return [location for (location,) in rows]
 
 
 def update_partition_locations(pg: PgTx, table: Table, old_root: str, new_root: str) -> None:
     """Follow a table's directory: partitions below the old one are now below the new one."""
-    pg.sql("UPDATE partitions SET location = %s || substr(location, %s) "
-           "WHERE table_id = %s AND starts_with(location, %s)",
-           (new_root, len(old_root) + 1, table.id, f"{old_root}/"))
+    pg.sql(
+        "UPDATE partitions SET location = %s || substr(location, %s) WHERE table_id = %s AND starts_with(location, %s)",
+        (new_root, len(old_root) + 1, table.id, f"{old_root}/"),
+    )
 
 
 def update_partition_columns(pg: PgTx, table: Table, columns: list[Json]) -> None:
@@ -129,18 +185,22 @@ def update_partition_columns(pg: PgTx, table: Table, columns: list[Json]) -> Non
         new_digest = descriptors.digest(changed)
         if new_digest == digest:
             continue
-        pg.sql("INSERT INTO partition_descriptors (table_id, digest, sd) VALUES (%s, %s, %s) ON CONFLICT DO NOTHING; "
-               "UPDATE partitions SET digest = %s WHERE table_id = %s AND digest = %s; "
-               "DELETE FROM partition_descriptors WHERE table_id = %s AND digest = %s",
-               (table.id, new_digest, to_json(changed), new_digest, table.id, digest, table.id, digest))
+        pg.sql(
+            "INSERT INTO partition_descriptors (table_id, digest, sd) VALUES (%s, %s, %s) ON CONFLICT DO NOTHING; "
+            "UPDATE partitions SET digest = %s WHERE table_id = %s AND digest = %s; "
+            "DELETE FROM partition_descriptors WHERE table_id = %s AND digest = %s",
+            (table.id, new_digest, to_json(changed), new_digest, table.id, digest, table.id, digest),
+        )
 
 
 def select_materialized_views_on(pg: PgTx, tables: Sequence[TableName]) -> list[tuple[TableName, str]]:
     """Pairs of a materialized view and the name of one of ``tables`` that feeds it."""
-    rows = pg.sql("SELECT t.catalog, t.db, t.name, used FROM tables t, "
-                  "jsonb_array_elements_text(t.creation_metadata -> 'tablesUsed') AS used "
-                  "WHERE t.creation_metadata IS NOT NULL AND lower(used) = ANY(%s) ORDER BY 1, 2, 3",
-                  ([f"{name.db}.{name.table}" for name in tables],))
+    rows = pg.sql(
+        "SELECT t.catalog, t.db, t.name, used FROM tables t, "
+        "jsonb_array_elements_text(t.creation_metadata -> 'tablesUsed') AS used "
+        "WHERE t.creation_metadata IS NOT NULL AND lower(used) = ANY(%s) ORDER BY 1, 2, 3",
+        ([f"{name.db}.{name.table}" for name in tables],),
+    )
     return [(TableName(catalog, db, name), used) for catalog, db, name, used in rows]
 
 
@@ -148,33 +208,54 @@ def _values(table: Table) -> dict[str, Any]:
     """Column by column, what both INSERT and UPDATE write."""
     catalog, db, name = table.name
     location, sd = descriptors.split_location(table.sd)
-    return {"catalog": catalog, "db": db, "name": name, "type": table.type, "owner": table.owner,
-            "owner_type": table.owner_type, "last_access_time": table.last_access_time, "retention": table.retention,
-            "location": location, "sd": to_json(sd), "partition_keys": to_json(table.partition_keys),
-            "parameters": to_json(table.parameters), "view_original_text": table.view_original_text,
-            "view_expanded_text": table.view_expanded_text, "rewrite_enabled": table.rewrite_enabled,
-            "write_id": table.write_id}
+    return {
+        "catalog": catalog,
+        "db": db,
+        "name": name,
+        "type": table.type,
+        "owner": table.owner,
+        "owner_type": table.owner_type,
+        "last_access_time": table.last_access_time,
+        "retention": table.retention,
+        "location": location,
+        "sd": to_json(sd),
+        "partition_keys": to_json(table.partition_keys),
+        "parameters": to_json(table.parameters),
+        "view_original_text": table.view_original_text,
+        "view_expanded_text": table.view_expanded_text,
+        "rewrite_enabled": table.rewrite_enabled,
+        "write_id": table.write_id,
+    }
 
 
-def truncate_statistics(pg: PgTx, table: Table, partitions: Sequence[str] | None,
-                        counters: Sequence[str]) -> dict[str, str]:
+def truncate_statistics(
+    pg: PgTx, table: Table, partitions: Sequence[str] | None, counters: Sequence[str]
+) -> dict[str, str]:
     """Set counters to 0 and forget column statistics, of the table or of named partitions; where these lie, by name.
 
     The name of the table itself is "".
     """
     zeroed = to_json(dict.fromkeys(counters, "0"))
     # Only counters that are there become 0: the second object is cut down to the first one's keys.
-    reset = ("parameters = (parameters - 'COLUMN_STATS_ACCURATE') || coalesce((SELECT jsonb_object_agg(key, value) "
-             "FROM jsonb_each(%s::jsonb) WHERE parameters ? key), '{}')")
+    reset = (
+        "parameters = (parameters - 'COLUMN_STATS_ACCURATE') || coalesce((SELECT jsonb_object_agg(key, value) "
+        "FROM jsonb_each(%s::jsonb) WHERE parameters ? key), '{}')"
+    )
     if not table.partition_keys:
         if partitions is None:
-            pg.sql(f"UPDATE tables SET {reset} WHERE id = %s; DELETE FROM column_statistics WHERE table_id = %s",
-                   (zeroed, table.id, table.id))
+            pg.sql(
+                f"UPDATE tables SET {reset} WHERE id = %s; DELETE FROM column_statistics WHERE table_id = %s",
+                (zeroed, table.id, table.id),
+            )
         return {"": table.location} if partitions is None and table.location else {}
     names = None if partitions is None else list(partitions)
-    pg.sql("DELETE FROM column_statistics WHERE table_id = %s AND (%s::text[] IS NULL OR partition = ANY(%s::text[]))",
-           (table.id, names, names))
-    rows = pg.sql(f"UPDATE partitions SET {reset} WHERE table_id = %s "
-                  "AND (%s::text[] IS NULL OR name = ANY(%s::text[])) RETURNING name, location",
-                  (zeroed, table.id, names, names))
+    pg.sql(
+        "DELETE FROM column_statistics WHERE table_id = %s AND (%s::text[] IS NULL OR partition = ANY(%s::text[]))",
+        (table.id, names, names),
+    )
+    rows = pg.sql(
+        f"UPDATE partitions SET {reset} WHERE table_id = %s "
+        "AND (%s::text[] IS NULL OR name = ANY(%s::text[])) RETURNING name, location",
+        (zeroed, table.id, names, names),
+    )
     return {name: location for name, location in rows if location is not None}

@@ -18,24 +18,42 @@ _BY_PARTITION = ("txn_components", "completed_txn_components", "compaction_queue
 
 def insert_notes(pg: PgTx, notes: Sequence[Note]) -> list[int]:
     """Note what is about to happen; the notes' ids."""
-    return [pg.sql(
-        'INSERT INTO upstream_changes (kind, catalog, db, "table", identity, mark, noted_at, partition, new_db,'
-        " new_table, new_partition) VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s) RETURNING id",
-        (note.kind.value, *note.table, note.identity, note.mark, note.noted_at, note.partition,
-         note.new_table.db if note.new_table else None, note.new_table.table if note.new_table else None,
-         note.new_partition))[0][0] for note in notes]
+    return [
+        pg.sql(
+            'INSERT INTO upstream_changes (kind, catalog, db, "table", identity, mark, noted_at, partition, new_db,'
+            " new_table, new_partition) VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s) RETURNING id",
+            (
+                note.kind.value,
+                *note.table,
+                note.identity,
+                note.mark,
+                note.noted_at,
+                note.partition,
+                note.new_table.db if note.new_table else None,
+                note.new_table.table if note.new_table else None,
+                note.new_partition,
+            ),
+        )[0][0]
+        for note in notes
+    ]
 
 
 def lock_notes(pg: PgTx, ids: Collection[int]) -> list[Note]:
     """The notes, kept from everybody else."""
-    return [_note(row) for row in pg.sql(
-        f"SELECT {_NOTE} FROM upstream_changes WHERE id = ANY (%s::bigint[]) ORDER BY id FOR UPDATE", (bigints(ids),))]
+    return [
+        _note(row)
+        for row in pg.sql(
+            f"SELECT {_NOTE} FROM upstream_changes WHERE id = ANY (%s::bigint[]) ORDER BY id FOR UPDATE",
+            (bigints(ids),),
+        )
+    ]
 
 
 def claim_next(pg: PgTx, after: int) -> Note | None:
     """The next note on which nobody works."""
-    rows = pg.sql(f"SELECT {_NOTE} FROM upstream_changes WHERE id > %s ORDER BY id LIMIT 1 FOR UPDATE SKIP LOCKED",
-                  (after,))
+    rows = pg.sql(
+        f"SELECT {_NOTE} FROM upstream_changes WHERE id > %s ORDER BY id LIMIT 1 FOR UPDATE SKIP LOCKED", (after,)
+    )
     return _note(rows[0]) if rows else None
 
 
@@ -46,8 +64,13 @@ def delete_notes(pg: PgTx, ids: Collection[int]) -> None:
 
 def is_noted(pg: PgTx, table: TableName) -> bool:
     """Whether a change of the table is on its way."""
-    return bool(pg.sql(f"SELECT 1 FROM upstream_changes WHERE {_OBJECT} OR (catalog = %(catalog)s AND new_db = %(db)s"
-                       " AND new_table = %(table)s) LIMIT 1", table._asdict()))
+    return bool(
+        pg.sql(
+            f"SELECT 1 FROM upstream_changes WHERE {_OBJECT} OR (catalog = %(catalog)s AND new_db = %(db)s"
+            " AND new_table = %(table)s) LIMIT 1",
+            table._asdict(),
+        )
+    )
 
 
 def select_mark(db: Database | PgTx, table: TableName) -> int | None:
@@ -62,17 +85,22 @@ def select_mark(db: Database | PgTx, table: TableName) -> int | None:
 def select_tables(pg: PgTx, database: DatabaseName) -> list[TableName]:
     """The tables of a database that have history here."""
     which = "WHERE catalog = %(catalog)s AND db = %(db)s AND \"table\" <> ''"
-    rows = pg.sql(f'SELECT catalog, db, "table" FROM next_write_ids {which} UNION'
-                  f' SELECT catalog, db, "table" FROM txn_components {which} UNION'
-                  f' SELECT catalog, db, "table" FROM completed_txn_components {which} ORDER BY 1, 2, 3',
-                  database._asdict())
+    rows = pg.sql(
+        f'SELECT catalog, db, "table" FROM next_write_ids {which} UNION'
+        f' SELECT catalog, db, "table" FROM txn_components {which} UNION'
+        f' SELECT catalog, db, "table" FROM completed_txn_components {which} ORDER BY 1, 2, 3',
+        database._asdict(),
+    )
     return [TableName(*row) for row in rows]
 
 
 def select_partitions(pg: PgTx, table: TableName) -> list[str]:
     """The partitions of a table that have history here."""
-    rows = pg.sql(" UNION ".join(f"SELECT partition FROM {name} WHERE {_OBJECT} AND partition <> ''"
-                                 for name in _BY_PARTITION) + " ORDER BY 1", table._asdict())
+    rows = pg.sql(
+        " UNION ".join(f"SELECT partition FROM {name} WHERE {_OBJECT} AND partition <> ''" for name in _BY_PARTITION)
+        + " ORDER BY 1",
+        table._asdict(),
+    )
     return [name for (name,) in rows]
 
 
@@ -82,23 +110,30 @@ def forget(pg: PgTx, note: Note) -> None:
     partition = " AND partition = %(partition)s" if note.partition else ""
     statements = [
         f"DELETE FROM txn_components WHERE {_OBJECT}{partition} AND write_id < %(mark)s",
-        (f"DELETE FROM completed_txn_components WHERE {_OBJECT}{partition}"
-         " AND CASE WHEN write_id IS NULL THEN at <= %(at)s ELSE write_id < %(mark)s END"),
+        (
+            f"DELETE FROM completed_txn_components WHERE {_OBJECT}{partition}"
+            " AND CASE WHEN write_id IS NULL THEN at <= %(at)s ELSE write_id < %(mark)s END"
+        ),
         f"DELETE FROM compaction_queue WHERE {_OBJECT}{partition} AND enqueued_at <= %(at)s",
-        f"DELETE FROM completed_compactions WHERE {_OBJECT}{partition} AND enqueued_at <= %(at)s"]
+        f"DELETE FROM completed_compactions WHERE {_OBJECT}{partition} AND enqueued_at <= %(at)s",
+    ]
     if not note.partition:
         statements += [
-            ("UPDATE next_write_ids SET first_write_id = greatest(first_write_id, %(mark)s), purged_write_id ="
-             f" greatest(purged_write_id, %(mark)s - 1), known_since = metastore_now() WHERE {_OBJECT}"),
+            (
+                "UPDATE next_write_ids SET first_write_id = greatest(first_write_id, %(mark)s), purged_write_id ="
+                f" greatest(purged_write_id, %(mark)s - 1), known_since = metastore_now() WHERE {_OBJECT}"
+            ),
             f"DELETE FROM txn_write_ids WHERE {_OBJECT} AND write_id < %(mark)s",
             f"DELETE FROM write_id_times WHERE {_OBJECT} AND latest <= %(at)s",
-            f"DELETE FROM min_history WHERE {_OBJECT} AND min_write_id < %(mark)s"]
+            f"DELETE FROM min_history WHERE {_OBJECT} AND min_write_id < %(mark)s",
+        ]
     pg.sql("; ".join(statements), where)
 
 
 def copy_owners(pg: PgTx, note: Note) -> None:
     """Before a rename: the new name's readers must know the old one's open and aborted writes from its first moment."""
-    pg.sql(f"""
+    pg.sql(
+        f"""
         INSERT INTO next_write_ids AS n
             (catalog, db, "table", next_write_id, purged_write_id, known_since, first_write_id)
         SELECT catalog, %(new_db)s, %(new_table)s, next_write_id, purged_write_id, known_since, first_write_id
@@ -109,41 +144,68 @@ def copy_owners(pg: PgTx, note: Note) -> None:
             first_write_id = EXCLUDED.first_write_id;
         INSERT INTO txn_write_ids (txn_id, catalog, db, "table", write_id)
         SELECT txn_id, catalog, %(new_db)s, %(new_table)s, write_id FROM txn_write_ids WHERE {_OBJECT}
-        ON CONFLICT DO NOTHING""", _renaming(note))
+        ON CONFLICT DO NOTHING""",
+        _renaming(note),
+    )
 
 
 def lock_ids(pg: PgTx, note: Note) -> None:
     """Nobody is given a write id under either name until this PostgreSQL transaction ends."""
-    pg.sql('SELECT 1 FROM next_write_ids WHERE catalog = %(catalog)s AND (db, "table") IN ((%(db)s, %(table)s),'
-           ' (%(new_db)s, %(new_table)s)) ORDER BY catalog, db, "table" FOR UPDATE', _renaming(note))
+    pg.sql(
+        'SELECT 1 FROM next_write_ids WHERE catalog = %(catalog)s AND (db, "table") IN ((%(db)s, %(table)s),'
+        ' (%(new_db)s, %(new_table)s)) ORDER BY catalog, db, "table" FOR UPDATE',
+        _renaming(note),
+    )
 
 
 def drop_copies(pg: PgTx, note: Note) -> None:
     """The rename did not happen; the new name keeps its mark, which does no harm."""
-    pg.sql('DELETE FROM txn_write_ids WHERE catalog = %(catalog)s AND db = %(new_db)s AND "table" = %(new_table)s'
-           " AND write_id < %(mark)s", _renaming(note))
+    pg.sql(
+        'DELETE FROM txn_write_ids WHERE catalog = %(catalog)s AND db = %(new_db)s AND "table" = %(new_table)s'
+        " AND write_id < %(mark)s",
+        _renaming(note),
+    )
 
 
 def rename(pg: PgTx, note: Note) -> None:
     """The table has its new name: its history follows, also ids that were given out after the copy was made."""
     drop_copies(pg, note)
-    taken = ('SELECT FROM {0} AS n WHERE n.catalog = o.catalog AND n.db = %(new_db)s AND n."table" = %(new_table)s'
-             " AND {1}")
+    taken = (
+        'SELECT FROM {0} AS n WHERE n.catalog = o.catalog AND n.db = %(new_db)s AND n."table" = %(new_table)s AND {1}'
+    )
     new = 'SET db = %(new_db)s, "table" = %(new_table)s'
-    unclaimed = {"txn_write_ids": "(n.write_id = o.write_id OR n.txn_id = o.txn_id)",
-                 "min_history": "n.txn_id = o.txn_id", "materialization_locks": "true"}
+    unclaimed = {
+        "txn_write_ids": "(n.write_id = o.write_id OR n.txn_id = o.txn_id)",
+        "min_history": "n.txn_id = o.txn_id",
+        "materialization_locks": "true",
+    }
     statements = [
         f"UPDATE {name} AS o {new} WHERE {_OBJECT} AND NOT EXISTS ({taken.format(name, same)})"
-        for name, same in unclaimed.items()]
-    statements += [f"UPDATE {name} {new} WHERE {_OBJECT}" for name in (
-        "txn_components", "completed_txn_components", "compaction_queue", "completed_compactions", "write_id_times",
-        "write_sets", "locks")]
+        for name, same in unclaimed.items()
+    ]
     statements += [
-        ("UPDATE next_write_ids AS n SET next_write_id = greatest(n.next_write_id, o.next_write_id)"
-         ' FROM next_write_ids AS o WHERE o.catalog = %(catalog)s AND o.db = %(db)s AND o."table" = %(table)s'
-         ' AND n.catalog = o.catalog AND n.db = %(new_db)s AND n."table" = %(new_table)s'),
-        ("UPDATE next_write_ids SET first_write_id = next_write_id, purged_write_id = next_write_id - 1,"
-         f" known_since = metastore_now() WHERE {_OBJECT}")]
+        f"UPDATE {name} {new} WHERE {_OBJECT}"
+        for name in (
+            "txn_components",
+            "completed_txn_components",
+            "compaction_queue",
+            "completed_compactions",
+            "write_id_times",
+            "write_sets",
+            "locks",
+        )
+    ]
+    statements += [
+        (
+            "UPDATE next_write_ids AS n SET next_write_id = greatest(n.next_write_id, o.next_write_id)"
+            ' FROM next_write_ids AS o WHERE o.catalog = %(catalog)s AND o.db = %(db)s AND o."table" = %(table)s'
+            ' AND n.catalog = o.catalog AND n.db = %(new_db)s AND n."table" = %(new_table)s'
+        ),
+        (
+            "UPDATE next_write_ids SET first_write_id = next_write_id, purged_write_id = next_write_id - 1,"
+            f" known_since = metastore_now() WHERE {_OBJECT}"
+        ),
+    ]
     pg.sql("; ".join(statements), _renaming(note))
 
 
@@ -155,6 +217,14 @@ def _renaming(note: Note) -> dict[str, object]:
 
 def _note(row: Sequence[object]) -> Note:
     note_id, kind, catalog, db, table, identity, mark, noted_at, partition, new_db, new_table, new_partition = row
-    return Note(Kind(kind), TableName(catalog, db, table), identity, mark, noted_at, partition,  # type: ignore[arg-type]
-                TableName(catalog, new_db, new_table) if new_table else None,  # type: ignore[arg-type]
-                new_partition or "", note_id)  # type: ignore[arg-type]
+    return Note(
+        Kind(kind),
+        TableName(catalog, db, table),
+        identity,
+        mark,
+        noted_at,
+        partition,  # type: ignore[arg-type]
+        TableName(catalog, new_db, new_table) if new_table else None,  # type: ignore[arg-type]
+        new_partition or "",
+        note_id,
+    )  # type: ignore[arg-type]

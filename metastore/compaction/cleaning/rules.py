@@ -42,8 +42,15 @@ class Gate(NamedTuple):
     reason: str = ""
 
 
-def gate(request: Compaction, now: datetime, retention: timedelta, txn_state: str | None,
-         open_txns: Sequence[OpenTxn], *, per_table: bool) -> Gate:
+def gate(
+    request: Compaction,
+    now: datetime,
+    retention: timedelta,
+    txn_state: str | None,
+    open_txns: Sequence[OpenTxn],
+    *,
+    per_table: bool,
+) -> Gate:
     """Whether a request that is ready for cleaning may be cleaned now.
 
     ``open_txns``: the open transactions, at least those with ids up to the request's ``next_txn_id``. ``per_table``: a
@@ -62,8 +69,11 @@ def gate(request: Compaction, now: datetime, retention: timedelta, txn_state: st
     reader = next((txn for txn in open_txns if may_read_old_files(txn, request, per_table=per_table)), None)
     if reader is None:
         return Gate(Verdict.CLEAN)
-    return Gate(Verdict.WAIT, f"waiting for transaction {reader.id} of {reader.user}@{reader.host}, which was open "
-                              "when the compaction committed and may still read the old files")
+    return Gate(
+        Verdict.WAIT,
+        f"waiting for transaction {reader.id} of {reader.user}@{reader.host}, which was open "
+        "when the compaction committed and may still read the old files",
+    )
 
 
 def may_read_old_files(txn: OpenTxn, request: Compaction, *, per_table: bool) -> bool:
@@ -80,7 +90,8 @@ def next_in_line(requests: Iterable[Compaction], now: datetime, retention: timed
     chosen: dict[Entity, Compaction] = {}
     for one in sorted(requests, key=lambda request: (request.highest_write_id or 0, request.id)):
         ripe = (one.not_before is None or one.not_before <= now) and (
-            one.committed_at is None or one.committed_at + retention <= now)
+            one.committed_at is None or one.committed_at + retention <= now
+        )
         if ripe and one.type is not CompactionType.ABORT_TXN_CLEANUP:
             chosen.setdefault(one.entity, one)
     return list(chosen.values())
@@ -103,8 +114,9 @@ def cleaning_txns(current: ValidTxnList, hidden: Collection[int], *, per_table: 
     if current.min_open_txn is not None and not per_table:
         mark = min(mark, current.min_open_txn - 1)
     exceptions = tuple(sorted({*current.exceptions, *hidden}))
-    return ValidTxnList(mark, min((one for one in exceptions if one not in current.aborted), default=None), exceptions,
-                        current.aborted)
+    return ValidTxnList(
+        mark, min((one for one in exceptions if one not in current.aborted), default=None), exceptions, current.aborted
+    )
 
 
 def mixed_write_ids(directories: Iterable[str], current: ValidWriteIdList) -> set[int]:

@@ -6,13 +6,7 @@ from datetime import datetime, timedelta
 
 from metastore.acid.snapshots import ValidTxnList, ValidWriteIdList
 from metastore.compaction.cleaning import store
-from metastore.compaction.cleaning.rules import (
-    Gate,
-    Verdict,
-    cleaning_txns,
-    gate,
-    next_in_line,
-)
+from metastore.compaction.cleaning.rules import Gate, Verdict, cleaning_txns, gate, next_in_line
 from metastore.compaction.cleaning.store import Covered
 from metastore.compaction.initiating.rules import Aborts
 from metastore.compaction.queue.rules.requests import (
@@ -85,9 +79,11 @@ class CleanerService:
         with self.db.begin(durable=False) as pg:
             if not queue.update_cleaning(pg, request.id, started=True):
                 return None
-            siblings = [one for one in queue.select_queue_of(pg, request.entity)
-                        if one.state is CompactionState.READY_FOR_CLEANING
-                        and one.type is not CompactionType.ABORT_TXN_CLEANUP]
+            siblings = [
+                one
+                for one in queue.select_queue_of(pg, request.entity)
+                if one.state is CompactionState.READY_FOR_CLEANING and one.type is not CompactionType.ABORT_TXN_CLEANUP
+            ]
             gates = self._gates(pg, siblings)
             if request.id not in gates or gates[request.id].verdict is not Verdict.CLEAN:
                 queue.update_cleaning(pg, request.id, started=False)
@@ -95,8 +91,11 @@ class CleanerService:
             hidden = [one.txn_id for one in siblings if one.txn_id and self._is_hidden(pg, one, gates[one.id])]
             lists = components.select_lists(pg, request.entity.table)
             return Cleaning(
-                request, self.catalog.described(pg, request.entity), lists.write_ids,
-                cleaning_txns(lists.txns, hidden, per_table=self.settings.use_min_history))
+                request,
+                self.catalog.described(pg, request.entity),
+                lists.write_ids,
+                cleaning_txns(lists.txns, hidden, per_table=self.settings.use_min_history),
+            )
 
     def leave(self, request: Compaction, reason: str) -> None:
         """Nothing could be removed yet: stay ready for cleaning, without a delay."""
@@ -120,13 +119,13 @@ class CleanerService:
                 if queue.lock_ready_for_cleaning(pg, request.id) is None:
                     return None
                 completed = store.delete_completed(pg, request.entity, up_to)
-                aborted = store.delete_aborted(pg, request.entity, up_to, keep, cleaning.txns.aborted,
-                                                    covered=covered)
+                aborted = store.delete_aborted(pg, request.entity, up_to, keep, cleaning.txns.aborted, covered=covered)
                 count += completed + aborted
                 if max(completed, aborted) < store.BATCH:
                     store.update_cleaned(pg, request.entity, cleaning.txns.aborted)
-                    queue.move_to_history(pg, request.id, CompactionState.READY_FOR_CLEANING,
-                                          CompactionState.SUCCEEDED, None)
+                    queue.move_to_history(
+                        pg, request.id, CompactionState.READY_FOR_CLEANING, CompactionState.SUCCEEDED, None
+                    )
                     queue.delete_retries(pg, request.entity)
                     return count
 
@@ -140,8 +139,9 @@ class CleanerService:
         failures = request.failures + 1
         with self.db.begin() as pg:
             if is_final_failure(failures, self.settings.cleaner_retry_maxattempts):
-                queue.move_to_history(pg, request.id, CompactionState.READY_FOR_CLEANING, CompactionState.FAILED,
-                                      message)
+                queue.move_to_history(
+                    pg, request.id, CompactionState.READY_FOR_CLEANING, CompactionState.FAILED, message
+                )
                 return True
             delay = cleaner_retry_delay(failures, self.settings.cleaner_retry_retention)
             queue.update_cleaner_failure(pg, request.id, failures, message, pg.now + delay)
@@ -153,17 +153,24 @@ class CleanerService:
         Beside each the marker of an earlier failure.
         """
         with self.db.begin(durable=False) as pg:
-            retries = {one.entity: one for one in queue.select_in_state(pg, CompactionState.READY_FOR_CLEANING)
-                       if one.type is CompactionType.ABORT_TXN_CLEANUP}
-            found = [one.entity for one in components.select_aborted(pg, self.settings.fetch_size, cleaned=False)
-                     if one.entity in retries or self._is_due(one.txns, one.oldest_started_at, pg.now)]
+            retries = {
+                one.entity: one
+                for one in queue.select_in_state(pg, CompactionState.READY_FOR_CLEANING)
+                if one.type is CompactionType.ABORT_TXN_CLEANUP
+            }
+            found = [
+                one.entity
+                for one in components.select_aborted(pg, self.settings.fetch_size, cleaned=False)
+                if one.entity in retries or self._is_due(one.txns, one.oldest_started_at, pg.now)
+            ]
             return [(entity, retries.get(entity)) for entity in found if not _pauses(retries.get(entity), pg.now)]
 
     def start_aborted(self, entity: Entity, retry: Compaction | None) -> AbortCleaning:
         """Take up an entity when it is its turn: a list of a thousand may be hours old by then."""
         with self.db.begin(durable=False) as pg:
-            return AbortCleaning(entity, self.catalog.described(pg, entity),
-                                 *components.select_lists(pg, entity.table), retry)
+            return AbortCleaning(
+                entity, self.catalog.described(pg, entity), *components.select_lists(pg, entity.table), retry
+            )
 
     def is_still(self, table: Described) -> bool:
         """Whether the name and place belong to the table that was looked up; asked before each deletion."""
@@ -178,8 +185,7 @@ class CleanerService:
         count, removed = 0, store.BATCH
         while removed == store.BATCH:
             with self.db.begin() as pg:
-                removed = store.delete_aborted(pg, cleaning.entity, None, keep, cleaning.txns.aborted,
-                                                    covered=covered)
+                removed = store.delete_aborted(pg, cleaning.entity, None, keep, cleaning.txns.aborted, covered=covered)
                 if removed < store.BATCH:
                     store.update_cleaned(pg, cleaning.entity, cleaning.txns.aborted)
                 queue.delete_retries(pg, cleaning.entity)
@@ -194,7 +200,8 @@ class CleanerService:
             not_before = pg.now + cleaner_retry_delay(min(failures, 20), self.settings.cleaner_retry_retention)
             if retry is None or not queue.update_cleaner_failure(pg, retry.id, failures, message, not_before):
                 queue.insert_ready_for_cleaning(
-                    pg, NewRequest(cleaning.entity, CompactionType.ABORT_TXN_CLEANUP), None, None, message, not_before)
+                    pg, NewRequest(cleaning.entity, CompactionType.ABORT_TXN_CLEANUP), None, None, message, not_before
+                )
 
     def partitions(self, entity: Entity) -> list[tuple[str, str]]:
         """(name, location) of every partition of the entity's table."""
@@ -218,8 +225,9 @@ class CleanerService:
             if one.next_txn_id is None and state in (None, "committed"):
                 queue.update_committed(pg, one.id)  # nobody noted its commit: now is certainly late enough
             open_txns = store.select_open_txns(pg, one.next_txn_id or 0, one.entity.table)
-            gates[one.id] = gate(one, pg.now, self._retention, state, open_txns,
-                                  per_table=self.settings.use_min_history)
+            gates[one.id] = gate(
+                one, pg.now, self._retention, state, open_txns, per_table=self.settings.use_min_history
+            )
         return gates
 
     def _is_hidden(self, pg: PgTx, request: Compaction, verdict: Gate) -> bool:
@@ -227,11 +235,13 @@ class CleanerService:
         if verdict.verdict is Verdict.CLEAN:
             return False
         return request.next_txn_id is None or bool(
-            store.select_open_txns(pg, request.next_txn_id, request.entity.table))
+            store.select_open_txns(pg, request.next_txn_id, request.entity.table)
+        )
 
     def _is_due(self, txns: int, oldest: datetime, now: datetime) -> bool:
-        return Aborts.judged(txns, oldest, now, self.settings.aborted_txn_threshold,
-                             self.settings.aborted_txn_time_threshold).count
+        return Aborts.judged(
+            txns, oldest, now, self.settings.aborted_txn_threshold, self.settings.aborted_txn_time_threshold
+        ).count
 
 
 def _pauses(retry: Compaction | None, now: datetime) -> bool:

@@ -39,22 +39,33 @@ def select_open_txns(pg: PgTx, up_to: int, table: TableName) -> list[OpenTxn]:
         '   AND m.db = %(db)s AND m."table" = %(table)s),'
         " EXISTS (SELECT FROM min_history AS m WHERE m.txn_id = t.id)"
         " FROM txns AS t WHERE t.state = 'open' AND NOT t.emptied AND t.id <= %(up_to)s ORDER BY t.id",
-        {**table._asdict(), "up_to": up_to})
+        {**table._asdict(), "up_to": up_to},
+    )
     return [OpenTxn(*row) for row in rows]
 
 
 def delete_completed(pg: PgTx, entity: Entity, up_to: int | None, *, limit: int = BATCH) -> int:
     """Forget some of what committed transactions wrote to an entity up to a write id (None: everything); how many."""
-    pg.sql("DELETE FROM completed_txn_components WHERE ctid = ANY(ARRAY("
-           f"  SELECT ctid FROM completed_txn_components WHERE {OF_TABLE} AND partition = %(partition)s"
-           "   AND (%(up_to)s::bigint IS NULL OR write_id IS NULL OR write_id <= %(up_to)s)"
-           "   LIMIT %(limit)s))",
-           {**named(entity), "up_to": up_to, "limit": limit})
+    pg.sql(
+        "DELETE FROM completed_txn_components WHERE ctid = ANY(ARRAY("
+        f"  SELECT ctid FROM completed_txn_components WHERE {OF_TABLE} AND partition = %(partition)s"
+        "   AND (%(up_to)s::bigint IS NULL OR write_id IS NULL OR write_id <= %(up_to)s)"
+        "   LIMIT %(limit)s))",
+        {**named(entity), "up_to": up_to, "limit": limit},
+    )
     return pg.rowcount
 
 
-def delete_aborted(pg: PgTx, entity: Entity, up_to: int | None, keep: Collection[int] = (),
-                   txn_ids: Collection[int] | None = None, *, covered: Covered, limit: int = BATCH) -> int:
+def delete_aborted(
+    pg: PgTx,
+    entity: Entity,
+    up_to: int | None,
+    keep: Collection[int] = (),
+    txn_ids: Collection[int] | None = None,
+    *,
+    covered: Covered,
+    limit: int = BATCH,
+) -> int:
     """Forget some of what aborted transactions wrote to an entity up to a write id (None: everything); how many.
 
     A component recorded before its transaction had a write id has the one that it got later. ``keep``: write ids that
@@ -82,14 +93,25 @@ def delete_aborted(pg: PgTx, entity: Entity, up_to: int | None, keep: Collection
         "             THEN (coalesce(d.write_id, w.write_id), 0) < (%(covering)s::bigint, %(compacted)s::bigint)"
         "             ELSE true END"
         "  LIMIT %(limit)s))",
-        {**named(entity), "up_to": up_to, "keep": list(keep), "limit": limit,
-         "base": results.write_id, "result_of": results.visibility_txn_id,
-         "covering": writes.write_id, "compacted": writes.visibility_txn_id,
-         "txns": None if txn_ids is None else list(txn_ids)})
+        {
+            **named(entity),
+            "up_to": up_to,
+            "keep": list(keep),
+            "limit": limit,
+            "base": results.write_id,
+            "result_of": results.visibility_txn_id,
+            "covering": writes.write_id,
+            "compacted": writes.visibility_txn_id,
+            "txns": None if txn_ids is None else list(txn_ids),
+        },
+    )
     return pg.rowcount
 
 
 def update_cleaned(pg: PgTx, entity: Entity, txn_ids: Collection[int]) -> None:
     """Note of what stays of these aborted transactions that its files are gone: nobody needs to look again."""
-    pg.sql(f"UPDATE txn_components SET cleaned = true WHERE {OF_TABLE} AND partition = %(partition)s"
-           " AND NOT cleaned AND txn_id = ANY(%(txns)s::bigint[])", {**named(entity), "txns": list(txn_ids)})
+    pg.sql(
+        f"UPDATE txn_components SET cleaned = true WHERE {OF_TABLE} AND partition = %(partition)s"
+        " AND NOT cleaned AND txn_id = ANY(%(txns)s::bigint[])",
+        {**named(entity), "txns": list(txn_ids)},
+    )

@@ -43,8 +43,9 @@ class Thresholds(NamedTuple):
         num = parameters.get(f"{_OVERRIDE}delta.num.threshold")
         pct = parameters.get(f"{_OVERRIDE}delta.pct.threshold")
         try:
-            return Thresholds(self.delta_num if num is None else int(num),
-                              self.delta_pct if pct is None else float(pct))
+            return Thresholds(
+                self.delta_num if num is None else int(num), self.delta_pct if pct is None else float(pct)
+            )
         except ValueError as error:
             raise InvalidRequestError(f"Table property {_OVERRIDE}* is not a number: {error}") from error
 
@@ -109,8 +110,9 @@ class Aborts:
     too_old: bool = False
 
     @classmethod
-    def judged(cls, txns: int, oldest_started_at: datetime, now: datetime, max_txns: int,
-               max_age: timedelta) -> "Aborts":
+    def judged(
+        cls, txns: int, oldest_started_at: datetime, now: datetime, max_txns: int, max_age: timedelta
+    ) -> "Aborts":
         """Both strict; a negative age switches that check off."""
         return cls(txns > max_txns, max_age >= timedelta(0) and oldest_started_at + max_age < now)
 
@@ -142,17 +144,24 @@ def measure(state: AcidState) -> Measured:
     """Sizes and counts of what a reader of this state reads; only selected directories count."""
     base = _size(state.base) if state.base else sum(file.size for file in state.originals)
     return Measured(
-        base_size=base, delta_size=sum(_size(delta) for delta in state.deltas), deltas=len(state.deltas),
-        has_originals=bool(state.originals), has_raw_deltas=any(delta.may_be_raw for delta in state.deltas),
-        leftover_base=any(path.startswith(BASE_PREFIX) for path in state.obsolete))
+        base_size=base,
+        delta_size=sum(_size(delta) for delta in state.deltas),
+        deltas=len(state.deltas),
+        has_originals=bool(state.originals),
+        has_raw_deltas=any(delta.may_be_raw for delta in state.deltas),
+        leftover_base=any(path.startswith(BASE_PREFIX) for path in state.obsolete),
+    )
 
 
 def due(measured: Measured, thresholds: Thresholds, *, insert_only: bool) -> Due:
     """Which compaction the sizes and counts ask for."""
     no_base = measured.base_size == 0 and measured.delta_size > 0
     if not no_base and measured.base_size > 0 and measured.delta_size / measured.base_size > thresholds.delta_pct:
-        return Due(CompactionType.MAJOR, f"deltas are {measured.delta_size / measured.base_size:.2f} of the base, "
-                                         f"more than {thresholds.delta_pct:g}")
+        return Due(
+            CompactionType.MAJOR,
+            f"deltas are {measured.delta_size / measured.base_size:.2f} of the base, "
+            f"more than {thresholds.delta_pct:g}",
+        )
     if measured.delta_size == 0 and measured.leftover_base:
         return Due(CompactionType.MAJOR, "an older base is left over")
     if measured.deltas <= thresholds.delta_num:
@@ -179,19 +188,29 @@ def due_for_aborts(aborts: Aborts) -> Due | None:
     return None
 
 
-def ineligible(entity: Entity, table: TableFacts | None, queued: Iterable[Compaction], history: Sequence[Compaction],
-               aborts: Aborts, limits: Limits, now: datetime) -> Ineligible | None:
+def ineligible(
+    entity: Entity,
+    table: TableFacts | None,
+    queued: Iterable[Compaction],
+    history: Sequence[Compaction],
+    aborts: Aborts,
+    limits: Limits,
+    now: datetime,
+) -> Ineligible | None:
     """Why the Initiator must not look at a candidate; None when it may. ``history``: the entity's, newest first."""
     if table is None:
         return Ineligible("the table does not exist (any more)")
-    return (_switched_off(table, limits)
-            or _busy(queued)
-            or _stopped(history, limits, now)
-            or _misses_partition(entity, table, aborts))
+    return (
+        _switched_off(table, limits)
+        or _busy(queued)
+        or _stopped(history, limits, now)
+        or _misses_partition(entity, table, aborts)
+    )
 
 
-def decide(kind: CompactionType, state: AcidState, write_ids: CompactorWriteIdList, max_aborts: int, *,
-           insert_only: bool) -> Decision:
+def decide(
+    kind: CompactionType, state: AcidState, write_ids: CompactorWriteIdList, max_aborts: int, *, insert_only: bool
+) -> Decision:
     """Whether a request is worth a job, given the directories and write ids of a compactor's snapshot.
 
     The Initiator asks this of a request that it is about to make, and the Worker of the one that it has claimed: what
@@ -201,16 +220,21 @@ def decide(kind: CompactionType, state: AcidState, write_ids: CompactorWriteIdLi
         return Decision(Action.RUN, "rebalancing was asked for")
     measured = measure(state)
     if kind is CompactionType.MINOR and not supports_minor(measured, insert_only=insert_only):
-        return Decision(Action.REFUSE, "A minor compaction cannot read files without row ids (original files or "
-                                       "LOAD DATA); request a major one.")
+        return Decision(
+            Action.REFUSE,
+            "A minor compaction cannot read files without row ids (original files or LOAD DATA); request a major one.",
+        )
     if _is_enough(kind, state):
         return Decision(Action.RUN, f"{measured.deltas} deltas")
     if kind is CompactionType.MAJOR and (aborts := _above_base(state, write_ids)) > max_aborts:
         return Decision(Action.RUN, f"a new base ends {aborts} aborted write ids, more than {max_aborts}")
     if state.obsolete or state.aborted:
         return Decision(Action.CLEAN_ONLY, "nothing to compact, but directories to remove")
-    return Decision(Action.REFUSE, f"None of the compaction thresholds met, compaction request for {kind.value} is "
-                                   f"refused: {measured.deltas} deltas, {'a' if state.base else 'no'} base.")
+    return Decision(
+        Action.REFUSE,
+        f"None of the compaction thresholds met, compaction request for {kind.value} is "
+        f"refused: {measured.deltas} deltas, {'a' if state.base else 'no'} base.",
+    )
 
 
 def _is_enough(kind: CompactionType, state: AcidState) -> bool:
@@ -227,8 +251,9 @@ def _above_base(state: AcidState, write_ids: CompactorWriteIdList) -> int:
 
 
 def _switched_off(table: TableFacts, limits: Limits) -> Ineligible | None:
-    if any(is_switched_on(parameters, REPLICATION_PENDING)
-           for parameters in (table.database_parameters, table.parameters)):
+    if any(
+        is_switched_on(parameters, REPLICATION_PENDING) for parameters in (table.database_parameters, table.parameters)
+    ):
         return Ineligible("its first incremental replication is pending")
     deciding = table.database_parameters if _has(table.database_parameters, NO_AUTO_COMPACTION) else table.parameters
     if is_switched_on(deciding, NO_AUTO_COMPACTION):
@@ -249,8 +274,12 @@ def _stopped(history: Sequence[Compaction], limits: Limits, now: datetime) -> In
     if not is_stopped_by_failures(history, limits.failed_threshold, limits.failed_retry_time, now):
         return None
     said_already = bool(history) and history[0].state is CompactionState.DID_NOT_INITIATE
-    return Ineligible(f"the last {limits.failed_threshold} compactions failed; the next automatic one comes after "
-                      f"{limits.failed_retry_time}, or request one", again=True, recorded=not said_already)
+    return Ineligible(
+        f"the last {limits.failed_threshold} compactions failed; the next automatic one comes after "
+        f"{limits.failed_retry_time}, or request one",
+        again=True,
+        recorded=not said_already,
+    )
 
 
 def _misses_partition(entity: Entity, table: TableFacts, aborts: Aborts) -> Ineligible | None:

@@ -83,17 +83,26 @@ class InitiatorService:
             now = pg.now
         written = dict.fromkeys(again)
         written.update(dict.fromkeys(self._written(None if since is None else since - COMMIT_MARGIN)))
-        aborts = {} if self.settings.clean_aborts_using_cleaner else dict(
-            self._aborted(now, self.settings.aborted_txn_time_threshold, cleaned=False))
+        aborts = (
+            {}
+            if self.settings.clean_aborts_using_cleaner
+            else dict(self._aborted(now, self.settings.aborted_txn_time_threshold, cleaned=False))
+        )
         aborts.update(self._remembered(now))
-        return Candidates(now, [Candidate(entity, aborts.get(entity, Aborts()))
-                                for entity in sorted({*written, *aborts})])
+        return Candidates(
+            now, [Candidate(entity, aborts.get(entity, Aborts())) for entity in sorted({*written, *aborts})]
+        )
 
     def inputs(self, entity: Entity) -> Inputs:
         """Look up a candidate."""
         with self.db.begin(durable=False) as pg:
-            return Inputs(pg.now, self.catalog.described(pg, entity), queue.select_queue_of(pg, entity),
-                          queue.select_history_of(pg, entity), *components.select_lists(pg, entity.table))
+            return Inputs(
+                pg.now,
+                self.catalog.described(pg, entity),
+                queue.select_queue_of(pg, entity),
+                queue.select_history_of(pg, entity),
+                *components.select_lists(pg, entity.table),
+            )
 
     def enqueue(self, request: NewRequest) -> int | None:
         """Queue what is due; None when somebody else was faster.
@@ -106,8 +115,12 @@ class InitiatorService:
     def note_not_initiated(self, entity: Entity, initiator_id: str, reason: str) -> None:
         """Leave a history row that says why nothing was queued."""
         with self.db.begin() as pg:
-            queue.insert_history(pg, NewRequest(entity, CompactionType.MINOR, initiator_id=initiator_id),
-                                 CompactionState.DID_NOT_INITIATE, reason)
+            queue.insert_history(
+                pg,
+                NewRequest(entity, CompactionType.MINOR, initiator_id=initiator_id),
+                CompactionState.DID_NOT_INITIATE,
+                reason,
+            )
 
     def revoke_dead_claims(self) -> list[Revoked]:
         """Give back what dead workers claimed, and abort their transactions so that a late commit fails.
@@ -119,12 +132,14 @@ class InitiatorService:
             states = components.select_txn_states(pg, [one.txn_id for one in working if one.txn_id])
             revoked = []
             for one in working:
-                reason = is_claim_dead(one, pg.now, self.settings.worker_lease, self.settings.worker_timeout,
-                                       states.get(one.txn_id or 0))
+                reason = is_claim_dead(
+                    one, pg.now, self.settings.worker_lease, self.settings.worker_timeout, states.get(one.txn_id or 0)
+                )
                 if reason is not None and queue.update_waiting_again(pg, one, f"Taken back: {reason}", None):
                     revoked.append(Revoked(one, reason))
-            orphans = [(one.compaction.txn_id, AbortCode.COMPACTION, one.reason) for one in revoked
-                       if one.compaction.txn_id]
+            orphans = [
+                (one.compaction.txn_id, AbortCode.COMPACTION, one.reason) for one in revoked if one.compaction.txn_id
+            ]
             if orphans:
                 txn_store.abort(pg, orphans)
             return revoked
@@ -133,8 +148,12 @@ class InitiatorService:
         """Forget what is beyond the retention, a page of the history at a time; how many rows went."""
         settings = self.settings
         retention = Retention(
-            settings.history_succeeded, max(settings.history_failed, settings.failed_compacts_threshold),
-            settings.history_refused, settings.history_did_not_initiate, settings.history_timeout)
+            settings.history_succeeded,
+            max(settings.history_failed, settings.failed_compacts_threshold),
+            settings.history_refused,
+            settings.history_did_not_initiate,
+            settings.history_timeout,
+        )
         count, after, more = 0, None, True
         while more:
             with self.db.begin(durable=False) as pg:
@@ -178,4 +197,3 @@ class InitiatorService:
             if len(page) < self.settings.fetch_size:
                 return
             after = page[-1].entity
-

@@ -76,8 +76,10 @@ class CompactionService:
             the Cleaner would obey or that must not reach a job.
         """
         if LOCATION in request.properties:
-            raise InvalidRequestError(f"The property {LOCATION} of a compaction says what submit_for_cleanup removes: "
-                                      f"it cannot be given to a compaction of {request.entity}")
+            raise InvalidRequestError(
+                f"The property {LOCATION} of a compaction says what submit_for_cleanup removes: "
+                f"it cannot be given to a compaction of {request.entity}"
+            )
         refused = refused_property(request.properties)
         if refused is not None:
             raise InvalidRequestError(refused)
@@ -105,11 +107,13 @@ class CompactionService:
         Serialises on: the claimed row; requests that others are claiming are skipped.
         """
         with self.db.begin() as pg:
-            return queue.claim_next(pg, worker_id, worker_version, pool, self.settings.worker_pool_timeout,
-                                    leased=False)
+            return queue.claim_next(
+                pg, worker_id, worker_version, pool, self.settings.worker_pool_timeout, leased=False
+            )
 
-    def update_compactor_state(self, claim: Claim, highest_write_id: int | None, run_as: str | None,
-                               txn_id: int) -> None:
+    def update_compactor_state(
+        self, claim: Claim, highest_write_id: int | None, run_as: str | None, txn_id: int
+    ) -> None:
         """Note the snapshot and transaction of a running compaction, and tie the transaction to what it writes.
 
         Serialises on: the request's row. Raises: ClaimLostError.
@@ -124,8 +128,10 @@ class CompactionService:
         """Note the job's id. Raises: InvalidOperationError unless a remote Worker has claimed it and named no other."""
         with self.db.begin(durable=False) as pg:
             if not queue.update_remote_job_id(pg, request_id, job_id):
-                raise InvalidOperationError(f"Compaction {request_id} is not claimed by a remote Worker that has not "
-                                            "named its job yet: nothing was noted")
+                raise InvalidOperationError(
+                    f"Compaction {request_id} is not claimed by a remote Worker that has not "
+                    "named its job yet: nothing was noted"
+                )
 
     def mark_compacted(self, claim: Claim) -> None:
         """Working → ready for cleaning. A request without a transaction is stamped with the present instead.
@@ -176,8 +182,9 @@ class CompactionService:
         with self.db.begin(durable=False) as pg:
             return self.catalog.columns_with_statistics(pg, entity)
 
-    def get_latest_committed_compaction_info(self, table: TableName, partitions: Sequence[str] | None,
-                                             last_id: int | None) -> list[Compaction]:
+    def get_latest_committed_compaction_info(
+        self, table: TableName, partitions: Sequence[str] | None, last_id: int | None
+    ) -> list[Compaction]:
         """The newest finished compaction of each partition (or of the table)."""
         with self.db.begin(durable=False) as pg:
             return queue.select_latest_committed(pg, table, partitions, last_id)
@@ -224,44 +231,63 @@ class CompactionService:
 
     def _abort(self, request_id: int) -> AbortResult:
         with self.db.begin() as pg:
-            if queue.move_to_history(pg, request_id, CompactionState.INITIATED, CompactionState.ABORTED,
-                                     ABORTED_BY_USER):
+            if queue.move_to_history(
+                pg, request_id, CompactionState.INITIATED, CompactionState.ABORTED, ABORTED_BY_USER
+            ):
                 return AbortResult(request_id, "Success", "Successfully aborted compaction")
             existing = queue.select_any(pg, [request_id])
         if not existing:
             return AbortResult(request_id, "Error", "No Such Compaction Id Available")
-        return AbortResult(request_id, "Error", "Error while aborting compaction as compaction is in state-"
-                                                f"{existing[0].state.display}")
+        return AbortResult(
+            request_id,
+            "Error",
+            f"Error while aborting compaction as compaction is in state-{existing[0].state.display}",
+        )
 
 
 def _compactable(table: Described | None, entity: Entity) -> Described:
     if table is None:
         raise NoSuchObjectError(f"Table {entity.table} does not exist: there is nothing to compact")
     if not table.is_transactional:
-        raise InvalidOperationError(f"Compaction is not allowed on non-ACID table {entity.table}: only tables with "
-                                    "'transactional'='true' have something to compact")
+        raise InvalidOperationError(
+            f"Compaction is not allowed on non-ACID table {entity.table}: only tables with "
+            "'transactional'='true' have something to compact"
+        )
     if not table.partition_exists:
         raise NoSuchObjectError(f"{entity.table} has no partition {entity.partition}: there is nothing to compact")
     return table
 
 
 def _refusal(existing: Compaction) -> CompactResult:
-    return CompactResult(-1, REFUSED, accepted=False, existing=existing, message=(
-        f"Compaction is already scheduled with state='{existing.state.display}' and id={existing.id}"))
+    return CompactResult(
+        -1,
+        REFUSED,
+        accepted=False,
+        existing=existing,
+        message=(f"Compaction is already scheduled with state='{existing.state.display}' and id={existing.id}"),
+    )
 
 
 def _combined(table: TableName, names: Sequence[str], results: Sequence[CompactResult]) -> CompactResult:
     """One answer for a request that stands for several partitions: the first id, and all of them in the message."""
-    told = "; ".join(f"{name}: id {result.id}" if result.accepted else f"{name}: {result.message}"
-                     for name, result in zip(names, results, strict=True))
+    told = "; ".join(
+        f"{name}: id {result.id}" if result.accepted else f"{name}: {result.message}"
+        for name, result in zip(names, results, strict=True)
+    )
     accepted = next((result for result in results if result.accepted), None)
     if accepted is not None:
         return accepted._replace(message=told)
     if results:
         return results[0]._replace(message=told)
-    return CompactResult(-1, REFUSED, accepted=False, message=(
-        f"{table} is partitioned and nothing has been written to its partitions since they were last compacted; "
-        "name a partition to compact it all the same"))
+    return CompactResult(
+        -1,
+        REFUSED,
+        accepted=False,
+        message=(
+            f"{table} is partitioned and nothing has been written to its partitions since they were last compacted; "
+            "name a partition to compact it all the same"
+        ),
+    )
 
 
 def _require(held: bool, claim: Claim) -> None:  # noqa: FBT001 - reads as "require this"
@@ -270,5 +296,7 @@ def _require(held: bool, claim: Claim) -> None:  # noqa: FBT001 - reads as "requ
 
 
 def _lost(claim: Claim) -> str:
-    return (f"Compaction {claim.id} is not claimed by worker {claim.worker_id} (attempt {claim.attempt}) any more: "
-            "stop working on it and abort its transaction")
+    return (
+        f"Compaction {claim.id} is not claimed by worker {claim.worker_id} (attempt {claim.attempt}) any more: "
+        "stop working on it and abort its transaction"
+    )

@@ -68,9 +68,16 @@ class WorkerService:
         claim = claim_of(claimed)
         rebalance = claimed.type is CompactionType.REBALANCE
         with self.db.begin() as pg:
-            txn_id = txn_store.insert_txns_within(pg, Opening(
-                1, user, host, f"compaction {claimed.id}",
-                TxnType.REBALANCE_COMPACTION if rebalance else TxnType.COMPACTION))
+            txn_id = txn_store.insert_txns_within(
+                pg,
+                Opening(
+                    1,
+                    user,
+                    host,
+                    f"compaction {claimed.id}",
+                    TxnType.REBALANCE_COMPACTION if rebalance else TxnType.COMPACTION,
+                ),
+            )
             started = Started(claim, txn_id, *components.select_lists(pg, claimed.entity.table))
             if not queue.update_started(pg, claim, started.highest_write_id, user, txn_id):
                 raise ClaimLostError(_lost(claim))

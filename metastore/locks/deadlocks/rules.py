@@ -32,8 +32,10 @@ class Deadlock(NamedTuple):
     def message(self) -> str:
         """The whole circle in words, the victim first."""
         start = next(place for place, wait in enumerate(self.waits) if wait.wanted.txn_id == self.victim)
-        circle = "; ".join(f"{_who(wanted)} wants {_what(wanted)} and waits for {_what(blocker)} of {_who(blocker)}"
-                           for wanted, blocker in (*self.waits[start:], *self.waits[:start]))
+        circle = "; ".join(
+            f"{_who(wanted)} wants {_what(wanted)} and waits for {_what(blocker)} of {_who(blocker)}"
+            for wanted, blocker in (*self.waits[start:], *self.waits[:start])
+        )
         return f"Transaction txnid:{self.victim} was aborted to end a deadlock, as the youngest of it: {circle}"
 
 
@@ -67,8 +69,10 @@ def find(txn_id: int, locks: Iterable[Lock]) -> Deadlock | None:
     waits = [reached_by[txn_id]]
     while party(waits[-1].wanted) != txn_id:
         waits.append(reached_by[party(waits[-1].wanted)])
-    requests = {member: sorted({lock.ext_id for lock in by_party[member]}) for member in map(party, (
-        wait.wanted for wait in waits))}
+    requests = {
+        member: sorted({lock.ext_id for lock in by_party[member]})
+        for member in map(party, (wait.wanted for wait in waits))
+    }
     victim = max(member for member, ext_ids in requests.items() if len(ext_ids) > 1)
     return Deadlock(tuple(reversed(waits)), victim, tuple(requests[victim]))
 

@@ -21,7 +21,8 @@ def update_orphaned(db: Database, gone: Sequence[Gone], here: Collection[int], m
     Not of requests for which a heartbeat was sent, or at which somebody looked whom this process did not see.
     ``more``: how much later it counts for those that were gone at once.
     """
-    rows = db.once(f"""
+    rows = db.once(
+        f"""
         UPDATE locks SET orphaned_at = metastore_now() + CASE WHEN at_once THEN %(more)s ELSE interval '0' END
           FROM (SELECT ext_id, int_id, at_once
                   FROM locks JOIN unnest(%(gone)s::bigint[], %(looks)s::int[], %(at_once)s::boolean[])
@@ -30,18 +31,28 @@ def update_orphaned(db: Database, gone: Sequence[Gone], here: Collection[int], m
                  ORDER BY ext_id, int_id FOR NO KEY UPDATE OF locks) AS left_alone
          WHERE locks.ext_id = left_alone.ext_id AND locks.int_id = left_alone.int_id;
         SELECT DISTINCT ext_id FROM locks WHERE ext_id = ANY (%(here)s::bigint[])""",
-        {"gone": bigints(one.lock_id for one in gone), "looks": [one.looks for one in gone],
-         "at_once": [one.at_once for one in gone], "here": bigints(here), "more": more}, durable=False)
+        {
+            "gone": bigints(one.lock_id for one in gone),
+            "looks": [one.looks for one in gone],
+            "at_once": [one.at_once for one in gone],
+            "here": bigints(here),
+            "more": more,
+        },
+        durable=False,
+    )
     return {ext_id for (ext_id,) in rows}
 
 
 def update_spared(db: Database) -> None:
     """Let the time of all requests whose connection is gone begin again. Index: locks_orphaned."""
-    db.once("""
+    db.once(
+        """
         UPDATE locks SET orphaned_at = metastore_now()
           FROM (SELECT ext_id, int_id FROM locks WHERE orphaned_at < metastore_now()
                  ORDER BY ext_id, int_id FOR NO KEY UPDATE) AS spared
-         WHERE locks.ext_id = spared.ext_id AND locks.int_id = spared.int_id""", durable=False)
+         WHERE locks.ext_id = spared.ext_id AND locks.int_id = spared.int_id""",
+        durable=False,
+    )
 
 
 def delete_orphans(db: Database, silence: timedelta, limit: int = ORPHANS) -> set[int]:
@@ -49,9 +60,13 @@ def delete_orphans(db: Database, silence: timedelta, limit: int = ORPHANS) -> se
 
     The first of them: as many as have up to ``limit`` components, and always the whole of a request.
     """
-    rows = db.once(f"""
+    rows = db.once(
+        f"""
         WITH first AS MATERIALIZED (
             SELECT ext_id FROM locks WHERE {_LEFT_ALONE} ORDER BY orphaned_at LIMIT %(limit)s),
         {whole(f"ext_id = ANY (ARRAY(SELECT ext_id FROM first)) AND {_LEFT_ALONE}")}
-        SELECT DISTINCT ext_id FROM gone""", {"silence": silence, "limit": limit}, durable=False)
+        SELECT DISTINCT ext_id FROM gone""",
+        {"silence": silence, "limit": limit},
+        durable=False,
+    )
     return {ext_id for (ext_id,) in rows}

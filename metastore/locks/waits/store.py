@@ -34,26 +34,36 @@ def update_watched(db: Database, locks: Collection[tuple[int, int]], process: st
     The mark and a removal of the row exclude each other: whoever comes second sees what the first did. One row at a
     time, so that this never waits in a circle with somebody who removes many.
     """
-    rows = db.once("""
+    rows = db.once(
+        """
         SELECT ext_id, int_id, coalesce(watched_by IN (%(process)s, '*'), false) FROM locks
          WHERE (ext_id, int_id) IN (SELECT * FROM unnest(%(ext_ids)s::bigint[], %(int_ids)s::int[]))""",
-        {"ext_ids": [ext_id for ext_id, _ in locks], "int_ids": [int_id for _, int_id in locks], "process": process})
+        {"ext_ids": [ext_id for ext_id, _ in locks], "int_ids": [int_id for _, int_id in locks], "process": process},
+    )
     there = {ext_id for ext_id, _, marked in rows if marked}
     for ext_id, int_id in [(ext_id, int_id) for ext_id, int_id, marked in rows if not marked]:
-        there |= {found for (found,) in db.once("""
+        there |= {
+            found
+            for (found,) in db.once(
+                """
             UPDATE locks SET watched_by = CASE WHEN watched_by IS NULL THEN %(process)s ELSE '*' END
              WHERE ext_id = %(ext_id)s AND int_id = %(int_id)s RETURNING ext_id""",
-            {"process": process, "ext_id": ext_id, "int_id": int_id}, durable=False)}
+                {"process": process, "ext_id": ext_id, "int_id": int_id},
+                durable=False,
+            )
+        }
     return there
 
 
-def heartbeat_same(pg: PgTx, txn_ids: Collection[int], agents: Collection[str], ext_ids: Collection[int],
-                   ) -> list[tuple[str, list[Lock]]]:
+def heartbeat_same(
+    pg: PgTx, txn_ids: Collection[int], agents: Collection[str], ext_ids: Collection[int]
+) -> list[tuple[str, list[Lock]]]:
     """The stored requests of these transactions, and of the ``ext_ids`` those without one that have these agent infos.
 
     Each with its agent info, earliest first. The latter are kept alive. Index: locks (ext_id, int_id), locks (txn_id).
     """
-    rows = pg.sql(f"""
+    rows = pg.sql(
+        f"""
         WITH alive AS (
             UPDATE locks SET last_heartbeat_at = metastore_now(), orphaned_at = NULL,
                              heartbeat_count = heartbeat_count + 1, check_count = check_count + 1
@@ -62,7 +72,8 @@ def heartbeat_same(pg: PgTx, txn_ids: Collection[int], agents: Collection[str], 
         SELECT * FROM alive
         UNION ALL
         SELECT agent_info, {_COLUMNS} FROM locks WHERE txn_id = ANY (%(txns)s::bigint[]) AND txn_id <> {NO_TXN}""",
-        {"txns": bigints(txn_ids), "agents": list(agents), "ext_ids": bigints(ext_ids)})
+        {"txns": bigints(txn_ids), "agents": list(agents), "ext_ids": bigints(ext_ids)},
+    )
     found: dict[tuple[str, int], list[Lock]] = {}
     for agent_info, *row in rows:
         lock = _lock(row)
@@ -73,10 +84,13 @@ def heartbeat_same(pg: PgTx, txn_ids: Collection[int], agents: Collection[str], 
 def select_asked_twice(db: Database, txn_ids: Collection[int] | None) -> list[int]:
     """Those of the transactions (None: all that wait) that made more than one request; no other closes a circle."""
     wanted = f"ARRAY(SELECT txn_id FROM locks WHERE state = '{LockState.WAITING}')"
-    rows = db.once(f"""
+    rows = db.once(
+        f"""
         SELECT txn_id FROM locks
          WHERE txn_id <> {NO_TXN} AND txn_id = ANY ({wanted if txn_ids is None else "%(txns)s::bigint[]"})
-         GROUP BY txn_id HAVING min(ext_id) < max(ext_id) ORDER BY txn_id""", {"txns": bigints(txn_ids or ())})
+         GROUP BY txn_id HAVING min(ext_id) < max(ext_id) ORDER BY txn_id""",
+        {"txns": bigints(txn_ids or ())},
+    )
     return [txn_id for (txn_id,) in rows]
 
 
@@ -93,36 +107,55 @@ def select_wait_graph(pg: PgTx) -> list[Lock]:
 def insert_deadlock(pg: PgTx, found: Deadlock) -> None:
     """Keep a deadlock, and only the latest ones."""
     cycle = [{"wanted": _told(wait.wanted), "blocker": _told(wait.blocker)} for wait in found.waits]
-    pg.sql(f"""
+    pg.sql(
+        f"""
         WITH added AS (
             INSERT INTO deadlocks (found_at, victim_txn_id, victim_lock_ids, cycle, message)
             VALUES (metastore_now(), %(victim)s, %(locks)s::bigint[], %(cycle)s::jsonb, %(message)s) RETURNING id)
         DELETE FROM deadlocks WHERE id <= (SELECT id FROM added) - {KEPT_DEADLOCKS}""",
-        {"victim": found.victim, "locks": bigints(found.victim_lock_ids), "cycle": json.dumps(cycle),
-         "message": found.message})
+        {
+            "victim": found.victim,
+            "locks": bigints(found.victim_lock_ids),
+            "cycle": json.dumps(cycle),
+            "message": found.message,
+        },
+    )
 
 
 def select_deadlocks(db: Database, limit: int) -> list[DeadlockRow]:
     """The latest deadlocks, latest first."""
-    rows = db.once("SELECT found_at, victim_txn_id, cycle, message FROM deadlocks ORDER BY id DESC LIMIT %(limit)s",
-                   {"limit": limit})
+    rows = db.once(
+        "SELECT found_at, victim_txn_id, cycle, message FROM deadlocks ORDER BY id DESC LIMIT %(limit)s",
+        {"limit": limit},
+    )
     return [DeadlockRow(*row) for row in rows]
 
 
 def select_victims(db: Database, ext_ids: Collection[int]) -> dict[int, str]:
     """Those of the requests whose transaction died in a deadlock, with the words for it."""
-    rows = db.once("""
+    rows = db.once(
+        """
         SELECT lock_id, message FROM deadlocks, unnest(victim_lock_ids) AS lock_id
-         WHERE victim_lock_ids && %(ids)s::bigint[] AND lock_id = ANY (%(ids)s::bigint[])""", {"ids": bigints(ext_ids)})
+         WHERE victim_lock_ids && %(ids)s::bigint[] AND lock_id = ANY (%(ids)s::bigint[])""",
+        {"ids": bigints(ext_ids)},
+    )
     return dict(rows)
 
 
 def _lock(row: Sequence[Any]) -> Lock:
     ext_id, int_id, txn_id, catalog, db, table, partition, kind, state, user, host = row
-    return Lock(ext_id, int_id, txn_id, LockObject(catalog, db, table, partition), LockType(kind), LockState(state),
-                user, host)
+    return Lock(
+        ext_id, int_id, txn_id, LockObject(catalog, db, table, partition), LockType(kind), LockState(state), user, host
+    )
 
 
 def _told(lock: Lock) -> dict[str, Any]:
-    return {"lock_id": lock.ext_id, "txn_id": lock.txn_id, "object": str(lock.object), "type": lock.type.value,
-            "state": lock.state.value, "user": lock.user, "host": lock.host}
+    return {
+        "lock_id": lock.ext_id,
+        "txn_id": lock.txn_id,
+        "object": str(lock.object),
+        "type": lock.type.value,
+        "state": lock.state.value,
+        "user": lock.user,
+        "host": lock.host,
+    }

@@ -64,10 +64,16 @@ def walk(locks: Iterable[Lock], asked: Callable[[Lock], bool]) -> list[Step]:
         ahead += [one for one in edges[owner] if one not in edges and one not in ahead]
     cyclic = {owner for owner in edges if owner in _reachable(edges, owner)}
     mine = {owner: [lock for lock in known if owner_of(lock) == owner and asked(lock)] for owner in edges}
-    return [Step(owner, edges[owner], waiting.get(owner, []),
-                 list(in_the_way.get(owner, ())) or [lock for lock in mine[owner] if lock.state is LockState.ACQUIRED],
-                 owner in cyclic)
-            for owner in ahead]
+    return [
+        Step(
+            owner,
+            edges[owner],
+            waiting.get(owner, []),
+            list(in_the_way.get(owner, ())) or [lock for lock in mine[owner] if lock.state is LockState.ACQUIRED],
+            owner in cyclic,
+        )
+        for owner in ahead
+    ]
 
 
 def _reachable(edges: dict[Owner, list[Owner]], start: Owner) -> set[Owner]:

@@ -86,21 +86,39 @@ class WhyService:
             return Explanation(found=False, blocked=False, owners=[], text=_nothing(asked))
         places = {step.owner: place for place, step in enumerate(steps)}
         subjects = {why.owner_of(lock) for lock in waits.locks if asked.includes(lock)}
-        owners = [self._explained(step, waits.owners[step.owner], waits.times, places, waits.at,
-                                  asked=step.owner in subjects) for step in steps]
+        owners = [
+            self._explained(step, waits.owners[step.owner], waits.times, places, waits.at, asked=step.owner in subjects)
+            for step in steps
+        ]
         blocked = any(one.waits_for for one in owners if one.asked)
         return Explanation(found=True, blocked=blocked, owners=owners, text=_sentence(asked, owners, blocked=blocked))
 
-    def _explained(self, step: why.Step, info: OwnerInfo, times: dict[Lock, Times], places: dict[Owner, int],
-                   now: datetime, *, asked: bool) -> Explained:
+    def _explained(
+        self,
+        step: why.Step,
+        info: OwnerInfo,
+        times: dict[Lock, Times],
+        places: dict[Owner, int],
+        now: datetime,
+        *,
+        asked: bool,
+    ) -> Explained:
         replicated = info.txn_type is TxnType.REPL_CREATED
         timeout = self.settings.repl_timeout if replicated else self.settings.timeout
         owner = step.owner
         return Explained(
-            owner, info, now - info.since, now - info.last_heartbeat_at, self._expiry(info, timeout) - now,
+            owner,
+            info,
+            now - info.since,
+            now - info.last_heartbeat_at,
+            self._expiry(info, timeout) - now,
             f"metastore txn abort {owner.txn_id}" if owner.txn_id else f"metastore lock release {owner.ext_id}",
             [Claim(lock, times[lock]) for lock in dict.fromkeys((*step.wanted, *step.held))],
-            [places[one] for one in step.waits_for], step.is_root, step.in_cycle, asked)
+            [places[one] for one in step.waits_for],
+            step.is_root,
+            step.in_cycle,
+            asked,
+        )
 
     def _expiry(self, info: OwnerInfo, timeout: timedelta) -> datetime:
         """When an owner may be ended that is not heard of again: orphans sooner, where that is configured."""
@@ -117,15 +135,19 @@ def _nothing(asked: Asked) -> str:
         return f"Nobody holds a lock on {asked} or waits for one."
     if asked.lock_id:
         return f"There is no {asked}: it was released, or it ended with its transaction, or it expired."
-    return (f"Transaction {asked.txn_id} has no locks and waits for none; `metastore txn explain {asked.txn_id}` tells "
-            "more.")
+    return (
+        f"Transaction {asked.txn_id} has no locks and waits for none; `metastore txn explain {asked.txn_id}` tells "
+        "more."
+    )
 
 
 def _sentence(asked: Asked, owners: list[Explained], *, blocked: bool) -> str:
     cycle = [one for one in owners if one.in_cycle]
     if cycle:
-        return (f"{_capital(asked)} is behind a deadlock of {', '.join(_name(one) for one in cycle)}: they wait for "
-                f"each other, so one of them has to be ended (`{cycle[0].ends_with}`).")
+        return (
+            f"{_capital(asked)} is behind a deadlock of {', '.join(_name(one) for one in cycle)}: they wait for "
+            f"each other, so one of them has to be ended (`{cycle[0].ends_with}`)."
+        )
     if not blocked:
         holders = ", ".join(f"{_name(one)}" for one in owners)
         return f"{_capital(asked)} is held by {holders}." if asked.table else f"{_capital(asked)} waits for nobody."
@@ -135,8 +157,11 @@ def _sentence(asked: Asked, owners: list[Explained], *, blocked: bool) -> str:
 
 def _told(one: Explained) -> str:
     """Somebody who has to end first: with what, until when, and what ends it."""
-    claims = [f"{'holds' if times.acquired_at else 'wants'} {lock.type.upper()} on {place(lock.object)} since "
-              f"{when(times.acquired_at or times.requested_at)}" for lock, times in one.claims[:1]]
+    claims = [
+        f"{'holds' if times.acquired_at else 'wants'} {lock.type.upper()} on {place(lock.object)} since "
+        f"{when(times.acquired_at or times.requested_at)}"
+        for lock, times in one.claims[:1]
+    ]
     seconds = one.expires_in.total_seconds()
     expiry = "has been silent for too long" if seconds < 0 else f"expires in {seconds:.0f} s unless it is heard of"
     return f"{_name(one)}, which {' and '.join([*claims, expiry])} (`{one.ends_with}` ends it now)"

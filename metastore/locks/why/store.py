@@ -70,10 +70,37 @@ def select_waits(db: Database, lock_id: int, txn_id: int, table: TableName | Non
     catalog, database, name = table or (None, None, None)
     rows = db.once(_LOCKS, {"lock": lock_id, "txn": txn_id, "catalog": catalog, "db": database, "table": name})
     found = Waits(rows[0][0] if rows else None, [], {}, {})
-    for (_, ext_id, int_id, owner_txn, in_catalog, in_db, in_table, partition, type_, state, user, host, agent,
-         requested_at, acquired_at, beaten_at, orphaned_at, txn_type, *of_txn) in rows:
-        lock = Lock(ext_id, int_id, owner_txn, LockObject(in_catalog, in_db, in_table, partition), LockType(type_),
-                    LockState(state), user, host)
+    for (
+        _,
+        ext_id,
+        int_id,
+        owner_txn,
+        in_catalog,
+        in_db,
+        in_table,
+        partition,
+        type_,
+        state,
+        user,
+        host,
+        agent,
+        requested_at,
+        acquired_at,
+        beaten_at,
+        orphaned_at,
+        txn_type,
+        *of_txn,
+    ) in rows:
+        lock = Lock(
+            ext_id,
+            int_id,
+            owner_txn,
+            LockObject(in_catalog, in_db, in_table, partition),
+            LockType(type_),
+            LockState(state),
+            user,
+            host,
+        )
         found.locks.append(lock)
         found.times[lock] = Times(requested_at, acquired_at)
         info = [user, host, agent, requested_at, beaten_at or requested_at] if txn_type is None else of_txn

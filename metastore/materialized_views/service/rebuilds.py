@@ -33,8 +33,9 @@ class RebuildService:
         """Keep the lock; whether the transaction has it."""
         return rebuild_store.update_heartbeat(self.db, view, txn_id)
 
-    def get_materialization_invalidation_info(self, used: Collection[str], snapshot: str | None,
-                                              valid_txns: str) -> Staleness:
+    def get_materialization_invalidation_info(
+        self, used: Collection[str], snapshot: str | None, valid_txns: str
+    ) -> Staleness:
         """What happened to the tables that a view was made of, since the ``snapshot`` it was made with.
 
         ``valid_txns``: what the caller sees now. Raises: NoAnswerError when that cannot be told, InvalidInputError.
@@ -44,8 +45,8 @@ class RebuildService:
         tables = [full_table_name(name) for name in sorted(used)]
         txns = ValidTxnList.parse(valid_txns) if valid_txns else ValidTxnList.everything()
         known = write_id_store.select_tables(self.db, tables, txns)
-        since: list[Since] = changes_since(stored_snapshot(snapshot), {
-            table: valid_write_ids(str(table), known[table], txns) for table in tables})
+        since: list[Since] = changes_since(
+            stored_snapshot(snapshot), {table: valid_write_ids(str(table), known[table], txns) for table in tables}
+        )
         changes = rebuild_store.select_changes(self.db, since)
-        return Staleness(any(txns.is_valid(txn_id) for txn_id in changes),
-                         rebuild_store.is_compacted(self.db, since))
+        return Staleness(any(txns.is_valid(txn_id) for txn_id in changes), rebuild_store.is_compacted(self.db, since))

@@ -18,46 +18,64 @@ missed AS (
 
 def insert_lock(pg: PgTx, view: TableName, txn_id: int) -> bool:
     """Take the view's lock, or find that the transaction has it; whether it has it now."""
-    rows = pg.sql("""
+    rows = pg.sql(
+        """
         INSERT INTO materialization_locks (catalog, db, "table", txn_id, last_heartbeat_at)
         VALUES (%s, %s, %s, %s, metastore_now())
         ON CONFLICT (catalog, db, "table") DO UPDATE SET last_heartbeat_at = metastore_now()
         WHERE materialization_locks.txn_id = excluded.txn_id
-        RETURNING txn_id""", (*view, txn_id))
+        RETURNING txn_id""",
+        (*view, txn_id),
+    )
     return bool(rows)
 
 
 def update_heartbeat(db: Database, view: TableName, txn_id: int) -> bool:
     """Keep the lock; whether it was there."""
-    return bool(db.once("""
+    return bool(
+        db.once(
+            """
         UPDATE materialization_locks SET last_heartbeat_at = metastore_now()
-        WHERE catalog = %s AND db = %s AND "table" = %s AND txn_id = %s RETURNING txn_id""", (*view, txn_id),
-        durable=False))
+        WHERE catalog = %s AND db = %s AND "table" = %s AND txn_id = %s RETURNING txn_id""",
+            (*view, txn_id),
+            durable=False,
+        )
+    )
 
 
 def select_changes(db: Database, since: Sequence[Since]) -> list[int]:
     """Transactions that committed updates or deletes which a view does not have."""
-    rows = db.once(f"""{_SINCE}
+    rows = db.once(
+        f"""{_SINCE}
         SELECT DISTINCT c.txn_id FROM since AS s JOIN completed_txn_components AS c USING (catalog, db, "table")
         WHERE c.update_delete AND (c.write_id > s.mark OR EXISTS (
-            SELECT FROM missed AS m WHERE m.place = s.place AND m.write_id = c.write_id))""", _parameters(since))
+            SELECT FROM missed AS m WHERE m.place = s.place AND m.write_id = c.write_id))""",
+        _parameters(since),
+    )
     return [txn_id for (txn_id,) in rows]
 
 
 def is_compacted(db: Database, since: Sequence[Since]) -> bool:
     """Whether a table is being compacted, or was compacted over writes which a view does not have."""
-    [(compacted,)] = db.once(f"""{_SINCE}
+    [(compacted,)] = db.once(
+        f"""{_SINCE}
         SELECT EXISTS (SELECT FROM since JOIN compaction_queue USING (catalog, db, "table"))
             OR EXISTS (
                 SELECT FROM since AS s JOIN completed_compactions AS c USING (catalog, db, "table")
                 WHERE c.state = 'succeeded' AND (c.highest_write_id > s.mark OR EXISTS (
                     SELECT FROM missed AS m WHERE m.place = s.place AND m.write_id = c.highest_write_id)))""",
-        _parameters(since))
+        _parameters(since),
+    )
     return bool(compacted)
 
 
 def _parameters(since: Sequence[Since]) -> dict[str, object]:
     missed = [(place, write_id) for place, one in enumerate(since, 1) for write_id in one.invalid]
-    return {"catalogs": [one.name.catalog for one in since], "dbs": [one.name.db for one in since],
-            "tables": [one.name.table for one in since], "marks": bigints(one.high_watermark for one in since),
-            "places": bigints(place for place, _ in missed), "invalid": bigints(write_id for _, write_id in missed)}
+    return {
+        "catalogs": [one.name.catalog for one in since],
+        "dbs": [one.name.db for one in since],
+        "tables": [one.name.table for one in since],
+        "marks": bigints(one.high_watermark for one in since),
+        "places": bigints(place for place, _ in missed),
+        "invalid": bigints(write_id for _, write_id in missed),
+    }

@@ -8,16 +8,21 @@ from metastore.ids import TableName
 
 def update_creation_metadata(pg: PgTx, view: TableName, metadata: Json) -> bool:
     """Replace what a view remembers; the time of that is now unless it says another. False without such a view."""
-    return bool(pg.sql("""
+    return bool(
+        pg.sql(
+            """
         UPDATE tables SET creation_metadata = jsonb_build_object('materializationTime',
             floor(extract(epoch FROM metastore_now()) * 1000)::bigint) || %s::jsonb
         WHERE catalog = %s AND db = %s AND name = %s AND type = 'MATERIALIZED_VIEW' RETURNING 1""",
-                       (to_json(metadata), *view)))
+            (to_json(metadata), *view),
+        )
+    )
 
 
 def add_changes(pg: PgTx, table_id: int, inserted: int, updated: int, deleted: int) -> None:
     """Count changed rows of a table in every view that it feeds. Index: tables_materialized_views_idx."""
-    pg.sql("""
+    pg.sql(
+        """
         UPDATE tables AS view SET creation_metadata = jsonb_set(view.creation_metadata, '{sourceTables}', (
             SELECT jsonb_agg(CASE WHEN source @> fed.name THEN source || jsonb_build_object(
                        'insertedCount', coalesce((source ->> 'insertedCount')::bigint, 0) + %(inserted)s,
@@ -29,4 +34,5 @@ def add_changes(pg: PgTx, table_id: int, inserted: int, updated: int, deleted: i
               FROM tables WHERE id = %(id)s) AS fed
         WHERE view.type = 'MATERIALIZED_VIEW'
           AND view.creation_metadata -> 'sourceTables' @> jsonb_build_array(fed.name)""",
-           {"id": table_id, "inserted": inserted, "updated": updated, "deleted": deleted})
+        {"id": table_id, "inserted": inserted, "updated": updated, "deleted": deleted},
+    )

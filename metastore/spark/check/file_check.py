@@ -51,14 +51,16 @@ class _FileCheck:
     def notes(self) -> Iterator[Finding]:
         """Check the three notes that Hive wants in a footer."""
         if self.tail.notes.get(VERSION, b"2") != b"2":
-            yield self._found(Rule.OLD_VERSION, f"Its footer says ACID version "
-                              f"{self.tail.notes[VERSION].decode('utf-8', 'replace')}")
+            yield self._found(
+                Rule.OLD_VERSION, f"Its footer says ACID version {self.tail.notes[VERSION].decode('utf-8', 'replace')}"
+            )
         counts = event_counts(self.tail)
         if counts is None:
             yield self._found(Rule.WRONG_STATISTICS, "hive.acid.stats is missing: Hive 3 fails on such a delete file")
         elif sum(counts) != self.tail.rows:
-            yield self._found(Rule.WRONG_STATISTICS, f"hive.acid.stats counts {sum(counts)} events, and there are "
-                              f"{self.tail.rows}")
+            yield self._found(
+                Rule.WRONG_STATISTICS, f"hive.acid.stats counts {sum(counts)} events, and there are {self.tail.rows}"
+            )
         yield from self._key_index()
 
     def _key_index(self) -> Iterator[Finding]:
@@ -67,14 +69,19 @@ class _FileCheck:
             return
         entries = [entry for entry in self.tail.notes[KEY_INDEX].decode("utf-8", "replace").split(";") if entry]
         if len(entries) != len(self.stripes):
-            yield self._found(Rule.SHORT_KEY_INDEX, f"It has {len(entries)} keys for {len(self.stripes)} stripes: "
-                              "Hive's row reader fails on the later ones")
+            yield self._found(
+                Rule.SHORT_KEY_INDEX,
+                f"It has {len(entries)} keys for {len(self.stripes)} stripes: "
+                "Hive's row reader fails on the later ones",
+            )
             return
         for number, (entry, stripe) in enumerate(zip(entries, self.stripes, strict=True)):
             last = ",".join(str(stripe[name][-1].as_py()) for name in ID_COLUMNS) if stripe.num_rows else entry
             if entry != last:
-                yield self._found(Rule.WRONG_KEY_INDEX, f"Key {number} is {entry}, and the stripe ends with {last}: "
-                                  "Hive loses rows, or shows deleted ones")
+                yield self._found(
+                    Rule.WRONG_KEY_INDEX,
+                    f"Key {number} is {entry}, and the stripe ends with {last}: Hive loses rows, or shows deleted ones",
+                )
                 return
 
     def events(self) -> Iterator[Finding]:
@@ -92,13 +99,18 @@ class _FileCheck:
         if not self._is_delete:
             out_of_order = pc.and_not(out_of_order, _equals_previous(table))
         if (at := _first(out_of_order)) is not None:
-            yield self._found(Rule.UNSORTED, f"Row {at + 1} does not come behind row {at} in the order of (write id, "
-                              "bucket, row id): readers that merge miss deletes")
+            yield self._found(
+                Rule.UNSORTED,
+                f"Row {at + 1} does not come behind row {at} in the order of (write id, "
+                "bucket, row id): readers that merge miss deletes",
+            )
 
     def _doubled(self, table: pa.Table) -> Iterator[Finding]:
         if not self._is_delete and (at := _first(_equals_previous(table))) is not None:
-            yield self._found(Rule.DOUBLED_ROW, f"Rows {at} and {at + 1} have one id, {_row_id(table, at)}: queries "
-                              "show the row twice")
+            yield self._found(
+                Rule.DOUBLED_ROW,
+                f"Rows {at} and {at + 1} have one id, {_row_id(table, at)}: queries show the row twice",
+            )
 
     @property
     def _is_delete(self) -> bool:
@@ -126,8 +138,10 @@ class _FileCheck:
         low, high = _write_id_range(self.directory)
         current = table["currentTransaction"]
         if (at := _first(pc.or_(pc.less(current, low), pc.greater(current, high)))) is not None:
-            yield self._found(Rule.WRONG_WRITE_ID, f"Row {at} is of write id {current[at].as_py()}, and its directory "
-                              f"is for {low} to {high}")
+            yield self._found(
+                Rule.WRONG_WRITE_ID,
+                f"Row {at} is of write id {current[at].as_py()}, and its directory is for {low} to {high}",
+            )
 
     def _found(self, rule: Rule, text: str) -> Finding:
         return Finding(rule, self.path, text)
@@ -141,9 +155,14 @@ def check_doubles(files: Files, location: str, directories: Sequence[BaseDirecto
     """
     sound = [one for one in directories if not one.side_files]  # what is still being written cannot be read whole
     pairs = [(one, other) for one, other in combinations(sound, 2) if _overlap(one, other)]
-    return [finding for one, other in pairs for first in one.bucket_files for second in other.bucket_files
-            if first.size and second.size and _bucket(first.path) == _bucket(second.path)
-            for finding in _in_both(files, location, first.path, second.path)]
+    return [
+        finding
+        for one, other in pairs
+        for first in one.bucket_files
+        for second in other.bucket_files
+        if first.size and second.size and _bucket(first.path) == _bucket(second.path)
+        for finding in _in_both(files, location, first.path, second.path)
+    ]
 
 
 def _overlap(one: BaseDirectory | DeltaDirectory, other: BaseDirectory | DeltaDirectory) -> bool:
@@ -168,8 +187,12 @@ def _in_both(files: Files, location: str, one: str, other: str) -> Iterator[Find
         common = rows.join(others, list(ID_COLUMNS), join_type="left semi")
         common = common.sort_by([(name, "ascending") for name in ID_COLUMNS])
         if common.num_rows:
-            yield Finding(Rule.DOUBLED_ROW, other, f"{common.num_rows} of its rows stand in {one} as well, the first "
-                          f"with the id {_row_id(common, 0)}: queries show them twice")
+            yield Finding(
+                Rule.DOUBLED_ROW,
+                other,
+                f"{common.num_rows} of its rows stand in {one} as well, the first "
+                f"with the id {_row_id(common, 0)}: queries show them twice",
+            )
 
 
 def _read_ids(files: Files, path: str) -> pa.Table:

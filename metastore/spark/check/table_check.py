@@ -64,8 +64,10 @@ def check_table(client: DomainClient, files: Files, name: TableName, *, with_fil
     result = []
     for place, entries in listings:
         listed = _check_listing(files, place, entries, surroundings)
-        found = [_with_writer(files, place, one) if with_files and one.rule in _PAST_TRANSACTIONS else one
-                 for one in listed.findings]
+        found = [
+            _with_writer(files, place, one) if with_files and one.rule in _PAST_TRANSACTIONS else one
+            for one in listed.findings
+        ]
         if with_files and surroundings.is_full_acid and listed.state is not None:
             found += _check_files(files, place.location, listed.state)
         result += [Located(place, finding) for finding in found]
@@ -113,8 +115,11 @@ def _places(client: DomainClient, table: Any) -> list[Place]:
     if not table.partitionKeys:
         return [Place("", table.sd.location)]
     names = client.get_partition_names(table.dbName, table.tableName, -1)
-    partitions = [one for start in range(0, len(names), 1000)
-                  for one in client.get_partitions_by_names(table.dbName, table.tableName, names[start:start + 1000])]
+    partitions = [
+        one
+        for start in range(0, len(names), 1000)
+        for one in client.get_partitions_by_names(table.dbName, table.tableName, names[start : start + 1000])
+    ]
     keys = [key.name for key in table.partitionKeys]
     places = [Place(make_name(keys, one.values), one.sd.location) for one in partitions]
     return sorted(places, key=lambda place: place.partition)
@@ -147,13 +152,19 @@ def _is_acid(name: str) -> bool:
         return False
 
 
-def _check_beside(files: Files, place: Place, entries: Sequence[FileEntry],
-                  surroundings: Surroundings) -> list[Finding]:
+def _check_beside(
+    files: Files, place: Place, entries: Sequence[FileEntry], surroundings: Surroundings
+) -> list[Finding]:
     listed = _check_listing(files, place, entries, surroundings)
     orphans = [finding for finding in listed.findings if finding.is_unneeded]
     if listed.state is not None and (listed.state.base or listed.state.deltas):
-        orphans.append(Finding(Rule.UNREGISTERED, "", "The metastore knows no such partition, so nobody reads it: "
-                               "register it, or move it away"))
+        orphans.append(
+            Finding(
+                Rule.UNREGISTERED,
+                "",
+                "The metastore knows no such partition, so nobody reads it: register it, or move it away",
+            )
+        )
     return orphans
 
 
@@ -166,10 +177,19 @@ def _surroundings(client: DomainClient, name: TableName, table: Any, parameters:
     full_name = f"{name.db}.{name.table}"
     [valid] = client.get_valid_write_ids(types.GetValidWriteIdsRequest(fullTableNames=[full_name])).tblValidWriteIds
     invalid = tuple(valid.invalidWriteIds)
-    write_ids = ValidWriteIdList(full_name, valid.writeIdHighWaterMark, valid.minOpenWriteId or None, invalid,
-                                 frozenset(decode_aborted_bits(invalid, valid.abortedBits or b"")))
-    return Surroundings(write_ids, txns, is_full_acid=parameters.get("transactional_properties") != "insert_only",
-                        bucket_count=max(table.sd.numBuckets or 0, 0) if table.sd.bucketCols else 0)
+    write_ids = ValidWriteIdList(
+        full_name,
+        valid.writeIdHighWaterMark,
+        valid.minOpenWriteId or None,
+        invalid,
+        frozenset(decode_aborted_bits(invalid, valid.abortedBits or b"")),
+    )
+    return Surroundings(
+        write_ids,
+        txns,
+        is_full_acid=parameters.get("transactional_properties") != "insert_only",
+        bucket_count=max(table.sd.numBuckets or 0, 0) if table.sd.bucketCols else 0,
+    )
 
 
 def _check_listing(files: Files, place: Place, entries: Sequence[FileEntry], surroundings: Surroundings) -> Listing:
@@ -181,10 +201,14 @@ def _check_files(files: Files, location: str, state: AcidState) -> Iterator[Find
     directories: list[BaseDirectory | DeltaDirectory] = [*([state.base] if state.base else []), *state.deltas]
     for directory in directories:
         cut = {file.path for file in directory.side_files}
-        paths = [file.path for file in directory.bucket_files or directory.files
-                 if file.size and f"{file.path}_flush_length" not in cut]
+        paths = [
+            file.path
+            for file in directory.bucket_files or directory.files
+            if file.size and f"{file.path}_flush_length" not in cut
+        ]
         with ThreadPoolExecutor(_READERS) as pool:
             for found in pool.map(partial(check_file, files, location, directory=directory), paths):
                 yield from found
-    yield from check_doubles(files, location, [one for one in directories
-                                               if isinstance(one, BaseDirectory) or not one.is_delete])
+    yield from check_doubles(
+        files, location, [one for one in directories if isinstance(one, BaseDirectory) or not one.is_delete]
+    )

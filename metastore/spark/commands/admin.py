@@ -13,10 +13,34 @@ from metastore.spark.sql.statements import Compact
 from metastore.spark.tables.acid_table import AcidTable
 
 _TRANSACTIONS = ("id", "state", "user", "hostname", "startedTime", "lastHeartbeatTime", "agentInfo")
-_LOCKS = ("lockid", "dbname", "tablename", "partname", "state", "type", "txnid", "blockedByExtId", "lastheartbeat",
-          "acquiredat", "user", "hostname", "agentInfo")
-_COMPACTIONS = ("id", "dbname", "tablename", "partitionname", "type", "state", "workerid", "enqueueTime", "start",
-                "endTime", "errorMessage")
+_LOCKS = (
+    "lockid",
+    "dbname",
+    "tablename",
+    "partname",
+    "state",
+    "type",
+    "txnid",
+    "blockedByExtId",
+    "lastheartbeat",
+    "acquiredat",
+    "user",
+    "hostname",
+    "agentInfo",
+)
+_COMPACTIONS = (
+    "id",
+    "dbname",
+    "tablename",
+    "partitionname",
+    "type",
+    "state",
+    "workerid",
+    "enqueueTime",
+    "start",
+    "endTime",
+    "errorMessage",
+)
 
 
 def one_row(spark: SparkSession, column: str, value: int) -> DataFrame:
@@ -27,8 +51,12 @@ def one_row(spark: SparkSession, column: str, value: int) -> DataFrame:
 def show(spark: SparkSession, client: DomainClient, what: str) -> DataFrame:
     """SHOW TRANSACTIONS, LOCKS or COMPACTIONS: every value as text, in the metastore's order."""
     types = client.types
-    names = {("transactions", "state"): types.TxnState, ("locks", "state"): types.LockState,
-             ("locks", "type"): types.LockType, ("compactions", "type"): types.CompactionType}
+    names = {
+        ("transactions", "state"): types.TxnState,
+        ("locks", "state"): types.LockState,
+        ("locks", "type"): types.LockType,
+        ("compactions", "type"): types.CompactionType,
+    }
     columns: tuple[str, ...]
     match what:
         case "transactions":
@@ -48,20 +76,25 @@ def compact(spark: SparkSession, client: DomainClient, table: AcidTable, stateme
     if kind is None:
         raise InvalidOperationError(f"COMPACT '{statement.kind}': the kinds are 'minor', 'major' and 'rebalance'.")
     if statement.wait:
-        raise InvalidOperationError("COMPACT ... AND WAIT would block this session: queue it, and follow it with "
-                                    "SHOW COMPACTIONS.")
+        raise InvalidOperationError(
+            "COMPACT ... AND WAIT would block this session: queue it, and follow it with SHOW COMPACTIONS."
+        )
     partition = None
     if statement.partition:
         if set(statement.partition) != set(table.partition_names):
-            raise InvalidOperationError(f"PARTITION must name all keys of {table.name}: "
-                                        f"{', '.join(table.partition_names)}.")
+            raise InvalidOperationError(
+                f"PARTITION must name all keys of {table.name}: {', '.join(table.partition_names)}."
+            )
         partition = make_name(table.partition_names, [statement.partition[name] for name in table.partition_names])
-    answer = client.compact2(types.CompactionRequest(
-        dbname=table.name.db, tablename=table.name.table, partitionname=partition, type=kind))
+    answer = client.compact2(
+        types.CompactionRequest(dbname=table.name.db, tablename=table.name.table, partitionname=partition, type=kind)
+    )
     return spark.createDataFrame(
         [(answer.id, answer.state, str(answer.accepted).lower())],
-        StructType([StructField("id", LongType()), StructField("state", StringType()),
-                    StructField("accepted", StringType())]))
+        StructType(
+            [StructField("id", LongType()), StructField("state", StringType()), StructField("accepted", StringType())]
+        ),
+    )
 
 
 def abort(spark: SparkSession, client: DomainClient, txn_ids: Sequence[int]) -> DataFrame:

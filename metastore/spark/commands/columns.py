@@ -45,8 +45,13 @@ class FileColumns(NamedTuple):
         return bool(self.names) and all(_NAMELESS.fullmatch(name) for name in self.names)
 
 
-def alter_columns(client: DomainClient, files: Files, table: AcidTable, locations: Sequence[str],
-                  statement: AddColumns | ChangeColumn | ReplaceColumns | DropColumns) -> None:
+def alter_columns(
+    client: DomainClient,
+    files: Files,
+    table: AcidTable,
+    locations: Sequence[str],
+    statement: AddColumns | ChangeColumn | ReplaceColumns | DropColumns,
+) -> None:
     """Change columns of ``table``; ``locations``: of its partitions, or its own. The caller holds its exclusive lock.
 
     Raises: InvalidOperationError.
@@ -60,18 +65,23 @@ def alter_columns(client: DomainClient, files: Files, table: AcidTable, location
     paths = list(_data_files(files, locations))
     storage = table.file_format
     if isinstance(storage, HiveStorage) and paths:
-        require_alterable(str(table.name), storage, [(one.name, one.type) for one in before],
-                          [(one.name, one.type) for one in after])
+        require_alterable(
+            str(table.name), storage, [(one.name, one.type) for one in before], [(one.name, one.type) for one in after]
+        )
     is_named = not isinstance(storage, HiveStorage) or storage.is_by_name
     if isinstance(statement, ChangeColumn) and statement.name != statement.old and paths and is_named:
         raise InvalidOperationError(
             f"{table.name} has files, in which {statement.old} is named so: rows that are there would be NULL in "
             f"{statement.name}. ADD COLUMNS ({statement.name} ...), UPDATE ... SET {statement.name} = {statement.old}, "
-            f"then DROP COLUMN {statement.old}.")
+            f"then DROP COLUMN {statement.old}."
+        )
     if storage in _SCHEMAS:
         with ThreadPoolExecutor(_READERS) as pool:
-            require_read_alike([one.name for one in before], [one.name for one in after],
-                               pool.map(partial(_columns_of, files), paths, repeat(table)))
+            require_read_alike(
+                [one.name for one in before],
+                [one.name for one in after],
+                pool.map(partial(_columns_of, files), paths, repeat(table)),
+            )
     field = client.types.FieldSchema
     found.sd.cols = [field(name=one.name, type=one.type, comment=one.comment) for one in after]
     if statement.cascade:
@@ -80,8 +90,9 @@ def alter_columns(client: DomainClient, files: Files, table: AcidTable, location
         client.alter_table(table.name.db, table.name.table, found)
 
 
-def altered(columns: Sequence[ColumnDefinition],
-            statement: AddColumns | ChangeColumn | ReplaceColumns | DropColumns) -> tuple[ColumnDefinition, ...]:
+def altered(
+    columns: Sequence[ColumnDefinition], statement: AddColumns | ChangeColumn | ReplaceColumns | DropColumns
+) -> tuple[ColumnDefinition, ...]:
     """The columns as they are to be. Raises: InvalidOperationError."""
     names = [one.name for one in columns]
     result = list(columns)
@@ -97,8 +108,12 @@ def altered(columns: Sequence[ColumnDefinition],
             _require_known(names, [statement.old, *([statement.after] if statement.after else [])])
             at = names.index(statement.old)
             old, result = columns[at], [one for one in columns if one.name != statement.old]
-            new = replace(old, name=statement.name, type=statement.type or old.type,
-                          comment=old.comment if statement.comment is None else statement.comment)
+            new = replace(
+                old,
+                name=statement.name,
+                type=statement.type or old.type,
+                comment=old.comment if statement.comment is None else statement.comment,
+            )
             if statement.after == statement.old:
                 raise InvalidOperationError(f"{statement.old} cannot come after itself.")
             if statement.after is not None:
@@ -117,13 +132,19 @@ def require_read_alike(before: Sequence[str], after: Sequence[str], files: Itera
     moved = [name for place, name in enumerate(after) if name in before and before.index(name) != place]
     for file in files if fresh or moved else ():
         if moved and file.is_nameless:
-            raise InvalidOperationError(f"{file.path} does not name its columns, so they are known by their places, "
-                                        f"and {moved[0]} would get another one. A major compaction names them.")
-        if held := [name for name, place in fresh.items()
-                    if (place < len(file.names) if file.is_nameless else name in file.names)]:
+            raise InvalidOperationError(
+                f"{file.path} does not name its columns, so they are known by their places, "
+                f"and {moved[0]} would get another one. A major compaction names them."
+            )
+        if held := [
+            name
+            for name, place in fresh.items()
+            if (place < len(file.names) if file.is_nameless else name in file.names)
+        ]:
             raise InvalidOperationError(
                 f"{file.path} still holds values of a column {held[0]} that was dropped: they would be seen again. "
-                "Take another name, or let a major compaction write the files anew and the Cleaner remove these.")
+                "Take another name, or let a major compaction write the files anew and the Cleaner remove these."
+            )
 
 
 def _data_files(files: Files, locations: Sequence[str]) -> Iterator[str]:
@@ -131,8 +152,9 @@ def _data_files(files: Files, locations: Sequence[str]) -> Iterator[str]:
     for location in locations:
         for entry in files.listing(location):
             is_data = not entry.is_dir and entry.size and not entry.path.endswith(SIDE_FILE_SUFFIX)
-            if is_data and not any(is_hidden(part) or part.startswith("delete_delta_")
-                                   for part in entry.path.split("/")):
+            if is_data and not any(
+                is_hidden(part) or part.startswith("delete_delta_") for part in entry.path.split("/")
+            ):
                 yield f"{location}/{entry.path}"
 
 
@@ -148,8 +170,10 @@ def _columns_of(files: Files, path: str, table: AcidTable) -> FileColumns:
     return FileColumns(path, tuple(name.lower() for name in names))
 
 
-_SCHEMAS = {"orc": lambda source: orc.ORCFile(source).schema,
-            "parquet": lambda source: parquet.ParquetFile(source).schema_arrow}
+_SCHEMAS = {
+    "orc": lambda source: orc.ORCFile(source).schema,
+    "parquet": lambda source: parquet.ParquetFile(source).schema_arrow,
+}
 
 
 def _require_known(names: Sequence[str], wanted: Sequence[str]) -> None:
@@ -165,8 +189,10 @@ def _require_kept(table: AcidTable, before: Sequence[ColumnDefinition], after: S
         if column.name in used and (kind is None or parse_type(kind) != parse_type(column.type)):
             raise InvalidOperationError(f"{column.name} decides about the buckets of {table.name}: it stays as it is.")
         if kind is not None and not is_wider(parse_type(column.type), parse_type(kind)):
-            raise InvalidOperationError(f"{column.name} is {column.type}, and {kind} does not hold all of its values "
-                                        "as they are. ADD a COLUMN, and UPDATE it with a CAST.")
+            raise InvalidOperationError(
+                f"{column.name} is {column.type}, and {kind} does not hold all of its values "
+                "as they are. ADD a COLUMN, and UPDATE it with a CAST."
+            )
     if taken := new.keys() & set(table.partition_names):
         raise InvalidOperationError(f"{min(taken)} is a partition key of {table.name}.")
 
@@ -179,7 +205,7 @@ def is_wider(old: HiveType, new: HiveType) -> bool:
         if old.kind in chain and new.kind in chain:
             return chain.index(old.kind) < chain.index(new.kind)
     if old.kind == new.kind == "decimal":
-        (precision, scale), (wider, finer) = ((*one.arguments, *(10, 0)[len(one.arguments):]) for one in (old, new))
+        (precision, scale), (wider, finer) = ((*one.arguments, *(10, 0)[len(one.arguments) :]) for one in (old, new))
         return bool(finer >= scale and wider - finer >= precision - scale)
     if old.kind in _TEXT and new.kind in _TEXT:
         return new.kind == "string" or bool(old.arguments and new.kind == old.kind and new.arguments >= old.arguments)

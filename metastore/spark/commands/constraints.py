@@ -32,7 +32,8 @@ _ADDING = {
     ConstraintKind.CHECK: ("add_check_constraint", "AddCheckConstraintRequest"),
     ConstraintKind.PRIMARY_KEY: ("add_primary_key", "AddPrimaryKeyRequest"),
     ConstraintKind.UNIQUE: ("add_unique_constraint", "AddUniqueConstraintRequest"),
-    ConstraintKind.FOREIGN_KEY: ("add_foreign_key", "AddForeignKeyRequest")}
+    ConstraintKind.FOREIGN_KEY: ("add_foreign_key", "AddForeignKeyRequest"),
+}
 """The metastore's call and its request for each kind."""
 
 
@@ -121,15 +122,20 @@ class Watch:
             found = watched.getRow()
             for number in range(found.size()):
                 counts[number] += found.getLong(number)
-        broken = [f"{rule.label} by {count} row{'s' if count > 1 else ''}"
-                  for rule, count in zip(self._constraints.rules, counts, strict=True) if count]
+        broken = [
+            f"{rule.label} by {count} row{'s' if count > 1 else ''}"
+            for rule, count in zip(self._constraints.rules, counts, strict=True)
+            if count
+        ]
         if broken:
-            raise ConstraintViolationError(f"{self._constraints.table}: nothing was written, because rows break "
-                                           f"{'; '.join(broken)}.")
+            raise ConstraintViolationError(
+                f"{self._constraints.table}: nothing was written, because rows break {'; '.join(broken)}."
+            )
 
 
-def require_sound(spark: SparkSession, table: TableName, columns: Sequence[HiveColumn],
-                  declared: Sequence[Declaration]) -> None:
+def require_sound(
+    spark: SparkSession, table: TableName, columns: Sequence[HiveColumn], declared: Sequence[Declaration]
+) -> None:
     """Raise InvalidOperationError for a DEFAULT or a CHECK that no row could be written with."""
     types = {column.name: column.sql_type for column in columns}
     none = spark.createDataFrame([], StructType([StructField(column.name, column.spark_type()) for column in columns]))
@@ -154,29 +160,59 @@ def thrift_rows(types: Any, table: TableName, one: Declaration) -> list[Any]:
         case ConstraintKind.NOT_NULL:
             return [types.SQLNotNullConstraint(column_name=one.columns[0], nn_name=one.name, **of_table)]
         case ConstraintKind.DEFAULT:
-            return [types.SQLDefaultConstraint(column_name=one.columns[0], default_value=one.value, dc_name=one.name,
-                                               **of_table)]
+            return [
+                types.SQLDefaultConstraint(
+                    column_name=one.columns[0], default_value=one.value, dc_name=one.name, **of_table
+                )
+            ]
         case ConstraintKind.CHECK:
-            return [types.SQLCheckConstraint(column_name=one.columns[0] if one.columns else None,
-                                             check_expression=one.value, dc_name=one.name, **of_table)]
+            return [
+                types.SQLCheckConstraint(
+                    column_name=one.columns[0] if one.columns else None,
+                    check_expression=one.value,
+                    dc_name=one.name,
+                    **of_table,
+                )
+            ]
         case ConstraintKind.PRIMARY_KEY:
-            return [types.SQLPrimaryKey(column_name=column, key_seq=number, pk_name=one.name, **of_table)
-                    for number, column in enumerate(one.columns, 1)]
+            return [
+                types.SQLPrimaryKey(column_name=column, key_seq=number, pk_name=one.name, **of_table)
+                for number, column in enumerate(one.columns, 1)
+            ]
         case ConstraintKind.UNIQUE:
-            return [types.SQLUniqueConstraint(column_name=column, key_seq=number, uk_name=one.name, **of_table)
-                    for number, column in enumerate(one.columns, 1)]
+            return [
+                types.SQLUniqueConstraint(column_name=column, key_seq=number, uk_name=one.name, **of_table)
+                for number, column in enumerate(one.columns, 1)
+            ]
         case ConstraintKind.FOREIGN_KEY:
             db, parent = one.parent or (None, "")
             pairs = zip(one.columns, one.parent_columns, strict=True)
-            return [types.SQLForeignKey(
-                pktable_db=db or table.db, pktable_name=parent, pkcolumn_name=referenced, fktable_db=table.db,
-                fktable_name=table.table, fkcolumn_name=column, key_seq=number, update_rule=0, delete_rule=0,
-                fk_name=one.name, catName=table.catalog, **flags)
-                for number, (column, referenced) in enumerate(pairs, 1)]
+            return [
+                types.SQLForeignKey(
+                    pktable_db=db or table.db,
+                    pktable_name=parent,
+                    pkcolumn_name=referenced,
+                    fktable_db=table.db,
+                    fktable_name=table.table,
+                    fkcolumn_name=column,
+                    key_seq=number,
+                    update_rule=0,
+                    delete_rule=0,
+                    fk_name=one.name,
+                    catName=table.catalog,
+                    **flags,
+                )
+                for number, (column, referenced) in enumerate(pairs, 1)
+            ]
 
 
-def add_constraints(spark: SparkSession, client: DomainClient, table: AcidTable, declared: Sequence[Declaration],
-                    column: tuple[str, str] | None) -> None:
+def add_constraints(
+    spark: SparkSession,
+    client: DomainClient,
+    table: AcidTable,
+    declared: Sequence[Declaration],
+    column: tuple[str, str] | None,
+) -> None:
     """Declare constraints on a table that is there; ``column``: name and type as CHANGE COLUMN repeats them.
 
     Raises: InvalidOperationError.
@@ -184,8 +220,10 @@ def add_constraints(spark: SparkSession, client: DomainClient, table: AcidTable,
     table.require(TableKind.FULL_ACID, TableKind.INSERT_ONLY, action="A constraint")
     known = {one.name: one.type for one in (*table.columns, *table.partition_keys)}
     if column is not None and known.get(column[0], column[1]) != column[1]:
-        raise InvalidOperationError(f"Column {column[0]} of {table.name} is {known[column[0]]}, not {column[1]}: "
-                                    "change its type first, then add its constraint.")
+        raise InvalidOperationError(
+            f"Column {column[0]} of {table.name} is {known[column[0]]}, not {column[1]}: "
+            "change its type first, then add its constraint."
+        )
     require_sound(spark, table.name, (*table.columns, *table.partition_keys), declared)
     try:
         _add(client, table.name, declared)
@@ -198,8 +236,9 @@ def add_constraints(spark: SparkSession, client: DomainClient, table: AcidTable,
 def drop_constraint(client: DomainClient, table: AcidTable, name: str) -> None:
     """Remove a constraint. Raises: InvalidOperationError."""
     try:
-        client.drop_constraint(client.types.DropConstraintRequest(table.name.db, table.name.table, name,
-                                                                  table.name.catalog))
+        client.drop_constraint(
+            client.types.DropConstraintRequest(table.name.db, table.name.table, name, table.name.catalog)
+        )
     except MetaError as refused:
         if is_undeclared(refused):
             raise InvalidOperationError(str(refused)) from refused
@@ -213,13 +252,16 @@ def _add(client: DomainClient, table: TableName, declared: Sequence[Declaration]
 
 
 def _counters(rules: Sequence[Rule], where: str = "true") -> list[Column]:
-    return [F.count_if(F.expr(f"({rule.broken}) AND {where}")).alias(f"broken_{number}")
-            for number, rule in enumerate(rules)]
+    return [
+        F.count_if(F.expr(f"({rule.broken}) AND {where}")).alias(f"broken_{number}")
+        for number, rule in enumerate(rules)
+    ]
 
 
 def _is_default(value: exp.Expr) -> bool:
     """The word DEFAULT in the place of a value."""
     if isinstance(value, exp.Var):
         return value.name.upper() == "DEFAULT"
-    return (isinstance(value, exp.Column) and not value.table and not value.this.quoted
-            and value.name.upper() == "DEFAULT")
+    return (
+        isinstance(value, exp.Column) and not value.table and not value.this.quoted and value.name.upper() == "DEFAULT"
+    )

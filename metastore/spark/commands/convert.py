@@ -24,33 +24,43 @@ class Rename(NamedTuple):
     new: str
 
 
-def convert(client: DomainClient, files: Files, table: AcidTable, locations: Sequence[str],
-            properties: Mapping[str, str]) -> None:
+def convert(
+    client: DomainClient, files: Files, table: AcidTable, locations: Sequence[str], properties: Mapping[str, str]
+) -> None:
     """Make ``table`` transactional; ``locations``: of its partitions, or its own. The caller holds its exclusive lock.
 
     Raises: InvalidOperationError for a table that cannot be converted without rewriting it.
     """
     asked = {key.lower(): value.lower() for key, value in properties.items()}
     if asked["transactional"] != "true":
-        raise InvalidOperationError(f"{table.name}: 'transactional' takes no other value than 'true', and there is no "
-                                    "way back from a transactional table. Copy its rows into a new table instead.")
+        raise InvalidOperationError(
+            f"{table.name}: 'transactional' takes no other value than 'true', and there is no "
+            "way back from a transactional table. Copy its rows into a new table instead."
+        )
     if table.kind is not TableKind.PLAIN:
         raise InvalidOperationError(f"{table.name} is {table.kind} already.")
     if asked.get("transactional_properties", "default") != "default":
-        raise InvalidOperationError(f"{table.name} can become full ACID only: an insert-only table does not show files "
-                                    "from before. Create one and insert the rows.")
+        raise InvalidOperationError(
+            f"{table.name} can become full ACID only: an insert-only table does not show files "
+            "from before. Create one and insert the rows."
+        )
     if table.file_format != "orc":
         raise InvalidOperationError(f"{table.name} is not stored as ORC, which full ACID tables are.")
     require_user_names(table.name, [*(one.name for one in table.columns), *table.partition_names])
     moves = []
     for location in locations:
-        paths = [entry.path for entry in files.listing(location) if not entry.is_dir and entry.size
-                 and not any(is_hidden(part) for part in entry.path.split("/"))]
+        paths = [
+            entry.path
+            for entry in files.listing(location)
+            if not entry.is_dir and entry.size and not any(is_hidden(part) for part in entry.path.split("/"))
+        ]
         orc_tails(files, (f"{location}/{path}" for path in paths))
         moves += [(location, rename) for rename in renames(paths)]
     if moves and table.bucket_count:
-        raise InvalidOperationError(f"{table.name} is bucketed, and the name of {moves[0][0]}/{moves[0][1].old} does "
-                                    "not say which bucket it is: rewrite the table.")
+        raise InvalidOperationError(
+            f"{table.name} is bucketed, and the name of {moves[0][0]}/{moves[0][1].old} does "
+            "not say which bucket it is: rewrite the table."
+        )
     for location, (old, new) in moves:
         files.rename(f"{location}/{old}", f"{location}/{new}")
     found = client.get_table(table.name.db, table.name.table)

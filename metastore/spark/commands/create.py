@@ -34,27 +34,49 @@ from metastore.spark.txn.spark_txn import Work
 
 _OF_KIND = ("transactional", "transactional_properties", "bucketing_version", "comment")
 _CLASSES = {
-    "orc": ("org.apache.hadoop.hive.ql.io.orc.OrcInputFormat", "org.apache.hadoop.hive.ql.io.orc.OrcOutputFormat",
-            "org.apache.hadoop.hive.ql.io.orc.OrcSerde"),
-    "parquet": ("org.apache.hadoop.hive.ql.io.parquet.MapredParquetInputFormat",
-                "org.apache.hadoop.hive.ql.io.parquet.MapredParquetOutputFormat",
-                "org.apache.hadoop.hive.ql.io.parquet.serde.ParquetHiveSerDe"),
+    "orc": (
+        "org.apache.hadoop.hive.ql.io.orc.OrcInputFormat",
+        "org.apache.hadoop.hive.ql.io.orc.OrcOutputFormat",
+        "org.apache.hadoop.hive.ql.io.orc.OrcSerde",
+    ),
+    "parquet": (
+        "org.apache.hadoop.hive.ql.io.parquet.MapredParquetInputFormat",
+        "org.apache.hadoop.hive.ql.io.parquet.MapredParquetOutputFormat",
+        "org.apache.hadoop.hive.ql.io.parquet.serde.ParquetHiveSerDe",
+    ),
     "textfile": (TEXT_INPUT, TEXT_OUTPUT, LAZY_SIMPLE),
     "jsonfile": (TEXT_INPUT, TEXT_OUTPUT, JSON),
-    "sequencefile": ("org.apache.hadoop.mapred.SequenceFileInputFormat",
-                     "org.apache.hadoop.hive.ql.io.HiveSequenceFileOutputFormat", LAZY_SIMPLE),
-    "rcfile": ("org.apache.hadoop.hive.ql.io.RCFileInputFormat", "org.apache.hadoop.hive.ql.io.RCFileOutputFormat",
-               "org.apache.hadoop.hive.serde2.columnar.LazyBinaryColumnarSerDe"),
-    "avro": ("org.apache.hadoop.hive.ql.io.avro.AvroContainerInputFormat",
-             "org.apache.hadoop.hive.ql.io.avro.AvroContainerOutputFormat", AVRO)}
+    "sequencefile": (
+        "org.apache.hadoop.mapred.SequenceFileInputFormat",
+        "org.apache.hadoop.hive.ql.io.HiveSequenceFileOutputFormat",
+        LAZY_SIMPLE,
+    ),
+    "rcfile": (
+        "org.apache.hadoop.hive.ql.io.RCFileInputFormat",
+        "org.apache.hadoop.hive.ql.io.RCFileOutputFormat",
+        "org.apache.hadoop.hive.serde2.columnar.LazyBinaryColumnarSerDe",
+    ),
+    "avro": (
+        "org.apache.hadoop.hive.ql.io.avro.AvroContainerInputFormat",
+        "org.apache.hadoop.hive.ql.io.avro.AvroContainerOutputFormat",
+        AVRO,
+    ),
+}
 """Hive's input format, output format and SerDe of the formats that tables are written in here."""
-_ARGUMENTS = (ConstraintKind.PRIMARY_KEY, ConstraintKind.FOREIGN_KEY, ConstraintKind.UNIQUE, ConstraintKind.NOT_NULL,
-              ConstraintKind.DEFAULT, ConstraintKind.CHECK)
+_ARGUMENTS = (
+    ConstraintKind.PRIMARY_KEY,
+    ConstraintKind.FOREIGN_KEY,
+    ConstraintKind.UNIQUE,
+    ConstraintKind.NOT_NULL,
+    ConstraintKind.DEFAULT,
+    ConstraintKind.CHECK,
+)
 """The order in which create_table_with_constraints takes them."""
 
 
-def create_table(client: DomainClient, name: TableName, statement: CreateTable, owner: str,
-                 spark: SparkSession) -> bool:
+def create_table(
+    client: DomainClient, name: TableName, statement: CreateTable, owner: str, spark: SparkSession
+) -> bool:
     """Create the table; False if it exists and the statement says IF NOT EXISTS. ``spark``: knows what SQL is sound.
 
     Raises: InvalidOperationError, and the metastore's own refusals.
@@ -63,25 +85,43 @@ def create_table(client: DomainClient, name: TableName, statement: CreateTable, 
     keys = {key for key, _, _ in statement.partition_columns}
     columns = [_field(types, *column) for column in statement.columns if column[0] not in keys]
     declared = {column[0]: column for column in statement.columns}
-    partition_keys = [_field(types, *(column if column[1] else declared.get(column[0], column)))
-                      for column in statement.partition_columns]
+    partition_keys = [
+        _field(types, *(column if column[1] else declared.get(column[0], column)))
+        for column in statement.partition_columns
+    ]
     if not columns:
         raise InvalidOperationError(f"CREATE TABLE {name} declares no columns.")
     require_user_names(name, [field.name.lower() for field in (*columns, *partition_keys)])
     input_format, output_format, serde = _classes(statement)
     sd = types.StorageDescriptor(
-        cols=columns, location=statement.location, inputFormat=input_format,
-        outputFormat=output_format, compressed=False, numBuckets=statement.bucket_count or -1,
-        bucketCols=list(statement.bucket_columns), parameters={}, storedAsSubDirectories=False,
+        cols=columns,
+        location=statement.location,
+        inputFormat=input_format,
+        outputFormat=output_format,
+        compressed=False,
+        numBuckets=statement.bucket_count or -1,
+        bucketCols=list(statement.bucket_columns),
+        parameters={},
+        storedAsSubDirectories=False,
         sortCols=[types.Order(name, int(ascends)) for name, ascends in statement.order],
-        serdeInfo=types.SerDeInfo(name=None, serializationLib=serde, parameters=_told(serde, statement)))
+        serdeInfo=types.SerDeInfo(name=None, serializationLib=serde, parameters=_told(serde, statement)),
+    )
     parameters = {"bucketing_version": "2", **statement.properties}
     if statement.comment is not None:
         parameters["comment"] = statement.comment
     _require_storable(spark, sd, parameters)
     table = types.Table(
-        tableName=name.table, dbName=name.db, owner=owner, createTime=0, lastAccessTime=0, retention=0, sd=sd,
-        partitionKeys=partition_keys, parameters=parameters, tableType="MANAGED_TABLE")
+        tableName=name.table,
+        dbName=name.db,
+        owner=owner,
+        createTime=0,
+        lastAccessTime=0,
+        retention=0,
+        sd=sd,
+        partitionKeys=partition_keys,
+        parameters=parameters,
+        tableType="MANAGED_TABLE",
+    )
     if statement.constraints:
         hive_columns = [HiveColumn(field.name, field.type) for field in (*columns, *partition_keys)]
         require_sound(spark, name, hive_columns, statement.constraints)
@@ -104,9 +144,21 @@ def create_like(client: DomainClient, name: TableName, source: TableName, statem
     sd.location = statement.location
     kept = {key: value for key, value in old.parameters.items() if key in _OF_KIND}
     with suppress(*([AlreadyExistsError] if statement.if_not_exists else [])):
-        tables.create_table(client, types.Table(
-            tableName=name.table, dbName=name.db, owner=owner, createTime=0, lastAccessTime=0, retention=0, sd=sd,
-            partitionKeys=old.partitionKeys, parameters={**kept, **statement.properties}, tableType=old.tableType))
+        tables.create_table(
+            client,
+            types.Table(
+                tableName=name.table,
+                dbName=name.db,
+                owner=owner,
+                createTime=0,
+                lastAccessTime=0,
+                retention=0,
+                sd=sd,
+                partitionKeys=old.partitionKeys,
+                parameters={**kept, **statement.properties},
+                tableType=old.tableType,
+            ),
+        )
 
 
 def filling_locks(name: TableName, statement: CreateTable) -> list[Output]:
@@ -122,8 +174,10 @@ def filled(work: Work, table: AcidTable, fill: Callable[[], int]) -> int:
     """
     if any(not is_hidden(entry.path) for entry in work.files.listing(table.location)):
         _drop(work, table.name, delete_data=False)
-        raise InvalidOperationError(f"{table.location}, where {table.name} would be, has files: CREATE TABLE AS needs "
-                                    "an empty directory. Remove them, or give another LOCATION.")
+        raise InvalidOperationError(
+            f"{table.location}, where {table.name} would be, has files: CREATE TABLE AS needs "
+            "an empty directory. Remove them, or give another LOCATION."
+        )
     try:
         return fill()
     except BaseException as failure:
@@ -154,15 +208,18 @@ def _drop(work: Work, name: TableName, *, delete_data: bool) -> None:
     """Drop the table whose name the transaction has locked."""
     types = work.client.types
     work.client.drop_table_with_environment_context(
-        name.db, name.table, delete_data, types.EnvironmentContext({"txnId": str(work.txn.id)}))
+        name.db, name.table, delete_data, types.EnvironmentContext({"txnId": str(work.txn.id)})
+    )
 
 
 def _classes(statement: CreateTable) -> tuple[str, str, str]:
     if statement.classes is not None:
         return *statement.classes, statement.serde or LAZY_SIMPLE
     if statement.file_format not in _CLASSES:
-        raise InvalidOperationError(f"Insert-only tables are STORED AS {', '.join(_CLASSES).upper()}, or INPUTFORMAT "
-                                    f"... OUTPUTFORMAT ... with ROW FORMAT SERDE, not {statement.file_format.upper()}.")
+        raise InvalidOperationError(
+            f"Insert-only tables are STORED AS {', '.join(_CLASSES).upper()}, or INPUTFORMAT "
+            f"... OUTPUTFORMAT ... with ROW FORMAT SERDE, not {statement.file_format.upper()}."
+        )
     input_format, output_format, serde = _CLASSES[statement.file_format]
     if statement.serde is None and statement.serde_parameters and serde != LAZY_SIMPLE:
         raise InvalidOperationError(f"ROW FORMAT DELIMITED says nothing about {statement.file_format.upper()} files.")
@@ -183,8 +240,10 @@ def _require_storable(spark: SparkSession, sd: Any, parameters: Mapping[str, str
     seen = seen_columns(serde, declared)
     for (name, kind), (_, other) in zip(declared, seen, strict=True):
         if kind != other:
-            raise InvalidOperationError(f"{serde.rpartition('.')[2]} makes the column {name} {other}, whatever it is "
-                                        f"declared as: declare it so, not {kind}.")
+            raise InvalidOperationError(
+                f"{serde.rpartition('.')[2]} makes the column {name} {other}, whatever it is "
+                f"declared as: declare it so, not {kind}."
+            )
     storage = stored_as(sd, seen, parameters)
     if isinstance(storage, HiveStorage):
         storage.require_storable("the table")

@@ -1,6 +1,5 @@
 """DELETE: a delete event for each row that goes."""
 
-
 from metastore.locks.rules import Operation
 from metastore.spark.commands.views import query, target_view
 from metastore.spark.sql import dml_selects

@@ -62,8 +62,9 @@ from metastore.spark.write.partition_locations import partition_places
 class Runner:
     """Runs the statements of one session."""
 
-    def __init__(self, spark: SparkSession, client: DomainClient, files: Files, tables: Tables,
-                 txns: Transactions) -> None:
+    def __init__(
+        self, spark: SparkSession, client: DomainClient, files: Files, tables: Tables, txns: Transactions
+    ) -> None:
         self.spark = spark
         self.client = client
         self.files = files
@@ -82,8 +83,17 @@ class Runner:
                 return self._run_over(statement.query, statement.over, text)
             case Insert() | MultiInsert() | Update() | Delete() | Merge() | Truncate():
                 return self._rows(self._change(statement))
-            case (CreateTable() | CreateLike() | Convert() | AddConstraints() | DropConstraint() | AddColumns()
-                  | ChangeColumn() | ReplaceColumns() | DropColumns()):
+            case (
+                CreateTable()
+                | CreateLike()
+                | Convert()
+                | AddConstraints()
+                | DropConstraint()
+                | AddColumns()
+                | ChangeColumn()
+                | ReplaceColumns()
+                | DropColumns()
+            ):
                 return self._rows(self._define(statement))
             case Compact() | Show() | AbortTransactions():
                 return self._operate(statement)
@@ -106,8 +116,18 @@ class Runner:
     def _rows(self, count: int) -> DataFrame:
         return admin.one_row(self.spark, "rows", count)
 
-    def _define(self, statement: CreateTable | CreateLike | Convert | AddConstraints | DropConstraint | AddColumns
-                | ChangeColumn | ReplaceColumns | DropColumns) -> int:
+    def _define(
+        self,
+        statement: CreateTable
+        | CreateLike
+        | Convert
+        | AddConstraints
+        | DropConstraint
+        | AddColumns
+        | ChangeColumn
+        | ReplaceColumns
+        | DropColumns,
+    ) -> int:
         if isinstance(statement, CreateTable):
             return self._create(statement)
         if isinstance(statement, CreateLike):
@@ -152,7 +172,8 @@ class Runner:
                 raise InvalidOperationError(
                     f"A transactional table cannot be {what} by Spark itself, which does not know of deleted rows. "
                     "session.sql(...) and session.table(...) give frames of a snapshot, for cache() or "
-                    "createOrReplaceTempView(...).")
+                    "createOrReplaceTempView(...)."
+                )
         return self.spark.sql(text)
 
     def _run_over(self, query: exp.Expr, statement: Callable[[str], str], text: str) -> DataFrame:
@@ -160,6 +181,7 @@ class Runner:
 
         ``statement``: its text with another query in it.
         """
+
         def run(work: Work) -> DataFrame:
             with self.tables.views(work, row_id=names_row_id(query)) as resolve:
                 bound = bound_sql(query, resolve)
@@ -194,8 +216,9 @@ class Runner:
         """Whether a statement that may be ours is about no table of ours."""
         match statement:
             case MultiInsert(inserts=inserts):
-                return (all(self.tables.lookup(one.table).kind is TableKind.PLAIN for one in inserts)
-                        and not self.tables.acid_tables(*queries_of(statement)))
+                return all(
+                    self.tables.lookup(one.table).kind is TableKind.PLAIN for one in inserts
+                ) and not self.tables.acid_tables(*queries_of(statement))
             case PlainOnly() | AddColumns() | ChangeColumn() | ReplaceColumns() | DropColumns() | Truncate():
                 return self.tables.acid_table(statement.table) is None
             case CreateLike(source=source):
@@ -204,8 +227,11 @@ class Runner:
 
     def _insert_many(self, statement: MultiInsert) -> int:
         targets = [self.tables.lookup(one.table) for one in statement.inserts]
-        outputs = [Output(target_of(table, is_written=True), kind)
-                   for one, table in zip(statement.inserts, targets, strict=True) for kind in kinds_of(one)]
+        outputs = [
+            Output(target_of(table, is_written=True), kind)
+            for one, table in zip(statement.inserts, targets, strict=True)
+            for kind in kinds_of(one)
+        ]
 
         def run(work: Work) -> int:
             with self.tables.views(work) as resolve:
@@ -222,8 +248,10 @@ class Runner:
             create_table(self.client, name, statement, self.client.user, self.spark)
             return 0
         if self.txns.block is not None:
-            raise InvalidOperationError("A table is created at once, whatever becomes of a block: inside a transaction "
-                                        "or snapshot block use INSERT INTO a table that was created before.")
+            raise InvalidOperationError(
+                "A table is created at once, whatever becomes of a block: inside a transaction "
+                "or snapshot block use INSERT INTO a table that was created before."
+            )
         if self.tables.exists(name):
             if statement.if_not_exists:
                 return 0

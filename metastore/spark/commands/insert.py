@@ -43,8 +43,10 @@ def insert_all(work: Work, table: AcidTable, statements: Sequence[Insert], resol
     """INSERT INTO or OVERWRITE with a query; or several that overwrite the same, with the rows of all."""
     constraints, first = TableConstraints.of(work.client, table), statements[0]
     several = [constraints.in_insert(one, named_columns(table, one)) for one in statements]
-    rows = reduce(DataFrame.union, (by_position(query(work, one.query, resolve), table, one, constraints.defaults)
-                                    for one in several))
+    rows = reduce(
+        DataFrame.union,
+        (by_position(query(work, one.query, resolve), table, one, constraints.defaults) for one in several),
+    )
     if not first.overwrite:
         return insert(work, table, rows, constraints)
     static = static_keys(first)

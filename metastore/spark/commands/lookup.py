@@ -91,8 +91,9 @@ class Tables:
         return bool(catalog.getTempView(name).isDefined())
 
 
-def user_rows(work: Work, table: AcidTable, *, row_id: bool = False, as_of: AsOf | None = None,
-              where: Restriction | None = None) -> DataFrame:
+def user_rows(
+    work: Work, table: AcidTable, *, row_id: bool = False, as_of: AsOf | None = None, where: Restriction | None = None
+) -> DataFrame:
     """A table's rows as users see them; ``where``: those of other partitions may be missing."""
     rows = work.frame(table, row_ids=row_id, as_of=as_of, where=where)
     return with_row_id(rows) if row_id else rows

@@ -37,7 +37,8 @@ def merge(work: Work, table: AcidTable, statement: Merge, resolve: Resolve) -> i
         except ChangedTwiceError as error:
             raise InvalidOperationError(
                 f"MERGE: {error.times} source rows match the same row of {table.name} (ROW__ID {list(error.row_id)}). "
-                "Make the source unique on the ON condition.") from error
+                "Make the source unique on the ON condition."
+            ) from error
     watch.require_kept()
     return count
 

@@ -35,10 +35,15 @@ def multi_insert(work: Work, statement: MultiInsert, targets: Sequence[AcidTable
     source.createOrReplaceTempView(view)
     try:
         with evaluated_once(source):
-            columns = {one.name: one.dataType.fieldNames() for one in source.schema.fields
-                       if one.name in statement.joined and isinstance(one.dataType, StructType)}
-            return sum(insert_all(work, table, [_over(one, view, statement.alias, columns) for one in inserts],
-                                      resolve) for table, inserts in groups)
+            columns = {
+                one.name: one.dataType.fieldNames()
+                for one in source.schema.fields
+                if one.name in statement.joined and isinstance(one.dataType, StructType)
+            }
+            return sum(
+                insert_all(work, table, [_over(one, view, statement.alias, columns) for one in inserts], resolve)
+                for table, inserts in groups
+            )
     finally:
         work.spark.catalog.dropTempView(view)
 
@@ -46,8 +51,10 @@ def multi_insert(work: Work, statement: MultiInsert, targets: Sequence[AcidTable
 def _over(one: Insert, view: str, alias: str, columns: Mapping[str, Sequence[str]]) -> Insert:
     """The INSERT with its SELECT over the source's rows."""
     query = of_joined(one.query, columns) if columns else one.query.copy()
-    query.set("from_", exp.From(this=exp.Table(this=exp.to_identifier(view),
-                                               alias=exp.TableAlias(this=exp.to_identifier(alias)))))
+    query.set(
+        "from_",
+        exp.From(this=exp.Table(this=exp.to_identifier(view), alias=exp.TableAlias(this=exp.to_identifier(alias)))),
+    )
     return replace(one, query=query)
 
 
@@ -67,12 +74,16 @@ def of_joined(query: exp.Expr, columns: Mapping[str, Sequence[str]]) -> exp.Expr
             continue
         owners = [name for name, fields in columns.items() if first in {field.lower() for field in fields}]
         if len(owners) != 1:
-            raise InvalidOperationError(f"{column.sql(DIALECT)} is a column of {' and of '.join(owners) or 'none'} of "
-                                        f"{', '.join(columns)}: say of which table it is.")
+            raise InvalidOperationError(
+                f"{column.sql(DIALECT)} is a column of {' and of '.join(owners) or 'none'} of "
+                f"{', '.join(columns)}: say of which table it is."
+            )
         column.replace(exp.Dot.build([exp.to_identifier(owners[0]), *(part.copy() for part in column.parts)]))
     if isinstance(query, exp.Select):
-        shown = [[exp.column(exp.Star(), table=name) for name in columns] if isinstance(one, exp.Star) else [one]
-                 for one in query.expressions]
+        shown = [
+            [exp.column(exp.Star(), table=name) for name in columns] if isinstance(one, exp.Star) else [one]
+            for one in query.expressions
+        ]
         query.set("expressions", [one for several in shown for one in several])
     return query
 
@@ -95,6 +106,8 @@ def _require_apart(groups: Sequence[_Group]) -> None:
         is_whole = all(one.partition.get(key) for key in table.partition_names)
         is_shared = often[table.name] > 1 and table.name in overwritten
         if (same and is_whole) or (is_shared and not (table.partition_keys and is_whole)):
-            raise InvalidOperationError(f"{table.name} is overwritten and written again by one statement: that is "
-                                        "possible only for different partitions, each whole: PARTITION (key=value), "
-                                        "or all the same way for those that the rows name: PARTITION (key).")
+            raise InvalidOperationError(
+                f"{table.name} is overwritten and written again by one statement: that is "
+                "possible only for different partitions, each whole: PARTITION (key=value), "
+                "or all the same way for those that the rows name: PARTITION (key)."
+            )

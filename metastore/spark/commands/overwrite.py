@@ -22,8 +22,9 @@ def replace_by(work: Work, table: AcidTable, rows: DataFrame, fixed: Mapping[str
     return count
 
 
-def overwrite(work: Work, table: AcidTable, rows: DataFrame, fixed: Mapping[str, object],
-              constraints: TableConstraints) -> int:
+def overwrite(
+    work: Work, table: AcidTable, rows: DataFrame, fixed: Mapping[str, object], constraints: TableConstraints
+) -> int:
     """Replace the table (unpartitioned), the partition that ``fixed`` names whole, or those that get rows.
 
     Raises: ConstraintViolationError.
@@ -44,8 +45,9 @@ def replace_rows(work: Work, table: AcidTable, rows: DataFrame, keep_empty: Sequ
     """Publish a base where there are rows, and one without any at the keys (or the location) of ``keep_empty``."""
     statement = work.next_statement(table)
     if table.kind is TableKind.INSERT_ONLY:
-        return work.publish_rows(table, BaseName(statement.write_id), routed_rows(rows, table), statement=statement,
-                                 keep_empty=keep_empty)
+        return work.publish_rows(
+            table, BaseName(statement.write_id), routed_rows(rows, table), statement=statement, keep_empty=keep_empty
+        )
     events, is_routed = insert_events(rows, table, statement)
     return work.publish_base(table, statement, events, keep_empty=keep_empty, is_routed=is_routed)
 
@@ -53,6 +55,9 @@ def replace_rows(work: Work, table: AcidTable, rows: DataFrame, keep_empty: Sequ
 def _key(work: Work, table: AcidTable, fixed: Mapping[str, object]) -> str:
     """The key of a partition given by its values."""
     fields = table.partition_type.fields
-    row: Row | None = work.spark.range(1).select(
-        *(F.lit(fixed[field.name]).cast(field.dataType).cast("string") for field in fields)).first()
+    row: Row | None = (
+        work.spark.range(1)
+        .select(*(F.lit(fixed[field.name]).cast(field.dataType).cast("string") for field in fields))
+        .first()
+    )
     return partition_key(list(row or ()))

@@ -25,8 +25,12 @@ def by_name(rows: DataFrame, table: AcidTable, defaults: Mapping[str, str]) -> D
     if missing := [name for name in table.partition_names if name not in given and name not in defaults]:
         raise InvalidOperationError(f"The rows have no value for partition key {missing[0]} of {table.name}.")
     values = {name: quoted(given[name]) if name in given else f"({defaults.get(name, 'NULL')})" for name in wanted}
-    return rows.selectExpr(*(f"CAST({values[column.name]} AS {column.sql_type}) AS {quoted(column.name)}"
-                             for column in (*table.columns, *table.partition_keys)))
+    return rows.selectExpr(
+        *(
+            f"CAST({values[column.name]} AS {column.sql_type}) AS {quoted(column.name)}"
+            for column in (*table.columns, *table.partition_keys)
+        )
+    )
 
 
 def by_position(rows: DataFrame, table: AcidTable, statement: Insert, defaults: Mapping[str, str]) -> DataFrame:
@@ -36,11 +40,14 @@ def by_position(rows: DataFrame, table: AcidTable, statement: Insert, defaults: 
         raise InvalidOperationError(f"{unknown[0]} is not a partition key of {table.name}.")
     named = rows.columns if statement.by_name else named_columns(table, statement)
     if len(rows.columns) != len(named):
-        raise InvalidOperationError(f"The query has {len(rows.columns)} columns, and INSERT INTO {table.name} takes "
-                                    f"{len(named)}: {', '.join(named)}.")
+        raise InvalidOperationError(
+            f"The query has {len(rows.columns)} columns, and INSERT INTO {table.name} takes "
+            f"{len(named)}: {', '.join(named)}."
+        )
     if twice := [name for name in named if name.lower() in static]:
-        raise InvalidOperationError(f"{twice[0]} is given twice, by PARTITION ({twice[0]} = ...) and by the query: "
-                                    "leave out one of them.")
+        raise InvalidOperationError(
+            f"{twice[0]} is given twice, by PARTITION ({twice[0]} = ...) and by the query: leave out one of them."
+        )
     renamed = rows.toDF(*named)
     for key, value in static.items():
         renamed = renamed.withColumn(key, F.expr(value))

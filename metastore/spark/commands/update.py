@@ -1,6 +1,5 @@
 """UPDATE: a delete event and a new version for each row that changes."""
 
-
 from metastore.locks.rules import Operation
 from metastore.spark.commands.constraints import TableConstraints, Watch
 from metastore.spark.commands.views import query, target_view

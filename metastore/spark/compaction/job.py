@@ -65,7 +65,10 @@ class _Inputs:
 
 
 def run(
-    spark: SparkSession, spec: CompactionJobSpec, columns: Sequence[HiveColumn], files: Files | None = None,
+    spark: SparkSession,
+    spec: CompactionJobSpec,
+    columns: Sequence[HiveColumn],
+    files: Files | None = None,
     may_publish: Callable[[], None] = lambda: None,
 ) -> CompactionJobResult:
     """Compact one ACID directory of a table with these columns; returns what was published.
@@ -77,8 +80,9 @@ def run(
     Raises: InvalidOperationError for a kind, or for files, that this job cannot compact.
     """
     files = files or Files()
-    job = _Job(_own_session(spark), spec, StructType([StructField(one.name, one.spark_type()) for one in columns]),
-               may_publish)
+    job = _Job(
+        _own_session(spark), spec, StructType([StructField(one.name, one.spark_type()) for one in columns]), may_publish
+    )
     write_ids, state = _state(spec, files)
     inputs = job.inputs(state, write_ids, files)
     if inputs.sources.plain:
@@ -87,8 +91,13 @@ def run(
     return _result(spark, published, inputs.rows)
 
 
-def run_for(spark: SparkSession, spec: CompactionJobSpec, table: AcidTable,
-            files: Files | None = None, may_publish: Callable[[], None] = lambda: None) -> CompactionJobResult:
+def run_for(
+    spark: SparkSession,
+    spec: CompactionJobSpec,
+    table: AcidTable,
+    files: Files | None = None,
+    may_publish: Callable[[], None] = lambda: None,
+) -> CompactionJobResult:
     """Compact one directory of a table, full ACID or insert-only. Otherwise as ``run``."""
     if table.kind is not TableKind.INSERT_ONLY:
         table.require(TableKind.FULL_ACID, action="Compaction")
@@ -144,7 +153,8 @@ class _Job:
         if sources.unnamed:
             raise InvalidOperationError(
                 f"{sources.unnamed[0]} has no bucket number in its name, so its rows can get no ids: rename it like "
-                "000000_0")
+                "000000_0"
+            )
         inserts = [file.path for file in sources.events]
         require_exact(self.spark, self.row_type, inserts, sources.without_events)
         rows = sum(map(hadoop.rows, [*inserts, *sources.without_events]))
@@ -179,8 +189,9 @@ class _Job:
             outputs[DeltaName(*ids, None, self.spec.txn_id)] = self._inserts(inputs)
         return self._write(outputs)
 
-    def _write(self, outputs: Mapping[BaseName | DeltaName, DataFrame],
-               empty: Sequence[str] = ()) -> list[WrittenDirectory]:
+    def _write(
+        self, outputs: Mapping[BaseName | DeltaName, DataFrame], empty: Sequence[str] = ()
+    ) -> list[WrittenDirectory]:
         """Complete all directories, then publish them together."""
         hadoop, location = Hadoop(self.spark), self.spec.location
         compression = self.spec.properties.get("orc.compress", "zlib").lower()
@@ -191,8 +202,9 @@ class _Job:
                 for leftover in (staging, f"{location}/{name}"):  # of an attempt that died, under the same transaction
                     hadoop.delete(leftover)
                 routed = events.withColumn(WRITER_COLUMN, writer_id(F.col("bucket")))
-                staged += kept.enter_context(staged_acid(routed, name, location, staging=staging, empty=empty,
-                                                         compression=compression))
+                staged += kept.enter_context(
+                    staged_acid(routed, name, location, staging=staging, empty=empty, compression=compression)
+                )
             return publish_all(hadoop, staged, self.may_publish)
 
     def _inserts(self, inputs: _Inputs) -> DataFrame:
@@ -211,12 +223,17 @@ class _Job:
         schema = event_type(self.row_type)
         if not files:
             return self.spark.createDataFrame([], schema)
-        counts = visible([inputs.state], inputs.write_ids, deletes=deletes, operation="operation",
-                         by="currentTransaction")
+        counts = visible(
+            [inputs.state], inputs.write_ids, deletes=deletes, operation="operation", by="currentTransaction"
+        )
         whole = [f"{name} >= 0" for name in EVENT_COLUMNS if name != "row"]
         there = "row IS NULL" if deletes else "row IS NOT NULL"
-        return self._reader().schema(schema).orc([file.path for file in files]).where(
-            " AND ".join([*counts, *whole, there]))
+        return (
+            self._reader()
+            .schema(schema)
+            .orc([file.path for file in files])
+            .where(" AND ".join([*counts, *whole, there]))
+        )
 
     def _reader(self) -> DataFrameReader:
         """Read all or fail: a file that is lost or damaged must never be compacted away."""

@@ -31,8 +31,14 @@ from metastore.spark.write.events import routed_rows
 from metastore.spark.write.plain_writer import count_rows, write_plain
 
 
-def compact_rows(spark: SparkSession, spec: CompactionJobSpec, table: AcidTable, state: AcidState,
-                 files: Files, may_publish: Callable[[], None]) -> tuple[list[WrittenDirectory], int]:
+def compact_rows(
+    spark: SparkSession,
+    spec: CompactionJobSpec,
+    table: AcidTable,
+    state: AcidState,
+    files: Files,
+    may_publish: Callable[[], None],
+) -> tuple[list[WrittenDirectory], int]:
     """Copy the rows of a location; returns what was published and how many rows were read.
 
     ``may_publish``: as for ``write_acid``.
@@ -48,15 +54,27 @@ def compact_rows(spark: SparkSession, spec: CompactionJobSpec, table: AcidTable,
         chosen.append(state.base)
     inputs = [DataFile(f"{spec.location}/{file.path}", file.size) for one in chosen for file in one.files if file.size]
     here = replace(table, partition_keys=())
-    copies = (_stored_by_hive(spark, here, table.file_format, inputs) if isinstance(table.file_format, HiveStorage)
-              else _stored_by_spark(spark, here, table.file_format, [one.path for one in inputs], files))
+    copies = (
+        _stored_by_hive(spark, here, table.file_format, inputs)
+        if isinstance(table.file_format, HiveStorage)
+        else _stored_by_spark(spark, here, table.file_format, [one.path for one in inputs], files)
+    )
     hadoop, staging = Hadoop(spark), f"{spec.location}/.compaction_{spec.txn_id}"
     for leftover in (staging, f"{spec.location}/{name}"):  # of an attempt that died: only this job writes under the txn
         hadoop.delete(leftover)
-    published = write_plain(copies.rows, copies.columns, name, spec.location, staging=staging,
-                            file_format=copies.file_format, files=files,
-                            empty=[spec.location] if isinstance(name, BaseName) else [], order=table.order,
-                            copied=copies.read, may_publish=may_publish)
+    published = write_plain(
+        copies.rows,
+        copies.columns,
+        name,
+        spec.location,
+        staging=staging,
+        file_format=copies.file_format,
+        files=files,
+        empty=[spec.location] if isinstance(name, BaseName) else [],
+        order=table.order,
+        copied=copies.read,
+        may_publish=may_publish,
+    )
     return published, copies.read
 
 
@@ -69,8 +87,9 @@ class _Copies(NamedTuple):
     read: int
 
 
-def _stored_by_spark(spark: SparkSession, table: AcidTable, file_format: str, paths: list[str],
-                     files: Files) -> _Copies:
+def _stored_by_spark(
+    spark: SparkSession, table: AcidTable, file_format: str, paths: list[str], files: Files
+) -> _Copies:
     if file_format == "orc":
         require_exact(spark, table.row_type, [], paths)
     count = sum(count_rows(files, file_format, path) for path in paths)
@@ -82,12 +101,16 @@ def _stored_by_hive(spark: SparkSession, table: AcidTable, storage: HiveStorage,
     storage.require_writable(table.name)
     if not storage.is_text or not inputs:
         _require_whole_timestamps(table, storage)
-        rows = scan_serde(spark, storage, table.row_type, [NumberedFile(*one, 0) for one in inputs]) if inputs else (
-            spark.createDataFrame([], table.row_type))
+        rows = (
+            scan_serde(spark, storage, table.row_type, [NumberedFile(*one, 0) for one in inputs])
+            if inputs
+            else (spark.createDataFrame([], table.row_type))
+        )
         return _Copies(routed_rows(rows, table), table.row_type, storage, rows.count())
     if table.order:
-        raise InvalidOperationError(f"{table.name} is SORTED BY columns, which copied lines would not be: use a Worker "
-                                    "of Hive")
+        raise InvalidOperationError(
+            f"{table.name} is SORTED BY columns, which copied lines would not be: use a Worker of Hive"
+        )
     lines = scan_serde(spark, storage.raw(), RAW, [NumberedFile(*one, _bucket(table, one.path)) for one in inputs])
     count = lines.count()
     if table.bucket_count:
@@ -107,8 +130,10 @@ def _bucket(table: AcidTable, path: str) -> int:
 
 def _require_whole_timestamps(table: AcidTable, storage: HiveStorage) -> None:
     if storage.serde != AVRO and "timestamp" in table.row_type.simpleString():
-        raise InvalidOperationError(f"{table.name} has timestamps in files of {storage.serde}, whose nanoseconds Spark "
-                                    "would cut: use a Worker of Hive")
+        raise InvalidOperationError(
+            f"{table.name} has timestamps in files of {storage.serde}, whose nanoseconds Spark "
+            "would cut: use a Worker of Hive"
+        )
 
 
 def _output(spec: CompactionJobSpec, state: AcidState) -> BaseName | DeltaName | None:
@@ -133,10 +158,13 @@ def _rows(spark: SparkSession, table: AcidTable, file_format: str, paths: list[s
 
 def _require_copyable(table: AcidTable, location: str, state: AcidState) -> None:
     if outside := [file.path for file in state.originals if file.size]:
-        raise InvalidOperationError(f"{location} holds files outside of bases and deltas, which Hive does not show in "
-                                    f"insert-only tables; a base would hide them for ever: {outside[0]}")
+        raise InvalidOperationError(
+            f"{location} holds files outside of bases and deltas, which Hive does not show in "
+            f"insert-only tables; a base would hide them for ever: {outside[0]}"
+        )
     if not table.file_format:
         raise InvalidOperationError(f"The metastore does not tell how {location} is stored: use a Worker of Hive")
     if table.file_format == "parquet" and "timestamp" in table.row_type.simpleString():
-        raise InvalidOperationError(f"{table.name} has timestamps in Parquet, whose nanoseconds Spark would cut: use a "
-                                    "Worker of Hive")
+        raise InvalidOperationError(
+            f"{table.name} has timestamps in Parquet, whose nanoseconds Spark would cut: use a Worker of Hive"
+        )

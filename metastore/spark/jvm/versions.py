@@ -12,4 +12,5 @@ def require_supported(version: str) -> None:
     if number < OLDEST:
         raise InvalidOperationError(
             f"ACID tables do not work in Spark {version}: they need Spark {'.'.join(map(str, OLDEST))} or newer. "
-            "Install a newer one: pip install 'transaction-metastore[spark]'.")
+            "Install a newer one: pip install 'transaction-metastore[spark]'."
+        )

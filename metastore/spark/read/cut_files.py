@@ -13,15 +13,7 @@ import pyarrow as pa
 from pyarrow import orc
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
-from pyspark.sql.types import (
-    ArrayType,
-    DataType,
-    MapType,
-    StructField,
-    StructType,
-    TimestampNTZType,
-    TimestampType,
-)
+from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructType, TimestampNTZType, TimestampType
 
 from metastore.errors import InvalidOperationError
 from metastore.files import Files
@@ -51,8 +43,10 @@ def _events(file: CutFile, schema: StructType) -> Iterator[tuple[Any, ...]]:
         source.seek(0)
         content = source.read(min(file.length, size))  # reading asks for memory of as many bytes as it is told
     if len(content) < file.length:
-        raise InvalidOperationError(f"{file.path} has {len(content)} bytes, and its side file says that {file.length} "
-                                    "are committed: the file is damaged.")
+        raise InvalidOperationError(
+            f"{file.path} has {len(content)} bytes, and its side file says that {file.length} "
+            "are committed: the file is damaged."
+        )
     with damage_named(file.path):
         table = orc.ORCFile(pa.BufferReader(content)).read()
     table = table.cast(pa.schema([pa.field(one.name, _in_microseconds(one.type)) for one in table.schema]), safe=False)
@@ -114,4 +108,5 @@ def _require_one_zone(spark: SparkSession) -> None:
     if not zones.of(session).getRules().equals(machine.getRules()):
         raise InvalidOperationError(
             f"A streaming writer has not closed its files, and timestamps in them can be read only when the session's "
-            f"time zone ({session}) is the JVM's ({machine.getId()}): set spark.sql.session.timeZone, or wait.")
+            f"time zone ({session}) is the JVM's ({machine.getId()}): set spark.sql.session.timeZone, or wait."
+        )

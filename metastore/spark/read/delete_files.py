@@ -48,8 +48,9 @@ class DeleteFiles:
         if len(wanted) > (_MANY_FILES if is_local else _MANY_REMOTE_FILES):
             return cls(None)
         so_far = accumulate(min(one.size, SMALL) for one in wanted)
-        tasks = [(files, one.path, one.size <= SMALL and total <= ROOM)
-                 for one, total in zip(wanted, so_far, strict=True)]
+        tasks = [
+            (files, one.path, one.size <= SMALL and total <= ROOM) for one, total in zip(wanted, so_far, strict=True)
+        ]
         if is_local:  # a disk answers sooner than threads start
             return cls({task[1]: _counted(*task) for task in tasks})
         with ThreadPoolExecutor(READERS) as pool:

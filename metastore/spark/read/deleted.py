@@ -77,13 +77,18 @@ class DeletedRows:
         word = F.get(table.of(self.starts), place) + F.expr(f"shiftright({row_id} & {(1 << _CHUNK_BITS) - 1}, 6)")
         is_set = F.expr(f"CAST({row_id} & 63 AS INT)")
         bit = F.call_function("shiftrightunsigned", F.get(table.of(self.words), word.cast("int")), is_set)
-        found = ((F.get(table.of(self.versions), place) == version) & (F.get(table.of(self.parts), place) == part)
-                 & (word < F.get(table.of(self.ends), place)) & (bit.bitwiseAND(F.lit(1)) == 1))
+        found = (
+            (F.get(table.of(self.versions), place) == version)
+            & (F.get(table.of(self.parts), place) == part)
+            & (word < F.get(table.of(self.ends), place))
+            & (bit.bitwiseAND(F.lit(1)) == 1)
+        )
         return F.coalesce(found, F.lit(False))  # noqa: FBT003 - a literal of SQL
 
 
-def deleted_rows(files: Files, directories: Sequence[Directory], write_ids: ValidWriteIdList,
-                 deletes: DeleteFiles) -> DeletedRows | None:
+def deleted_rows(
+    files: Files, directories: Sequence[Directory], write_ids: ValidWriteIdList, deletes: DeleteFiles
+) -> DeletedRows | None:
     """The visible delete events of all directories; None where bits are not the way to hold them."""
     count = deletes.events(file for one in directories for file in one.sources.deletes)
     if count is None or count > MAX_EVENTS:

@@ -6,19 +6,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
 
-from metastore.acid.names import (
-    BaseName,
-    is_hidden,
-    parse_directory,
-)
+from metastore.acid.names import BaseName, is_hidden, parse_directory
 from metastore.acid.snapshots import ValidTxnList, ValidWriteIdList
-from metastore.acid.state import (
-    AcidState,
-    Listed,
-    ListedFile,
-    NotEnoughHistoryError,
-    acid_state,
-)
+from metastore.acid.state import AcidState, Listed, ListedFile, NotEnoughHistoryError, acid_state
 from metastore.files import FileEntry, Files
 from metastore.spark.read.sources import Sources, acid_sources, insert_only_sources
 from metastore.spark.tables.acid_table import AcidTable, FileFormat, TableKind
@@ -51,8 +41,16 @@ class Directory:
     """How its files are stored, where that is not as the table's are."""
 
 
-def acid_directories(files: Files, table: AcidTable, places: Sequence[PartitionPlace], write_ids: ValidWriteIdList,
-                     txns: ValidTxnList, *, is_past: bool = False, is_part: bool = False) -> list[Directory]:
+def acid_directories(
+    files: Files,
+    table: AcidTable,
+    places: Sequence[PartitionPlace],
+    write_ids: ValidWriteIdList,
+    txns: ValidTxnList,
+    *,
+    is_past: bool = False,
+    is_part: bool = False,
+) -> list[Directory]:
     """The directories of a table as the snapshot sees them; an unpartitioned table is one place.
 
     ``is_past``: the snapshot is an old one, whose files nobody has kept from the Cleaner. ``is_part``: there are more
@@ -81,22 +79,26 @@ def _require_past(location: str, listing: Iterable[Listed], state: AcidState, wr
     """
     if state.base or state.deltas or state.originals:
         return
-    parsed = (parse_directory(name) for name in {entry.path.partition("/")[0] for entry in listing if "/" in entry.path}
-              if not is_hidden(name))
-    later = min((one for one in parsed if isinstance(one, BaseName) and one.write_id > write_ids.high_watermark),
-                default=None)
+    parsed = (
+        parse_directory(name)
+        for name in {entry.path.partition("/")[0] for entry in listing if "/" in entry.path}
+        if not is_hidden(name)
+    )
+    later = min(
+        (one for one in parsed if isinstance(one, BaseName) and one.write_id > write_ids.high_watermark), default=None
+    )
     if later is not None:
         raise NotEnoughHistoryError(
             f"What {location} held as of write id {write_ids.high_watermark} was overwritten by {later}, and its files "
-            "are gone")
+            "are gone"
+        )
 
 
 def _read(files: Files, location: str, path: str) -> bytes:
     return files.read(f"{location}/{path}")
 
 
-def _by_place(files: Files, root: str, places: Iterable[PartitionPlace], *,
-              is_part: bool) -> dict[str, list[Listed]]:
+def _by_place(files: Files, root: str, places: Iterable[PartitionPlace], *, is_part: bool) -> dict[str, list[Listed]]:
     """What lies below each place, with paths relative to it; a few of many places are listed each alone."""
     places = list(places)
     result: dict[str, list[Listed]] = defaultdict(list)
@@ -122,4 +124,4 @@ def _home(root: str, entry: FileEntry, inside: set[str]) -> str | None:
 
 
 def _relative(root: str, home: str, entry: FileEntry) -> ListedFile:
-    return ListedFile(entry.path[len(home) - len(root):].lstrip("/"), entry.size, entry.is_dir)
+    return ListedFile(entry.path[len(home) - len(root) :].lstrip("/"), entry.size, entry.is_dir)

@@ -71,7 +71,8 @@ def require_no_plain_read(frame: DataFrame) -> DataFrame:
     if names := plainly_read(frame):
         raise InvalidOperationError(
             f"{', '.join(names)}: transactional, and read here by Spark itself, through a view or with spark.table. "
-            "Spark does not know of deleted rows. Read the table with session.table or session.sql, by its own name.")
+            "Spark does not know of deleted rows. Read the table with session.table or session.sql, by its own name."
+        )
     return frame
 
 
@@ -103,8 +104,9 @@ def _is_watched(one: Any, *_: Any) -> bool:
     return getattr(one._spark, _WATCHED, False) is True  # noqa: SLF001 - they do not show their session
 
 
-def _warning(read: Callable[..., DataFrame],
-             is_watched: Callable[..., bool] = lambda *_: True) -> Callable[..., DataFrame]:
+def _warning(
+    read: Callable[..., DataFrame], is_watched: Callable[..., bool] = lambda *_: True
+) -> Callable[..., DataFrame]:
     @wraps(read)
     def watched(*arguments: Any, **options: Any) -> DataFrame:
         frame = read(*arguments, **options)
@@ -113,8 +115,12 @@ def _warning(read: Callable[..., DataFrame],
         if name := plainly_written(frame):
             _warn_of_write(name)
         elif names := plainly_read(frame):
-            warnings.warn(f"{', '.join(names)}: transactional, and read by Spark itself, which does not know of "
-                          "deleted rows. Use the session's table() or sql().", PlainReadWarning, stacklevel=2)
+            warnings.warn(
+                f"{', '.join(names)}: transactional, and read by Spark itself, which does not know of "
+                "deleted rows. Use the session's table() or sql().",
+                PlainReadWarning,
+                stacklevel=2,
+            )
         return frame
 
     return watched
@@ -132,8 +138,12 @@ def _warning_of_target(write: Callable[..., None]) -> Callable[..., None]:
 
 
 def _warn_of_write(name: str) -> None:
-    warnings.warn(f"{name}: transactional, and written by Spark itself, in no transaction. Move the files out of the "
-                  "table's directory, and use the session's sql() or insert().", PlainWriteWarning, stacklevel=3)
+    warnings.warn(
+        f"{name}: transactional, and written by Spark itself, in no transaction. Move the files out of the "
+        "table's directory, and use the session's sql() or insert().",
+        PlainWriteWarning,
+        stacklevel=3,
+    )
 
 
 def _transactional(spark: SparkSession, name: str) -> str | None:

@@ -59,8 +59,15 @@ def require_exact(spark: SparkSession, row_type: StructType, acid: Sequence[str]
             )
 
 
-def require_exact_moves(files: Files, spark: SparkSession, table: AcidTable, directories: Sequence[Directory],
-                        write_ids: ValidWriteIdList, moved: DataFrame, kept: Collection[str]) -> None:
+def require_exact_moves(
+    files: Files,
+    spark: SparkSession,
+    table: AcidTable,
+    directories: Sequence[Directory],
+    write_ids: ValidWriteIdList,
+    moved: DataFrame,
+    kept: Collection[str],
+) -> None:
     """Before rows are written anew with the values of the columns ``kept``; ``moved`` has their ROW__IDs.
 
     Raises: InvalidOperationError when a timestamp of such a row would lose digits.
@@ -68,8 +75,10 @@ def require_exact_moves(files: Files, spark: SparkSession, table: AcidTable, dir
     timed = [one.name for one in table.row_type.fields if one.name in kept and _holds_timestamp(one.dataType)]
     foreign = [_foreign(files, one) for one in directories] if timed else []
     if any(one.sources.cut for one in foreign):
-        raise InvalidOperationError(f"A streaming writer has not closed its files of {table.name}: before it has, it "
-                                    "cannot be seen whether their timestamps can be rewritten exactly.")
+        raise InvalidOperationError(
+            f"A streaming writer has not closed its files of {table.name}: before it has, it "
+            "cannot be seen whether their timestamps can be rewritten exactly."
+        )
     if not any(one.sources.events or one.sources.plain for one in foreign):
         return
     columns = tuple(HiveColumn(one.name, _TIMESTAMP.sub("string", one.type)) for one in table.columns)
@@ -80,7 +89,8 @@ def require_exact_moves(files: Files, spark: SparkSession, table: AcidTable, dir
         row_id = [found[0][name] for name in ROW_ID]
         raise InvalidOperationError(
             f"The row {row_id} of {table.name} holds a timestamp with nanoseconds ({', '.join(timed)}), which Spark "
-            "would cut to microseconds: assign the column as well, or change the row with Hive")
+            "would cut to microseconds: assign the column as well, or change the row with Hive"
+        )
 
 
 def _foreign(files: Files, directory: Directory) -> Directory:
@@ -89,8 +99,11 @@ def _foreign(files: Files, directory: Directory) -> Directory:
     events = [file.path for file in sources.events]
     plain = {one.path: one for one in sources.plain}
     foreign = {tail.path for tail in orc_tails(files, [*events, *plain]) if not tail.is_by_spark}
-    kept = Sources(events=tuple(file for file in sources.events if file.path in foreign), cut=sources.cut,
-                   plain=tuple(one for path, one in plain.items() if path in foreign))
+    kept = Sources(
+        events=tuple(file for file in sources.events if file.path in foreign),
+        cut=sources.cut,
+        plain=tuple(one for path, one in plain.items() if path in foreign),
+    )
     return replace(directory, sources=kept)
 
 

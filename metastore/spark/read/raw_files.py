@@ -22,10 +22,16 @@ _WHOLE_FILES = str(1 << 60)
 
 def event_type(row: DataType) -> StructType:
     """The schema of an ACID file around the user's row."""
-    return StructType([
-        StructField("operation", IntegerType()), StructField("originalTransaction", LongType()),
-        StructField("bucket", IntegerType()), StructField("rowId", LongType()),
-        StructField("currentTransaction", LongType()), StructField("row", row)])
+    return StructType(
+        [
+            StructField("operation", IntegerType()),
+            StructField("originalTransaction", LongType()),
+            StructField("bucket", IntegerType()),
+            StructField("rowId", LongType()),
+            StructField("currentTransaction", LongType()),
+            StructField("row", row),
+        ]
+    )
 
 
 def let_each_file_be_a_task(spark: SparkSession) -> None:
@@ -40,19 +46,25 @@ def raw_events(spark: SparkSession, reader: DataFrameReader, row_type: StructTyp
     ``spark``: a session in which ``let_each_file_be_a_task``.
     """
     rows: list[tuple[str, int, int | None, int | None]] = [
-        (_spark_path(spark, one.path), one.write_id, one.bucket, one.first_row_id) for one in sources.plain]
+        (_spark_path(spark, one.path), one.write_id, one.bucket, one.first_row_id) for one in sources.plain
+    ]
     rows += [(_spark_path(spark, path), 0, None, None) for path in sources.unnamed]
     ids = spark.createDataFrame(rows, f"{_FILE} string, originalTransaction bigint, bucket int, {_FIRST} bigint")
     plain = reader.schema(row_type).orc(sources.without_events)
     numbered = plain.select(
         F.struct(*(F.col(name) for name in row_type.names)).alias("row"),
         F.col("_metadata.file_path").alias(_FILE),
-        F.monotonically_increasing_id().bitwiseAND(_POSITION_BITS).alias(_POSITION))
+        F.monotonically_increasing_id().bitwiseAND(_POSITION_BITS).alias(_POSITION),
+    )
     joined = numbered.join(F.broadcast(ids), _FILE, "left").where(_is_known("originalTransaction"))
     return joined.select(
-        F.lit(INSERT_EVENT).alias("operation"), "originalTransaction", "bucket",
+        F.lit(INSERT_EVENT).alias("operation"),
+        "originalTransaction",
+        "bucket",
         (F.col(_FIRST) + F.col(_POSITION)).alias("rowId"),
-        F.col("originalTransaction").alias("currentTransaction"), "row")
+        F.col("originalTransaction").alias("currentTransaction"),
+        "row",
+    )
 
 
 def _spark_path(spark: SparkSession, uri: str) -> str:

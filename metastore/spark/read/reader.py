@@ -25,14 +25,7 @@ from metastore.spark.read.delete_files import BROADCAST_LIMIT, DeleteFiles
 from metastore.spark.read.deleted import DeletedRows, deleted_rows
 from metastore.spark.read.listing import Directory
 from metastore.spark.read.raw_files import event_type, let_each_file_be_a_task, raw_events
-from metastore.spark.read.scans import (
-    DELETED,
-    DIRECTORY_NUMBER,
-    NumberedFile,
-    scan_files,
-    text_value,
-    value_by_number,
-)
+from metastore.spark.read.scans import DELETED, DIRECTORY_NUMBER, NumberedFile, scan_files, text_value, value_by_number
 from metastore.spark.read.serde_files import partitioned_rows
 from metastore.spark.read.sources import DataFile
 from metastore.spark.read.visibility import visible
@@ -42,13 +35,21 @@ from metastore.spark.tables.serde_storage import HiveStorage
 
 _DIRECTORY, _MIXED = f"{OURS}directory", f"{OURS}mixed"
 OPERATION_COLUMN, WRITE_ID_COLUMN = "_operation", "_write_id"
-_MIX = (f"{ROW_NUMBER} ^ shiftleft(CAST({BUCKET} AS BIGINT), 20) ^ shiftleft({WRITE_ID}, 44)"
-        f" ^ shiftleft(CAST({_DIRECTORY} AS BIGINT), 52)")
+_MIX = (
+    f"{ROW_NUMBER} ^ shiftleft(CAST({BUCKET} AS BIGINT), 20) ^ shiftleft({WRITE_ID}, 44)"
+    f" ^ shiftleft(CAST({_DIRECTORY} AS BIGINT), 52)"
+)
 """A bigint that is the same for the same row, and seldom for others."""
 
 
-def read_snapshot(spark: SparkSession, table: AcidTable, directories: Sequence[Directory],
-                  write_ids: ValidWriteIdList, *, row_ids: bool = False) -> DataFrame:
+def read_snapshot(
+    spark: SparkSession,
+    table: AcidTable,
+    directories: Sequence[Directory],
+    write_ids: ValidWriteIdList,
+    *,
+    row_ids: bool = False,
+) -> DataFrame:
     """The rows of ``table`` that the snapshot shows; with ``row_ids`` also the ROW__ID columns (full ACID only)."""
     if table.kind is TableKind.INSERT_ONLY:
         return _insert_only_rows(spark, table, directories)
@@ -67,8 +68,9 @@ def read_snapshot(spark: SparkSession, table: AcidTable, directories: Sequence[D
     return _united(spark, table, kept, versions)
 
 
-def read_changes(spark: SparkSession, table: AcidTable, directories: Sequence[Directory],
-                 write_ids: ValidWriteIdList, after: int) -> DataFrame:
+def read_changes(
+    spark: SparkSession, table: AcidTable, directories: Sequence[Directory], write_ids: ValidWriteIdList, after: int
+) -> DataFrame:
     """Each row version that write ids above ``after`` inserted or deleted, with which and by whom.
 
     A row that was updated is in it twice: deleted as it was, and inserted as it is. ``directories`` must have no base
@@ -82,10 +84,15 @@ def read_changes(spark: SparkSession, table: AcidTable, directories: Sequence[Di
     late = first.where(F.col(WRITE_ID_COLUMN) > after).withColumn(OPERATION_COLUMN, F.lit("delete"))
     gone = inserts.join(late, place)
     new = inserts.where(F.col(BY) > after).select(
-        "*", F.col(BY).alias(WRITE_ID_COLUMN), F.lit("insert").alias(OPERATION_COLUMN))
+        "*", F.col(BY).alias(WRITE_ID_COLUMN), F.lit("insert").alias(OPERATION_COLUMN)
+    )
     return new.unionByName(gone.select(*(quoted(name) for name in new.columns))).select(
-        F.col(OPERATION_COLUMN), F.col(WRITE_ID_COLUMN), *(quoted(column.name) for column in table.columns),
-        *map(quoted, table.partition_names), row_id_column())
+        F.col(OPERATION_COLUMN),
+        F.col(WRITE_ID_COLUMN),
+        *(quoted(column.name) for column in table.columns),
+        *map(quoted, table.partition_names),
+        row_id_column(),
+    )
 
 
 def with_row_id(rows: DataFrame) -> DataFrame:
@@ -99,8 +106,14 @@ def row_id_column(write_id: str = ROW_ID[0], bucket: str = ROW_ID[1], row_id: st
     return F.when(F.col(bucket).isNotNull(), parts).alias(ROW_ID_COLUMN)
 
 
-def _without_deleted(spark: SparkSession, table: AcidTable, directories: Sequence[Directory],
-                     write_ids: ValidWriteIdList, kept: Sequence[str], deletes: DeleteFiles) -> list[DataFrame]:
+def _without_deleted(
+    spark: SparkSession,
+    table: AcidTable,
+    directories: Sequence[Directory],
+    write_ids: ValidWriteIdList,
+    kept: Sequence[str],
+    deletes: DeleteFiles,
+) -> list[DataFrame]:
     rows = deleted_rows(Files(), directories, write_ids, deletes)
     if rows is not None:
         return _inserts(spark, table, directories, write_ids, kept, numbered=True, deleted=rows)
@@ -127,8 +140,16 @@ def _unless_named(versions: DataFrame, deleted: DataFrame) -> DataFrame:
     return versions.join(F.broadcast(named), (F.expr(_MIX) == F.col(_MIXED)) & F.expr(f"{differs} = 0L"), "left_anti")
 
 
-def _inserts(spark: SparkSession, table: AcidTable, directories: Sequence[Directory], write_ids: ValidWriteIdList,
-             kept: Sequence[str], *, numbered: bool, deleted: DeletedRows | None = None) -> list[DataFrame]:
+def _inserts(
+    spark: SparkSession,
+    table: AcidTable,
+    directories: Sequence[Directory],
+    write_ids: ValidWriteIdList,
+    kept: Sequence[str],
+    *,
+    numbered: bool,
+    deleted: DeletedRows | None = None,
+) -> list[DataFrame]:
     """Row versions of all kinds of files without those ``deleted``; with ``numbered`` also those of plain files.
 
     Each frame has the columns of the event that are to be ``kept``, and those of the table.
@@ -145,16 +166,24 @@ def _inserts(spark: SparkSession, table: AcidTable, directories: Sequence[Direct
             others.append(_flat(table, _raw_events(spark, table, one)))
         for other in others:
             left = other if deleted is None else other.where(~deleted.holds(spark, *ROW_ID, str(number)))
-            frames.append(left.selectExpr(*_event_columns(kept, str(number)), *(quoted(c.name) for c in table.columns),
-                                          *_keys(table, [one])))
+            frames.append(
+                left.selectExpr(
+                    *_event_columns(kept, str(number)), *(quoted(c.name) for c in table.columns), *_keys(table, [one])
+                )
+            )
     if files or frames:  # the first frame of a union says in which session it is, and plain files have one of their own
-        frames.insert(0, scan_files(spark, table.columns, files, _event_columns(kept), _keys(table, directories),
-                                    conditions, deleted))
+        frames.insert(
+            0,
+            scan_files(
+                spark, table.columns, files, _event_columns(kept), _keys(table, directories), conditions, deleted
+            ),
+        )
     return frames
 
 
-def _deletes(spark: SparkSession, directories: Sequence[Directory], write_ids: ValidWriteIdList,
-             kept: Sequence[str]) -> DataFrame:
+def _deletes(
+    spark: SparkSession, directories: Sequence[Directory], write_ids: ValidWriteIdList, kept: Sequence[str]
+) -> DataFrame:
     """Visible delete events."""
     files = _numbered_files([one.sources.deletes for one in directories])
     return scan_files(spark, (), files, _event_columns(kept), where=_visible(directories, write_ids, deletes=True))
@@ -176,8 +205,11 @@ def _keys(table: AcidTable, directories: Sequence[Directory]) -> list[str]:
     keys = []
     for place, key in enumerate(table.partition_keys):
         values = [one.values[place] for one in directories] or [None]
-        value = value_by_number(values, key.sql_type) if len(values) > 1 else (
-            f"CAST({text_value(values[0])} AS {key.sql_type})")
+        value = (
+            value_by_number(values, key.sql_type)
+            if len(values) > 1
+            else (f"CAST({text_value(values[0])} AS {key.sql_type})")
+        )
         keys.append(f"{value} AS {quoted(key.name)}")
     return keys
 
@@ -218,10 +250,16 @@ def _insert_only_rows(spark: SparkSession, table: AcidTable, directories: Sequen
     frames: list[DataFrame | None] = []
     for way, several in ways.items():
         if isinstance(way, HiveStorage):
-            files = [NumberedFile(file.path, file.size, number) for number, one in enumerate(several)
-                     for file in one.sources.events]
-            frames.append(partitioned_rows(spark, way, table.row_type, table.partition_type, files,
-                                           [one.values for one in several]))
+            files = [
+                NumberedFile(file.path, file.size, number)
+                for number, one in enumerate(several)
+                for file in one.sources.events
+            ]
+            frames.append(
+                partitioned_rows(
+                    spark, way, table.row_type, table.partition_type, files, [one.values for one in several]
+                )
+            )
         else:
             placed = [(one, [file.path for file in one.sources.events]) for one in several]
             frames.append(_plain_rows(spark, table, way, placed))
@@ -229,8 +267,9 @@ def _insert_only_rows(spark: SparkSession, table: AcidTable, directories: Sequen
     return reduce(DataFrame.unionByName, found) if found else spark.createDataFrame([], table.schema)
 
 
-def _plain_rows(spark: SparkSession, table: AcidTable, way: str,
-                placed: Sequence[tuple[Directory, Sequence[str]]]) -> DataFrame | None:
+def _plain_rows(
+    spark: SparkSession, table: AcidTable, way: str, placed: Sequence[tuple[Directory, Sequence[str]]]
+) -> DataFrame | None:
     """Rows of files that hold nothing but the table's columns; None where there are no files.
 
     One scan for all partitions that lie where their names say, one more for each that lies elsewhere.

@@ -26,8 +26,9 @@ DELETED = f"{OURS}deleted"
 DIRECTORY_NUMBER = "CAST(unix_millis(_metadata.file_modification_time) AS INT)"
 """The number of the directory that a row's file belongs to, as SQL for a scan."""
 
-_EVENT_FIELDS = (f"{OPERATION} INT, {WRITE_ID} BIGINT, {BUCKET} INT, {ROW_NUMBER} BIGINT, {BY} BIGINT, "
-                 f"{DELETED} BOOLEAN NOT NULL")
+_EVENT_FIELDS = (
+    f"{OPERATION} INT, {WRITE_ID} BIGINT, {BUCKET} INT, {ROW_NUMBER} BIGINT, {BY} BIGINT, {DELETED} BOOLEAN NOT NULL"
+)
 """What a scan has before the table's columns: an event's fields as ORC orders them, and whether its row is deleted."""
 
 NOWHERE = "file:/.acid_files_that_are_listed_already"
@@ -42,9 +43,15 @@ class NumberedFile(NamedTuple):
     number: int
 
 
-def scan_files(spark: SparkSession, columns: Sequence[HiveColumn], files: Sequence[NumberedFile],
-               before: Sequence[str] = (), after: Sequence[str] = (), where: Sequence[str] = (),
-               deleted: DeletedRows | None = None) -> DataFrame:
+def scan_files(
+    spark: SparkSession,
+    columns: Sequence[HiveColumn],
+    files: Sequence[NumberedFile],
+    before: Sequence[str] = (),
+    after: Sequence[str] = (),
+    where: Sequence[str] = (),
+    deleted: DeletedRows | None = None,
+) -> DataFrame:
     """The events in ACID files that meet all of ``where``: ``columns``, with what is made of an event's fields beside.
 
     A scan that asks for nothing but the columns is to Spark one of flat files.
@@ -54,10 +61,18 @@ def scan_files(spark: SparkSession, columns: Sequence[HiveColumn], files: Sequen
     name = sha256(b"%d,%d,%b%b" % (shift, len(content), content, bits or b"")).hexdigest()
     session = spark._jsparkSession  # noqa: SLF001
     frame = java_object(spark, "AcidOrcFormat").scan(
-        session, f"{NOWHERE}/{name}", content,
+        session,
+        f"{NOWHERE}/{name}",
+        content,
         _EVENT_FIELDS if before or after or where else "",
-        ", ".join(f"{quoted(one.name)} {one.sql_type}" for one in columns), bits, shift, SMALL, " AND ".join(where),
-        to_java(list(before)), to_java(list(after)))
+        ", ".join(f"{quoted(one.name)} {one.sql_type}" for one in columns),
+        bits,
+        shift,
+        SMALL,
+        " AND ".join(where),
+        to_java(list(before)),
+        to_java(list(after)),
+    )
     return DataFrame(frame, spark)
 
 
@@ -75,7 +90,12 @@ def file_statuses(files: Sequence[NumberedFile]) -> bytes:
     """The files as ``FileStatus`` objects, in the format in which Hadoop writes an array of them."""
     content = bytearray(len(files).to_bytes(4, "big"))
     for one in files:
-        status = (_IS_FILE + bytes_field(2, one.path.encode()) + number_field(3, one.size) + _READABLE
-                  + number_field(7, one.number))
+        status = (
+            _IS_FILE
+            + bytes_field(2, one.path.encode())
+            + number_field(3, one.size)
+            + _READABLE
+            + number_field(7, one.number)
+        )
         content += len(status).to_bytes(4, "big") + status
     return bytes(content)

@@ -22,8 +22,9 @@ RAW = StructType([StructField("__record", StringType())])
 """The columns of a storage that is raw."""
 
 
-def scan_serde(spark: SparkSession, storage: HiveStorage, columns: StructType,
-               files: Sequence[NumberedFile]) -> DataFrame:
+def scan_serde(
+    spark: SparkSession, storage: HiveStorage, columns: StructType, files: Sequence[NumberedFile]
+) -> DataFrame:
     """The rows of files; ``DIRECTORY_NUMBER`` tells the number of the file that each is from.
 
     Raises: InvalidOperationError when the classes are not there, or see other columns.
@@ -35,11 +36,19 @@ def scan_serde(spark: SparkSession, storage: HiveStorage, columns: StructType,
     return DataFrame(frame, spark)
 
 
-def partitioned_rows(spark: SparkSession, storage: HiveStorage, columns: StructType, keys: StructType,
-                     files: Sequence[NumberedFile], values: Sequence[tuple[str | None, ...]]) -> DataFrame:
+def partitioned_rows(
+    spark: SparkSession,
+    storage: HiveStorage,
+    columns: StructType,
+    keys: StructType,
+    files: Sequence[NumberedFile],
+    values: Sequence[tuple[str | None, ...]],
+) -> DataFrame:
     """The same with the partition keys; a file's number is the place of its partition among ``values``."""
-    found = [f"{value_by_number([one[place] for one in values], key.dataType.simpleString())} AS {quoted(key.name)}"
-             for place, key in enumerate(keys.fields)]
+    found = [
+        f"{value_by_number([one[place] for one in values], key.dataType.simpleString())} AS {quoted(key.name)}"
+        for place, key in enumerate(keys.fields)
+    ]
     return scan_serde(spark, storage, columns, files).selectExpr("*", *found)
 
 

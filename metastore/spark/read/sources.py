@@ -11,22 +11,10 @@ from os import SEEK_END
 from typing import NamedTuple
 
 from metastore.acid.events import EVENT_COLUMNS
-from metastore.acid.names import (
-    NO_BUCKET,
-    SIDE_FILE_SUFFIX,
-    BaseName,
-    parse_file,
-    side_file,
-)
+from metastore.acid.names import NO_BUCKET, SIDE_FILE_SUFFIX, BaseName, parse_file, side_file
 from metastore.acid.originals import SyntheticIds, synthetic_ids
 from metastore.acid.side_files import flushed_length
-from metastore.acid.state import (
-    AcidState,
-    BaseDirectory,
-    DeltaDirectory,
-    Listed,
-    ListedFile,
-)
+from metastore.acid.state import AcidState, BaseDirectory, DeltaDirectory, Listed, ListedFile
 from metastore.errors import InvalidOperationError
 from metastore.files import Files
 from metastore.spark.read.footers import has_old_events, orc_tail, orc_tails
@@ -100,7 +88,8 @@ def insert_only_sources(table: AcidTable, location: str, stored_as: FileFormat |
     if originals := _filled(state.originals):
         raise InvalidOperationError(
             f"{location} holds files outside of bases and deltas, which Hive does not show in insert-only tables: "
-            f"move them out of the way, or load them with LOAD DATA in Hive. First of them: {originals[0].path}")
+            f"move them out of the way, or load them with LOAD DATA in Hive. First of them: {originals[0].path}"
+        )
     if not file_format:
         raise InvalidOperationError(f"{location} of {table.name} is stored in a way that the metastore does not tell.")
     if isinstance(file_format, HiveStorage):
@@ -117,8 +106,9 @@ def _is_raw(files: Files, location: str, directory: BaseDirectory | DeltaDirecto
     return orc_tail(files, f"{location}/{filled[0].path}").fields != EVENT_COLUMNS
 
 
-def _raw_sources(files: Files, location: str, directory: BaseDirectory | DeltaDirectory,
-                 ) -> tuple[list[SyntheticIds], list[str]]:
+def _raw_sources(
+    files: Files, location: str, directory: BaseDirectory | DeltaDirectory
+) -> tuple[list[SyntheticIds], list[str]]:
     name = directory.name
     paths = [f"{location}/{file.path}" for file in _filled(directory.files)]
     if isinstance(name, BaseName):
@@ -126,8 +116,9 @@ def _raw_sources(files: Files, location: str, directory: BaseDirectory | DeltaDi
     return _numbered(files, paths, name.min_write_id, name.statement_id)
 
 
-def _numbered(files: Files, paths: Iterable[str], write_id: int = 0, statement_id: int | None = None,
-              ) -> tuple[list[SyntheticIds], list[str]]:
+def _numbered(
+    files: Files, paths: Iterable[str], write_id: int = 0, statement_id: int | None = None
+) -> tuple[list[SyntheticIds], list[str]]:
     """The ids of the rows of files without event columns, and the files whose rows can have none."""
     named: list[str] = []
     unnamed: list[str] = []
@@ -137,8 +128,9 @@ def _numbered(files: Files, paths: Iterable[str], write_id: int = 0, statement_i
     return synthetic_ids(((tail.path, tail.rows) for tail in tails), write_id, statement_id), unnamed
 
 
-def _event_files(files: Files, location: str, directory: BaseDirectory | DeltaDirectory,
-                 ) -> tuple[list[Listed], list[CutFile]]:
+def _event_files(
+    files: Files, location: str, directory: BaseDirectory | DeltaDirectory
+) -> tuple[list[Listed], list[CutFile]]:
     """Files to read whole, and those of which a streaming writer has flushed only a part.
 
     Of a file that is being written a listing may say any size: HDFS says 0 for its first block.
@@ -170,8 +162,9 @@ def _size(files: Files, path: str) -> int:
         return source.seek(0, SEEK_END)
 
 
-def _require_new_events(files: Files, location: str, directory: BaseDirectory | DeltaDirectory,
-                        whole: Iterable[Listed]) -> None:
+def _require_new_events(
+    files: Files, location: str, directory: BaseDirectory | DeltaDirectory, whole: Iterable[Listed]
+) -> None:
     """Refuse deltas of ACID version 1 that change rows: an event there hides earlier ones of its row.
 
     Bases of that version are read like any other: each row is in them once, whatever its operation number says.
@@ -182,7 +175,8 @@ def _require_new_events(files: Files, location: str, directory: BaseDirectory | 
         if has_old_events(files, tail):
             raise InvalidOperationError(
                 f"{tail.path} holds update or delete events of ACID version 1 (Hive before 3). "
-                "Run ALTER TABLE ... COMPACT 'major' in the Hive that wrote it, as an upgrade to Hive 3 asks for.")
+                "Run ALTER TABLE ... COMPACT 'major' in the Hive that wrote it, as an upgrade to Hive 3 asks for."
+            )
 
 
 def _filled(entries: Iterable[Listed]) -> list[Listed]:

@@ -80,8 +80,13 @@ def cleaned_write_ids(client: DomainClient, name: TableName) -> dict[str, int]:
     return cleaned
 
 
-def require_kept(files: Files, kind: TableKind, directories: Iterable[Directory], write_ids: ValidWriteIdList,
-                 cleaned: dict[str, int]) -> None:
+def require_kept(
+    files: Files,
+    kind: TableKind,
+    directories: Iterable[Directory],
+    write_ids: ValidWriteIdList,
+    cleaned: dict[str, int],
+) -> None:
     """Raise NotEnoughHistoryError for directories of a past snapshot that may not be complete any more.
 
     ``cleaned`` has to be asked for after the directories were listed.
@@ -96,7 +101,8 @@ def require_kept(files: Files, kind: TableKind, directories: Iterable[Directory]
         if replaced_by := [base for base in _bases(files, directory.location) if seen < base.write_id <= up_to]:
             raise NotEnoughHistoryError(
                 f"{directory.location} was compacted or overwritten since then ({min(replaced_by)}), and what that "
-                "replaced has been cleaned up, or is just being")
+                "replaced has been cleaned up, or is just being"
+            )
 
 
 def _sees_all(write_ids: ValidWriteIdList, up_to: int) -> bool:
@@ -113,5 +119,6 @@ def _require_whole_deltas(directory: Directory, write_ids: ValidWriteIdList) -> 
 
 def _bases(files: Files, location: str) -> Sequence[BaseName]:
     names = {entry.path.partition("/")[0] for entry in files.listing(location)}
-    return [parsed for name in names if name.startswith("base_")
-            and isinstance(parsed := parse_directory(name), BaseName)]
+    return [
+        parsed for name in names if name.startswith("base_") and isinstance(parsed := parse_directory(name), BaseName)
+    ]

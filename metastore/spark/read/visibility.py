@@ -7,8 +7,9 @@ from metastore.acid.snapshots import RangeState, ValidWriteIdList
 from metastore.acid.state import AcidState, hidden_write_ids
 
 
-def visible(states: Sequence[AcidState], write_ids: ValidWriteIdList, *, deletes: bool, operation: str,
-            by: str) -> list[str]:
+def visible(
+    states: Sequence[AcidState], write_ids: ValidWriteIdList, *, deletes: bool, operation: str, by: str
+) -> list[str]:
     """What an event must meet to count, beyond what the names of the directories tell already.
 
     ``operation`` and ``by``: what the columns with the kind of an event and with its writer's write id are called here.

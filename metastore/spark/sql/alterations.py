@@ -29,29 +29,40 @@ from metastore.spark.sql.statements import (
 
 _COMPACT = re.compile(
     r"\s*alter\s+table\s+(?P<table>[\w.`]+)(?:\s+partition\s*\((?P<partition>.*?)\))?\s+"
-    r"compact\s+'(?P<kind>\w+)'(?P<wait>\s+and\s+wait)?\s*;?\s*$", re.IGNORECASE | re.DOTALL)
+    r"compact\s+'(?P<kind>\w+)'(?P<wait>\s+and\s+wait)?\s*;?\s*$",
+    re.IGNORECASE | re.DOTALL,
+)
 _SET_PROPERTIES = re.compile(
     r"\s*alter\s+table\s+(?P<table>[\w.`]+)\s+set\s+tblproperties\s*\((?P<pairs>.*)\)\s*;?\s*$",
-    re.IGNORECASE | re.DOTALL)
+    re.IGNORECASE | re.DOTALL,
+)
 _ADD_CONSTRAINT = re.compile(
-    r"\s*alter\s+table\s+(?P<table>[\w.`]+)\s+add\s+(?P<constraint>constraint\s.*?);?\s*$", re.IGNORECASE | re.DOTALL)
+    r"\s*alter\s+table\s+(?P<table>[\w.`]+)\s+add\s+(?P<constraint>constraint\s.*?);?\s*$", re.IGNORECASE | re.DOTALL
+)
 _DROP_CONSTRAINT = re.compile(
-    r"\s*alter\s+table\s+(?P<table>[\w.`]+)\s+drop\s+constraint\s+`?(?P<name>\w+)`?\s*;?\s*$", re.IGNORECASE)
+    r"\s*alter\s+table\s+(?P<table>[\w.`]+)\s+drop\s+constraint\s+`?(?P<name>\w+)`?\s*;?\s*$", re.IGNORECASE
+)
 _CHANGE_COLUMN = re.compile(
     r"\s*alter\s+table\s+(?P<table>[\w.`]+)\s+change\s+(column\s+)?`?(?P<old>\w+)`?\s+(?P<column>`?(?P<new>\w+)`?\s"
-    r".*?);?\s*$", re.IGNORECASE | re.DOTALL)
+    r".*?);?\s*$",
+    re.IGNORECASE | re.DOTALL,
+)
 _ALTER = r"\s*alter\s+table\s+(?P<table>[\w.`]+)\s+"
 _RENAME_COLUMN = re.compile(
-    _ALTER + r"rename\s+column\s+`?(?P<old>\w+)`?\s+to\s+`?(?P<new>\w+)`?\s*;?\s*$", re.IGNORECASE)
+    _ALTER + r"rename\s+column\s+`?(?P<old>\w+)`?\s+to\s+`?(?P<new>\w+)`?\s*;?\s*$", re.IGNORECASE
+)
 _COLUMN_TYPE = re.compile(
     _ALTER + r"(?:alter|change)\s+(?:column\s+)?`?(?P<name>\w+)`?\s+type\s+(?P<type>.*?)\s*;?\s*$",
-    re.IGNORECASE | re.DOTALL)
+    re.IGNORECASE | re.DOTALL,
+)
 _ADD_COLUMNS = re.compile(
     _ALTER + r"add\s+columns?\s*(?P<columns>\(.*\)|[^(\s].*?)(?:\s*\b(?P<how>restrict|cascade))?\s*;?\s*$",
-    re.IGNORECASE | re.DOTALL)
+    re.IGNORECASE | re.DOTALL,
+)
 _DROP_COLUMNS = re.compile(_ALTER + r"drop\s+columns?\s+(?P<names>\(?[\w`,\s]+\)?)\s*;?\s*$", re.IGNORECASE)
-_REPLACE_COLUMNS = re.compile(_ALTER + r"replace\s+columns\s*\((?P<columns>.*)\)\s*(?P<how>restrict|cascade)?\s*;?\s*$",
-                              re.IGNORECASE | re.DOTALL)
+_REPLACE_COLUMNS = re.compile(
+    _ALTER + r"replace\s+columns\s*\((?P<columns>.*)\)\s*(?P<how>restrict|cascade)?\s*;?\s*$", re.IGNORECASE | re.DOTALL
+)
 _PLACE = re.compile(r"\s+(?:(?P<first>first)|after\s+`?(?P<after>\w+)`?)\s*$", re.IGNORECASE)
 _HOW = re.compile(r"\s+(?P<how>restrict|cascade)\s*$", re.IGNORECASE)
 _PROPERTY_PAIR = re.compile(r"""(['"])(?P<key>.*?)\1\s*=\s*(['"])(?P<value>.*?)\3""", re.DOTALL)
@@ -61,8 +72,12 @@ _PARTITION_PAIR = re.compile(r"\s*`?(\w+)`?\s*=\s*(?:'([^']*)'|\"([^\"]*)\"|([^,
 def altered_table(text: str) -> Statement | None:
     """ALTER TABLE as far as it is ours."""
     if match := _COMPACT.match(text):
-        return Compact(dotted(match["table"]), _partition_literals(match["partition"] or ""), match["kind"].lower(),
-                       wait=bool(match["wait"]))
+        return Compact(
+            dotted(match["table"]),
+            _partition_literals(match["partition"] or ""),
+            match["kind"].lower(),
+            wait=bool(match["wait"]),
+        )
     if match := _SET_PROPERTIES.match(text):
         properties = {pair["key"]: pair["value"] for pair in _PROPERTY_PAIR.finditer(match["pairs"])}
         if "transactional" in {key.lower() for key in properties}:
@@ -94,22 +109,32 @@ def _columns_altered(text: str) -> AddColumns | ChangeColumn | ReplaceColumns | 
 
 def _changed(table: str, old: str, item: str) -> ChangeColumn | None:
     how = _HOW.search(item)
-    item = item[:how.start()] if how else item
+    item = item[: how.start()] if how else item
     place = _PLACE.search(item)
-    columns = _definitions(item[:place.start()] if place else item)
+    columns = _definitions(item[: place.start()] if place else item)
     if not columns or len(columns) != 1:
         return None
     after = (place["after"] or "").lower() if place else None
-    return ChangeColumn(dotted(table), old, columns[0].name, columns[0].type, columns[0].comment, after,
-                        cascade=bool(how) and how["how"].lower() == "cascade")  # type: ignore[index]
+    return ChangeColumn(
+        dotted(table),
+        old,
+        columns[0].name,
+        columns[0].type,
+        columns[0].comment,
+        after,
+        cascade=bool(how) and how["how"].lower() == "cascade",
+    )  # type: ignore[index]
 
 
 def _added(table: str, items: str, *, is_cascade: bool) -> AddColumns | PlainOnly:
     items = items[1:-1] if items.startswith("(") else items
     columns = _definitions(items)
     if not columns or _says_more(items):
-        return PlainOnly(dotted(table), "ADD COLUMNS takes names, types and comments. CHANGE COLUMN moves a column, "
-                                         "and ADD CONSTRAINT says what holds for it.")
+        return PlainOnly(
+            dotted(table),
+            "ADD COLUMNS takes names, types and comments. CHANGE COLUMN moves a column, "
+            "and ADD CONSTRAINT says what holds for it.",
+        )
     return AddColumns(dotted(table), columns, is_cascade)
 
 
@@ -118,7 +143,8 @@ def _says_more(items: str) -> bool:
     return any(
         any(value and part not in {"this", "kind", "constraints"} for part, value in one.args.items())
         or any(not isinstance(constraint.kind, exp.CommentColumnConstraint) for constraint in one.constraints)
-        for one in sqlglot.parse_one(f"CREATE TABLE t ({items})", dialect=DIALECT).find_all(exp.ColumnDef))
+        for one in sqlglot.parse_one(f"CREATE TABLE t ({items})", dialect=DIALECT).find_all(exp.ColumnDef)
+    )
 
 
 def _definitions(items: str) -> tuple[ColumnDefinition, ...] | None:
@@ -168,5 +194,7 @@ def column_definitions(nodes: list[exp.Expr]) -> tuple[tuple[str, str, str | Non
 
 
 def _partition_literals(text: str) -> dict[str, str]:
-    return {match[1].lower(): next(value for value in match.groups()[1:] if value is not None)
-            for match in _PARTITION_PAIR.finditer(text)}
+    return {
+        match[1].lower(): next(value for value in match.groups()[1:] if value is not None)
+        for match in _PARTITION_PAIR.finditer(text)
+    }

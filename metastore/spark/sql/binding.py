@@ -29,8 +29,9 @@ def bound_sql(tree: exp.Expr, resolve: Resolve) -> str:
     for table in list(tree.find_all(exp.Table)):
         if not table.name or table.catalog or (not table.db and table.name.lower() in local):
             continue
-        view = resolve(TableRef(table.db.lower() or None, table.name.lower(), table.args.get("version"),
-                                conditions_on(table)))
+        view = resolve(
+            TableRef(table.db.lower() or None, table.name.lower(), table.args.get("version"), conditions_on(table))
+        )
         if view is None:
             continue
         table.set("version", None)

@@ -26,16 +26,18 @@ class Conditions(NamedTuple):
 
 def asked(condition: exp.Expr | None, *names: str) -> Conditions:
     """The conditions that are parts of one; ``names``: what may stand in front of the table's columns."""
-    return Conditions(() if condition is None else tuple(conjuncts(condition)),
-                      frozenset({"", *(name.lower() for name in names)}))
+    return Conditions(
+        () if condition is None else tuple(conjuncts(condition)), frozenset({"", *(name.lower() for name in names)})
+    )
 
 
 def conditions_on(table: exp.Table) -> Conditions | None:
     """Conditions on a table that stands in the FROM of a SELECT; None where nothing is known of it."""
     place = table.parent
     select = place.parent if isinstance(place, exp.From | exp.Join) else None
-    if not isinstance(select, exp.Select) or any(value and part not in _PLAIN_TABLE
-                                                 for part, value in table.args.items()):
+    if not isinstance(select, exp.Select) or any(
+        value and part not in _PLAIN_TABLE for part, value in table.args.items()
+    ):
         return None
     joins: list[exp.Join] = select.args.get("joins") or []
     at = next((number for number, join in enumerate(joins) if join is place), -1)
@@ -62,7 +64,7 @@ def conjuncts(tree: exp.Expr) -> Iterator[exp.Expr]:
 
 def _asked_while_joining(joins: list[exp.Join], at: int) -> Iterator[exp.Expr]:
     """Of the table that stands in the join number ``at``, or in FROM (-1): what its own and later joins ask."""
-    for number, join in enumerate(joins[max(at, 0):], max(at, 0)):
+    for number, join in enumerate(joins[max(at, 0) :], max(at, 0)):
         is_inner = (join.method, join.side) == ("", "") and join.kind in {"", "INNER", "CROSS"}
         is_left = _is_one_sided(join) or (join.side == "LEFT" and join.kind in {"", "OUTER"})
         if (on := join.args.get("on")) and (is_inner or (is_left and number == at)):

@@ -17,10 +17,33 @@ Compute = Callable[[Sequence[str]], Sequence[object] | None]
 
 _COMPARISONS = (exp.EQ, exp.NullSafeEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.Between)
 _CONDITIONS = (exp.Where, exp.Join, exp.Merge)
-_FUNCTIONS = frozenset((
-    "current_date", "curdate", "current_timestamp", "now", "to_date", "date", "date_sub", "date_add", "add_months",
-    "trunc", "date_trunc", "last_day", "next_day", "make_date", "date_format", "year", "quarter", "month", "day",
-    "dayofmonth", "hour", "concat", "lpad"))
+_FUNCTIONS = frozenset(
+    (
+        "current_date",
+        "curdate",
+        "current_timestamp",
+        "now",
+        "to_date",
+        "date",
+        "date_sub",
+        "date_add",
+        "add_months",
+        "trunc",
+        "date_trunc",
+        "last_day",
+        "next_day",
+        "make_date",
+        "date_format",
+        "year",
+        "quarter",
+        "month",
+        "day",
+        "dayofmonth",
+        "hour",
+        "concat",
+        "lpad",
+    )
+)
 _CALLS = (exp.Anonymous, exp.CurrentDate, exp.CurrentTimestamp, exp.Add, exp.Sub)
 _OTHERS = (exp.Literal, exp.Neg, exp.Paren, exp.Interval, exp.Var, exp.Cast, exp.DataType)
 
@@ -28,9 +51,13 @@ _OTHERS = (exp.Literal, exp.Neg, exp.Paren, exp.Interval, exp.Var, exp.Cast, exp
 def with_constants(tree: exp.Expr, compute: Compute) -> exp.Expr:
     """The statement with the values of what columns are compared with."""
     tree = tree.copy()
-    calls = [side for comparison in tree.find_all(*_COMPARISONS)
-             if isinstance(comparison.find_ancestor(*_CONDITIONS, exp.Select), _CONDITIONS)
-             for side in _sides(comparison) if _is_call(side)]
+    calls = [
+        side
+        for comparison in tree.find_all(*_COMPARISONS)
+        if isinstance(comparison.find_ancestor(*_CONDITIONS, exp.Select), _CONDITIONS)
+        for side in _sides(comparison)
+        if _is_call(side)
+    ]
     values = compute([call.sql(DIALECT) for call in calls]) if calls else None
     for call, value in zip(calls, values or (), strict=False):
         if (literal := _literal(value)) is not None:
@@ -53,7 +80,8 @@ def _is_call(tree: exp.Expr) -> bool:
     nodes = list(tree.walk())
     return any(isinstance(node, _CALLS) for node in nodes) and all(
         node.name.lower() in _FUNCTIONS if isinstance(node, exp.Anonymous) else isinstance(node, _CALLS + _OTHERS)
-        for node in nodes)
+        for node in nodes
+    )
 
 
 def _literal(value: object) -> exp.Expr | None:

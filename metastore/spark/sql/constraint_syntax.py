@@ -19,9 +19,14 @@ from metastore.spark.sql.dialect import DIALECT
 _WORDS = {"ENABLE", "ENFORCED", "DISABLE", "VALIDATE", "NOVALIDATE", "RELY", "NORELY"}
 _STARTS = {"DEFAULT", "CHECK", "UNIQUE", "PRIMARY", "FOREIGN"}
 _KEYS = {ConstraintKind.PRIMARY_KEY, ConstraintKind.UNIQUE, ConstraintKind.FOREIGN_KEY}
-_NAMES = {ConstraintKind.PRIMARY_KEY: "PRIMARY KEY", ConstraintKind.UNIQUE: "UNIQUE",
-          ConstraintKind.FOREIGN_KEY: "FOREIGN KEY", ConstraintKind.NOT_NULL: "NOT NULL",
-          ConstraintKind.DEFAULT: "DEFAULT", ConstraintKind.CHECK: "CHECK"}
+_NAMES = {
+    ConstraintKind.PRIMARY_KEY: "PRIMARY KEY",
+    ConstraintKind.UNIQUE: "UNIQUE",
+    ConstraintKind.FOREIGN_KEY: "FOREIGN KEY",
+    ConstraintKind.NOT_NULL: "NOT NULL",
+    ConstraintKind.DEFAULT: "DEFAULT",
+    ConstraintKind.CHECK: "CHECK",
+}
 
 
 class Declaration(NamedTuple):
@@ -84,21 +89,27 @@ def declarations(schema: exp.Schema, words: list[frozenset[str]]) -> tuple[Decla
     """The constraints of a CREATE TABLE's columns and of the table. Raises: InvalidOperationError."""
     found = list(_declared(schema))
     if len(found) != len(words):
-        raise InvalidOperationError("The constraints of this CREATE TABLE cannot be understood: put each one's ENABLE, "
-                                    "DISABLE, NOVALIDATE, RELY directly behind it.")
+        raise InvalidOperationError(
+            "The constraints of this CREATE TABLE cannot be understood: put each one's ENABLE, "
+            "DISABLE, NOVALIDATE, RELY directly behind it."
+        )
     return tuple(_with_words(one, said) for one, said in zip(found, words, strict=True))
 
 
 def _with_words(one: Declaration, words: frozenset[str]) -> Declaration:
     is_key = one.kind in _KEYS
-    enabled = not is_key if not words & {"ENABLE", "ENFORCED", "DISABLE", "NOT ENFORCED"} else bool(
-        words & {"ENABLE", "ENFORCED"})
+    enabled = (
+        not is_key
+        if not words & {"ENABLE", "ENFORCED", "DISABLE", "NOT ENFORCED"}
+        else bool(words & {"ENABLE", "ENFORCED"})
+    )
     name = _NAMES[one.kind] + (f" {one.name}" if one.name else "")
     if enabled and is_key:
         raise InvalidOperationError(f"{name}: keys are not enforced. Declare it DISABLE NOVALIDATE.")
     if "VALIDATE" in words:
-        raise InvalidOperationError(f"{name}: VALIDATE is not supported, rows that are there are not looked at. "
-                                    "Declare it NOVALIDATE.")
+        raise InvalidOperationError(
+            f"{name}: VALIDATE is not supported, rows that are there are not looked at. Declare it NOVALIDATE."
+        )
     relied_on = "RELY" in words or (not is_key and enabled and "NORELY" not in words)
     return one._replace(is_enabled=enabled, is_relied_on=relied_on)
 
@@ -146,8 +157,14 @@ def _foreign(reference: exp.Expr | None, name: str | None, columns: tuple[str, .
     if not isinstance(schema, exp.Schema) or len(schema.expressions) != len(columns):
         raise InvalidOperationError(f"FOREIGN KEY ({', '.join(columns)}) needs REFERENCES with as many columns.")
     table = schema.this
-    return Declaration(ConstraintKind.FOREIGN_KEY, name, columns, None, (table.db.lower() or None, table.name.lower()),
-                       _names(schema.expressions))
+    return Declaration(
+        ConstraintKind.FOREIGN_KEY,
+        name,
+        columns,
+        None,
+        (table.db.lower() or None, table.name.lower()),
+        _names(schema.expressions),
+    )
 
 
 def _names(nodes: list[exp.Expr]) -> tuple[str, ...]:

@@ -33,16 +33,34 @@ class Untouched(Spark):
         def _parse_parameter(self) -> exp.Parameter:
             """Spark's are ``${name}`` only: sqlglot takes ``t@v1`` for a table with the alias ``${v1}``."""
             if self._curr.token_type is not TokenType.L_BRACE:
-                self.raise_error("@ and $ stand for nothing here (a version is asked for by VERSION AS OF a write id, "
-                                 "or by TIMESTAMP AS OF)", self._prev)
+                self.raise_error(
+                    "@ and $ stand for nothing here (a version is asked for by VERSION AS OF a write id, "
+                    "or by TIMESTAMP AS OF)",
+                    self._prev,
+                )
             return super()._parse_parameter()
 
     class Generator(SparkGenerator):
         """A table may be called by words that may not stand behind AS as they are: Spark's strictNonReserved."""
 
         RESERVED_KEYWORDS: ClassVar[set[str]] = {
-            "anti", "cross", "except", "full", "inner", "intersect", "join", "lateral", "left", "minus", "natural",
-            "on", "right", "semi", "union", "using"}
+            "anti",
+            "cross",
+            "except",
+            "full",
+            "inner",
+            "intersect",
+            "join",
+            "lateral",
+            "left",
+            "minus",
+            "natural",
+            "on",
+            "right",
+            "semi",
+            "union",
+            "using",
+        }
 
 
 DIALECT = "untouched"

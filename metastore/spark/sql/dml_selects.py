@@ -25,17 +25,23 @@ _MATCH = f"{OURS}matched"
 def update_select(statement: Update, table: AcidTable, view: str) -> exp.Expr:
     """Rows that an UPDATE changes: ACTION, ROW__ID, the new values of all columns, the partition keys."""
     require_assignable(statement.assignments, table)
-    columns = [_named(_new_value(statement.assignments, statement.alias, name, kind), name)
-               for name, kind in _columns(table)]
+    columns = [
+        _named(_new_value(statement.assignments, statement.alias, name, kind), name) for name, kind in _columns(table)
+    ]
     action = _named(exp.Literal.string(UPDATE), ACTION)
-    return _select_target(statement.alias, view, [action, *_row_id(statement.alias), *columns,
-                                                  *_keys(table, statement.alias)], statement.where)
+    return _select_target(
+        statement.alias,
+        view,
+        [action, *_row_id(statement.alias), *columns, *_keys(table, statement.alias)],
+        statement.where,
+    )
 
 
 def delete_select(statement: Delete, table: AcidTable, view: str) -> exp.Expr:
     """Rows that a DELETE removes: ROW__ID and the partition keys."""
-    return _select_target(statement.alias, view, [*_row_id(statement.alias), *_keys(table, statement.alias)],
-                          statement.where)
+    return _select_target(
+        statement.alias, view, [*_row_id(statement.alias), *_keys(table, statement.alias)], statement.where
+    )
 
 
 def merge_source(statement: Merge) -> exp.Expr:
@@ -46,8 +52,9 @@ def merge_source(statement: Merge) -> exp.Expr:
     return exp.select("*").from_(source)
 
 
-def merge_select(statement: Merge, table: AcidTable, view: str, source_view: str, source_columns: Sequence[str], *,
-                 is_small: bool) -> exp.Expr:
+def merge_select(
+    statement: Merge, table: AcidTable, view: str, source_view: str, source_columns: Sequence[str], *, is_small: bool
+) -> exp.Expr:
     """What a MERGE does to each pair of rows: ACTION, ROW__ID, the new values and the partition keys.
 
     Only the rows that some branch applies to are in it. ``is_small``: the source's keys can be broadcast.
@@ -65,15 +72,20 @@ def merge_select(statement: Merge, table: AcidTable, view: str, source_view: str
         chosen.append(_named(exp.cast(_case(conditions, branches), kind, dialect=DIALECT), name))
     for key in table.partition_keys:
         old = exp.column(key.name, table=target)
-        branches = [value.get(key.name, exp.null()) if branch.action == INSERT else old
-                    for branch, value in zip(statement.branches, values, strict=True)]
+        branches = [
+            value.get(key.name, exp.null()) if branch.action == INSERT else old
+            for branch, value in zip(statement.branches, values, strict=True)
+        ]
         chosen.append(_named(exp.cast(_case(conditions, branches), key.sql_type, dialect=DIALECT), key.name))
     side = _join_side(statement.branches)
     marked = exp.select("*", _named(exp.true(), _MATCH)).from_(exp.table_(source_view))
     is_chosen_first = is_small and side in ("inner", "right") and _has_equality(statement)
     rows = _matched(statement, view, source_view) if is_chosen_first else _target(target, view)
-    joined = exp.select(*_row_id(target), *chosen).from_(rows).join(
-        marked.subquery(source), on=statement.on.copy(), join_type=side)
+    joined = (
+        exp.select(*_row_id(target), *chosen)
+        .from_(rows)
+        .join(marked.subquery(source), on=statement.on.copy(), join_type=side)
+    )
     _drop_databases(joined, statement)
     return exp.select("*").from_(joined.subquery("__changes")).where(exp.column(ACTION).is_(exp.null()).not_())
 
@@ -82,8 +94,12 @@ def kept_columns(statement: Merge, table: AcidTable, source_columns: Sequence[st
     """The columns that some UPDATE branch leaves as they are."""
     names = {column.name for column in table.columns}
     offered = {name.lower() for name in source_columns} - set(table.bucket_columns)
-    return {name for branch in statement.branches if branch.action == UPDATE
-            for name in names - (set(branch.values) or offered)}
+    return {
+        name
+        for branch in statement.branches
+        if branch.action == UPDATE
+        for name in names - (set(branch.values) or offered)
+    }
 
 
 def require_assignable(assigned: Mapping[str, object], table: AcidTable) -> None:
@@ -91,11 +107,14 @@ def require_assignable(assigned: Mapping[str, object], table: AcidTable) -> None
     columns = {column.name for column in table.columns}
     for name in assigned:
         if name in table.partition_names:
-            raise InvalidOperationError(f"Partition column {name} of {table.name} cannot be updated: delete the row "
-                                        "and insert it into the other partition.")
+            raise InvalidOperationError(
+                f"Partition column {name} of {table.name} cannot be updated: delete the row "
+                "and insert it into the other partition."
+            )
         if name in table.bucket_columns:
-            raise InvalidOperationError(f"Bucketing column {name} of {table.name} cannot be updated: delete the row "
-                                        "and insert the new one.")
+            raise InvalidOperationError(
+                f"Bucketing column {name} of {table.name} cannot be updated: delete the row and insert the new one."
+            )
         if name not in columns:
             raise InvalidOperationError(f"{table.name} has no column {name}. It has: {', '.join(sorted(columns))}.")
 
@@ -121,8 +140,9 @@ def _branch_condition(branch: MergeBranch, matched: exp.Expr, has_source: exp.Ex
     return exp.and_(condition, branch.condition.copy()) if branch.condition is not None else condition
 
 
-def _branch_values(branch: MergeBranch, table: AcidTable, statement: Merge,
-                   source_columns: Sequence[str]) -> dict[str, exp.Expr]:
+def _branch_values(
+    branch: MergeBranch, table: AcidTable, statement: Merge, source_columns: Sequence[str]
+) -> dict[str, exp.Expr]:
     """The value of every column that the branch sets; an UPDATE keeps the others, an INSERT leaves them NULL."""
     target, source = statement.alias, statement.source_alias
     offered = {name.lower() for name in source_columns}
@@ -135,8 +155,11 @@ def _branch_values(branch: MergeBranch, table: AcidTable, statement: Merge,
         if missing := [name for name in names if name not in offered]:
             raise InvalidOperationError(f"INSERT *: the source has no column {missing[0]}.")
         return {name: exp.column(name, table=source) for name in names}
-    new = branch.values or {column.name: exp.column(column.name, table=source) for column in table.columns
-                            if column.name in offered and column.name not in table.bucket_columns}
+    new = branch.values or {
+        column.name: exp.column(column.name, table=source)
+        for column in table.columns
+        if column.name in offered and column.name not in table.bucket_columns
+    }
     return {column.name: new.get(column.name, exp.column(column.name, table=target)) for column in table.columns}
 
 
@@ -145,7 +168,8 @@ def _join_side(branches: Sequence[MergeBranch]) -> str:
     not_matched = any(not branch.matched and not branch.by_source for branch in branches)
     by_source = any(branch.by_source for branch in branches)
     return {(False, False): "inner", (True, False): "right", (False, True): "left", (True, True): "full"}[
-        not_matched, by_source]
+        not_matched, by_source
+    ]
 
 
 def _matched(statement: Merge, view: str, source_view: str) -> exp.Subquery:
@@ -174,7 +198,8 @@ def _has_equality(statement: Merge) -> bool:
     on, sides = statement.on.unnest(), _sides(statement)
     parts = [part.unnest() for part in on.flatten()] if isinstance(on, exp.And) else [on]
     return on.find(exp.Query) is None and any(
-        {_table_of(part.left), _table_of(part.right)} == sides for part in parts if isinstance(part, exp.EQ))
+        {_table_of(part.left), _table_of(part.right)} == sides for part in parts if isinstance(part, exp.EQ)
+    )
 
 
 def _table_of(expression: exp.Expr) -> str | None:
@@ -183,8 +208,7 @@ def _table_of(expression: exp.Expr) -> str | None:
     return names.pop() if len(names) == 1 else None
 
 
-def _select_target(alias: str, view: str, columns: Sequence[exp.Expr],
-                   where: exp.Expr | None) -> exp.Expr:
+def _select_target(alias: str, view: str, columns: Sequence[exp.Expr], where: exp.Expr | None) -> exp.Expr:
     select = exp.select(*columns).from_(_target(alias, view))
     return select.where(where.copy()) if where is not None else select
 

@@ -38,28 +38,46 @@ from metastore.spark.sql.statements import (
     dotted,
 )
 
-_CREATE = re.compile(r"\s*create\s+(or\s+replace\s+)?(external\s+|(global\s+)?temp(orary)?\s+)?(table|view)\b",
-                     re.IGNORECASE)
+_CREATE = re.compile(
+    r"\s*create\s+(or\s+replace\s+)?(external\s+|(global\s+)?temp(orary)?\s+)?(table|view)\b", re.IGNORECASE
+)
 _CREATE_TRANSACTIONAL = re.compile(r"create\s+transactional\s+(?=table\b)", re.IGNORECASE)
 """Hive 4's short form of TBLPROPERTIES ('transactional'='true')."""
 _DATA_STATEMENT = re.compile(r"(\(\s*)*(select|with|from|insert|update|delete|merge|truncate|cache)\b", re.IGNORECASE)
 _LEADING = re.compile(r"\A(?:\s+|--[^\n]*(?:\n|$)|/\*.*?\*/)*", re.DOTALL)
 _TABLE = re.compile(r"table\s+(?P<table>[\w.`]+)\s*;?\s*$", re.IGNORECASE)
 _PLAIN_ONLY = (
-    (re.compile(r"load\s+data\b.*\binto\s+table\s+(?P<table>[\w.`]+)", re.IGNORECASE | re.DOTALL),
-     ("LOAD DATA by Spark puts files into its directory that belong to no transaction. Read them with spark.read, "
-      "and insert the rows.")),
-    (re.compile(r"analyze\s+table\s+(?P<table>[\w.`]+)", re.IGNORECASE),
-     "ANALYZE by Spark counts rows that are deleted, and not those of deltas."),
-    (re.compile(r"alter\s+table\s+(?P<table>[\w.`]+)\s+unset\s+tblproperties\b.*['\"]transactional(_properties)?['\"]",
-                re.IGNORECASE | re.DOTALL),
-     "There is no way back: copy its rows into a new table instead."),
-    (re.compile(r"alter\s+table\s+(?P<table>[\w.`]+)\s+(partition\s*\(.*?\)\s*)?set\s+serde\b",
-                re.IGNORECASE | re.DOTALL),
-     "Another SerDe would not read the files that it has: copy its rows into a new table instead."))
+    (
+        re.compile(r"load\s+data\b.*\binto\s+table\s+(?P<table>[\w.`]+)", re.IGNORECASE | re.DOTALL),
+        (
+            "LOAD DATA by Spark puts files into its directory that belong to no transaction. "
+            "Read them with spark.read, and insert the rows."
+        ),
+    ),
+    (
+        re.compile(r"analyze\s+table\s+(?P<table>[\w.`]+)", re.IGNORECASE),
+        "ANALYZE by Spark counts rows that are deleted, and not those of deltas.",
+    ),
+    (
+        re.compile(
+            r"alter\s+table\s+(?P<table>[\w.`]+)\s+unset\s+tblproperties\b.*['\"]transactional(_properties)?['\"]",
+            re.IGNORECASE | re.DOTALL,
+        ),
+        "There is no way back: copy its rows into a new table instead.",
+    ),
+    (
+        re.compile(
+            r"alter\s+table\s+(?P<table>[\w.`]+)\s+(partition\s*\(.*?\)\s*)?set\s+serde\b", re.IGNORECASE | re.DOTALL
+        ),
+        "Another SerDe would not read the files that it has: copy its rows into a new table instead.",
+    ),
+)
 """What Spark does to tables, and does wrong to transactional ones."""
-_TAKES = re.compile(r"(?:drop\s+table\s+(?:if\s+exists\s+)?|alter\s+table\s+(?=[\w.`]+\s+(?:drop|rename|partition)\b))"
-                    r"(?P<table>[\w.`]+)", re.IGNORECASE)
+_TAKES = re.compile(
+    r"(?:drop\s+table\s+(?:if\s+exists\s+)?|alter\s+table\s+(?=[\w.`]+\s+(?:drop|rename|partition)\b))"
+    r"(?P<table>[\w.`]+)",
+    re.IGNORECASE,
+)
 _SHOW = re.compile(r"\s*show\s+(transactions|locks|compactions)\s*;?\s*$", re.IGNORECASE)
 _ABORT = re.compile(r"\s*abort\s+transactions((?:[\s,]+\d+)+)\s*;?\s*$", re.IGNORECASE)
 
@@ -74,7 +92,7 @@ def parse(text: str, compute: Compute | None = None) -> Statement:
         return own
     is_transactional = _CREATE_TRANSACTIONAL.match(text)
     if is_transactional:
-        text = f"CREATE {text[is_transactional.end():]}"
+        text = f"CREATE {text[is_transactional.end() :]}"
     is_data = _DATA_STATEMENT.match(text) is not None
     if not is_data and not _CREATE.match(text):
         match = _TAKES.match(text)
@@ -188,8 +206,9 @@ def _truncate(tree: exp.TruncateTable) -> Truncate:
     given = spec.expressions if spec else []
     if len(tree.expressions) != 1 or not all(isinstance(one, exp.EQ) for one in given):
         raise InvalidOperationError("TRUNCATE takes one table, or its partitions with given values: PARTITION (k = v).")
-    return Truncate(table_ref(tree.expressions[0]),
-                    {one.this.name.lower(): one.expression.sql(DIALECT) for one in given})
+    return Truncate(
+        table_ref(tree.expressions[0]), {one.this.name.lower(): one.expression.sql(DIALECT) for one in given}
+    )
 
 
 def _insert(tree: exp.Insert) -> Insert:
@@ -214,8 +233,14 @@ def _insert(tree: exp.Insert) -> Insert:
         query.set("with_", with_.copy())
     if not isinstance(query, exp.Query):
         raise InvalidOperationError("INSERT needs a SELECT or VALUES.")
-    return Insert(table_ref(target), query, columns, partition, overwrite=bool(tree.args.get("overwrite")),
-                  by_name=bool(tree.args.get("by_name")))
+    return Insert(
+        table_ref(target),
+        query,
+        columns,
+        partition,
+        overwrite=bool(tree.args.get("overwrite")),
+        by_name=bool(tree.args.get("by_name")),
+    )
 
 
 def _multi_insert(tree: exp.MultitableInserts) -> MultiInsert:
@@ -339,8 +364,9 @@ class _Made:
             case exp.ClusteredByProperty():
                 self.bucket_columns = tuple(column.name.lower() for column in node.expressions)
                 self.bucket_count = int(node.args["buckets"].name)
-                self.order = tuple((one.name.lower(), not one.args.get("desc"))
-                                   for one in node.args.get("sorted_by") or ())
+                self.order = tuple(
+                    (one.name.lower(), not one.args.get("desc")) for one in node.args.get("sorted_by") or ()
+                )
             case exp.FileFormatProperty(this=exp.InputOutputFormat() as given):
                 self.classes = given.args["input_format"].name, given.args["output_format"].name
                 self.stored_as = _FORMATS.get(self.classes[0].rpartition(".")[2], "inputformat")
@@ -351,8 +377,9 @@ class _Made:
             case exp.RowFormatSerdeProperty():
                 told = node.args.get("serde_properties")
                 self.serde = node.this.name
-                self.serde_parameters = {one.this.name: one.args["value"].name
-                                         for one in (told.expressions if told else ())}
+                self.serde_parameters = {
+                    one.this.name: one.args["value"].name for one in (told.expressions if told else ())
+                }
             case exp.StorageHandlerProperty():
                 raise InvalidOperationError("What is STORED BY another system cannot be transactional here.")
 
@@ -364,8 +391,14 @@ class _Made:
 
 _FORMATS = {"OrcInputFormat": "orc", "MapredParquetInputFormat": "parquet"}
 _NEVER_TRANSACTIONAL = {exp.ExternalProperty: "EXTERNAL", exp.TemporaryProperty: "TEMPORARY"}
-_DELIMITERS = {"fields": "field.delim", "escaped": "escape.delim", "collection_items": "colelction.delim",
-               "map_keys": "mapkey.delim", "lines": "line.delim", "null": "serialization.null.format"}
+_DELIMITERS = {
+    "fields": "field.delim",
+    "escaped": "escape.delim",
+    "collection_items": "colelction.delim",
+    "map_keys": "mapkey.delim",
+    "lines": "line.delim",
+    "null": "serialization.null.format",
+}
 """ROW FORMAT DELIMITED: sqlglot's words for its parts, and Hive's."""
 
 
@@ -380,12 +413,15 @@ def _delimiters(node: exp.Expr) -> dict[str, str]:
     return found
 
 
-def _create(tree: exp.Create, words: list[frozenset[str]], given: Mapping[str, str],
-            ) -> CreateTable | CreateLike | PassThrough:
+def _create(
+    tree: exp.Create, words: list[frozenset[str]], given: Mapping[str, str]
+) -> CreateTable | CreateLike | PassThrough:
     properties = tree.args.get("properties")
     nodes = properties.expressions if properties else []
-    named = {**given, **{node.this.name.lower(): node.args["value"].name for node in nodes
-                         if type(node) is exp.Property}}
+    named = {
+        **given,
+        **{node.this.name.lower(): node.args["value"].name for node in nodes if type(node) is exp.Property},
+    }
     never = [kind for node in nodes if (kind := _NEVER_TRANSACTIONAL.get(type(node)))]
     source = next((node.this for node in nodes if isinstance(node, exp.LikeProperty)), None)
     if source is not None and not never:
@@ -408,7 +444,21 @@ def _create(tree: exp.Create, words: list[frozenset[str]], given: Mapping[str, s
     if isinstance(tree.this, exp.Schema):
         columns = column_definitions([node for node in tree.this.expressions if isinstance(node, exp.ColumnDef)])
         constraints = declarations(tree.this, words)
-    return CreateTable(table_ref(tree.this), columns, made.partition, made.bucket_columns, made.bucket_count, named,
-                       made.location, made.comment, if_not_exists=bool(tree.args.get("exists")), query=tree.expression,
-                       file_format=made.file_format, constraints=constraints, order=made.order, serde=made.serde,
-                       serde_parameters=made.serde_parameters, classes=made.classes)
+    return CreateTable(
+        table_ref(tree.this),
+        columns,
+        made.partition,
+        made.bucket_columns,
+        made.bucket_count,
+        named,
+        made.location,
+        made.comment,
+        if_not_exists=bool(tree.args.get("exists")),
+        query=tree.expression,
+        file_format=made.file_format,
+        constraints=constraints,
+        order=made.order,
+        serde=made.serde,
+        serde_parameters=made.serde_parameters,
+        classes=made.classes,
+    )

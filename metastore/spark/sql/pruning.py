@@ -35,10 +35,20 @@ _TEXT = ("string", "varchar", "char")
 _DECIMAL = (10, 0)
 """DECIMAL without precision and scale."""
 _COMPARED: Mapping[type[exp.Expr], Callable[[Any, Any], bool]] = {
-    exp.EQ: operator.eq, exp.NullSafeEQ: operator.eq, exp.LT: operator.lt, exp.LTE: operator.le, exp.GT: operator.gt,
-    exp.GTE: operator.ge}
+    exp.EQ: operator.eq,
+    exp.NullSafeEQ: operator.eq,
+    exp.LT: operator.lt,
+    exp.LTE: operator.le,
+    exp.GT: operator.gt,
+    exp.GTE: operator.ge,
+}
 _MIRRORED: Mapping[type[exp.Expr], Callable[[Any, Any], bool]] = {
-    **_COMPARED, exp.LT: operator.gt, exp.LTE: operator.ge, exp.GT: operator.lt, exp.GTE: operator.le}
+    **_COMPARED,
+    exp.LT: operator.gt,
+    exp.LTE: operator.ge,
+    exp.GT: operator.lt,
+    exp.GTE: operator.le,
+}
 
 
 @dataclass(frozen=True)
@@ -132,7 +142,7 @@ def typed(text: str, kind: HiveType) -> Constant | None:
         bound = 1 << _BITS[kind.kind]
         return number if -bound <= (number := int(text)) < bound else None
     if _NUMBER.fullmatch(text) and kind.kind == "decimal":
-        precision, scale = (*kind.arguments, *_DECIMAL[len(kind.arguments):])
+        precision, scale = (*kind.arguments, *_DECIMAL[len(kind.arguments) :])
         whole, _, fraction = text.lstrip("-").partition(".")
         fits = len(fraction) <= scale and len(whole.lstrip("0")) <= precision - scale
         return Decimal(text) if fits else None
@@ -173,8 +183,9 @@ class _Reader:
             case exp.Is() if isinstance(tree.expression, exp.Null) and (key := self._key(tree.this)) is not None:
                 return Missing(*key)
             case exp.Binary() if type(tree) in _COMPARED:
-                return (self._compared(tree.this, _COMPARED[type(tree)], tree.expression)
-                        or self._compared(tree.expression, _MIRRORED[type(tree)], tree.this))
+                return self._compared(tree.this, _COMPARED[type(tree)], tree.expression) or self._compared(
+                    tree.expression, _MIRRORED[type(tree)], tree.this
+                )
         return None
 
     @staticmethod
@@ -182,8 +193,7 @@ class _Reader:
         known = tuple(part for part in parts if part is not None)
         return AnyOf(known) if len(known) == len(parts) else None
 
-    def _compared(self, column: exp.Expr, holds: Callable[[Any, Any], bool],
-                  literal: exp.Expr) -> Restriction | None:
+    def _compared(self, column: exp.Expr, holds: Callable[[Any, Any], bool], literal: exp.Expr) -> Restriction | None:
         key = self._key(column)
         constant = _constant(literal, key[1]) if key else None
         return partial(Comparison, *key)(holds, constant) if key and constant is not None else None

@@ -127,8 +127,10 @@ class MergeBranch:
         if not self.in_order:
             return self
         if len(self.in_order) != len(columns):
-            raise InvalidOperationError(f"MERGE: INSERT gives {len(self.in_order)} values, and the table has "
-                                        f"{len(columns)} columns: {', '.join(columns)}.")
+            raise InvalidOperationError(
+                f"MERGE: INSERT gives {len(self.in_order)} values, and the table has "
+                f"{len(columns)} columns: {', '.join(columns)}."
+            )
         return replace(self, values=dict(zip(columns, self.in_order, strict=True)), in_order=())
 
 
@@ -321,6 +323,26 @@ class PassThrough:
     takes: TableRef | None = None
 
 
-Statement: TypeAlias = (Query | Insert | MultiInsert | Update | Delete | Merge | Truncate | CreateTable | CreateLike
-                        | Convert | AddConstraints | DropConstraint | AddColumns | ChangeColumn | ReplaceColumns
-                        | DropColumns | Compact | Show | AbortTransactions | PlainOnly | PassThrough)
+Statement: TypeAlias = (
+    Query
+    | Insert
+    | MultiInsert
+    | Update
+    | Delete
+    | Merge
+    | Truncate
+    | CreateTable
+    | CreateLike
+    | Convert
+    | AddConstraints
+    | DropConstraint
+    | AddColumns
+    | ChangeColumn
+    | ReplaceColumns
+    | DropColumns
+    | Compact
+    | Show
+    | AbortTransactions
+    | PlainOnly
+    | PassThrough
+)

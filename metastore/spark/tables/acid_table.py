@@ -40,8 +40,10 @@ class HiveColumn:
     def sql_type(self) -> str:
         """The type as Spark's SQL knows it; raises InvalidOperationError for a type that Spark does not have."""
         if _UNREADABLE.search(self.type):
-            raise InvalidOperationError(f"Column {self.name} has type {self.type}, which Spark cannot hold. "
-                                        "Read the table with Hive or leave the column out in a view.")
+            raise InvalidOperationError(
+                f"Column {self.name} has type {self.type}, which Spark cannot hold. "
+                "Read the table with Hive or leave the column out in a view."
+            )
         return without_lengths(self.type)
 
     def spark_type(self) -> DataType:
@@ -75,22 +77,25 @@ class AcidTable:
         sd, parameters = thrift_table.sd, dict(thrift_table.parameters or {})
         transactional = parameters.get("transactional", "").lower() == "true"
         insert_only = parameters.get("transactional_properties", "").lower() == "insert_only"
-        kind = TableKind.PLAIN if not transactional else (
-            TableKind.INSERT_ONLY if insert_only else TableKind.FULL_ACID)
+        kind = TableKind.PLAIN if not transactional else (TableKind.INSERT_ONLY if insert_only else TableKind.FULL_ACID)
         serde = sd.serdeInfo.serializationLib if sd.serdeInfo else None
         columns = seen_columns(serde or "", [(c.name.lower(), c.type) for c in sd.cols or ()])
         keys = tuple(HiveColumn(c.name.lower(), c.type) for c in thrift_table.partitionKeys or ())
         if kind is not TableKind.PLAIN:
             require_user_names(name, [*(column for column, *_ in columns), *(key.name for key in keys)])
         return cls(
-            name=name, kind=kind, location=sd.location or "",
+            name=name,
+            kind=kind,
+            location=sd.location or "",
             columns=tuple(HiveColumn(*column) for column in columns),
             partition_keys=keys,
             bucket_columns=tuple(c.lower() for c in sd.bucketCols or ()),
             bucket_count=max(sd.numBuckets or 0, 0) if sd.bucketCols else 0,
             bucketing_version=2 if parameters.get("bucketing_version") == "2" else 1,
-            file_format=stored_as(sd, columns, parameters), parameters=parameters,
-            order=tuple((one.col.lower(), one.order == 1) for one in sd.sortCols or ()))
+            file_format=stored_as(sd, columns, parameters),
+            parameters=parameters,
+            order=tuple((one.col.lower(), one.order == 1) for one in sd.sortCols or ()),
+        )
 
     @cached_property
     def row_type(self) -> StructType:
@@ -122,16 +127,21 @@ class AcidTable:
             allowed = " or ".join(kinds)
             advice = {
                 TableKind.PLAIN: "Create it with TBLPROPERTIES ('transactional'='true') STORED AS ORC.",
-                TableKind.INSERT_ONLY: "Its rows have no ids."}
-            raise InvalidOperationError(f"{action} needs a {allowed} table, and {self.name} is {self.kind}. "
-                                        f"{advice.get(self.kind, '')}".rstrip())
+                TableKind.INSERT_ONLY: "Its rows have no ids.",
+            }
+            raise InvalidOperationError(
+                f"{action} needs a {allowed} table, and {self.name} is {self.kind}. "
+                f"{advice.get(self.kind, '')}".rstrip()
+            )
 
 
 def require_user_names(table: TableName, columns: Iterable[str]) -> None:
     """Raise InvalidOperationError for a column of a transactional table that is named like ours."""
     if taken := next((one for one in columns if one.startswith(OURS)), None):
-        raise InvalidOperationError(f"{table} has a column {taken}, and names that begin with {OURS} are here those of "
-                                    "what stands beside a table's own. Choose another, or let Hive rename it.")
+        raise InvalidOperationError(
+            f"{table} has a column {taken}, and names that begin with {OURS} are here those of "
+            "what stands beside a table's own. Choose another, or let Hive rename it."
+        )
 
 
 def quoted(name: str) -> str:

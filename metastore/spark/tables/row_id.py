@@ -2,8 +2,9 @@
 
 from metastore.spark.tables.acid_table import OURS
 
-OPERATION, WRITE_ID, BUCKET, ROW_NUMBER, BY = (f"{OURS}{name}" for name in (
-    "operation", "write_id", "bucket", "row_id", "by"))
+OPERATION, WRITE_ID, BUCKET, ROW_NUMBER, BY = (
+    f"{OURS}{name}" for name in ("operation", "write_id", "bucket", "row_id", "by")
+)
 """An event's fields as a scan names them; the last is the write id of the statement that wrote the event."""
 
 ROW_ID = (WRITE_ID, BUCKET, ROW_NUMBER)

@@ -52,8 +52,13 @@ class HiveStorage:
         told: dict[str, str] = {**dict(sd.serdeInfo.parameters or {}), **parameters}
         if _COLLECTION in told:  # Hive before 3 spells it otherwise
             told.setdefault(_OLD_COLLECTION, told[_COLLECTION])
-        return cls(sd.inputFormat or "", sd.outputFormat or "", sd.serdeInfo.serializationLib or "", tuple(columns),
-                   tuple(sorted(told.items())))
+        return cls(
+            sd.inputFormat or "",
+            sd.outputFormat or "",
+            sd.serdeInfo.serializationLib or "",
+            tuple(columns),
+            tuple(sorted(told.items())),
+        )
 
     @property
     def is_text(self) -> bool:
@@ -82,9 +87,11 @@ class HiveStorage:
     def text(self) -> str:
         """All of it in the form that java.util.Properties reads."""
         names = [name for name, _ in self.columns]
-        told = {"columns": ("\0" if any("," in name for name in names) else ",").join(names),
-                "columns.types": ":".join(without_lengths(kind) for _, kind in self.columns),
-                "columns.comments": "\0" * (len(names) - 1)}
+        told = {
+            "columns": ("\0" if any("," in name for name in names) else ",").join(names),
+            "columns.types": ":".join(without_lengths(kind) for _, kind in self.columns),
+            "columns.comments": "\0" * (len(names) - 1),
+        }
         if any("," in name for name in names):
             told["column.name.delimiter"] = "\0"
         told |= dict(self.properties)
@@ -96,16 +103,20 @@ class HiveStorage:
     def require_readable(self, name: object) -> None:
         """Raise InvalidOperationError for what would be read as rows and is none."""
         if self._count("skip.footer.line.count"):
-            raise InvalidOperationError(f"{name} leaves out lines at the end of each file (skip.footer.line.count), "
-                                        "which is not done here: read it with Hive.")
+            raise InvalidOperationError(
+                f"{name} leaves out lines at the end of each file (skip.footer.line.count), "
+                "which is not done here: read it with Hive."
+            )
 
     def require_writable(self, name: object) -> None:
         """Raise InvalidOperationError for a table whose files would not be read as they are written."""
         self.require_readable(name)
         self.require_storable(name)
         if self._count("skip.header.line.count"):
-            raise InvalidOperationError(f"{name} leaves out the first lines of each file (skip.header.line.count): "
-                                        "rows would be lost there. Files with such lines come by LOAD DATA in Hive.")
+            raise InvalidOperationError(
+                f"{name} leaves out the first lines of each file (skip.header.line.count): "
+                "rows would be lost there. Files with such lines come by LOAD DATA in Hive."
+            )
         told = dict(self.properties)
         has_other_ends = told.get("line.delim", "") not in _LINE_ENDS or "textinputformat.record.delimiter" in told
         if self.is_text and has_other_ends:
@@ -115,8 +126,10 @@ class HiveStorage:
         """Raise InvalidOperationError for columns that Hive could not read in files that are written here."""
         limited = [column for column, kind in self.columns if _WITH_LENGTH.search(kind)]
         if self.serde == AVRO and limited:
-            raise InvalidOperationError(f"Column {limited[0]} of {name} is CHAR or VARCHAR. Hive reads those only from "
-                                        "Avro files that say how long they are, as Spark's do not: declare it STRING.")
+            raise InvalidOperationError(
+                f"Column {limited[0]} of {name} is CHAR or VARCHAR. Hive reads those only from "
+                "Avro files that say how long they are, as Spark's do not: declare it STRING."
+            )
 
     def _count(self, key: str) -> int:
         text = dict(self.properties).get(key, "0").strip()
@@ -140,12 +153,15 @@ def require_same_types(name: str, storage: HiveStorage, own: Sequence[tuple[str,
         return
     for (column, kind), (_, here) in zip(storage.columns, own, strict=False):
         if parse_type(without_lengths(kind)) != parse_type(without_lengths(here)):
-            raise InvalidOperationError(f"{name} was written when {column} was {here}, and its files cannot be read as "
-                                        f"{kind}: {storage.serde} stores numbers by their type.")
+            raise InvalidOperationError(
+                f"{name} was written when {column} was {here}, and its files cannot be read as "
+                f"{kind}: {storage.serde} stores numbers by their type."
+            )
 
 
-def require_alterable(name: str, storage: HiveStorage, before: Sequence[tuple[str, str]],
-                      after: Sequence[tuple[str, str]]) -> None:
+def require_alterable(
+    name: str, storage: HiveStorage, before: Sequence[tuple[str, str]], after: Sequence[tuple[str, str]]
+) -> None:
     """Raise InvalidOperationError when the files of a table would be read otherwise after its columns were altered."""
     if storage.has_own_columns:
         raise InvalidOperationError(f"The columns of {name} are those of its Avro schema: change that.")
@@ -153,13 +169,17 @@ def require_alterable(name: str, storage: HiveStorage, before: Sequence[tuple[st
     moved = [column for place, (column, _) in enumerate(after) if places.get(column, place) != place]
     gone = places.keys() - {column for column, _ in after}
     if len(after) < len(before) or (gone if storage.is_by_name else moved):
-        raise InvalidOperationError(f"{name} has files, which do not say by themselves which columns they have: "
-                                    "columns may be added at the end, not moved or dropped.")
+        raise InvalidOperationError(
+            f"{name} has files, which do not say by themselves which columns they have: "
+            "columns may be added at the end, not moved or dropped."
+        )
     types = dict(before)
     changed = [column for column, kind in after if column in types and parse_type(kind) != parse_type(types[column])]
     if changed and not storage.is_untyped:
-        raise InvalidOperationError(f"{name} has files, in which {changed[0]} is {types[changed[0]]}: {storage.serde} "
-                                    "cannot read it as another type.")
+        raise InvalidOperationError(
+            f"{name} has files, in which {changed[0]} is {types[changed[0]]}: {storage.serde} "
+            "cannot read it as another type."
+        )
 
 
 def without_lengths(kind: str) -> str:

@@ -57,8 +57,10 @@ class View:
         """Raise InvalidOperationError when there are rows that no delete event could name."""
         for directory in self.directories:
             if unnamed := directory.sources.unnamed:
-                raise InvalidOperationError(f"{unnamed[0]} has no bucket number in its name, so its rows have no ids "
-                                            "and cannot be changed: rename it like 000000_0.")
+                raise InvalidOperationError(
+                    f"{unnamed[0]} has no bucket number in its name, so its rows have no ids "
+                    "and cannot be changed: rename it like 000000_0."
+                )
 
 
 @dataclass
@@ -78,8 +80,9 @@ class Work:
     hold: Callable[[DataFrame], DataFrame] = field(default=lambda rows: rows)
     """What becomes of each frame that a read gives away: it keeps the transaction open (``leases``)."""
 
-    def frame(self, table: AcidTable, *, row_ids: bool = False, as_of: AsOf | None = None,
-              where: Restriction | None = None) -> DataFrame:
+    def frame(
+        self, table: AcidTable, *, row_ids: bool = False, as_of: AsOf | None = None, where: Restriction | None = None
+    ) -> DataFrame:
         """The table's rows as this transaction sees them, its own earlier statements included.
 
         ``where``: rows of other partitions may be missing.
@@ -94,8 +97,15 @@ class Work:
         """
         table.require(TableKind.FULL_ACID, TableKind.INSERT_ONLY, action="Reading a snapshot")
         write_ids = self._past(table, as_of) if as_of is not None else self._snapshot(table)
-        directories = acid_directories(self.files, table, self.places(table, where), write_ids, self.txn.valid_txns(),
-                                       is_past=as_of is not None, is_part=where is not None)
+        directories = acid_directories(
+            self.files,
+            table,
+            self.places(table, where),
+            write_ids,
+            self.txn.valid_txns(),
+            is_past=as_of is not None,
+            is_part=where is not None,
+        )
         if as_of is not None:
             require_kept(self.files, table.kind, directories, write_ids, cleaned_write_ids(self.client, table.name))
         return View(table, write_ids, tuple(directories))
@@ -115,7 +125,8 @@ class Work:
                 how = "compacted" if base.compacted else "overwritten"
                 raise NotEnoughHistoryError(
                     f"{directory.location} was {how} up to write id {base.name.write_id} ({base.path}): changes can be "
-                    "read after that one only")
+                    "read after that one only"
+                )
         return self.hold(read_changes(self.spark, table, seen.directories, seen.write_ids, after))
 
     def next_statement(self, table: AcidTable) -> StatementId:
@@ -133,41 +144,82 @@ class Work:
         self.seen.setdefault(table.name, {}).update((place.name, place) for place in places)
         return places
 
-    def publish(self, table: AcidTable, statement: StatementId, events: DataFrame, operation: Operation, *,
-                is_routed: bool = False) -> int:
+    def publish(
+        self,
+        table: AcidTable,
+        statement: StatementId,
+        events: DataFrame,
+        operation: Operation,
+        *,
+        is_routed: bool = False,
+    ) -> int:
         """Write the events of a statement; returns how many rows it changed. Invisible until ``commit``."""
         locations = self._locations(table)
         ids = (statement.write_id, statement.write_id, statement.statement)
         place, old = (table.location, table.location) if locations is None else (locations, locations.existing)
         self.txn.check()
-        written = write_acid(events, DeltaName(*ids), place, deletes=Deletes(DeltaName(*ids, is_delete=True), old),
-                             staging=f"{table.location}/.acid_stage_{self.txn.id}_{statement.statement}",
-                             below=self._below(table), is_routed=is_routed, may_publish=self.txn.require_open)
+        written = write_acid(
+            events,
+            DeltaName(*ids),
+            place,
+            deletes=Deletes(DeltaName(*ids, is_delete=True), old),
+            staging=f"{table.location}/.acid_stage_{self.txn.id}_{statement.statement}",
+            below=self._below(table),
+            is_routed=is_routed,
+            may_publish=self.txn.require_open,
+        )
         self._take(written)
         return self._announce(table, locations, written, operation) - sum(one.updates for one in written)
 
-    def publish_base(self, table: AcidTable, statement: StatementId, inserts: DataFrame, *,
-                     keep_empty: Sequence[str], is_routed: bool = False) -> int:
+    def publish_base(
+        self,
+        table: AcidTable,
+        statement: StatementId,
+        inserts: DataFrame,
+        *,
+        keep_empty: Sequence[str],
+        is_routed: bool = False,
+    ) -> int:
         """Write an INSERT OVERWRITE (ACID-28): a base where there are rows, and in ``keep_empty`` without any."""
         locations = self._locations(table)
         self.txn.check()
-        written = write_acid(inserts, BaseName(statement.write_id),
-                             table.location if locations is None else locations,
-                             staging=f"{table.location}/.acid_stage_{self.txn.id}_{statement.statement}_b",
-                             below=self._below(table), empty=keep_empty, is_routed=is_routed,
-                             may_publish=self.txn.require_open)
+        written = write_acid(
+            inserts,
+            BaseName(statement.write_id),
+            table.location if locations is None else locations,
+            staging=f"{table.location}/.acid_stage_{self.txn.id}_{statement.statement}_b",
+            below=self._below(table),
+            empty=keep_empty,
+            is_routed=is_routed,
+            may_publish=self.txn.require_open,
+        )
         self._take(written)
         return self._announce(table, locations, written, Operation.UPDATE)
 
-    def publish_rows(self, table: AcidTable, name: BaseName | DeltaName, rows: DataFrame, *, statement: StatementId,
-                     keep_empty: Sequence[str] = ()) -> int:
+    def publish_rows(
+        self,
+        table: AcidTable,
+        name: BaseName | DeltaName,
+        rows: DataFrame,
+        *,
+        statement: StatementId,
+        keep_empty: Sequence[str] = (),
+    ) -> int:
         """Write the rows of an insert-only table's statement as a base or a delta; returns how many."""
         locations = self._locations(table)
         self.txn.check()
-        written = write_plain(rows, table.row_type, name, table.location if locations is None else locations,
-                              staging=f"{table.location}/.acid_stage_{self.txn.id}_{statement.statement}_p",
-                              file_format=table.file_format, files=self.files, empty=keep_empty,
-                              order=table.order, may_publish=self.txn.require_open)
+        written = write_plain(
+            rows,
+            table.row_type,
+            name,
+            table.location if locations is None else locations,
+            staging=f"{table.location}/.acid_stage_{self.txn.id}_{statement.statement}_p",
+            file_format=table.file_format,
+            files=self.files,
+            empty=keep_empty,
+            order=table.order,
+            may_publish=self.txn.require_open,
+        )
         self._take(written)
         is_base = isinstance(name, BaseName)
         return self._announce(table, locations, written, Operation.UPDATE if is_base else Operation.INSERT)
@@ -217,14 +269,16 @@ class Work:
 
     def _take(self, written: Sequence[WrittenDirectory]) -> None:
         """Note what a statement published. Raises: InvalidOperationError for what an own base hides from everybody."""
-        overwritten = {one.location for one in self.published
-                       if isinstance(parse_directory(one.path.rpartition("/")[2]), BaseName)}
+        overwritten = {
+            one.location for one in self.published if isinstance(parse_directory(one.path.rpartition("/")[2]), BaseName)
+        }
         self.published += written
         if hidden := [one.location for one in written if one.location in overwritten]:
             raise InvalidOperationError(
                 f"This transaction has overwritten {hidden[0]} already, and INSERT OVERWRITE or TRUNCATE is the last "
                 "that it can write there: no reader would see more of it. Let one query give all rows, or use another "
-                "transaction.")
+                "transaction."
+            )
 
     def _remove_published(self, kept: int = 0) -> None:
         for directory in self.published[kept:]:
@@ -244,8 +298,9 @@ class Work:
             return None
         return Below(table.location, table.partition_names)
 
-    def _announce(self, table: AcidTable, locations: Locations | None, written: Collection[WrittenDirectory],
-                  operation: Operation) -> int:
+    def _announce(
+        self, table: AcidTable, locations: Locations | None, written: Collection[WrittenDirectory], operation: Operation
+    ) -> int:
         """Register new partitions and tell the transaction which ones it wrote."""
         if locations is not None:
             touched = {one.location for one in written}
@@ -264,11 +319,22 @@ class Work:
             values = partition_values(key)
             one = copy.copy(sd)
             one.location = f"{table.location}/{partition_name(table, values)}"
-            partitions.append(types.Partition(values=[value or DEFAULT_PARTITION for value in values],
-                                              dbName=table.name.db, tableName=table.name.table, sd=one, parameters={},
-                                              createTime=0, lastAccessTime=0))
-        self.client.add_partitions_req(types.AddPartitionsRequest(
-            dbName=table.name.db, tblName=table.name.table, parts=partitions, ifNotExists=True, needResult=False))
+            partitions.append(
+                types.Partition(
+                    values=[value or DEFAULT_PARTITION for value in values],
+                    dbName=table.name.db,
+                    tableName=table.name.table,
+                    sd=one,
+                    parameters={},
+                    createTime=0,
+                    lastAccessTime=0,
+                )
+            )
+        self.client.add_partitions_req(
+            types.AddPartitionsRequest(
+                dbName=table.name.db, tblName=table.name.table, parts=partitions, ifNotExists=True, needResult=False
+            )
+        )
 
     def _past(self, table: AcidTable, as_of: AsOf) -> ValidWriteIdList:
         if isinstance(as_of, datetime):
@@ -291,9 +357,16 @@ def _leaves_something(error: BaseException | None) -> bool:
 def _as_of(write_ids: ValidWriteIdList, write_id: int) -> ValidWriteIdList:
     """The list as a reader at ``write_id`` would have it, had everything finished that is finished now."""
     if write_id < 0 or write_id > write_ids.high_watermark:
-        raise InvalidOperationError(f"{write_ids.table} has write ids up to {write_ids.high_watermark}; as_of_write_id="
-                                    f"{write_id} is not among them.")
+        raise InvalidOperationError(
+            f"{write_ids.table} has write ids up to {write_ids.high_watermark}; as_of_write_id="
+            f"{write_id} is not among them."
+        )
     kept = tuple(other for other in write_ids.invalid if other <= write_id)
     open_ids = [other for other in kept if other not in write_ids.aborted]
-    return ValidWriteIdList(write_ids.table, write_id, min(open_ids, default=None), kept,
-                            frozenset(other for other in kept if other in write_ids.aborted))
+    return ValidWriteIdList(
+        write_ids.table,
+        write_id,
+        min(open_ids, default=None),
+        kept,
+        frozenset(other for other in kept if other in write_ids.aborted),
+    )

@@ -95,13 +95,13 @@ class Transactions:
             raise
         self._leases.complete(lease)
 
-    def writing(self, target: AcidTable, kinds: Sequence[Kind], sources: Sequence[AcidTable],
-                write: Callable[[Work], int]) -> int:
+    def writing(
+        self, target: AcidTable, kinds: Sequence[Kind], sources: Sequence[AcidTable], write: Callable[[Work], int]
+    ) -> int:
         """Run a write in the block's transaction, or in one of its own that commits at once."""
         return self.writing_all([Output(target_of(target, is_written=True), kind) for kind in kinds], sources, write)
 
-    def writing_all(self, outputs: Sequence[Output], sources: Sequence[AcidTable],
-                    write: Callable[[Work], int]) -> int:
+    def writing_all(self, outputs: Sequence[Output], sources: Sequence[AcidTable], write: Callable[[Work], int]) -> int:
         """The same for several tables."""
         locks = statement_locks([target_of(table) for table in sources], outputs)
         self.require_unread((one.db, one.table) for one in locks.locks if one.type is LockType.EXCLUSIVE)
@@ -124,7 +124,8 @@ class Transactions:
                 raise InvalidOperationError(
                     f"{db}.{table} is locked by a DataFrame of this session that was read from it and can "
                     "still be used, so it can be neither replaced nor altered: let go of the DataFrame (del rows), or "
-                    "read and write in one statement (INSERT OVERWRITE ... SELECT), or in one session.transaction().")
+                    "read and write in one statement (INSERT OVERWRITE ... SELECT), or in one session.transaction()."
+                )
 
     def _shown(self, outputs: Sequence[Output], work: Work) -> AbstractContextManager[None]:
         names = dict.fromkeys(f"{output.target.db}.{output.target.table}" for output in outputs)

@@ -175,8 +175,17 @@ def write_acid(
     FileExistsError when a target directory exists, RoutingError when a (partition, writer) pair came out as more than
     one file, ChangedTwiceError, InvalidOperationError for a column that Spark would store as another type.
     """
-    with staged_acid(events, name, location, staging=staging, below=below, deletes=deletes, empty=empty,
-                     is_routed=is_routed, compression=compression) as staged:
+    with staged_acid(
+        events,
+        name,
+        location,
+        staging=staging,
+        below=below,
+        deletes=deletes,
+        empty=empty,
+        is_routed=is_routed,
+        compression=compression,
+    ) as staged:
         return publish_all(Hadoop(events.sparkSession), staged, may_publish)
 
 
@@ -305,8 +314,10 @@ class _Writing:
     def _place(self, file: _TaskFile | Upload, report: FileReport) -> None:
         key = file.key
         if report.lowest_writer != report.highest_writer:
-            raise RoutingError(f"{report.file} holds events of writers {report.lowest_writer} to "
-                               f"{report.highest_writer}; a file must hold one writer's")
+            raise RoutingError(
+                f"{report.file} holds events of writers {report.lowest_writer} to "
+                f"{report.highest_writer}; a file must hold one writer's"
+            )
         bucket, name, location = report.lowest_writer, self.name, self.location
         is_delete = report.is_of_deletes
         if is_delete and self.deletes is not None:
@@ -317,8 +328,10 @@ class _Writing:
             raise RoutingError(f"{report.file} holds events of the other kind than {self.name}")
         staged = self._staged(name, _location(location, key), is_delete=is_delete)
         if any(other.bucket == bucket for other in staged.files):
-            raise RoutingError(f"Two tasks wrote {bucket_file(bucket)} of {name} for {key or location}: "
-                               "all events of one partition and writer must come from one task")
+            raise RoutingError(
+                f"Two tasks wrote {bucket_file(bucket)} of {name} for {key or location}: "
+                "all events of one partition and writer must come from one task"
+            )
         if isinstance(file, _TaskFile):
             target = f"{staged.out}/{bucket_file(bucket)}"
             self.hadoop.rename(file.path, target)
@@ -366,8 +379,9 @@ def task_files(hadoop: Hadoop, directory: str, key: str | None = None) -> Iterat
             yield key, path
 
 
-def publish_all(hadoop: Hadoop, staged: Sequence[Staged],
-                may_publish: Callable[[], None] = lambda: None) -> list[WrittenDirectory]:
+def publish_all(
+    hadoop: Hadoop, staged: Sequence[Staged], may_publish: Callable[[], None] = lambda: None
+) -> list[WrittenDirectory]:
     """Let finished directories have their final names, in the order given, if ``may_publish`` does not raise.
 
     What fails may have happened in part: uploads are completed one by one, and a rename may be a copy of file after
@@ -376,8 +390,10 @@ def publish_all(hadoop: Hadoop, staged: Sequence[Staged],
     """
     for one in staged:
         if hadoop.exists(one.path):
-            raise FileExistsError(f"{one.path} exists already: nothing was published. A transaction can overwrite a "
-                                  "table or partition once.")
+            raise FileExistsError(
+                f"{one.path} exists already: nothing was published. A transaction can overwrite a "
+                "table or partition once."
+            )
     may_publish()
     published: list[WrittenDirectory] = []
     try:

@@ -18,20 +18,25 @@ from metastore.acid.types import HiveType
 from metastore.spark.jvm.compiled import jvm_of
 
 _WHOLE_NUMBERS = ("tinyint", "smallint", "int", "bigint")
-_IN_JVM = {1: (*_WHOLE_NUMBERS, "boolean", "date", "string"),
-           2: ("boolean", "tinyint", "int", "bigint", "date", "string", "varchar", "char", "binary")}
+_IN_JVM = {
+    1: (*_WHOLE_NUMBERS, "boolean", "date", "string"),
+    2: ("boolean", "tinyint", "int", "bigint", "date", "string", "varchar", "char", "binary"),
+}
 _LOW_32 = 0xFFFFFFFF
 _LOW_31 = 0x7FFFFFFF
 
 
-def bucket(spark: SparkSession, columns: Sequence[Column], types: Sequence[HiveType], count: int,
-           version: int) -> Column:
+def bucket(
+    spark: SparkSession, columns: Sequence[Column], types: Sequence[HiveType], count: int, version: int
+) -> Column:
     """The bucket of a row out of ``count``, given its bucketing columns in CLUSTERED BY order."""
     if any(kind.kind not in _IN_JVM[version] for kind in types):
         return F.udf(lambda *values: bucket_of(values, types, count, version), IntegerType())(*columns)
     jvm = _Jvm(spark)
-    hashed = [F.coalesce(_hash(jvm, column, kind, version).cast("bigint"), F.lit(0)).bitwiseAND(F.lit(_LOW_32))
-              for column, kind in zip(columns, types, strict=True)]
+    hashed = [
+        F.coalesce(_hash(jvm, column, kind, version).cast("bigint"), F.lit(0)).bitwiseAND(F.lit(_LOW_32))
+        for column, kind in zip(columns, types, strict=True)
+    ]
     whole = reduce(lambda found, one: (found * 31 + one).bitwiseAND(F.lit(_LOW_32)), hashed)
     return F.pmod(whole.bitwiseAND(F.lit(_LOW_31)), F.lit(count)).cast("int")
 
@@ -71,16 +76,25 @@ class _Jvm:
 
     def reversed_bytes(self, column: Column, java_type: str) -> Column:
         """An Integer or a Long with its bytes in the opposite order."""
-        return self._call(f"java.lang.{java_type}", "reverseBytes", {"Integer": "int", "Long": "bigint"}[java_type],
-                          column)
+        return self._call(
+            f"java.lang.{java_type}", "reverseBytes", {"Integer": "int", "Long": "bigint"}[java_type], column
+        )
 
     def _call(self, java_class: str, method: str, returns: str, *arguments: Column) -> Column:
         types = self._jvm.org.apache.spark.sql.types.DataType
         no_types = self._jvm.org.apache.spark.api.python.PythonUtils.toSeq(self._jvm.java.util.ArrayList())
-        flags = True, True, True   # propagates null, returns null, is deterministic
-        return self._column(self._expressions.objects.StaticInvoke(
-            self._jvm.java.lang.Class.forName(java_class), types.fromDDL(returns), method, self._seq(*arguments),
-            no_types, *flags, self._jvm.scala.Option.empty()))
+        flags = True, True, True  # propagates null, returns null, is deterministic
+        return self._column(
+            self._expressions.objects.StaticInvoke(
+                self._jvm.java.lang.Class.forName(java_class),
+                types.fromDDL(returns),
+                method,
+                self._seq(*arguments),
+                no_types,
+                *flags,
+                self._jvm.scala.Option.empty(),
+            )
+        )
 
     def _seq(self, *columns: Column) -> Any:
         found = self._jvm.java.util.ArrayList()

@@ -33,8 +33,9 @@ class FileReport(NamedTuple):
         return self.file.rpartition("/")[2].startswith(DELETES_PREFIX)
 
 
-def write_changes(spark: SparkSession, writer: DataFrameWriter, path: str, statement: int,
-                  around: Any = None) -> list[FileReport]:
+def write_changes(
+    spark: SparkSession, writer: DataFrameWriter, path: str, statement: int, around: Any = None
+) -> list[FileReport]:
     """Let tasks write files with events below ``path``; returns what is in them. ``statement`` marks new versions.
 
     ``around``: what ``AcidOrcWriter.java`` says of it.

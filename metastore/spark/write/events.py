@@ -69,9 +69,13 @@ def changes_of(rows: DataFrame, table: AcidTable, statement: StatementId) -> Dat
         f"CASE {ACTION} WHEN '{INSERT}' THEN {INSERT_EVENT} WHEN '{UPDATE}' THEN {UPDATE_EVENT} "
         f"WHEN '{DELETE}' THEN {DELETE_EVENT} END AS operation",
         f"IF({is_new}, {statement.write_id}L, {write_id}) AS originalTransaction",
-        f"IF({is_new}, {_codec(statement)}, {bucket}) AS bucket", f"IF({is_new}, NULL, {row_id}) AS rowId",
-        f"{statement.write_id}L AS currentTransaction", f"IF({ACTION} = '{DELETE}', NULL, {_row(table)}) AS `row`",
-        f"CAST({WRITER_COLUMN} AS INT) AS {WRITER_COLUMN}", *_partition_column(table))
+        f"IF({is_new}, {_codec(statement)}, {bucket}) AS bucket",
+        f"IF({is_new}, NULL, {row_id}) AS rowId",
+        f"{statement.write_id}L AS currentTransaction",
+        f"IF({ACTION} = '{DELETE}', NULL, {_row(table)}) AS `row`",
+        f"CAST({WRITER_COLUMN} AS INT) AS {WRITER_COLUMN}",
+        *_partition_column(table),
+    )
 
 
 def delete_events(rows: DataFrame, table: AcidTable, statement: StatementId) -> DataFrame:
@@ -79,9 +83,15 @@ def delete_events(rows: DataFrame, table: AcidTable, statement: StatementId) -> 
     write_id, bucket, row_id = ROW_ID
     row = ", ".join(f"{quoted(column.name)}: {column.sql_type}" for column in table.columns)
     return rows.withColumn(WRITER_COLUMN, writer_id(F.col(bucket))).selectExpr(
-        f"{DELETE_EVENT} AS operation", f"{write_id} AS originalTransaction", f"{bucket} AS bucket",
-        f"{row_id} AS rowId", f"{statement.write_id}L AS currentTransaction", f"CAST(NULL AS struct<{row}>) AS `row`",
-        WRITER_COLUMN, *_partition_column(table))
+        f"{DELETE_EVENT} AS operation",
+        f"{write_id} AS originalTransaction",
+        f"{bucket} AS bucket",
+        f"{row_id} AS rowId",
+        f"{statement.write_id}L AS currentTransaction",
+        f"CAST(NULL AS struct<{row}>) AS `row`",
+        WRITER_COLUMN,
+        *_partition_column(table),
+    )
 
 
 def partition_key(values: Sequence[str | None]) -> str:
@@ -115,9 +125,15 @@ def _bucket(rows: DataFrame, table: AcidTable) -> Column:
 def _as_events(numbered: DataFrame, table: AcidTable, statement: StatementId) -> DataFrame:
     write_id = f"{statement.write_id}L"
     return numbered.selectExpr(
-        f"{INSERT_EVENT} AS operation", f"{write_id} AS originalTransaction", f"{_codec(statement)} AS bucket",
-        "CAST(NULL AS BIGINT) AS rowId", f"{write_id} AS currentTransaction", f"{_row(table)} AS `row`",
-        f"CAST({WRITER_COLUMN} AS INT) AS {WRITER_COLUMN}", *_partition_column(table))
+        f"{INSERT_EVENT} AS operation",
+        f"{write_id} AS originalTransaction",
+        f"{_codec(statement)} AS bucket",
+        "CAST(NULL AS BIGINT) AS rowId",
+        f"{write_id} AS currentTransaction",
+        f"{_row(table)} AS `row`",
+        f"CAST({WRITER_COLUMN} AS INT) AS {WRITER_COLUMN}",
+        *_partition_column(table),
+    )
 
 
 def _codec(statement: StatementId) -> str:

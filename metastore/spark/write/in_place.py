@@ -59,8 +59,12 @@ class InPlaceWrite:
         if not (below.root.startswith(_S3) and Hadoop(spark).has(below.root, "fs.capability.multipart.uploader")):
             return None
         context = spark._jsc.sc()  # noqa: SLF001 - PySpark offers no other way
-        return cls(spark, java_object(spark, "InPlaceUploads").write(
-            context, below.root, to_java(list(below.keys)), str(inserts), str(deletes), f"{BUCKET_PREFIX}%05d"))
+        return cls(
+            spark,
+            java_object(spark, "InPlaceUploads").write(
+                context, below.root, to_java(list(below.keys)), str(inserts), str(deletes), f"{BUCKET_PREFIX}%05d"
+            ),
+        )
 
     def uploads(self) -> list[Upload]:
         """What the tasks uploaded that are done."""

@@ -42,8 +42,7 @@ class Locations(dict[str, str]):
     ``read``: what to ask about spellings that are not the usual ones.
     """
 
-    def __init__(self, client: DomainClient, table: AcidTable, known: Iterable[PartitionPlace],
-                 read: Read) -> None:
+    def __init__(self, client: DomainClient, table: AcidTable, known: Iterable[PartitionPlace], read: Read) -> None:
         super().__init__()
         self.client = client
         self.table = table
@@ -70,14 +69,20 @@ class Locations(dict[str, str]):
         name = partition_name(self.table, values)
         found = list(self._of_values(values, name, may_be_new=may_be_new))
         if len(found) > 1:
-            raise InvalidOperationError(f"{found[0].name} and {found[1].name} of {self.table.name} are the same "
-                                        "partition to Spark: move the rows of one into the other, and drop it.")
+            raise InvalidOperationError(
+                f"{found[0].name} and {found[1].name} of {self.table.name} are the same "
+                "partition to Spark: move the rows of one into the other, and drop it."
+            )
         if not found and not may_be_new:
-            raise InvalidOperationError(f"A partition of {self.table.name} spells its values otherwise than Spark, "
-                                        f"which calls it {name}: its rows cannot be changed.")
+            raise InvalidOperationError(
+                f"A partition of {self.table.name} spells its values otherwise than Spark, "
+                f"which calls it {name}: its rows cannot be changed."
+            )
         if found and found[0].stored_as is not None:
-            raise InvalidOperationError(f"The partition {found[0].name} of {self.table.name} is stored otherwise than "
-                                        "the table is now: nothing can be written there. Drop it, or use Hive.")
+            raise InvalidOperationError(
+                f"The partition {found[0].name} of {self.table.name} is stored otherwise than "
+                "the table is now: nothing can be written there. Drop it, or use Hive."
+            )
         if not found:
             self.new.add(name)
         self.names[key] = found[0].name if found else name
@@ -111,8 +116,13 @@ class Locations(dict[str, str]):
 
     def _read(self, found: Sequence[Values]) -> Sequence[Values]:
         """Values as Spark writes them, or in a spelling that is known to mean the same; Spark is asked for the rest."""
-        odd = [values for values in found if not all(
-            value is None or typed(value, kind) is not None for value, kind in zip(values, self._types, strict=True))]
+        odd = [
+            values
+            for values in found
+            if not all(
+                value is None or typed(value, kind) is not None for value, kind in zip(values, self._types, strict=True)
+            )
+        ]
         known = dict(zip(map(tuple, odd), self.read(odd), strict=True)) if odd else {}
         return [known.get(tuple(values), values) for values in found]
 
@@ -124,8 +134,9 @@ class Locations(dict[str, str]):
 def read_by(spark: SparkSession, table: AcidTable, found: Sequence[Values]) -> list[Values]:
     """Values of partitions as Spark writes what it reads there; NULL where it reads nothing. Without a job."""
     cast = "try_cast" if spark.conf.get("spark.sql.ansi.enabled") == "true" else "CAST"
-    values = ", ".join(f"CAST({cast}(one[{place}] AS {key.sql_type}) AS STRING)"
-                       for place, key in enumerate(table.partition_keys))
+    values = ", ".join(
+        f"CAST({cast}(one[{place}] AS {key.sql_type}) AS STRING)" for place, key in enumerate(table.partition_keys)
+    )
     query = f"SELECT transform(from_json(:found, 'array<array<string>>'), one -> array({values}))"
     [[read]] = SparkSession.sql(spark, query, {"found": json.dumps(found)}).collect()
     return [tuple(one) for one in read]
@@ -141,8 +152,7 @@ class _OfExistingRows(dict[str, str]):
         return self[key]
 
 
-def partition_places(client: DomainClient, table: AcidTable,
-                     where: Restriction | None = None) -> list[PartitionPlace]:
+def partition_places(client: DomainClient, table: AcidTable, where: Restriction | None = None) -> list[PartitionPlace]:
     """Where the partitions of a table lie, or those that ``where`` leaves; an unpartitioned table is one place."""
     if not table.partition_keys:
         return [PartitionPlace("", (), table.location)]
@@ -160,8 +170,10 @@ def partition_places(client: DomainClient, table: AcidTable,
 def _typed_values(table: AcidTable, values: Sequence[str | None]) -> Typed:
     """Partition values that are equal where the same is meant, as far as that is known."""
     kinds = (_type(key.type) for key in table.partition_keys)
-    return tuple(value if value is None or (same := typed(value, kind)) is None else same
-                 for value, kind in zip(values, kinds, strict=True))
+    return tuple(
+        value if value is None or (same := typed(value, kind)) is None else same
+        for value, kind in zip(values, kinds, strict=True)
+    )
 
 
 def _same_nulls(values: Values, others: Values) -> bool:
@@ -183,7 +195,7 @@ def _values(table: AcidTable, names: Iterable[str]) -> list[Values]:
     for name in names:
         parts = name.split("/")
         if len(parts) == len(starts) and all(map(str.startswith, parts, starts)):
-            values = [value(part[len(start):]) for part, start in zip(parts, starts, strict=True)]
+            values = [value(part[len(start) :]) for part, start in zip(parts, starts, strict=True)]
         else:
             values = values_for(table.partition_names, name)
         if values is None:
@@ -199,8 +211,15 @@ def _registered(client: DomainClient, table: AcidTable, names: list[str] | None 
         found = client.get_partitions(table.name.db, table.name.table, -1)
     else:
         found = client.get_partitions_by_names(table.name.db, table.name.table, names) if names else []
-    return [PartitionPlace(partition_name(table, list(one.values)), _without_default(one.values), one.sd.location,
-                           _stored_otherwise(table, one)) for one in found]
+    return [
+        PartitionPlace(
+            partition_name(table, list(one.values)),
+            _without_default(one.values),
+            one.sd.location,
+            _stored_otherwise(table, one),
+        )
+        for one in found
+    ]
 
 
 def _stored_otherwise(table: AcidTable, partition: Any) -> FileFormat | None:

@@ -39,10 +39,20 @@ _COMPRESSION = {"orc": "zlib", "parquet": "snappy"}
 """Spark's own choice for ORC is zstd, which Hive before 4 cannot read; Trino neither while it uses Hive 3.1's code."""
 
 
-def write_plain(rows: DataFrame, row_type: StructType, name: BaseName | DeltaName, location: str | Mapping[str, str], *,
-                staging: str, file_format: FileFormat, files: Files, empty: Sequence[str] = (),
-                order: Sequence[tuple[str, bool]] = (),
-                copied: int | None = None, may_publish: Callable[[], None] = lambda: None) -> list[WrittenDirectory]:
+def write_plain(
+    rows: DataFrame,
+    row_type: StructType,
+    name: BaseName | DeltaName,
+    location: str | Mapping[str, str],
+    *,
+    staging: str,
+    file_format: FileFormat,
+    files: Files,
+    empty: Sequence[str] = (),
+    order: Sequence[tuple[str, bool]] = (),
+    copied: int | None = None,
+    may_publish: Callable[[], None] = lambda: None,
+) -> list[WrittenDirectory]:
     """Write rows into one directory called ``name`` in each partition that gets some.
 
     ``rows``: the columns of ``row_type``, ``PARTITION_COLUMN`` when ``location`` is a mapping, ``WRITER_COLUMN`` when

@@ -24,8 +24,14 @@ _LOOK_S = 0.5
 
 
 @contextmanager
-def shown(spark: SparkSession, what: str, published: Sequence[WrittenDirectory], console: Console | None = None, *,
-          long_s: float = LONG_S) -> Iterator[None]:
+def shown(
+    spark: SparkSession,
+    what: str,
+    published: Sequence[WrittenDirectory],
+    console: Console | None = None,
+    *,
+    long_s: float = LONG_S,
+) -> Iterator[None]:
     """Show the Spark jobs of the work inside the block; ``published``: a list to which it adds what it wrote."""
     console = console or Console(stderr=True)
     if not (console.is_terminal or console.is_jupyter):
@@ -60,8 +66,12 @@ def stages(tracker: Any) -> tuple[str, int, int]:
 def _draw(tracker: Any, what: str, console: Console, done: Event, long_s: float) -> None:
     if done.wait(long_s):
         return
-    columns = (TextColumn("{task.description}", markup=False), BarColumn(),
-               TextColumn("{task.completed}/{task.total} tasks"), TimeElapsedColumn())
+    columns = (
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        TextColumn("{task.completed}/{task.total} tasks"),
+        TimeElapsedColumn(),
+    )
     with suppress(Py4JError, OSError), Progress(*columns, console=console, transient=True) as bar:
         line: TaskID = bar.add_task(what, total=None)
         while True:

@@ -30,5 +30,7 @@ class Identified:
         """Whoever has none is refused everything."""
         if identity.user:
             return None
-        return (f"{method} is refused: this metastore answers only clients that prove who they are, and the "
-                "certificate of this connection names no user.")
+        return (
+            f"{method} is refused: this metastore answers only clients that prove who they are, and the "
+            "certificate of this connection names no user."
+        )

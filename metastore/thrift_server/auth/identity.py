@@ -26,7 +26,11 @@ def of_certificate(certificate: Mapping[str, Any] | None, named_by: str) -> Iden
     if not certificate:
         return NOBODY
     if named_by == "san":
-        return Identity(next((value for kind, value in certificate.get("subjectAltName", ())
-                              if kind in {"email", "URI", "DNS"}), None))
+        return Identity(
+            next(
+                (value for kind, value in certificate.get("subjectAltName", ()) if kind in {"email", "URI", "DNS"}),
+                None,
+            )
+        )
     parts = dict(pair for part in certificate.get("subject", ()) for pair in part)
     return Identity(parts.get("commonName"))

@@ -1,6 +1,5 @@
 """RPCs about catalogs."""
 
-
 from metastore.catalog.service.databases import DatabaseService
 from metastore.errors import InvalidObjectError
 from metastore.thrift_gen.hive_metastore import ttypes

@@ -38,8 +38,9 @@ class CompactionHandlers:
         """Claim the next request (deprecated form)."""
         return self.find_next_compact2(call, ttypes.FindNextCompactRequest(workerId=workerId))
 
-    def find_next_compact2(self, call: Call,
-                           rqst: ttypes.FindNextCompactRequest | None) -> ttypes.OptionalCompactionInfoStruct:
+    def find_next_compact2(
+        self, call: Call, rqst: ttypes.FindNextCompactRequest | None
+    ) -> ttypes.OptionalCompactionInfoStruct:
         """Claim the next request."""
         if rqst is None or not rqst.workerId:
             raise InvalidRequestError("FindNextCompactRequest with a workerId is needed to claim a compaction")
@@ -85,23 +86,25 @@ class CompactionHandlers:
         self._compaction.set_hadoop_jobid(jobId, cq_id)
 
     def get_latest_committed_compaction_info(
-            self, _call: Call, rqst: ttypes.GetLatestCommittedCompactionInfoRequest,
+        self, _call: Call, rqst: ttypes.GetLatestCommittedCompactionInfoRequest
     ) -> ttypes.GetLatestCommittedCompactionInfoResponse:
         """Find the newest finished compaction of each partition."""
         found = self._compaction.get_latest_committed_compaction_info(
             table_name(rqst.dbname, rqst.tablename),
             None if rqst.partitionnames is None else [convert.partition(name) for name in rqst.partitionnames],
-            rqst.lastCompactionId)
-        return ttypes.GetLatestCommittedCompactionInfoResponse(
-            compactions=[self._finished(one) for one in found])
+            rqst.lastCompactionId,
+        )
+        return ttypes.GetLatestCommittedCompactionInfoResponse(compactions=[self._finished(one) for one in found])
 
-    def abort_Compactions(
-            self, call: Call, rqst: ttypes.AbortCompactionRequest) -> ttypes.AbortCompactResponse:
+    def abort_Compactions(self, call: Call, rqst: ttypes.AbortCompactionRequest) -> ttypes.AbortCompactResponse:
         """Cancel requests that no worker has claimed."""
         call.log(compaction_ids=rqst.compactionIds)
-        return ttypes.AbortCompactResponse(abortedcompacts={
-            result.id: ttypes.AbortCompactionResponseElement(result.id, result.status, result.message)
-            for result in self._compaction.abort_compactions(rqst.compactionIds or [])})
+        return ttypes.AbortCompactResponse(
+            abortedcompacts={
+                result.id: ttypes.AbortCompactionResponseElement(result.id, result.status, result.message)
+                for result in self._compaction.abort_compactions(rqst.compactionIds or [])
+            }
+        )
 
     def submit_for_cleanup(self, call: Call, o1: ttypes.CompactionRequest, o2: int | None, o3: int | None) -> bool:
         """Queue what a soft drop left behind; ``o2``: highest write id, ``o3``: the dropping transaction."""

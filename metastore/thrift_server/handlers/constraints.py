@@ -96,13 +96,16 @@ class ConstraintHandlers:
     ) -> ttypes.AllTableConstraintsResponse:
         """A table's constraints of every kind."""
         found = self._constraints.get_all(table_name_of(request.dbName, request.tblName, request.catName))
-        return ttypes.AllTableConstraintsResponse(ttypes.SQLAllTableConstraints(
-            primaryKeys=constraints_to_thrift(ConstraintKind.PRIMARY_KEY, found),
-            foreignKeys=constraints_to_thrift(ConstraintKind.FOREIGN_KEY, found),
-            uniqueConstraints=constraints_to_thrift(ConstraintKind.UNIQUE, found),
-            notNullConstraints=constraints_to_thrift(ConstraintKind.NOT_NULL, found),
-            defaultConstraints=constraints_to_thrift(ConstraintKind.DEFAULT, found),
-            checkConstraints=constraints_to_thrift(ConstraintKind.CHECK, found)))
+        return ttypes.AllTableConstraintsResponse(
+            ttypes.SQLAllTableConstraints(
+                primaryKeys=constraints_to_thrift(ConstraintKind.PRIMARY_KEY, found),
+                foreignKeys=constraints_to_thrift(ConstraintKind.FOREIGN_KEY, found),
+                uniqueConstraints=constraints_to_thrift(ConstraintKind.UNIQUE, found),
+                notNullConstraints=constraints_to_thrift(ConstraintKind.NOT_NULL, found),
+                defaultConstraints=constraints_to_thrift(ConstraintKind.DEFAULT, found),
+                checkConstraints=constraints_to_thrift(ConstraintKind.CHECK, found),
+            )
+        )
 
     def _add(self, kind: ConstraintKind, rows: Any) -> None:
         _as_hive(lambda: self._constraints.add(constraints_from_thrift(kind, rows)))
@@ -116,11 +119,16 @@ def _child_and_parent(request: ttypes.ForeignKeysRequest) -> tuple[str, _Side, _
     """The catalog and, as far as they are named, database and table of either side."""
     if request.foreign_tbl_name is None and request.parent_tbl_name is None:
         raise MetaError("Both parent table name and foreign table name are null")
-    child, parent = (None if db is None else database_name(db, request.catName)
-                     for db in (request.foreign_db_name, request.parent_db_name))
+    child, parent = (
+        None if db is None else database_name(db, request.catName)
+        for db in (request.foreign_db_name, request.parent_db_name)
+    )
     catalog = next((db.catalog for db in (child, parent) if db), request.catName or DEFAULT_CATALOG)
-    return (catalog, (child.db if child else None, request.foreign_tbl_name),
-            (parent.db if parent else None, request.parent_tbl_name))
+    return (
+        catalog,
+        (child.db if child else None, request.foreign_tbl_name),
+        (parent.db if parent else None, request.parent_tbl_name),
+    )
 
 
 def _as_hive(work: Callable[[], None]) -> None:

@@ -1,18 +1,12 @@
 """RPCs about databases."""
 
-
 from metastore.catalog.service.databases import DatabaseDraft, DatabaseService
 from metastore.errors import NoSuchObjectError
 from metastore.ids import DEFAULT_CATALOG, DatabaseName, database_name
 from metastore.thrift_gen.hive_metastore import ttypes
 from metastore.thrift_server.call import Call
 from metastore.thrift_server.changers import STRANGERS, Changers
-from metastore.thrift_server.convert_catalog import (
-    database_from_thrift,
-    database_to_thrift,
-    pattern_of,
-    required_name,
-)
+from metastore.thrift_server.convert_catalog import database_from_thrift, database_to_thrift, pattern_of, required_name
 
 
 def _name_of(db: str | None, catalog: str | None = None) -> DatabaseName:
@@ -36,9 +30,18 @@ class DatabaseHandlers:
 
     def create_database_req(self, call: Call, request: ttypes.CreateDatabaseRequest) -> None:
         """Add a database."""
-        self._databases.create_database(DatabaseDraft(
-            _name_of(request.databaseName, request.catalogName), request.locationUri, request.description,
-            request.managedLocationUri, request.parameters, request.ownerName, request.ownerType), call.connection.user)
+        self._databases.create_database(
+            DatabaseDraft(
+                _name_of(request.databaseName, request.catalogName),
+                request.locationUri,
+                request.description,
+                request.managedLocationUri,
+                request.parameters,
+                request.ownerName,
+                request.ownerType,
+            ),
+            call.connection.user,
+        )
 
     def get_database(self, _call: Call, name: str | None) -> ttypes.Database:
         """One database."""
@@ -60,7 +63,8 @@ class DatabaseHandlers:
         catalog = (request.catalogName or catalog).lower()
         names = self._databases.get_databases(catalog, pattern)
         return ttypes.GetDatabaseObjectsResponse(
-            [database_to_thrift(self._databases.get_database(DatabaseName(catalog, name))) for name in names])
+            [database_to_thrift(self._databases.get_database(DatabaseName(catalog, name))) for name in names]
+        )
 
     def get_all_databases(self, _call: Call) -> list[str]:
         """Names in the default catalog."""
@@ -76,15 +80,19 @@ class DatabaseHandlers:
 
     def drop_database(self, call: Call, name: str | None, delete_data: bool | None, cascade: bool | None) -> None:
         """Remove a database."""
-        self._databases.drop_database(_name_of(name), delete_data=bool(delete_data), cascade=bool(cascade),
-                                      changer=self._changers.of(call))
+        self._databases.drop_database(
+            _name_of(name), delete_data=bool(delete_data), cascade=bool(cascade), changer=self._changers.of(call)
+        )
 
     def drop_database_req(self, call: Call, request: ttypes.DropDatabaseRequest) -> None:
         """Remove a database; softDelete is served as an ordinary drop."""
         try:
-            self._databases.drop_database(_name_of(request.name, request.catalogName),
-                                          delete_data=bool(request.deleteData), cascade=bool(request.cascade),
-                                          changer=self._changers.of(call, txn_id=request.txnId))
+            self._databases.drop_database(
+                _name_of(request.name, request.catalogName),
+                delete_data=bool(request.deleteData),
+                cascade=bool(request.cascade),
+                changer=self._changers.of(call, txn_id=request.txnId),
+            )
         except NoSuchObjectError:
             if not request.ignoreUnknownDb:
                 raise

@@ -1,6 +1,5 @@
 """RPCs about functions."""
 
-
 from metastore.catalog.service.functions import FunctionService
 from metastore.errors import MetaError
 from metastore.ids import DatabaseName, TableName, database_name, split_catalog, table_name
@@ -34,13 +33,15 @@ class FunctionHandlers:
         names = self._functions.get_functions(database, request.pattern)
         if request.returnNames in (None, True):
             return ttypes.GetFunctionsResponse(function_names=names)
-        return ttypes.GetFunctionsResponse(functions=[
-            function_to_thrift(self._functions.get_function(TableName(*database, name))) for name in names])
+        return ttypes.GetFunctionsResponse(
+            functions=[function_to_thrift(self._functions.get_function(TableName(*database, name))) for name in names]
+        )
 
     def get_all_functions(self, _call: Call) -> ttypes.GetAllFunctionsResponse:
         """Every function of the default catalog."""
         return ttypes.GetAllFunctionsResponse(
-            functions=[function_to_thrift(function) for function in self._functions.get_all_functions()])
+            functions=[function_to_thrift(function) for function in self._functions.get_all_functions()]
+        )
 
     def alter_function(self, _call: Call, db: str | None, name: str | None, function: ttypes.Function) -> None:
         """Replace a function."""

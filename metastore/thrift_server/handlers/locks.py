@@ -18,17 +18,28 @@ from metastore.thrift_server.call import LATER, Call, Later, coalesced
 from metastore.thrift_server.holders import Holders
 from metastore.thrift_server.lock_waits import Waiting
 
-_STATES = {LockState.ACQUIRED: ttypes.LockState.ACQUIRED, LockState.WAITING: ttypes.LockState.WAITING,
-           LockState.NOT_ACQUIRED: ttypes.LockState.NOT_ACQUIRED}
+_STATES = {
+    LockState.ACQUIRED: ttypes.LockState.ACQUIRED,
+    LockState.WAITING: ttypes.LockState.WAITING,
+    LockState.NOT_ACQUIRED: ttypes.LockState.NOT_ACQUIRED,
+}
 _CLIENT_IS_GONE = ttypes.LockResponse(lockid=0, state=ttypes.LockState.NOT_ACQUIRED)  # nobody gets to see it
-_TYPES = {LockType.SHARED_READ: ttypes.LockType.SHARED_READ, LockType.SHARED_WRITE: ttypes.LockType.SHARED_WRITE,
-          LockType.EXCL_WRITE: ttypes.LockType.EXCL_WRITE, LockType.EXCLUSIVE: ttypes.LockType.EXCLUSIVE}
+_TYPES = {
+    LockType.SHARED_READ: ttypes.LockType.SHARED_READ,
+    LockType.SHARED_WRITE: ttypes.LockType.SHARED_WRITE,
+    LockType.EXCL_WRITE: ttypes.LockType.EXCL_WRITE,
+    LockType.EXCLUSIVE: ttypes.LockType.EXCLUSIVE,
+}
 _TYPES_READ = {number: kind for kind, number in _TYPES.items()}
 _OPERATIONS_READ = {
-    ttypes.DataOperationType.SELECT: Operation.SELECT, ttypes.DataOperationType.INSERT: Operation.INSERT,
-    ttypes.DataOperationType.UPDATE: Operation.UPDATE, ttypes.DataOperationType.DELETE: Operation.DELETE,
-    ttypes.DataOperationType.UNSET: Operation.UNSET, ttypes.DataOperationType.NO_TXN: Operation.NO_TXN,
-    None: Operation.UNSET}
+    ttypes.DataOperationType.SELECT: Operation.SELECT,
+    ttypes.DataOperationType.INSERT: Operation.INSERT,
+    ttypes.DataOperationType.UPDATE: Operation.UPDATE,
+    ttypes.DataOperationType.DELETE: Operation.DELETE,
+    ttypes.DataOperationType.UNSET: Operation.UNSET,
+    ttypes.DataOperationType.NO_TXN: Operation.NO_TXN,
+    None: Operation.UNSET,
+}
 
 Answer: TypeAlias = ttypes.LockResponse | Exception
 
@@ -38,8 +49,13 @@ _log = get_logger(__name__)
 class LockHandlers:
     """lock, check_lock, unlock, show_locks."""
 
-    def __init__(self, locks: LockService, waiting: Waiting[Call] | None = None, holders: Holders | None = None,
-                 purges: PurgeService | None = None) -> None:
+    def __init__(
+        self,
+        locks: LockService,
+        waiting: Waiting[Call] | None = None,
+        holders: Holders | None = None,
+        purges: PurgeService | None = None,
+    ) -> None:
         """``locks``: does the work. ``waiting``: where calls wait; without it check_lock answers at once.
 
         ``holders``: where it is noted who has locks over which connection. ``purges``: ends whoever is in the way and
@@ -81,7 +97,9 @@ class LockHandlers:
         wanted = LockFilter(
             db=database_name(rqst.dbname) if rqst.dbname else None,
             table=rqst.tablename.lower() if rqst.tablename else None,
-            partition=canonical(rqst.partname) if rqst.partname else None, txn_id=rqst.txnid)
+            partition=canonical(rqst.partname) if rqst.partname else None,
+            txn_id=rqst.txnid,
+        )
         return ttypes.ShowLocksResponse(locks=[_element(row) for row in self.locks.show_locks(wanted)])
 
     def _withdraw(self, lost: list[Call]) -> None:
@@ -171,13 +189,13 @@ def _waits_for(answer: LockResult | MetastoreError) -> Lock | None:
     return answer.waits_for if isinstance(answer, LockResult) else None
 
 
-def _requests(
-    calls: list[Call], most: int
-) -> tuple[dict[Call, LockRequest], dict[Call, LockResult | MetastoreError]]:
+def _requests(calls: list[Call], most: int) -> tuple[dict[Call, LockRequest], dict[Call, LockResult | MetastoreError]]:
     """What each client asks for that is still there, and what is wrong with it where something is."""
     read = {call: _request(call.args[0], most) for call in calls if not call.connection.closed}
-    return ({call: request for call, request in read.items() if isinstance(request, LockRequest)},
-            {call: error for call, error in read.items() if isinstance(error, InvalidRequestError)})
+    return (
+        {call: request for call, request in read.items() if isinstance(request, LockRequest)},
+        {call: error for call, error in read.items() if isinstance(error, InvalidRequestError)},
+    )
 
 
 def _request(sent: ttypes.LockRequest, most: int) -> LockRequest | InvalidRequestError:
@@ -185,12 +203,18 @@ def _request(sent: ttypes.LockRequest, most: int) -> LockRequest | InvalidReques
     if len(sent.component or ()) > most:
         return InvalidRequestError(
             f"A lock request has at most {most} components (metastore.lock.max.components), this one has "
-            f"{len(sent.component)}: lock the table instead of its partitions, in Hive by hive.locks.max.partitions.")
+            f"{len(sent.component)}: lock the table instead of its partitions, in Hive by hive.locks.max.partitions."
+        )
     try:
         return LockRequest(
-            components=tuple(_component(component) for component in sent.component or ()), txn_id=sent.txnid or 0,
-            user=_text(sent.user), host=_text(sent.hostname), agent_info=_text(sent.agentInfo) or "Unknown",
-            zero_wait_read=bool(sent.zeroWaitReadEnabled), exclusive_ctas=bool(sent.exclusiveCTAS))
+            components=tuple(_component(component) for component in sent.component or ()),
+            txn_id=sent.txnid or 0,
+            user=_text(sent.user),
+            host=_text(sent.hostname),
+            agent_info=_text(sent.agentInfo) or "Unknown",
+            zero_wait_read=bool(sent.zeroWaitReadEnabled),
+            exclusive_ctas=bool(sent.exclusiveCTAS),
+        )
     except InvalidRequestError as error:
         return error
 
@@ -203,9 +227,13 @@ def _component(sent: ttypes.LockComponent) -> WantedLock:
     # The level that clients send is ignored, as Hive does: what is named is what is locked.
     table = _text(sent.tablename).lower()
     partition = canonical(_text(sent.partitionname)) if table else ""
-    return WantedLock(type=kind, object=LockObject(*database_name(_text(sent.dbname)), table, partition),
-                      operation=operation, is_transactional=bool(sent.isTransactional),
-                      is_dynamic_partition_write=bool(sent.isDynamicPartitionWrite))
+    return WantedLock(
+        type=kind,
+        object=LockObject(*database_name(_text(sent.dbname)), table, partition),
+        operation=operation,
+        is_transactional=bool(sent.isTransactional),
+        is_dynamic_partition_write=bool(sent.isDynamicPartitionWrite),
+    )
 
 
 def _text(sent: str | None) -> str:
@@ -234,11 +262,23 @@ def _element(row: LockRow) -> ttypes.ShowLocksResponseElement:
     lock = row.lock
     blocked_by = row.blocker if lock.state is LockState.WAITING and row.blocker else (None, None)
     return ttypes.ShowLocksResponseElement(
-        lockid=lock.ext_id, lockIdInternal=lock.int_id, dbname=lock.object.db, tablename=lock.object.table or None,
-        partname=lock.object.partition or None, state=_STATES[lock.state], type=_TYPES[lock.type], txnid=lock.txn_id,
-        lastheartbeat=_millis(row.last_heartbeat_at) or 0, acquiredat=_millis(row.acquired_at), user=lock.user,
-        hostname=lock.host, heartbeatCount=row.heartbeat_count, agentInfo=row.agent_info,
-        blockedByExtId=blocked_by[0], blockedByIntId=blocked_by[1])
+        lockid=lock.ext_id,
+        lockIdInternal=lock.int_id,
+        dbname=lock.object.db,
+        tablename=lock.object.table or None,
+        partname=lock.object.partition or None,
+        state=_STATES[lock.state],
+        type=_TYPES[lock.type],
+        txnid=lock.txn_id,
+        lastheartbeat=_millis(row.last_heartbeat_at) or 0,
+        acquiredat=_millis(row.acquired_at),
+        user=lock.user,
+        hostname=lock.host,
+        heartbeatCount=row.heartbeat_count,
+        agentInfo=row.agent_info,
+        blockedByExtId=blocked_by[0],
+        blockedByIntId=blocked_by[1],
+    )
 
 
 def _millis(instant: datetime | None) -> int | None:

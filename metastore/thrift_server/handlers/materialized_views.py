@@ -15,8 +15,14 @@ class MaterializedViewHandlers:
         """``views`` does the work."""
         self._views = views
 
-    def update_creation_metadata(self, _call: Call, catalog: str | None, db: str | None, name: str | None,
-                                 metadata: ttypes.CreationMetadata | None) -> None:
+    def update_creation_metadata(
+        self,
+        _call: Call,
+        catalog: str | None,
+        db: str | None,
+        name: str | None,
+        metadata: ttypes.CreationMetadata | None,
+    ) -> None:
         """Replace what a view remembers of its sources."""
         if metadata is None:
             raise MetaError("Null creation metadata is not allowed")
@@ -25,4 +31,5 @@ class MaterializedViewHandlers:
     def update_transaction_statistics(self, _call: Call, request: ttypes.UpdateTransactionalStatsRequest) -> None:
         """Count changed rows for the views on a table."""
         self._views.update_transaction_statistics(
-            request.tableId, request.insertCount or 0, request.updatedCount or 0, request.deletedCount or 0)
+            request.tableId, request.insertCount or 0, request.updatedCount or 0, request.deletedCount or 0
+        )

@@ -18,43 +18,61 @@ class NotificationHandlers:
         """``events`` does the work; ``writes`` knows the tables that writers tell of."""
         self.events, self.writes = events, writes
 
-    def get_next_notification(self, _call: Call, rqst: ttypes.NotificationEventRequest,
-                              ) -> ttypes.NotificationEventResponse:
+    def get_next_notification(
+        self, _call: Call, rqst: ttypes.NotificationEventRequest
+    ) -> ttypes.NotificationEventResponse:
         """Events behind an id, ascending."""
         wanted = EventFilter(
-            rqst.lastEvent, None, tuple(rqst.eventTypeList or ()), tuple(rqst.eventTypeSkipList or ()),
-            _lower(rqst.catName) if rqst.dbName else "", _lower(rqst.dbName), tuple(map(_lower, rqst.tableNames or ())))
+            rqst.lastEvent,
+            None,
+            tuple(rqst.eventTypeList or ()),
+            tuple(rqst.eventTypeSkipList or ()),
+            _lower(rqst.catName) if rqst.dbName else "",
+            _lower(rqst.dbName),
+            tuple(map(_lower, rqst.tableNames or ())),
+        )
         return ttypes.NotificationEventResponse(
-            events=[_event(one) for one in self.events.get_next_notification(wanted, rqst.maxEvents)])
+            events=[_event(one) for one in self.events.get_next_notification(wanted, rqst.maxEvents)]
+        )
 
     def get_current_notificationEventId(self, _call: Call) -> ttypes.CurrentNotificationEventId:
         """The id of the last event."""
         return ttypes.CurrentNotificationEventId(eventId=self.events.get_current_notification_event_id())
 
-    def get_notification_events_count(self, _call: Call, rqst: ttypes.NotificationEventsCountRequest,
-                                      ) -> ttypes.NotificationEventsCountResponse:
+    def get_notification_events_count(
+        self, _call: Call, rqst: ttypes.NotificationEventsCountRequest
+    ) -> ttypes.NotificationEventsCountResponse:
         """How many events of a database there are behind an id."""
-        wanted = EventFilter(rqst.fromEventId, rqst.toEventId, catalog=_lower(rqst.catName) or DEFAULT_CATALOG,
-                             db=_lower(rqst.dbName), tables=tuple(map(_lower, rqst.tableNames or ())))
+        wanted = EventFilter(
+            rqst.fromEventId,
+            rqst.toEventId,
+            catalog=_lower(rqst.catName) or DEFAULT_CATALOG,
+            db=_lower(rqst.dbName),
+            tables=tuple(map(_lower, rqst.tableNames or ())),
+        )
         return ttypes.NotificationEventsCountResponse(
-            eventsCount=self.events.get_notification_events_count(wanted, rqst.limit))
+            eventsCount=self.events.get_notification_events_count(wanted, rqst.limit)
+        )
 
-    def add_write_notification_log(self, call: Call, rqst: ttypes.WriteNotificationLogRequest,
-                                   ) -> ttypes.WriteNotificationLogResponse:
+    def add_write_notification_log(
+        self, call: Call, rqst: ttypes.WriteNotificationLogRequest
+    ) -> ttypes.WriteNotificationLogResponse:
         """Note which files a transaction wrote to a table or partition, if the log is on."""
         call.log(txn_id=rqst.txnId)
         self.events.add_write_notification_log(self.writes.of_requests(None, [rqst]))
         return ttypes.WriteNotificationLogResponse()
 
-    def add_write_notification_log_in_batch(self, call: Call, rqst: ttypes.WriteNotificationLogBatchRequest,
-                                            ) -> ttypes.WriteNotificationLogBatchResponse:
+    def add_write_notification_log_in_batch(
+        self, call: Call, rqst: ttypes.WriteNotificationLogBatchRequest
+    ) -> ttypes.WriteNotificationLogBatchResponse:
         """The same for many partitions: all of them or none."""
         call.log(table=f"{rqst.db}.{rqst.table}")
         self.events.add_write_notification_log(self.writes.of_requests(rqst.catalog, rqst.requestList or ()))
         return ttypes.WriteNotificationLogBatchResponse()
 
-    def get_all_write_event_info(self, call: Call, request: ttypes.GetAllWriteEventInfoRequest,
-                                 ) -> list[ttypes.WriteEventInfo]:
+    def get_all_write_event_info(
+        self, call: Call, request: ttypes.GetAllWriteEventInfoRequest
+    ) -> list[ttypes.WriteEventInfo]:
         """What a transaction wrote, file by file; "*" stands for every database, or table."""
         call.log(txn_id=request.txnId)
         db, table = (None if one in {None, "*"} else _lower(one) for one in (request.dbName, request.tableName))
@@ -63,8 +81,15 @@ class NotificationHandlers:
 
 def _event(one: Event) -> ttypes.NotificationEvent:
     return ttypes.NotificationEvent(
-        eventId=one.event_id, eventTime=int(one.at.timestamp()), eventType=one.type, dbName=one.db,
-        tableName=one.table, message=one.message, messageFormat=MESSAGE_FORMAT, catName=one.catalog)
+        eventId=one.event_id,
+        eventTime=int(one.at.timestamp()),
+        eventType=one.type,
+        dbName=one.db,
+        tableName=one.table,
+        message=one.message,
+        messageFormat=MESSAGE_FORMAT,
+        catName=one.catalog,
+    )
 
 
 def _lower(name: str | None) -> str:

@@ -37,13 +37,19 @@ class OperatorHandlers:
         asked = _asked(request)
         call.log(asked=str(asked))
         found = self._waits.explain(asked)
-        return ttypes.LockWhyResponse(found=found.found, blocked=found.blocked, explanation=found.text,
-                                      owners=[_owner(one) for one in found.owners])
+        return ttypes.LockWhyResponse(
+            found=found.found,
+            blocked=found.blocked,
+            explanation=found.text,
+            owners=[_owner(one) for one in found.owners],
+        )
 
     def metastore_show_deadlocks(self, _call: Call, limit: int) -> list[ttypes.EndedDeadlock]:
         """The latest deadlocks that were ended, latest first."""
-        return [ttypes.EndedDeadlock(foundAt=_millis(one.found_at), victim=one.victim_txn_id, explanation=one.message)
-                for one in self._locks.select_deadlocks(max(0, _wanted(limit, "limit")))]
+        return [
+            ttypes.EndedDeadlock(foundAt=_millis(one.found_at), victim=one.victim_txn_id, explanation=one.message)
+            for one in self._locks.select_deadlocks(max(0, _wanted(limit, "limit")))
+        ]
 
 
 def _wanted(number: int | None, name: str) -> int:
@@ -64,15 +70,21 @@ def _asked(request: ttypes.LockWhyRequest | None) -> Asked:
 
 
 def _outcome(txn_id: int, answer: Answer) -> ttypes.TxnOutcome:
-    return ttypes.TxnOutcome(txnid=txn_id, outcome=str(answer.outcome), reason=answer.reason,
-                             endedAt=_millis(answer.ended_at))
+    return ttypes.TxnOutcome(
+        txnid=txn_id, outcome=str(answer.outcome), reason=answer.reason, endedAt=_millis(answer.ended_at)
+    )
 
 
 def _life(txn_id: int, life: Life) -> ttypes.TxnLife:
     told = ttypes.TxnLife(
-        outcome=_outcome(txn_id, life.answer), writes=[_write(one) for one in life.writes], writeCount=life.write_count,
-        locks=[_held(one) for one in life.locks], lockCount=life.lock_count, fromHistory=life.from_history,
-        expiresInMs=_duration(life.expires_in))
+        outcome=_outcome(txn_id, life.answer),
+        writes=[_write(one) for one in life.writes],
+        writeCount=life.write_count,
+        locks=[_held(one) for one in life.locks],
+        lockCount=life.lock_count,
+        fromHistory=life.from_history,
+        expiresInMs=_duration(life.expires_in),
+    )
     if life.record is not None:
         one = life.record
         told.type, told.user, told.hostname, told.agentInfo = one.type.name.lower(), one.user, one.host, one.agent_info
@@ -82,8 +94,12 @@ def _life(txn_id: int, life: Life) -> ttypes.TxnLife:
     if life.conflict is not None:
         lost = life.conflict
         told.conflict = ttypes.TxnConflict(
-            winner=lost.winner, winnerCommitId=lost.winner_commit_id, object=lost.object, operation=lost.operation,
-            winnerOperation=lost.winner_operation)
+            winner=lost.winner,
+            winnerCommitId=lost.winner_commit_id,
+            object=lost.object,
+            operation=lost.operation,
+            winnerOperation=lost.winner_operation,
+        )
         if life.winner is not None:
             told.conflict.user, told.conflict.hostname = life.winner.user, life.winner.host
             told.conflict.agentInfo = life.winner.agent_info
@@ -91,8 +107,14 @@ def _life(txn_id: int, life: Life) -> ttypes.TxnLife:
 
 
 def _write(one: Write) -> ttypes.TxnWrite:
-    return ttypes.TxnWrite(catName=one.name.catalog, dbname=one.name.db, tablename=one.name.table or None,
-                           partitionname=one.partition or None, operation=one.operation, writeId=one.write_id)
+    return ttypes.TxnWrite(
+        catName=one.name.catalog,
+        dbname=one.name.db,
+        tablename=one.name.table or None,
+        partitionname=one.partition or None,
+        operation=one.operation,
+        writeId=one.write_id,
+    )
 
 
 def _held(one: HeldLock) -> ttypes.LockClaim:
@@ -101,25 +123,57 @@ def _held(one: HeldLock) -> ttypes.LockClaim:
 
 def _owner(one: Explained) -> ttypes.LockOwner:
     return ttypes.LockOwner(
-        txnid=one.owner.txn_id, lockid=min((claim.lock.ext_id for claim in one.claims), default=one.owner.ext_id),
-        user=one.info.user, hostname=one.info.host, agentInfo=one.info.agent_info, ageMs=_duration(one.age),
-        lastHeartbeatAt=_millis(one.info.last_heartbeat_at), silentMs=_duration(one.silence),
-        expiresInMs=_duration(one.expires_in), endsWith=one.ends_with, claims=[_wish(claim) for claim in one.claims],
-        waitsFor=one.waits_for, root=one.is_root, inCycle=one.in_cycle, asked=one.asked)
+        txnid=one.owner.txn_id,
+        lockid=min((claim.lock.ext_id for claim in one.claims), default=one.owner.ext_id),
+        user=one.info.user,
+        hostname=one.info.host,
+        agentInfo=one.info.agent_info,
+        ageMs=_duration(one.age),
+        lastHeartbeatAt=_millis(one.info.last_heartbeat_at),
+        silentMs=_duration(one.silence),
+        expiresInMs=_duration(one.expires_in),
+        endsWith=one.ends_with,
+        claims=[_wish(claim) for claim in one.claims],
+        waitsFor=one.waits_for,
+        root=one.is_root,
+        inCycle=one.in_cycle,
+        asked=one.asked,
+    )
 
 
 def _wish(claim: Claim) -> ttypes.LockClaim:
     lock: Lock = claim.lock
-    return _claim(lock.ext_id, TableName(*lock.object[:3]), lock.object.partition, lock.type, lock.state,
-                  claim.times.requested_at, claim.times.acquired_at)
+    return _claim(
+        lock.ext_id,
+        TableName(*lock.object[:3]),
+        lock.object.partition,
+        lock.type,
+        lock.state,
+        claim.times.requested_at,
+        claim.times.acquired_at,
+    )
 
 
-def _claim(lock_id: int, name: TableName, partition: str, kind: str, state: str, requested_at: datetime,
-           acquired_at: datetime | None) -> ttypes.LockClaim:
+def _claim(
+    lock_id: int,
+    name: TableName,
+    partition: str,
+    kind: str,
+    state: str,
+    requested_at: datetime,
+    acquired_at: datetime | None,
+) -> ttypes.LockClaim:
     return ttypes.LockClaim(
-        lockid=lock_id, catName=name.catalog, dbname=name.db, tablename=name.table or None,
-        partitionname=partition or None, type=str(kind), state=str(state), requestedAt=_millis(requested_at),
-        acquiredAt=_millis(acquired_at))
+        lockid=lock_id,
+        catName=name.catalog,
+        dbname=name.db,
+        tablename=name.table or None,
+        partitionname=partition or None,
+        type=str(kind),
+        state=str(state),
+        requestedAt=_millis(requested_at),
+        acquiredAt=_millis(acquired_at),
+    )
 
 
 def _millis(at: datetime | None) -> int | None:

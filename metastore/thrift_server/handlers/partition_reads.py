@@ -81,9 +81,7 @@ class PartitionReadHandlers:
         """As ``get_partitions``; no privileges are kept per partition."""
         return self.get_partitions(call, db_name, tbl_name, max_parts)
 
-    def get_partitions_pspec(
-        self, _call: Call, db_name: str, tbl_name: str, max_parts: int
-    ) -> Specifications:
+    def get_partitions_pspec(self, _call: Call, db_name: str, tbl_name: str, max_parts: int) -> Specifications:
         """As ``get_partitions``, as one specification."""
         return self._specification(self._partitions.get_partitions(table_of(db_name, tbl_name), max_parts))
 
@@ -142,9 +140,7 @@ class PartitionReadHandlers:
         found = self._by_names_or_values(name, req.partNames, req.partVals, req.maxParts)
         return self._answer(found, shape_of(req), ttypes.GetPartitionsPsWithAuthResponse)
 
-    def get_partitions_by_names(
-        self, _call: Call, db_name: str, tbl_name: str, names: Values
-    ) -> Partitions:
+    def get_partitions_by_names(self, _call: Call, db_name: str, tbl_name: str, names: Values) -> Partitions:
         """Those of the named partitions that there are."""
         return self._list(self._by_names(table_of(db_name, tbl_name), names))
 
@@ -166,9 +162,7 @@ class PartitionReadHandlers:
         """Partitions that a filter string keeps."""
         return self._list(self._partitions.get_partitions_by_filter(table_of(db_name, tbl_name), filter, max_parts))
 
-    def get_partitions_by_filter_req(
-        self, _call: Call, req: ttypes.GetPartitionsByFilterRequest
-    ) -> Partitions:
+    def get_partitions_by_filter_req(self, _call: Call, req: ttypes.GetPartitionsByFilterRequest) -> Partitions:
         """As ``get_partitions_by_filter``."""
         name = table_of(req.dbName, req.tblName, req.catName)
         found = self._partitions.get_partitions_by_filter(name, req.filter, req.maxParts)
@@ -194,7 +188,8 @@ class PartitionReadHandlers:
         """Partitions that a serialized expression keeps or may keep."""
         found = self._by_expr(req)
         return self._answer(
-            found, shape_of(req), lambda partitions: ttypes.PartitionsByExprResult(partitions, found.unknown))
+            found, shape_of(req), lambda partitions: ttypes.PartitionsByExprResult(partitions, found.unknown)
+        )
 
     def get_partitions_spec_by_expr(
         self, _call: Call, req: ttypes.PartitionsByExprRequest
@@ -254,9 +249,7 @@ class PartitionReadHandlers:
             raise InvalidRequestError("Partition names must be given")
         return self._partitions.get_partitions_by_names(name, names)
 
-    def _by_names_or_values(
-        self, name: TableName, names: Values, values: Values, most: int
-    ) -> Selection:
+    def _by_names_or_values(self, name: TableName, names: Values, values: Values, most: int) -> Selection:
         """By names if there are any, else by first values, else all."""
         if names is not None:
             return self._partitions.get_partitions_by_names(name, names)

@@ -126,13 +126,18 @@ class PartitionHandlers:
         self.alter_partitions(call, db_name, tbl_name, [new_part], environment_context)
 
     def alter_partitions(
-        self, call: Call, db_name: str, tbl_name: str, new_parts: list[ttypes.Partition] | None,
+        self,
+        call: Call,
+        db_name: str,
+        tbl_name: str,
+        new_parts: list[ttypes.Partition] | None,
         environment_context: ttypes.EnvironmentContext | None = None,
     ) -> None:
         """Replace several, all or none."""
         name = table_of(db_name, tbl_name)
-        self._partitions.alter_partitions(name, drafts_of(new_parts or (), name),
-                                          changer=self._changers.of(call, environment_context))
+        self._partitions.alter_partitions(
+            name, drafts_of(new_parts or (), name), changer=self._changers.of(call, environment_context)
+        )
 
     def alter_partitions_with_environment_context(
         self,
@@ -148,8 +153,11 @@ class PartitionHandlers:
     def alter_partitions_req(self, call: Call, req: ttypes.AlterPartitionsRequest) -> ttypes.AlterPartitionsResponse:
         """As ``alter_partitions``."""
         name = table_of(req.dbName, req.tableName, req.catName)
-        self._partitions.alter_partitions(name, drafts_of(req.partitions or (), name, _shared_schema(req)),
-                                          changer=self._changers.of(call, req.environmentContext))
+        self._partitions.alter_partitions(
+            name,
+            drafts_of(req.partitions or (), name, _shared_schema(req)),
+            changer=self._changers.of(call, req.environmentContext),
+        )
         return ttypes.AlterPartitionsResponse()
 
     def rename_partition(
@@ -162,8 +170,9 @@ class PartitionHandlers:
     def rename_partition_req(self, call: Call, req: ttypes.RenamePartitionRequest) -> ttypes.RenamePartitionResponse:
         """As ``rename_partition``."""
         name = table_of(req.dbName, req.tableName, req.catName)
-        self._partitions.rename_partition(name, req.partVals, draft_of(req.newPart, name),
-                                          changer=self._changers.of(call))
+        self._partitions.rename_partition(
+            name, req.partVals, draft_of(req.newPart, name), changer=self._changers.of(call)
+        )
         return ttypes.RenamePartitionResponse()
 
     def drop_partition(self, call: Call, db_name: str, tbl_name: str, part_vals: Values, deleteData: bool) -> bool:
@@ -180,14 +189,19 @@ class PartitionHandlers:
         environment_context: ttypes.EnvironmentContext | None,
     ) -> bool:
         """As ``drop_partition``."""
-        self._partitions.drop_partition(table_of(db_name, tbl_name), part_vals, delete_data=bool(deleteData),
-                                        changer=self._changers.of(call, environment_context))
+        self._partitions.drop_partition(
+            table_of(db_name, tbl_name),
+            part_vals,
+            delete_data=bool(deleteData),
+            changer=self._changers.of(call, environment_context),
+        )
         return True
 
     def drop_partition_by_name(self, call: Call, db_name: str, tbl_name: str, part_name: str, deleteData: bool) -> bool:
         """Remove the one with this name."""
         return self.drop_partition_by_name_with_environment_context(
-            call, db_name, tbl_name, part_name, deleteData, None)
+            call, db_name, tbl_name, part_name, deleteData, None
+        )
 
     def drop_partition_by_name_with_environment_context(
         self,
@@ -199,8 +213,12 @@ class PartitionHandlers:
         environment_context: ttypes.EnvironmentContext | None,
     ) -> bool:
         """As ``drop_partition_by_name``."""
-        self._partitions.drop_partition_by_name(table_of(db_name, tbl_name), part_name, delete_data=bool(deleteData),
-                                                changer=self._changers.of(call, environment_context))
+        self._partitions.drop_partition_by_name(
+            table_of(db_name, tbl_name),
+            part_name,
+            delete_data=bool(deleteData),
+            changer=self._changers.of(call, environment_context),
+        )
         return True
 
     def drop_partition_req(self, call: Call, dropPartitionReq: ttypes.DropPartitionRequest) -> bool:
@@ -224,11 +242,16 @@ class PartitionHandlers:
         delete_data, if_exists, wanted = bool(req.deleteData), bool(req.ifExists), req.parts
         if wanted is not None and wanted.names is not None:
             return self._partitions.drop_partitions(
-                name, wanted.names, delete_data=delete_data, if_exists=if_exists, changer=changer)
+                name, wanted.names, delete_data=delete_data, if_exists=if_exists, changer=changer
+            )
         if wanted is not None and wanted.exprs is not None:
             return self._partitions.drop_partitions_by_expr(
-                name, [each.expr for each in wanted.exprs], delete_data=delete_data, if_exists=if_exists,
-                changer=changer)
+                name,
+                [each.expr for each in wanted.exprs],
+                delete_data=delete_data,
+                if_exists=if_exists,
+                changer=changer,
+            )
         raise InvalidRequestError("Partition spec is not set")
 
 
@@ -243,8 +266,9 @@ def _shared_schema(request: ttypes.AddPartitionsRequest | ttypes.AlterPartitions
     return request.partitionColSchema if request.skipColumnSchemaForPartition else None
 
 
-def _wanted(request: ttypes.AddPartitionsRequest | ttypes.DropPartitionsRequest, name: TableName,
-            partitions: list[Partition]) -> list[ttypes.Partition] | None:
+def _wanted(
+    request: ttypes.AddPartitionsRequest | ttypes.DropPartitionsRequest, name: TableName, partitions: list[Partition]
+) -> list[ttypes.Partition] | None:
     """The partitions of the answer, if the request wants them."""
     shape = Shape(columns=not request.skipColumnSchemaForPartition)
     return encode_partitions(name, partitions, shape) if request.needResult else None

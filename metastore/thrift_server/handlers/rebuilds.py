@@ -18,18 +18,22 @@ class RebuildHandlers:
         call.log(txn_id=txn_id)
         held = self.rebuilds.get_lock_materialization_rebuild(named_table(db, table), txn_id)
         return ttypes.LockResponse(
-            lockid=txn_id, state=ttypes.LockState.ACQUIRED if held else ttypes.LockState.NOT_ACQUIRED)
+            lockid=txn_id, state=ttypes.LockState.ACQUIRED if held else ttypes.LockState.NOT_ACQUIRED
+        )
 
     def heartbeat_lock_materialization_rebuild(self, call: Call, db: str, table: str, txn_id: int) -> bool:
         """Stay the one who rebuilds."""
         call.log(txn_id=txn_id)
         return self.rebuilds.heartbeat_lock_materialization_rebuild(named_table(db, table), txn_id)
 
-    def get_materialization_invalidation_info(self, call: Call, creation_metadata: ttypes.CreationMetadata,
-                                              valid_txns: str | None) -> ttypes.Materialization:
+    def get_materialization_invalidation_info(
+        self, call: Call, creation_metadata: ttypes.CreationMetadata, valid_txns: str | None
+    ) -> ttypes.Materialization:
         """Whether a rebuild must be a full one; no result where that cannot be told, as Hive has it."""
         call.log(view=f"{creation_metadata.dbName}.{creation_metadata.tblName}")
         found = self.rebuilds.get_materialization_invalidation_info(
-            creation_metadata.tablesUsed, creation_metadata.validTxnList, valid_txns or "")
-        return ttypes.Materialization(sourceTablesUpdateDeleteModified=found.updated_or_deleted,
-                                      sourceTablesCompacted=found.compacted)
+            creation_metadata.tablesUsed, creation_metadata.validTxnList, valid_txns or ""
+        )
+        return ttypes.Materialization(
+            sourceTablesUpdateDeleteModified=found.updated_or_deleted, sourceTablesCompacted=found.compacted
+        )

@@ -20,8 +20,10 @@ _SESSION_KEYS = {
     "metastore.expression.proxy": "org.apache.hadoop.hive.ql.optimizer.ppr.PartitionExpressionForMetastore",
 }
 """What setMetaConf may change, with Hive's defaults."""
-_PROXIES = {_SESSION_KEYS["metastore.expression.proxy"],
-            "org.apache.hadoop.hive.metastore.MsckPartitionExpressionProxy"}
+_PROXIES = {
+    _SESSION_KEYS["metastore.expression.proxy"],
+    "org.apache.hadoop.hive.metastore.MsckPartitionExpressionProxy",
+}
 """Who writes partition expressions: Hive's compiler as Kryo, MSCK REPAIR as text. Both are always read."""
 
 

@@ -51,8 +51,9 @@ class StatisticsHandlers:
 
     def set_aggr_stats_for(self, _call: Call, request: ttypes.SetPartitionsStatsRequest) -> bool:
         """Replace or join statistics of a table, or of several partitions."""
-        return self._update(_of_table_or_partitions(request.colStats or []), request.engine,
-                            merge=bool(request.needMerge))
+        return self._update(
+            _of_table_or_partitions(request.colStats or []), request.engine, merge=bool(request.needMerge)
+        )
 
     def _update_one(self, request: Any) -> Any:
         if len(request.colStats) != 1:
@@ -83,8 +84,9 @@ class StatisticsHandlers:
         """One column of a table."""
         return self._one(table_name_of(db, table), "", column)
 
-    def get_partition_column_statistics(self, _call: Call, db: str | None, table: str | None, partition: str | None,
-                                        column: str | None) -> ttypes.ColumnStatistics:
+    def get_partition_column_statistics(
+        self, _call: Call, db: str | None, table: str | None, partition: str | None, column: str | None
+    ) -> ttypes.ColumnStatistics:
         """One column of a partition."""
         return self._one(table_name_of(db, table), partition or "", column)
 
@@ -103,7 +105,8 @@ class StatisticsHandlers:
         for one in self._statistics.get(name, request.partNames or [], request.colNames or [], request.engine or _HIVE):
             by_partition.setdefault(one.partition, []).append(one)
         return ttypes.PartitionsStatsResult(
-            {partition: statistics_to_thrift(found) for partition, found in by_partition.items()})
+            {partition: statistics_to_thrift(found) for partition, found in by_partition.items()}
+        )
 
     def get_aggr_stats_for(self, _call: Call, request: ttypes.PartitionsStatsRequest) -> ttypes.AggrStats:
         """Statistics of several partitions as one."""
@@ -118,19 +121,31 @@ class StatisticsHandlers:
         if not found:  # Hive answers with nothing at all, which its clients report so
             raise TApplicationException(TApplicationException.MISSING_RESULT, "unknown result")
         return ttypes.ColumnStatistics(
-            ttypes.ColumnStatisticsDesc(not partition, name.db, name.table, partition or None, found[0].last_analyzed,
-                                        name.catalog), statistics_to_thrift(found), engine=_HIVE)
+            ttypes.ColumnStatisticsDesc(
+                not partition, name.db, name.table, partition or None, found[0].last_analyzed, name.catalog
+            ),
+            statistics_to_thrift(found),
+            engine=_HIVE,
+        )
 
     # Delete
 
-    def delete_table_column_statistics(self, _call: Call, db: str | None, table: str | None, column: str | None,
-                                       engine: str | None) -> bool:
+    def delete_table_column_statistics(
+        self, _call: Call, db: str | None, table: str | None, column: str | None, engine: str | None
+    ) -> bool:
         """Remove those of one column, or of all."""
         self._statistics.delete(_input(db, table), "", None if column is None else [column], engine or _HIVE)
         return True
 
-    def delete_partition_column_statistics(self, _call: Call, db: str | None, table: str | None, partition: str | None,
-                                           column: str | None, engine: str | None) -> bool:
+    def delete_partition_column_statistics(
+        self,
+        _call: Call,
+        db: str | None,
+        table: str | None,
+        partition: str | None,
+        column: str | None,
+        engine: str | None,
+    ) -> bool:
         """Remove those of one column of a partition, or of all."""
         if not partition:
             raise InvalidInputError("The name of the partition is missing")

@@ -15,8 +15,9 @@ class StreamHandlers:
         """``commits`` does the work."""
         self._commits = commits
 
-    def metastore_stream_positions(self, call: Call, catalog: str | None, db: str | None, table: str | None,
-                                   ) -> list[ttypes.StreamPosition]:
+    def metastore_stream_positions(
+        self, call: Call, catalog: str | None, db: str | None, table: str | None
+    ) -> list[ttypes.StreamPosition]:
         """How far each query has come in a table."""
         name = _table(catalog, db, table)
         call.log(table=str(name))
@@ -38,8 +39,9 @@ def _commit(call: Call, request: ttypes.CommitBatchRequest | None) -> CommitRequ
     if sent.batchId is None:
         raise InvalidRequestError("batchId is not set")
     batch = StreamBatch(sent.queryId or "", sent.batchId, sent.plan or "").required()
-    return CommitRequest(request.txnid, request.exclWriteEnabled,
-                         batch=(_table(sent.catName, sent.dbname, sent.tablename), batch))
+    return CommitRequest(
+        request.txnid, request.exclWriteEnabled, batch=(_table(sent.catName, sent.dbname, sent.tablename), batch)
+    )
 
 
 def _table(catalog: str | None, db: str | None, table: str | None) -> TableName:
@@ -50,5 +52,7 @@ def _table(catalog: str | None, db: str | None, table: str | None) -> TableName:
 
 def _position(name: TableName, position: StreamPosition) -> ttypes.StreamPosition:
     return ttypes.StreamPosition(
-        batch=ttypes.StreamBatch(name.catalog, name.db, name.table, *position.batch), txnid=position.txn_id,
-        committedAt=int(position.at.timestamp() * 1000))
+        batch=ttypes.StreamBatch(name.catalog, name.db, name.table, *position.batch),
+        txnid=position.txn_id,
+        committedAt=int(position.at.timestamp() * 1000),
+    )

@@ -1,6 +1,5 @@
 """RPCs that read tables; all dialects of a call end in one service method."""
 
-
 from metastore.catalog.rules.table_filter import TableFilter
 from metastore.catalog.service.table_reads import TableReads
 from metastore.errors import InvalidOperationError, MetaError, UnknownDatabaseError
@@ -41,7 +40,8 @@ class TableReadHandlers:
     def get_table_objects_by_name_req(self, _call: Call, request: ttypes.GetTablesRequest) -> ttypes.GetTablesResult:
         """Those of the named tables that there are, or those that match a pattern; cut down to the wanted fields."""
         found = self._tables.get_table_objects_by_name(
-            _database(request.dbName, request.catName), request.tblNames, request.tablesPattern)
+            _database(request.dbName, request.catName), request.tblNames, request.tablesPattern
+        )
         return ttypes.GetTablesResult([projected(table_to_thrift(table), request.projectionSpec) for table in found])
 
     def get_tables(self, _call: Call, db: str | None, pattern: str | None) -> list[str]:
@@ -64,8 +64,9 @@ class TableReadHandlers:
         """The same as tables, of the whole default catalog."""
         return [table_to_thrift(view) for view in self._tables.get_all_materialized_view_objects_for_rewriting()]
 
-    def get_table_meta(self, _call: Call, databases: str | None, tables: str | None,
-                       types: list[str] | None) -> list[ttypes.TableMeta]:
+    def get_table_meta(
+        self, _call: Call, databases: str | None, tables: str | None, types: list[str] | None
+    ) -> list[ttypes.TableMeta]:
         """A line for each table that matches both patterns."""
         catalog, database_pattern = pattern_of(databases)
         found = self._tables.get_table_meta(catalog, database_pattern, tables, types)
@@ -84,8 +85,9 @@ class TableReadHandlers:
         """The data columns."""
         return fields_to_thrift(self._tables.get_fields(_required(db), required_name(name, "table")))
 
-    def get_fields_with_environment_context(self, call: Call, db: str | None, name: str | None,
-                                            _environment: ttypes.EnvironmentContext | None) -> list[ttypes.FieldSchema]:
+    def get_fields_with_environment_context(
+        self, call: Call, db: str | None, name: str | None, _environment: ttypes.EnvironmentContext | None
+    ) -> list[ttypes.FieldSchema]:
         """The data columns."""
         return self.get_fields(call, db, name)
 
@@ -98,8 +100,9 @@ class TableReadHandlers:
         """The data columns and the partition keys."""
         return fields_to_thrift(self._tables.get_schema(_required(db), required_name(name, "table")))
 
-    def get_schema_with_environment_context(self, call: Call, db: str | None, name: str | None,
-                                            _environment: ttypes.EnvironmentContext | None) -> list[ttypes.FieldSchema]:
+    def get_schema_with_environment_context(
+        self, call: Call, db: str | None, name: str | None, _environment: ttypes.EnvironmentContext | None
+    ) -> list[ttypes.FieldSchema]:
         """The data columns and the partition keys."""
         return self.get_schema(call, db, name)
 

@@ -38,14 +38,20 @@ class TableHandlers:
     def create_table_req(self, _call: Call, request: ttypes.CreateTableRequest) -> None:
         """Add a table or view, with its constraints."""
         constraints = all_from_thrift(
-            request.primaryKeys, request.foreignKeys, request.uniqueConstraints, request.notNullConstraints,
-            request.defaultConstraints, request.checkConstraints)
+            request.primaryKeys,
+            request.foreignKeys,
+            request.uniqueConstraints,
+            request.notNullConstraints,
+            request.defaultConstraints,
+            request.checkConstraints,
+        )
         self._tables.create_table(table_from_thrift(request.table), context_of(request.envContext), constraints)
 
     def translate_table_dryrun(self, _call: Call, request: ttypes.CreateTableRequest) -> ttypes.Table:
         """The table as ``create_table_req`` would store it."""
-        return table_to_thrift(self._tables.translate_table_dryrun(
-            table_from_thrift(request.table), context_of(request.envContext)))
+        return table_to_thrift(
+            self._tables.translate_table_dryrun(table_from_thrift(request.table), context_of(request.envContext))
+        )
 
     def drop_type(self, _call: Call, _name: str | None) -> bool:
         """Nothing to do: there are no types but Hive's own. Hive too answers that an unknown one is gone."""
@@ -57,13 +63,20 @@ class TableHandlers:
         """Replace a table's definition."""
         self._alter(call, db, name, table, None)
 
-    def alter_table_with_environment_context(self, call: Call, db: str | None, name: str | None, table: ttypes.Table,
-                                             environment: ttypes.EnvironmentContext | None) -> None:
+    def alter_table_with_environment_context(
+        self,
+        call: Call,
+        db: str | None,
+        name: str | None,
+        table: ttypes.Table,
+        environment: ttypes.EnvironmentContext | None,
+    ) -> None:
         """Replace a table's definition."""
         self._alter(call, db, name, table, environment)
 
-    def alter_table_with_cascade(self, call: Call, db: str | None, name: str | None, table: ttypes.Table,
-                                 cascade: bool | None) -> None:
+    def alter_table_with_cascade(
+        self, call: Call, db: str | None, name: str | None, table: ttypes.Table, cascade: bool | None
+    ) -> None:
         """Replace a table's definition, and with ``cascade`` the columns of its partitions."""
         self._alter(call, db, name, table, None, {"CASCADE": "true"} if cascade else {})
 
@@ -71,17 +84,36 @@ class TableHandlers:
         """Replace a table's definition."""
         if request.writeId is not None and request.writeId > 0 and request.table is not None:
             request.table.writeId = request.writeId
-        self._alter(call, request.dbName, request.tableName, request.table, request.environmentContext,
-                    _expected(request), request.catName)
+        self._alter(
+            call,
+            request.dbName,
+            request.tableName,
+            request.table,
+            request.environmentContext,
+            _expected(request),
+            request.catName,
+        )
         return ttypes.AlterTableResponse()
 
-    def _alter(self, call: Call, db: str | None, name: str | None, table: Any, environment: Any,
-               more: Mapping[str, str] | None = None, catalog: str | None = None) -> None:
+    def _alter(
+        self,
+        call: Call,
+        db: str | None,
+        name: str | None,
+        table: Any,
+        environment: Any,
+        more: Mapping[str, str] | None = None,
+        catalog: str | None = None,
+    ) -> None:
         old_name = table_name_of(db, name, catalog)
         if table is not None and table.catName is None:
             table.catName = old_name.catalog  # absent means: unknown to the sender, not the default catalog
-        self._tables.alter_table(old_name, table_from_thrift(table), {**context_of(environment), **(more or {})},
-                                 changer=self._changers.of(call, environment))
+        self._tables.alter_table(
+            old_name,
+            table_from_thrift(table),
+            {**context_of(environment), **(more or {})},
+            changer=self._changers.of(call, environment),
+        )
 
     # Drop and truncate
 
@@ -98,14 +130,17 @@ class TableHandlers:
         environment: ttypes.EnvironmentContext | None,
     ) -> None:
         """Remove a table. There is no trash, so that ``ifPurge`` changes nothing."""
-        self._tables.drop_table(table_name_of(db, name), delete_data=bool(delete_data),
-                                changer=self._changers.of(call, environment))
+        self._tables.drop_table(
+            table_name_of(db, name), delete_data=bool(delete_data), changer=self._changers.of(call, environment)
+        )
 
     def drop_table_req(self, call: Call, request: ttypes.DropTableRequest) -> None:
         """Remove a table."""
-        self._tables.drop_table(table_name_of(request.dbName, request.tableName, request.catalogName),
-                                delete_data=bool(request.deleteData),
-                                changer=self._changers.of(call, request.envContext))
+        self._tables.drop_table(
+            table_name_of(request.dbName, request.tableName, request.catalogName),
+            delete_data=bool(request.deleteData),
+            changer=self._changers.of(call, request.envContext),
+        )
 
     def truncate_table(self, call: Call, db: str | None, name: str | None, partitions: list[str] | None) -> None:
         """Empty a table or some of its partitions."""
@@ -114,9 +149,13 @@ class TableHandlers:
     def truncate_table_req(self, call: Call, request: ttypes.TruncateTableRequest) -> ttypes.TruncateTableResponse:
         """Empty a table or some of its partitions."""
         write_id = -1 if request.writeId is None else request.writeId
-        self._tables.truncate_table(table_name_of(request.dbName, request.tableName), request.partNames,
-                                    context_of(request.environmentContext), write_id,
-                                    self._changers.of(call, request.environmentContext))
+        self._tables.truncate_table(
+            table_name_of(request.dbName, request.tableName),
+            request.partNames,
+            context_of(request.environmentContext),
+            write_id,
+            self._changers.of(call, request.environmentContext),
+        )
         return ttypes.TruncateTableResponse()
 
 

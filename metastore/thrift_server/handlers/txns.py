@@ -15,12 +15,18 @@ from metastore.txns.core.rules import AbortCode, Operation, Snapshot, TxnState, 
 from metastore.txns.core.service import AbortRequest, DynamicPartitions, Heartbeat, OpenRequest, TxnService
 from metastore.txns.core.store import TxnInfo
 
-_STATES = {TxnState.OPEN: ttypes.TxnState.OPEN, TxnState.ABORTED: ttypes.TxnState.ABORTED,
-           TxnState.COMMITTED: ttypes.TxnState.COMMITTED}
+_STATES = {
+    TxnState.OPEN: ttypes.TxnState.OPEN,
+    TxnState.ABORTED: ttypes.TxnState.ABORTED,
+    TxnState.COMMITTED: ttypes.TxnState.COMMITTED,
+}
 _OPERATIONS = {
-    ttypes.DataOperationType.INSERT: Operation.INSERT, ttypes.DataOperationType.UPDATE: Operation.UPDATE,
-    ttypes.DataOperationType.DELETE: Operation.DELETE, ttypes.DataOperationType.UNSET: Operation.UPDATE,
-    None: Operation.UPDATE}
+    ttypes.DataOperationType.INSERT: Operation.INSERT,
+    ttypes.DataOperationType.UPDATE: Operation.UPDATE,
+    ttypes.DataOperationType.DELETE: Operation.DELETE,
+    ttypes.DataOperationType.UNSET: Operation.UPDATE,
+    None: Operation.UPDATE,
+}
 
 LONGEST_OWNER_TEXT = 4096
 MOST_ON_LOOP = 1000
@@ -47,8 +53,10 @@ class TxnHandlers:
     @coalesced("open_txns")
     def open_txns(self, calls: list[Call]) -> list[ttypes.OpenTxnsResponse | Exception]:
         """Open transactions."""
-        return [ids if isinstance(ids, Exception) else ttypes.OpenTxnsResponse(txn_ids=list(ids))
-                for ids in served(calls, _open_request, self.txns.open_txns)]
+        return [
+            ids if isinstance(ids, Exception) else ttypes.OpenTxnsResponse(txn_ids=list(ids))
+            for ids in served(calls, _open_request, self.txns.open_txns)
+        ]
 
     @coalesced("commit_txn")
     def commit_txn(self, calls: list[Call]) -> list[Exception | None]:
@@ -74,9 +82,12 @@ class TxnHandlers:
     def heartbeat_txn_range(self, calls: list[Call]) -> list[ttypes.HeartbeatTxnRangeResponse | Exception]:
         """Keep a range of transactions alive."""
         answers = served(calls, _range, self.txns.heartbeat_txn_range)
-        return [one if isinstance(one, Exception)
-                else ttypes.HeartbeatTxnRangeResponse(aborted=set(one.aborted), nosuch=set(one.nosuch))
-                for one in answers]
+        return [
+            one
+            if isinstance(one, Exception)
+            else ttypes.HeartbeatTxnRangeResponse(aborted=set(one.aborted), nosuch=set(one.nosuch))
+            for one in answers
+        ]
 
     @coalesced("get_open_txns")
     def get_open_txns(self, calls: list[Call]) -> list[ttypes.GetOpenTxnsResponse]:
@@ -124,15 +135,22 @@ class TxnHandlers:
         pair, last, replays = sent.keyValue, sent.replLastIdInfo, _replays(sent.replPolicy, sent.txn_type)
         written = sent.writeEventInfos or ()
         return CommitRequest(
-            sent.txnid, sent.exclWriteEnabled, sent.replPolicy, replays,
+            sent.txnid,
+            sent.exclWriteEnabled,
+            sent.replPolicy,
+            replays,
             KeyValue(pair.tableId, pair.key, pair.value) if pair else None,
             _last_repl_id(last) if last else None,
-            tuple((table_name(one.database, one.table), canonical(one.partition or ""), one.writeId)
-                  for one in written), tuple(self.writes.of_replayed(written)) if replays else ())
+            tuple(
+                (table_name(one.database, one.table), canonical(one.partition or ""), one.writeId) for one in written
+            ),
+            tuple(self.writes.of_replayed(written)) if replays else (),
+        )
 
 
-def served(calls: list[Call], read: Callable[[Call], Read], serve: Callable[[list[Read]], Sequence[Answer]],
-           ) -> list[Answer | MetastoreError]:
+def served(
+    calls: list[Call], read: Callable[[Call], Read], serve: Callable[[list[Read]], Sequence[Answer]]
+) -> list[Answer | MetastoreError]:
     """One answer for each call: those that can be read are served together, the others get what is wrong with them."""
     requests: list[Read | MetastoreError] = []
     for call in calls:
@@ -169,15 +187,22 @@ def txn_type(number: int | None) -> TxnType:
 
 def _open_request(call: Call) -> OpenRequest:
     sent: ttypes.OpenTxnRequest = call.args[0]
-    return OpenRequest(sent.num_txns, owner_text("user", sent.user), owner_text("hostname", sent.hostname),
-                       owner_text("agentInfo", sent.agentInfo) or "Unknown", txn_type(sent.txn_type),
-                       sent.replPolicy, tuple(sent.replSrcTxnIds or ()))
+    return OpenRequest(
+        sent.num_txns,
+        owner_text("user", sent.user),
+        owner_text("hostname", sent.hostname),
+        owner_text("agentInfo", sent.agentInfo) or "Unknown",
+        txn_type(sent.txn_type),
+        sent.replPolicy,
+        tuple(sent.replSrcTxnIds or ()),
+    )
 
 
 def _last_repl_id(sent: ttypes.ReplLastIdInfo) -> LastReplId:
     table = table_name(sent.database, sent.table, sent.catalog) if sent.table else None
-    return LastReplId(database_name(sent.database, sent.catalog), sent.lastReplId, table,
-                      tuple(sent.partitionList or ()))
+    return LastReplId(
+        database_name(sent.database, sent.catalog), sent.lastReplId, table, tuple(sent.partitionList or ())
+    )
 
 
 def _replays(policy: str | None, number: int | None) -> bool:
@@ -194,8 +219,13 @@ def _partitions(call: Call) -> DynamicPartitions:
     operation = _OPERATIONS.get(sent.operationType)
     if operation is None:
         raise InvalidRequestError(f"Partitions are written by INSERT, UPDATE or DELETE, not {sent.operationType}")
-    return DynamicPartitions(sent.txnid, named_table(sent.dbname, sent.tablename), tuple(sent.partitionnames or ()),
-                             operation, sent.writeid or None)
+    return DynamicPartitions(
+        sent.txnid,
+        named_table(sent.dbname, sent.tablename),
+        tuple(sent.partitionnames or ()),
+        operation,
+        sent.writeid or None,
+    )
 
 
 def _abort_request(call: Call) -> AbortRequest:
@@ -231,14 +261,25 @@ def _range(call: Call) -> tuple[int, int]:
 
 
 def _open_txns(snapshot: Snapshot) -> ttypes.GetOpenTxnsResponse:
-    return ttypes.GetOpenTxnsResponse(txn_high_water_mark=snapshot.high_watermark, open_txns=snapshot.open_txns,
-                                      min_open_txn=snapshot.min_open_txn, abortedBits=snapshot.aborted_bits)
+    return ttypes.GetOpenTxnsResponse(
+        txn_high_water_mark=snapshot.high_watermark,
+        open_txns=snapshot.open_txns,
+        min_open_txn=snapshot.min_open_txn,
+        abortedBits=snapshot.aborted_bits,
+    )
 
 
 def _info(one: TxnInfo) -> ttypes.TxnInfo:
-    return ttypes.TxnInfo(id=one.txn_id, state=_STATES[one.state], user=one.user, hostname=one.host,
-                          agentInfo=one.agent_info, heartbeatCount=one.heartbeat_count,
-                          startedTime=_millis(one.started_at), lastHeartbeatTime=_millis(one.last_heartbeat_at))
+    return ttypes.TxnInfo(
+        id=one.txn_id,
+        state=_STATES[one.state],
+        user=one.user,
+        hostname=one.host,
+        agentInfo=one.agent_info,
+        heartbeatCount=one.heartbeat_count,
+        startedTime=_millis(one.started_at),
+        lastHeartbeatTime=_millis(one.last_heartbeat_at),
+    )
 
 
 def _millis(at: datetime) -> int:

@@ -34,25 +34,31 @@ class WriteIdHandlers:
         """Give transactions their write ids for a table."""
         plain = [call for call in calls if call.args[0].replPolicy is None]
         answers = iter(served(plain, _allocation, self.write_ids.allocate_table_write_ids))
-        return [_allocated(next(answers)) if call.args[0].replPolicy is None else self._replayed(call)
-                for call in calls]
+        return [
+            _allocated(next(answers)) if call.args[0].replPolicy is None else self._replayed(call) for call in calls
+        ]
 
     @coalesced("get_valid_write_ids", apart=_stands_for_many)
     def get_valid_write_ids(self, calls: list[Call]) -> list[ttypes.GetValidWriteIdsResponse | Exception]:
         """What a reader may see of each table."""
         answers = served(calls, _reading, self.write_ids.get_valid_write_ids)
-        return [one if isinstance(one, Exception)
-                else ttypes.GetValidWriteIdsResponse(tblValidWriteIds=[_valid(known) for known in one])
-                for one in answers]
+        return [
+            one
+            if isinstance(one, Exception)
+            else ttypes.GetValidWriteIdsResponse(tblValidWriteIds=[_valid(known) for known in one])
+            for one in answers
+        ]
 
-    def get_max_allocated_table_write_id(self, _call: Call, rqst: ttypes.MaxAllocatedTableWriteIdRequest,
-                                         ) -> ttypes.MaxAllocatedTableWriteIdResponse:
+    def get_max_allocated_table_write_id(
+        self, _call: Call, rqst: ttypes.MaxAllocatedTableWriteIdRequest
+    ) -> ttypes.MaxAllocatedTableWriteIdResponse:
         """The highest write id given out for a table."""
         name = named_table(rqst.dbName, rqst.tableName)
         return ttypes.MaxAllocatedTableWriteIdResponse(self.write_ids.get_max_allocated_table_write_id(name))
 
-    def metastore_valid_write_ids_at(self, call: Call, catalog: str | None, db: str | None, table: str | None,
-                                     at: int | None) -> ttypes.TableValidWriteIds:
+    def metastore_valid_write_ids_at(
+        self, call: Call, catalog: str | None, db: str | None, table: str | None, at: int | None
+    ) -> ttypes.TableValidWriteIds:
         """What had been committed to a table at an instant."""
         if not db or not table or at is None:
             raise InvalidRequestError("The request needs the name of a database and of a table, and an instant")
@@ -70,17 +76,25 @@ class WriteIdHandlers:
     def repl_tbl_writeid_state(self, call: Call, rqst: ttypes.ReplTblWriteIdStateRequest) -> None:
         """Take over the aborted write ids of a replicated table."""
         call.log(table=f"{rqst.dbName}.{rqst.tableName}")
-        self.write_ids.repl_tbl_writeid_state(ReplicatedState(
-            named_table(rqst.dbName, rqst.tableName), rqst.validWriteIdlist, owner_text("user", rqst.user),
-            owner_text("hostName", rqst.hostName),
-            tuple(rqst.partNames or ())))
+        self.write_ids.repl_tbl_writeid_state(
+            ReplicatedState(
+                named_table(rqst.dbName, rqst.tableName),
+                rqst.validWriteIdlist,
+                owner_text("user", rqst.user),
+                owner_text("hostName", rqst.hostName),
+                tuple(rqst.partNames or ()),
+            )
+        )
 
     def _replayed(self, call: Call) -> ttypes.AllocateTableWriteIdsResponse | Exception:
         sent: ttypes.AllocateTableWriteIdsRequest = call.args[0]
         owners = tuple((one.txnId, one.writeId) for one in sent.srcTxnToWriteIdList or ())
         try:
-            return _allocated(self.write_ids.allocate_replayed(
-                ReplayedAllocation(named_table(sent.dbName, sent.tableName), sent.replPolicy, owners)))
+            return _allocated(
+                self.write_ids.allocate_replayed(
+                    ReplayedAllocation(named_table(sent.dbName, sent.tableName), sent.replPolicy, owners)
+                )
+            )
         except ConflictRetryError:
             raise
         except MetastoreError as error:
@@ -102,11 +116,16 @@ def _allocated(answer: dict[int, int] | Exception) -> ttypes.AllocateTableWriteI
     if isinstance(answer, Exception):
         return answer
     return ttypes.AllocateTableWriteIdsResponse(
-        txnToWriteIds=[ttypes.TxnToWriteId(txn_id, write_id) for txn_id, write_id in sorted(answer.items())])
+        txnToWriteIds=[ttypes.TxnToWriteId(txn_id, write_id) for txn_id, write_id in sorted(answer.items())]
+    )
 
 
 def _valid(one: ValidWriteIdList) -> ttypes.TableValidWriteIds:
     bits = encode_bits(bytes(write_id in one.aborted for write_id in one.invalid))
     return ttypes.TableValidWriteIds(
-        fullTableName=one.table, writeIdHighWaterMark=one.high_watermark, invalidWriteIds=list(one.invalid),
-        minOpenWriteId=one.min_open_write_id, abortedBits=bits)
+        fullTableName=one.table,
+        writeIdHighWaterMark=one.high_watermark,
+        invalidWriteIds=list(one.invalid),
+        minOpenWriteId=one.min_open_write_id,
+        abortedBits=bits,
+    )

@@ -38,8 +38,12 @@ class Asking:
     def table(self, name: TableName) -> Any:
         """The table as the upstream has it, None if it has none of that name."""
         try:
-            return self.ask("get_table_req", ttypes.GetTableRequest(
-                dbName=name.db, tblName=name.table, capabilities=_EVERYTHING, catName=_catalog(name.catalog))).table
+            return self.ask(
+                "get_table_req",
+                ttypes.GetTableRequest(
+                    dbName=name.db, tblName=name.table, capabilities=_EVERYTHING, catName=_catalog(name.catalog)
+                ),
+            ).table
         except NoSuchObjectError:
             return None
 
@@ -112,10 +116,18 @@ class UpstreamCatalog:
         partition = self._asking.partition(entity.table, entity.partition) if entity.partition else None
         location = (partition or table).sd.location or ""
         return Described(
-            entity, identity_of(table), location, table.parameters or {}, database.parameters or {},
-            tuple(key.name for key in table.partitionKeys or ()), not entity.partition or partition is not None,
-            (partition.parameters or {}) if partition is not None else {}, tuple(table.sd.bucketCols or ()),
-            bool(table.sd.sortCols), table.owner)
+            entity,
+            identity_of(table),
+            location,
+            table.parameters or {},
+            database.parameters or {},
+            tuple(key.name for key in table.partitionKeys or ()),
+            not entity.partition or partition is not None,
+            (partition.parameters or {}) if partition is not None else {},
+            tuple(table.sd.bucketCols or ()),
+            bool(table.sd.sortCols),
+            table.owner,
+        )
 
     def all_partitions(self, _pg: PgTx, table: TableName) -> list[tuple[str, str]]:
         """(name, location) of every partition of a table."""
@@ -124,8 +136,11 @@ class UpstreamCatalog:
             return []
         keys, db = [key.name for key in found.partitionKeys or ()], database_of(table.database)
         names: Sequence[str] = self._asking.ask("get_partition_names", db, table.table, -1)
-        parts = [part for start in range(0, len(names), _BATCH)
-                 for part in self._asking.ask("get_partitions_by_names", db, table.table, names[start:start + _BATCH])]
+        parts = [
+            part
+            for start in range(0, len(names), _BATCH)
+            for part in self._asking.ask("get_partitions_by_names", db, table.table, names[start : start + _BATCH])
+        ]
         return sorted((canonical(make_name(keys, part.values)), part.sd.location) for part in parts)
 
     def user_of(self, _pg: PgTx, location: str) -> str | None:
@@ -139,13 +154,28 @@ class UpstreamCatalog:
             return []
         columns = [column.name for column in table.sd.cols]
         if not entity.partition:
-            found = self._asking.ask("get_table_statistics_req", ttypes.TableStatsRequest(
-                dbName=entity.table.db, tblName=entity.table.table, colNames=columns, engine="hive",
-                catName=_catalog(entity.table.catalog))).tableStats
+            found = self._asking.ask(
+                "get_table_statistics_req",
+                ttypes.TableStatsRequest(
+                    dbName=entity.table.db,
+                    tblName=entity.table.table,
+                    colNames=columns,
+                    engine="hive",
+                    catName=_catalog(entity.table.catalog),
+                ),
+            ).tableStats
         else:
-            found = self._asking.ask("get_partitions_statistics_req", ttypes.PartitionsStatsRequest(
-                dbName=entity.table.db, tblName=entity.table.table, colNames=columns, partNames=[entity.partition],
-                engine="hive", catName=_catalog(entity.table.catalog))).partStats.get(entity.partition, ())
+            found = self._asking.ask(
+                "get_partitions_statistics_req",
+                ttypes.PartitionsStatsRequest(
+                    dbName=entity.table.db,
+                    tblName=entity.table.table,
+                    colNames=columns,
+                    partNames=[entity.partition],
+                    engine="hive",
+                    catName=_catalog(entity.table.catalog),
+                ),
+            ).partStats.get(entity.partition, ())
         return sorted(one.colName for one in found)
 
 

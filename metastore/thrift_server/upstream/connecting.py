@@ -157,8 +157,13 @@ def unblocked(sock: socket.socket) -> socket.socket | TlsSocket:
 
 
 def _client_side(settings: UpstreamSettings) -> ClientSide:
-    return ClientSide(settings.truststore, settings.truststore_password, settings.keystore, settings.keystore_password,
-                      verify_hostname=settings.verify_hostname)
+    return ClientSide(
+        settings.truststore,
+        settings.truststore_password,
+        settings.keystore,
+        settings.keystore_password,
+        verify_hostname=settings.verify_hostname,
+    )
 
 
 def reason(error: BaseException) -> str:
@@ -174,5 +179,7 @@ def reason(error: BaseException) -> str:
 
 def lost(upstream: Upstream, method: str, why: str) -> str:
     """What a client is told whose answer did not arrive."""
-    return (f"The connection to the upstream ({upstream}) broke off during {method} ({why}): it may or may not have "
-            "been done. Read the state back before you repeat it.")
+    return (
+        f"The connection to the upstream ({upstream}) broke off during {method} ({why}): it may or may not have "
+        "been done. Read the state back before you repeat it."
+    )

@@ -38,9 +38,13 @@ _log = structlog.get_logger("metastore.upstream")
 class Outgoing:
     """What the forwarder asks of the server."""
 
-    def __init__(self, pass_on: Callable[[ClientConnection, bytes], bool],
-                 end: Callable[[ClientConnection, bytes], None], close: Callable[[ClientConnection], None],
-                 ring: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        pass_on: Callable[[ClientConnection, bytes], bool],
+        end: Callable[[ClientConnection, bytes], None],
+        close: Callable[[ClientConnection], None],
+        ring: Callable[[], None],
+    ) -> None:
         """``pass_on``: some of an answer, whether the client takes more at once. ``end``: the call is over.
 
         It gets the answer that is still to be sent. ``close``: the client's connection. ``ring``: wake the loop.
@@ -183,7 +187,7 @@ class Forwarder:
         if link.sending is None or link.sock is None:
             return
         try:
-            link.sending = link.sending[link.sock.send(link.sending):]
+            link.sending = link.sending[link.sock.send(link.sending) :]
         except BlockingIOError:
             pass
         else:
@@ -247,8 +251,9 @@ class Forwarder:
             link.header = None
             self._out.close(link.client)
             self._out.end(link.client, b"")
-        elif link.attempts == 1 and not isinstance(error, MalformedError) and (
-                not asked or is_repeatable(header.method)):
+        elif (
+            link.attempts == 1 and not isinstance(error, MalformedError) and (not asked or is_repeatable(header.method))
+        ):
             self._attempt(link)
         elif asked:
             self._end(link, OutcomeLostError(lost(self.upstream, header.method, reason(error))))

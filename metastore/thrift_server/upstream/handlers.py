@@ -9,8 +9,10 @@ from metastore.thrift_server.call import Call, immediate, refused, shared
 from metastore.thrift_server.handlers.session import SessionHandlers
 from metastore.thrift_server.upstream.connecting import session_of
 
-_NO_STREAMS = ("A metastore in front of another one (metastore.upstream.uris) cannot remember which batch of a "
-               "streaming query a commit was: the memory goes with the table, which is the other's")
+_NO_STREAMS = (
+    "A metastore in front of another one (metastore.upstream.uris) cannot remember which batch of a "
+    "streaming query a commit was: the memory goes with the table, which is the other's"
+)
 
 
 class UpstreamSessionHandlers:

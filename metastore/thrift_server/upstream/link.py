@@ -11,8 +11,24 @@ from metastore.thrift_server.upstream.replies import Reply
 class Link:
     """A client's way to the upstream."""
 
-    __slots__ = ("asked", "attempts", "begun", "client", "fd", "header", "held", "interest", "lacks", "moved", "passed",
-                 "raw", "reply", "said", "sending", "sock")
+    __slots__ = (
+        "asked",
+        "attempts",
+        "begun",
+        "client",
+        "fd",
+        "header",
+        "held",
+        "interest",
+        "lacks",
+        "moved",
+        "passed",
+        "raw",
+        "reply",
+        "said",
+        "sending",
+        "sock",
+    )
 
     def __init__(self, client: ClientConnection) -> None:
         self.client = client

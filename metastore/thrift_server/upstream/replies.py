@@ -42,7 +42,7 @@ class _Outcome:
         if self.outcome:
             return
         header = self.header = self._protocol.header(data, 0)
-        if header is None or not (len(data) >= header.end + 3 or data[header.end:] == b"\0"):
+        if header is None or not (len(data) >= header.end + 3 or data[header.end :] == b"\0"):
             return
         if header.message_type == TMessageType.EXCEPTION:
             self.outcome = "APPLICATION_EXCEPTION"
@@ -141,8 +141,10 @@ class FramedReply:
                 return False
             self._length = int.from_bytes(self._begin[:_LENGTH_BYTES], signed=True) + _LENGTH_BYTES
             if not _LENGTH_BYTES < self._length <= self._limit:
-                raise MalformedError(f"a frame of {self._length - _LENGTH_BYTES} bytes is not acceptable "
-                                     "(metastore.upstream.max.reply.size)")
+                raise MalformedError(
+                    f"a frame of {self._length - _LENGTH_BYTES} bytes is not acceptable "
+                    "(metastore.upstream.max.reply.size)"
+                )
             self._outcome.look(self._begin[_LENGTH_BYTES:])
         if self._length is None or self._size < self._length:
             return False

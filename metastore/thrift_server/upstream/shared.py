@@ -37,7 +37,8 @@ class Forwarding:
             try:
                 with self.aside():
                     reply, outcome = self.upstream.call(
-                        call.method, call.raw, self.upstream.said_first(call.connection))
+                        call.method, call.raw, self.upstream.said_first(call.connection)
+                    )
             finally:
                 self.stats.record(call.method, outcome, time.perf_counter() - began)
             return Forwarded(reply, outcome)
@@ -82,8 +83,9 @@ class SharedTableHandlers:
     @shared
     def drop_table_req(self, call: Call, request: ttypes.DropTableRequest) -> PassedOn:
         """Remove a table."""
-        return self._drop_table(call, table_name_of(request.dbName, request.tableName, request.catalogName),
-                                request.envContext)
+        return self._drop_table(
+            call, table_name_of(request.dbName, request.tableName, request.catalogName), request.envContext
+        )
 
     @shared
     def alter_table(self, call: Call, db: str | None, name: str | None, table: ttypes.Table) -> PassedOn:
@@ -91,22 +93,33 @@ class SharedTableHandlers:
         return self._alter(call, table_name_of(db, name), table, None)
 
     @shared
-    def alter_table_with_environment_context(self, call: Call, db: str | None, name: str | None, table: ttypes.Table,
-                                             environment: ttypes.EnvironmentContext | None) -> PassedOn:
+    def alter_table_with_environment_context(
+        self,
+        call: Call,
+        db: str | None,
+        name: str | None,
+        table: ttypes.Table,
+        environment: ttypes.EnvironmentContext | None,
+    ) -> PassedOn:
         """Replace a table's definition."""
         return self._alter(call, table_name_of(db, name), table, environment)
 
     @shared
-    def alter_table_with_cascade(self, call: Call, db: str | None, name: str | None, table: ttypes.Table,
-                                 _cascade: bool | None) -> PassedOn:
+    def alter_table_with_cascade(
+        self, call: Call, db: str | None, name: str | None, table: ttypes.Table, _cascade: bool | None
+    ) -> PassedOn:
         """Replace a table's definition."""
         return self._alter(call, table_name_of(db, name), table, None)
 
     @shared
     def alter_table_req(self, call: Call, request: ttypes.AlterTableRequest) -> PassedOn:
         """Replace a table's definition."""
-        return self._alter(call, table_name_of(request.dbName, request.tableName, request.catName), request.table,
-                           request.environmentContext)
+        return self._alter(
+            call,
+            table_name_of(request.dbName, request.tableName, request.catName),
+            request.table,
+            request.environmentContext,
+        )
 
     @shared
     def truncate_table_req(self, call: Call, request: ttypes.TruncateTableRequest) -> PassedOn:
@@ -115,19 +128,25 @@ class SharedTableHandlers:
         if not request.writeId or request.writeId <= 0:
             return PassedOn(*forward())
         names = None if request.partNames is None else [canonical(one) for one in request.partNames]
-        return PassedOn(*self._changes.truncate(
-            table_name_of(request.dbName, request.tableName), names, request.writeId, forward))
+        return PassedOn(
+            *self._changes.truncate(table_name_of(request.dbName, request.tableName), names, request.writeId, forward)
+        )
 
     def _drop_database(self, call: Call, name: str | None, catalog: str | None, txn_id: int | None) -> PassedOn:
         in_name, plain = split_catalog(name)
-        return PassedOn(*self._changes.drop_database(
-            database_name(plain or "", catalog or in_name), self._forwarding.of(call),
-            self._changers.of(call, txn_id=txn_id)))
+        return PassedOn(
+            *self._changes.drop_database(
+                database_name(plain or "", catalog or in_name),
+                self._forwarding.of(call),
+                self._changers.of(call, txn_id=txn_id),
+            )
+        )
 
     def _drop_table(self, call: Call, name: TableName, environment: Any) -> PassedOn:
         call.log(table=str(name))
-        return PassedOn(*self._changes.drop_table(
-            name, self._forwarding.of(call), self._changers.of(call, environment)))
+        return PassedOn(
+            *self._changes.drop_table(name, self._forwarding.of(call), self._changers.of(call, environment))
+        )
 
     def _alter(self, call: Call, name: TableName, table: Any, environment: Any) -> PassedOn:
         forward = self._forwarding.of(call)
@@ -145,8 +164,9 @@ class SharedTableHandlers:
 class SharedPartitionHandlers:
     """Partitions."""
 
-    def __init__(self, changes: UpstreamChanges, forwarding: Forwarding, tables: UpstreamTables,
-                 changers: Changers) -> None:
+    def __init__(
+        self, changes: UpstreamChanges, forwarding: Forwarding, tables: UpstreamTables, changers: Changers
+    ) -> None:
         """As for `SharedTableHandlers`; ``tables``: knows the names of partitions whose values are given."""
         self._changes, self._forwarding, self._tables, self._changers = changes, forwarding, tables, changers
 
@@ -190,16 +210,23 @@ class SharedPartitionHandlers:
     def drop_partition_req(self, call: Call, request: ttypes.DropPartitionRequest) -> PassedOn:
         """Remove one, by values or by name."""
         table = table_of(request.dbName, request.tblName, request.catName)
-        named = self._named(table, request.partVals) if request.partVals is not None else [
-            canonical(request.partName or "")]
+        named = (
+            self._named(table, request.partVals)
+            if request.partVals is not None
+            else [canonical(request.partName or "")]
+        )
         return self._drop(call, table, named, request.environmentContext)
 
     @shared
     def drop_partitions_req(self, call: Call, request: ttypes.DropPartitionsRequest) -> PassedOn:
         """Remove several, by names or by expressions; which ones an expression means the upstream knows."""
         names = request.parts.names if request.parts is not None else None
-        return self._drop(call, table_of(request.dbName, request.tblName, request.catName),
-                          None if names is None else [canonical(one) for one in names], request.environmentContext)
+        return self._drop(
+            call,
+            table_of(request.dbName, request.tblName, request.catName),
+            None if names is None else [canonical(one) for one in names],
+            request.environmentContext,
+        )
 
     @shared
     def rename_partition(
@@ -211,18 +238,24 @@ class SharedPartitionHandlers:
     @shared
     def rename_partition_req(self, call: Call, request: ttypes.RenamePartitionRequest) -> PassedOn:
         """Give one other values."""
-        return self._rename(call, table_of(request.dbName, request.tableName, request.catName), request.partVals,
-                            request.newPart)
+        return self._rename(
+            call, table_of(request.dbName, request.tableName, request.catName), request.partVals, request.newPart
+        )
 
     def _drop(self, call: Call, table: TableName, partitions: list[str] | None, environment: Any) -> PassedOn:
         call.log(table=str(table))
-        return PassedOn(*self._changes.drop_partitions(
-            table, partitions, self._forwarding.of(call), self._changers.of(call, environment)))
+        return PassedOn(
+            *self._changes.drop_partitions(
+                table, partitions, self._forwarding.of(call), self._changers.of(call, environment)
+            )
+        )
 
     def _rename(self, call: Call, table: TableName, values: list[str] | None, new: Any) -> PassedOn:
         forward = self._forwarding.of(call)
-        old, renamed = (self._tables.partition_name(table, one) if one else ""
-                        for one in (values, new.values if new is not None else None))
+        old, renamed = (
+            self._tables.partition_name(table, one) if one else ""
+            for one in (values, new.values if new is not None else None)
+        )
         if not old or not renamed:
             return PassedOn(*forward())  # which is refused
         return PassedOn(*self._changes.rename_partition(table, old, renamed, forward, self._changers.of(call)))
@@ -230,5 +263,3 @@ class SharedPartitionHandlers:
     def _named(self, table: TableName, values: list[str] | None) -> list[str]:
         name = self._tables.partition_name(table, values) if values else ""
         return [name] if name else []
-
-

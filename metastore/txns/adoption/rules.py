@@ -20,27 +20,37 @@ class Marks(NamedTuple):
 def adoption_refusal(here: Marks, there: Marks, compactions: int) -> str | None:
     """Why ``there`` cannot be taken over, a sentence; ``compactions``: those that are in work or not cleaned there."""
     if compactions:
-        return (f"{compactions} compactions of the Hive metastore are in work or wait for its Cleaner: let them end "
-                "(SHOW COMPACTIONS), with its Initiator switched off (metastore.compactor.initiator.on=false)")
+        return (
+            f"{compactions} compactions of the Hive metastore are in work or wait for its Cleaner: let them end "
+            "(SHOW COMPACTIONS), with its Initiator switched off (metastore.compactor.initiator.on=false)"
+        )
     ahead = []
     if here.txn_id > there.txn_id:
         ahead.append(f"the next transaction is {here.txn_id} here, {there.txn_id} there")
     tables = [name for name, write_id in here.write_ids.items() if write_id > there.write_ids.get(name, 0)]
-    ahead += [f"the next write id of {name} is {here.write_ids[name]} here, {there.write_ids.get(name, 1)} there"
-              for name in sorted(tables)[:_MOST_NAMED]]
+    ahead += [
+        f"the next write id of {name} is {here.write_ids[name]} here, {there.write_ids.get(name, 1)} there"
+        for name in sorted(tables)[:_MOST_NAMED]
+    ]
     if not ahead:
         return None
     more = f" and {len(tables) - _MOST_NAMED} more" if len(tables) > _MOST_NAMED else ""
-    return (f"Ids would go backwards: {'; '.join(ahead)}{more}. This service has worked since: go on with it, or begin "
-            "with an empty database")
+    return (
+        f"Ids would go backwards: {'; '.join(ahead)}{more}. This service has worked since: go on with it, or begin "
+        "with an empty database"
+    )
 
 
 def release_refusal(open_txns: int, compactions: int) -> str | None:
     """Why a Hive metastore cannot go on from here, a sentence."""
     if open_txns:
-        return (f"{open_txns} transactions are open: let them end, or end them (`metastore show txns`, `metastore txn "
-                "abort`)")
+        return (
+            f"{open_txns} transactions are open: let them end, or end them (`metastore show txns`, `metastore txn "
+            "abort`)"
+        )
     if compactions:
-        return (f"{compactions} compactions are in work or wait for the Cleaner: let them end "
-                "(`metastore show compactions`)")
+        return (
+            f"{compactions} compactions are in work or wait for the Cleaner: let them end "
+            "(`metastore show compactions`)"
+        )
     return None

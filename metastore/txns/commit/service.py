@@ -138,8 +138,13 @@ class CommitService:
         if verdict.plan.committed:
             commit_store.apply_commits(pg, facts.commit_id, verdict.plan)
         if verdict.losers:
-            store.abort(pg, [(lost.component.txn_id, AbortCode.WRITE_CONFLICT, lost.message(facts.commit_id))
-                             for lost in verdict.losers])
+            store.abort(
+                pg,
+                [
+                    (lost.component.txn_id, AbortCode.WRITE_CONFLICT, lost.message(facts.commit_id))
+                    for lost in verdict.losers
+                ],
+            )
         return verdict
 
     def _without_write_id(self, pg: PgTx, plan: CommitPlan, facts: CommitFacts) -> dict[int, str]:
@@ -150,13 +155,20 @@ class CommitService:
         """
         if not self.settings.require_write_ids:
             return {}
-        bare = [(txn_id, one.name) for txn_id in plan.completing for one in facts.components.get(txn_id, ())
-                if one.write_id is None]
+        bare = [
+            (txn_id, one.name)
+            for txn_id in plan.completing
+            for one in facts.components.get(txn_id, ())
+            if one.write_id is None
+        ]
         refused = repl_store.select_transactional(pg, {name for _, name in bare}) if bare else set()
-        return {txn_id: f"Transaction txnid:{txn_id} was aborted: it declares a write to the transactional table "
-                        f"{name} without having allocated a write id, and its files would be misread. Write with a "
-                        "client of Hive 3 or later, or set metastore.txn.require.write.ids to false."
-                for txn_id, name in sorted(bare, reverse=True) if name in refused}
+        return {
+            txn_id: f"Transaction txnid:{txn_id} was aborted: it declares a write to the transactional table "
+            f"{name} without having allocated a write id, and its files would be misread. Write with a "
+            "client of Hive 3 or later, or set metastore.txn.require.write.ids to false."
+            for txn_id, name in sorted(bare, reverse=True)
+            if name in refused
+        }
 
     def _recognised(self, answers: dict[int, MetastoreError]) -> dict[int, MetastoreError]:
         """Without the errors for transactions that only their completed components show to be committed."""
@@ -180,8 +192,11 @@ class CommitService:
             with self.db.begin() as pg:
                 if request.is_silent:
                     store.silence(pg)
-                verdict = self._commit_replayed(pg, request, txn_id) if request.replays else self._decide_and_apply(
-                    pg, {txn_id: request})
+                verdict = (
+                    self._commit_replayed(pg, request, txn_id)
+                    if request.replays
+                    else self._decide_and_apply(pg, {txn_id: request})
+                )
                 if verdict.plan.committed:
                     self._note_replication(pg, request)
                     self._change_parameter(pg, request)

@@ -33,7 +33,10 @@ SELECT FROM txn_counter
 WHERE EXISTS (SELECT FROM txns WHERE id = ANY(%(ids)s::bigint[]) AND state = 'open' AND type <> {TxnType.READ_ONLY:d})
 FOR UPDATE"""
 
-_READ = Prepared(LOCK, _LOCK_COUNTER, """
+_READ = Prepared(
+    LOCK,
+    _LOCK_COUNTER,
+    """
 SELECT (SELECT next_txn_id - 1 FROM txn_counter),
     (SELECT json_agg(json_build_array(id, state, type)) FROM txns WHERE id = ANY(%(ids)s::bigint[])),
     (SELECT json_agg(json_build_array(txn_id, catalog, db, "table", partition, operation, coalesce(write_id, (
@@ -46,7 +49,8 @@ SELECT (SELECT next_txn_id - 1 FROM txn_counter),
      WHERE c.txn_id = ANY(%(ids)s::bigint[]) AND c.operation IN ('u', 'd') AND w.commit_id >= c.txn_id),
     (SELECT json_agg(json_build_array(txn_id, catalog, db, "table", partition)) FROM locks
      WHERE txn_id = ANY(%(shielded)s::bigint[]) AND txn_id <> 0 AND state = 'acquired'
-       AND type IN ('excl_write', 'exclusive'))""")
+       AND type IN ('excl_write', 'exclusive'))""",
+)
 
 _APPLY = Prepared("""SELECT apply_commits(
     %(committed)s::bigint[], %(changing)s::bigint[], %(completing)s::bigint[], %(commit_id)s::bigint, true)""")
@@ -104,18 +108,23 @@ def lock_for_commit(pg: PgTx, txn_ids: Collection[int], shielded: Collection[int
     The write sets are a superset of the conflicts; ``rules.conflicts`` decides.
     """
     [(commit_id, txns, components, written, held)] = pg.sql(
-        _READ, {"ids": bigints(txn_ids), "shielded": bigints(shielded)})
+        _READ, {"ids": bigints(txn_ids), "shielded": bigints(shielded)}
+    )
     by_txn: dict[int, list[Component]] = {}
     for txn_id, catalog, db, table, partition, operation, write_id in components or ():
         by_txn.setdefault(txn_id, []).append(
-            Component(txn_id, TableName(catalog, db, table), partition, Operation(operation), write_id))
+            Component(txn_id, TableName(catalog, db, table), partition, Operation(operation), write_id)
+        )
     return CommitFacts(
         commit_id,
         {txn_id: TxnRecord(txn_id, TxnState(state), TxnType(kind)) for txn_id, state, kind in txns or ()},
         by_txn,
-        [Written(txn_id, at, TableName(catalog, db, table), partition, Operation(operation), guarded)
-         for txn_id, at, catalog, db, table, partition, operation, guarded in written or ()],
-        [HeldLock(*row) for row in held or ()])
+        [
+            Written(txn_id, at, TableName(catalog, db, table), partition, Operation(operation), guarded)
+            for txn_id, at, catalog, db, table, partition, operation, guarded in written or ()
+        ],
+        [HeldLock(*row) for row in held or ()],
+    )
 
 
 def apply_commits(pg: PgTx, commit_id: int, plan: CommitPlan) -> None:
@@ -131,8 +140,10 @@ def insert_completed(pg: PgTx, txn_id: int, writes: Sequence[tuple[TableName, st
     rows: list[tuple[Any, ...]] = [(*name, partition, write_id) for name, partition, write_id in writes]
     if rows:
         catalogs, dbs, tables, partitions, write_ids = columns(rows, 5)
-        pg.sql("""
+        pg.sql(
+            """
             INSERT INTO completed_txn_components (txn_id, catalog, db, "table", partition, write_id, update_delete, at)
             SELECT %s, *, false, metastore_now()
             FROM unnest(%s::text[], %s::text[], %s::text[], %s::text[], %s::bigint[])""",
-               (txn_id, catalogs, dbs, tables, partitions, write_ids))
+            (txn_id, catalogs, dbs, tables, partitions, write_ids),
+        )

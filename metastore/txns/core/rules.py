@@ -150,15 +150,22 @@ class Conflict(NamedTuple):
     def message(self, commit_id: int) -> str:
         """Hive's text; ``commit_id`` is the point at which the loser tried to commit."""
         lost, won = self
-        return (f"Aborting [txnid:{lost.txn_id},{commit_id}] due to a write conflict on {lost} committed by "
-                f"[txnid:{won.txn_id},{won.commit_id}] {lost.operation}/{won.operation}")
+        return (
+            f"Aborting [txnid:{lost.txn_id},{commit_id}] due to a write conflict on {lost} committed by "
+            f"[txnid:{won.txn_id},{won.commit_id}] {lost.operation}/{won.operation}"
+        )
 
 
 def conflicts(component: Component, written: Written) -> bool:
     """First committer wins: both change rows of the same object, and the writer committed after this txn began."""
-    return (component.changes_rows and written.operation in {Operation.UPDATE, Operation.DELETE}
-            and component.name == written.name and component.partition == written.partition
-            and component.txn_id != written.txn_id and component.txn_id <= written.commit_id)
+    return (
+        component.changes_rows
+        and written.operation in {Operation.UPDATE, Operation.DELETE}
+        and component.name == written.name
+        and component.partition == written.partition
+        and component.txn_id != written.txn_id
+        and component.txn_id <= written.commit_id
+    )
 
 
 def first_conflict(components: Iterable[Component], written: Sequence[Written]) -> Conflict | None:
@@ -166,11 +173,24 @@ def first_conflict(components: Iterable[Component], written: Sequence[Written]) 
     by_object: dict[tuple[TableName, str], list[Written]] = {}
     for theirs in written:
         by_object.setdefault((theirs.name, theirs.partition), []).append(theirs)
-    found = (Conflict(mine, theirs) for mine in components
-             for theirs in by_object.get((mine.name, mine.partition), ()) if conflicts(mine, theirs))
-    return min(found, key=lambda one: (one.winner.commit_id, one.winner.txn_id, one.component.name,
-                                       one.component.partition, one.component.operation, one.winner.operation),
-               default=None)
+    found = (
+        Conflict(mine, theirs)
+        for mine in components
+        for theirs in by_object.get((mine.name, mine.partition), ())
+        if conflicts(mine, theirs)
+    )
+    return min(
+        found,
+        key=lambda one: (
+            one.winner.commit_id,
+            one.winner.txn_id,
+            one.component.name,
+            one.component.partition,
+            one.component.operation,
+            one.winner.operation,
+        ),
+        default=None,
+    )
 
 
 class HeldLock(NamedTuple):
@@ -193,8 +213,12 @@ def shielded(components: Iterable[Component], held: Sequence[HeldLock]) -> bool:
 
 
 def _covers(lock: HeldLock, component: Component) -> bool:
-    return (lock.txn_id == component.txn_id and (lock.catalog, lock.db) == component.name.database
-            and lock.table in {"", component.name.table} and lock.partition in {"", component.partition})
+    return (
+        lock.txn_id == component.txn_id
+        and (lock.catalog, lock.db) == component.name.database
+        and lock.table in {"", component.name.table}
+        and lock.partition in {"", component.partition}
+    )
 
 
 class Snapshot(NamedTuple):
@@ -222,11 +246,18 @@ def reader_snapshot(snapshot: Snapshot, current_txn: int = 0) -> ValidTxnList:
     A transaction never sees a later id, even one that is committed; its own id is not an exception.
     """
     mark = min(current_txn, snapshot.high_watermark) if current_txn > 0 else snapshot.high_watermark
-    listed = [(txn_id, _bit(snapshot.aborted_bits, position)) for position, txn_id in enumerate(snapshot.open_txns)
-              if current_txn <= 0 or txn_id < current_txn]
+    listed = [
+        (txn_id, _bit(snapshot.aborted_bits, position))
+        for position, txn_id in enumerate(snapshot.open_txns)
+        if current_txn <= 0 or txn_id < current_txn
+    ]
     aborted_ids = frozenset(txn_id for txn_id, aborted in listed if aborted)
-    return ValidTxnList(mark, min((txn_id for txn_id, aborted in listed if not aborted), default=None),
-                        tuple(txn_id for txn_id, _ in listed), aborted_ids)
+    return ValidTxnList(
+        mark,
+        min((txn_id for txn_id, aborted in listed if not aborted), default=None),
+        tuple(txn_id for txn_id, _ in listed),
+        aborted_ids,
+    )
 
 
 def _bit(bits: bytes, position: int) -> bool:
@@ -260,8 +291,9 @@ class LastHeard(NamedTuple):
 
 def any_expired(heard: LastHeard, cutoffs: ExpiryCutoffs) -> bool:
     """Whether one of the owners was silent for too long."""
-    return ((heard.normal is not None and heard.normal < cutoffs.normal)
-            or (heard.replicated is not None and heard.replicated < cutoffs.replicated))
+    return (heard.normal is not None and heard.normal < cutoffs.normal) or (
+        heard.replicated is not None and heard.replicated < cutoffs.replicated
+    )
 
 
 def no_such_txn(txn_id: int) -> NoSuchTxnError:

@@ -150,15 +150,24 @@ class TxnService:
         """
         sources = repl_store.select_targets(self.db, requests) if any(one.replays for one in requests) else {}
         targets = [sources.get((one.repl_policy, one.txn_id)) if one.replays else one.txn_id for one in requests]
-        aborts = {txn_id: (txn_id, one.code, reason(one)) for txn_id, one in zip(targets, requests, strict=True)
-                  if txn_id is not None}
-        found = self._abort(list(aborts.values()), replayed={
-            txn_id for txn_id, one in zip(targets, requests, strict=True) if one.replays and txn_id is not None},
-            silent={one.txn_id for one in requests if one.repl_policy is not None and not one.replays})
+        aborts = {
+            txn_id: (txn_id, one.code, reason(one))
+            for txn_id, one in zip(targets, requests, strict=True)
+            if txn_id is not None
+        }
+        found = self._abort(
+            list(aborts.values()),
+            replayed={
+                txn_id for txn_id, one in zip(targets, requests, strict=True) if one.replays and txn_id is not None
+            },
+            silent={one.txn_id for one in requests if one.repl_policy is not None and not one.replays},
+        )
         gone = [txn_id for txn_id in aborts if txn_id not in found]
         completed = store.has_completed_components(self.db, gone) if gone else set()
-        return [None if txn_id is None else not_abortable(txn_id, found.get(txn_id), known=txn_id in completed)
-                for txn_id in targets]
+        return [
+            None if txn_id is None else not_abortable(txn_id, found.get(txn_id), known=txn_id in completed)
+            for txn_id in targets
+        ]
 
     def abort_txns(self, requests: Sequence[Sequence[AbortRequest]]) -> list[None]:
         """Abort those that are open and leave the others alone, without an error. Retry: idempotent."""
@@ -189,10 +198,15 @@ class TxnService:
         txns = {txn_id for one in ranges if one is not None for txn_id in one}
         beaten = store.update_heartbeats(self.db, txns, ())[0] if txns else set()
         lost = self._states(txns - beaten)
-        return [InvalidRequestError(f"A heartbeat for {high - low + 1} transactions is more than the "
-                                    f"{HEARTBEAT_RANGE_LIMIT} that one call may ask for: split the range.")
-                if one is None else range_heartbeat(one, beaten, lost)
-                for one, (low, high) in zip(ranges, requests, strict=True)]
+        return [
+            InvalidRequestError(
+                f"A heartbeat for {high - low + 1} transactions is more than the "
+                f"{HEARTBEAT_RANGE_LIMIT} that one call may ask for: split the range."
+            )
+            if one is None
+            else range_heartbeat(one, beaten, lost)
+            for one, (low, high) in zip(ranges, requests, strict=True)
+        ]
 
     def get_open_txns(self, hidden: Iterable[TxnType] = (TxnType.READ_ONLY,)) -> Snapshot:
         """Who is open or aborted, as of one instant; those of the ``hidden`` types count for the minimum only."""
@@ -202,21 +216,31 @@ class TxnService:
         """The mark and every open and aborted transaction with its owner."""
         return store.select_infos(self.db)
 
-    def add_dynamic_partitions(self, requests: Sequence[DynamicPartitions],
-                               ) -> list[NoSuchTxnError | TxnAbortedError | None]:
+    def add_dynamic_partitions(
+        self, requests: Sequence[DynamicPartitions]
+    ) -> list[NoSuchTxnError | TxnAbortedError | None]:
         """Record the partitions that statements wrote, in the place of "somewhere in the table".
 
         Answers: TxnAbortedError, NoSuchTxnError. Retry: idempotent.
         """
         refusals: dict[int, NoSuchTxnError | TxnAbortedError] = {}
         while written := [one for one in requests if one.txn_id not in refusals]:
-            if store.name_partitions(self.db, {(one.txn_id, one.name) for one in written}, [
+            if store.name_partitions(
+                self.db,
+                {(one.txn_id, one.name) for one in written},
+                [
                     Component(one.txn_id, one.name, canonical(partition), one.operation, one.write_id)
-                    for one in written for partition in dict.fromkeys(one.partitions)]):
+                    for one in written
+                    for partition in dict.fromkeys(one.partitions)
+                ],
+            ):
                 break
             states = self._states({one.txn_id for one in written})
-            refusals |= {one.txn_id: refusal for one in written
-                         if (refusal := required_open(one.txn_id, states.get(one.txn_id))) is not None}
+            refusals |= {
+                one.txn_id: refusal
+                for one in written
+                if (refusal := required_open(one.txn_id, states.get(one.txn_id))) is not None
+            }
         return [refusals.get(one.txn_id) for one in requests]
 
     def get_latest_txnid_in_conflict(self, txn_id: int) -> int:
@@ -266,8 +290,9 @@ class TxnService:
             return InvalidRequestError(f"Invalid input for number of txns: {request.num_txns}")
         if self.gauge.refusing:
             self.count_open_txns()
-        self.gauge.refusing = not accepts_more(self.gauge.count, self.settings.max_open_txns,
-                                               refusing=self.gauge.refusing)
+        self.gauge.refusing = not accepts_more(
+            self.gauge.count, self.settings.max_open_txns, refusing=self.gauge.refusing
+        )
         if self.gauge.refusing:
             return MetaError("Maximum allowed number of open transactions has been reached. See hive.max.open.txns.")
         return None
@@ -284,7 +309,8 @@ class TxnService:
             if targets:
                 return targets
             first_id = store.insert_txns_within(
-                pg, Opening(len(request.sources), request.user, request.host, request.agent_info, TxnType.REPL_CREATED))
+                pg, Opening(len(request.sources), request.user, request.host, request.agent_info, TxnType.REPL_CREATED)
+            )
             repl_store.insert_targets(pg, request.repl_policy or "", request.sources, first_id)
         return range(first_id, first_id + len(request.sources))
 
@@ -294,7 +320,8 @@ class TxnService:
         with self.db.begin() as pg:
             store.silence(pg)
             first_id = store.insert_txns_within(
-                pg, Opening(size, request.user, request.host, request.agent_info, request.txn_type))
+                pg, Opening(size, request.user, request.host, request.agent_info, request.txn_type)
+            )
         return range(first_id, first_id + size)
 
     def _abort_silently(self, aborts: list[tuple[int, AbortCode, str]]) -> list[AbortedTxn]:
@@ -302,8 +329,9 @@ class TxnService:
             store.silence(pg)
             return store.abort(pg, aborts)
 
-    def _abort(self, aborts: list[tuple[int, AbortCode, str]], replayed: set[int], silent: set[int], *,
-               durable: bool = False) -> dict[int, TxnState]:
+    def _abort(
+        self, aborts: list[tuple[int, AbortCode, str]], replayed: set[int], silent: set[int], *, durable: bool = False
+    ) -> dict[int, TxnState]:
         """Abort, flag the databases whose replication is broken by it; the states found."""
         told = [(txn_id, code, reason) for txn_id, code, reason in aborts if txn_id not in silent]
         rows = store.abort_at_once(self.db, told, durable=durable) if told else []
@@ -319,8 +347,9 @@ class TxnService:
         return store.select_states(self.db, txn_ids) if txn_ids else {}
 
     @staticmethod
-    def _heartbeat_answer(one: Heartbeat, beaten: set[int], held: set[int], lost: dict[int, TxnState],
-                          ) -> HeartbeatAnswer:
+    def _heartbeat_answer(
+        one: Heartbeat, beaten: set[int], held: set[int], lost: dict[int, TxnState]
+    ) -> HeartbeatAnswer:
         if one.txn_id and one.txn_id not in beaten:
             state = lost.get(one.txn_id)
             if state is TxnState.ABORTED:
@@ -343,7 +372,6 @@ def not_abortable(txn_id: int, state: TxnState | None, *, known: bool) -> NoSuch
     if state is TxnState.COMMITTED or known:
         return already_committed(txn_id)
     return None if state else no_such_txn(txn_id)
-
 
 
 def reason(request: AbortRequest) -> str:

@@ -98,7 +98,9 @@ _BY_ANOTHER = f"ANY('{{{','.join(str(int(code)) for code in sorted(BY_ANOTHER))}
 
 # An owner who aborts what somebody else had aborted says that he publishes nothing any more. Then the Cleaner looks
 # once more, since he may have done so in between, and forgets it.
-_ABORT = Prepared(LOCK, f"""
+_ABORT = Prepared(
+    LOCK,
+    f"""
 WITH asked AS (
     SELECT id, code, reason, code = {_BY_ANOTHER} AS by_another
     FROM unnest(%(ids)s::bigint[], %(codes)s::int[], %(reasons)s::text[]) AS a(id, code, reason)),
@@ -116,7 +118,8 @@ looked_at_again AS (
 unmapped AS (DELETE FROM repl_txn_map USING ended WHERE target_txn_id = ended.id RETURNING target_txn_id, policy),
 {_RELEASE}
 SELECT t.id, t.state, t.type, m.policy
-FROM txns AS t LEFT JOIN unmapped AS m ON m.target_txn_id = t.id WHERE t.id = ANY(%(ids)s::bigint[])""")
+FROM txns AS t LEFT JOIN unmapped AS m ON m.target_txn_id = t.id WHERE t.id = ANY(%(ids)s::bigint[])""",
+)
 
 SNAPSHOT = f"""
 SELECT (SELECT next_txn_id - 1 FROM txn_counter),
@@ -210,9 +213,14 @@ def _opening_parameters(wanted: Sequence[Opening]) -> dict[str, Any]:
         starts.append(total)
         total += one.size
     return {
-        "total": total, "starts": bigints(starts), "sizes": bigints(one.size for one in wanted),
-        "types": bigints(one.txn_type.value for one in wanted), "users": literal([one.user for one in wanted]),
-        "hosts": literal([one.host for one in wanted]), "agents": literal([one.agent_info for one in wanted])}
+        "total": total,
+        "starts": bigints(starts),
+        "sizes": bigints(one.size for one in wanted),
+        "types": bigints(one.txn_type.value for one in wanted),
+        "users": literal([one.user for one in wanted]),
+        "hosts": literal([one.host for one in wanted]),
+        "agents": literal([one.agent_info for one in wanted]),
+    }
 
 
 def update_counter(pg: PgTx, next_txn_id: int) -> int | None:
@@ -220,12 +228,14 @@ def update_counter(pg: PgTx, next_txn_id: int) -> int | None:
     [(mark,)] = pg.sql("SELECT FROM txn_counter FOR UPDATE; SELECT next_txn_id - 1 FROM txn_counter")
     if mark >= next_txn_id:
         return int(mark)
-    pg.sql("""INSERT INTO txn_id_block VALUES (1) ON CONFLICT DO NOTHING;
+    pg.sql(
+        """INSERT INTO txn_id_block VALUES (1) ON CONFLICT DO NOTHING;
               INSERT INTO skipped_txn_ids SELECT next_txn_id, %(next)s - 1, metastore_now()
               FROM txn_counter WHERE next_txn_id < %(next)s;
               UPDATE txn_counter SET next_txn_id = %(next)s,
                                      reserved_until = greatest(reserved_until, %(next)s + %(block)s)""",
-           {"next": next_txn_id, "block": ID_BLOCK})
+        {"next": next_txn_id, "block": ID_BLOCK},
+    )
     return None
 
 
@@ -235,13 +245,15 @@ def count_open(db: Database) -> tuple[int, datetime]:
     return int(count), at
 
 
-def update_heartbeats(db: Database, txn_ids: Collection[int], lock_ids: Collection[int], *,
-                      durable: bool = False) -> tuple[set[int], set[int]]:
+def update_heartbeats(
+    db: Database, txn_ids: Collection[int], lock_ids: Collection[int], *, durable: bool = False
+) -> tuple[set[int], set[int]]:
     """Refresh open transactions and lock requests; those that were there to refresh."""
     if not lock_ids:
-        return {txn_id for txn_id, in db.once(_HEARTBEAT, {"txns": bigints(txn_ids)}, durable=durable)}, set()
+        return {txn_id for (txn_id,) in db.once(_HEARTBEAT, {"txns": bigints(txn_ids)}, durable=durable)}, set()
     [(beaten, held)] = db.once(
-        _HEARTBEAT_WITH_LOCKS, {"txns": bigints(txn_ids), "locks": bigints(lock_ids)}, durable=durable)
+        _HEARTBEAT_WITH_LOCKS, {"txns": bigints(txn_ids), "locks": bigints(lock_ids)}, durable=durable
+    )
     return set(beaten or ()), set(held or ())
 
 
@@ -277,8 +289,7 @@ def _abort_parameters(aborts: Iterable[tuple[int, AbortCode, str]]) -> dict[str,
     return {"ids": bigints(ids), "codes": bigints(code.value for code in codes), "reasons": literal(reasons)}
 
 
-def abort_at_once(db: Database, aborts: Collection[tuple[int, AbortCode, str]], *,
-                  durable: bool) -> list[AbortedTxn]:
+def abort_at_once(db: Database, aborts: Collection[tuple[int, AbortCode, str]], *, durable: bool) -> list[AbortedTxn]:
     """Abort those of the (id, code, reason) that are open, in one round trip.
 
     What is not durable may be undone by a crash: the transaction is open again, and expires if nobody works with it.
@@ -319,14 +330,16 @@ def select_infos(db: Database) -> tuple[int, list[TxnInfo]]:
         SELECT c.next_txn_id - 1, t.id, t.state, t."user", t.host, t.agent_info, t.heartbeat_count, t.started_at,
                t.last_heartbeat_at
         FROM txn_counter AS c LEFT JOIN txns AS t ON {LISTED} ORDER BY t.id""")
-    return rows[0][0], [TxnInfo(txn_id, TxnState(state), *rest) for _, txn_id, state, *rest in rows
-                        if txn_id is not None]
+    return rows[0][0], [
+        TxnInfo(txn_id, TxnState(state), *rest) for _, txn_id, state, *rest in rows if txn_id is not None
+    ]
 
 
 def has_completed_components(db: Database, txn_ids: Collection[int]) -> set[int]:
     """Those of the transactions that committed writes which compaction still knows about."""
-    rows = db.once("SELECT DISTINCT txn_id FROM completed_txn_components WHERE txn_id = ANY(%s::bigint[])",
-                   (bigints(txn_ids),))
+    rows = db.once(
+        "SELECT DISTINCT txn_id FROM completed_txn_components WHERE txn_id = ANY(%s::bigint[])", (bigints(txn_ids),)
+    )
     return {txn_id for (txn_id,) in rows}
 
 
@@ -341,9 +354,14 @@ def name_partitions(db: Database, written: Collection[tuple[int, TableName]], co
     ``written``: (transaction, table), each with all of its ``components``. All or nothing, in one round trip.
     """
     rows = [(txn_id, *name) for txn_id, name in sorted(written)]
-    [(done,)] = db.once(_NAME_PARTITIONS, {
-        "txns": bigints({txn_id for txn_id, _ in written}), **_component_columns(components),
-        **{f"w{place}": column for place, column in enumerate(columns(rows, 4))}})
+    [(done,)] = db.once(
+        _NAME_PARTITIONS,
+        {
+            "txns": bigints({txn_id for txn_id, _ in written}),
+            **_component_columns(components),
+            **{f"w{place}": column for place, column in enumerate(columns(rows, 4))},
+        },
+    )
     return bool(done)
 
 
@@ -357,14 +375,17 @@ def select_latest_conflict(db: Database, txn_id: int) -> int:
 
     Unlike the check at commit, a component without partition covers the whole table.
     """
-    [(latest,)] = db.once("""
+    [(latest,)] = db.once(
+        """
         WITH mine AS (SELECT * FROM txn_components WHERE txn_id = %(txn)s AND operation IN ('u', 'd'))
         SELECT coalesce(max(txn_id), 0) FROM (
             SELECT w.txn_id FROM mine JOIN write_sets AS w USING (catalog, db, "table", partition)
             WHERE w.operation <> 'i' AND w.commit_id >= %(txn)s
             UNION ALL
             SELECT w.txn_id FROM mine JOIN write_sets AS w USING (catalog, db, "table")
-            WHERE mine.partition = '' AND w.operation <> 'i' AND w.commit_id >= %(txn)s) AS theirs""", {"txn": txn_id})
+            WHERE mine.partition = '' AND w.operation <> 'i' AND w.commit_id >= %(txn)s) AS theirs""",
+        {"txn": txn_id},
+    )
     return int(latest)
 
 
@@ -372,10 +393,10 @@ def upsert_min_history(pg: PgTx, txn_id: int, floors: dict[TableName, int]) -> N
     """Note the lowest write id of each table that the transaction still needs to read."""
     if floors:
         catalogs, dbs, tables = columns(floors, 3)
-        pg.sql("""
+        pg.sql(
+            """
             INSERT INTO min_history (txn_id, catalog, db, "table", min_write_id)
             SELECT %s, * FROM unnest(%s::text[], %s::text[], %s::text[], %s::bigint[])
             ON CONFLICT (txn_id, catalog, db, "table") DO UPDATE SET min_write_id = excluded.min_write_id""",
-               (txn_id, catalogs, dbs, tables, bigints(floors.values())))
-
-
+            (txn_id, catalogs, dbs, tables, bigints(floors.values())),
+        )

@@ -70,8 +70,10 @@ class EventService:
 
     def purge(self) -> EventReport:
         """Remove events, and notes of files, that are older than the time to live."""
-        return EventReport(self._in_batches(event_store.delete_events, event_store.BATCH),
-                           self._in_batches(write_event_store.delete_before, write_event_store.BATCH))
+        return EventReport(
+            self._in_batches(event_store.delete_events, event_store.BATCH),
+            self._in_batches(write_event_store.delete_before, write_event_store.BATCH),
+        )
 
     def _in_batches(self, delete: Callable[[PgTx, datetime], int], batch: int) -> int:
         count, removed = 0, batch

@@ -44,12 +44,17 @@ _WANTED = """
 
 def switch(db: Database, *, on: bool) -> bool:
     """Let the triggers run, or not; whether that is a change. Waits for the writers of the moment only to change it."""
-    rows = db.once("SELECT tgrelid::regclass::text, tgname, tgenabled <> 'D' FROM pg_trigger WHERE tgname = ANY(%s)",
-                   ([trigger for _, trigger in _SWITCHES],))
+    rows = db.once(
+        "SELECT tgrelid::regclass::text, tgname, tgenabled <> 'D' FROM pg_trigger WHERE tgname = ANY(%s)",
+        ([trigger for _, trigger in _SWITCHES],),
+    )
     wrong = [(table, trigger) for table, trigger, enabled in rows if enabled != on]
     if wrong:
-        db.once("; ".join(f"ALTER TABLE {table} {'ENABLE' if on else 'DISABLE'} TRIGGER {trigger}"
-                          for table, trigger in wrong))
+        db.once(
+            "; ".join(
+                f"ALTER TABLE {table} {'ENABLE' if on else 'DISABLE'} TRIGGER {trigger}" for table, trigger in wrong
+            )
+        )
     return bool(wrong)
 
 
@@ -61,8 +66,11 @@ def is_on(db: Database) -> bool:
 
 def select_events(db: Database, wanted: EventFilter, limit: int | None) -> list[Event]:
     """The wanted events, ascending."""
-    rows = db.once(f'SELECT event_id, at, type, catalog, db, "table", message FROM notification_log WHERE {_WANTED}'
-                   " ORDER BY event_id LIMIT %(limit)s", {**_parameters(wanted), "limit": limit})
+    rows = db.once(
+        f'SELECT event_id, at, type, catalog, db, "table", message FROM notification_log WHERE {_WANTED}'
+        " ORDER BY event_id LIMIT %(limit)s",
+        {**_parameters(wanted), "limit": limit},
+    )
     return [Event(*row) for row in rows]
 
 
@@ -70,7 +78,8 @@ def count_events(db: Database, wanted: EventFilter, limit: int | None) -> int:
     """How many events are wanted, at most ``limit``."""
     [(count,)] = db.once(
         f"SELECT count(*) FROM (SELECT FROM notification_log WHERE {_WANTED} LIMIT %(limit)s) AS wanted",
-        {**_parameters(wanted), "limit": limit})
+        {**_parameters(wanted), "limit": limit},
+    )
     return int(count)
 
 
@@ -82,13 +91,20 @@ def select_last_id(db: Database) -> int:
 
 def delete_events(pg: PgTx, before: datetime, limit: int = BATCH) -> int:
     """Remove the oldest events, as far as they are from before an instant."""
-    pg.sql("""
+    pg.sql(
+        """
         DELETE FROM notification_log WHERE event_id = ANY(ARRAY(
             SELECT event_id FROM (SELECT event_id, at FROM notification_log ORDER BY event_id LIMIT %s) AS oldest
-            WHERE at < %s))""", (limit, before))
+            WHERE at < %s))""",
+        (limit, before),
+    )
     return pg.rowcount
 
 
 def _parameters(wanted: EventFilter) -> dict[str, object]:
-    return {**wanted._asdict(), "types": list(wanted.types), "not_types": list(wanted.not_types),
-            "tables": list(wanted.tables)}
+    return {
+        **wanted._asdict(),
+        "types": list(wanted.types),
+        "not_types": list(wanted.not_types),
+        "tables": list(wanted.tables),
+    }

@@ -77,26 +77,38 @@ def outcome(left: Evidence) -> Answer:
     if left.txn_id <= 0:
         return Answer(Outcome.NEVER_OPENED, "no transaction has this id: ids begin at 1")
     if left.txn_id > left.mark:
-        return Answer(Outcome.NEVER_OPENED, "no transaction has this id yet: the highest that was given out is "
-                                            f"{left.mark}")
+        return Answer(
+            Outcome.NEVER_OPENED, f"no transaction has this id yet: the highest that was given out is {left.mark}"
+        )
     if left.skipped:
-        return Answer(Outcome.NEVER_OPENED, "no transaction has this id: it was skipped, after a crash of the database "
-                                            "or by seed_txn_id")
+        return Answer(
+            Outcome.NEVER_OPENED,
+            "no transaction has this id: it was skipped, after a crash of the database or by seed_txn_id",
+        )
     if left.wrote:
         return Answer(Outcome.COMMITTED, "its record has been removed, what it committed is still listed")
     if left.txn_id > left.complete_above:
         return Answer(Outcome.COMMITTED, "its record has been removed, and had it been aborted that would be on record")
-    return Answer(Outcome.UNKNOWN, "it ended so long ago that its record has been removed, and aborts are on record "
-                                   f"only for transactions above {left.complete_above}")
+    return Answer(
+        Outcome.UNKNOWN,
+        "it ended so long ago that its record has been removed, and aborts are on record "
+        f"only for transactions above {left.complete_above}",
+    )
 
 
 def _recorded(record: Record) -> Answer:
     if record.state is TxnState.OPEN:
-        return Answer(Outcome.OPEN, f"open since {when(record.started_at)} for {record.owner}, last heartbeat at "
-                                    f"{when(record.last_heartbeat_at)}")
+        return Answer(
+            Outcome.OPEN,
+            f"open since {when(record.started_at)} for {record.owner}, last heartbeat at "
+            f"{when(record.last_heartbeat_at)}",
+        )
     if record.state is TxnState.ABORTED:
-        return Answer(Outcome.ABORTED, f"{record.abort_reason or 'aborted, no reason was recorded'}, at "
-                                       f"{when(record.ended_at)}", record.ended_at)
+        return Answer(
+            Outcome.ABORTED,
+            f"{record.abort_reason or 'aborted, no reason was recorded'}, at {when(record.ended_at)}",
+            record.ended_at,
+        )
     return Answer(Outcome.COMMITTED, f"committed at {when(record.ended_at)} by {record.owner}", record.ended_at)
 
 
@@ -118,11 +130,15 @@ def listed(left: Iterable[Left]) -> str | None:
     if not all(one.cleaned for one in there):
         return f"snapshots name it until the Cleaner has removed what it wrote to {objects}"
     if there[0].may_publish:
-        return (f"snapshots name it, though its files are gone: its owner did not abort it, and may still publish in "
-                f"{objects} until a major compaction there covers it. `metastore txn abort --owner-gone` says that the "
-                "owner's process has ended")
-    return ("snapshots name it until a major compaction covers what may still appear, or lies among other rows, in "
-            f"{objects}")
+        return (
+            f"snapshots name it, though its files are gone: its owner did not abort it, and may still publish in "
+            f"{objects} until a major compaction there covers it. `metastore txn abort --owner-gone` says that the "
+            "owner's process has ended"
+        )
+    return (
+        "snapshots name it until a major compaction covers what may still appear, or lies among other rows, in "
+        f"{objects}"
+    )
 
 
 class Conflict(NamedTuple):
@@ -135,8 +151,11 @@ class Conflict(NamedTuple):
     winner_operation: str
 
 
-_CONFLICT = re.compile(r"^Aborting \[txnid:\d+,\d+\] due to a write conflict on (?P<object>.*) committed by "
-                       r"\[txnid:(?P<winner>\d+),(?P<at>\d+)\] (?P<mine>[iudc])/(?P<theirs>[iudc])", re.DOTALL)
+_CONFLICT = re.compile(
+    r"^Aborting \[txnid:\d+,\d+\] due to a write conflict on (?P<object>.*) committed by "
+    r"\[txnid:(?P<winner>\d+),(?P<at>\d+)\] (?P<mine>[iudc])/(?P<theirs>[iudc])",
+    re.DOTALL,
+)
 
 
 def conflict(reason: str | None) -> Conflict | None:
@@ -144,8 +163,13 @@ def conflict(reason: str | None) -> Conflict | None:
     found = _CONFLICT.match(reason or "")
     if found is None:
         return None
-    return Conflict(int(found["winner"]), int(found["at"]), found["object"], operation_name(found["mine"]),
-                    operation_name(found["theirs"]))
+    return Conflict(
+        int(found["winner"]),
+        int(found["at"]),
+        found["object"],
+        operation_name(found["mine"]),
+        operation_name(found["theirs"]),
+    )
 
 
 _MORE_OPERATIONS = {"w": "change", "r": "reserve"}

@@ -85,10 +85,18 @@ class HistoryService:
         if why_listed is not None:
             answer = answer._replace(reason=f"{answer.reason}; {why_listed}")
         return Life(
-            answer, record, left.evidence.from_history, self._expires_in(record, left.at),
+            answer,
+            record,
+            left.evidence.from_history,
+            self._expires_in(record, left.at),
             record and max(record.longest_gap, (record.ended_at or left.at) - record.last_heartbeat_at),
-            sorted((_write(row) for row in left.writes), key=lambda one: one[:3]), left.write_count,
-            sorted((_lock(row) for row in left.locks), key=lambda one: one[:5]), left.lock_count, conflict, winner)
+            sorted((_write(row) for row in left.writes), key=lambda one: one[:3]),
+            left.write_count,
+            sorted((_lock(row) for row in left.locks), key=lambda one: one[:5]),
+            left.lock_count,
+            conflict,
+            winner,
+        )
 
     def tell(self, errors: Sequence[object]) -> None:
         """Add what became of their transactions to the texts of those errors that name one.
@@ -127,5 +135,12 @@ def _write(row: list[Any]) -> Write:
 
 def _lock(row: list[Any]) -> HeldLock:
     ext_id, catalog, db, table, partition, kind, state, requested_at, acquired_at = row
-    return HeldLock(ext_id, TableName(catalog, db, table), partition, kind, state, datetime.fromisoformat(requested_at),
-                    datetime.fromisoformat(acquired_at) if acquired_at else None)
+    return HeldLock(
+        ext_id,
+        TableName(catalog, db, table),
+        partition,
+        kind,
+        state,
+        datetime.fromisoformat(requested_at),
+        datetime.fromisoformat(acquired_at) if acquired_at else None,
+    )

@@ -144,22 +144,26 @@ def select_settled(db: Database, txn_id: int) -> Evidence:
 
     Who ends a transaction holds its row FOR UPDATE; heartbeats neither wait for this, nor it for them.
     """
-    [row] = db.once(f"SELECT FROM txns WHERE id = ANY(%(ids)s::bigint[]) FOR KEY SHARE; {_EVIDENCE}",
-                    {"ids": bigints([txn_id])})
+    [row] = db.once(
+        f"SELECT FROM txns WHERE id = ANY(%(ids)s::bigint[]) FOR KEY SHARE; {_EVIDENCE}", {"ids": bigints([txn_id])}
+    )
     return _evidence(row)
 
 
 def select_life(db: Database, txn_id: int) -> Life:
     """All that is left of one transaction, with what it wrote and locked."""
     [(now, writes, write_count, locks, lock_count, *evidence)] = db.once(
-        _LIFE, {"txn": txn_id, "ids": bigints([txn_id])})
+        _LIFE, {"txn": txn_id, "ids": bigints([txn_id])}
+    )
     return Life(_evidence(evidence), now, writes, write_count, locks, lock_count)
 
 
 def select_left(db: Database, txn_id: int) -> list[Left]:
     """What an aborted transaction is still listed for."""
-    return [Left(f"{catalog}.{database}.{table}" + (f"/{partition}" if partition else ""), *rest)
-            for catalog, database, table, partition, *rest in db.once(_LEFT, {"txn": txn_id})]
+    return [
+        Left(f"{catalog}.{database}.{table}" + (f"/{partition}" if partition else ""), *rest)
+        for catalog, database, table, partition, *rest in db.once(_LEFT, {"txn": txn_id})
+    ]
 
 
 def select_lock_owners(db: Database, lock_ids: Collection[int]) -> dict[int, int]:

@@ -33,7 +33,7 @@ DECLARED = """
         SELECT FROM txn_components AS c WHERE c.txn_id = w.txn_id AND c.catalog = w.catalog AND c.db = w.db
         AND c."table" = w."table")"""
 
-HELD = 'SELECT * FROM locks WHERE txn_id = {txn_id} AND txn_id <> 0 ORDER BY ext_id, int_id'
+HELD = "SELECT * FROM locks WHERE txn_id = {txn_id} AND txn_id <> 0 ORDER BY ext_id, int_id"
 
 REMEMBERED = f"""
 remembered AS (

@@ -62,9 +62,11 @@ def lock_targets(pg: PgTx, policy: str, sources: Sequence[int]) -> list[int]:
 
 def insert_targets(pg: PgTx, policy: str, sources: Sequence[int], first_target: int) -> None:
     """Map the sources, in order, to consecutive targets."""
-    pg.sql("""INSERT INTO repl_txn_map (policy, source_txn_id, target_txn_id)
+    pg.sql(
+        """INSERT INTO repl_txn_map (policy, source_txn_id, target_txn_id)
               SELECT %s, source, %s + place - 1 FROM unnest(%s::bigint[]) WITH ORDINALITY AS s(source, place)""",
-           (policy, first_target, list(sources)))
+        (policy, first_target, list(sources)),
+    )
 
 
 def delete_target(pg: PgTx, target: int) -> None:
@@ -78,42 +80,60 @@ def flag_incompatible(pg: PgTx, policies: Collection[str]) -> None:
     A policy is named after its database, with or without ``.*``.
     """
     names = [policy.split(".")[0].lower() for policy in policies]
-    pg.sql("""UPDATE databases SET parameters = parameters || jsonb_build_object(%s::text, 'true')
-              WHERE catalog = 'hive' AND name = ANY(%s)""", (INCOMPATIBLE, names))
+    pg.sql(
+        """UPDATE databases SET parameters = parameters || jsonb_build_object(%s::text, 'true')
+              WHERE catalog = 'hive' AND name = ANY(%s)""",
+        (INCOMPATIBLE, names),
+    )
 
 
-def update_last_id(pg: PgTx, database: DatabaseName, table: TableName | None, partitions: Sequence[str],
-                   last_id: int) -> list[str]:
+def update_last_id(
+    pg: PgTx, database: DatabaseName, table: TableName | None, partitions: Sequence[str], last_id: int
+) -> list[str]:
     """Note how far replication has come, on the database and what is named below it; what does not exist."""
     mark = f"parameters || jsonb_build_object('{LAST_ID}', %s::text)"
     missing = []
-    if not pg.sql(f"UPDATE databases SET parameters = {mark} WHERE catalog = %s AND name = %s RETURNING id",
-                  (str(last_id), *database)):
+    if not pg.sql(
+        f"UPDATE databases SET parameters = {mark} WHERE catalog = %s AND name = %s RETURNING id",
+        (str(last_id), *database),
+    ):
         missing.append(f"database {database}")
     if table is not None:
-        found = pg.sql(f"UPDATE tables SET parameters = {mark} WHERE catalog = %s AND db = %s AND name = %s"
-                       " RETURNING id", (str(last_id), *table))
+        found = pg.sql(
+            f"UPDATE tables SET parameters = {mark} WHERE catalog = %s AND db = %s AND name = %s RETURNING id",
+            (str(last_id), *table),
+        )
         if not found:
             missing.append(f"table {table}")
         elif partitions:
-            pg.sql(f"UPDATE partitions SET parameters = {mark} WHERE table_id = %s AND name = ANY(%s)",
-                   (str(last_id), found[0][0], list(partitions)))
+            pg.sql(
+                f"UPDATE partitions SET parameters = {mark} WHERE table_id = %s AND name = ANY(%s)",
+                (str(last_id), found[0][0], list(partitions)),
+            )
     return missing
 
 
 def update_table_parameter(pg: PgTx, table_id: int, key: str, value: str) -> bool:
     """Change a parameter that the table has; whether it has it."""
-    return bool(pg.sql("""
+    return bool(
+        pg.sql(
+            """
         UPDATE tables SET parameters = parameters || jsonb_build_object(%(key)s::text, %(value)s::text)
-        WHERE id = %(id)s AND parameters ? %(key)s RETURNING id""", {"id": table_id, "key": key, "value": value}))
+        WHERE id = %(id)s AND parameters ? %(key)s RETURNING id""",
+            {"id": table_id, "key": key, "value": value},
+        )
+    )
 
 
 def select_transactional(pg: PgTx, names: Collection[TableName]) -> set[TableName]:
     """Those of the tables that the catalog knows as transactional."""
     catalogs, dbs, tables = columns(names, 3)
-    rows = pg.sql("""
+    rows = pg.sql(
+        """
         SELECT t.catalog, t.db, t.name FROM tables AS t
         JOIN unnest(%s::text[], %s::text[], %s::text[]) AS w(catalog, db, name)
              ON t.catalog = w.catalog AND t.db = w.db AND t.name = w.name
-        WHERE lower(t.parameters ->> 'transactional') = 'true'""", (catalogs, dbs, tables))
+        WHERE lower(t.parameters ->> 'transactional') = 'true'""",
+        (catalogs, dbs, tables),
+    )
     return {TableName(*row) for row in rows}

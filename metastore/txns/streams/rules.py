@@ -24,7 +24,8 @@ class StreamBatch(NamedTuple):
         """The same. Raises: InvalidRequestError for one that cannot be recorded."""
         if not self.query_id or self.batch_id < 0 or max(len(self.query_id), len(self.plan)) > LONGEST_TEXT:
             raise InvalidRequestError(
-                f"A batch has a query's id, a number from 0 on and a plan of at most {LONGEST_TEXT} characters")
+                f"A batch has a query's id, a number from 0 on and a plan of at most {LONGEST_TEXT} characters"
+            )
         return self
 
 
@@ -53,4 +54,5 @@ def is_repetition(position: StreamPosition | None, batch: StreamBatch) -> bool:
     raise InvalidOperationError(
         f"Batch {batch.batch_id} of streaming query {batch.query_id} {happened}: the table has come to {position}. The "
         "query's checkpoint was set back, an older copy of it for instance, so it cannot be told which rows the table "
-        "has already. Find that out, and start the query with a new checkpoint from there")
+        "has already. Find that out, and start the query with a new checkpoint from there"
+    )

@@ -17,12 +17,17 @@ def lock_table_id(pg: PgTx, name: TableName) -> int | None:
 
 def advance(pg: PgTx, table_id: int, batch: StreamBatch, txn_id: int) -> bool:
     """Record a query's next batch; False, and nothing changed, unless it is later than all that are recorded."""
-    return bool(pg.sql(f"""
+    return bool(
+        pg.sql(
+            f"""
         INSERT INTO stream_batches (table_id, {_POSITION}) VALUES (%s, %s, %s, %s, %s, metastore_now())
         ON CONFLICT (table_id, query_id) DO UPDATE
         SET batch_id = excluded.batch_id, plan = excluded.plan, txn_id = excluded.txn_id, at = excluded.at
         WHERE stream_batches.batch_id < excluded.batch_id
-        RETURNING batch_id""", (table_id, *batch, txn_id)))
+        RETURNING batch_id""",
+            (table_id, *batch, txn_id),
+        )
+    )
 
 
 def select_position(pg: PgTx, table_id: int, query_id: str) -> StreamPosition | None:
@@ -33,10 +38,13 @@ def select_position(pg: PgTx, table_id: int, query_id: str) -> StreamPosition | 
 
 def select_positions(db: Database, name: TableName) -> list[StreamPosition]:
     """How far every query has come, the latest first."""
-    rows = db.once(f"""
+    rows = db.once(
+        f"""
         SELECT {_POSITION} FROM stream_batches WHERE table_id = (
             SELECT id FROM tables WHERE catalog = %s AND db = %s AND name = %s)
-        ORDER BY at DESC, query_id""", name)
+        ORDER BY at DESC, query_id""",
+        name,
+    )
     return [_position(row) for row in rows]
 
 

@@ -18,8 +18,10 @@ def encoded(files: Sequence[str], directories: Sequence[str]) -> list[str]:
         raise InvalidRequestError(f"subDirectoryList has {len(directories)} entries for {len(files)} files")
     if bad := next((one for one in (*files, *directories) if _BETWEEN_FILES in one), None):
         raise InvalidRequestError(f"A file cannot be noted that has {_BETWEEN_FILES} in its name: {bad}")
-    return [_BETWEEN_PARTS.join((file, "", "", directory))
-            for file, directory in zip(files, directories or [""] * len(files), strict=True)]
+    return [
+        _BETWEEN_PARTS.join((file, "", "", directory))
+        for file, directory in zip(files, directories or [""] * len(files), strict=True)
+    ]
 
 
 def joined(files: Iterable[str]) -> str:
@@ -32,6 +34,7 @@ def moved(files: str, root: str) -> Iterator[str]:
     for file in files.split(_BETWEEN_FILES) if files else ():
         path, *rest = file.split(_BETWEEN_PARTS)
         directory = "".join(rest[2:3])
-        [here] = encoded(["/".join(part for part in (root.rstrip("/"), directory, path.rpartition("/")[2]) if part)],
-                         [directory])
+        [here] = encoded(
+            ["/".join(part for part in (root.rstrip("/"), directory, path.rpartition("/")[2]) if part)], [directory]
+        )
         yield here

@@ -35,9 +35,20 @@ def upsert(pg: PgTx, events: Collection[WriteEvent]) -> None:
         for one in events:
             upsert(pg, [one])
         return
-    rows = [(one.txn_id, *one.name, one.partition, one.write_id, json.dumps(list(dict.fromkeys(one.files))),
-             one.table_object, one.partition_object) for one in sorted(events)]
-    pg.sql("""
+    rows = [
+        (
+            one.txn_id,
+            *one.name,
+            one.partition,
+            one.write_id,
+            json.dumps(list(dict.fromkeys(one.files))),
+            one.table_object,
+            one.partition_object,
+        )
+        for one in sorted(events)
+    ]
+    pg.sql(
+        """
         INSERT INTO write_events AS known
             (txn_id, catalog, db, "table", partition, write_id, files, table_object, partition_object, at)
         SELECT txn_id, catalog, db, tab, partition, write_id, ARRAY(SELECT jsonb_array_elements_text(files)),
@@ -49,24 +60,33 @@ def upsert(pg: PgTx, events: Collection[WriteEvent]) -> None:
             files = known.files || ARRAY(SELECT one FROM unnest(excluded.files) WITH ORDINALITY AS f(one, place)
                                          WHERE one <> ALL(known.files) ORDER BY place),
             table_object = excluded.table_object, partition_object = excluded.partition_object,
-            at = excluded.at""", columns(rows, 9))
+            at = excluded.at""",
+        columns(rows, 9),
+    )
 
 
 def select_of(db: Database, txn_id: int, database: str | None, table: str | None) -> list[WriteEvent]:
     """What a transaction wrote, by table and partition; None: whichever."""
-    rows = db.once("""
+    rows = db.once(
+        """
         SELECT txn_id, catalog, db, "table", partition, write_id, files, table_object, partition_object
         FROM write_events WHERE txn_id = %(txn)s AND (%(db)s::text IS NULL OR db = %(db)s)
           AND (%(table)s::text IS NULL OR "table" = %(table)s)
-        ORDER BY catalog, db, "table", partition""", {"txn": txn_id, "db": database, "table": table})
-    return [WriteEvent(txn, TableName(*name), partition, write_id, tuple(files), table_object, partition_object)
-            for txn, *name, partition, write_id, files, table_object, partition_object in rows]
+        ORDER BY catalog, db, "table", partition""",
+        {"txn": txn_id, "db": database, "table": table},
+    )
+    return [
+        WriteEvent(txn, TableName(*name), partition, write_id, tuple(files), table_object, partition_object)
+        for txn, *name, partition, write_id, files, table_object, partition_object in rows
+    ]
 
 
 def delete_before(pg: PgTx, before: datetime, limit: int = BATCH) -> int:
     """Forget the oldest, as far as they are from before an instant."""
-    pg.sql("""
+    pg.sql(
+        """
         DELETE FROM write_events WHERE ctid = ANY(ARRAY(
             SELECT ctid FROM write_events WHERE at < %s ORDER BY at LIMIT %s FOR UPDATE SKIP LOCKED))""",
-           (before, limit))
+        (before, limit),
+    )
     return pg.rowcount

@@ -39,8 +39,9 @@ class PastWriteIds(NamedTuple):
 def require_settled(at: datetime, horizon: Horizon) -> None:
     """Raise InvalidOperationError for an instant that is still to come, UnavailableError for one just passing."""
     if at > horizon.now:
-        raise InvalidOperationError(f"{_text(at)} is still to come: by the metastore's clock it is "
-                                    f"{_text(horizon.now)}")
+        raise InvalidOperationError(
+            f"{_text(at)} is still to come: by the metastore's clock it is {_text(horizon.now)}"
+        )
     if at > horizon.settled - _STEP:
         raise UnavailableError(f"Commits dated before {_text(at)} may still be under way: ask again in a moment")
 
@@ -51,10 +52,12 @@ def write_ids_at(name: TableName, past: PastWriteIds, at: datetime) -> ValidWrit
     Raises: InvalidOperationError when nobody knows any more, or nobody ever knew.
     """
     if past.known_since is not None and at < past.known_since.replace(
-            microsecond=past.known_since.microsecond // 1000 * 1000):
+        microsecond=past.known_since.microsecond // 1000 * 1000
+    ):
         raise InvalidOperationError(
             f"What {name.db}.{name.table} held at {_text(at)} is not on record: the times of its commits are known "
-            f"since {_text(past.known_since)}")
+            f"since {_text(past.known_since)}"
+        )
     aborted = {write_id for write_id, is_aborted in past.unfinished if is_aborted}
     hidden = {*past.later, *(write_id for write_id, _ in past.unfinished)}
     mark = past.next_write_id - 1
@@ -62,8 +65,9 @@ def write_ids_at(name: TableName, past: PastWriteIds, at: datetime) -> ValidWrit
         mark -= 1
     invalid = tuple(sorted(write_id for write_id in hidden if write_id < mark))
     min_open = next((write_id for write_id in invalid if write_id not in aborted), None)
-    return ValidWriteIdList(f"{name.db}.{name.table}", max(mark, 0), min_open, invalid,
-                            frozenset(aborted.intersection(invalid)))
+    return ValidWriteIdList(
+        f"{name.db}.{name.table}", max(mark, 0), min_open, invalid, frozenset(aborted.intersection(invalid))
+    )
 
 
 def _text(at: datetime) -> str:

@@ -11,13 +11,7 @@ from metastore.acid.bucket import encode
 from metastore.acid.names import BaseName, DeltaName
 from metastore.acid.snapshots import ValidWriteIdList
 from metastore.errors import InvalidOperationError
-from metastore.spark.write.acid_writer import (
-    PARTITION_COLUMN,
-    WRITER_COLUMN,
-    RoutingError,
-    WrittenFile,
-    write_acid,
-)
+from metastore.spark.write.acid_writer import PARTITION_COLUMN, WRITER_COLUMN, RoutingError, WrittenFile, write_acid
 from tests.support.acid.reading import described, ids_and_rows
 from tests.support.acid.tables import B0, AcidTable
 from tests.support.hive_oracle.oracle import HiveOracle

@@ -12,16 +12,7 @@ from metastore.config import LockSettings
 from metastore.db.engine import Database
 from metastore.errors import MetastoreError
 from metastore.locks import store
-from metastore.locks.rules import (
-    Lock,
-    LockObject,
-    LockQueue,
-    LockRequest,
-    LockState,
-    LockType,
-    WantedLock,
-    conflicts,
-)
+from metastore.locks.rules import Lock, LockObject, LockQueue, LockRequest, LockState, LockType, WantedLock, conflicts
 from metastore.locks.service import LockFilter, LockService
 from metastore.txns.core.service import AbortRequest
 from tests.integration.locks.conftest import wanted

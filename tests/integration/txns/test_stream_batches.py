@@ -4,12 +4,7 @@ from threading import Barrier, Thread
 
 import pytest
 
-from metastore.errors import (
-    AlreadyExistsError,
-    InvalidOperationError,
-    NoSuchObjectError,
-    TxnAbortedError,
-)
+from metastore.errors import AlreadyExistsError, InvalidOperationError, NoSuchObjectError, TxnAbortedError
 from metastore.ids import table_name
 from metastore.txns.commit.service import CommitRequest
 from metastore.txns.core.rules import Operation

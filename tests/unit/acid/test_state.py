@@ -9,13 +9,7 @@ from hypothesis import strategies as st
 
 from metastore.acid.names import BaseName, DeltaName, MalformedNameError
 from metastore.acid.snapshots import RangeState, ValidTxnList, ValidWriteIdList
-from metastore.acid.state import (
-    AcidState,
-    ListedFile,
-    NotEnoughHistoryError,
-    UnsupportedMetadataError,
-    acid_state,
-)
+from metastore.acid.state import AcidState, ListedFile, NotEnoughHistoryError, UnsupportedMetadataError, acid_state
 from tests.support.acid.vectors import DirectoryVector, directory_vectors
 
 EVERYTHING = ValidTxnList.everything()

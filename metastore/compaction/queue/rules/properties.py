@@ -14,30 +14,47 @@ _SIZE = re.compile(r"[0-9]{1,6}[kmgtKMGT]?[bB]?")
 _QUEUE = re.compile(r"[\w.\-]{1,200}", re.ASCII)
 
 _OF_SPARK = {
-    "spark.driver.cores": _COUNT, "spark.executor.cores": _COUNT, "spark.executor.instances": _COUNT,
-    "spark.driver.memory": _SIZE, "spark.driver.memoryOverhead": _SIZE,
-    "spark.executor.memory": _SIZE, "spark.executor.memoryOverhead": _SIZE,
-    "spark.default.parallelism": _COUNT, "spark.sql.shuffle.partitions": _COUNT,
-    "spark.dynamicAllocation.maxExecutors": _COUNT, "spark.yarn.queue": _QUEUE}
+    "spark.driver.cores": _COUNT,
+    "spark.executor.cores": _COUNT,
+    "spark.executor.instances": _COUNT,
+    "spark.driver.memory": _SIZE,
+    "spark.driver.memoryOverhead": _SIZE,
+    "spark.executor.memory": _SIZE,
+    "spark.executor.memoryOverhead": _SIZE,
+    "spark.default.parallelism": _COUNT,
+    "spark.sql.shuffle.partitions": _COUNT,
+    "spark.dynamicAllocation.maxExecutors": _COUNT,
+    "spark.yarn.queue": _QUEUE,
+}
 # What users of Hive set for its own Workers. Our jobs do not know them.
 _OF_HIVE = {
-    "hive.compactor.job.queue": _QUEUE, "mapreduce.job.queuename": _QUEUE, "tez.queue.name": _QUEUE,
-    "mapreduce.map.memory.mb": _COUNT, "mapreduce.reduce.memory.mb": _COUNT, "hive.tez.container.size": _COUNT}
+    "hive.compactor.job.queue": _QUEUE,
+    "mapreduce.job.queuename": _QUEUE,
+    "tez.queue.name": _QUEUE,
+    "mapreduce.map.memory.mb": _COUNT,
+    "mapreduce.reduce.memory.mb": _COUNT,
+    "hive.tez.container.size": _COUNT,
+}
 _HARMLESS = _OF_SPARK | _OF_HIVE
 
 
 def spark_settings(properties: Mapping[str, str]) -> dict[str, str]:
     """The settings of the job's Spark session that properties ask for and may."""
-    return {key.removeprefix(_PREFIX): value for key, value in properties.items()
-            if key.removeprefix(_PREFIX) in _OF_SPARK and _is_harmless(key, value)}
+    return {
+        key.removeprefix(_PREFIX): value
+        for key, value in properties.items()
+        if key.removeprefix(_PREFIX) in _OF_SPARK and _is_harmless(key, value)
+    }
 
 
 def refused_property(properties: Mapping[str, str], known: Mapping[str, str] | None = None) -> str | None:
     """Why a table or a request cannot have these properties, None if it can; ``known``: it has them already."""
     for key, value in properties.items():
         if key.lower().startswith(_PREFIX) and not _is_harmless(key, value) and (known or {}).get(key) != value:
-            return (f"The property {key!r} with the value {value!r} must not reach a compaction's job, which runs as "
-                    f"the metastore's user: only these may, each with a plain value: {', '.join(_named())}")
+            return (
+                f"The property {key!r} with the value {value!r} must not reach a compaction's job, which runs as "
+                f"the metastore's user: only these may, each with a plain value: {', '.join(_named())}"
+            )
     return None
 
 

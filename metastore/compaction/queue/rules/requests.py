@@ -76,10 +76,22 @@ class CompactionType(StrEnum):
 
 
 _S = CompactionState
-_STATE_CODES = {_S.INITIATED: "i", _S.WORKING: "w", _S.READY_FOR_CLEANING: "r", _S.FAILED: "f", _S.SUCCEEDED: "s",
-                _S.DID_NOT_INITIATE: "a", _S.REFUSED: "c", _S.ABORTED: "x"}
-_TYPE_NUMBERS = {CompactionType.MINOR: 1, CompactionType.MAJOR: 2, CompactionType.REBALANCE: 3,
-                 CompactionType.ABORT_TXN_CLEANUP: 4}
+_STATE_CODES = {
+    _S.INITIATED: "i",
+    _S.WORKING: "w",
+    _S.READY_FOR_CLEANING: "r",
+    _S.FAILED: "f",
+    _S.SUCCEEDED: "s",
+    _S.DID_NOT_INITIATE: "a",
+    _S.REFUSED: "c",
+    _S.ABORTED: "x",
+}
+_TYPE_NUMBERS = {
+    CompactionType.MINOR: 1,
+    CompactionType.MAJOR: 2,
+    CompactionType.REBALANCE: 3,
+    CompactionType.ABORT_TXN_CLEANUP: 4,
+}
 
 QUEUED = frozenset({_S.INITIATED, _S.WORKING, _S.READY_FOR_CLEANING})
 ACTIVE = frozenset({_S.INITIATED, _S.WORKING})
@@ -163,11 +175,13 @@ def is_active_duplicate(existing: Compaction, current_write_id: int) -> bool:
     return existing.state in ACTIVE or (
         existing.state is CompactionState.READY_FOR_CLEANING
         and existing.type is not CompactionType.ABORT_TXN_CLEANUP
-        and existing.highest_write_id == current_write_id)
+        and existing.highest_write_id == current_write_id
+    )
 
 
-def is_stopped_by_failures(newest_first: Iterable[Compaction], threshold: int, retry_after: timedelta,
-                           now: datetime) -> bool:
+def is_stopped_by_failures(
+    newest_first: Iterable[Compaction], threshold: int, retry_after: timedelta, now: datetime
+) -> bool:
     """Whether the Initiator must leave a table or partition alone: its last ``threshold`` compactions all failed.
 
     It is tried again once the newest failed request is older than ``retry_after``; zero or less means never.
@@ -179,8 +193,9 @@ def is_stopped_by_failures(newest_first: Iterable[Compaction], threshold: int, r
     return not (retry_after > timedelta(0) and latest[0].enqueued_at + retry_after < now)
 
 
-def is_claim_dead(claimed: Compaction, now: datetime, lease: timedelta, worker_timeout: timedelta,
-                  txn_state: str | None) -> str | None:
+def is_claim_dead(
+    claimed: Compaction, now: datetime, lease: timedelta, worker_timeout: timedelta, txn_state: str | None
+) -> str | None:
     """Why a working request's claim is void, or None while its worker may be alive.
 
     Our workers renew a lease. Hive's do not, but they keep their transaction alive: an aborted one means a dead worker.
@@ -218,8 +233,11 @@ class Retention:
 
     def kept(self, state: CompactionState) -> int:
         """How many rows of a state stay. Hive never purges aborted requests; they are kept like refused ones here."""
-        return {CompactionState.SUCCEEDED: self.succeeded, CompactionState.FAILED: self.failed,
-                CompactionState.DID_NOT_INITIATE: self.did_not_initiate}.get(state, self.refused)
+        return {
+            CompactionState.SUCCEEDED: self.succeeded,
+            CompactionState.FAILED: self.failed,
+            CompactionState.DID_NOT_INITIATE: self.did_not_initiate,
+        }.get(state, self.refused)
 
 
 def expendable(newest_first: Sequence[Compaction], retention: Retention, now: datetime) -> list[int]:

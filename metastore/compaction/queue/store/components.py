@@ -16,8 +16,9 @@ from metastore.txns.core.rules import TxnType
 
 _NAMES = 'c.catalog, c.db, c."table", c.partition'
 # A writer has such a component too: "somewhere in the table", once it has named partitions (txns/core/partitions.sql).
-OF_COMPACTION = (f"{{component}}.operation = 'c'"
-                  f" AND t.type IN ({TxnType.COMPACTION:d}, {TxnType.REBALANCE_COMPACTION:d})")
+OF_COMPACTION = (
+    f"{{component}}.operation = 'c' AND t.type IN ({TxnType.COMPACTION:d}, {TxnType.REBALANCE_COMPACTION:d})"
+)
 OF_TABLE = 'catalog = %(catalog)s AND db = %(db)s AND "table" = %(table)s'
 
 
@@ -41,7 +42,9 @@ def select_written(pg: PgTx, since: datetime | None, limit: int, after: Entity |
         '   WHERE (h.catalog, h.db, h."table", h.partition) = (c.catalog, c.db, c."table", c.partition)'
         "   ORDER BY h.id DESC LIMIT 1))"
         f" AND c.\"table\" <> '' AND ({_NAMES}) > (%(catalog)s, %(db)s, %(table)s, %(partition)s)"
-        f" ORDER BY {_NAMES} LIMIT %(limit)s", {"since": since, "limit": limit, **_behind(after)})
+        f" ORDER BY {_NAMES} LIMIT %(limit)s",
+        {"since": since, "limit": limit, **_behind(after)},
+    )
     return [_entity(row) for row in rows]
 
 
@@ -56,14 +59,19 @@ def select_aborted(pg: PgTx, limit: int, after: Entity | None = None, *, cleaned
         " JOIN txns AS t ON t.id = c.txn_id AND t.state = 'aborted'"
         f" WHERE NOT ({OF_COMPACTION.format(component='c')}) AND c.\"table\" <> '' AND c.cleaned = %(cleaned)s"
         f" AND ({_NAMES}) > (%(catalog)s, %(db)s, %(table)s, %(partition)s)"
-        f" GROUP BY {_NAMES} ORDER BY {_NAMES} LIMIT %(limit)s", {"limit": limit, "cleaned": cleaned, **_behind(after)})
+        f" GROUP BY {_NAMES} ORDER BY {_NAMES} LIMIT %(limit)s",
+        {"limit": limit, "cleaned": cleaned, **_behind(after)},
+    )
     return [AbortedWrites(_entity(name), count, oldest) for *name, count, oldest in rows]
 
 
 def select_written_partitions(pg: PgTx, table: TableName) -> list[str]:
     """Names of the partitions that committed transactions wrote and that no cleaning has covered since."""
-    rows = pg.sql(f"SELECT DISTINCT partition FROM completed_txn_components WHERE {OF_TABLE} AND partition <> ''"
-                  " ORDER BY partition", table._asdict())
+    rows = pg.sql(
+        f"SELECT DISTINCT partition FROM completed_txn_components WHERE {OF_TABLE} AND partition <> ''"
+        " ORDER BY partition",
+        table._asdict(),
+    )
     return [name for (name,) in rows]
 
 
@@ -87,9 +95,12 @@ def select_lists(pg: PgTx, table: TableName) -> Lists:
         f"   coalesce((SELECT next_write_id - 1 FROM next_write_ids WHERE {OF_TABLE}), 0), NULL"
         " UNION ALL SELECT 'write id', w.write_id, t.state FROM txn_write_ids AS w"
         " JOIN txns AS t ON t.id = w.txn_id AND t.state <> 'committed'"
-        ' WHERE w.catalog = %(catalog)s AND w.db = %(db)s AND w."table" = %(table)s', table._asdict())
-    of_txns, of_write_ids = ([(number, state) for each, number, state in rows if each == kind]
-                             for kind in ("txn", "write id"))
+        ' WHERE w.catalog = %(catalog)s AND w.db = %(db)s AND w."table" = %(table)s',
+        table._asdict(),
+    )
+    of_txns, of_write_ids = (
+        [(number, state) for each, number, state in rows if each == kind] for kind in ("txn", "write id")
+    )
     return Lists(ValidWriteIdList(f"{table.db}.{table.table}", *_listed(of_write_ids)), ValidTxnList(*_listed(of_txns)))
 
 
@@ -109,9 +120,11 @@ def select_txn_states(pg: PgTx, txn_ids: Sequence[int]) -> dict[int, str]:
 
 def insert_compaction_component(pg: PgTx, entity: Entity, txn_id: int, write_id: int) -> None:
     """Tie the compaction's transaction to the entity: if it aborts, its record outlives the files that it wrote."""
-    pg.sql('INSERT INTO txn_components (txn_id, catalog, db, "table", partition, operation, write_id)'
-           " VALUES (%s, %s, %s, %s, %s, 'c', %s) ON CONFLICT DO NOTHING",
-           (txn_id, *entity.table, entity.partition, write_id))
+    pg.sql(
+        'INSERT INTO txn_components (txn_id, catalog, db, "table", partition, operation, write_id)'
+        " VALUES (%s, %s, %s, %s, %s, 'c', %s) ON CONFLICT DO NOTHING",
+        (txn_id, *entity.table, entity.partition, write_id),
+    )
 
 
 def _behind(after: Entity | None) -> dict[str, str]:

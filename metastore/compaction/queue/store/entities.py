@@ -85,27 +85,44 @@ def select_described(pg: PgTx, entity: Entity) -> Described | None:
         "SELECT t.id, t.location, t.parameters, d.parameters, t.partition_keys, t.sd, t.owner, p.name, p.location,"
         " p.parameters FROM tables AS t JOIN databases AS d ON d.catalog = t.catalog AND d.name = t.db"
         " LEFT JOIN partitions AS p ON p.table_id = t.id AND p.name = %s"
-        " WHERE t.catalog = %s AND t.db = %s AND t.name = %s", (entity.partition, *entity.table))
+        " WHERE t.catalog = %s AND t.db = %s AND t.name = %s",
+        (entity.partition, *entity.table),
+    )
     if not rows:
         return None
     table_id, location, parameters, database, keys, sd, owner, partition, partition_location, own = rows[0]
     wanted = bool(entity.partition)
     return Described(
-        entity, table_id, _location(location or "", entity.partition, partition_location), parameters or {},
-        database or {}, tuple(key["name"] for key in keys or ()), not wanted or partition is not None,
-        own or {}, tuple(sd.get("bucketCols") or ()), bool(_sort_columns(sd)), owner)
+        entity,
+        table_id,
+        _location(location or "", entity.partition, partition_location),
+        parameters or {},
+        database or {},
+        tuple(key["name"] for key in keys or ()),
+        not wanted or partition is not None,
+        own or {},
+        tuple(sd.get("bucketCols") or ()),
+        bool(_sort_columns(sd)),
+        owner,
+    )
 
 
 def is_still(table: Described, now: Described | None) -> bool:
     """Whether the name, and the partition, belong to the table that was looked up, in the place where it was."""
     return now is not None and (now.table_id, now.location, now.partition_exists) == (
-        table.table_id, table.location, table.partition_exists)
+        table.table_id,
+        table.location,
+        table.partition_exists,
+    )
 
 
 def select_all_partitions(pg: PgTx, table: TableName) -> list[tuple[str, str]]:
     """(name, location) of every partition of a table."""
-    rows = pg.sql("SELECT p.name, p.location, t.location FROM partitions AS p JOIN tables AS t ON t.id = p.table_id"
-                  " WHERE t.catalog = %s AND t.db = %s AND t.name = %s ORDER BY p.name", tuple(table))
+    rows = pg.sql(
+        "SELECT p.name, p.location, t.location FROM partitions AS p JOIN tables AS t ON t.id = p.table_id"
+        " WHERE t.catalog = %s AND t.db = %s AND t.name = %s ORDER BY p.name",
+        tuple(table),
+    )
     return [(name, _location(base or "", name, location)) for name, location, base in rows]
 
 
@@ -119,7 +136,9 @@ def select_user_of(pg: PgTx, location: str) -> str | None:
         " UNION ALL SELECT 'partition ' || t.db || '.' || t.name || '/' || p.name, rtrim(p.location, '/'), true"
         "   FROM partitions AS p JOIN tables AS t ON t.id = p.table_id)"
         " SELECT who FROM places WHERE place = %(at)s OR starts_with(place, %(at)s || '/')"
-        " OR (owns AND starts_with(%(at)s, place || '/')) LIMIT 1", {"at": location.rstrip("/")})
+        " OR (owns AND starts_with(%(at)s, place || '/')) LIMIT 1",
+        {"at": location.rstrip("/")},
+    )
     return str(rows[0][0]) if rows else None
 
 
@@ -128,7 +147,8 @@ def select_columns_with_statistics(pg: PgTx, entity: Entity) -> list[str]:
     rows = pg.sql(
         'SELECT DISTINCT s."column" FROM column_statistics AS s JOIN tables AS t ON t.id = s.table_id'
         ' WHERE t.catalog = %s AND t.db = %s AND t.name = %s AND s.partition = %s ORDER BY s."column"',
-        (*entity.table, entity.partition))
+        (*entity.table, entity.partition),
+    )
     return [column for (column,) in rows]
 
 

@@ -22,12 +22,15 @@ from metastore.compaction.queue.rules.requests import (
 from metastore.db.engine import PgTx, Row
 from metastore.ids import TableName
 
-_SHARED = ('catalog, db, "table", partition, state, type, properties, pool, number_of_buckets, order_by, worker_id, '
-           "worker_version, initiator_id, initiator_version, run_as, enqueued_at, started_at, ended_at, "
-           "cleaner_started_at, highest_write_id, txn_id, next_txn_id, committed_at, hadoop_job_id, error_message")
+_SHARED = (
+    'catalog, db, "table", partition, state, type, properties, pool, number_of_buckets, order_by, worker_id, '
+    "worker_version, initiator_id, initiator_version, run_as, enqueued_at, started_at, ended_at, "
+    "cleaner_started_at, highest_write_id, txn_id, next_txn_id, committed_at, hadoop_job_id, error_message"
+)
 _QUEUED = f"id, {_SHARED}, attempt, heartbeat_at, failures, not_before"
-_HISTORY = (f"id, {_SHARED}, 0 AS attempt, NULL::timestamptz AS heartbeat_at, 0 AS failures,"
-            " NULL::timestamptz AS not_before")
+_HISTORY = (
+    f"id, {_SHARED}, 0 AS attempt, NULL::timestamptz AS heartbeat_at, 0 AS failures, NULL::timestamptz AS not_before"
+)
 _ENTITY = 'catalog = %s AND db = %s AND "table" = %s AND partition = %s'
 
 
@@ -62,9 +65,27 @@ class Filter:
     limit: int | None = None
 
 
-SORTABLE = ("id", "catalog", "db", "table", "partition", "type", "state", "worker_id", "enqueued_at", "started_at",
-            "ended_at", "hadoop_job_id", "error_message", "initiator_id", "pool", "txn_id", "next_txn_id",
-            "committed_at", "highest_write_id")
+SORTABLE = (
+    "id",
+    "catalog",
+    "db",
+    "table",
+    "partition",
+    "type",
+    "state",
+    "worker_id",
+    "enqueued_at",
+    "started_at",
+    "ended_at",
+    "hadoop_job_id",
+    "error_message",
+    "initiator_id",
+    "pool",
+    "txn_id",
+    "next_txn_id",
+    "committed_at",
+    "highest_write_id",
+)
 """Columns that SHOW COMPACTIONS may be ordered by; nothing else reaches the statement."""
 
 _DEFAULT_ORDER = "greatest(ended_at, started_at, committed_at) DESC NULLS FIRST, enqueued_at, id"
@@ -76,22 +97,52 @@ def insert_request(pg: PgTx, request: NewRequest) -> int | None:
         'INSERT INTO compaction_queue (catalog, db, "table", partition, state, type, properties, run_as, initiator_id,'
         " initiator_version, pool, number_of_buckets, order_by, enqueued_at)"
         " VALUES (%s, %s, %s, %s, 'initiated', %s, %s, %s, %s, %s, %s, %s, %s, %s)"
-        ' ON CONFLICT (catalog, db, "table", partition) WHERE state IN (\'initiated\', \'working\') DO NOTHING'
+        " ON CONFLICT (catalog, db, \"table\", partition) WHERE state IN ('initiated', 'working') DO NOTHING"
         " RETURNING id",
-        (*_key(request.entity), request.type, Json(request.properties), request.run_as, request.initiator_id,
-         request.initiator_version, request.pool or None, request.number_of_buckets, request.order_by, pg.now))
+        (
+            *_key(request.entity),
+            request.type,
+            Json(request.properties),
+            request.run_as,
+            request.initiator_id,
+            request.initiator_version,
+            request.pool or None,
+            request.number_of_buckets,
+            request.order_by,
+            pg.now,
+        ),
+    )
     return rows[0][0] if rows else None
 
 
-def insert_ready_for_cleaning(pg: PgTx, request: NewRequest, highest_write_id: int | None, txn_id: int | None,
-                              error: str | None = None, not_before: datetime | None = None) -> int:
+def insert_ready_for_cleaning(
+    pg: PgTx,
+    request: NewRequest,
+    highest_write_id: int | None,
+    txn_id: int | None,
+    error: str | None = None,
+    not_before: datetime | None = None,
+) -> int:
     """Queue something that only the Cleaner has to do (a soft drop, the retry of an abort clean-up)."""
     [(request_id,)] = pg.sql(
         'INSERT INTO compaction_queue (catalog, db, "table", partition, state, type, properties, run_as, initiator_id,'
         " initiator_version, enqueued_at, highest_write_id, txn_id, error_message, not_before, failures)"
         " VALUES (%s, %s, %s, %s, 'ready_for_cleaning', %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s) RETURNING id",
-        (*_key(request.entity), request.type, Json(request.properties), request.run_as, request.initiator_id,
-         request.initiator_version, pg.now, highest_write_id, txn_id, error, not_before, 1 if error else 0))
+        (
+            *_key(request.entity),
+            request.type,
+            Json(request.properties),
+            request.run_as,
+            request.initiator_id,
+            request.initiator_version,
+            pg.now,
+            highest_write_id,
+            txn_id,
+            error,
+            not_before,
+            1 if error else 0,
+        ),
+    )
     return int(request_id)
 
 
@@ -101,13 +152,27 @@ def insert_history(pg: PgTx, request: NewRequest, state: CompactionState, error:
         'INSERT INTO completed_compactions (id, catalog, db, "table", partition, state, type, properties, initiator_id,'
         " initiator_version, enqueued_at, started_at, ended_at, error_message, pool)"
         " VALUES (nextval('compaction_id'), %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s) RETURNING id",
-        (*_key(request.entity), state, request.type, Json(request.properties), request.initiator_id,
-         request.initiator_version, pg.now, pg.now, pg.now, error, request.pool or None))
+        (
+            *_key(request.entity),
+            state,
+            request.type,
+            Json(request.properties),
+            request.initiator_id,
+            request.initiator_version,
+            pg.now,
+            pg.now,
+            pg.now,
+            error,
+            request.pool or None,
+        ),
+    )
     return int(request_id)
 
 
-_CLAIMABLE = ("state = 'initiated' AND (not_before IS NULL OR not_before <= %(now)s)"
-              " AND (coalesce(pool, '') = ANY(%(pools)s) OR '' = ANY(%(pools)s) AND enqueued_at < %(abandoned)s)")
+_CLAIMABLE = (
+    "state = 'initiated' AND (not_before IS NULL OR not_before <= %(now)s)"
+    " AND (coalesce(pool, '') = ANY(%(pools)s) OR '' = ANY(%(pools)s) AND enqueued_at < %(abandoned)s)"
+)
 """What Workers of some pools may claim; the default pool, "", has what other pools left too long."""
 
 
@@ -123,12 +188,14 @@ def count_backlog(pg: PgTx, pools: Sequence[str], pool_timeout: timedelta) -> Ba
     rows = pg.sql(
         f"SELECT count(*) FILTER (WHERE {_CLAIMABLE}), count(*) FILTER (WHERE heartbeat_at IS NOT NULL)"
         " FROM compaction_queue WHERE state IN ('initiated', 'working')",
-        {"now": pg.now, "pools": list(pools), "abandoned": pg.now - pool_timeout})
+        {"now": pg.now, "pools": list(pools), "abandoned": pg.now - pool_timeout},
+    )
     return Backlog(*rows[0])
 
 
-def claim_next(pg: PgTx, worker_id: str, worker_version: str | None, pool: str | None, pool_timeout: timedelta,
-               *, leased: bool) -> Compaction | None:
+def claim_next(
+    pg: PgTx, worker_id: str, worker_version: str | None, pool: str | None, pool_timeout: timedelta, *, leased: bool
+) -> Compaction | None:
     """Claim the oldest waiting request of a pool; a worker without a pool also takes what other pools left too long.
 
     Locks: the claimed row, skipping rows that others are claiming. Index: compaction_queue_state_id_idx.
@@ -140,8 +207,15 @@ def claim_next(pg: PgTx, worker_id: str, worker_version: str | None, pool: str |
         f" WHERE id = (SELECT id FROM compaction_queue WHERE {_CLAIMABLE}"
         "   ORDER BY id LIMIT 1 FOR UPDATE SKIP LOCKED)"
         f" RETURNING {_QUEUED}",
-        {"worker": worker_id, "version": worker_version, "now": pg.now, "leased": leased, "pools": [pool or ""],
-         "abandoned": pg.now - pool_timeout})
+        {
+            "worker": worker_id,
+            "version": worker_version,
+            "now": pg.now,
+            "leased": leased,
+            "pools": [pool or ""],
+            "abandoned": pg.now - pool_timeout,
+        },
+    )
     return _compaction(rows[0]) if rows else None
 
 
@@ -152,8 +226,12 @@ def update_lease(pg: PgTx, claim: Claim) -> bool:
 
 def update_started(pg: PgTx, claim: Claim, highest_write_id: int | None, run_as: str | None, txn_id: int) -> bool:
     """Note the snapshot and the transaction of a running compaction; False when the claim is lost."""
-    return _touch(pg, "highest_write_id = %s, run_as = coalesce(%s, run_as), txn_id = %s",
-                  (highest_write_id, run_as, txn_id), claim)
+    return _touch(
+        pg,
+        "highest_write_id = %s, run_as = coalesce(%s, run_as), txn_id = %s",
+        (highest_write_id, run_as, txn_id),
+        claim,
+    )
 
 
 def update_job_id(pg: PgTx, claim: Claim, job_id: str) -> bool:
@@ -163,63 +241,89 @@ def update_job_id(pg: PgTx, claim: Claim, job_id: str) -> bool:
 
 def update_remote_job_id(pg: PgTx, request_id: int, job_id: str) -> bool:
     """Note the job's id for a remote worker, whose call does not say who it is: once, and not for ours."""
-    pg.sql("UPDATE compaction_queue SET hadoop_job_id = %s WHERE id = %s AND state = 'working' AND heartbeat_at IS NULL"
-           " AND coalesce(hadoop_job_id, %s) = %s", (job_id, request_id, job_id, job_id))
+    pg.sql(
+        "UPDATE compaction_queue SET hadoop_job_id = %s WHERE id = %s AND state = 'working' AND heartbeat_at IS NULL"
+        " AND coalesce(hadoop_job_id, %s) = %s",
+        (job_id, request_id, job_id, job_id),
+    )
     return pg.rowcount == 1
 
 
 def update_ready_for_cleaning(pg: PgTx, claim: Claim) -> bool:
     """Working → ready for cleaning; False when the claim is lost."""
-    return _touch(pg, "state = 'ready_for_cleaning', worker_id = NULL, heartbeat_at = NULL, error_message = NULL",
-                  (), claim)
+    return _touch(
+        pg, "state = 'ready_for_cleaning', worker_id = NULL, heartbeat_at = NULL, error_message = NULL", (), claim
+    )
 
 
 def update_committed(pg: PgTx, request_id: int) -> None:
     """Stamp a compaction that has no point of commit: every transaction up to now may have seen the old files."""
-    pg.sql("UPDATE compaction_queue SET next_txn_id = (SELECT next_txn_id - 1 FROM txn_counter), committed_at = %s"
-           " WHERE id = %s AND next_txn_id IS NULL", (pg.now, request_id))
+    pg.sql(
+        "UPDATE compaction_queue SET next_txn_id = (SELECT next_txn_id - 1 FROM txn_counter), committed_at = %s"
+        " WHERE id = %s AND next_txn_id IS NULL",
+        (pg.now, request_id),
+    )
 
 
 def update_waiting_again(pg: PgTx, claimed: Compaction, reason: str, not_before: datetime | None) -> bool:
     """Working → initiated, fenced by the attempt; the reason shows in SHOW COMPACTIONS."""
-    pg.sql("UPDATE compaction_queue SET state = 'initiated', worker_id = NULL, worker_version = NULL,"
-           " started_at = NULL, heartbeat_at = NULL, txn_id = NULL, highest_write_id = NULL, error_message = %s,"
-           " not_before = %s"
-           " WHERE id = %s AND state = 'working' AND attempt = %s",
-           (reason, not_before, claimed.id, claimed.attempt))
+    pg.sql(
+        "UPDATE compaction_queue SET state = 'initiated', worker_id = NULL, worker_version = NULL,"
+        " started_at = NULL, heartbeat_at = NULL, txn_id = NULL, highest_write_id = NULL, error_message = %s,"
+        " not_before = %s"
+        " WHERE id = %s AND state = 'working' AND attempt = %s",
+        (reason, not_before, claimed.id, claimed.attempt),
+    )
     return pg.rowcount == 1
 
 
 def update_waiting_reason(pg: PgTx, reason: str, pool: str | None) -> int:
     """Note why nobody takes the waiting requests of a pool, where no worker has said so yet; how many rows changed."""
-    pg.sql("UPDATE compaction_queue SET error_message = %s WHERE state = 'initiated' AND coalesce(pool, '') = %s"
-           " AND coalesce(error_message, '') NOT LIKE 'Worker %% cannot run it:%%'", (reason, pool or ""))
+    pg.sql(
+        "UPDATE compaction_queue SET error_message = %s WHERE state = 'initiated' AND coalesce(pool, '') = %s"
+        " AND coalesce(error_message, '') NOT LIKE 'Worker %% cannot run it:%%'",
+        (reason, pool or ""),
+    )
     return pg.rowcount
 
 
 def update_cleaning(pg: PgTx, request_id: int, *, started: bool, error: str | None = None) -> bool:
     """Note that the Cleaner started on a request, or left it (with the reason it waits)."""
-    pg.sql("UPDATE compaction_queue SET cleaner_started_at = %s, error_message = coalesce(%s, error_message)"
-           " WHERE id = %s AND state = 'ready_for_cleaning'", (pg.now if started else None, error, request_id))
+    pg.sql(
+        "UPDATE compaction_queue SET cleaner_started_at = %s, error_message = coalesce(%s, error_message)"
+        " WHERE id = %s AND state = 'ready_for_cleaning'",
+        (pg.now if started else None, error, request_id),
+    )
     return pg.rowcount == 1
 
 
 def lock_ready_for_cleaning(pg: PgTx, request_id: int) -> Compaction | None:
     """A request that is ready for cleaning, kept so until this PostgreSQL transaction ends."""
-    rows = pg.sql(f"SELECT {_QUEUED} FROM compaction_queue WHERE id = %s AND state = 'ready_for_cleaning' FOR UPDATE",
-                  (request_id,))
+    rows = pg.sql(
+        f"SELECT {_QUEUED} FROM compaction_queue WHERE id = %s AND state = 'ready_for_cleaning' FOR UPDATE",
+        (request_id,),
+    )
     return _compaction(rows[0]) if rows else None
 
 
 def update_cleaner_failure(pg: PgTx, request_id: int, failures: int, error: str, not_before: datetime) -> bool:
     """Note a failed cleaning and when it is tried again."""
-    pg.sql("UPDATE compaction_queue SET failures = %s, error_message = %s, not_before = %s, cleaner_started_at = NULL"
-           " WHERE id = %s AND state = 'ready_for_cleaning'", (failures, error, not_before, request_id))
+    pg.sql(
+        "UPDATE compaction_queue SET failures = %s, error_message = %s, not_before = %s, cleaner_started_at = NULL"
+        " WHERE id = %s AND state = 'ready_for_cleaning'",
+        (failures, error, not_before, request_id),
+    )
     return pg.rowcount == 1
 
 
-def move_to_history(pg: PgTx, request_id: int, expected: CompactionState, state: CompactionState,
-                    error: str | None, claim: Claim | None = None) -> bool:
+def move_to_history(
+    pg: PgTx,
+    request_id: int,
+    expected: CompactionState,
+    state: CompactionState,
+    error: str | None,
+    claim: Claim | None = None,
+) -> bool:
     """End a queued request; False when it is not there in the expected state (or the claim is lost).
 
     Raises: ValueError for an end that the expected state does not have.
@@ -227,13 +331,15 @@ def move_to_history(pg: PgTx, request_id: int, expected: CompactionState, state:
     if not may_become(expected, state):
         raise ValueError(f"A compaction that is {expected.display} cannot become {state.display}")
     fence, values = _fence(claim) if claim else ("", ())
-    pg.sql(f"WITH gone AS (DELETE FROM compaction_queue WHERE id = %s AND state = %s{fence} RETURNING *)"
-           f" INSERT INTO completed_compactions (id, {_SHARED}) SELECT id, {_SHARED} FROM"
-           ' (SELECT id, catalog, db, "table", partition, %s AS state, type, properties, pool, number_of_buckets,'
-           " order_by, worker_id, worker_version, initiator_id, initiator_version, run_as, enqueued_at, started_at,"
-           " %s AS ended_at, cleaner_started_at, highest_write_id, txn_id, next_txn_id, committed_at, hadoop_job_id,"
-           " coalesce(%s, error_message) AS error_message FROM gone) AS ended",
-           (request_id, expected, *values, state, pg.now, error))
+    pg.sql(
+        f"WITH gone AS (DELETE FROM compaction_queue WHERE id = %s AND state = %s{fence} RETURNING *)"
+        f" INSERT INTO completed_compactions (id, {_SHARED}) SELECT id, {_SHARED} FROM"
+        ' (SELECT id, catalog, db, "table", partition, %s AS state, type, properties, pool, number_of_buckets,'
+        " order_by, worker_id, worker_version, initiator_id, initiator_version, run_as, enqueued_at, started_at,"
+        " %s AS ended_at, cleaner_started_at, highest_write_id, txn_id, next_txn_id, committed_at, hadoop_job_id,"
+        " coalesce(%s, error_message) AS error_message FROM gone) AS ended",
+        (request_id, expected, *values, state, pg.now, error),
+    )
     return pg.rowcount == 1
 
 
@@ -250,8 +356,11 @@ def select_queued(pg: PgTx, request_id: int) -> Compaction | None:
 
 def select_any(pg: PgTx, request_ids: Sequence[int]) -> list[Compaction]:
     """Requests by id, queued or ended."""
-    rows = pg.sql(f"SELECT {_QUEUED} FROM compaction_queue WHERE id = ANY(%(ids)s) UNION ALL"
-                  f" SELECT {_HISTORY} FROM completed_compactions WHERE id = ANY(%(ids)s)", {"ids": list(request_ids)})
+    rows = pg.sql(
+        f"SELECT {_QUEUED} FROM compaction_queue WHERE id = ANY(%(ids)s) UNION ALL"
+        f" SELECT {_HISTORY} FROM completed_compactions WHERE id = ANY(%(ids)s)",
+        {"ids": list(request_ids)},
+    )
     return [_compaction(row) for row in rows]
 
 
@@ -269,8 +378,7 @@ def select_in_state(pg: PgTx, state: CompactionState) -> list[Compaction]:
 
 def select_history_of(pg: PgTx, entity: Entity) -> list[Compaction]:
     """An entity's history, newest first."""
-    rows = pg.sql(f"SELECT {_HISTORY} FROM completed_compactions WHERE {_ENTITY} ORDER BY id DESC",
-                  _key(entity))
+    rows = pg.sql(f"SELECT {_HISTORY} FROM completed_compactions WHERE {_ENTITY} ORDER BY id DESC", _key(entity))
     return [_compaction(row) for row in rows]
 
 
@@ -279,7 +387,9 @@ def select_history(pg: PgTx, after: Entity | None, limit: int) -> list[Compactio
     rows = pg.sql(
         f"SELECT {_HISTORY} FROM completed_compactions"
         ' WHERE (catalog, db, "table", partition) > (%s, %s, %s, %s)'
-        ' ORDER BY catalog, db, "table", partition, id DESC LIMIT %s', (*(_key(after) if after else [""] * 4), limit))
+        ' ORDER BY catalog, db, "table", partition, id DESC LIMIT %s',
+        (*(_key(after) if after else [""] * 4), limit),
+    )
     return [_compaction(row) for row in rows]
 
 
@@ -300,33 +410,44 @@ def select_shown(pg: PgTx, wanted: Filter) -> list[Compaction]:
         conditions.append("coalesce(nullif(pool, ''), 'default') = %s")
         values.append(wanted.pool or "default")
     where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
-    chosen = [f'"{column}" {"ASC" if ascending else "DESC"}' for column, ascending in wanted.order
-              if column in SORTABLE]
+    chosen = [
+        f'"{column}" {"ASC" if ascending else "DESC"}' for column, ascending in wanted.order if column in SORTABLE
+    ]
     limit = f" LIMIT {int(wanted.limit)}" if wanted.limit and wanted.limit > 0 else ""
-    rows = pg.sql(f"SELECT * FROM (SELECT {_QUEUED} FROM compaction_queue{where} UNION ALL"
-                  f" SELECT {_HISTORY} FROM completed_compactions{where}) AS shown"
-                  f" ORDER BY {', '.join([*chosen, _DEFAULT_ORDER])}{limit}", [*values, *values])
+    rows = pg.sql(
+        f"SELECT * FROM (SELECT {_QUEUED} FROM compaction_queue{where} UNION ALL"
+        f" SELECT {_HISTORY} FROM completed_compactions{where}) AS shown"
+        f" ORDER BY {', '.join([*chosen, _DEFAULT_ORDER])}{limit}",
+        [*values, *values],
+    )
     return [_compaction(row) for row in rows]
 
 
-def select_latest_committed(pg: PgTx, table: TableName, partitions: Iterable[str] | None,
-                            newer_than: int | None) -> list[Compaction]:
+def select_latest_committed(
+    pg: PgTx, table: TableName, partitions: Iterable[str] | None, newer_than: int | None
+) -> list[Compaction]:
     """The newest ready or succeeded request of each partition (or of the table), newer than an id."""
     names = list(partitions) if partitions is not None else None
-    where = ('catalog = %(catalog)s AND db = %(db)s AND "table" = %(table)s AND state IN (\'ready_for_cleaning\','
-             " 'succeeded') AND (%(all)s OR partition = ANY(%(names)s)) AND id > %(after)s"
-             " AND type <> 'abort_txn_cleanup'")
-    rows = pg.sql(f"SELECT DISTINCT ON (partition) * FROM (SELECT {_QUEUED} FROM compaction_queue WHERE {where}"
-                  f" UNION ALL SELECT {_HISTORY} FROM completed_compactions WHERE {where}) AS finished"
-                  " ORDER BY partition, id DESC",
-                  {**table._asdict(), "all": names is None, "names": names or [], "after": newer_than or 0})
+    where = (
+        "catalog = %(catalog)s AND db = %(db)s AND \"table\" = %(table)s AND state IN ('ready_for_cleaning',"
+        " 'succeeded') AND (%(all)s OR partition = ANY(%(names)s)) AND id > %(after)s"
+        " AND type <> 'abort_txn_cleanup'"
+    )
+    rows = pg.sql(
+        f"SELECT DISTINCT ON (partition) * FROM (SELECT {_QUEUED} FROM compaction_queue WHERE {where}"
+        f" UNION ALL SELECT {_HISTORY} FROM completed_compactions WHERE {where}) AS finished"
+        " ORDER BY partition, id DESC",
+        {**table._asdict(), "all": names is None, "names": names or [], "after": newer_than or 0},
+    )
     return [_compaction(row) for row in rows]
 
 
 def _touch(pg: PgTx, assignment: str, values: tuple[Any, ...], claim: Claim) -> bool:
     fence, fenced = _fence(claim)
-    pg.sql(f"UPDATE compaction_queue SET {assignment} WHERE id = %s AND state = 'working'{fence}",
-           (*values, claim.id, *fenced))
+    pg.sql(
+        f"UPDATE compaction_queue SET {assignment} WHERE id = %s AND state = 'working'{fence}",
+        (*values, claim.id, *fenced),
+    )
     return pg.rowcount == 1
 
 
@@ -343,5 +464,10 @@ def _key(entity: Entity) -> tuple[str, str, str, str]:
 
 def _compaction(row: Row) -> Compaction:
     request_id, catalog, db, table, partition, state, kind, *rest = row
-    return Compaction(request_id, Entity(TableName(catalog, db, table), partition), CompactionState(state),
-                      CompactionType(kind), *rest)
+    return Compaction(
+        request_id,
+        Entity(TableName(catalog, db, table), partition),
+        CompactionState(state),
+        CompactionType(kind),
+        *rest,
+    )
