@@ -46,9 +46,9 @@ def configure(level: str = "info", form: str = "auto") -> None:
             else structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback),
         ],
         wrapper_class=_never_raising(logging.getLevelNamesMapping()[level.upper()], lines),
-        logger_factory=structlog.WriteLoggerFactory(lines),
+        logger_factory=structlog.WriteLoggerFactory(lines),  # type: ignore[arg-type]
         cache_logger_on_first_use=False,
-    )  # type: ignore[arg-type]
+    )
     logging.basicConfig(stream=lines, level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
 
 

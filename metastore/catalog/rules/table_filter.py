@@ -4,7 +4,7 @@ Source: CAT-T8; ``hive_filter_field_tableName__`` is how the 4.x client asks for
 """
 
 from dataclasses import dataclass
-from typing import cast
+from typing import Any, cast
 
 from metastore.catalog.model import Table
 from metastore.catalog.rules.like import like
@@ -87,15 +87,18 @@ def _value(key: str, table: Table) -> str | int | None:
 def _compare(value: str | int, op: Op, constant: object) -> bool:
     if op is Op.LIKE:
         return _like(str(value), str(constant))
+    left: Any
+    right: Any
     left, right = (value, constant) if isinstance(value, int) else (str(value), str(constant))
-    return {
+    holds: dict[Op, bool] = {
         Op.EQ: left == right,
         Op.NE: left != right,
         Op.LT: left < right,
-        Op.LE: left <= right,  # type: ignore[operator]
+        Op.LE: left <= right,
         Op.GT: left > right,
         Op.GE: left >= right,
-    }[op]  # type: ignore[operator]
+    }
+    return holds[op]
 
 
 def _like(value: str, pattern: str) -> bool:

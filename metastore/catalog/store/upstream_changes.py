@@ -8,7 +8,7 @@ from collections.abc import Collection, Sequence
 
 from metastore.catalog.rules.upstream_changes import Kind, Note
 from metastore.db.arrays import bigints
-from metastore.db.engine import Database, PgTx
+from metastore.db.engine import Database, PgTx, Row
 from metastore.ids import DatabaseName, TableName
 
 _OBJECT = 'catalog = %(catalog)s AND db = %(db)s AND "table" = %(table)s'
@@ -215,7 +215,7 @@ def _renaming(note: Note) -> dict[str, object]:
     return {**note.table._asdict(), "new_db": note.new_table.db, "new_table": note.new_table.table, "mark": note.mark}
 
 
-def _note(row: Sequence[object]) -> Note:
+def _note(row: Row) -> Note:
     note_id, kind, catalog, db, table, identity, mark, noted_at, partition, new_db, new_table, new_partition = row
     return Note(
         Kind(kind),
@@ -223,8 +223,8 @@ def _note(row: Sequence[object]) -> Note:
         identity,
         mark,
         noted_at,
-        partition,  # type: ignore[arg-type]
-        TableName(catalog, new_db, new_table) if new_table else None,  # type: ignore[arg-type]
+        partition,
+        TableName(catalog, new_db, new_table) if new_table else None,
         new_partition or "",
         note_id,
-    )  # type: ignore[arg-type]
+    )

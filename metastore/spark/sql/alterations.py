@@ -122,8 +122,8 @@ def _changed(table: str, old: str, item: str) -> ChangeColumn | None:
         columns[0].type,
         columns[0].comment,
         after,
-        cascade=bool(how) and how["how"].lower() == "cascade",
-    )  # type: ignore[index]
+        cascade=how is not None and how["how"].lower() == "cascade",
+    )
 
 
 def _added(table: str, items: str, *, is_cascade: bool) -> AddColumns | PlainOnly:
