@@ -29,11 +29,11 @@ from metastore.errors import (
 from metastore.telemetry.calls import CallStats
 from metastore.thrift_server.call import LATER, Call, PassedOn
 from metastore.thrift_server.codec import CODECS
-from metastore.thrift_server.connection import ClientConnection
 from metastore.thrift_server.errors import wire_exception
 from metastore.thrift_server.handler import Handler
-from metastore.thrift_server.pieces import InPieces, Outflow, around, in_file
+from metastore.thrift_server.pieces import InPieces, Sender, around, in_file
 from metastore.thrift_server.protocol import WireProtocol
+from metastore.thrift_server.workers import Seats
 
 ATTEMPTS = 3
 LONGEST_LOGGED = 1000
@@ -54,11 +54,11 @@ class Middleware:
         protocol: WireProtocol,
         stats: CallStats,
         slow_seconds: float,
-        outflow: Outflow,
+        seats: Seats,
     ) -> None:
-        """``outflow``: for handlers that answer `InPieces`."""
+        """``seats``: left by calls that wait for their clients."""
         self._handlers, self._protocol, self._stats, self._slow = handlers, protocol, stats, slow_seconds
-        self._outflow = outflow
+        self._seats = seats
 
     def deny(self, call: Call, refusal: MetastoreError) -> None:
         """Answer a call that no handler gets to see."""
@@ -143,13 +143,13 @@ class Middleware:
     def _send(self, call: Call, result: InPieces) -> None:
         """Send an answer while it is being read. What is left of it then becomes the call's reply."""
         codec = CODECS[call.method]
-        connection: ClientConnection = call.connection  # type: ignore[assignment]
+        sender = Sender(call.connection, self._seats)  # type: ignore[arg-type]
         with result.pieces as pieces:
             before, after = around(self._protocol.body(codec, result.empty), result.length)
             coming = iter(pieces)
             data = self._protocol.head(codec, call.seqid) + before + next(coming, b"")
             for piece in coming:
-                rest = self._outflow.send(connection, data)
+                rest = sender.send(data)
                 call.cut_off = True  # if the rest of it does not follow
                 if rest is None:
                     call.reply = after

@@ -17,8 +17,8 @@ from typing import Any, NamedTuple
 from metastore.thrift_server.connection import ClientConnection
 from metastore.thrift_server.workers import Seats
 
-_PATIENCE_SECONDS = 0.5
-"""How long a client that keeps up may take nothing."""
+_PATIENCE_SECONDS = 2.0
+"""How long an answer waits, in all, for a client that keeps up."""
 _EMPTY_LIST_OF_STRUCTS = re.compile(rb"\x0f..\x0c\0\0\0\0", re.DOTALL)
 
 
@@ -38,34 +38,34 @@ def around(body: bytes, count: int) -> tuple[bytes, bytes]:
     return body[: found.end() - 4] + count.to_bytes(4), body[found.end() :]
 
 
-class Outflow:
-    """Sends from a thread of the pool."""
+class Sender:
+    """Sends one answer from a thread of the pool."""
 
-    def __init__(self, seats: Seats) -> None:
-        self._seats = seats
+    def __init__(self, connection: ClientConnection, seats: Seats) -> None:
+        self._connection, self._seats = connection, seats
+        self._patience = _PATIENCE_SECONDS
 
-    def send(self, connection: ClientConnection, data: bytes) -> memoryview | None:
+    def send(self, data: bytes) -> memoryview | None:
         """What the client did not take in time (nothing, if it keeps up); None: it is gone."""
-        rest, waited_since = memoryview(data), None
+        connection, rest = self._connection, memoryview(data)
         while rest and not connection.closed:
             try:
                 rest = rest[connection.sock.send(rest) :]
-                waited_since = None
-                continue
             except BlockingIOError:
-                pass
+                if self._patience <= 0:
+                    return rest
+                self._wait()
             except OSError:
                 return None
-            now = time.monotonic()
-            waited_since = waited_since or now
-            left = waited_since + _PATIENCE_SECONDS - now
-            if left <= 0:
-                return rest
-            with self._seats.aside():
-                poll = select.poll()
-                poll.register(connection.fd, select.POLLOUT)
-                poll.poll(left * 1000)
         return None if connection.closed else rest
+
+    def _wait(self) -> None:
+        began = time.monotonic()
+        poll = select.poll()
+        poll.register(self._connection.fd, select.POLLOUT)
+        with self._seats.aside():
+            poll.poll(self._patience * 1000)
+        self._patience -= time.monotonic() - began
 
 
 def in_file(parts: Iterable[bytes | memoryview]) -> memoryview:

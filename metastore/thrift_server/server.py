@@ -33,7 +33,6 @@ from metastore.thrift_server.large import LargeCalls
 from metastore.thrift_server.limits import Limits
 from metastore.thrift_server.messages import ALL_HERE, PIECE, Message, Messages, Routes
 from metastore.thrift_server.middleware import Middleware
-from metastore.thrift_server.pieces import Outflow
 from metastore.thrift_server.protocol import BinaryProtocol, CompactProtocol, WireProtocol
 from metastore.thrift_server.reception import Reception
 from metastore.thrift_server.scanner import MalformedError
@@ -91,7 +90,7 @@ class Server:
         self._routes: Routes = ALL_HERE if upstream is None else Upstreams(handlers)
         self._messages = Messages(self._protocol, settings, self._routes)
         seats = seats or Seats(settings.worker_threads)
-        self._middleware = Middleware(handlers, self._protocol, self.stats, slow, Outflow(seats))
+        self._middleware = Middleware(handlers, self._protocol, self.stats, slow, seats)
         self._reception = Reception(
             handlers, access or Everybody(), self._middleware, self._protocol, self.stats, self._connections.limits
         )

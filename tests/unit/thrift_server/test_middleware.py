@@ -14,7 +14,6 @@ from metastore.thrift_gen.hive_metastore import ttypes
 from metastore.thrift_server.call import Call, coalesced
 from metastore.thrift_server.handler import METHODS, handlers_of
 from metastore.thrift_server.middleware import Middleware
-from metastore.thrift_server.pieces import Outflow
 from metastore.thrift_server.protocol import BinaryProtocol
 from metastore.thrift_server.workers import Seats
 
@@ -22,7 +21,7 @@ CLIENT = SimpleNamespace(peer="10.0.0.1:1", user="ann", groups=(), closed=False)
 
 
 def middleware(handlers, slow=3600.0):
-    return Middleware(handlers_of(handlers), BinaryProtocol(), CallStats(), slow, Outflow(Seats(1)))
+    return Middleware(handlers_of(handlers), BinaryProtocol(), CallStats(), slow, Seats(1))
 
 
 def call(method, *args):
