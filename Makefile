@@ -99,7 +99,7 @@ interop-s3: setup ## ACID tables whose warehouse is on S3: an S3 server here, S3
 robustness-tables: setup ## ACID tables: random stories, kill -9 at every point of a commit, lost executors, concurrent writers (SEED=17 | SEEDS=1-50)
 	@TABLE_SEEDS=$(or $(SEED),$(SEEDS),1-8) $(bin)/python -m pytest -n0 -s tests/acceptance/tables $(ARGS)
 
-spark-versions: setup ## The ACID tests on Spark 4.0, 4.1, 4.2 and 4.3, half an hour each (SPARKS="4.1" TESTS="..."; fetches them with pip)
+spark-versions: setup ## The ACID tests on Spark 4.1, 4.2 and 4.3, half an hour each (SPARKS="4.1" TESTS="..."; fetches them with pip)
 	@bash tools/spark_versions.sh $(ARGS)
 
 fuzz: setup ## Mutated messages, expressions, filters, id lists, names and files, for minutes (FUZZ_SECONDS=600 FUZZ_SEED=7 | FUZZ_INPUT=7:orc:123)

@@ -5,7 +5,7 @@ cd "$(dirname "$0")/.."
 tests=${TESTS:-tests/unit/spark tests/acceptance/spark_session tests/acceptance/compaction}
 lenient=(-W ignore::ResourceWarning -W ignore::pytest.PytestUnraisableExceptionWarning)  # older PySparks leave sockets open
 failed=()
-for version in ${SPARKS:-4.0 4.1 4.2 4.3}; do
+for version in ${SPARKS:-4.1 4.2 4.3}; do
   place=.data/spark-versions/$version
   if [ ! -e "$place/.made" ]; then
     rm -rf "$place"

@@ -2,8 +2,9 @@
 
 from metastore.errors import InvalidOperationError
 
-OLDEST = (4, 0)
-"""Before it Spark has one kind of session only: what our Java classes extend and call is not there."""
+OLDEST = (4, 1)
+"""Spark 4.0 cannot distribute rows by a number (``DataFrame.repartitionById``), as a write to buckets does; before it Spark
+has one kind of session only, and what our Java classes extend and call is not there."""
 
 
 def require_supported(version: str) -> None:

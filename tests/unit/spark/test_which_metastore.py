@@ -15,13 +15,13 @@ def _spark(catalog, **settings):
     return SimpleNamespace(_jsparkSession=SimpleNamespace(sharedState=lambda: shared))
 
 
-@pytest.mark.parametrize("version", ["3.5.7", "3.4.0-amzn-1"])
+@pytest.mark.parametrize("version", ["3.5.7", "3.4.0-amzn-1", "4.0.5"])
 def test_a_spark_that_is_too_old_is_refused_before_anything_is_asked(version):
     with pytest.raises(InvalidOperationError, match=rf"do not work in Spark {version}: they need Spark 4\.\d or newer"):
         acid(SimpleNamespace(version=version), "thrift://nowhere:1")
 
 
-@pytest.mark.parametrize("version", ["4.3.0", "4.10.0", "5.0.0-SNAPSHOT"])
+@pytest.mark.parametrize("version", ["4.1.0", "4.3.0", "4.10.0", "5.0.0-SNAPSHOT"])
 def test_a_spark_that_is_newer_is_tried(version):
     require_supported(version)
 
