@@ -3,8 +3,10 @@
 from metastore.errors import InvalidOperationError
 
 OLDEST = (4, 1)
-"""Spark 4.0 cannot distribute rows by a number (``DataFrame.repartitionById``), as a write to buckets does; before it Spark
-has one kind of session only, and what our Java classes extend and call is not there."""
+"""In Spark 4.0 rows cannot be distributed by a number (``repartitionById``), as a write to buckets does.
+
+Before it Spark has one kind of session only, and what our Java classes extend and call is not there.
+"""
 
 
 def require_supported(version: str) -> None:
