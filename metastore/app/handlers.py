@@ -45,12 +45,13 @@ def handlers(
     """By method. ``waiting``: where calls wait for locks, if they may."""
     writes = WriteEvents(services.events, services.catalog.table_reads, services.catalog.partition_reads)
     changers = Changers(services.holders)
+    in_pieces = _in_pieces(settings)
     answered = handlers_of(
         Fb303Handlers(stats, int(time.time())),  # noqa: TID251 - when this process started, for people
         TxnHandlers(services.txns, services.commits, writes),
         WriteIdHandlers(services.write_ids),
         RebuildHandlers(services.rebuilds),
-        LockHandlers(services.locks, waiting, services.holders, services.purges),
+        LockHandlers(services.locks, waiting, services.holders, services.purges, in_pieces=in_pieces),
         CompactionHandlers(services.compaction.queue),
         OperatorHandlers(services.history, services.waits, services.locks),
         *(
@@ -67,6 +68,11 @@ def handlers(
     return telling(answered, services.history)
 
 
+def _in_pieces(settings: Settings) -> bool:
+    """Whether long lists can be sent as PostgreSQL encodes them (ADR 59)."""
+    return not (settings.server.framed or settings.server.compact_protocol)
+
+
 def _catalog(services: Services, settings: Settings, changers: Changers, writes: WriteEvents) -> list[object]:
     """Everything about the catalog, which is here."""
     catalog = services.catalog
@@ -77,9 +83,7 @@ def _catalog(services: Services, settings: Settings, changers: Changers, writes:
         TableHandlers(catalog.tables, changers),
         TableReadHandlers(catalog.table_reads),
         PartitionHandlers(catalog.partitions, changers),
-        PartitionReadHandlers(
-            catalog.partition_reads, in_pieces=not (settings.server.framed or settings.server.compact_protocol)
-        ),
+        PartitionReadHandlers(catalog.partition_reads, in_pieces=_in_pieces(settings)),
         PartitionExchangeHandlers(catalog.partition_exchange),
         FunctionHandlers(catalog.functions),
         IndexHandlers(),

@@ -14,6 +14,7 @@ from metastore.errors import InvalidRequestError, MetastoreError, NoSuchLockErro
 from metastore.ids import DatabaseName
 from metastore.locks import rules, store
 from metastore.locks.deadlocks import rules as deadlocks
+from metastore.locks.listing import store as listing
 from metastore.locks.orphans import store as orphan_store
 from metastore.locks.orphans.rules import Left
 from metastore.locks.rules import NO_TXN, Lock, LockQueue, LockRequest, LockState
@@ -270,6 +271,13 @@ class LockService:
             else None
             for lock_id in lock_ids
         ]
+
+    def encoded_locks(self, wanted: LockFilter, states: Sequence[str], types: Sequence[str]) -> tuple[int, bytes]:
+        """How many rows ``show_locks`` has, and their bytes in Thrift's binary protocol.
+
+        ``states``, ``types``: each at the place that is its number in the protocol, from 1 on.
+        """
+        return listing.select_wires(self.db, *wanted, states, types)
 
     def show_locks(self, wanted: LockFilter) -> list[LockRow]:
         """Rows that equal every filter: granted before waiting, weaker types first, then in order of asking."""

@@ -385,20 +385,31 @@ def delete_released(db: Database, ext_ids: Collection[int]) -> dict[int, Lock]:
     return {lock.ext_id: lock for lock in map(_lock, rows)}
 
 
+FILTER = """(%(db)s::text IS NULL OR (catalog = %(catalog)s AND db = %(db)s))
+           AND (%(table)s::text IS NULL OR "table" = %(table)s)
+           AND (%(partition)s::text IS NULL OR partition = %(partition)s)
+           AND (%(txn)s::bigint IS NULL OR txn_id = %(txn)s)"""
+"""Locks that equal every filter that is given; its parameters are what `filtered` makes."""
+
+
+def filtered(
+    db: DatabaseName | None, table: str | None, partition: str | None, txn_id: int | None
+) -> dict[str, str | int | None]:
+    """The parameters of ``FILTER``."""
+    return {"catalog": db and db.catalog, "db": db and db.db, "table": table, "partition": partition, "txn": txn_id}
+
+
 def select_locks(
     pg: PgTx, db: DatabaseName | None, table: str | None, partition: str | None, txn_id: int | None
 ) -> list[LockRow]:
     """Locks that equal every filter given."""
     rows = pg.sql(
-        """
+        f"""
         SELECT agent_info, acquired_at, last_heartbeat_at, heartbeat_count, blocked_by_ext_id, blocked_by_int_id,
                ext_id, int_id, txn_id, catalog, db, "table", partition, type, state, "user", host
           FROM locks
-         WHERE (%(db)s::text IS NULL OR (catalog = %(catalog)s AND db = %(db)s))
-           AND (%(table)s::text IS NULL OR "table" = %(table)s)
-           AND (%(partition)s::text IS NULL OR partition = %(partition)s)
-           AND (%(txn)s::bigint IS NULL OR txn_id = %(txn)s)""",
-        {"catalog": db and db.catalog, "db": db and db.db, "table": table, "partition": partition, "txn": txn_id},
+         WHERE {FILTER}""",
+        filtered(db, table, partition, txn_id),
     )
     return [
         LockRow(_lock(row), agent_info, acquired_at, heartbeat_at, count, _pair(blocker_ext_id, blocker_int_id))

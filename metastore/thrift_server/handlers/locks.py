@@ -1,9 +1,10 @@
 """The lock calls: decode, ask the service, encode; and hold back the answer that a lock is still waiting."""
 
 from collections.abc import Mapping
-from datetime import datetime
+from contextlib import nullcontext
+from datetime import UTC, datetime, timedelta
 from functools import partial
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from metastore.errors import InvalidRequestError, MetastoreError
 from metastore.housekeeping.service import PurgeService
@@ -17,12 +18,14 @@ from metastore.thrift_gen.hive_metastore import ttypes
 from metastore.thrift_server.call import LATER, Call, Later, coalesced
 from metastore.thrift_server.holders import Holders
 from metastore.thrift_server.lock_waits import Waiting
+from metastore.thrift_server.pieces import InPieces
 
 _STATES = {
     LockState.ACQUIRED: ttypes.LockState.ACQUIRED,
     LockState.WAITING: ttypes.LockState.WAITING,
     LockState.NOT_ACQUIRED: ttypes.LockState.NOT_ACQUIRED,
 }
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _CLIENT_IS_GONE = ttypes.LockResponse(lockid=0, state=ttypes.LockState.NOT_ACQUIRED)  # nobody gets to see it
 _TYPES = {
     LockType.SHARED_READ: ttypes.LockType.SHARED_READ,
@@ -55,16 +58,19 @@ class LockHandlers:
         waiting: Waiting[Call] | None = None,
         holders: Holders | None = None,
         purges: PurgeService | None = None,
+        *,
+        in_pieces: bool = False,
     ) -> None:
         """``locks``: does the work. ``waiting``: where calls wait; without it check_lock answers at once.
 
         ``holders``: where it is noted who has locks over which connection. ``purges``: ends whoever is in the way and
-        has expired; without it only the house-keeper does.
+        has expired; without it only the house-keeper does. ``in_pieces``: PostgreSQL encodes long lists.
         """
         self.locks = locks
         self.waiting = waiting
         self.holders = holders
         self.purges = purges
+        self.in_pieces = in_pieces
 
     @coalesced("lock")
     def lock(self, calls: list[Call]) -> list[Answer]:
@@ -100,7 +106,13 @@ class LockHandlers:
             partition=canonical(rqst.partname) if rqst.partname else None,
             txn_id=rqst.txnid,
         )
-        return ttypes.ShowLocksResponse(locks=[_element(row) for row in self.locks.show_locks(wanted)])
+        return self._listed(wanted)
+
+    def _listed(self, wanted: LockFilter) -> Any:
+        if not self.in_pieces:
+            return ttypes.ShowLocksResponse(locks=[_element(row) for row in self.locks.show_locks(wanted)])
+        count, encoded = self.locks.encoded_locks(wanted, _numbered(_STATES), _numbered(_TYPES))
+        return InPieces(ttypes.ShowLocksResponse(locks=[]), count, nullcontext((encoded,)))
 
     def _withdraw(self, lost: list[Call]) -> None:
         """Take back what was queued for calls whose answer did not arrive."""
@@ -281,5 +293,11 @@ def _element(row: LockRow) -> ttypes.ShowLocksResponseElement:
     )
 
 
+def _numbered(numbers: Mapping[Any, int]) -> list[str]:
+    """The stored texts, each at the place that is its number in the protocol, from 1 on."""
+    texts = {number: text.value for text, number in numbers.items()}
+    return [texts.get(number, "") for number in range(1, max(texts) + 1)]
+
+
 def _millis(instant: datetime | None) -> int | None:
-    return None if instant is None else int(instant.timestamp() * 1000)
+    return None if instant is None else (instant - _EPOCH) // timedelta(milliseconds=1)

@@ -1,0 +1,1 @@
+"""All locks at once, as show_locks lists them."""
