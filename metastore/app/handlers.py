@@ -45,13 +45,12 @@ def handlers(
     """By method. ``waiting``: where calls wait for locks, if they may."""
     writes = WriteEvents(services.events, services.catalog.table_reads, services.catalog.partition_reads)
     changers = Changers(services.holders)
-    in_pieces = _in_pieces(settings)
     answered = handlers_of(
         Fb303Handlers(stats, int(time.time())),  # noqa: TID251 - when this process started, for people
         TxnHandlers(services.txns, services.commits, writes),
         WriteIdHandlers(services.write_ids),
         RebuildHandlers(services.rebuilds),
-        LockHandlers(services.locks, waiting, services.holders, services.purges, in_pieces=in_pieces),
+        LockHandlers(services.locks, waiting, services.holders, services.purges, in_pieces=_in_pieces(settings)),
         CompactionHandlers(services.compaction.queue),
         OperatorHandlers(services.history, services.waits, services.locks),
         *(

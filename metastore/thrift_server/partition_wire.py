@@ -31,7 +31,7 @@ class Endings:
         self._names: bytes = fastbinary.encode_binary(names, [ttypes.Partition, ttypes.Partition.thrift_spec])
         self._known: dict[str | None, bytes] = {None: self._names}
 
-    def learn(self, descriptors: Mapping[str, Json]) -> None:
+    def _learn(self, descriptors: Mapping[str, Json]) -> None:
         """Encode those that are new."""
         if len(self._known) > _MOST_KNOWN:
             self._known = {None: self._names}
@@ -47,7 +47,7 @@ class Endings:
 
     def ended(self, piece: Piece) -> bytes:
         """The whole partitions of a piece, one after the other."""
-        self.learn(piece.descriptors)
+        self._learn(piece.descriptors)
         known, wires, at = self._known, piece.wires, 0
         parts: list[bytes | memoryview] = []
         for length, digest in zip(piece.lengths, piece.digests, strict=True):

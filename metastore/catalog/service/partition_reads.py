@@ -5,6 +5,7 @@ What a call is about is found out here, as a `Selection`; `PartitionLists` reads
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from metastore.catalog.model import Table
@@ -31,7 +32,7 @@ class PartitionReads:
     db: Database
     settings: CatalogSettings
 
-    @property
+    @cached_property
     def lists(self) -> PartitionLists:
         """Reads what is selected."""
         return PartitionLists(self.db, self.settings)

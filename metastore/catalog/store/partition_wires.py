@@ -3,13 +3,11 @@
 A piece is one statement: the bytes of some partitions in a row, where each ends, and the descriptors that they share.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from metastore.catalog.model import Json, Table
-from metastore.db.engine import Row
-
-Run = Callable[..., list[Row]]
+from metastore.catalog.store.partitions import Run
 
 _WIRE = (
     'coalesce(p.wire, partition_wire(p."values", p.create_time, p.last_access_time, p.parameters, p.write_id, '

@@ -4,7 +4,7 @@
 """
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 from metastore.catalog.model import Table
 from metastore.catalog.rules.partitions import Partition, require_allowed_characters
@@ -31,10 +31,10 @@ from metastore.thrift_server.projection import projected
 Values = list[str] | None
 Partitions = list[ttypes.Partition] | InPieces
 Specifications = list[ttypes.PartitionSpec] | InPieces
-Whole = Callable[[list[Any]], Any]
+R = TypeVar("R")
 
 
-def _itself(partitions: list[Any]) -> Any:
+def _itself(partitions: list[Any]) -> list[Any]:
     return partitions
 
 
@@ -278,10 +278,9 @@ class PartitionReadHandlers:
         return self._partitions.get_partitions_by_expr(name, req.expr or b"", req.maxParts)
 
     def _list(self, selected: Selection, shape: Shape = WHOLE) -> Partitions:
-        partitions: Partitions = self._answer(selected, shape, _itself)
-        return partitions
+        return self._answer(selected, shape, _itself)
 
-    def _answer(self, selected: Selection, shape: Shape, whole: Whole) -> Any:
+    def _answer(self, selected: Selection, shape: Shape, whole: Callable[[list[Any]], R]) -> R | InPieces:
         """The selected partitions; ``whole``: the result, from the list of them."""
         table = selected.table.name
         if not self._in_pieces or shape.include or shape.exclude:
@@ -290,10 +289,9 @@ class PartitionReadHandlers:
         return InPieces(whole([]), pieces.count, encoded(pieces, table, shape.columns))
 
     def _specification(self, selected: Selection) -> Specifications:
-        specifications: Specifications = self._specs(selected)
-        return specifications
+        return self._specs(selected, _itself)
 
-    def _specs(self, selected: Selection, whole: Whole = _itself) -> Any:
+    def _specs(self, selected: Selection, whole: Callable[[list[Any]], R]) -> R | InPieces:
         """The selected partitions as one specification; ``whole``: the result, from the list of it."""
         return self._answer(selected, WHOLE, lambda partitions: whole(specification(selected.table, partitions)))
 
