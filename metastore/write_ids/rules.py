@@ -40,6 +40,8 @@ def valid_write_ids(name: str, table: TableWriteIds, txns: ValidTxnList) -> Vali
     Where nothing below the first invalid id can be seen apart from that, the list is cut there: as good and shorter.
     """
     mark = high_watermark(table)
+    if not table.invalid:  # nearly always: readers ask before each statement
+        return ValidWriteIdList(name, mark)
     hidden = [
         (write_id, txn_id) for write_id, txn_id in table.invalid if write_id <= mark and not txns.is_valid(txn_id)
     ]

@@ -232,8 +232,10 @@ class Snapshot(NamedTuple):
 
 def encode_bits(aborted: bytes) -> bytes:
     """java.util.BitSet bytes from one byte (0 or 1) per listed transaction; trailing zero bytes dropped."""
-    bits = bytearray(len(aborted) // 8 + 1)
     position = aborted.find(1)
+    if position < 0:
+        return b""
+    bits = bytearray(len(aborted) // 8 + 1)
     while position >= 0:
         bits[position >> 3] |= 1 << (position & 7)
         position = aborted.find(1, position + 1)
