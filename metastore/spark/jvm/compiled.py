@@ -17,7 +17,7 @@ PACKAGE = "transactionmetastore.spark"
 SOURCES = Path(__file__).parent / "java" / PACKAGE.replace(".", "/")
 NEEDED: Mapping[str, Sequence[str]] = {
     "AcidOrcFormat": ("Messages", "SparkInternals", "SmallOrcFile", "AcidOrcReader", "ListedFiles"),
-    "AcidOrcWriter": ("Messages",),
+    "AcidOrcWriter": ("Messages", "EventFile"),
     "HeldSnapshots": ("Messages", "SparkInternals"),
     "InPlaceUploads": ("Messages", "SparkInternals"),
     "SerdeFormat": ("JsonLines", "SerdeTable", "SerdeReader", "SerdeWriter", "ListedFiles"),
