@@ -1,17 +1,14 @@
 """All is in pyproject.toml but this: the migrations, beside the package in a checkout, are installed inside it.
 
 And beside our Java classes goes a jar of them for each Spark in $SPARK_HOME (several with ":" between them), or for
-that of PySpark, where there is a Java compiler. Without one nothing is missing: the classes are compiled where they are
-used. Nothing is fetched.
+that of PySpark, where there is a Java compiler. Nothing is fetched.
 """
 
 import os
 import shutil
-import subprocess
-import tempfile
-from importlib.util import find_spec
+from importlib.util import find_spec, module_from_spec, spec_from_file_location
 from pathlib import Path
-from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
+from types import ModuleType
 
 from setuptools import find_packages, setup
 from setuptools.command.build_py import build_py
@@ -26,9 +23,22 @@ class BuildWithJars(build_py):
     def run(self) -> None:
         """Do what setuptools does, then add the jars; a checkout that is installed in place has none."""
         super().run()
+        jars = _jars()
         for spark in [] if self.editable_mode else _sparks():
-            if reason := _write_jar(spark, Path(self.build_lib) / JVM):
-                self.warn(f"no jar of Java classes for {spark}: {reason}")
+            try:
+                jars.write_jar(spark, Path(self.build_lib) / JVM, are_warnings_errors=False)
+            except jars.NoJarError as error:
+                self.warn(f"no jar of Java classes for {spark}: {error}")
+
+
+def _jars() -> ModuleType:
+    """The module by itself: the package is not installed yet, nor what it needs."""
+    spec = spec_from_file_location("jars", JVM / "jars.py")
+    if spec is None or spec.loader is None:
+        raise FileNotFoundError(JVM / "jars.py")
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 def _sparks() -> list[Path]:
@@ -36,39 +46,6 @@ def _sparks() -> list[Path]:
     beside_us = str(Path(pyspark.origin).parent) if pyspark and pyspark.origin else ""
     places = os.environ.get("SPARK_HOME", beside_us).split(os.pathsep)
     return [Path(place) for place in places if place and shutil.which("javac")]
-
-
-def _write_jar(spark: Path, directory: Path) -> str | None:
-    """Returns why there is none."""
-    core = next((spark / "jars").glob("spark-core_*.jar"), None)
-    if core is None:
-        return "there is no Spark"
-    version = core.stem.rpartition("-")[2]
-    with tempfile.TemporaryDirectory() as classes:
-        done = subprocess.run(  # noqa: S603 - our own sources
-            [
-                shutil.which("javac") or "javac",
-                "-proc:none",
-                "-nowarn",
-                "--release",
-                "17",
-                "-d",
-                classes,
-                "-cp",
-                str(spark / "jars" / "*"),
-                *map(str, sorted((JVM / "java").rglob("*.java"))),
-            ],
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        if done.returncode:
-            return done.stderr.strip()
-        with ZipFile(directory / f"spark-{'.'.join(version.split('.')[:2])}.jar", "w") as out:
-            for path in sorted(Path(classes).rglob("*.class")):
-                entry = ZipInfo(path.relative_to(classes).as_posix())  # without a time: the same each time
-                out.writestr(entry, path.read_bytes(), ZIP_DEFLATED)
-    return None
 
 
 setup(

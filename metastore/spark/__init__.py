@@ -7,7 +7,7 @@ if TYPE_CHECKING:
 
     from metastore.spark.session import AcidSession
 
-__all__ = ["acid"]
+__all__ = ["acid", "configure"]
 
 
 def acid(spark: "SparkSession", uri: str | None = None, *, retries: int = 0) -> "AcidSession":
@@ -18,3 +18,14 @@ def acid(spark: "SparkSession", uri: str | None = None, *, retries: int = 0) -> 
     from metastore.spark.session import AcidSession
 
     return AcidSession(spark, uri, retries=retries)
+
+
+def configure(builder: "SparkSession.Builder", uri: str | None = None) -> "SparkSession.Builder":
+    """A builder of sessions whose own SQL knows ACID tables: ``configure(SparkSession.builder).getOrCreate()``.
+
+    ``uri``: the metastore's address, where Spark's ``hive.metastore.uris`` is not set otherwise. No Spark may be
+    running yet in this process: a jar is added.
+    """
+    from metastore.spark.catalog import configured
+
+    return configured(builder, uri)

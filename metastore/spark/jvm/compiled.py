@@ -13,6 +13,8 @@ from zipfile import ZipFile
 
 from pyspark.sql import SparkSession
 
+from metastore.spark.jvm.jars import jar_for
+
 PACKAGE = "transactionmetastore.spark"
 SOURCES = Path(__file__).parent / "java" / PACKAGE.replace(".", "/")
 NEEDED: Mapping[str, Sequence[str]] = {
@@ -44,11 +46,6 @@ def java_object(spark: SparkSession, name: str) -> Any:
             jar = jar_for(spark.version)
             objects[name] = _new(spark, name, _loaded(spark, jar) if jar.exists() else _compiled(spark, name))
     return objects[name]
-
-
-def jar_for(version: str) -> Path:
-    """Where the classes are that were compiled for this version of Spark, if they were."""
-    return Path(__file__).with_name(f"spark-{'.'.join(version.split('.')[:2])}.jar")
 
 
 def _new(spark: SparkSession, name: str, loader: Any) -> Any:

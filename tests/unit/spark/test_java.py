@@ -10,12 +10,13 @@ from pathlib import Path
 import pyspark
 import pytest
 
-from metastore.spark.jvm import compiled
+from metastore.spark.jvm import compiled, jars
 
 SOURCES = sorted(compiled.SOURCES.glob("*.java"))
 TESTS = Path(__file__).with_name("java") / "Tests.java"
 NAMES = re.findall(r"public void (\w+)\(\)", TESTS.read_text("utf-8"))
-CLASS_PATH = str(Path(pyspark.__file__).parent / "jars" / "*")
+SPARK = Path(pyspark.__file__).parent
+CLASS_PATH = str(SPARK / "jars" / "*")
 QUICK = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
 OPENED = [f"--add-opens=java.base/{one}=ALL-UNNAMED" for one in ("java.lang", "java.net", "java.nio", "sun.nio.ch")]
 
@@ -31,14 +32,14 @@ def _java(program: str) -> str:
 @pytest.mark.spark
 def test_java(tmp_path: Path) -> None:
     """All in one: a compiler and a Java virtual machine take longer to start than the tests run."""
+    jar = jars.connector_jar(SPARK, are_warnings_errors=True)
     built = subprocess.run(
-        [_java("javac"), *(f"-J{one}" for one in QUICK), "-proc:none", "--release", "17",
-         "-Xlint:all,-path", "-Werror",  # path: Spark's jars name others, which are not there
-         "-d", tmp_path / "classes", "-cp", CLASS_PATH, *SOURCES, TESTS], capture_output=True, text=True, check=False)
+        [_java("javac"), *(f"-J{one}" for one in QUICK), "-proc:none", "--release", "17", "-Xlint:all,-path", "-Werror",
+         "-d", tmp_path / "classes", "-cp", f"{jar}:{CLASS_PATH}", TESTS], capture_output=True, text=True, check=False)
     assert built.returncode == 0, built.stderr
     (tmp_path / "files").mkdir()
     ran = subprocess.run(
-        [_java("java"), *QUICK, *OPENED, "-cp", f"{tmp_path / 'classes'}:{CLASS_PATH}", f"{compiled.PACKAGE}.Tests",
+        [_java("java"), *QUICK, *OPENED, "-cp", f"{tmp_path / 'classes'}:{jar}:{CLASS_PATH}", f"{compiled.PACKAGE}.Tests",
          tmp_path / "files"], capture_output=True, text=True, check=False)
     assert ran.returncode == 0, ran.stderr
     ended = dict(json.loads(line) for line in ran.stdout.splitlines() if line.startswith("["))
@@ -62,6 +63,14 @@ def test_each_class_says_of_which_package_it_is() -> None:
     assert all(path.read_text("utf-8").startswith(f"package {compiled.PACKAGE};\n") for path in SOURCES)
 
 
+def test_a_jar_has_the_newest_sources_that_fit_its_spark() -> None:
+    folders = {version: {path.relative_to(jars.HERE).parts[1] for path in jars.sources(version) if "connector" in path.parts}
+               for version in ("3.5.9", "4.1.4", "4.2.0", "4.10.1")}
+
+    assert folders == {"3.5.9": set(), "4.1.4": {"common", "spark-4.0"}, "4.2.0": {"common", "spark-4.2"},
+                       "4.10.1": {"common", "spark-4.2"}}
+
+
 @pytest.mark.parametrize(("version", "jar"), [("4.1.0", "spark-4.1.jar"), ("4.3.1-SNAPSHOT", "spark-4.3.jar")])
 def test_a_jar_is_for_a_minor_version(version: str, jar: str) -> None:
-    assert compiled.jar_for(version).name == jar
+    assert jars.jar_for(version).name == jar

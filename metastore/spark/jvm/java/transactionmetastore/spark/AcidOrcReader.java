@@ -190,17 +190,21 @@ public class AcidOrcReader extends AbstractFunction1<Object, Object> implements 
      * Rows of an ACID file are in the order of their ids, each of which it has once. So its footer tells whether they are: by
      * the lowest and the highest of each column, and by how many rows there are.
      */
-    static final class Run {
-        final long version, first;
+    public static final class Run {
+        public final long writeId, first;
+        public final int bucket;
+        final long version;
 
-        private Run(long version, long first) {
-            this.version = version;
+        private Run(long writeId, int bucket, long first) {
+            this.writeId = writeId;
+            this.bucket = bucket;
+            this.version = version(writeId, bucket);
             this.first = first;
         }
 
         /** The run; null where ids differ in more than that, or where the footer does not tell. */
         @SuppressWarnings("deprecation")  // the other way does not tell whether there is a minimum
-        static Run of(Reader file) {
+        public static Run of(Reader file) {
             List<OrcProto.ColumnStatistics> columns = file.getOrcProtoFileStatistics();
             if (columns.size() <= 1 + ROW_ID) return null;
             long rows = file.getNumberOfRows();
@@ -209,7 +213,7 @@ public class AcidOrcReader extends AbstractFunction1<Object, Object> implements 
             if (writeIds == null || buckets == null || rowIds == null) return null;
             if (writeIds.getMinimum() != writeIds.getMaximum() || buckets.getMinimum() != buckets.getMaximum()) return null;
             if (rowIds.getMaximum() - rowIds.getMinimum() != rows - 1L) return null;
-            return new Run(version(writeIds.getMinimum(), buckets.getMinimum()), rowIds.getMinimum());
+            return new Run(writeIds.getMinimum(), (int) buckets.getMinimum(), rowIds.getMinimum());
         }
 
         private static OrcProto.IntegerStatistics numbers(List<?> columns, int field, long rows) {

@@ -1,0 +1,23 @@
+package transactionmetastore.spark.catalog;
+
+import org.apache.spark.sql.SparkSession;
+import org.apache.spark.sql.SparkSessionExtensions;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.rules.Rule;
+import scala.runtime.AbstractFunction1;
+import scala.runtime.BoxedUnit;
+
+/** What a session needs besides the catalog, in spark.sql.extensions. */
+public final class AcidExtensions extends AbstractFunction1<SparkSessionExtensions, BoxedUnit> {
+    @Override
+    public BoxedUnit apply(SparkSessionExtensions session) {
+        session.injectPostHocResolutionRule(new AbstractFunction1<>() {
+            @Override
+            public Rule<LogicalPlan> apply(SparkSession spark) {
+                ReadsEnd.watch(spark.sparkContext());
+                return new StatementRule();
+            }
+        });
+        return BoxedUnit.UNIT;
+    }
+}

@@ -1,0 +1,170 @@
+package transactionmetastore.spark.catalog;
+
+import java.util.EnumSet;
+import java.util.HashMap;
+import java.util.Map;
+import java.util.Objects;
+import java.util.Set;
+import org.apache.spark.sql.connector.catalog.Column;
+import org.apache.spark.sql.connector.catalog.MetadataColumn;
+import org.apache.spark.sql.connector.catalog.SupportsMetadataColumns;
+import org.apache.spark.sql.connector.catalog.SupportsRead;
+import org.apache.spark.sql.connector.catalog.SupportsRowLevelOperations;
+import org.apache.spark.sql.connector.catalog.SupportsWrite;
+import org.apache.spark.sql.connector.catalog.TableCapability;
+import org.apache.spark.sql.connector.catalog.TableCatalog;
+import org.apache.spark.sql.connector.expressions.Transform;
+import org.apache.spark.sql.connector.read.ScanBuilder;
+import org.apache.spark.sql.connector.write.LogicalWriteInfo;
+import org.apache.spark.sql.connector.write.RowLevelOperationBuilder;
+import org.apache.spark.sql.connector.write.RowLevelOperationInfo;
+import org.apache.spark.sql.connector.write.WriteBuilder;
+import org.apache.spark.sql.types.StructType;
+import org.apache.spark.sql.util.CaseInsensitiveStringMap;
+import transactionmetastore.spark.planner.AcidException;
+import transactionmetastore.spark.planner.PlannerClient;
+import transactionmetastore.spark.read.AcidScanBuilder;
+import transactionmetastore.spark.txn.AcidTransaction;
+import transactionmetastore.spark.write.AcidWrites;
+
+/**
+ * A transactional table in a statement: what it is, and the transaction in which it is read or written.
+ *
+ * Spark keeps the table of an analysed plan and uses it in other plans. So a statement has tables of its own, made by "in":
+ * see StatementRule.
+ */
+public final class AcidTable
+        implements SupportsRead, SupportsWrite, SupportsRowLevelOperations, SupportsMetadataColumns {
+    private final String catalog;
+    private final PlannerClient planner;
+    private final TableDefinition definition;
+    private final AsOf asOf;
+    private final AcidTransaction transaction;
+
+    /** "transaction": null until a statement is known; "asOf": null for what the transaction sees. */
+    AcidTable(String catalog, PlannerClient planner, TableDefinition definition, AsOf asOf, AcidTransaction transaction) {
+        this.catalog = catalog;
+        this.planner = planner;
+        this.definition = definition;
+        this.asOf = asOf;
+        this.transaction = transaction;
+    }
+
+    /** The same table in a statement. */
+    AcidTable in(AcidTransaction other) {
+        other.read(fullName());
+        return new AcidTable(catalog, planner, definition, asOf, other);
+    }
+
+    public PlannerClient planner() {
+        return planner;
+    }
+
+    public TableDefinition definition() {
+        return definition;
+    }
+
+    /** "db.table", as the metastore names it. */
+    public String fullName() {
+        return definition.name();
+    }
+
+    /** A point of the past, or null. */
+    public AsOf asOf() {
+        return asOf;
+    }
+
+    boolean isIn(AcidTransaction other) {
+        return transaction == other;
+    }
+
+    boolean isInWriter() {
+        return transaction != null && !transaction.isReader();
+    }
+
+    /** The transaction of the statement that this table is in. */
+    public AcidTransaction transaction() {
+        if (transaction == null) {
+            throw new AcidException("NO_EXTENSION", "The table " + name() + " is in no transaction, because the session lacks "
+                + "an extension: set spark.sql.extensions=" + AcidExtensions.class.getName() + ".");
+        }
+        return transaction.live();
+    }
+
+    @Override
+    public String name() {
+        return catalog + "." + fullName();
+    }
+
+    /** The columns that files hold, and then the partition keys. */
+    public StructType type() {
+        StructType all = definition.rowType();
+        for (var key : definition.partitionType().fields()) all = all.add(key);
+        return all;
+    }
+
+    @Override
+    public Column[] columns() {
+        return definition.allColumns();
+    }
+
+    @Override
+    public Transform[] partitioning() {
+        return definition.partitioning();
+    }
+
+    @Override
+    public Map<String, String> properties() {
+        Map<String, String> shown = new HashMap<>(definition.properties());
+        shown.put(TableCatalog.PROP_PROVIDER, "hive");
+        shown.put(TableCatalog.PROP_LOCATION, definition.location());
+        if (definition.owner() != null) shown.put(TableCatalog.PROP_OWNER, definition.owner());
+        if (definition.comment() != null) shown.put(TableCatalog.PROP_COMMENT, definition.comment());
+        return shown;
+    }
+
+    @Override
+    public Set<TableCapability> capabilities() {
+        if (asOf != null) return EnumSet.of(TableCapability.BATCH_READ);
+        return EnumSet.of(
+            TableCapability.BATCH_READ, TableCapability.BATCH_WRITE, TableCapability.OVERWRITE_DYNAMIC,
+            TableCapability.OVERWRITE_BY_FILTER, TableCapability.TRUNCATE);
+    }
+
+    @Override
+    public MetadataColumn[] metadataColumns() {
+        return definition.isFullAcid() ? RowId.columns() : new MetadataColumn[0];
+    }
+
+    @Override
+    public ScanBuilder newScanBuilder(CaseInsensitiveStringMap options) {
+        return new AcidScanBuilder(this);
+    }
+
+    @Override
+    public WriteBuilder newWriteBuilder(LogicalWriteInfo info) {
+        return AcidWrites.newWriteBuilder(this, info);
+    }
+
+    @Override
+    public RowLevelOperationBuilder newRowLevelOperationBuilder(RowLevelOperationInfo info) {
+        return AcidWrites.newRowLevelOperationBuilder(this, info);
+    }
+
+    /** Whatever the statement, so that Spark finds a table that it has cached. */
+    @Override
+    public boolean equals(Object other) {
+        return other instanceof AcidTable table && table.name().equals(name())
+            && table.definition.id().equals(definition.id()) && Objects.equals(table.asOf, asOf);
+    }
+
+    @Override
+    public int hashCode() {
+        return Objects.hash(name(), definition.id(), asOf);
+    }
+
+    @Override
+    public String toString() {
+        return name();
+    }
+}

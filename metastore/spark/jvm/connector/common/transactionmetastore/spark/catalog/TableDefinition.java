@@ -1,0 +1,99 @@
+package transactionmetastore.spark.catalog;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import org.apache.spark.sql.connector.catalog.Column;
+import org.apache.spark.sql.connector.catalog.ColumnDefaultValue;
+import org.apache.spark.sql.connector.expressions.Expressions;
+import org.apache.spark.sql.connector.expressions.Transform;
+import org.apache.spark.sql.connector.expressions.LiteralValue;
+import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.StructType;
+
+/** A table as the planner describes it: "table" in docs/reference/planner.md. */
+public record TableDefinition(
+        String name, String kind, String id, String location, String format, List<Field> columns,
+        List<Field> partitionKeys, Buckets buckets, Map<String, String> properties, String comment, String owner, Long rows,
+        Long bytes) {
+
+    /** A column; "type" is Hive's text of it. */
+    public record Field(String name, String type, DataType sqlType, String comment, String defaultValue, boolean isRequired) {
+        Column column() {
+            ColumnDefaultValue value = defaultValue == null ? null : new ColumnDefaultValue(
+                defaultValue, LiteralValue.apply(null, sqlType));
+            return Column.create(name, sqlType, !isRequired, comment, value, null);
+        }
+    }
+
+    /** How rows are spread over files; "count" 0: they are not. */
+    public record Buckets(int count, List<String> columns, List<String> sortColumns, int version) {}
+
+    static TableDefinition of(String name, JsonNode answer) {
+        List<Field> columns = fields(answer.path("columns")), keys = fields(answer.path("partition_keys"));
+        JsonNode buckets = answer.path("buckets"), statistics = answer.path("statistics");
+        List<String> bucketColumns = new ArrayList<>(), sortColumns = new ArrayList<>();
+        buckets.path("columns").forEach(column -> bucketColumns.add(column.asText()));
+        buckets.path("sort").forEach(column -> sortColumns.add(column.path(0).asText()));
+        Map<String, String> properties = new HashMap<>();
+        answer.path("properties").properties().forEach(one -> properties.put(one.getKey(), one.getValue().asText()));
+        return new TableDefinition(
+            name, answer.path("kind").asText(), answer.path("id").asText(), answer.path("location").asText(),
+            answer.path("format").asText(), columns, keys,
+            new Buckets(buckets.path("count").asInt(0), bucketColumns, sortColumns, buckets.path("version").asInt(2)),
+            properties, text(answer.path("comment")), text(answer.path("owner")), number(statistics.path("rows")),
+            number(statistics.path("bytes")));
+    }
+
+    private static List<Field> fields(JsonNode columns) {
+        List<Field> fields = new ArrayList<>();
+        for (JsonNode column : columns) {
+            fields.add(new Field(
+                column.path("name").asText(), column.path("type").asText(), DataType.fromDDL(column.path("sql_type").asText()),
+                text(column.path("comment")), text(column.path("default")), column.path("not_null").asBoolean(false)));
+        }
+        return fields;
+    }
+
+    private static String text(JsonNode value) {
+        return value.isNull() || value.isMissingNode() ? null : value.asText();
+    }
+
+    private static Long number(JsonNode value) {
+        return value.isNumber() ? Long.valueOf(value.asLong()) : null;
+    }
+
+    public boolean isFullAcid() {
+        return kind.equals("full_acid");
+    }
+
+    /** The columns that files hold. */
+    public StructType rowType() {
+        return type(columns);
+    }
+
+    public StructType partitionType() {
+        return type(partitionKeys);
+    }
+
+    private static StructType type(List<Field> fields) {
+        StructType type = new StructType();
+        for (Field field : fields) type = type.add(field.name, field.sqlType, !field.isRequired);
+        return type;
+    }
+
+    Column[] allColumns() {
+        List<Column> all = new ArrayList<>();
+        for (Field field : columns) all.add(field.column());
+        for (Field field : partitionKeys) all.add(field.column());
+        return all.toArray(new Column[0]);
+    }
+
+    Transform[] partitioning() {
+        List<Transform> all = new ArrayList<>();
+        for (Field field : partitionKeys) all.add(Expressions.identity(field.name));
+        return all.toArray(new Transform[0]);
+    }
+}

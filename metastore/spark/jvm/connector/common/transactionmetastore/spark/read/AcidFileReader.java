@@ -1,0 +1,254 @@
+package transactionmetastore.spark.read;
+
+import java.io.FileNotFoundException;
+import java.io.IOException;
+import java.util.Arrays;
+import java.util.Iterator;
+import org.apache.hadoop.fs.Path;
+import org.apache.orc.OrcFile;
+import org.apache.orc.Reader;
+import org.apache.orc.RecordReader;
+import org.apache.orc.TypeDescription;
+import org.apache.spark.memory.MemoryMode;
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.connector.read.PartitionReader;
+import org.apache.spark.sql.execution.datasources.orc.OrcColumnarBatchReader;
+import org.apache.spark.sql.execution.vectorized.ColumnVectorUtils;
+import org.apache.spark.sql.execution.vectorized.ConstantColumnVector;
+import org.apache.spark.sql.execution.vectorized.OnHeapColumnVector;
+import org.apache.spark.sql.types.DataTypes;
+import org.apache.spark.sql.types.StructField;
+import org.apache.spark.sql.vectorized.ColumnVector;
+import org.apache.spark.sql.vectorized.ColumnarBatch;
+import org.apache.spark.unsafe.types.UTF8String;
+import transactionmetastore.spark.AcidOrcReader;
+import transactionmetastore.spark.SmallOrcFile;
+import transactionmetastore.spark.SparkInternals;
+import transactionmetastore.spark.catalog.RowId;
+
+/**
+ * The batches of one task: of its files, one after another, without the rows that do not count.
+ *
+ * Spark's own vectorized reader reads what is opened here. A batch in which every row counts is handed on as it is; of
+ * another the columns are shown through a list of those rows that do.
+ */
+final class AcidFileReader implements PartitionReader<ColumnarBatch> {
+    /** Up to this size a file is brought into memory by one request. */
+    private static final int SMALL = 1 << 20;
+
+    private final ReadContext context;
+    private final Iterator<AcidPartition.Split> splits;
+    private Opened file;
+    private ColumnarBatch batch;
+
+    AcidFileReader(ReadContext context, AcidPartition partition) {
+        this.context = context;
+        this.splits = partition.splits().iterator();
+    }
+
+    @Override
+    public boolean next() throws IOException {
+        while (true) {
+            if (file == null) {
+                if (!splits.hasNext()) return false;
+                file = opened(splits.next());
+            }
+            batch = file.next();
+            if (batch != null) return true;
+            file.close();
+            file = null;
+        }
+    }
+
+    private Opened opened(AcidPartition.Split split) throws IOException {
+        try {
+            return new Opened(context, split);
+        } catch (FileNotFoundException error) {
+            throw new FileNotFoundException(split.file().path() + " is not there any more: the snapshot that this reads has been "
+                + "let go of, and the table was compacted since. Run the query again. (" + error.getMessage() + ")");
+        }
+    }
+
+    @Override
+    public ColumnarBatch get() {
+        return batch;
+    }
+
+    @Override
+    public void close() throws IOException {
+        if (file != null) file.close();
+    }
+
+    /** A part of a file that is being read. */
+    private static final class Opened {
+        private final ReadContext context;
+        private final ScanPlan.DataFile file;
+        private final OrcColumnarBatchReader reader;
+        private final RecordReader records;
+        private final DeletedRows deleted;
+        private final int[] chosen;
+        private AcidOrcReader.Run run;
+        private OnHeapColumnVector plainRowIds;
+        private ColumnarBatch all, some;
+
+        Opened(ReadContext context, AcidPartition.Split split) throws IOException {
+            this.context = context;
+            this.file = split.file();
+            this.reader = new OrcColumnarBatchReader(context.capacity, MemoryMode.ON_HEAP);
+            boolean hasIds = file.ids() == null || file.ids().bucket() != null;
+            this.deleted = hasIds ? context.deletedRows(file) : null;
+            this.chosen = isChoosing() ? new int[context.capacity] : null;
+            this.records = records(split);
+            SparkInternals.setRecordReader(reader, records);
+            Layout layout = context.layout;
+            if (file.ids() == null) {
+                init(Layout.orc(layout.events), layout.events.fields(), numbers(layout.events.length()));
+            } else {
+                init(Layout.orc(layout.plain), layout.plainFields(), layout.plainPlaces);
+            }
+        }
+
+        private boolean isChoosing() {
+            return deleted != null || file.ids() == null && !context.visible.isAll();
+        }
+
+        private static int[] numbers(int count) {
+            int[] numbers = new int[count];
+            Arrays.setAll(numbers, place -> place);
+            return numbers;
+        }
+
+        private void init(String schema, StructField[] fields, int[] places) {
+            int[] none = new int[fields.length];
+            Arrays.fill(none, -1);
+            reader.initBatch(TypeDescription.fromString(schema), fields, places, none, InternalRow.empty());
+        }
+
+        private RecordReader records(AcidPartition.Split split) throws IOException {
+            boolean isPlain = file.ids() != null;
+            ReadContext.Prepared how = context.prepared(isPlain);
+            OrcFile.ReaderOptions options = OrcFile.readerOptions(how.job);
+            if (file.isCut()) options.maxLength(file.size());
+            Path path = new Path(file.path());
+            Reader source = !file.isCut() && file.size() <= SMALL
+                ? SmallOrcFile.open(path, (int) file.size(), options) : OrcFile.createReader(path, options);
+            Reader.Options wanted = how.options(source, split.start(), split.length());
+            if (!isPlain && deleted != null && !context.layout.areIdsWanted) {
+                run = AcidOrcReader.Run.of(source);
+                if (run != null) {
+                    boolean[] included = wanted.getInclude().clone();
+                    Arrays.fill(included, 1 + Layout.WRITE_ID, 2 + Layout.ROW_ID, false);
+                    wanted.include(included);
+                }
+            }
+            return source.rows(wanted);
+        }
+
+        /** The next batch with a row that counts, or null. */
+        ColumnarBatch next() throws IOException {
+            while (true) {
+                long position = records.getRowNumber();  // of the first row that comes next, whatever is left out before it
+                if (!reader.nextKeyValue()) return null;
+                ColumnarBatch read = reader.getCurrentValue();
+                if (all == null) arrange(read);
+                int count = read.numRows();
+                if (plainRowIds != null) {
+                    for (int row = 0; row < count; ++row) plainRowIds.putLong(row, file.ids().first() + position + row);
+                }
+                int left = chosen == null ? count : choose(read, position, count);
+                if (left == 0) continue;
+                ColumnarBatch result = left == count ? all : some;
+                result.setNumRows(left);
+                return result;
+            }
+        }
+
+        private int choose(ColumnarBatch read, long position, int count) {
+            int left = 0;
+            for (int row = 0; row < count; ++row) {
+                if ((file.ids() != null || isVisible(read, row)) && !isDeleted(read, position, row)) chosen[left++] = row;
+            }
+            return left;
+        }
+
+        private boolean isVisible(ColumnarBatch events, int row) {
+            ScanPlan.Visible visible = context.visible;
+            if (visible.isNotDelete() && events.column(Layout.OPERATION).getInt(row) >= 2) return false;
+            if (visible.highWatermark() == null && visible.hidden().length == 0) return true;
+            long by = events.column(Layout.BY).getLong(row);
+            if (visible.highWatermark() != null && by > visible.highWatermark()) return false;
+            return Arrays.binarySearch(visible.hidden(), by) < 0;
+        }
+
+        private boolean isDeleted(ColumnarBatch read, long position, int row) {
+            if (deleted == null) return false;
+            if (file.ids() != null) {
+                return deleted.contains(file.ids().writeId(), file.ids().bucket(), file.ids().first() + position + row);
+            }
+            if (run != null) return deleted.contains(run.writeId, run.bucket, run.first + position + row);
+            return deleted.contains(
+                read.column(Layout.WRITE_ID).getLong(row), read.column(Layout.BUCKET).getInt(row),
+                read.column(Layout.ROW_ID).getLong(row));
+        }
+
+        /** The columns of the result. They stay the same objects from batch to batch. */
+        private void arrange(ColumnarBatch read) {
+            Layout layout = context.layout;
+            ColumnVector[] columns = new ColumnVector[layout.sources.size()], through = columns.clone();
+            for (int column = 0; column < columns.length; ++column) {
+                Layout.Source source = layout.sources.get(column);
+                columns[column] = switch (source.from()) {
+                    case FILE -> file.ids() == null ? read.column(Layout.ROW).getChild(source.place()) : read.column(source.place());
+                    case KEY -> key(source.place(), layout.wanted.fields()[column]);
+                    case ID -> id(RowId.values()[source.place()], read);
+                };
+                through[column] = chosen == null || columns[column] instanceof ConstantColumnVector
+                    ? columns[column] : new ChosenRows(columns[column], chosen);
+            }
+            all = new ColumnarBatch(columns);
+            some = new ColumnarBatch(through);
+        }
+
+        private ColumnVector key(int place, StructField field) {
+            ConstantColumnVector column = new ConstantColumnVector(context.capacity, field.dataType());
+            ColumnVectorUtils.populate(column, context.keys.get(file.directory()), place);
+            return column;
+        }
+
+        private ColumnVector id(RowId id, ColumnarBatch read) {
+            return switch (id) {
+                case ROW__ID -> new RowIdColumn(id(RowId.WRITE_ID, read), id(RowId.BUCKET, read), id(RowId.ROW, read));
+                case WRITE_ID -> file.ids() == null ? read.column(Layout.WRITE_ID) : constant(file.ids().writeId());
+                case BUCKET -> file.ids() == null ? read.column(Layout.BUCKET) : bucket(file.ids().bucket());
+                case ROW -> file.ids() == null ? read.column(Layout.ROW_ID) : plainRowIds();
+                case PARTITION -> {
+                    ConstantColumnVector key = new ConstantColumnVector(context.capacity, DataTypes.StringType);
+                    key.setUtf8String(UTF8String.fromString(context.directories.get(file.directory()).key()));
+                    yield key;
+                }
+            };
+        }
+
+        private ColumnVector constant(long number) {
+            ConstantColumnVector column = new ConstantColumnVector(context.capacity, DataTypes.LongType);
+            column.setLong(number);
+            return column;
+        }
+
+        private ColumnVector bucket(Integer bucket) {
+            ConstantColumnVector column = new ConstantColumnVector(context.capacity, DataTypes.IntegerType);
+            if (bucket == null) column.setNull();
+            else column.setInt(bucket);
+            return column;
+        }
+
+        private ColumnVector plainRowIds() {
+            if (plainRowIds == null) plainRowIds = new OnHeapColumnVector(context.capacity, DataTypes.LongType);
+            return plainRowIds;
+        }
+
+        void close() throws IOException {
+            reader.close();
+        }
+    }
+}

@@ -1,0 +1,48 @@
+package transactionmetastore.spark.read;
+
+import java.io.Serializable;
+import java.util.ArrayList;
+import java.util.Comparator;
+import java.util.List;
+import org.apache.spark.sql.connector.read.InputPartition;
+
+/** What one task reads: parts of files. */
+record AcidPartition(List<Split> splits) implements InputPartition {
+    private static final long serialVersionUID = 1L;
+
+    /** The stripes of a file that begin in "length" bytes from "start" on. */
+    record Split(ScanPlan.DataFile file, long start, long length) implements Serializable {
+        private static final long serialVersionUID = 1L;
+    }
+
+    /**
+     * Tasks as Spark makes them of plain files: large files are cut, small ones put together, where each counts for
+     * "openCost" bytes more than it has.
+     */
+    static List<AcidPartition> of(List<ScanPlan.DataFile> files, long largest, long openCost, int parallelism) {
+        long total = 0;
+        for (ScanPlan.DataFile file : files) total += file.size() + openCost;
+        long most = Math.min(largest, Math.max(openCost, total / Math.max(1, parallelism)));
+        List<Split> splits = new ArrayList<>();
+        for (ScanPlan.DataFile file : files) {
+            for (long start = 0; start < file.size(); start += most) {
+                splits.add(new Split(file, start, Math.min(most, file.size() - start)));
+            }
+        }
+        splits.sort(Comparator.comparingLong(Split::length).reversed());
+        List<AcidPartition> partitions = new ArrayList<>();
+        List<Split> current = new ArrayList<>();
+        long size = 0;
+        for (Split split : splits) {
+            if (size + split.length > most && !current.isEmpty()) {
+                partitions.add(new AcidPartition(List.copyOf(current)));
+                current.clear();
+                size = 0;
+            }
+            current.add(split);
+            size += split.length + openCost;
+        }
+        if (!current.isEmpty()) partitions.add(new AcidPartition(List.copyOf(current)));
+        return partitions;
+    }
+}

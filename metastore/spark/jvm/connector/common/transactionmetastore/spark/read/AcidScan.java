@@ -1,0 +1,194 @@
+package transactionmetastore.spark.read;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import java.time.ZoneId;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Objects;
+import java.util.OptionalLong;
+import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.hive.ql.io.sarg.SearchArgument;
+import org.apache.hadoop.mapred.JobConf;
+import org.apache.orc.OrcConf;
+import org.apache.orc.mapred.OrcInputFormat;
+import org.apache.spark.api.java.JavaSparkContext;
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
+import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.connector.expressions.filter.Predicate;
+import org.apache.spark.sql.connector.read.Batch;
+import org.apache.spark.sql.connector.read.InputPartition;
+import org.apache.spark.sql.connector.read.PartitionReaderFactory;
+import org.apache.spark.sql.connector.read.Scan;
+import org.apache.spark.sql.connector.read.Statistics;
+import org.apache.spark.sql.connector.read.SupportsReportStatistics;
+import org.apache.spark.sql.execution.datasources.PartitioningUtils;
+import org.apache.spark.sql.internal.SQLConf;
+import org.apache.spark.sql.internal.connector.PredicateUtils;
+import org.apache.spark.sql.sources.Filter;
+import org.apache.spark.sql.types.StructType;
+import org.apache.spark.util.SerializableConfiguration;
+import transactionmetastore.spark.SparkInternals;
+import transactionmetastore.spark.catalog.AcidTable;
+import transactionmetastore.spark.txn.AcidTransaction;
+import transactionmetastore.spark.txn.Snapshot;
+
+/** A scan of a table in the snapshot of its statement. The planner is asked when somebody wants to know sizes or files. */
+public final class AcidScan implements Scan, Batch, SupportsReportStatistics {
+    private final AcidTable table;
+    private final AcidTransaction transaction;
+    private final StructType wanted;
+    private final List<Predicate> ofKeys, ofRows;
+    private ScanPlan plan;
+
+    AcidScan(AcidTable table, StructType wanted, List<Predicate> ofKeys, List<Predicate> ofRows) {
+        this.table = table;
+        this.transaction = table.transaction();
+        this.wanted = wanted;
+        this.ofKeys = ofKeys;
+        this.ofRows = ofRows;
+    }
+
+    /** The execution that read has ended. A transaction that writes is ended by Spark. */
+    public void release() {
+        if (transaction.isReader()) transaction.close();
+    }
+
+    private synchronized ScanPlan plan() {
+        if (plan == null) {
+            Snapshot snapshot = transaction.snapshot();
+            Map<String, Object> arguments = new HashMap<>();
+            arguments.put("table", table.fullName());
+            arguments.put("txns", snapshot.txns());
+            arguments.put("write_ids", snapshot.writeIds().get(table.fullName()));
+            arguments.put("txn", transaction.id());
+            arguments.put("partitions", PartitionConditions.of(ofKeys, table.definition().partitionType()));
+            arguments.put("as_of", table.asOf() == null ? null : table.asOf().argument());
+            arguments.put("row_ids", layout().areIdsWanted);
+            JsonNode answer = transaction.planner().call("plan", arguments);
+            plan = ScanPlan.of(answer);
+        }
+        return plan;
+    }
+
+    private Layout layout() {
+        return new Layout(wanted, table.definition().rowType(), table.definition().partitionType());
+    }
+
+    @Override
+    public StructType readSchema() {
+        return wanted;
+    }
+
+    @Override
+    public String description() {
+        return "AcidScan " + table.name() + (table.asOf() == null ? "" : " as of " + table.asOf())
+            + ", partitions " + ofKeys + ", pushed " + ofRows;
+    }
+
+    @Override
+    public Batch toBatch() {
+        return this;
+    }
+
+    @Override
+    public ColumnarSupportMode columnarSupportMode() {
+        return ColumnarSupportMode.SUPPORTED;
+    }
+
+    /** Of what is read, by the share of the columns, as Spark guesses for its own files. */
+    @Override
+    public Statistics estimateStatistics() {
+        long all = Math.max(1, table.type().defaultSize());
+        long bytes = (long) (plan().bytes() * SQLConf.get().fileCompressionFactor() * wanted.defaultSize() / all);
+        Long rows = plan().rowCount() != null ? plan().rowCount() : ofKeys.isEmpty() ? table.definition().rows() : null;
+        return new Statistics() {
+            @Override
+            public OptionalLong sizeInBytes() {
+                return OptionalLong.of(bytes);
+            }
+
+            @Override
+            public OptionalLong numRows() {
+                return rows == null ? OptionalLong.empty() : OptionalLong.of(rows);
+            }
+        };
+    }
+
+    @Override
+    public InputPartition[] planInputPartitions() {
+        SQLConf settings = SQLConf.get();
+        scala.Option<Object> least = settings.filesMinPartitionNum();
+        int parallelism = least.isDefined() ? (Integer) least.get() : spark().leafNodeDefaultParallelism();
+        return AcidPartition.of(
+            plan().files(), settings.filesMaxPartitionBytes(), settings.filesOpenCostInBytes(), parallelism)
+            .toArray(new InputPartition[0]);
+    }
+
+    @Override
+    public PartitionReaderFactory createReaderFactory() {
+        Configuration settings = spark().sessionState().newHadoopConf();
+        OrcConf.IS_SCHEMA_EVOLUTION_CASE_SENSITIVE.setBoolean(settings, SQLConf.get().caseSensitiveAnalysis());
+        pushDown(settings);
+        ReadContext context = new ReadContext(
+            new SerializableConfiguration(new JobConf(settings)), layout(), plan(), keys(),
+            SQLConf.get().orcVectorizedReaderBatchSize());
+        return new AcidReaderFactory(
+            JavaSparkContext.fromSparkContext(spark().sparkContext()).broadcast(context), this);
+    }
+
+    private static SparkSession spark() {
+        return SparkSession.active();
+    }
+
+    /** Conditions go to ORC, which looks for the columns inside "row" when a file is an ACID one. */
+    private void pushDown(Configuration settings) {
+        StructType row = table.definition().rowType();
+        List<Filter> filters = new ArrayList<>();
+        for (Predicate one : ofRows) {
+            scala.Option<Filter> filter = PredicateUtils.toV1(one);
+            if (filter.isDefined() && isOfRow(filter.get(), row)) filters.add(filter.get());
+        }
+        scala.Option<?> argument = SparkInternals.orcFilter(row, filters);
+        if (SQLConf.get().orcFilterPushDown() && argument.isDefined()) {
+            OrcInputFormat.setSearchArgument(settings, (SearchArgument) argument.get(), row.fieldNames());
+        }
+    }
+
+    private static boolean isOfRow(Filter filter, StructType row) {
+        List<String> names = List.of(row.fieldNames());
+        for (String name : filter.references()) if (!names.contains(name)) return false;
+        return filter.references().length > 0;
+    }
+
+    /** The values of the partition keys of each directory. */
+    private List<InternalRow> keys() {
+        var fields = table.definition().partitionType().fields();
+        ZoneId zone = ZoneId.of(SQLConf.get().sessionLocalTimeZone());
+        List<InternalRow> keys = new ArrayList<>();
+        for (ScanPlan.Directory directory : plan().directories()) {
+            Object[] values = new Object[directory.values().length];
+            for (int key = 0; key < values.length; ++key) {
+                String text = directory.values()[key];
+                values[key] = text == null ? null
+                    : PartitioningUtils.castPartValueToDesiredType(fields[key].dataType(), text, zone);
+            }
+            keys.add(new GenericInternalRow(values));
+        }
+        return keys;
+    }
+
+    /** The same rows of the same columns: Spark then reads them once. */
+    @Override
+    public boolean equals(Object other) {
+        return other instanceof AcidScan scan && scan.transaction == transaction && scan.table.equals(table)
+            && scan.wanted.equals(wanted) && scan.ofKeys.equals(ofKeys) && scan.ofRows.equals(ofRows);
+    }
+
+    @Override
+    public int hashCode() {
+        return Objects.hash(table, wanted, ofKeys, ofRows);
+    }
+}

@@ -1,0 +1,105 @@
+package transactionmetastore.spark.read;
+
+import java.io.Serializable;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import org.apache.spark.sql.execution.datasources.orc.OrcUtils;
+import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.DataTypes;
+import org.apache.spark.sql.types.StructField;
+import org.apache.spark.sql.types.StructType;
+import transactionmetastore.spark.catalog.RowId;
+
+/**
+ * Where the columns of a scan come from, and what has to be read of files for them.
+ *
+ * A file with events is asked for the six fields of an event, "row" with the wanted columns alone. A plain file is asked for
+ * all columns of the table, of which it reads those wanted: Hive before version 2 gave them no names, so places count.
+ */
+final class Layout implements Serializable {
+    static final int OPERATION = 0, WRITE_ID = 1, BUCKET = 2, ROW_ID = 3, BY = 4, ROW = 5;
+    private static final long serialVersionUID = 1L;
+    private static final String[] EVENT = {"operation", "originalTransaction", "bucket", "rowId", "currentTransaction", "row"};
+
+    enum From { FILE, KEY, ID }
+
+    /** "place": the number of the column in the file's row as far as it is wanted, of the key, or of the id. */
+    record Source(From from, int place) implements Serializable {
+        private static final long serialVersionUID = 1L;
+    }
+
+    final StructType wanted;
+    final List<Source> sources = new ArrayList<>();
+    final StructType events;
+    final StructType plain;
+    /** The places in a plain file of the columns that are wanted of it. */
+    final int[] plainPlaces;
+    final boolean areIdsWanted;
+
+    Layout(StructType wanted, StructType row, StructType keys) {
+        this.wanted = wanted;
+        List<StructField> inRow = new ArrayList<>();
+        List<Integer> places = new ArrayList<>();
+        StructField[] all = row.fields().clone();
+        List<String> rowNames = Arrays.asList(row.fieldNames()), keyNames = Arrays.asList(keys.fieldNames());
+        boolean ids = false;
+        for (StructField field : wanted.fields()) {
+            int place = rowNames.indexOf(field.name()), key = keyNames.indexOf(field.name());
+            if (place >= 0) {
+                sources.add(new Source(From.FILE, inRow.size()));
+                inRow.add(field);
+                places.add(place);
+                all[place] = field;
+            } else if (key >= 0) {
+                sources.add(new Source(From.KEY, key));
+            } else {
+                RowId id = RowId.named(field.name());
+                if (id == null) throw new IllegalStateException("There is no column " + field.name());
+                sources.add(new Source(From.ID, id.ordinal()));
+                ids |= id != RowId.PARTITION;
+            }
+        }
+        areIdsWanted = ids;
+        events = events(new StructType(inRow.toArray(new StructField[0])));
+        plain = new StructType(all);
+        plainPlaces = places.stream().mapToInt(Integer::intValue).toArray();
+    }
+
+    private static StructType events(StructType row) {
+        DataType[] types = {
+            DataTypes.IntegerType, DataTypes.LongType, DataTypes.IntegerType, DataTypes.LongType, DataTypes.LongType, row};
+        StructType events = new StructType();
+        for (int place = 0; place < types.length; ++place) events = events.add(EVENT[place], types[place]);
+        return events;
+    }
+
+    StructType row() {
+        return (StructType) events.fields()[ROW].dataType();
+    }
+
+    /** The columns that a plain file is read for, in their order. */
+    StructField[] plainFields() {
+        return row().fields();
+    }
+
+    static String orc(StructType type) {
+        return OrcUtils.getOrcSchemaString(type);
+    }
+
+    /** The fields of an event to be read, as ORC's settings name them. */
+    String includedOfEvents(boolean hasDeletes, ScanPlan.Visible visible) {
+        List<String> included = new ArrayList<>();
+        if (visible.isNotDelete()) included.add(Integer.toString(OPERATION));
+        if (areIdsWanted || hasDeletes) for (int place = WRITE_ID; place <= ROW_ID; ++place) included.add(Integer.toString(place));
+        if (visible.highWatermark() != null || visible.hidden().length > 0) included.add(Integer.toString(BY));
+        if (row().length() > 0) included.add(Integer.toString(ROW));
+        return String.join(",", included);
+    }
+
+    String includedOfPlain() {
+        List<String> included = new ArrayList<>();
+        for (int place : plainPlaces) included.add(Integer.toString(place));
+        return String.join(",", included);
+    }
+}

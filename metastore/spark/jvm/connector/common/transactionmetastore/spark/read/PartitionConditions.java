@@ -1,0 +1,71 @@
+package transactionmetastore.spark.read;
+
+import java.time.LocalDate;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Map;
+import org.apache.spark.sql.connector.expressions.Expression;
+import org.apache.spark.sql.connector.expressions.Literal;
+import org.apache.spark.sql.connector.expressions.NamedReference;
+import org.apache.spark.sql.connector.expressions.filter.And;
+import org.apache.spark.sql.connector.expressions.filter.Predicate;
+import org.apache.spark.sql.types.BooleanType;
+import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.DateType;
+import org.apache.spark.sql.types.Decimal;
+import org.apache.spark.sql.types.IntegralType;
+import org.apache.spark.sql.types.StringType;
+import org.apache.spark.sql.types.StructType;
+
+/** Conditions on partition keys as the planner takes them: [key, operator, value as text]. What it cannot take is left out. */
+final class PartitionConditions {
+    private static final Map<String, String> OPERATORS =
+        Map.of("=", "=", "<", "<", "<=", "<=", ">", ">", ">=", ">=", "IN", "in", "IS_NULL", "is null");
+
+    private PartitionConditions() {}
+
+    /** Whether a condition is on keys alone. */
+    static boolean isOfKeys(Predicate predicate, StructType keys) {
+        NamedReference[] references = predicate.references();
+        List<String> names = Arrays.asList(keys.fieldNames());
+        return references.length > 0 && Arrays.stream(references)
+            .allMatch(one -> one.fieldNames().length == 1 && names.contains(one.fieldNames()[0]));
+    }
+
+    static List<List<Object>> of(List<Predicate> predicates, StructType keys) {
+        List<List<Object>> conditions = new ArrayList<>();
+        for (Predicate one : predicates) add(one, keys, conditions);
+        return conditions;
+    }
+
+    private static void add(Predicate predicate, StructType keys, List<List<Object>> to) {
+        if (predicate instanceof And both) {
+            add(both.left(), keys, to);
+            add(both.right(), keys, to);
+            return;
+        }
+        String operator = OPERATORS.get(predicate.name());
+        Expression[] parts = predicate.children();
+        if (operator == null || !(parts[0] instanceof NamedReference key) || key.fieldNames().length != 1) return;
+        DataType type = keys.apply(key.fieldNames()[0]).dataType();
+        List<String> values = new ArrayList<>();
+        for (int part = 1; part < parts.length; ++part) {
+            String text = parts[part] instanceof Literal<?> literal && literal.dataType().equals(type) ? text(literal) : null;
+            if (text == null) return;
+            values.add(text);
+        }
+        Object value = operator.equals("in") ? values : values.isEmpty() ? null : values.get(0);
+        to.add(Arrays.asList(key.fieldNames()[0], operator, value));
+    }
+
+    /** As a partition's name would have it; null for a type of which texts differ. */
+    private static String text(Literal<?> literal) {
+        Object value = literal.value();
+        DataType type = literal.dataType();
+        if (value == null) return null;
+        if (type instanceof StringType || type instanceof IntegralType || type instanceof BooleanType) return value.toString();
+        if (type instanceof DateType && value instanceof Integer days) return LocalDate.ofEpochDay(days).toString();
+        return value instanceof Decimal decimal ? decimal.toJavaBigDecimal().toPlainString() : null;
+    }
+}

@@ -1,0 +1,84 @@
+package transactionmetastore.spark.read;
+
+import java.io.IOException;
+import java.io.Serializable;
+import java.util.List;
+import org.apache.hadoop.mapred.JobConf;
+import org.apache.orc.OrcConf;
+import org.apache.orc.Reader;
+import org.apache.orc.mapred.OrcInputFormat;
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.util.SerializableConfiguration;
+
+/**
+ * What all tasks of a scan share: Spark sends it to an executor once.
+ *
+ * ORC's settings are made once in an executor: Hadoop copies all of them for each file when they are not a job's, at the
+ * cost of opening it, and a condition is decoded each time.
+ */
+final class ReadContext implements Serializable {
+    private static final long serialVersionUID = 1L;
+
+    final SerializableConfiguration settings;
+    final Layout layout;
+    final List<ScanPlan.Directory> directories;
+    final List<InternalRow> keys;
+    final ScanPlan.Visible visible;
+    final long[][] deletedBits;
+    final int shift, capacity;
+    final ScanPlan.DeleteFiles deleteFiles;
+    private transient Prepared events, plain;
+
+    ReadContext(SerializableConfiguration settings, Layout layout, ScanPlan plan, List<InternalRow> keys, int capacity) {
+        this.settings = settings;
+        this.layout = layout;
+        this.directories = plan.directories();
+        this.keys = keys;
+        this.visible = plan.visible();
+        this.deletedBits = plan.deletedBits();
+        this.shift = plan.shift();
+        this.deleteFiles = plan.deleteFiles();
+        this.capacity = capacity;
+    }
+
+    boolean hasDeletes() {
+        return deletedBits != null || deleteFiles != null;
+    }
+
+    /** The settings of a kind of files, and how ORC reads one of them. */
+    static final class Prepared {
+        final JobConf job;
+        private Reader.Options options;
+
+        Prepared(JobConf job) {
+            this.job = job;
+        }
+
+        synchronized Reader.Options options(Reader file, long start, long length) {
+            if (options == null) options = OrcInputFormat.buildOptions(job, file, 0, 0);
+            return options.clone().range(start, length);
+        }
+    }
+
+    synchronized Prepared prepared(boolean isPlain) {
+        if (events == null) {
+            events = prepared(Layout.orc(layout.events), layout.includedOfEvents(hasDeletes(), visible));
+            plain = prepared(Layout.orc(layout.plain), layout.includedOfPlain());
+        }
+        return isPlain ? plain : events;
+    }
+
+    private Prepared prepared(String schema, String included) {
+        JobConf job = new JobConf(settings.value());
+        OrcConf.MAPRED_INPUT_SCHEMA.setString(job, schema);
+        OrcConf.INCLUDE_COLUMNS.setString(job, included);
+        return new Prepared(job);
+    }
+
+    /** The deleted rows of a file's directory and bucket; null where there are none. Each caller gets one for itself. */
+    DeletedRows deletedRows(ScanPlan.DataFile file) throws IOException {
+        if (deletedBits != null) return new DeletedRows.Bits(deletedBits, shift, file.directory());
+        if (deleteFiles == null) return null;
+        return DeleteEvents.of(deleteFiles, file.directory(), file.bucket(), prepared(false).job);
+    }
+}

@@ -1,0 +1,107 @@
+package transactionmetastore.spark.read;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import java.io.Serializable;
+import java.nio.ByteBuffer;
+import java.util.ArrayList;
+import java.util.Base64;
+import java.util.List;
+
+/** What the planner answers to "plan": the files of a scan, and which of their rows count. */
+public record ScanPlan(
+        List<Directory> directories, List<DataFile> files, Visible visible, long[][] deletedBits, int shift,
+        DeleteFiles deleteFiles, Long rowCount, long bytes) {
+
+    /** A partition, or the whole table where that has none; "key": JSON text of its values, "" without partitions. */
+    public record Directory(String key, String[] values) implements Serializable {
+        private static final long serialVersionUID = 1L;
+    }
+
+    /**
+     * A file with events, of which the first "size" bytes count; or where "ids" is not null one of plain rows.
+     *
+     * "directory": the number of its directory. "isCut": it goes on behind these bytes.
+     */
+    public record DataFile(String path, long size, int directory, boolean isCut, Integer bucket, PlainIds ids)
+            implements Serializable {
+        private static final long serialVersionUID = 1L;
+    }
+
+    /** The n-th row of a plain file is (writeId, bucket, first + n); "bucket" null: its rows have no ids. */
+    public record PlainIds(long writeId, Integer bucket, long first) implements Serializable {
+        private static final long serialVersionUID = 1L;
+    }
+
+    /** Conditions on events; "highWatermark" null: any. */
+    public record Visible(boolean isNotDelete, Long highWatermark, long[] hidden) implements Serializable {
+        private static final long serialVersionUID = 1L;
+
+        boolean isAll() {
+            return !isNotDelete && highWatermark == null && hidden.length == 0;
+        }
+    }
+
+    /** Delete events that are too many for bits. */
+    public record DeleteFiles(List<DataFile> files, Long highWatermark, long[] hidden) implements Serializable {
+        private static final long serialVersionUID = 1L;
+    }
+
+    static ScanPlan of(JsonNode answer) {
+        List<Directory> directories = new ArrayList<>();
+        for (JsonNode one : answer.path("directories")) {
+            JsonNode values = one.path("values");
+            String[] texts = new String[values.size()];
+            for (int key = 0; key < texts.length; ++key) texts[key] = values.path(key).isNull() ? null : values.path(key).asText();
+            directories.add(new Directory(texts.length == 0 ? "" : one.path("key").asText(), texts));
+        }
+        List<DataFile> files = new ArrayList<>();
+        for (JsonNode one : answer.path("events")) files.add(file(one, "size", false, null));
+        for (JsonNode one : answer.path("cut")) files.add(file(one, "length", true, null));
+        for (JsonNode one : answer.path("plain")) {
+            files.add(file(one, "size", false, new PlainIds(
+                one.path("write_id").asLong(), integer(one.path("bucket")), one.path("first_row_id").asLong())));
+        }
+        JsonNode visible = answer.path("visible"), deleted = answer.path("deleted");
+        List<DataFile> deletes = new ArrayList<>();
+        for (JsonNode one : deleted.path("files")) deletes.add(file(one, "size", false, null));
+        return new ScanPlan(
+            directories, files,
+            new Visible(visible.path("not_delete").asBoolean(false), number(visible.path("high_watermark")), numbers(visible.path("hidden"))),
+            deleted.has("bits") ? arrays(deleted.path("bits").asText()) : null, deleted.path("shift").asInt(),
+            deletes.isEmpty() ? null
+                : new DeleteFiles(deletes, number(deleted.path("high_watermark")), numbers(deleted.path("hidden"))),
+            number(answer.path("row_count")), answer.path("bytes").asLong());
+    }
+
+    private static DataFile file(JsonNode one, String size, boolean isCut, PlainIds ids) {
+        return new DataFile(
+            one.path("path").asText(), one.path(size).asLong(), one.path("dir").asInt(), isCut, integer(one.path("bucket")), ids);
+    }
+
+    private static Integer integer(JsonNode value) {
+        return value.isNumber() ? Integer.valueOf(value.asInt()) : null;
+    }
+
+    private static Long number(JsonNode value) {
+        return value.isNumber() ? Long.valueOf(value.asLong()) : null;
+    }
+
+    private static long[] numbers(JsonNode values) {
+        long[] numbers = new long[values.size()];
+        for (int place = 0; place < numbers.length; ++place) numbers[place] = values.path(place).asLong();
+        java.util.Arrays.sort(numbers);
+        return numbers;
+    }
+
+    /** Five arrays, each after its length: DeletedRows.in_bytes of metastore/acid_tables/deleted.py. */
+    private static long[][] arrays(String text) {
+        ByteBuffer bytes = ByteBuffer.wrap(Base64.getDecoder().decode(text));
+        long[][] arrays = new long[5][];
+        for (int array = 0; array < arrays.length; ++array) {
+            arrays[array] = new long[(int) bytes.getLong()];
+            bytes.asLongBuffer().get(arrays[array]);
+            bytes.position(bytes.position() + Long.BYTES * arrays[array].length);
+        }
+        return arrays;
+    }
+}

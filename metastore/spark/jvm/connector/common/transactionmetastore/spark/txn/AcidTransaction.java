@@ -1,0 +1,216 @@
+package transactionmetastore.spark.txn;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import java.lang.ref.Cleaner;
+import java.net.InetAddress;
+import java.net.UnknownHostException;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.LinkedHashSet;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import org.apache.hadoop.security.UserGroupInformation;
+import org.apache.spark.SparkContext;
+import org.apache.spark.sql.SparkSession;
+import transactionmetastore.spark.planner.AcidException;
+import transactionmetastore.spark.planner.PlannerClient;
+
+/**
+ * The transaction of one statement, over all tables that it reads and writes.
+ *
+ * Rules kept here. Nothing is opened before somebody needs an id or a snapshot, so that a statement that is only analysed
+ * leaves nothing behind. Locks come before the snapshot: whoever plans a statement says first which tables it reads and
+ * writes. There is one snapshot, over all of them.
+ * A reader (kind READ_ONLY) ends when its execution does, or when the garbage collector finds nothing left that could read
+ * in it; "live" is then another one, with a snapshot of its own. A writer ends by commit or abort, once.
+ */
+public final class AcidTransaction {
+    private static final Cleaner CLEANER = Cleaner.create();
+    private static final int STATEMENT_LENGTH = 1000;
+    private static final int LOCK_WAIT_SECONDS = 300;
+
+    private record Write(String table, WriteKind kind, String partition) {}
+
+    private final PlannerClient planner;
+    private final boolean isReader;
+    private final String statement;
+    private final Set<String> reads = new LinkedHashSet<>();
+    private final Set<Write> writes = new LinkedHashSet<>();
+    private final Set<Object> locked = new LinkedHashSet<>();
+    private final Map<String, String> writeIds = new HashMap<>();
+    private Lease lease;
+    private String txns;
+    private int statements;
+    private boolean hasEnded;
+    private AcidTransaction next;
+
+    private AcidTransaction(PlannerClient planner, boolean isReader, String statement) {
+        this.planner = planner;
+        this.isReader = isReader;
+        this.statement = statement.substring(0, Math.min(statement.length(), STATEMENT_LENGTH));
+    }
+
+    /** "statement": its text as far as it is known, for whoever looks at open transactions. */
+    public static AcidTransaction reader(PlannerClient planner, String statement) {
+        return new AcidTransaction(planner, true, statement);
+    }
+
+    public static AcidTransaction writer(PlannerClient planner, String statement) {
+        return new AcidTransaction(planner, false, statement);
+    }
+
+    public PlannerClient planner() {
+        return planner;
+    }
+
+    public boolean isReader() {
+        return isReader;
+    }
+
+    /** Itself; or where it is a reader that has ended, another one over the same tables. */
+    public synchronized AcidTransaction live() {
+        if (!isReader || !hasEnded) return this;
+        if (next == null) {
+            next = reader(planner, statement);
+            next.reads.addAll(reads);
+        }
+        return next.live();
+    }
+
+    /** It will read a table ("db.table"). */
+    public synchronized void read(String table) {
+        reads.add(table);
+    }
+
+    /** It will write a table; "partition": its name where it is the only one, or null. */
+    public synchronized void write(String table, WriteKind kind, String partition) {
+        if (isReader) throw new IllegalStateException("A reader writes nothing");
+        writes.add(new Write(table, kind, partition));
+    }
+
+    public synchronized boolean writes() {
+        return !writes.isEmpty();
+    }
+
+    public synchronized boolean hasBegun() {
+        return lease != null;
+    }
+
+    /** Its id. The first call opens it. */
+    public synchronized long id() {
+        if (lease == null) begin();
+        lease.requireOpen();
+        return lease.txn;
+    }
+
+    /** What it sees of these tables and of all that are known to be read. The first call takes the locks. */
+    public synchronized Snapshot snapshot() {
+        lock();
+        List<String> wanted = new ArrayList<>(reads);
+        wanted.removeAll(writeIds.keySet());
+        if (!wanted.isEmpty() || txns == null) {
+            Map<String, Object> arguments = new HashMap<>(Map.of("txn", id(), "tables", wanted));
+            if (txns != null) arguments.put("txns", txns);  // a table that came late is seen as of the same moment
+            JsonNode answer = planner.call("snapshot", arguments);
+            if (txns == null) txns = answer.path("txns").asText();
+            answer.path("write_ids").properties().forEach(one -> writeIds.put(one.getKey(), one.getValue().asText()));
+        }
+        return new Snapshot(txns, Map.copyOf(writeIds));
+    }
+
+    /** Take the locks for all that was said to be read or written, as far as they are not held yet. */
+    public synchronized void lock() {
+        List<String> ofReads = new ArrayList<>();
+        List<Map<String, Object>> ofWrites = new ArrayList<>();
+        for (String table : reads) if (!locked.contains(table)) ofReads.add(table);
+        for (Write one : writes) {
+            if (locked.contains(one)) continue;
+            Map<String, Object> write = new HashMap<>(Map.of("table", one.table, "kind", one.kind.name()));
+            write.put("partition", one.partition);
+            ofWrites.add(write);
+        }
+        if (ofReads.isEmpty() && ofWrites.isEmpty()) return;
+        planner.call("lock", Map.of("txn", id(), "reads", ofReads, "writes", ofWrites, "wait_s", LOCK_WAIT_SECONDS));
+        locked.addAll(reads);
+        locked.addAll(writes);
+    }
+
+    /** The number of a statement in it, from 0 on: each write of a table has one. */
+    public synchronized int nextStatement() {
+        return statements++;
+    }
+
+    public synchronized void commit() {
+        if (hasEnded) return;
+        hasEnded = true;
+        if (lease != null) lease.commit();
+    }
+
+    /** Whether nothing of it counts: false when it is committed, or may be. It may be called more than once. */
+    public synchronized boolean abort() {
+        hasEnded = true;
+        return lease == null || lease.abort();
+    }
+
+    /** Let go of it, whatever became of it: a reader ends, and a writer that was neither committed nor aborted is aborted. */
+    public synchronized void close() {
+        if (hasEnded) return;
+        hasEnded = true;
+        if (lease == null) return;
+        if (isReader) {
+            lease.release();
+            return;
+        }
+        try {
+            lease.abort();
+        } catch (AcidException error) {
+            // it expires
+        }
+    }
+
+    private void begin() {
+        if (hasEnded) throw new IllegalStateException("The transaction of this statement is over");
+        JsonNode answer = planner.call("begin", Map.of(
+            "kind", isReader ? "READ_ONLY" : "DEFAULT", "user", user(), "host", host(), "agent", agent(),
+            "statement", statement));
+        Lease opened = new Lease(planner, answer.path("txn").asLong(), answer.path("timeout_s").asDouble(300));
+        lease = opened;
+        Heartbeats.keep(opened);
+        CLEANER.register(this, () -> Heartbeats.later(() -> abandon(opened, isReader)));
+    }
+
+    /** Static, and without "this": what the cleaner runs must not keep what it waits for. */
+    private static void abandon(Lease lease, boolean isReader) {
+        if (isReader) {
+            lease.release();
+        } else if (!lease.isOver()) {
+            try {
+                lease.abort();
+            } catch (AcidException error) {
+                // it expires
+            }
+        }
+    }
+
+    private static String user() {
+        try {
+            return UserGroupInformation.getCurrentUser().getShortUserName();
+        } catch (java.io.IOException error) {
+            return System.getProperty("user.name", "");
+        }
+    }
+
+    private static String host() {
+        try {
+            return InetAddress.getLocalHost().getHostName();
+        } catch (UnknownHostException error) {
+            return "localhost";
+        }
+    }
+
+    private static String agent() {
+        SparkContext context = SparkSession.active().sparkContext();
+        return "spark " + context.version() + " " + context.applicationId();
+    }
+}

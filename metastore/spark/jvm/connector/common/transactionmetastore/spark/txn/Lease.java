@@ -1,0 +1,78 @@
+package transactionmetastore.spark.txn;
+
+import java.time.Duration;
+import java.util.Map;
+import transactionmetastore.spark.planner.AcidException;
+import transactionmetastore.spark.planner.PlannerClient;
+
+/**
+ * An open transaction, kept alive until somebody ends it. It refers to nothing that could read: Heartbeats holds it.
+ *
+ * A transaction that nobody heartbeats, as that of a killed driver, expires in the service.
+ */
+final class Lease {
+    final PlannerClient planner;
+    final long txn;
+    final Duration every;
+    private boolean isOver;
+    private AcidException lost;
+
+    Lease(PlannerClient planner, long txn, double timeoutSeconds) {
+        this.planner = planner;
+        this.txn = txn;
+        this.every = Duration.ofMillis(Math.max(100L, (long) (timeoutSeconds * 1000 / 3)));
+    }
+
+    void heartbeat() {
+        if (isOver()) return;
+        try {
+            planner.call("heartbeat", Map.of("txn", txn));
+        } catch (AcidException error) {
+            if (PlannerClient.saysThatItIsOver(error)) lose(error);
+        }
+    }
+
+    synchronized boolean isOver() {
+        return isOver || lost != null;
+    }
+
+    private synchronized void lose(AcidException error) {
+        if (!isOver) lost = error;
+    }
+
+    /** Throws what ended the transaction before its time. */
+    synchronized void requireOpen() {
+        if (lost != null) throw lost;
+    }
+
+    /** Whether the caller is the one who ends it. */
+    private synchronized boolean end() {
+        boolean isFirst = !isOver;
+        isOver = true;
+        return isFirst;
+    }
+
+    void commit() {
+        requireOpen();
+        if (end()) planner.call("commit", Map.of("txn", txn));
+        Heartbeats.forget(this);
+    }
+
+    /** Whether it is aborted now, or was before; where it is not, it may be committed, and nothing of it may be removed. */
+    boolean abort() {
+        end();
+        Heartbeats.forget(this);
+        return planner.call("abort", Map.of("txn", txn)).path("aborted").asBoolean(false);
+    }
+
+    /** End a transaction that has only read. Nothing is lost where that fails: it expires. */
+    void release() {
+        if (!end()) return;
+        Heartbeats.forget(this);
+        try {
+            planner.call("commit", Map.of("txn", txn));
+        } catch (AcidException error) {
+            // it expires
+        }
+    }
+}

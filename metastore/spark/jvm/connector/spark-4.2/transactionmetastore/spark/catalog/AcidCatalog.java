@@ -1,0 +1,40 @@
+package transactionmetastore.spark.catalog;
+
+import org.apache.spark.sql.connector.catalog.CatalogPlugin;
+import org.apache.spark.sql.connector.catalog.TransactionalCatalogPlugin;
+import org.apache.spark.sql.connector.catalog.transactions.Transaction;
+import org.apache.spark.sql.connector.catalog.transactions.TransactionInfo;
+import org.apache.spark.sql.connector.read.Scan;
+import transactionmetastore.spark.txn.AcidTransaction;
+
+/** The catalog where Spark runs each statement that writes in a transaction, which is the metastore's. */
+public final class AcidCatalog extends AcidCatalogBase implements TransactionalCatalogPlugin {
+    /** Opens nothing: Spark begins one by a name alone, and forgets it where the table turns out to be one of its own. */
+    @Override
+    public Transaction beginTransaction(TransactionInfo info) {
+        AcidTransaction transaction = AcidTransaction.writer(planner(), info.id());
+        return new StatementTransaction(transaction, inside(new AcidCatalog(), transaction));
+    }
+
+    private record StatementTransaction(AcidTransaction transaction, CatalogPlugin catalog) implements Transaction {
+        @Override
+        public void commit() {
+            transaction.commit();
+        }
+
+        @Override
+        public void abort() {
+            transaction.close();
+        }
+
+        @Override
+        public boolean registerScans(Scan[] scans) {
+            return false;
+        }
+
+        @Override
+        public void close() {
+            transaction.close();
+        }
+    }
+}

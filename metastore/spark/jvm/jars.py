@@ -1,0 +1,120 @@
+"""Jars of our Java classes: built with the wheel, one for each Spark; in a checkout where they are wanted, once.
+
+Rule: a jar is for the minor version of the Spark that it was compiled for. Its sources are those of ``java``, which
+Spark's own compiler takes too, and of ``connector``: those that all versions share, and those of the newest folder that
+is not newer than the Spark. Only the standard library is imported here: ``setup.py`` loads this file by itself.
+"""
+
+import os
+import shutil
+import subprocess
+import tempfile
+from hashlib import sha256
+from pathlib import Path
+from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
+
+HERE = Path(__file__).parent
+COMMON = "common"
+_NO_WARNINGS, _NO_WARNING_PASSES = (
+    ("-nowarn",),
+    ("-Xlint:all,-path", "-Werror"),
+)  # path: Spark's jars name some that it lacks
+
+
+class NoJarError(Exception):
+    """There is no jar, and none can be made; the text says why."""
+
+
+def jar_name(version: str) -> str:
+    """How the jar for a version of Spark is called."""
+    return f"spark-{'.'.join(version.split('.')[:2])}.jar"
+
+
+def jar_for(version: str) -> Path:
+    """Where the classes are that were compiled for this version of Spark, if they were."""
+    return HERE / jar_name(version)
+
+
+def connector_jar(spark: Path, *, are_warnings_errors: bool = False) -> Path:
+    """The jar for a Spark, which lies in ``spark``: the wheel's; or else one that is compiled now, and kept.
+
+    Raises: NoJarError.
+    """
+    version = spark_version(spark)
+    installed = jar_for(version)
+    if installed.exists():
+        return installed
+    kept = _kept(version) / installed.name
+    if not kept.exists():
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=kept.parent) as directory:
+            made = write_jar(spark, Path(directory), are_warnings_errors=are_warnings_errors)
+            made.replace(kept)  # at once: another process may make the same
+    return kept
+
+
+def write_jar(spark: Path, directory: Path, *, are_warnings_errors: bool) -> Path:
+    """Compile all classes for a Spark into a jar in ``directory``.
+
+    Raises: NoJarError.
+    """
+    version = spark_version(spark)
+    compiler = shutil.which("javac", path=_compilers())
+    if compiler is None:
+        raise NoJarError("there is no Java compiler (javac)")
+    jar = directory / jar_name(version)
+    with tempfile.TemporaryDirectory() as classes:
+        arguments = [
+            *("-J-XX:TieredStopAtLevel=1", "-J-XX:+UseSerialGC", "-proc:none", "--release", "17"),
+            *(_NO_WARNING_PASSES if are_warnings_errors else _NO_WARNINGS),
+            *("-d", classes, "-cp", str(spark / "jars" / "*")),
+            *map(str, sources(version)),
+        ]
+        done = subprocess.run([compiler, *arguments], capture_output=True, text=True, check=False)  # noqa: S603 - our own
+        if done.returncode:
+            raise NoJarError(done.stderr.strip())
+        with ZipFile(jar, "w") as out:
+            for path in sorted(Path(classes).rglob("*.class")):
+                entry = ZipInfo(path.relative_to(classes).as_posix())  # without a time: the same each time
+                out.writestr(entry, path.read_bytes(), ZIP_DEFLATED)
+    return jar
+
+
+def sources(version: str) -> list[Path]:
+    """The Java files for a version of Spark."""
+    number = _number(version)
+    connector = HERE / "connector"
+    fitting = [one for one in connector.glob("spark-*") if _number(one.name.removeprefix("spark-")) <= number]
+    folders = [HERE / "java"]
+    if fitting:  # before Spark 4 a catalog would need another connector
+        folders += [connector / COMMON, max(fitting, key=lambda one: _number(one.name.removeprefix("spark-")))]
+    return sorted(path for folder in folders for path in folder.rglob("*.java"))
+
+
+def spark_version(spark: Path) -> str:
+    """The version of the Spark that lies there.
+
+    Raises: NoJarError.
+    """
+    core = next((spark / "jars").glob("spark-core_*.jar"), None)
+    if core is None:
+        raise NoJarError(f"there is no Spark in {spark}")
+    return core.stem.rpartition("-")[2]
+
+
+def _number(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in version.split(".")[:2])
+
+
+def _kept(version: str) -> Path:
+    """A folder for what is compiled of these very sources."""
+    digest = sha256(version.encode())
+    for path in sources(version):
+        digest.update(path.read_bytes())
+    cache = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
+    return Path(cache) / "transaction-metastore" / "jars" / digest.hexdigest()[:16]
+
+
+def _compilers() -> str | None:
+    home = os.environ.get("JAVA_HOME")
+    return f"{home}/bin" if home else None
