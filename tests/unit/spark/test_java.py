@@ -1,4 +1,4 @@
-"""The Java classes by themselves: compiled without a warning, and run without a Spark session (``java/Tests.java``)."""
+"""The Java classes by themselves: compiled without a warning, and run without a Spark session (``java/*Tests.java``)."""
 
 import json
 import os
@@ -13,8 +13,8 @@ import pytest
 from metastore.spark.jvm import compiled, jars
 
 SOURCES = sorted(compiled.SOURCES.glob("*.java"))
-TESTS = Path(__file__).with_name("java") / "Tests.java"
-NAMES = re.findall(r"public void (\w+)\(\)", TESTS.read_text("utf-8"))
+TESTS = sorted(Path(__file__).with_name("java").glob("*.java"))
+NAMES = [name for path in TESTS for name in re.findall(r"public void (\w+)\(\)", path.read_text("utf-8"))]
 SPARK = Path(pyspark.__file__).parent
 CLASS_PATH = str(SPARK / "jars" / "*")
 QUICK = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
@@ -35,7 +35,7 @@ def test_java(tmp_path: Path) -> None:
     jar = jars.connector_jar(SPARK, are_warnings_errors=True)
     built = subprocess.run(
         [_java("javac"), *(f"-J{one}" for one in QUICK), "-proc:none", "--release", "17", "-Xlint:all,-path", "-Werror",
-         "-d", tmp_path / "classes", "-cp", f"{jar}:{CLASS_PATH}", TESTS], capture_output=True, text=True, check=False)
+         "-d", tmp_path / "classes", "-cp", f"{jar}:{CLASS_PATH}", *TESTS], capture_output=True, text=True, check=False)
     assert built.returncode == 0, built.stderr
     (tmp_path / "files").mkdir()
     ran = subprocess.run(

@@ -52,19 +52,24 @@ public final class Tests {
     private final Configuration settings = new Configuration();
     private final CollectionAccumulator<String> reports = new CollectionAccumulator<>();
 
-    private Tests(File directory) {
+    public Tests(File directory) {
         this.directory = directory;
         settings.setBoolean("fs.file.impl.disable.cache", true);
     }
 
     public static void main(String[] arguments) throws Exception {
-        for (Method test : Tests.class.getDeclaredMethods()) {
+        run(Tests.class, new File(arguments[0]));
+        run(transactionmetastore.spark.read.ReadTests.class, new File(arguments[0]));
+    }
+
+    private static void run(Class<?> tests, File directories) throws ReflectiveOperationException {
+        for (Method test : tests.getDeclaredMethods()) {
             if (!java.lang.reflect.Modifier.isPublic(test.getModifiers()) || test.getParameterCount() > 0) continue;
-            File directory = new File(arguments[0], test.getName());
+            File directory = new File(directories, test.getName());
             String failure = null;
             try {
                 if (!directory.mkdir()) throw new IllegalStateException("There is " + directory);
-                test.invoke(new Tests(directory));
+                test.invoke(tests.getConstructor(File.class).newInstance(directory));
             } catch (InvocationTargetException error) {
                 java.io.StringWriter trace = new java.io.StringWriter();
                 error.getCause().printStackTrace(new java.io.PrintWriter(trace, true));

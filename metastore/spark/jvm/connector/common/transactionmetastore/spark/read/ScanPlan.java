@@ -12,6 +12,8 @@ public record ScanPlan(
         List<Directory> directories, List<DataFile> files, Visible visible, long[][] deletedBits, int shift,
         DeleteFiles deleteFiles, Long rowCount, long bytes) {
 
+    private static final int VERSION_BITS = 29, STATEMENT_BITS = 16;
+
     /** A partition, or the whole table where that has none; "key": JSON text of its values, "" without partitions. */
     public record Directory(String key, String[] values) implements Serializable {
         private static final long serialVersionUID = 1L;
@@ -20,14 +22,15 @@ public record ScanPlan(
     /**
      * A file with events, of which the first "size" bytes count; or where "ids" is not null one of plain rows.
      *
-     * "directory": the number of its directory. "isCut": it goes on behind these bytes.
+     * "directory": the number of its directory. "isCut": it goes on behind these bytes. "bucket": the one that all its rows
+     * are of, as names of files have it, or null.
      */
     public record DataFile(String path, long size, int directory, boolean isCut, Integer bucket, PlainIds ids)
             implements Serializable {
         private static final long serialVersionUID = 1L;
     }
 
-    /** The n-th row of a plain file is (writeId, bucket, first + n); "bucket" null: its rows have no ids. */
+    /** The n-th row of a plain file is (writeId, bucket, first + n), as in ROW__ID; "bucket" null: its rows have no ids. */
     public record PlainIds(long writeId, Integer bucket, long first) implements Serializable {
         private static final long serialVersionUID = 1L;
     }
@@ -55,15 +58,18 @@ public record ScanPlan(
             directories.add(new Directory(texts.length == 0 ? "" : one.path("key").asText(), texts));
         }
         List<DataFile> files = new ArrayList<>();
-        for (JsonNode one : answer.path("events")) files.add(file(one, "size", false, null));
-        for (JsonNode one : answer.path("cut")) files.add(file(one, "length", true, null));
+        for (JsonNode one : answer.path("events")) files.add(file(one, "size", false));
+        for (JsonNode one : answer.path("cut")) files.add(file(one, "length", true));
         for (JsonNode one : answer.path("plain")) {
-            files.add(file(one, "size", false, new PlainIds(
-                one.path("write_id").asLong(), integer(one.path("bucket")), one.path("first_row_id").asLong())));
+            Integer encoded = integer(one.path("bucket"));
+            files.add(new DataFile(
+                one.path("path").asText(), one.path("size").asLong(), one.path("dir").asInt(), false,
+                encoded == null ? null : Integer.valueOf(bucket(encoded)),
+                new PlainIds(one.path("write_id").asLong(), encoded, one.path("first_row_id").asLong())));
         }
         JsonNode visible = answer.path("visible"), deleted = answer.path("deleted");
         List<DataFile> deletes = new ArrayList<>();
-        for (JsonNode one : deleted.path("files")) deletes.add(file(one, "size", false, null));
+        for (JsonNode one : deleted.path("files")) deletes.add(file(one, "size", false));
         return new ScanPlan(
             directories, files,
             new Visible(visible.path("not_delete").asBoolean(false), number(visible.path("high_watermark")), numbers(visible.path("hidden"))),
@@ -73,9 +79,14 @@ public record ScanPlan(
             number(answer.path("row_count")), answer.path("bytes").asLong());
     }
 
-    private static DataFile file(JsonNode one, String size, boolean isCut, PlainIds ids) {
+    private static DataFile file(JsonNode one, String size, boolean isCut) {
         return new DataFile(
-            one.path("path").asText(), one.path(size).asLong(), one.path("dir").asInt(), isCut, integer(one.path("bucket")), ids);
+            one.path("path").asText(), one.path(size).asLong(), one.path("dir").asInt(), isCut, integer(one.path("bucket")), null);
+    }
+
+    /** The bucket of a row's number: metastore/acid/bucket.py. */
+    private static int bucket(int encoded) {
+        return encoded >> VERSION_BITS == 0 ? encoded : encoded >> STATEMENT_BITS & 0xfff;
     }
 
     private static Integer integer(JsonNode value) {

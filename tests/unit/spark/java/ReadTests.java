@@ -1,0 +1,250 @@
+package transactionmetastore.spark.read;
+
+import com.fasterxml.jackson.databind.ObjectMapper;
+import java.io.File;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Objects;
+import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.fs.Path;
+import org.apache.hadoop.hive.ql.exec.vector.BytesColumnVector;
+import org.apache.hadoop.hive.ql.exec.vector.LongColumnVector;
+import org.apache.hadoop.hive.ql.exec.vector.StructColumnVector;
+import org.apache.hadoop.hive.ql.exec.vector.VectorizedRowBatch;
+import org.apache.hadoop.mapred.JobConf;
+import org.apache.orc.OrcFile;
+import org.apache.orc.TypeDescription;
+import org.apache.orc.Writer;
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
+import org.apache.spark.sql.connector.expressions.Expression;
+import org.apache.spark.sql.connector.expressions.FieldReference;
+import org.apache.spark.sql.connector.expressions.LiteralValue;
+import org.apache.spark.sql.connector.expressions.filter.And;
+import org.apache.spark.sql.connector.expressions.filter.Predicate;
+import org.apache.spark.sql.types.DataTypes;
+import org.apache.spark.sql.types.StructType;
+import org.apache.spark.sql.vectorized.ColumnarBatch;
+import org.apache.spark.unsafe.types.UTF8String;
+import org.apache.spark.util.SerializableConfiguration;
+
+/** What the catalog's reader does in a task, and what is asked of the planner. Run by Tests. */
+public final class ReadTests {
+    private static final StructType ROW = StructType.fromDDL("n INT, t STRING");
+    private static final StructType KEYS = StructType.fromDDL("d DATE, k STRING, i INT");
+    private static final StructType ALL = StructType.fromDDL("n INT, t STRING, k STRING");
+    private static final int BUCKET = 1 << 29 | 3 << 16;
+
+    private final File directory;
+    private final Configuration settings = new Configuration();
+
+    public ReadTests(File directory) {
+        this.directory = directory;
+        settings.setBoolean("fs.file.impl.disable.cache", true);
+    }
+
+    public void rowsThatAreDeletedAreLeftOutOfABatch() throws Exception {
+        events("inserts", 6, row -> new long[] {0, 5, BUCKET, row, 5, row});
+        events("deletes", 2, row -> new long[] {2, 5, BUCKET, 1 + 3 * row, 7, -1});
+        String plan = "{" + directories() + ", 'events': [" + file("inserts", 3) + "], 'deleted': {'files': [" + file("deletes", 3)
+            + "], 'high_watermark': null, 'hidden': []}}";
+
+        same(List.of("0,a0,x", "2,a2,x", "3,a3,x", "5,a5,x"), read(plan, ALL));
+        same(List.of("0", "2", "3", "5"), read(plan, StructType.fromDDL("__acid_rowid BIGINT")));
+        same(List.of("", "", "", ""), read(plan, new StructType()));
+    }
+
+    public void deleteEventsCountWhereTheyAreVisibleAndOfTheBucket() throws Exception {
+        events("inserts", 4, row -> new long[] {0, 5, BUCKET, row, 5, row});
+        events("deletes", 4, row -> new long[] {row == 0 ? 0 : 2, 5, BUCKET, row, 6 + row, -1});
+        String deletes = "'deleted': {'files': [%s], 'high_watermark': %s, 'hidden': [%s]}}";
+        String plan = "{" + directories() + ", 'events': [" + file("inserts", 3) + "], " + deletes;
+
+        same(List.of("0", "3"), read(String.format(plan, file("deletes", 3), "8", ""), StructType.fromDDL("n INT")));
+        same(List.of("0", "2"), read(String.format(plan, file("deletes", 3), "null", "8"), StructType.fromDDL("n INT")));
+        same(List.of("0", "1", "2", "3"), read(String.format(plan, file("deletes", 4), "null", ""), StructType.fromDDL("n INT")));
+    }
+
+    public void eventsCountWhereTheyAreVisible() throws Exception {
+        events("inserts", 6, row -> new long[] {row == 5 ? 2 : row % 2, 5, BUCKET, row, 5 + row, row});
+        String plan = "{" + directories() + ", 'events': [" + file("inserts", 3)
+            + "], 'visible': {'not_delete': true, 'high_watermark': 8, 'hidden': [6]}}";
+
+        same(List.of("0", "2", "3"), read(plan, StructType.fromDDL("n INT")));
+    }
+
+    public void rowsOfAPlainFileHaveTheIdsOfTheirPlaces() throws Exception {
+        plain("000003_0", "struct<n:int,t:string>", 4);
+        events("deletes", 1, row -> new long[] {2, 0, BUCKET, 12, 7, -1});
+        String plan = "{" + directories() + ", 'plain': [" + file("000003_0", 3).replace(
+            "'bucket': 3", "'bucket': " + BUCKET + ", 'write_id': 0, 'first_row_id': 10")
+            + "], 'deleted': {'files': [" + file("deletes", 3) + "]}}";
+
+        same(List.of("0,a0,10", "1,a1,11", "3,a3,13"), read(plan, StructType.fromDDL("n INT, t STRING, __acid_rowid BIGINT")));
+        same(List.of("[0," + BUCKET + ",10]", "[0," + BUCKET + ",11]", "[0," + BUCKET + ",13]"),
+             read(plan, StructType.fromDDL("ROW__ID STRUCT<writeid: BIGINT, bucketid: INT, rowid: BIGINT>")));
+    }
+
+    public void rowsWithoutABucketHaveNoIds() throws Exception {
+        plain("strange", "struct<n:int,t:string>", 2);
+        String plan = "{" + directories() + ", 'plain': [" + file("strange", 3).replace(
+            "'bucket': 3", "'bucket': null, 'write_id': 0, 'first_row_id': 0") + "]}";
+
+        same(List.of("0,null", "1,null"), read(plan, StructType.fromDDL(
+            "n INT, ROW__ID STRUCT<writeid: BIGINT, bucketid: INT, rowid: BIGINT>")));
+    }
+
+    public void aPlainFileWithoutNamesIsReadByPlaces() throws Exception {
+        plain("000000_0", "struct<_col0:int,_col1:string>", 2);
+        String plan = "{" + directories() + ", 'plain': [" + file("000000_0", 0).replace(
+            "'bucket': 0", "'bucket': null, 'write_id': 0, 'first_row_id': 0") + "]}";
+
+        same(List.of("a0", "a1"), read(plan, StructType.fromDDL("t STRING")));
+        same(List.of("", ""), read(plan, new StructType()));
+    }
+
+    public void onlyTheBeginningOfACutFileCounts() throws Exception {
+        events("inserts", 2, row -> new long[] {0, 5, BUCKET, row, 5, row});
+        long length = new File(directory, "inserts").length();
+        java.nio.file.Files.write(
+            new File(directory, "inserts").toPath(), new byte[] {1, 2, 3}, java.nio.file.StandardOpenOption.APPEND);
+        java.nio.file.Files.delete(new File(directory, ".inserts.crc").toPath());
+        String plan = "{" + directories() + ", 'cut': [" + file("inserts", 3).replaceAll("'size': \\d+", "'length': " + length) + "]}";
+
+        same(List.of("0,a0", "1,a1"), read(plan, ROW));
+    }
+
+    public void aFileThatIsGoneIsNamedWithTheReason() throws Exception {
+        try {
+            read("{" + directories() + ", 'events': [" + file("gone", 3).replace("'size': 0", "'size': 9") + "]}", ROW);
+        } catch (java.io.FileNotFoundException error) {
+            same(true, error.getMessage().contains("gone is not there any more: the snapshot"));
+            return;
+        }
+        throw new AssertionError("It was read");
+    }
+
+    public void bitsSayWhichRowsAreDeleted() {
+        long[][] table = {{5L << 31 | BUCKET}, {1L << 41}, {0}, {1}, {0b1010}};
+        DeletedRows bits = new DeletedRows.Bits(table, 0, 1);
+        same(List.of(false, true, false, true), Arrays.asList(
+            bits.contains(5, BUCKET, 0), bits.contains(5, BUCKET, 1), bits.contains(5, BUCKET, 2), bits.contains(5, BUCKET, 3)));
+        same(false, bits.contains(6, BUCKET, 1));
+        same(false, new DeletedRows.Bits(table, 0, 2).contains(5, BUCKET, 1));
+    }
+
+    public void largeFilesAreCutAndSmallOnesPutTogether() {
+        List<ScanPlan.DataFile> files = new ArrayList<>();
+        for (long size : new long[] {10, 10, 250}) files.add(new ScanPlan.DataFile("f" + size, size, 0, false, 0, null));
+
+        same(List.of(List.of(100L), List.of(100L), List.of(50L, 10L, 10L)), lengths(AcidPartition.of(files, 100, 4, 1)));
+        same(List.of(List.of(141L), List.of(109L, 10L, 10L)), lengths(AcidPartition.of(files, 1000, 4, 2)));
+        same(List.of(), AcidPartition.of(List.of(), 100, 4, 2));
+    }
+
+    public void conditionsOnKeysAreTold() {
+        Predicate day = new Predicate("=", new Expression[] {FieldReference.apply("d"), LiteralValue.apply(1, DataTypes.DateType)});
+        Predicate some = new Predicate("IN", new Expression[] {
+            FieldReference.apply("k"), LiteralValue.apply(UTF8String.fromString("a"), DataTypes.StringType),
+            LiteralValue.apply(UTF8String.fromString("b"), DataTypes.StringType)});
+        Predicate none = new Predicate("IS_NULL", new Expression[] {FieldReference.apply("i")});
+        Predicate other = new Predicate("=", new Expression[] {FieldReference.apply("i"), LiteralValue.apply(1L, DataTypes.LongType)});
+
+        same(List.of(List.of("d", "=", "1970-01-02"), List.of("k", "in", List.of("a", "b")), Arrays.asList("i", "is null", null)),
+             PartitionConditions.of(List.of(new And(day, some), none, other), KEYS));
+        same(true, PartitionConditions.isOfKeys(new And(day, some), KEYS));
+        same(false, PartitionConditions.isOfKeys(
+            new And(day, new Predicate("IS_NULL", new Expression[] {FieldReference.apply("n")})), KEYS));
+    }
+
+    // -- what they need --------------------------------------------------------------------------------------------
+
+    private interface Events {
+        /** The five fields of an event, and n of its row; below 0: there is no row. */
+        long[] at(int row);
+    }
+
+    private void events(String name, int count, Events events) throws Exception {
+        TypeDescription type = TypeDescription.fromString("struct<operation:int,originalTransaction:bigint,bucket:int,rowId:bigint,"
+            + "currentTransaction:bigint,row:struct<n:int,t:string>>");
+        try (Writer out = OrcFile.createWriter(path(name), OrcFile.writerOptions(settings).setSchema(type))) {
+            VectorizedRowBatch batch = type.createRowBatch();
+            StructColumnVector rows = (StructColumnVector) batch.cols[5];
+            for (int row = 0; row < count; ++row) {
+                long[] event = events.at(row);
+                for (int field = 0; field < 5; ++field) ((LongColumnVector) batch.cols[field]).vector[row] = event[field];
+                if (event[5] < 0) {
+                    rows.noNulls = false;
+                    rows.isNull[row] = true;
+                } else {
+                    put(rows.fields, row, event[5]);
+                }
+            }
+            batch.size = count;
+            out.addRowBatch(batch);
+        }
+    }
+
+    private void plain(String name, String schema, int count) throws Exception {
+        TypeDescription type = TypeDescription.fromString(schema);
+        try (Writer out = OrcFile.createWriter(path(name), OrcFile.writerOptions(settings).setSchema(type))) {
+            VectorizedRowBatch batch = type.createRowBatch();
+            for (int row = 0; row < count; ++row) put(batch.cols, row, row);
+            batch.size = count;
+            out.addRowBatch(batch);
+        }
+    }
+
+    private static void put(org.apache.hadoop.hive.ql.exec.vector.ColumnVector[] columns, int row, long n) {
+        ((LongColumnVector) columns[0]).vector[row] = n;
+        ((BytesColumnVector) columns[1]).setVal(row, ("a" + n).getBytes(java.nio.charset.StandardCharsets.UTF_8));
+    }
+
+    private Path path(String name) {
+        return new Path(new File(directory, name).toURI());
+    }
+
+    private static String directories() {
+        return "'directories': [{'partition': 'k=x', 'key': '[\\\"x\\\"]', 'values': ['x'], 'location': ''}]";
+    }
+
+    private String file(String name, int bucket) {
+        return String.format("{'path': '%s', 'size': %d, 'dir': 0, 'bucket': %d}", path(name), new File(directory, name).length(), bucket);
+    }
+
+    private List<String> read(String json, StructType wanted) throws Exception {
+        ScanPlan plan = ScanPlan.of(new ObjectMapper().readTree(json.replace('\'', '"')));
+        ReadContext context = new ReadContext(
+            new SerializableConfiguration(new JobConf(settings)), new Layout(wanted, ROW, StructType.fromDDL("k STRING")), plan,
+            List.of(new GenericInternalRow(new Object[] {UTF8String.fromString("x")})), 4);
+        List<String> rows = new ArrayList<>();
+        for (AcidPartition partition : AcidPartition.of(plan.files(), 1 << 20, 1, 1)) {
+            try (AcidFileReader reader = new AcidFileReader(context, partition)) {
+                while (reader.next()) add(reader.get(), wanted, rows);
+            }
+        }
+        return rows;
+    }
+
+    private static void add(ColumnarBatch batch, StructType wanted, List<String> to) {
+        for (int row = 0; row < batch.numRows(); ++row) {
+            InternalRow values = batch.getRow(row);
+            List<String> texts = new ArrayList<>();
+            for (int column = 0; column < wanted.length(); ++column) {
+                Object value = values.isNullAt(column) ? null : values.get(column, wanted.fields()[column].dataType());
+                if (value instanceof InternalRow id) value = "[" + id.getLong(0) + "," + id.getInt(1) + "," + id.getLong(2) + "]";
+                texts.add(String.valueOf(value));
+            }
+            to.add(String.join(",", texts));
+        }
+    }
+
+    private static List<List<Long>> lengths(List<AcidPartition> partitions) {
+        return partitions.stream().map(one -> one.splits().stream().map(AcidPartition.Split::length).toList()).toList();
+    }
+
+    private static void same(Object wanted, Object found) {
+        if (!Objects.equals(wanted, found)) throw new AssertionError("wanted " + wanted + ", but it is " + found);
+    }
+}
