@@ -22,7 +22,10 @@ import psycopg2
 from metastore.db import failpoints, migrate, origin, programs, sessions
 from metastore.db.engine import PgTx, joined
 from metastore.db.pool import first_line
+from metastore.db.statements import Statements
 from metastore.errors import InvalidInputError, MetastoreError, UnavailableError
+
+_SQL = Statements(__file__)
 
 _APPLICATION = "metastore maintenance"
 _TIMES = {"statement_timeout": "0", "lock_timeout": "10s", "idle_in_transaction_session_timeout": "0"}
@@ -38,26 +41,7 @@ _OTHERS = """SELECT application_name, coalesce(host(client_addr), 'this machine'
 _TABLES = """SELECT c.relname FROM pg_class AS c WHERE c.relnamespace = to_regnamespace(%s)
              AND c.relkind IN ('r', 'p', 'v', 'm', 'f')
              AND NOT EXISTS (SELECT FROM pg_depend WHERE objid = c.oid AND deptype = 'e') ORDER BY 1"""
-_EMPTY = """
-DO $$
-DECLARE one record;
-BEGIN
-    FOR one IN SELECT c.oid::regclass AS name FROM pg_class AS c
-               WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind = 'r'
-               AND NOT EXISTS (SELECT FROM pg_depend WHERE objid = c.oid AND deptype = 'e') LOOP
-        EXECUTE format('DROP TABLE %s CASCADE', one.name);
-    END LOOP;
-    FOR one IN SELECT c.oid::regclass AS name FROM pg_class AS c
-               WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind = 'S'
-               AND NOT EXISTS (SELECT FROM pg_depend WHERE objid = c.oid AND deptype = 'e') LOOP
-        EXECUTE format('DROP SEQUENCE %s CASCADE', one.name);
-    END LOOP;
-    FOR one IN SELECT p.oid::regprocedure AS name FROM pg_proc AS p
-               WHERE p.pronamespace = current_schema()::regnamespace
-               AND NOT EXISTS (SELECT FROM pg_depend WHERE objid = p.oid AND deptype = 'e') LOOP
-        EXECUTE format('DROP ROUTINE %s CASCADE', one.name);
-    END LOOP;
-END $$"""
+_EMPTY = _SQL.text("empty")
 
 
 class InUseError(MetastoreError):

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from metastore.db.arrays import bigints
 from metastore.db.engine import Database, PgTx, Row
+from metastore.db.statements import Statements
 from metastore.locks.rules import NO_TXN
 from metastore.locks.store import Expired
 from metastore.txns.core.rules import AbortCode, ExpiryCutoffs, LastHeard, TxnType
@@ -18,6 +19,8 @@ from metastore.txns.history.rules import when
 from metastore.txns.history.store import LATEST
 from metastore.txns.remembering.store import INTO_HISTORY
 from metastore.write_ids.time_travel.store import RECORD_TIMES
+
+_SQL = Statements(__file__)
 
 BATCH = 10_000
 
@@ -34,6 +37,12 @@ mine AS (SELECT catalog, db, "table", top FROM next_write_ids JOIN tops USING (c
 remembered AS (
     UPDATE next_write_ids AS n SET purged_write_id = greatest(n.purged_write_id, mine.top)
     FROM mine WHERE n.catalog = mine.catalog AND n.db = mine.db AND n."table" = mine."table")"""
+
+_DELETE_WRITE_IDS = _SQL.text(
+    "delete_write_ids", oldest_reader=_OLDEST_READER, record_times=RECORD_TIMES, remember_purged=_REMEMBER_PURGED
+)
+_EMPTY_ABORTED = _SQL.text("empty_aborted", listed=LISTED, remember_purged=_REMEMBER_PURGED)
+_DELETE_ENDED = _SQL.text("delete_ended", into_history=INTO_HISTORY, latest=LATEST)
 
 
 class Entity(NamedTuple):
@@ -158,19 +167,7 @@ def delete_write_ids(pg: PgTx, limit: int = BATCH) -> int:
 
     Who has a later id than the oldest reader committed later: the search ends there, however many there are.
     """
-    [(count,)] = pg.sql(
-        f"""
-        WITH gone AS (
-            DELETE FROM txn_write_ids WHERE ctid = ANY(ARRAY(
-                SELECT w.ctid FROM txn_write_ids AS w JOIN txns AS t ON t.id = w.txn_id
-                WHERE w.txn_id < {_OLDEST_READER} AND t.state = 'committed' AND t.commit_id < {_OLDEST_READER}
-                ORDER BY w.txn_id LIMIT %s FOR UPDATE OF w SKIP LOCKED))
-            RETURNING catalog, db, "table", write_id, txn_id)
-        {RECORD_TIMES}
-        {_REMEMBER_PURGED}
-        SELECT count(*) FROM gone""",
-        (limit,),
-    )
+    [(count,)] = pg.sql(_DELETE_WRITE_IDS, (limit,))
     return int(count)
 
 
@@ -182,27 +179,7 @@ def delete_duplicate_components(pg: PgTx, start: Entity, *, beyond: bool, limit:
     two, the next one looks again at what is left of it; one entity may fill many batches.
     """
     [(removed, size, first, last)] = pg.sql(
-        f"""
-        WITH visited AS MATERIALIZED (
-            SELECT ctid AS place, txn_id, catalog, db, "table", partition, write_id IS NULL AS without,
-                   coalesce(write_id, txn_id) AS age, update_delete
-            FROM completed_txn_components
-            WHERE (catalog, db, "table", partition) {">" if beyond else ">="} %(start)s
-            ORDER BY catalog, db, "table", partition LIMIT %(limit)s),
-        settled AS (
-            SELECT v.*, max(age) OVER same AS newest, max(age) FILTER (WHERE update_delete) OVER same AS change
-            FROM visited AS v LEFT JOIN txns AS t ON t.id = v.txn_id
-            WHERE t.id IS NULL OR t.commit_id < {_OLDEST_READER}
-            WINDOW same AS (PARTITION BY catalog, db, "table", partition, without)),
-        gone AS (
-            DELETE FROM completed_txn_components WHERE ctid = ANY(ARRAY(
-                SELECT place FROM settled WHERE age < newest AND (NOT update_delete OR age < change)))
-            RETURNING 1),
-        entities AS (
-            SELECT row_number() OVER () AS place, ARRAY[catalog, db, "table", partition] AS name FROM visited)
-        SELECT (SELECT count(*) FROM gone), count(*), (SELECT name FROM entities WHERE place = 1),
-               (SELECT name FROM entities WHERE place = %(limit)s)
-        FROM visited""",
+        _SQL.text("delete_duplicate_components", compares=">" if beyond else ">=", oldest_reader=_OLDEST_READER),
         {"start": start, "limit": limit},
     )
     if size < limit:
@@ -216,23 +193,7 @@ def empty_aborted(pg: PgTx, after_id: int, limit: int = BATCH) -> Visited:
     Looks at the next ``limit`` of them. Nothing on disk carries those write ids any more, so that "valid" is as true of
     them as "aborted".
     """
-    [(count, size, last_id)] = pg.sql(
-        f"""
-        WITH visited AS MATERIALIZED (
-            SELECT id FROM txns WHERE {LISTED} AND state = 'aborted' AND id > %s ORDER BY id LIMIT %s),
-        emptied AS (
-            UPDATE txns SET emptied = true WHERE id = ANY(ARRAY(
-                SELECT id FROM txns AS t
-                WHERE {LISTED} AND state = 'aborted' AND id = ANY(ARRAY(SELECT id FROM visited))
-                  AND (SELECT 1 FROM txn_components AS c WHERE c.txn_id = t.id LIMIT 1) IS NULL
-                ORDER BY id FOR UPDATE SKIP LOCKED))
-            RETURNING id),
-        gone AS (DELETE FROM txn_write_ids USING emptied WHERE txn_id = emptied.id
-                 RETURNING catalog, db, "table", write_id)
-        {_REMEMBER_PURGED}
-        SELECT (SELECT count(*) FROM emptied), count(*), max(id) FROM visited""",
-        (after_id, limit),
-    )
+    [(count, size, last_id)] = pg.sql(_EMPTY_ABORTED, (after_id, limit))
     return Visited(count, last_id if size == limit else None)
 
 
@@ -243,22 +204,7 @@ def delete_ended(pg: PgTx, before: datetime, after_id: int, keep: int, limit: in
     Ids follow time closely: the walk may stop at a window whose last committed record is still to be kept.
     """
     [(count, last_id, more)] = pg.sql(
-        f"""
-        WITH visited AS MATERIALIZED (
-            SELECT id, state = 'committed' OR emptied AS ended, ended_at FROM txns WHERE id > %(after)s
-            ORDER BY id LIMIT %(limit)s),
-        gone AS (
-            DELETE FROM txns USING visited AS v WHERE txns.id = v.id AND v.ended AND v.ended_at < %(before)s
-              AND (SELECT 1 FROM txn_write_ids AS w WHERE w.txn_id = v.id LIMIT 1) IS NULL
-            RETURNING txns.*, txns.id AS txn_id),
-        remembered AS (
-            {INTO_HISTORY}, '[]', 0, '[]', 0 FROM gone
-            WHERE state = 'aborted' OR {LATEST} ON CONFLICT (txn_id) DO NOTHING)
-        SELECT (SELECT count(*) FROM gone), max(id),
-               count(*) = %(limit)s
-               AND coalesce((SELECT ended_at < %(before)s FROM visited WHERE ended ORDER BY id DESC LIMIT 1), true)
-        FROM visited""",
-        {"after": after_id, "limit": limit, "before": before, "keep": keep},
+        _DELETE_ENDED, {"after": after_id, "limit": limit, "before": before, "keep": keep}
     )
     return Visited(count, last_id if more else None)
 

@@ -14,6 +14,7 @@ from zlib import crc32
 from metastore.db.arrays import bigints, columns
 from metastore.db.engine import Database, PgTx, Row
 from metastore.db.prepared import Prepared
+from metastore.db.statements import Statements
 from metastore.ids import DatabaseName
 from metastore.locks.rules import (
     NO_TXN,
@@ -28,6 +29,8 @@ from metastore.locks.rules import (
 )
 from metastore.txns.core.rules import TxnState
 
+_SQL = Statements(__file__)
+
 _ADVISORY_CLASS = 4293  # one number space for "the tail of a database's lock queue"; grant.sql has it too
 _ID, _TXN, _MINE, _AHEAD = range(4)  # kinds of rows in the combined answers below
 
@@ -35,26 +38,7 @@ _COMPATIBILITY = ", ".join(
     f"('{wanted.value}', '{blocking.value}')" for wanted, types in WAITS_FOR.items() for blocking in sorted(types)
 )
 
-# Locks that may block the requests in "wanted" (grouped per table, so that a request for thousands of partitions probes
-# once): the matrix and the hierarchy without their exceptions. LATERAL makes it one index probe for each wanted table,
-# however many locks others have. Index: locks (catalog, db, table, type).
-_AHEAD_OF_WANTED = f"""
-  SELECT DISTINCT {_AHEAD} AS kind, l.ext_id, l.int_id, l.txn_id, l.catalog, l.db, l."table", l.partition, l.type,
-         l.state, l."user", l.host, NULL::bigint AS blocker_ext_id, NULL::int AS blocker_int_id
-    FROM (SELECT ext_id, txn_id, catalog, db, "table", CASE WHEN count(*) = 1 THEN min(partition) ELSE '' END,
-                 ARRAY(SELECT m.blocking FROM (VALUES {_COMPATIBILITY}) AS m (wanting, blocking)
-                        WHERE m.wanting = wanted.type)
-            FROM wanted GROUP BY ext_id, txn_id, catalog, db, "table", type)
-           AS w (ext_id, txn_id, catalog, db, "table", partition, blocking)
-   CROSS JOIN LATERAL (
-          SELECT * FROM locks WHERE w."table" <> '' AND catalog = w.catalog AND db = w.db
-             AND "table" = ANY (ARRAY['', w."table"]) AND type = ANY (w.blocking)
-          UNION ALL
-          SELECT * FROM locks WHERE w."table" = '' AND catalog = w.catalog AND db = w.db
-             AND type = ANY (w.blocking)) AS l
-   WHERE (w.partition = '' OR l.partition = ANY (ARRAY['', w.partition]))
-     AND (w.ext_id IS NULL OR l.ext_id < w.ext_id)
-     AND (w.txn_id = {NO_TXN} OR l.txn_id <> w.txn_id)"""
+_AHEAD_OF_WANTED = _SQL.text("ahead_of_wanted", ahead=_AHEAD, compatibility=_COMPATIBILITY, no_txn=NO_TXN)
 
 _TYPES_WAITED_FOR = {wanted: ",".join(sorted(types)) for wanted, types in WAITS_FOR.items()}
 
@@ -67,31 +51,10 @@ _LOCK_UNCONTENDED = Prepared("""SELECT lock_uncontended(
 _LOCK_TAILS = Prepared(
     "SELECT FROM txns WHERE id = ANY (%(txns)s::bigint[]) ORDER BY id FOR KEY SHARE",
     f"SELECT pg_advisory_xact_lock({_ADVISORY_CLASS}, key) FROM unnest(%(keys)s::int[]) AS key",
-    f"""
-        WITH wanted AS (
-          SELECT NULL::bigint AS ext_id, *
-            FROM unnest(%(w0)s::bigint[], %(w1)s::text[], %(w2)s::text[], %(w3)s::text[], %(w4)s::text[],
-                        %(w5)s::text[]) AS w (txn_id, catalog, db, "table", partition, type))
-        {_AHEAD_OF_WANTED}
-        UNION ALL
-        SELECT {_ID}, nextval('lock_ext_id'), NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL
-          FROM generate_series(1, %(count)s::int)
-        UNION ALL
-        SELECT {_TXN}, id, NULL, NULL, NULL, NULL, NULL, NULL, NULL, state, NULL, NULL, NULL, NULL
-          FROM txns WHERE id = ANY (%(txns)s::bigint[])""",
+    _SQL.text("select_tail", ahead_of_wanted=_AHEAD_OF_WANTED, id=_ID, txn=_TXN),
 )
 
-_LOCKS = f"""
-        INSERT INTO locks (
-          ext_id, int_id, txn_id, catalog, db, "table", partition, type, state, "user", host, agent_info,
-          blocked_by_ext_id, blocked_by_int_id, requested_at, acquired_at, last_heartbeat_at)
-        SELECT l.*, metastore_now(), CASE WHEN l.state = '{LockState.ACQUIRED}' THEN metastore_now() END,
-               CASE WHEN l.txn_id = {NO_TXN} THEN metastore_now() END
-          FROM unnest(%(l0)s::bigint[], %(l1)s::int[], %(l2)s::bigint[], %(l3)s::text[], %(l4)s::text[], %(l5)s::text[],
-                      %(l6)s::text[], %(l7)s::text[], %(l8)s::text[], %(l9)s::text[], %(l10)s::text[], %(l11)s::text[],
-                      %(l12)s::bigint[], %(l13)s::int[])
-            AS l (ext_id, int_id, txn_id, catalog, db, "table", partition, type, state, "user", host, agent_info,
-                  blocked_by_ext_id, blocked_by_int_id)"""
+_LOCKS = _SQL.text("insert_locks", acquired=LockState.ACQUIRED, no_txn=NO_TXN)
 _COMPONENTS = """
         INSERT INTO txn_components (txn_id, catalog, db, "table", partition, operation, write_id)
         SELECT DISTINCT c.*, w.write_id
@@ -116,16 +79,7 @@ _HEARTBEAT_AND_SELECT = Prepared(
           FROM (SELECT ext_id, int_id FROM locks WHERE ext_id = ANY (%(ids)s::bigint[]) AND txn_id = {NO_TXN}
                  ORDER BY ext_id, int_id FOR NO KEY UPDATE) AS mine
          WHERE locks.ext_id = mine.ext_id AND locks.int_id = mine.int_id""",
-    f"""
-        WITH mine AS MATERIALIZED (SELECT * FROM locks WHERE ext_id = ANY (%(ids)s::bigint[])),
-             wanted AS (SELECT * FROM mine WHERE state = '{LockState.WAITING}')
-        {_AHEAD_OF_WANTED}
-        UNION ALL
-        SELECT {_MINE}, ext_id, int_id, txn_id, catalog, db, "table", partition, type, state, "user", host,
-               blocked_by_ext_id, blocked_by_int_id FROM mine
-        UNION ALL
-        SELECT {_TXN}, id, NULL, NULL, NULL, NULL, NULL, NULL, NULL, state, NULL, NULL, NULL, NULL
-          FROM txns WHERE id IN (SELECT txn_id FROM mine)""",
+    _SQL.text("select_requests", waiting=LockState.WAITING, ahead_of_wanted=_AHEAD_OF_WANTED, mine=_MINE, txn=_TXN),
 )
 
 _RELEASE = Prepared(
@@ -136,6 +90,8 @@ _RELEASE = Prepared(
         SELECT ext_id, int_id, txn_id, catalog, db, "table", partition, type, state, "user", host
           FROM locks WHERE ext_id = ANY (%(ids)s::bigint[]) ORDER BY ext_id, int_id DESC""",
 )
+
+_LOCK_TAIL = _SQL.text("lock_tail", advisory_class=_ADVISORY_CLASS, no_txn=NO_TXN)
 
 
 class _Answer(NamedTuple):
@@ -289,15 +245,7 @@ def lock_tail(pg: PgTx, objects: Sequence[LockObject]) -> tuple[list[Lock], set[
     """
     whole = any(not one.table for one in objects)
     rows = pg.sql(
-        f"""
-        SELECT pg_advisory_xact_lock({_ADVISORY_CLASS}, %(key)s);
-        SELECT txn_id <> {NO_TXN} AND EXISTS (
-                 SELECT FROM txn_components AS c WHERE c.txn_id = l.txn_id AND c.catalog = l.catalog AND c.db = l.db
-                    AND (l."table" = '' OR c."table" = l."table")) AS declares,
-               ext_id, int_id, txn_id, catalog, db, "table", partition, type, state, "user", host
-          FROM locks AS l
-         WHERE catalog = %(catalog)s AND db = %(db)s AND (%(whole)s OR "table" = ANY (%(tables)s))
-         ORDER BY ext_id, int_id""",
+        _LOCK_TAIL,
         {
             "key": _advisory_key(objects[0]),
             "catalog": objects[0].catalog,
@@ -424,14 +372,7 @@ def whole(candidates: str) -> str:
     left alone with all of its rows, however few of them are locked: a request is held whole or it is gone. The rows of
     those that went are in ``gone``.
     """
-    return f"""
-        mine AS MATERIALIZED (
-            SELECT ext_id, int_id FROM locks WHERE {candidates} ORDER BY ext_id, int_id FOR UPDATE SKIP LOCKED),
-        complete AS MATERIALIZED (
-            SELECT ext_id FROM mine GROUP BY ext_id
-            HAVING count(*) = (SELECT count(*) FROM locks WHERE locks.ext_id = mine.ext_id)),
-        gone AS (
-            DELETE FROM locks WHERE ext_id = ANY (ARRAY(SELECT ext_id FROM complete)) RETURNING ext_id, int_id)"""
+    return _SQL.text("whole_requests", candidates=candidates)
 
 
 def delete_expired(pg: PgTx, before: datetime, after: int, limit: int) -> Expired:
@@ -445,14 +386,7 @@ def delete_expired(pg: PgTx, before: datetime, after: int, limit: int) -> Expire
           OR (txn_id <> {NO_TXN}
               AND NOT EXISTS (SELECT FROM txns WHERE txns.id = locks.txn_id AND state = 'open')))"""
     [(removed, size, last, spare)] = pg.sql(
-        f"""
-        WITH visited AS MATERIALIZED (
-            SELECT ext_id, txn_id, last_heartbeat_at FROM locks WHERE ext_id > %(after)s ORDER BY ext_id
-             LIMIT %(limit)s),
-        {whole(forgotten)}
-        SELECT (SELECT count(*) FROM gone), count(*), max(ext_id),
-               min(last_heartbeat_at - %(before)s) FILTER (WHERE txn_id = {NO_TXN})
-          FROM visited""",
+        _SQL.text("delete_expired", whole=whole(forgotten), no_txn=NO_TXN),
         {"before": before, "after": after, "limit": limit},
     )
     return Expired(removed, last if size == limit else None, spare)

@@ -11,17 +11,19 @@ from metastore.acid.snapshots import ValidTxnList
 from metastore.db.arrays import bigints, columns
 from metastore.db.engine import Database, PgTx
 from metastore.db.prepared import Prepared
+from metastore.db.statements import Statements
 from metastore.errors import ConflictRetryError
 from metastore.ids import TableName
 from metastore.txns.core.rules import Snapshot, TxnRecord, TxnState, TxnType
 from metastore.txns.core.store import LISTED, SNAPSHOT, unpacked
 from metastore.write_ids.rules import AllocationPlan, TableWriteIds
 
+_SQL = Statements(__file__)
+
 _SAME_TABLE = 'm.catalog = w.catalog AND m.db = w.db AND m."table" = w."table"'
 
 # Reads only what is not finished: ids that exceptions own, and ids of transactions behind the mark. OFFSET 0 keeps
-# PostgreSQL from going through all ids of a table instead. Owned ids are counted only where the highest one is not
-# valid, and only until there are more than could be invalid.
+# PostgreSQL from going through all ids of a table instead.
 _HIDDEN = """
     SELECT catalog, db, "table", write_id, txn_id
     FROM (SELECT * FROM txn_write_ids WHERE txn_id = ANY({exceptions}::bigint[]) OFFSET 0) AS excepted"""
@@ -37,17 +39,7 @@ wanted AS (
     LEFT JOIN next_write_ids AS n USING (catalog, db, "table")
     LEFT JOIN LATERAL (SELECT write_id FROM txn_write_ids AS m WHERE {_SAME_TABLE} AND txn_id <= w.mark
                        ORDER BY write_id DESC LIMIT 1) AS m ON true)"""
-_TOLD = f"""
-    w.mark, w.catalog, w.db, w."table", w.next_write_id, w.purged_write_id, w.mapped, i.write_ids, i.txn_ids,
-    CASE WHEN w.mapped = ANY(i.write_ids)
-         THEN (SELECT count(*) FROM (SELECT FROM txn_write_ids AS m WHERE {_SAME_TABLE} AND m.write_id <= w.mapped
-                                     LIMIT cardinality(i.write_ids) + 1) AS counted) END
-FROM wanted AS w
-LEFT JOIN LATERAL (SELECT array_agg(write_id ORDER BY write_id) AS write_ids,
-                          array_agg(txn_id ORDER BY write_id) AS txn_ids
-                   FROM hidden AS m WHERE {_SAME_TABLE}
-                     AND m.write_id <= greatest(w.mapped, w.purged_write_id, w.next_write_id - 1)) AS i ON true
-"""
+_ANSWERS = _SQL.text("answers", same_table=_SAME_TABLE)
 
 _ASKED_BY_MARK = """
     unnest(%(marks)s::bigint[], %(catalogs)s::text[], %(dbs)s::text[], %(tables)s::text[])
@@ -55,7 +47,7 @@ _ASKED_BY_MARK = """
 _TABLES = Prepared(f"""
 WITH {_WANTED.format(asked=_ASKED_BY_MARK)},
 hidden AS MATERIALIZED ({_HIDDEN.format(exceptions="%(exceptions)s")}{_LATER})
-SELECT{_TOLD}""")
+SELECT {_ANSWERS}""")
 
 # The same for whoever begins now, as of that instant: nobody is behind its mark. Who is open goes with the first table.
 _ASKED_NOW = """
@@ -67,7 +59,7 @@ WITH snapshot(mark, packed, aborted, min_open) AS MATERIALIZED ({SNAPSHOT}),
 unfinished AS MATERIALIZED (SELECT array_agg(id) AS ids FROM txns WHERE {LISTED}),
 {_WANTED.format(asked=_ASKED_NOW)},
 hidden AS MATERIALIZED ({_HIDDEN.format(exceptions="(SELECT ids FROM unfinished)")})
-SELECT CASE w.place WHEN 1 THEN s.packed END, CASE w.place WHEN 1 THEN s.aborted END, s.min_open,{_TOLD}
+SELECT CASE w.place WHEN 1 THEN s.packed END, CASE w.place WHEN 1 THEN s.aborted END, s.min_open, {_ANSWERS}
 CROSS JOIN snapshot AS s ORDER BY w.place""")
 
 _LOCK_TABLES = Prepared(
@@ -80,24 +72,10 @@ ON CONFLICT DO NOTHING""",
 SELECT FROM next_write_ids WHERE (catalog, db, "table") IN (
     SELECT * FROM unnest(%(catalogs)s::text[], %(dbs)s::text[], %(tables)s::text[]))
 ORDER BY catalog, db, "table" FOR UPDATE""",
-    """
-WITH wanted AS (
-    SELECT * FROM unnest(%(catalogs)s::text[], %(dbs)s::text[], %(tables)s::text[]) AS w(catalog, db, "table"))
-SELECT (SELECT json_agg(json_build_array(id, state, type)) FROM txns WHERE id = ANY(%(txns)s::bigint[])),
-       (SELECT json_agg(json_build_array(txn_id, catalog, db, "table", write_id))
-        FROM txn_write_ids JOIN wanted USING (catalog, db, "table") WHERE txn_id = ANY(%(txns)s::bigint[])),
-       (SELECT json_agg(json_build_array(catalog, db, "table", next_write_id))
-        FROM next_write_ids JOIN wanted USING (catalog, db, "table"))""",
+    _SQL.text("select_facts"),
 )
 
-_DROP = """
-DELETE FROM txn_write_ids AS m USING unnest(%(d_txns)s::bigint[], %(d_catalogs)s::text[], %(d_dbs)s::text[],
-    %(d_tables)s::text[]) AS d(txn_id, catalog, db, "table")
-WHERE m.txn_id = d.txn_id AND m.catalog = d.catalog AND m.db = d.db AND m."table" = d."table";
-UPDATE txn_components AS c SET write_id = NULL FROM unnest(%(d_txns)s::bigint[], %(d_catalogs)s::text[],
-    %(d_dbs)s::text[], %(d_tables)s::text[]) AS d(txn_id, catalog, db, "table")
-WHERE c.txn_id = d.txn_id AND c.catalog = d.catalog AND c.db = d.db AND c."table" = d."table"
-"""
+_DROP = _SQL.text("drop")
 
 _ALLOCATE_UNCONTENDED = Prepared(f"""SELECT allocate_uncontended(
     %(of_txns)s::bigint[], {int(TxnType.READ_ONLY)}::smallint, %(t_catalogs)s::text[], %(t_dbs)s::text[],
@@ -115,6 +93,8 @@ FROM unnest(%(u_catalogs)s::text[], %(u_dbs)s::text[], %(u_tables)s::text[], %(u
 WHERE n.catalog = u.catalog AND n.db = u.db AND n."table" = u."table"
 """,
 )
+
+_INSERT_NEXT_WRITE_ID = _SQL.text("insert_next_write_id")
 
 
 class AllocationFacts(NamedTuple):
@@ -265,19 +245,7 @@ def insert_next_write_id(pg: PgTx, name: TableName, next_write_id: int, *, exact
 
     ``exactly``: also where an earlier table of the name has had higher ones, else behind those.
     """
-    return bool(
-        pg.sql(
-            """
-        INSERT INTO next_write_ids AS n (catalog, db, "table", next_write_id, purged_write_id, known_since)
-        VALUES (%s, %s, %s, %s, %s, metastore_now()) ON CONFLICT (catalog, db, "table") DO UPDATE SET
-            next_write_id = CASE WHEN %s THEN EXCLUDED.next_write_id
-                                 ELSE greatest(n.next_write_id, EXCLUDED.next_write_id) END,
-            purged_write_id = EXCLUDED.purged_write_id, known_since = EXCLUDED.known_since, first_write_id = 1
-        WHERE n.next_write_id = n.first_write_id AND n.first_write_id > 1
-        RETURNING 1""",
-            (*name, next_write_id, next_write_id - 1, exactly),
-        )
-    )
+    return bool(pg.sql(_INSERT_NEXT_WRITE_ID, (*name, next_write_id, next_write_id - 1, exactly)))
 
 
 def replace_write_ids(pg: PgTx, name: TableName, owners: Sequence[tuple[int, int]], *, forget: bool) -> None:

@@ -10,6 +10,9 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from metastore.db.engine import PgTx
+from metastore.db.statements import Statements
+
+_SQL = Statements(__file__)
 
 LEASE = timedelta(seconds=60)
 """Silence after which a change has no owner."""
@@ -22,6 +25,8 @@ _TAKEN = (
     f" WHERE (c.phase <> 'undone' AND {_OVERLAPS.format('c.source')})"
     f" OR (c.phase <> 'done' AND {_OVERLAPS.format('c.target')}) ORDER BY 1 LIMIT 1"
 )
+
+_SELECT_USERS = _SQL.text("select_users", creators=_CREATORS)
 
 
 class Phase(StrEnum):
@@ -116,17 +121,7 @@ def select_users(pg: PgTx, changes: Sequence[Change]) -> dict[str, str]:
     Serialises on: whoever is giving a place to an object. Partitions are looked for in the same tables only.
     """
     return dict(
-        pg.sql(
-            f"SELECT pg_advisory_xact_lock({_CREATORS}); "
-            "WITH places AS ("
-            " SELECT 'database ' || name AS who, location AS place FROM databases"
-            " UNION ALL SELECT 'database ' || name, managed_location FROM databases"
-            " UNION ALL SELECT 'table ' || db || '.' || name, location FROM tables"
-            " UNION ALL SELECT 'partition ' || name, location FROM partitions WHERE table_id = ANY(%(tables)s))"
-            " SELECT s.source, min(who) FROM unnest(%(sources)s::text[]) AS s (source) JOIN places"
-            " ON place = s.source OR starts_with(place, s.source || '/') GROUP BY 1",
-            {"tables": [one.table_id for one in changes], "sources": [one.source for one in changes]},
-        )
+        pg.sql(_SELECT_USERS, {"tables": [one.table_id for one in changes], "sources": [one.source for one in changes]})
     )
 
 

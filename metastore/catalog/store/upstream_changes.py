@@ -9,11 +9,16 @@ from collections.abc import Collection, Sequence
 from metastore.catalog.rules.upstream_changes import Kind, Note
 from metastore.db.arrays import bigints
 from metastore.db.engine import Database, PgTx, Row
+from metastore.db.statements import Statements
 from metastore.ids import DatabaseName, TableName
+
+_SQL = Statements(__file__)
 
 _OBJECT = 'catalog = %(catalog)s AND db = %(db)s AND "table" = %(table)s'
 _NOTE = 'id, kind, catalog, db, "table", identity, mark, noted_at, partition, new_db, new_table, new_partition'
 _BY_PARTITION = ("txn_components", "completed_txn_components", "compaction_queue", "completed_compactions")
+
+_COPY_OWNERS = _SQL.text("copy_owners", of_object=_OBJECT)
 
 
 def insert_notes(pg: PgTx, notes: Sequence[Note]) -> list[int]:
@@ -132,21 +137,7 @@ def forget(pg: PgTx, note: Note) -> None:
 
 def copy_owners(pg: PgTx, note: Note) -> None:
     """Before a rename: the new name's readers must know the old one's open and aborted writes from its first moment."""
-    pg.sql(
-        f"""
-        INSERT INTO next_write_ids AS n
-            (catalog, db, "table", next_write_id, purged_write_id, known_since, first_write_id)
-        SELECT catalog, %(new_db)s, %(new_table)s, next_write_id, purged_write_id, known_since, first_write_id
-        FROM next_write_ids WHERE {_OBJECT}
-        ON CONFLICT (catalog, db, "table") DO UPDATE SET
-            next_write_id = greatest(n.next_write_id, EXCLUDED.next_write_id),
-            purged_write_id = EXCLUDED.purged_write_id, known_since = EXCLUDED.known_since,
-            first_write_id = EXCLUDED.first_write_id;
-        INSERT INTO txn_write_ids (txn_id, catalog, db, "table", write_id)
-        SELECT txn_id, catalog, %(new_db)s, %(new_table)s, write_id FROM txn_write_ids WHERE {_OBJECT}
-        ON CONFLICT DO NOTHING""",
-        _renaming(note),
-    )
+    pg.sql(_COPY_OWNERS, _renaming(note))
 
 
 def lock_ids(pg: PgTx, note: Note) -> None:

@@ -8,10 +8,15 @@ from metastore.compaction.cleaning.rules import OpenTxn
 from metastore.compaction.queue.rules.requests import Entity
 from metastore.compaction.queue.store.components import OF_COMPACTION, OF_TABLE, named
 from metastore.db.engine import PgTx
+from metastore.db.statements import Statements
 from metastore.ids import TableName
 from metastore.txns.core.rules import LARGEST_ID
 
+_SQL = Statements(__file__)
+
 BATCH = 10_000
+
+_DELETE_ABORTED = _SQL.text("delete_aborted", of_compaction=OF_COMPACTION.format(component="d"))
 
 
 class Covered(NamedTuple):
@@ -76,23 +81,7 @@ def delete_aborted(
     """
     writes, results = covered.writes or BaseName(0), covered.results or BaseName(0)
     pg.sql(
-        "DELETE FROM txn_components WHERE ctid = ANY(ARRAY("
-        "  SELECT d.ctid FROM txn_components AS d"
-        "  JOIN txns AS t ON t.id = d.txn_id AND t.state = 'aborted'"
-        "  LEFT JOIN txn_write_ids AS w ON w.txn_id = d.txn_id AND w.catalog = d.catalog AND w.db = d.db"
-        '    AND w."table" = d."table"'
-        '  WHERE d.catalog = %(catalog)s AND d.db = %(db)s AND d."table" = %(table)s'
-        "    AND d.partition = %(partition)s"
-        "    AND (%(txns)s::bigint[] IS NULL OR d.txn_id = ANY(%(txns)s::bigint[]))"
-        "    AND (%(up_to)s::bigint IS NULL OR coalesce(d.write_id, w.write_id, 0) <= %(up_to)s)"
-        "    AND NOT coalesce(d.write_id, w.write_id, 0) = ANY(%(keep)s::bigint[])"
-        f"    AND CASE WHEN {OF_COMPACTION.format(component='d')}"
-        "             THEN (d.write_id, d.txn_id) < (%(base)s::bigint, %(result_of)s::bigint)"
-        # An owner's own base of the same write id is beaten by one that a compaction made, by no other.
-        "             WHEN t.may_publish AND coalesce(d.write_id, w.write_id) IS NOT NULL"
-        "             THEN (coalesce(d.write_id, w.write_id), 0) < (%(covering)s::bigint, %(compacted)s::bigint)"
-        "             ELSE true END"
-        "  LIMIT %(limit)s))",
+        _DELETE_ABORTED,
         {
             **named(entity),
             "up_to": up_to,

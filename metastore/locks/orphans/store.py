@@ -5,14 +5,19 @@ from datetime import timedelta
 
 from metastore.db.arrays import bigints
 from metastore.db.engine import Database
+from metastore.db.statements import Statements
 from metastore.locks.orphans.rules import Gone
 from metastore.locks.rules import NO_TXN
 from metastore.locks.store import whole
+
+_SQL = Statements(__file__)
 
 ORPHANS = 1000
 
 _LEFT_ALONE = """(orphaned_at < metastore_now() - %(silence)s
     AND last_heartbeat_at < metastore_now() - %(silence)s AND heartbeat_count = check_count)"""
+
+_UPDATE_ORPHANED = _SQL.text("update_orphaned", no_txn=NO_TXN)
 
 
 def update_orphaned(db: Database, gone: Sequence[Gone], here: Collection[int], more: timedelta) -> set[int]:
@@ -22,15 +27,7 @@ def update_orphaned(db: Database, gone: Sequence[Gone], here: Collection[int], m
     ``more``: how much later it counts for those that were gone at once.
     """
     rows = db.once(
-        f"""
-        UPDATE locks SET orphaned_at = metastore_now() + CASE WHEN at_once THEN %(more)s ELSE interval '0' END
-          FROM (SELECT ext_id, int_id, at_once
-                  FROM locks JOIN unnest(%(gone)s::bigint[], %(looks)s::int[], %(at_once)s::boolean[])
-                               AS seen (lock_id, looks, at_once) ON ext_id = lock_id
-                 WHERE txn_id = {NO_TXN} AND heartbeat_count = check_count AND check_count = looks
-                 ORDER BY ext_id, int_id FOR NO KEY UPDATE OF locks) AS left_alone
-         WHERE locks.ext_id = left_alone.ext_id AND locks.int_id = left_alone.int_id;
-        SELECT DISTINCT ext_id FROM locks WHERE ext_id = ANY (%(here)s::bigint[])""",
+        _UPDATE_ORPHANED,
         {
             "gone": bigints(one.lock_id for one in gone),
             "looks": [one.looks for one in gone],

@@ -11,12 +11,17 @@ from typing import Any, NamedTuple
 
 from metastore.db.arrays import bigints
 from metastore.db.engine import Database, PgTx
+from metastore.db.statements import Statements
 from metastore.locks.deadlocks.rules import Deadlock
 from metastore.locks.rules import NO_TXN, Lock, LockObject, LockState, LockType
+
+_SQL = Statements(__file__)
 
 KEPT_DEADLOCKS = 1000
 
 _COLUMNS = """ext_id, int_id, txn_id, catalog, db, "table", partition, type, state, "user", host"""
+
+_HEARTBEAT_SAME = _SQL.text("heartbeat_same", no_txn=NO_TXN, columns=_COLUMNS)
 
 
 class DeadlockRow(NamedTuple):
@@ -62,18 +67,7 @@ def heartbeat_same(
 
     Each with its agent info, earliest first. The latter are kept alive. Index: locks (ext_id, int_id), locks (txn_id).
     """
-    rows = pg.sql(
-        f"""
-        WITH alive AS (
-            UPDATE locks SET last_heartbeat_at = metastore_now(), orphaned_at = NULL,
-                             heartbeat_count = heartbeat_count + 1, check_count = check_count + 1
-             WHERE ext_id = ANY (%(ext_ids)s::bigint[]) AND txn_id = {NO_TXN} AND agent_info = ANY (%(agents)s::text[])
-            RETURNING agent_info, {_COLUMNS})
-        SELECT * FROM alive
-        UNION ALL
-        SELECT agent_info, {_COLUMNS} FROM locks WHERE txn_id = ANY (%(txns)s::bigint[]) AND txn_id <> {NO_TXN}""",
-        {"txns": bigints(txn_ids), "agents": list(agents), "ext_ids": bigints(ext_ids)},
-    )
+    rows = pg.sql(_HEARTBEAT_SAME, {"txns": bigints(txn_ids), "agents": list(agents), "ext_ids": bigints(ext_ids)})
     found: dict[tuple[str, int], list[Lock]] = {}
     for agent_info, *row in rows:
         lock = _lock(row)

@@ -3,7 +3,12 @@
 from metastore.catalog.model import Json
 from metastore.catalog.store.jsonb import to_json
 from metastore.db.engine import PgTx
+from metastore.db.statements import Statements
 from metastore.ids import TableName
+
+_SQL = Statements(__file__)
+
+_ADD_CHANGES = _SQL.text("add_changes")
 
 
 def update_creation_metadata(pg: PgTx, view: TableName, metadata: Json) -> bool:
@@ -21,18 +26,4 @@ def update_creation_metadata(pg: PgTx, view: TableName, metadata: Json) -> bool:
 
 def add_changes(pg: PgTx, table_id: int, inserted: int, updated: int, deleted: int) -> None:
     """Count changed rows of a table in every view that it feeds. Index: tables_materialized_views_idx."""
-    pg.sql(
-        """
-        UPDATE tables AS view SET creation_metadata = jsonb_set(view.creation_metadata, '{sourceTables}', (
-            SELECT jsonb_agg(CASE WHEN source @> fed.name THEN source || jsonb_build_object(
-                       'insertedCount', coalesce((source ->> 'insertedCount')::bigint, 0) + %(inserted)s,
-                       'updatedCount', coalesce((source ->> 'updatedCount')::bigint, 0) + %(updated)s,
-                       'deletedCount', coalesce((source ->> 'deletedCount')::bigint, 0) + %(deleted)s)
-                   ELSE source END ORDER BY place)
-            FROM jsonb_array_elements(view.creation_metadata -> 'sourceTables') WITH ORDINALITY AS s(source, place)))
-        FROM (SELECT jsonb_build_object('table', jsonb_build_object('dbName', db, 'tableName', name)) AS name
-              FROM tables WHERE id = %(id)s) AS fed
-        WHERE view.type = 'MATERIALIZED_VIEW'
-          AND view.creation_metadata -> 'sourceTables' @> jsonb_build_array(fed.name)""",
-        {"id": table_id, "inserted": inserted, "updated": updated, "deleted": deleted},
-    )
+    pg.sql(_ADD_CHANGES, {"id": table_id, "inserted": inserted, "updated": updated, "deleted": deleted})

@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 from metastore.db.arrays import bigints, columns, literal
 from metastore.db.engine import Database, PgTx
 from metastore.db.prepared import Prepared
+from metastore.db.statements import Statements
 from metastore.ids import TableName
 from metastore.txns.core.rules import (
     BY_ANOTHER,
@@ -36,34 +37,16 @@ from metastore.txns.core.rules import (
 )
 from metastore.txns.remembering.store import REMEMBERED
 
+_SQL = Statements(__file__)
+
 ID_BLOCK = 10_000
 
 LISTED = "state <> 'committed' AND NOT emptied"
 """The transactions that snapshots name, in the words of their partial index."""
 
-_OPEN = Prepared("""
-WITH counter AS (
-    UPDATE txn_counter SET next_txn_id = next_txn_id + %(total)s
-    WHERE next_txn_id + %(total)s <= reserved_until AND EXISTS (SELECT FROM txn_id_block)
-    RETURNING next_txn_id - %(total)s AS first_id),
-opened AS (
-    INSERT INTO txns (id, state, type, "user", host, agent_info, started_at, last_heartbeat_at)
-    SELECT first_id + start + place, 'open', type, "user", host, agent_info, metastore_now(), metastore_now()
-    FROM counter, unnest(%(starts)s::bigint[], %(sizes)s::bigint[], %(types)s::smallint[], %(users)s::text[],
-                         %(hosts)s::text[], %(agents)s::text[]) AS wanted(start, size, type, "user", host, agent_info),
-         generate_series(0, size - 1) AS place)
-SELECT first_id, metastore_now() FROM counter""")
+_OPEN = Prepared(_SQL.text("open"))
 
-_RESERVE = """
-SELECT FROM txn_counter FOR UPDATE;
-WITH position AS (
-    SELECT CASE WHEN EXISTS (SELECT FROM txn_id_block) THEN next_txn_id
-                ELSE greatest(next_txn_id, reserved_until) END AS next FROM txn_counter),
-marked AS (INSERT INTO txn_id_block VALUES (1) ON CONFLICT DO NOTHING),
-skipped AS (INSERT INTO skipped_txn_ids SELECT next_txn_id, position.next - 1, metastore_now()
-            FROM txn_counter, position WHERE next_txn_id < position.next)
-UPDATE txn_counter SET next_txn_id = position.next, reserved_until = greatest(reserved_until, position.next + %(ids)s)
-FROM position"""
+_RESERVE = _SQL.text("reserve")
 
 # Rows are locked in id order, transactions before lock requests (hence the count): no two batches wait in a circle.
 # Without lock requests the index gives them in that order, for half the price.
@@ -71,20 +54,7 @@ _HEARTBEAT = Prepared("""
 UPDATE txns SET last_heartbeat_at = metastore_now(), heartbeat_count = heartbeat_count + 1,
                 longest_gap = greatest(longest_gap, metastore_now() - last_heartbeat_at)
 WHERE id = ANY(%(txns)s::bigint[]) AND state = 'open' RETURNING id""")
-_HEARTBEAT_WITH_LOCKS = Prepared("""
-WITH alive AS (
-    SELECT id FROM txns WHERE id = ANY(%(txns)s::bigint[]) AND state = 'open' ORDER BY id FOR NO KEY UPDATE),
-beaten AS (
-    UPDATE txns SET last_heartbeat_at = metastore_now(), heartbeat_count = heartbeat_count + 1,
-                    longest_gap = greatest(longest_gap, metastore_now() - last_heartbeat_at)
-    FROM alive WHERE txns.id = alive.id RETURNING txns.id),
-mine AS (
-    SELECT ext_id, int_id FROM locks WHERE ext_id = ANY(%(locks)s::bigint[]) AND (SELECT count(*) FROM beaten) >= 0
-    ORDER BY ext_id, int_id FOR NO KEY UPDATE),
-held AS (
-    UPDATE locks SET last_heartbeat_at = metastore_now(), heartbeat_count = heartbeat_count + 1
-    FROM mine WHERE locks.ext_id = mine.ext_id AND locks.int_id = mine.int_id RETURNING locks.ext_id)
-SELECT (SELECT array_agg(id) FROM beaten), (SELECT array_agg(DISTINCT ext_id) FROM held)""")
+_HEARTBEAT_WITH_LOCKS = Prepared(_SQL.text("heartbeat_with_locks"))
 
 # The other effects of an abort (of a commit: commit/commit.sql): locks, reader floors and rebuild locks go as well.
 _RELEASE = """
@@ -96,30 +66,7 @@ LOCK = "SELECT FROM txns WHERE id = ANY(%(ids)s::bigint[]) ORDER BY id FOR UPDAT
 
 _BY_ANOTHER = f"ANY('{{{','.join(str(int(code)) for code in sorted(BY_ANOTHER))}}}'::int[])"
 
-# An owner who aborts what somebody else had aborted says that he publishes nothing any more. Then the Cleaner looks
-# once more, since he may have done so in between, and forgets it.
-_ABORT = Prepared(
-    LOCK,
-    f"""
-WITH asked AS (
-    SELECT id, code, reason, code = {_BY_ANOTHER} AS by_another
-    FROM unnest(%(ids)s::bigint[], %(codes)s::int[], %(reasons)s::text[]) AS a(id, code, reason)),
-ended AS (
-    UPDATE txns SET state = 'aborted', ended_at = metastore_now(), abort_code = a.code, abort_reason = a.reason,
-                    may_publish = a.by_another
-    FROM asked AS a WHERE txns.id = a.id AND state = 'open' RETURNING txns.*),
-settled AS (
-    UPDATE txns SET may_publish = false
-    FROM asked AS a WHERE txns.id = a.id AND state = 'aborted' AND may_publish AND NOT a.by_another
-    RETURNING txns.id),
-looked_at_again AS (
-    UPDATE txn_components SET cleaned = false WHERE cleaned AND txn_id = ANY(ARRAY(SELECT id FROM settled))),
-{REMEMBERED},
-unmapped AS (DELETE FROM repl_txn_map USING ended WHERE target_txn_id = ended.id RETURNING target_txn_id, policy),
-{_RELEASE}
-SELECT t.id, t.state, t.type, m.policy
-FROM txns AS t LEFT JOIN unmapped AS m ON m.target_txn_id = t.id WHERE t.id = ANY(%(ids)s::bigint[])""",
-)
+_ABORT = Prepared(LOCK, _SQL.text("abort", by_another=_BY_ANOTHER, remembered=REMEMBERED, release=_RELEASE))
 
 SNAPSHOT = f"""
 SELECT (SELECT next_txn_id - 1 FROM txn_counter),
@@ -142,6 +89,8 @@ _NAME_PARTITIONS = Prepared("""SELECT name_partitions(
     %(c6)s::bigint[])""")
 
 _KEEP_OPEN = Prepared("SELECT id, state, type FROM txns WHERE id = ANY(%(ids)s::bigint[]) ORDER BY id FOR KEY SHARE")
+
+_SELECT_LATEST_CONFLICT = _SQL.text("select_latest_conflict")
 
 
 class Opening(NamedTuple):
@@ -375,17 +324,7 @@ def select_latest_conflict(db: Database, txn_id: int) -> int:
 
     Unlike the check at commit, a component without partition covers the whole table.
     """
-    [(latest,)] = db.once(
-        """
-        WITH mine AS (SELECT * FROM txn_components WHERE txn_id = %(txn)s AND operation IN ('u', 'd'))
-        SELECT coalesce(max(txn_id), 0) FROM (
-            SELECT w.txn_id FROM mine JOIN write_sets AS w USING (catalog, db, "table", partition)
-            WHERE w.operation <> 'i' AND w.commit_id >= %(txn)s
-            UNION ALL
-            SELECT w.txn_id FROM mine JOIN write_sets AS w USING (catalog, db, "table")
-            WHERE mine.partition = '' AND w.operation <> 'i' AND w.commit_id >= %(txn)s) AS theirs""",
-        {"txn": txn_id},
-    )
+    [(latest,)] = db.once(_SELECT_LATEST_CONFLICT, {"txn": txn_id})
     return int(latest)
 
 

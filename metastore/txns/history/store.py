@@ -11,72 +11,35 @@ from typing import Any, NamedTuple
 
 from metastore.db.arrays import bigints
 from metastore.db.engine import Database, PgTx
+from metastore.db.statements import Statements
 from metastore.txns.core.rules import TxnState, TxnType
 from metastore.txns.history.rules import Evidence, Left, Record
-from metastore.txns.remembering.store import DECLARED, HELD, INTO_HISTORY, LOCK, LONGEST, RECORD, WRITE, cut
+from metastore.txns.remembering.store import INTO_HISTORY, LONGEST, RECORD, WRITE, cut, declared, held
+
+_SQL = Statements(__file__)
 
 BATCH = 10_000
 LATE = 1000
 """Aborts that are looked through for the former owner of a lock."""
 
-# What committed transactions wrote, those of the table "wanted". Which operation it was is known only as long as the
-# write sets are kept; then what is left is that something of it was changed.
-_COMPLETED = """
-    SELECT c.txn_id, c.catalog, c.db, c."table", c.partition, c.write_id, row_number() OVER mine AS place,
-           CASE WHEN NOT c.update_delete THEN 'i' WHEN s.operation IS NOT NULL THEN s.operation
-                WHEN bool_or(s.operation IS NOT NULL) OVER mine THEN 'i' ELSE 'w' END AS operation
-    FROM wanted JOIN txns AS t ON t.id = wanted.txn_id JOIN completed_txn_components AS c ON c.txn_id = wanted.txn_id
-    LEFT JOIN write_sets AS s ON s.catalog = c.catalog AND s.db = c.db AND s."table" = c."table"
-         AND s.partition = c.partition AND s.commit_id = t.commit_id AND s.txn_id = t.id
-    WINDOW mine AS (PARTITION BY c.txn_id)"""
+_COMPLETED = _SQL.text("completed")
 
 LATEST = "txn_id > (SELECT next_txn_id FROM txn_counter) - 1 - %(keep)s"
 """Condition: the id is among the latest, as many as are remembered at all."""
 
-_REMEMBER_COMMITS = f"""
-WITH wanted AS MATERIALIZED (
-    SELECT DISTINCT txn_id FROM completed_txn_components AS c
-    WHERE txn_id > %(after)s AND {LATEST}
-      AND NOT EXISTS (SELECT FROM txn_history AS h WHERE h.txn_id = c.txn_id)
-    ORDER BY txn_id LIMIT %(limit)s),
-wrote AS (
-    SELECT txn_id, jsonb_agg({WRITE}) FILTER (WHERE place <= {LONGEST}) AS list, count(*) AS size
-    FROM ({_COMPLETED}) AS completed GROUP BY txn_id),
-remembered AS (
-    {INTO_HISTORY}, list, size, '[]', 0 FROM wrote JOIN txns ON id = txn_id ON CONFLICT (txn_id) DO NOTHING)
-SELECT max(txn_id), count(*) FROM wanted"""
+_REMEMBER_COMMITS = _SQL.text(
+    "remember_commits", latest=LATEST, write=WRITE, longest=LONGEST, completed=_COMPLETED, into_history=INTO_HISTORY
+)
 
-_EVIDENCE = f"""
-SELECT a.id, r.from_history,
-    EXISTS (SELECT FROM completed_txn_components WHERE txn_id = a.id),
-    coalesce((SELECT last_id >= a.id FROM skipped_txn_ids WHERE first_id <= a.id ORDER BY first_id DESC LIMIT 1),
-             false),
-    c.next_txn_id - 1, coalesce((SELECT complete_above FROM txn_history_floor), 0), {RECORD}
-FROM txn_counter AS c CROSS JOIN unnest(%(ids)s::bigint[]) AS a(id) LEFT JOIN LATERAL (
-    SELECT false AS from_history, {RECORD} FROM txns WHERE id = a.id
-    UNION ALL SELECT true, {RECORD} FROM txn_history WHERE txn_id = a.id
-    ORDER BY from_history LIMIT 1) AS r ON true"""
+_EVIDENCE = _SQL.text("evidence", record=RECORD)
 
-# One statement, hence as of one instant: what an abort remembered, else what a commit remembered or has left, else what
-# is declared and held now.
-_LIFE = f"""
-WITH wanted AS (SELECT %(txn)s::bigint AS txn_id),
-declaring AS (
-    SELECT txn_id FROM txns JOIN wanted ON id = txn_id
-    WHERE state <> 'committed' AND NOT EXISTS (SELECT FROM txn_history AS h WHERE h.txn_id = txns.id)),
-lists AS (
-    SELECT writes, write_count, locks, lock_count FROM txn_history JOIN wanted USING (txn_id)
-    UNION ALL
-    SELECT wrote.list, wrote.size, held.list, held.size
-    FROM declaring CROSS JOIN LATERAL {cut(WRITE, DECLARED.format(txn_id="declaring.txn_id"))} AS wrote
-                   CROSS JOIN LATERAL {cut(LOCK, HELD.format(txn_id="declaring.txn_id"))} AS held
-    UNION ALL
-    SELECT list, size, '[]', 0
-    FROM {cut(WRITE, f'SELECT catalog, db, "table", partition, operation, write_id FROM ({_COMPLETED}) AS one')}
-         AS completed
-    WHERE NOT EXISTS (SELECT FROM declaring) AND NOT EXISTS (SELECT FROM txn_history JOIN wanted USING (txn_id)))
-SELECT metastore_now(), writes, write_count, locks, lock_count, evidence.*
-FROM lists CROSS JOIN ({_EVIDENCE}) AS evidence"""
+_LIFE = _SQL.text(
+    "life",
+    declared=declared("declaring.txn_id"),
+    held=held("declaring.txn_id"),
+    written=cut(WRITE, f'SELECT catalog, db, "table", partition, operation, write_id FROM ({_COMPLETED}) AS one'),
+    evidence=_EVIDENCE,
+)
 
 # Why snapshots name an aborted transaction.
 _LEFT = """
@@ -92,20 +55,7 @@ SELECT lock_id, owner.txn_id FROM unnest(%(ids)s::bigint[]) AS lock_id CROSS JOI
         SELECT txn_id, locks FROM txn_history WHERE state = 'aborted' ORDER BY ended_at DESC LIMIT {LATE}) AS late
     WHERE locks @> jsonb_build_array(jsonb_build_array(lock_id)) LIMIT 1) AS owner"""
 
-_FORGET = f"""
-WITH removed AS (
-    DELETE FROM txn_history WHERE txn_id = ANY(ARRAY(
-        SELECT txn_id FROM (VALUES ('aborted'), ('committed')) AS kinds(state) CROSS JOIN LATERAL (
-            SELECT txn_id FROM txn_history AS h WHERE h.state = kinds.state AND ended_at < %(before)s
-            UNION
-            (SELECT txn_id FROM txn_history AS h WHERE h.state = kinds.state
-             ORDER BY ended_at DESC OFFSET %(keep)s)) AS old
-        LIMIT {BATCH}))
-    RETURNING txn_id, state),
-floor AS (
-    INSERT INTO txn_history_floor SELECT 1, max(txn_id) FROM removed WHERE state = 'aborted' HAVING count(*) > 0
-    ON CONFLICT (id) DO UPDATE SET complete_above = greatest(txn_history_floor.complete_above, excluded.complete_above))
-SELECT count(*) FROM removed"""
+_FORGET = _SQL.text("forget", batch=BATCH)
 
 
 class Life(NamedTuple):

@@ -3,6 +3,10 @@
 An abort is remembered by the statement that aborts, so that no abort is without a trace.
 """
 
+from metastore.db.statements import Statements
+
+_SQL = Statements(__file__)
+
 LONGEST = 1000
 """Most components, and most locks, that are remembered of one transaction."""
 
@@ -20,26 +24,21 @@ def cut(item: str, rows: str) -> str:
      FROM (SELECT *, row_number() OVER () AS place FROM ({rows}) AS found) AS numbered)"""
 
 
-# What an unfinished or aborted transaction declared, with the write id that it got later; write ids beside that.
-DECLARED = """
-    SELECT c.catalog, c.db, c."table", c.partition, c.operation, coalesce(c.write_id, w.write_id) AS write_id
-    FROM txn_components AS c LEFT JOIN txn_write_ids AS w USING (txn_id, catalog, db, "table")
-    WHERE c.txn_id = {txn_id} AND (c.operation <> 'c' OR c.partition <> '' OR NOT EXISTS (
-        SELECT FROM txn_components AS n WHERE n.txn_id = c.txn_id AND n.catalog = c.catalog AND n.db = c.db
-        AND n."table" = c."table" AND n.operation <> 'c'))
-    UNION ALL
-    SELECT w.catalog, w.db, w."table", '', 'r', w.write_id FROM txn_write_ids AS w
-    WHERE w.txn_id = {txn_id} AND NOT EXISTS (
-        SELECT FROM txn_components AS c WHERE c.txn_id = w.txn_id AND c.catalog = w.catalog AND c.db = w.db
-        AND c."table" = w."table")"""
+def declared(txn_id: str) -> str:
+    """The components of a transaction; ``txn_id``: an expression."""
+    return cut(WRITE, _SQL.text("declared", txn_id=txn_id))
 
-HELD = "SELECT * FROM locks WHERE txn_id = {txn_id} AND txn_id <> 0 ORDER BY ext_id, int_id"
+
+def held(txn_id: str) -> str:
+    """The locks of a transaction; ``txn_id``: an expression."""
+    return cut(LOCK, f"SELECT * FROM locks WHERE txn_id = {txn_id} AND txn_id <> 0 ORDER BY ext_id, int_id")
+
 
 REMEMBERED = f"""
 remembered AS (
     {INTO_HISTORY}, wrote.list, wrote.size, held.list, held.size
     FROM (SELECT *, id AS txn_id FROM ended) AS mine
-    CROSS JOIN LATERAL {cut(WRITE, DECLARED.format(txn_id="mine.id"))} AS wrote
-    CROSS JOIN LATERAL {cut(LOCK, HELD.format(txn_id="mine.id"))} AS held
+    CROSS JOIN LATERAL {declared("mine.id")} AS wrote
+    CROSS JOIN LATERAL {held("mine.id")} AS held
     ON CONFLICT (txn_id) DO NOTHING)"""
 """Part of the statement that aborts the transactions which its CTE ``ended`` returns with all columns."""

@@ -11,9 +11,14 @@ from typing import NamedTuple
 
 from metastore.db.arrays import columns
 from metastore.db.engine import Database, PgTx
+from metastore.db.statements import Statements
 from metastore.ids import TableName
 
+_SQL = Statements(__file__)
+
 BATCH = 10_000
+
+_UPSERT = _SQL.text("upsert")
 
 
 class WriteEvent(NamedTuple):
@@ -47,22 +52,7 @@ def upsert(pg: PgTx, events: Collection[WriteEvent]) -> None:
         )
         for one in sorted(events)
     ]
-    pg.sql(
-        """
-        INSERT INTO write_events AS known
-            (txn_id, catalog, db, "table", partition, write_id, files, table_object, partition_object, at)
-        SELECT txn_id, catalog, db, tab, partition, write_id, ARRAY(SELECT jsonb_array_elements_text(files)),
-               table_object, partition_object, metastore_now()
-        FROM unnest(%s::bigint[], %s::text[], %s::text[], %s::text[], %s::text[], %s::bigint[], %s::jsonb[], %s::text[],
-                    %s::text[]) AS sent(txn_id, catalog, db, tab, partition, write_id, files, table_object,
-                                        partition_object)
-        ON CONFLICT (txn_id, catalog, db, "table", partition) DO UPDATE SET
-            files = known.files || ARRAY(SELECT one FROM unnest(excluded.files) WITH ORDINALITY AS f(one, place)
-                                         WHERE one <> ALL(known.files) ORDER BY place),
-            table_object = excluded.table_object, partition_object = excluded.partition_object,
-            at = excluded.at""",
-        columns(rows, 9),
-    )
+    pg.sql(_UPSERT, columns(rows, 9))
 
 
 def select_of(db: Database, txn_id: int, database: str | None, table: str | None) -> list[WriteEvent]:

@@ -7,8 +7,11 @@ has either. ``next_write_ids.known_since``: from when on all of a table's commit
 from datetime import datetime
 
 from metastore.db.engine import PgTx
+from metastore.db.statements import Statements
 from metastore.ids import TableName
 from metastore.write_ids.time_travel.rules import Horizon, PastWriteIds
+
+_SQL = Statements(__file__)
 
 BATCH = 1000
 """Rows that are forgotten at a time; a row has up to 10,000 commits."""
@@ -20,15 +23,7 @@ SELECT metastore_now(), least(metastore_now(), (
     WHERE datname = current_database() AND application_name = 'metastore' AND pid <> pg_backend_pid()))"""
 
 _OF_TABLE = 'catalog = %(catalog)s AND db = %(db)s AND "table" = %(table)s'
-_PAST = f"""
-SELECT n.known_since, coalesce(n.next_write_id, 1),
-    ARRAY(SELECT write_id FROM txn_write_ids JOIN txns AS t ON t.id = txn_id
-          WHERE {_OF_TABLE} AND t.state <> 'aborted'
-            AND (t.state = 'open' OR date_trunc('milliseconds', t.ended_at) > %(at)s)),
-    ARRAY(SELECT write_id FROM txn_write_ids JOIN txns AS t ON t.id = txn_id WHERE {_OF_TABLE} AND t.state = 'aborted'),
-    ARRAY(SELECT one.write_id FROM write_id_times, unnest(write_ids, committed_at) AS one(write_id, at)
-          WHERE {_OF_TABLE} AND latest > %(at)s AND date_trunc('milliseconds', one.at) > %(at)s)
-FROM (SELECT) AS nothing LEFT JOIN next_write_ids AS n ON {_OF_TABLE}"""
+_PAST = _SQL.text("past", of_table=_OF_TABLE)
 
 RECORD_TIMES = """,
 times AS (
@@ -38,20 +33,7 @@ times AS (
     FROM gone JOIN txns ON id = txn_id GROUP BY catalog, db, "table")"""
 """Part of the statement that forgets the owners of committed write ids, which its CTE ``gone`` returns."""
 
-_FORGET = """
-WITH gone AS (
-    DELETE FROM write_id_times WHERE id = ANY(ARRAY(
-        SELECT id FROM (SELECT id, latest, sum(cardinality(write_ids)) OVER (ORDER BY latest DESC, id DESC) AS newer
-                        FROM write_id_times) AS ranked
-        WHERE latest < %(before)s OR newer > %(keep)s ORDER BY latest, id LIMIT %(limit)s))
-    RETURNING catalog, db, "table", latest, cardinality(write_ids) AS size),
-tops AS (SELECT catalog, db, "table", max(latest) AS top FROM gone GROUP BY catalog, db, "table"),
-mine AS (SELECT catalog, db, "table", top FROM next_write_ids JOIN tops USING (catalog, db, "table")
-         ORDER BY catalog, db, "table" FOR UPDATE OF next_write_ids),
-raised AS (
-    UPDATE next_write_ids AS n SET known_since = greatest(n.known_since, mine.top)
-    FROM mine WHERE n.catalog = mine.catalog AND n.db = mine.db AND n."table" = mine."table")
-SELECT coalesce(sum(size), 0), count(*) FROM gone"""
+_FORGET = _SQL.text("forget")
 
 
 def select_horizon(pg: PgTx) -> Horizon:

@@ -5,7 +5,12 @@ from typing import Any, Protocol
 
 from metastore.compaction.queue.rules.requests import Entity
 from metastore.db.engine import PgTx
+from metastore.db.statements import Statements
 from metastore.ids import TableName
+
+_SQL = Statements(__file__)
+
+_SELECT_USER_OF = _SQL.text("select_user_of")
 
 
 @dataclass(frozen=True)
@@ -128,17 +133,7 @@ def select_all_partitions(pg: PgTx, table: TableName) -> list[tuple[str, str]]:
 
 def select_user_of(pg: PgTx, location: str) -> str | None:
     """A database, table or partition whose location is this one or below it (a table or partition also: above it)."""
-    rows = pg.sql(
-        "WITH places AS ("
-        " SELECT 'database ' || name AS who, rtrim(location, '/') AS place, false AS owns FROM databases"
-        " UNION ALL SELECT 'database ' || name, rtrim(managed_location, '/'), false FROM databases"
-        " UNION ALL SELECT 'table ' || db || '.' || name, rtrim(location, '/'), partition_keys = '[]' FROM tables"
-        " UNION ALL SELECT 'partition ' || t.db || '.' || t.name || '/' || p.name, rtrim(p.location, '/'), true"
-        "   FROM partitions AS p JOIN tables AS t ON t.id = p.table_id)"
-        " SELECT who FROM places WHERE place = %(at)s OR starts_with(place, %(at)s || '/')"
-        " OR (owns AND starts_with(%(at)s, place || '/')) LIMIT 1",
-        {"at": location.rstrip("/")},
-    )
+    rows = pg.sql(_SELECT_USER_OF, {"at": location.rstrip("/")})
     return str(rows[0][0]) if rows else None
 
 

@@ -1,0 +1,68 @@
+-- name: completed
+-- What committed transactions wrote, those of the table "wanted". Which operation it was is known only as long as the
+-- write sets are kept; then what is left is that something of it was changed.
+SELECT c.txn_id, c.catalog, c.db, c."table", c.partition, c.write_id, row_number() OVER mine AS place,
+       CASE WHEN NOT c.update_delete THEN 'i' WHEN s.operation IS NOT NULL THEN s.operation
+            WHEN bool_or(s.operation IS NOT NULL) OVER mine THEN 'i' ELSE 'w' END AS operation
+FROM wanted JOIN txns AS t ON t.id = wanted.txn_id JOIN completed_txn_components AS c ON c.txn_id = wanted.txn_id
+LEFT JOIN write_sets AS s ON s.catalog = c.catalog AND s.db = c.db AND s."table" = c."table"
+     AND s.partition = c.partition AND s.commit_id = t.commit_id AND s.txn_id = t.id
+WINDOW mine AS (PARTITION BY c.txn_id);
+
+-- name: remember_commits
+WITH wanted AS MATERIALIZED (
+    SELECT DISTINCT txn_id FROM completed_txn_components AS c
+    WHERE txn_id > %(after)s AND {latest}
+      AND NOT EXISTS (SELECT FROM txn_history AS h WHERE h.txn_id = c.txn_id)
+    ORDER BY txn_id LIMIT %(limit)s),
+wrote AS (
+    SELECT txn_id, jsonb_agg({write}) FILTER (WHERE place <= {longest}) AS list, count(*) AS size
+    FROM ({completed}) AS completed GROUP BY txn_id),
+remembered AS (
+    {into_history}, list, size, '[]', 0 FROM wrote JOIN txns ON id = txn_id ON CONFLICT (txn_id) DO NOTHING)
+SELECT max(txn_id), count(*) FROM wanted;
+
+-- name: evidence
+SELECT a.id, r.from_history,
+    EXISTS (SELECT FROM completed_txn_components WHERE txn_id = a.id),
+    coalesce((SELECT last_id >= a.id FROM skipped_txn_ids WHERE first_id <= a.id ORDER BY first_id DESC LIMIT 1),
+             false),
+    c.next_txn_id - 1, coalesce((SELECT complete_above FROM txn_history_floor), 0), {record}
+FROM txn_counter AS c CROSS JOIN unnest(%(ids)s::bigint[]) AS a(id) LEFT JOIN LATERAL (
+    SELECT false AS from_history, {record} FROM txns WHERE id = a.id
+    UNION ALL SELECT true, {record} FROM txn_history WHERE txn_id = a.id
+    ORDER BY from_history LIMIT 1) AS r ON true;
+
+-- name: life
+-- One statement, hence as of one instant: what an abort remembered, else what a commit remembered or has left, else what
+-- is declared and held now.
+WITH wanted AS (SELECT %(txn)s::bigint AS txn_id),
+declaring AS (
+    SELECT txn_id FROM txns JOIN wanted ON id = txn_id
+    WHERE state <> 'committed' AND NOT EXISTS (SELECT FROM txn_history AS h WHERE h.txn_id = txns.id)),
+lists AS (
+    SELECT writes, write_count, locks, lock_count FROM txn_history JOIN wanted USING (txn_id)
+    UNION ALL
+    SELECT wrote.list, wrote.size, held.list, held.size
+    FROM declaring CROSS JOIN LATERAL {declared} AS wrote CROSS JOIN LATERAL {held} AS held
+    UNION ALL
+    SELECT list, size, '[]', 0
+    FROM {written} AS completed
+    WHERE NOT EXISTS (SELECT FROM declaring) AND NOT EXISTS (SELECT FROM txn_history JOIN wanted USING (txn_id)))
+SELECT metastore_now(), writes, write_count, locks, lock_count, evidence.*
+FROM lists CROSS JOIN ({evidence}) AS evidence;
+
+-- name: forget
+WITH removed AS (
+    DELETE FROM txn_history WHERE txn_id = ANY(ARRAY(
+        SELECT txn_id FROM (VALUES ('aborted'), ('committed')) AS kinds(state) CROSS JOIN LATERAL (
+            SELECT txn_id FROM txn_history AS h WHERE h.state = kinds.state AND ended_at < %(before)s
+            UNION
+            (SELECT txn_id FROM txn_history AS h WHERE h.state = kinds.state
+             ORDER BY ended_at DESC OFFSET %(keep)s)) AS old
+        LIMIT {batch}))
+    RETURNING txn_id, state),
+floor AS (
+    INSERT INTO txn_history_floor SELECT 1, max(txn_id) FROM removed WHERE state = 'aborted' HAVING count(*) > 0
+    ON CONFLICT (id) DO UPDATE SET complete_above = greatest(txn_history_floor.complete_above, excluded.complete_above))
+SELECT count(*) FROM removed;
