@@ -46,13 +46,30 @@ def t(postgres):
 
 
 def crash(postgres):
-    """Kill one backend the hard way: the postmaster throws the shared memory away and recovers from the log."""
+    """Kill one backend the hard way: the postmaster throws the shared memory away and recovers from the log.
+
+    Until the last backend is gone: one that lives a moment longer would answer with what is lost.
+    """
     victim, witness = psycopg2.connect(postgres.url), psycopg2.connect(postgres.url)
+    with witness.cursor() as cursor:
+        cursor.execute("SELECT pid FROM pg_stat_activity WHERE backend_type = 'client backend'")
+        backends = [pid for (pid,) in cursor]
     os.kill(victim.get_backend_pid(), signal.SIGKILL)
     with pytest.raises(psycopg2.DatabaseError):   # which subclass depends on how far the postmaster is
         witness.cursor().execute("SELECT pg_sleep(30)")
+    for backend in backends:
+        again(gone, backend)
     victim.close()
     witness.close()
+
+
+def gone(process):
+    """Raises: DatabaseError while it is there."""
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return
+    raise psycopg2.OperationalError(f"{process} is still there")
 
 
 def again(call, *arguments, tries=1200):
