@@ -11,6 +11,7 @@ import pyspark
 import pytest
 
 from metastore.spark.jvm import compiled, jars
+from tests.unit.spark.hash_cases import cases
 
 SOURCES = sorted(compiled.SOURCES.glob("*.java"))
 TESTS = sorted(Path(__file__).with_name("java").glob("*.java"))
@@ -38,6 +39,7 @@ def test_java(tmp_path: Path) -> None:
          "-d", tmp_path / "classes", "-cp", f"{jar}:{CLASS_PATH}", *TESTS], capture_output=True, text=True, check=False)
     assert built.returncode == 0, built.stderr
     (tmp_path / "files").mkdir()
+    (tmp_path / "files" / "hashes.json").write_text(json.dumps(list(cases())), "utf-8")
     ran = subprocess.run(
         [_java("java"), *QUICK, *OPENED, "-cp", f"{tmp_path / 'classes'}:{jar}:{CLASS_PATH}", f"{compiled.PACKAGE}.Tests",
          tmp_path / "files"], capture_output=True, text=True, check=False)

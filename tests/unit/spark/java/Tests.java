@@ -60,6 +60,7 @@ public final class Tests {
     public static void main(String[] arguments) throws Exception {
         run(Tests.class, new File(arguments[0]));
         run(transactionmetastore.spark.read.ReadTests.class, new File(arguments[0]));
+        run(transactionmetastore.spark.write.WriteTests.class, new File(arguments[0]));
     }
 
     private static void run(Class<?> tests, File directories) throws ReflectiveOperationException {

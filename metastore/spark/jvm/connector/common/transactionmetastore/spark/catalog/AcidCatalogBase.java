@@ -4,15 +4,18 @@ import com.fasterxml.jackson.databind.JsonNode;
 import java.util.Locale;
 import java.util.Map;
 import java.util.Set;
+import org.apache.spark.sql.catalyst.analysis.NoSuchFunctionException;
 import org.apache.spark.sql.catalyst.analysis.NoSuchTableException;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.connector.catalog.DelegatingCatalogExtension;
 import org.apache.spark.sql.connector.catalog.Identifier;
 import org.apache.spark.sql.connector.catalog.Table;
 import org.apache.spark.sql.connector.catalog.TableWritePrivilege;
+import org.apache.spark.sql.connector.catalog.functions.UnboundFunction;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 import transactionmetastore.spark.planner.PlannerClient;
 import transactionmetastore.spark.txn.AcidTransaction;
+import transactionmetastore.spark.write.WriterFunction;
 
 /**
  * Spark's session catalog, with the transactional tables of its metastore.
@@ -72,6 +75,13 @@ public abstract class AcidCatalogBase extends DelegatingCatalogExtension {
     public Table loadTable(Identifier ident, long timestamp) throws NoSuchTableException {
         AcidTable table = acidTable(ident, AsOf.timestamp(timestamp));
         return table == null ? super.loadTable(ident, timestamp) : table;
+    }
+
+    /** Spark looks there for the functions by which writes are distributed. */
+    @Override
+    public UnboundFunction loadFunction(Identifier ident) throws NoSuchFunctionException {
+        UnboundFunction writer = WriterFunction.named(ident.name());
+        return writer == null ? super.loadFunction(ident) : writer;
     }
 
     @Override

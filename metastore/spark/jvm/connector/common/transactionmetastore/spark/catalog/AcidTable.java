@@ -51,7 +51,7 @@ public final class AcidTable
     }
 
     /** The same table in a statement. */
-    AcidTable in(AcidTransaction other) {
+    public AcidTable in(AcidTransaction other) {
         other.read(fullName());
         return new AcidTable(catalog, planner, definition, asOf, other);
     }
@@ -78,7 +78,8 @@ public final class AcidTable
         return transaction == other;
     }
 
-    boolean isInWriter() {
+    /** Whether it is in a statement that writes. */
+    public boolean isInWriter() {
         return transaction != null && !transaction.isReader();
     }
 

@@ -42,7 +42,8 @@ public final class AcidTransaction {
     private Lease lease;
     private String txns;
     private int statements;
-    private boolean hasEnded;
+    private final List<Runnable> undo = new ArrayList<>();
+    private boolean hasEnded, commitsItself;
     private AcidTransaction next;
 
     private AcidTransaction(PlannerClient planner, boolean isReader, String statement) {
@@ -141,16 +142,38 @@ public final class AcidTransaction {
         return statements++;
     }
 
+    /** What is to be done once nothing of it counts: to remove what it wrote. */
+    public synchronized void whenUndone(Runnable what) {
+        undo.add(what);
+    }
+
+    /** A statement has written all that it writes. Where Spark has no transactions, that is the end of this one. */
+    public void statementWritten() {
+        if (commitsItself) commit();
+    }
+
+    /** Whoever cannot know whether it was committed asks: what is aborted then is undone. */
     public synchronized void commit() {
         if (hasEnded) return;
         hasEnded = true;
-        if (lease != null) lease.commit();
+        if (lease == null) return;
+        try {
+            lease.commit();
+        } catch (AcidException error) {
+            try {
+                undoIfAborted(lease);
+            } catch (AcidException | IllegalStateException other) {
+                error.addSuppressed(other);
+            }
+            throw error;
+        }
+        undo.clear();
     }
 
     /** Whether nothing of it counts: false when it is committed, or may be. It may be called more than once. */
     public synchronized boolean abort() {
         hasEnded = true;
-        return lease == null || lease.abort();
+        return lease == null || undoIfAborted(lease);
     }
 
     /** Let go of it, whatever became of it: a reader ends, and a writer that was neither committed nor aborted is aborted. */
@@ -163,10 +186,20 @@ public final class AcidTransaction {
             return;
         }
         try {
-            lease.abort();
+            undoIfAborted(lease);
         } catch (AcidException error) {
-            // it expires
+            // it expires, and the Cleaner removes what it wrote
         }
+    }
+
+    private boolean undoIfAborted(Lease lease) {
+        boolean isAborted = lease.abort();
+        if (isAborted) {
+            List<Runnable> todo = List.copyOf(undo);
+            undo.clear();
+            for (Runnable one : todo) one.run();
+        }
+        return isAborted;
     }
 
     private void begin() {

@@ -1,26 +1,63 @@
 package transactionmetastore.spark.write;
 
+import java.util.List;
+import java.util.stream.Stream;
 import org.apache.spark.sql.connector.write.LogicalWriteInfo;
+import org.apache.spark.sql.connector.write.RowLevelOperation.Command;
 import org.apache.spark.sql.connector.write.RowLevelOperationBuilder;
 import org.apache.spark.sql.connector.write.RowLevelOperationInfo;
 import org.apache.spark.sql.connector.write.WriteBuilder;
 import transactionmetastore.spark.catalog.AcidTable;
+import transactionmetastore.spark.catalog.TableDefinition;
 import transactionmetastore.spark.planner.AcidException;
+import transactionmetastore.spark.txn.AcidTransaction;
+import transactionmetastore.spark.txn.WriteKind;
 
 /** Where a table's writes begin. */
 public final class AcidWrites {
     private AcidWrites() {}
 
     public static WriteBuilder newWriteBuilder(AcidTable table, LogicalWriteInfo info) {
-        throw refused(table);
+        return new AcidWriteBuilder(table, shape(table), null);
     }
 
     public static RowLevelOperationBuilder newRowLevelOperationBuilder(AcidTable table, RowLevelOperationInfo info) {
-        throw refused(table);
+        TableShape shape = shape(table);
+        if (!table.isInWriter()) {  // nobody runs what is only explained
+            AcidTable read = table.in(AcidTransaction.reader(table.planner(), ""));
+            return () -> new RowChanges(read, shape, info.command());
+        }
+        for (WriteKind kind : kinds(info.command())) table.transaction().write(table.fullName(), kind, null);
+        return () -> new RowChanges(table, shape, info.command());
     }
 
-    private static AcidException refused(AcidTable table) {
-        return new AcidException("UNSUPPORTED", "The catalog does not write " + table.name()
-            + " yet: write it with acid(spark) of metastore.spark.");
+    private static List<WriteKind> kinds(Command command) {
+        return switch (command) {
+            case UPDATE -> List.of(WriteKind.UPDATE);
+            case DELETE -> List.of(WriteKind.DELETE);
+            case MERGE -> List.of(WriteKind.UPDATE, WriteKind.DELETE, WriteKind.MERGE_INSERT);
+        };
+    }
+
+    /** What writers need of a table. Throws AcidException for one that is not written here. */
+    private static TableShape shape(AcidTable table) {
+        TableDefinition definition = table.definition();
+        if (!definition.isFullAcid()) {
+            throw new AcidException("InvalidOperationError", table.name() + " is insert-only, and the catalog does not write "
+                + "such tables: write it with session.sql of acid(spark), or with Hive.");
+        }
+        if (definition.rowType().json().contains("\"timestamp_ntz\"")) {
+            throw new AcidException("InvalidOperationError",
+                "Spark would store a timestamp_ntz column as a bigint: unset spark.sql.timestampType");
+        }
+        TableDefinition.Buckets buckets = definition.buckets();
+        List<String> hiveTypes = buckets.columns().stream().map(name -> typeOf(definition, name)).toList();
+        return new TableShape(definition.name(), definition.location(), definition.rowType(), definition.partitionType(),
+            new TableShape.Buckets(buckets.count(), buckets.version(), buckets.columns(), hiveTypes));
+    }
+
+    private static String typeOf(TableDefinition definition, String column) {
+        return Stream.of(definition.columns()).flatMap(List::stream).filter(one -> one.name().equals(column)).findFirst()
+            .orElseThrow(() -> new IllegalStateException(definition.name() + " is bucketed by " + column)).type();
     }
 }

@@ -1,0 +1,213 @@
+package transactionmetastore.spark.write;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.TreeSet;
+import java.util.stream.Stream;
+import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.fs.Path;
+import org.apache.orc.OrcConf;
+import org.apache.spark.SparkContext;
+import org.apache.spark.broadcast.Broadcast;
+import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.connector.distributions.Distribution;
+import org.apache.spark.sql.connector.distributions.Distributions;
+import org.apache.spark.sql.connector.expressions.Expression;
+import org.apache.spark.sql.connector.expressions.Expressions;
+import org.apache.spark.sql.connector.expressions.SortDirection;
+import org.apache.spark.sql.connector.expressions.SortOrder;
+import org.apache.spark.sql.connector.write.DeltaBatchWrite;
+import org.apache.spark.sql.connector.write.DeltaWrite;
+import org.apache.spark.sql.connector.write.DeltaWriterFactory;
+import org.apache.spark.sql.connector.write.PhysicalWriteInfo;
+import org.apache.spark.sql.connector.write.RequiresDistributionAndOrdering;
+import org.apache.spark.sql.connector.write.RowLevelOperation.Command;
+import org.apache.spark.sql.connector.write.WriterCommitMessage;
+import org.apache.spark.sql.types.AtomicType;
+import org.apache.spark.sql.types.StructField;
+import org.apache.spark.util.SerializableConfiguration;
+import scala.reflect.ClassTag$;
+import transactionmetastore.spark.EventFile;
+import transactionmetastore.spark.catalog.AcidTable;
+import transactionmetastore.spark.catalog.RowId;
+import transactionmetastore.spark.planner.AcidException;
+import transactionmetastore.spark.txn.AcidTransaction;
+
+/**
+ * One statement that writes one table: tasks write files in staging, the planner says what becomes of them, and the driver
+ * gives them their names. Only the transaction's commit makes them visible.
+ *
+ * Rules kept here. Events of one (partition, bucket) are brought together wherever they decide the file's name, which is
+ * so for rows that exist and for tables with buckets; they come in the order that a file of deletes must have. The write id
+ * is taken when the statement runs, not when it is planned. An UPDATE is one record until a task makes both events of it.
+ */
+final class AcidWrite implements DeltaWrite, DeltaBatchWrite, RequiresDistributionAndOrdering {
+    private static final String ROW_IDS = RowId.BUCKET.column();
+    private static final int MOST_SPREADING = 8;
+
+    private final AcidTable of;
+    private final TableShape table;
+    private final Command command;
+    private final Overwriting overwriting;
+    private final Configuration settings;
+    private final String zone;
+    private final Publication publication;
+    private AcidTransaction transaction;
+    private int statement = -1;
+    private String staging;
+
+    /** "command": null for an INSERT; "overwriting": null where nothing is replaced. */
+    AcidWrite(AcidTable of, TableShape table, Command command, Overwriting overwriting) {
+        SparkSession spark = SparkSession.active();
+        this.of = of;
+        this.table = table;
+        this.command = command;
+        this.overwriting = overwriting;
+        this.settings = spark.sessionState().newHadoopConf();
+        OrcConf.COMPRESS.setString(settings, "ZLIB");  // the others are unknown to Hive before 4
+        this.zone = spark.sessionState().conf().sessionLocalTimeZone();
+        this.publication = new Publication(settings, table);
+    }
+
+    @Override
+    public String description() {
+        return (overwriting != null ? "overwrite " : command == null ? "insert into " : command + " of ") + table.name();
+    }
+
+    @Override
+    public DeltaBatchWrite toBatch() {
+        return this;
+    }
+
+    // -- where rows go and how they are ordered ------------------------------------------------------------------------
+
+    @Override
+    public Distribution requiredDistribution() {
+        List<Expression> together = new ArrayList<>();
+        if (command != null) {
+            if (hasPartitions()) together.add(Expressions.column(RowId.PARTITION.column()));
+            together.add(writer(WriterFunction.Purpose.ROUTE));
+        } else if (table.buckets().count() > 0) {
+            together.addAll(partitionColumns());
+            together.add(WriterFunction.ofNewRows(table.buckets(), zone));
+        }
+        return together.isEmpty() ? Distributions.unspecified() : Distributions.clustered(together.toArray(new Expression[0]));
+    }
+
+    @Override
+    public SortOrder[] requiredOrdering() {
+        List<Expression> order = new ArrayList<>();
+        if (command == null) {
+            order.addAll(partitionColumns());
+            if (table.buckets().count() > 0) order.add(WriterFunction.ofNewRows(table.buckets(), zone));
+        } else {
+            if (hasPartitions()) order.add(Expressions.column(RowId.PARTITION.column()));
+            order.add(writer(WriterFunction.Purpose.ORDER));
+            for (RowId id : List.of(RowId.WRITE_ID, RowId.BUCKET, RowId.ROW)) order.add(Expressions.column(id.column()));
+        }
+        return order.stream().map(one -> Expressions.sort(one, SortDirection.ASCENDING)).toArray(SortOrder[]::new);
+    }
+
+    private Expression writer(WriterFunction.Purpose purpose) {
+        if (command != Command.MERGE) return WriterFunction.ofRows(ROW_IDS);
+        List<String> spreading = Stream.of(table.row().fields()).filter(field -> field.dataType() instanceof AtomicType)
+            .map(StructField::name).limit(MOST_SPREADING).toList();
+        return WriterFunction.ofChanges(purpose, ROW_IDS, table.buckets(), spreading, zone);
+    }
+
+    private boolean hasPartitions() {
+        return table.keys().length() > 0;
+    }
+
+    private List<Expression> partitionColumns() {
+        return Stream.of(table.keys().fieldNames()).map(WriterFunction::reference).toList();
+    }
+
+    // -- tasks ---------------------------------------------------------------------------------------------------------
+
+    @Override
+    public DeltaWriterFactory createBatchWriterFactory(PhysicalWriteInfo info) {
+        if (overwriting != null && table.buckets().count() == 0 && info.numPartitions() > EventFile.MAX_WRITER_ID + 1) {
+            throw new AcidException("InvalidOperationError", "INSERT OVERWRITE of " + table.name() + " in "
+                + info.numPartitions() + " tasks: a base has room for the files of 4096. Coalesce the rows.");
+        }
+        transaction = of.transaction();
+        statement = transaction.nextStatement();
+        transaction.lock();
+        JsonNode told = call("write", Map.of("kind", kind()));
+        staging = told.path("staging").asText();
+        Broadcast<SerializableConfiguration> sent = SparkContext.getOrCreate().broadcast(
+            new SerializableConfiguration(settings), ClassTag$.MODULE$.apply(SerializableConfiguration.class));
+        TaskSettings how = new TaskSettings(table, staging, told.path("write_id").asLong(), statement, zone,
+            command == null, () -> sent.value().value());
+        return (partition, task) -> new TaskWriter(how, partition, task);
+    }
+
+    private String kind() {
+        if (overwriting != null) return "INSERT_OVERWRITE";
+        return command == null ? "INSERT" : command == Command.MERGE ? "UPDATE" : command.name();
+    }
+
+    @Override
+    public void commit(WriterCommitMessage[] messages) {
+        List<WrittenFile> files = new ArrayList<>();
+        for (WriterCommitMessage message : messages) {
+            if (message instanceof TaskWriter.Written task) files.addAll(task.files());
+        }
+        publish(files);
+    }
+
+    /** What tasks have left in staging goes; what was published goes when the transaction is undone. */
+    @Override
+    public void abort(WriterCommitMessage[] messages) {
+        removeStaging();
+    }
+
+    // -- the end of the statement --------------------------------------------------------------------------------------
+
+    private void publish(List<WrittenFile> files) {
+        for (WrittenFile file : files) requireChangedOnce(file);
+        if (overwriting != null) overwriting.require(table, files);
+        Map<String, Object> arguments = new HashMap<>();
+        arguments.put("overwrite", overwriting == null ? null : overwriting.argument(table));
+        arguments.put("files", files.stream().map(WrittenFile::argument).toList());
+        transaction.whenUndone(publication::withdraw);
+        JsonNode plan = call("publish", arguments);
+        publication.publish(plan);
+        Map<String, Object> announced = new HashMap<>();
+        announced.put("operation", overwriting == null && command == null ? "INSERT" : "UPDATE");
+        announced.put("keys", new TreeSet<>(files.stream().map(WrittenFile::key).filter(key -> key != null).toList()));
+        announced.put("overwrite", arguments.get("overwrite"));
+        call("announce", announced);
+        removeStaging();
+        transaction.statementWritten();
+    }
+
+    private void requireChangedOnce(WrittenFile file) {
+        if (!file.isDelete() || file.times() < 2) return;
+        throw new AcidException("InvalidOperationError", command + ": " + file.times() + " source rows match the same row of "
+            + table.name() + " (ROW__ID " + java.util.Arrays.toString(file.repeated()) + "). Make the source unique on the ON "
+            + "condition.");
+    }
+
+    private void removeStaging() {
+        if (staging == null) return;
+        try {
+            Path place = new Path(staging);
+            place.getFileSystem(settings).delete(place, true);
+        } catch (java.io.IOException error) {
+            // readers pass over it, and the Cleaner removes it
+        }
+    }
+
+    private JsonNode call(String name, Map<String, ?> more) {
+        Map<String, Object> arguments = new HashMap<>(more);
+        arguments.put("txn", transaction.id());
+        arguments.put("table", table.name());
+        arguments.put("statement", statement);
+        return transaction.planner().call(name, arguments);
+    }
+}

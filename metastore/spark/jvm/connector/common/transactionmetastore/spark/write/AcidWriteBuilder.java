@@ -1,0 +1,64 @@
+package transactionmetastore.spark.write;
+
+import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.connector.expressions.filter.Predicate;
+import org.apache.spark.sql.connector.write.DeltaWrite;
+import org.apache.spark.sql.connector.write.DeltaWriteBuilder;
+import org.apache.spark.sql.connector.write.RowLevelOperation.Command;
+import org.apache.spark.sql.connector.write.SupportsDynamicOverwrite;
+import org.apache.spark.sql.connector.write.SupportsOverwriteV2;
+import org.apache.spark.sql.connector.write.WriteBuilder;
+import transactionmetastore.spark.catalog.AcidTable;
+import transactionmetastore.spark.planner.AcidException;
+
+/** Takes from Spark what a write replaces: see Overwriting. */
+final class AcidWriteBuilder implements DeltaWriteBuilder, SupportsOverwriteV2, SupportsDynamicOverwrite {
+    private final AcidTable of;
+    private final TableShape table;
+    private final Command command;
+    private Overwriting overwriting;
+
+    AcidWriteBuilder(AcidTable of, TableShape table, Command command) {
+        this.of = of;
+        this.table = table;
+        this.command = command;
+    }
+
+    /** Spark means all partitions, in its own "static" mode; Hive replaces those that get rows, and so does this. */
+    @Override
+    public WriteBuilder truncate() {
+        overwriting = Overwriting.ALL_THAT_GET_ROWS;
+        return this;
+    }
+
+    @Override
+    public WriteBuilder overwriteDynamicPartitions() {
+        overwriting = Overwriting.ALL_THAT_GET_ROWS;
+        return this;
+    }
+
+    @Override
+    public boolean canOverwrite(Predicate[] conditions) {
+        return named(conditions) != null;
+    }
+
+    @Override
+    public WriteBuilder overwrite(Predicate[] conditions) {
+        overwriting = named(conditions);
+        if (overwriting == null) {
+            throw new AcidException("InvalidOperationError", "Of " + table.name() + " only partitions can be overwritten that "
+                + "are named by their values, as in PARTITION (key = value).");
+        }
+        return this;
+    }
+
+    private Overwriting named(Predicate[] conditions) {
+        String zone = SparkSession.active().sessionState().conf().sessionLocalTimeZone();
+        return Overwriting.of(conditions, table.keys(), zone);
+    }
+
+    @Override
+    public DeltaWrite build() {
+        return new AcidWrite(of, table, command, overwriting);
+    }
+}

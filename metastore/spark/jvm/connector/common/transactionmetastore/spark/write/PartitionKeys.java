@@ -1,0 +1,70 @@
+package transactionmetastore.spark.write;
+
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.catalyst.expressions.BoundReference;
+import org.apache.spark.sql.catalyst.expressions.Cast$;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
+import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.DataTypes;
+import org.apache.spark.sql.types.StructType;
+import org.apache.spark.unsafe.types.UTF8String;
+import transactionmetastore.spark.Messages;
+
+/**
+ * The keys of rows' partitions: their values as Spark writes them, as a JSON list, so that one text says them all.
+ *
+ * It is what to_json(array(CAST(... AS STRING), ...)) gives (metastore/spark/write/events.py). Rows of one partition mostly
+ * come one after the other, so the values of the last are kept.
+ */
+final class PartitionKeys {
+    private final DataType[] types;
+    private final int first;
+    private final Expression[] texts;
+    private final Object[] last;
+    private String key;
+
+    /** "first": where the partition's values begin in a row. "zone": in which timestamps are written. */
+    PartitionKeys(StructType keys, int first, String zone) {
+        this.types = Arrays.stream(keys.fields()).map(field -> field.dataType()).toArray(DataType[]::new);
+        this.first = first;
+        this.texts = new Expression[types.length];
+        this.last = new Object[types.length];
+        for (int at = 0; at < types.length; ++at) {
+            Expression value = new BoundReference(at, types[at], true);
+            texts[at] = Cast$.MODULE$.apply(value, DataTypes.StringType, scala.Option.apply(zone), false);
+        }
+    }
+
+    /** The key of a row's partition; null where there are no partitions. */
+    String of(InternalRow row) {
+        if (types.length == 0) return null;
+        boolean isSame = key != null;
+        for (int at = 0; at < types.length; ++at) {
+            Object value = row.isNullAt(first + at) ? null : row.get(first + at, types[at]);
+            if (isSame && same(last[at], value)) continue;
+            isSame = false;
+            last[at] = value instanceof UTF8String text ? text.copy() : value;
+        }
+        if (!isSame) key = text();
+        return key;
+    }
+
+    private static boolean same(Object one, Object other) {
+        return one instanceof byte[] bytes && other instanceof byte[] others ? Arrays.equals(bytes, others)
+            : java.util.Objects.equals(one, other);
+    }
+
+    private String text() {
+        InternalRow values = new GenericInternalRow(last);
+        List<String> found = new ArrayList<>();
+        for (Expression text : texts) {
+            Object value = text.eval(values);
+            found.add(value == null ? null : value.toString());
+        }
+        return Messages.text(found);
+    }
+}

@@ -1,0 +1,99 @@
+package transactionmetastore.spark.write;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import java.io.FileNotFoundException;
+import java.io.IOException;
+import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
+import java.util.List;
+import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.fs.FSDataOutputStream;
+import org.apache.hadoop.fs.FileSystem;
+import org.apache.hadoop.fs.Path;
+import transactionmetastore.spark.EventFile;
+import transactionmetastore.spark.planner.AcidException;
+
+/**
+ * Gives finished files their final names, as the planner says, and takes them away again.
+ *
+ * Rule: a directory is complete before it gets its name, and deletes get theirs before inserts: whoever lists in between
+ * sees nothing twice. What fails may have happened in part (a rename may be a copy of file after file), so all that may be
+ * there is removed; where that fails too, the transaction must not be committed.
+ */
+final class Publication {
+    private final Configuration settings;
+    private final TableShape table;
+    private final List<Path> targets = new ArrayList<>();
+
+    Publication(Configuration settings, TableShape table) {
+        this.settings = settings;
+        this.table = table;
+    }
+
+    /** "plan": the planner's answer to "publish". */
+    void publish(JsonNode plan) {
+        try {
+            for (String kind : List.of("deletes", "inserts")) for (JsonNode one : plan.path(kind)) complete(one, kind);
+            for (String kind : List.of("deletes", "inserts")) for (JsonNode one : plan.path(kind)) name(one);
+        } catch (IOException | RuntimeException error) {
+            try {
+                withdraw();
+            } catch (RuntimeException left) {
+                left.addSuppressed(error);
+                throw left;
+            }
+            throw new AcidException("WRITE_FAILED", "What was written of " + table.name() + " could not be published: "
+                + error.getMessage() + ". Nothing of it is left.", error);
+        }
+    }
+
+    /** Remove what was published: nobody has seen it. */
+    void withdraw() {
+        IOException failure = null;
+        for (Path target : targets) {
+            try {
+                target.getFileSystem(settings).delete(target, true);
+            } catch (IOException error) {
+                failure = error;
+            }
+        }
+        targets.clear();
+        if (failure != null) {
+            throw new AcidException("LEFT_OVER", "What was written of " + table.name() + " cannot be removed, and is not "
+                + "to be committed: " + failure.getMessage(), failure);
+        }
+    }
+
+    /** Everything that belongs to a directory, in staging. */
+    private void complete(JsonNode directory, String kind) throws IOException {
+        Path from = new Path(directory.path("from").asText());
+        FileSystem store = from.getFileSystem(settings);
+        store.mkdirs(from);
+        for (JsonNode file : directory.path("files")) {
+            rename(store, new Path(file.path(0).asText()), new Path(from, file.path(1).asText()));
+        }
+        for (JsonNode name : directory.path("empty")) {
+            new EventFile(new Path(from, name.asText()), table.events(), settings, kind.equals("deletes")).close();
+        }
+        for (JsonNode text : directory.path("write")) {
+            try (FSDataOutputStream out = store.create(new Path(from, text.path(0).asText()), true)) {
+                out.write(text.path(1).asText().getBytes(StandardCharsets.UTF_8));
+            }
+        }
+    }
+
+    private void name(JsonNode directory) throws IOException {
+        Path from = new Path(directory.path("from").asText()), to = new Path(directory.path("to").asText());
+        FileSystem store = to.getFileSystem(settings);
+        store.mkdirs(to.getParent());
+        if (store.exists(to)) {
+            throw new IOException(to + " exists already. A transaction can overwrite a table or partition once");
+        }
+        targets.add(to);
+        rename(store, from, to);
+    }
+
+    private static void rename(FileSystem store, Path from, Path to) throws IOException {
+        if (!store.rename(from, to)) throw new FileNotFoundException("Renaming " + from + " to " + to + " failed");
+    }
+}

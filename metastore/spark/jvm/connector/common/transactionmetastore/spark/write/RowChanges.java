@@ -1,0 +1,53 @@
+package transactionmetastore.spark.write;
+
+import java.util.stream.Stream;
+import org.apache.spark.sql.connector.expressions.Expressions;
+import org.apache.spark.sql.connector.expressions.NamedReference;
+import org.apache.spark.sql.connector.read.ScanBuilder;
+import org.apache.spark.sql.connector.write.DeltaWriteBuilder;
+import org.apache.spark.sql.connector.write.LogicalWriteInfo;
+import org.apache.spark.sql.connector.write.RowLevelOperation;
+import org.apache.spark.sql.connector.write.SupportsDelta;
+import org.apache.spark.sql.util.CaseInsensitiveStringMap;
+import transactionmetastore.spark.catalog.AcidTable;
+import transactionmetastore.spark.catalog.RowId;
+
+/** UPDATE, DELETE and MERGE: rows are named by their ids within their partition. */
+final class RowChanges implements SupportsDelta {
+    private final AcidTable table;
+    private final TableShape shape;
+    private final Command command;
+
+    RowChanges(AcidTable table, TableShape shape, Command command) {
+        this.table = table;
+        this.shape = shape;
+        this.command = command;
+    }
+
+    @Override
+    public Command command() {
+        return command;
+    }
+
+    @Override
+    public ScanBuilder newScanBuilder(CaseInsensitiveStringMap options) {
+        return table.newScanBuilder(options);
+    }
+
+    @Override
+    public NamedReference[] rowId() {
+        return Stream.of(RowId.WRITE_ID, RowId.BUCKET, RowId.ROW).map(id -> Expressions.column(id.column()))
+            .toArray(NamedReference[]::new);
+    }
+
+    @Override
+    public NamedReference[] requiredMetadataAttributes() {
+        if (shape.keys().length() == 0) return new NamedReference[0];
+        return new NamedReference[] {Expressions.column(RowId.PARTITION.column())};
+    }
+
+    @Override
+    public DeltaWriteBuilder newWriteBuilder(LogicalWriteInfo info) {
+        return new AcidWriteBuilder(table, shape, command);
+    }
+}

@@ -1,0 +1,46 @@
+package transactionmetastore.spark.write;
+
+import java.io.Serializable;
+import java.util.ArrayList;
+import java.util.List;
+import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.StructType;
+
+/**
+ * What a writer has to know of a table: its columns, its partition keys, its buckets.
+ *
+ * A row of it has the columns of "columns", then those of "keys".
+ */
+public record TableShape(String name, String location, StructType columns, StructType keys, Buckets buckets)
+        implements Serializable {
+    /** What Spark has of a row. */
+    public StructType row() {
+        StructType row = columns;
+        for (var key : keys.fields()) row = row.add(key);
+        return row;
+    }
+
+    /** The columns of events of the table. */
+    StructType events() {
+        return StructType.fromDDL("operation INT, originalTransaction BIGINT, bucket INT, rowId BIGINT, "
+            + "currentTransaction BIGINT").add("row", columns);
+    }
+
+    /** The hash of its buckets, null where it has none. "zone": in which a timestamp is shown. */
+    BucketHash hash(String zone) {
+        if (buckets.count() == 0) return null;
+        List<DataType> types = new ArrayList<>();
+        for (int place : bucketPlaces()) types.add(columns.fields()[place].dataType());
+        return new BucketHash(buckets.version(), buckets.count(), buckets.hiveTypes(), types, zone);
+    }
+
+    /** Where the bucketing columns are in a row. */
+    int[] bucketPlaces() {
+        return buckets.columns().stream().mapToInt(columns::fieldIndex).toArray();
+    }
+
+    /** CLUSTERED BY: a count of 0 stands for none. "hiveTypes": of its columns, as the metastore has them. */
+    public record Buckets(int count, int version, List<String> columns, List<String> hiveTypes) implements Serializable {
+        public static final Buckets NONE = new Buckets(0, 2, List.of(), List.of());
+    }
+}

@@ -1,0 +1,177 @@
+package transactionmetastore.spark.write;
+
+import java.io.IOException;
+import java.util.ArrayList;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.UUID;
+import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.fs.FileSystem;
+import org.apache.hadoop.fs.Path;
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.connector.write.DeltaWriter;
+import org.apache.spark.sql.connector.write.WriterCommitMessage;
+import org.apache.spark.sql.types.StructType;
+import transactionmetastore.spark.EventFile;
+
+/**
+ * What one attempt of a task writes: events of new rows and of rows that go, each in the files where Hive looks for them.
+ *
+ * Rules kept here (ACID-12 to ACID-14). A new row of a table with buckets goes to the bucket of its hash, and the new
+ * version of a row to that of the old one. Without buckets the task is the writer: no other writes files of its number;
+ * where the numbers of writers end, that of the statement moves on. A delete event copies the id of the row and goes to
+ * the writer named in it. Rows are numbered in their file. An attempt writes below a directory that is only its own,
+ * which goes with it when it fails.
+ */
+final class TaskWriter implements DeltaWriter<InternalRow> {
+    private static final int WRITE_ID = 0, BUCKET = 1, ROW_ID = 2;
+
+    /** A file that events go to: "key" of its partition (null without), and its bucket. */
+    private record Place(String key, int bucket) {}
+
+    /** A file that is open; "updates": how many of its rows are new versions. */
+    private static final class Open {
+        final EventFile file;
+        long updates;
+
+        Open(EventFile file) {
+            this.file = file;
+        }
+    }
+
+    private final TaskSettings how;
+    private final Configuration settings;
+    private final StructType events;
+    private final PartitionKeys keys;
+    private final BucketHash hash;
+    private final int[] hashed;
+    private final int writer, statement;
+    private final Path directory;
+    private final Map<Place, Open> inserts = new LinkedHashMap<>(), deletes = new LinkedHashMap<>();
+    private final List<WrittenFile> written = new ArrayList<>();
+    private Place lastInsert, lastDelete;
+    private int files;
+
+    TaskWriter(TaskSettings how, int partition, long task) {
+        this.how = how;
+        this.settings = how.hadoop().settings();
+        TableShape table = how.table();
+        this.events = table.events();
+        this.keys = new PartitionKeys(table.keys(), table.columns().length(), how.zone());
+        this.hash = table.hash(how.zone());
+        this.hashed = table.bucketPlaces();
+        this.writer = partition & EventFile.MAX_WRITER_ID;
+        this.statement = how.statement() + partition / (EventFile.MAX_WRITER_ID + 1);
+        this.directory = new Path(how.staging(), "tasks/" + partition + "-" + task + "-" + UUID.randomUUID());
+    }
+
+    @Override
+    public void insert(InternalRow row) throws IOException {
+        add(row, hash == null ? writer : hash.bucket(row, hashed));
+    }
+
+    @Override
+    public void reinsert(InternalRow metadata, InternalRow row) throws IOException {
+        insert(row);
+    }
+
+    /** Both events at once, so that they are of the same row. */
+    @Override
+    public void update(InternalRow metadata, InternalRow id, InternalRow row) throws IOException {
+        delete(metadata, id);
+        ++add(row, hash == null ? writer : EventFile.writerId(id.getInt(BUCKET))).updates;
+    }
+
+    @Override
+    public void delete(InternalRow metadata, InternalRow id) throws IOException {
+        if (id.isNullAt(WRITE_ID) || id.isNullAt(BUCKET) || id.isNullAt(ROW_ID)) {
+            throw new IllegalStateException("A row of " + how.table().name() + " has no id, so it cannot be changed: "
+                + "its file has no bucket number in its name. Rename the file like 000000_0.");
+        }
+        String key = how.table().keys().length() == 0 ? null : metadata.getUTF8String(0).toString();
+        int bucket = id.getInt(BUCKET);
+        Place place = new Place(key, EventFile.writerId(bucket));
+        if (!place.equals(lastDelete)) {
+            if (lastDelete != null) finish(lastDelete, deletes.remove(lastDelete), true);
+            lastDelete = place;
+        }
+        Open out = deletes.get(place);
+        if (out == null) {
+            out = open(true);
+            deletes.put(place, out);
+        }
+        out.file.write(id.getLong(WRITE_ID), bucket, id.getLong(ROW_ID), how.writeId(), null);
+    }
+
+    private Open add(InternalRow row, int bucket) throws IOException {
+        Place place = new Place(keys.of(row), bucket);
+        if (how.isOrdered() && !place.equals(lastInsert)) {
+            if (lastInsert != null) finish(lastInsert, inserts.remove(lastInsert), false);
+            lastInsert = place;
+        }
+        Open out = inserts.get(place);
+        if (out == null) {
+            out = open(false);
+            inserts.put(place, out);
+        }
+        long id = out.file.rows();
+        out.file.write(how.writeId(), EventFile.bucketNumber(bucket, statement()), id, how.writeId(), row);
+        return out;
+    }
+
+    /** In a table with buckets a number is one bucket's, whichever task writes it. */
+    private int statement() {
+        return hash == null ? statement : how.statement();
+    }
+
+    private Open open(boolean isOfDeletes) throws IOException {
+        String name = (isOfDeletes ? "delete-" : "") + "part-" + files++ + ".orc";
+        return new Open(new EventFile(new Path(directory, name), events, settings, isOfDeletes));
+    }
+
+    private void finish(Place place, Open out, boolean isDelete) throws IOException {
+        out.file.close();
+        String path = out.file.path().toString();
+        written.add(new WrittenFile(path, place.key, place.bucket, isDelete ? how.statement() : statement(), isDelete,
+            out.file.rows(), out.updates, out.file.mostRepeated(), out.file.timesRepeated()));
+    }
+
+    @Override
+    public WriterCommitMessage commit() throws IOException {
+        for (var one : deletes.entrySet()) finish(one.getKey(), one.getValue(), true);
+        deletes.clear();
+        for (var one : inserts.entrySet()) finish(one.getKey(), one.getValue(), false);
+        inserts.clear();
+        return new Written(written);
+    }
+
+    @Override
+    public void abort() throws IOException {
+        close();
+        FileSystem store = directory.getFileSystem(settings);
+        store.delete(directory, true);
+    }
+
+    /** Files are left open only by an attempt that failed. */
+    @Override
+    public void close() {
+        for (var open : List.of(deletes, inserts)) {
+            for (Open one : open.values()) abandon(one);
+            open.clear();
+        }
+    }
+
+    private static void abandon(Open one) {
+        try {
+            one.file.close();
+        } catch (IOException | RuntimeException error) {
+            // it goes with the directory
+        }
+    }
+
+    /** What a task that is done tells the driver. */
+    record Written(List<WrittenFile> files) implements WriterCommitMessage {
+        private static final long serialVersionUID = 1L;
+    }
+}
