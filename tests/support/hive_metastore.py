@@ -32,6 +32,11 @@ class HiveMetastore:
     def uri(self) -> str:
         return f"thrift://127.0.0.1:{self.port}"
 
+    @property
+    def pid(self) -> int:
+        assert self._java is not None
+        return self._java.pid
+
     def __enter__(self) -> Self:
         if shutil.which("java") is None:
             raise RuntimeError("Java 17 is missing: install openjdk-17-jre-headless")

@@ -5,15 +5,18 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
+from pathlib import Path
 from types import SimpleNamespace
 
 import psycopg2
 import pytest
 
 from benchmarks import hive
+from benchmarks.peers import await_port, end
 from benchmarks.peers import database as new_database
 from metastore.app import App
 from metastore.client import MetastoreClient
@@ -32,20 +35,22 @@ VERSIONS = ["2.3.10", "4.2.0"]
 @contextmanager
 def hive_4_2(postgres, work):
     url = new_database(postgres.postgres.tcp_url, "hive_4_2")
-    with hive.hive_4_2(work, url, {}) as ((host, port), _):
-        yield f"thrift://{host}:{port}", url
+    with hive.hive_4_2(work, url, {}) as ((host, port), pid):
+        yield f"thrift://{host}:{port}", url, pid
 
 
 @pytest.fixture(scope="module", params=VERSIONS)
 def upstream(request, postgres, tmp_path_factory):
-    """``version``, ``uri``, ``work`` and, of 4.2.0, ``database_url`` of a real metastore."""
+    """``version``, ``uri``, ``work``, ``pid`` and, of 4.2.0, ``database_url`` of a real metastore."""
     work = tmp_path_factory.mktemp("hive")
-    if request.param == "2.3.10":
-        with HiveMetastore(work) as behind:
-            yield SimpleNamespace(version=request.param, uri=behind.uri, work=work, database_url=None)
-    else:
-        with hive_4_2(postgres, work) as (uri, url):
-            yield SimpleNamespace(version=request.param, uri=uri, work=work, database_url=url)
+    with ExitStack() as running:
+        if request.param == "2.3.10":
+            behind = running.enter_context(HiveMetastore(work))
+            uri, url, pid = behind.uri, None, behind.pid
+        else:
+            uri, url, pid = running.enter_context(hive_4_2(postgres, work))
+        yield SimpleNamespace(
+            version=request.param, uri=uri, work=work, database_url=url, pid=pid, running=running)
 
 
 @pytest.fixture
@@ -150,6 +155,24 @@ def test_what_died_after_the_upstream_renamed_is_followed_by_the_keeper(
     assert writing.write("u", db)[1] == 2
 
 
+def kill(upstream):
+    """End the upstream by SIGKILL. What is returned starts it again: the same command, on the same port."""
+    process = Path("/proc") / str(upstream.pid)
+    command = (process / "cmdline").read_text().split("\0")[:-1]
+    environment = dict(pair.split("=", 1) for pair in (process / "environ").read_text().split("\0") if "=" in pair)
+    log = upstream.work / "again.log"
+
+    def again():
+        with log.open("wb") as out:
+            started = subprocess.Popen(command, cwd=upstream.work, env=environment, stdout=out, stderr=subprocess.STDOUT)
+        upstream.running.callback(end, started)
+        await_port(started, int(upstream.uri.rpartition(":")[2]), log)
+
+    os.kill(upstream.pid, signal.SIGKILL)
+    os.waitid(os.P_PID, upstream.pid, os.WEXITED | os.WNOWAIT)
+    return again
+
+
 def test_a_compaction_finds_its_table(client, writing, db, acid):
     client.create_table(acid())
     writing.write(db=db)
@@ -231,3 +254,23 @@ def test_spark_works_through_the_one_address(front, upstream):
     assert done.returncode == 0, (done.stdout + done.stderr)[-5000:]
     assert json.loads(done.stdout.splitlines()[-1]) == {
         "plain": 2, "partitions": ["day=1", "day=2"], "acid": [[1, "a"], [2, "x"]], "left": []}
+
+
+def test_transactions_go_on_while_the_upstream_is_dead_and_it_goes_on_where_it_was(
+        client, writing, db, acid, upstream):
+    client.create_table(acid())
+    txn, write_id = writing.write(db=db, commit=False)
+    start_again = kill(upstream)
+
+    with pytest.raises(T.MetaException, match=r"upstream .* does not answer"):
+        client.drop_table(db, "t", True)
+    client.heartbeat(T.HeartbeatRequest(txnid=txn))
+    client.commit_txn(T.CommitTxnRequest(txn))
+    assert writing.valid(db=db) == (write_id, [])
+
+    start_again()
+    rename(client, db, "t", "u")
+    with MetastoreClient(upstream.uri) as catalog:
+        assert catalog.get_all_tables(db) == ["u"]
+    assert writing.valid("u", db) == (write_id, [])
+    assert writing.write("u", db)[1] == write_id + 1
