@@ -21,12 +21,12 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
 from benchmarks import peers
+from metastore.acid_tables.table import AcidTable
 from metastore.compaction.working.job import CompactionJobResult, CompactionJobSpec
 from metastore.ids import TableName
 from metastore.spark import acid
 from metastore.spark.compaction.job import run
 from metastore.spark.session import AcidSession
-from metastore.spark.tables.acid_table import AcidTable
 
 CORES = os.cpu_count() or 1
 

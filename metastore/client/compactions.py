@@ -1,9 +1,14 @@
-"""What the job of a compaction asks before it publishes."""
+"""What readers and the jobs of compactions ask about compactions."""
 
 from metastore.client.client import MetastoreClient
 from metastore.compaction.queue.rules.requests import CompactionState
 from metastore.errors import ClaimLostError
+from metastore.ids import TableName
+from metastore.partition_names import canonical
 from metastore.thrift_gen.hive_metastore import ttypes
+
+_NOT_CLEANED = frozenset({"initiated", "working", "refused", "did not initiate"})
+"""Words of SHOW COMPACTIONS for what the Cleaner has never seen."""
 
 
 def require_claim(client: MetastoreClient, compaction_id: int, txn_id: int) -> None:
@@ -18,3 +23,15 @@ def require_claim(client: MetastoreClient, compaction_id: int, txn_id: int) -> N
             f"Compaction {compaction_id} does not belong to transaction {txn_id} any more: what its "
             "job has written is not published"
         )
+
+
+def cleaned_write_ids(client: MetastoreClient, name: TableName) -> dict[str, int]:
+    """Up to which write id the Cleaner may have removed what was replaced, by partition."""
+    types = client.types
+    shown = client.show_compact(types.ShowCompactRequest(dbName=name.db, tbName=name.table)).compacts
+    cleaned: dict[str, int] = {}
+    for one in shown:
+        if (one.dbname, one.tablename) == (name.db, name.table) and one.state not in _NOT_CLEANED:
+            partition = canonical(one.partitionname or "")
+            cleaned[partition] = max(cleaned.get(partition, 0), one.hightestWriteId or 0)
+    return cleaned

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from enum import StrEnum
 from typing import NamedTuple
 
+from metastore.acid_tables.table import AcidTable, TableKind
 from metastore.locks.rules import LockType, Operation
 
 GLOBAL_LOCKS = "__GLOBAL_LOCKS"
@@ -55,6 +56,16 @@ class Target(NamedTuple):
     """A temporary table, a file or a directory: nobody else can see it."""
     handler_type: LockType | None = None
     """What the table's storage handler asks for where it is written; Hive 2.3 does not ask it."""
+
+
+def target_of(table: AcidTable, *, is_written: bool = False) -> Target:
+    """A table for the lock plan."""
+    return Target(
+        table.name.db,
+        table.name.table,
+        is_acid=table.kind is not TableKind.PLAIN,
+        is_dynamic=is_written and bool(table.partition_keys),
+    )
 
 
 class Output(NamedTuple):

@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
+from metastore.acid_tables.table import AcidTable, TableKind
 from metastore.client import DomainClient
 from metastore.client.lock_plan import Kind
 from metastore.client.tls import of_values
@@ -30,7 +31,6 @@ from metastore.spark.sql.parsing import parse_condition
 from metastore.spark.sql.pruning import restriction
 from metastore.spark.sql.statements import dotted
 from metastore.spark.streaming import BatchSink, positions, start
-from metastore.spark.tables.acid_table import AcidTable, TableKind
 from metastore.spark.txn.spark_txn import Work
 from metastore.spark.txn.transactions import Transactions
 from metastore.tls.contexts import ClientSide

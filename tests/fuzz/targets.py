@@ -27,6 +27,12 @@ from metastore.acid.side_files import MalformedSideFileError, flushed_length
 from metastore.acid.snapshots import TxnWriteIds, ValidTxnList, ValidWriteIdList
 from metastore.acid.state import ListedFile, acid_state
 from metastore.acid.violations import Surroundings, check_listing
+from metastore.acid_tables.delete_files import DeleteFiles
+from metastore.acid_tables.footers import event_counts, has_old_events, orc_tail
+from metastore.acid_tables.listing import acid_directories
+from metastore.acid_tables.partitions import PartitionPlace
+from metastore.acid_tables.sources import DataFile
+from metastore.acid_tables.table import AcidTable, TableKind
 from metastore.catalog.model import Table
 from metastore.catalog.rules.partition_expression import parse_expression
 from metastore.catalog.rules.partition_filter import parse_filter
@@ -37,11 +43,6 @@ from metastore.files import Files
 from metastore.ids import TableName, table_name
 from metastore.partition_names import DEFAULT_PARTITION
 from metastore.spark.check.file_check import check_file
-from metastore.spark.read.delete_files import DeleteFiles
-from metastore.spark.read.footers import event_counts, has_old_events, orc_tail
-from metastore.spark.read.listing import PartitionPlace, acid_directories
-from metastore.spark.read.sources import DataFile
-from metastore.spark.tables.acid_table import AcidTable, TableKind
 from tests.fuzz import inputs
 
 LONGEST_S = 2.0

@@ -19,9 +19,9 @@ from metastore.acid.names import BaseName, DeltaName, parse_file
 from metastore.acid.orc_footer import KEY_INDEX, VERSION
 from metastore.acid.state import BaseDirectory, DeltaDirectory
 from metastore.acid.violations import Finding, Rule
+from metastore.acid_tables.footers import OrcTail, damage_named, event_counts, orc_tail
 from metastore.errors import InvalidInputError
 from metastore.files import Files
-from metastore.spark.read.footers import OrcTail, damage_named, event_counts, orc_tail
 
 _IDS = [*EVENT_COLUMNS[:-1]]
 

@@ -15,6 +15,7 @@ from metastore.acid.names import MalformedNameError, is_hidden, parse_directory
 from metastore.acid.snapshots import ValidTxnList, ValidWriteIdList, decode_aborted_bits
 from metastore.acid.state import AcidState, BaseDirectory, DeltaDirectory
 from metastore.acid.violations import Finding, Listing, Rule, Surroundings, check_listing
+from metastore.acid_tables.footers import orc_tail
 from metastore.client import DomainClient
 from metastore.errors import InvalidInputError
 from metastore.files import FileEntry, Files
@@ -22,7 +23,6 @@ from metastore.ids import TableName
 from metastore.partition_names import make_name
 from metastore.roots import local_path
 from metastore.spark.check.file_check import check_doubles, check_file
-from metastore.spark.read.footers import orc_tail
 
 QUARANTINE = ".quarantine"
 _PAST_TRANSACTIONS = frozenset({Rule.STRANDED, Rule.ORIGINAL_FILE})

@@ -6,11 +6,11 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
+from metastore.acid_tables.table import AcidTable
 from metastore.client import DomainClient
 from metastore.errors import InvalidOperationError
 from metastore.partition_names import make_name
 from metastore.spark.sql.statements import Compact
-from metastore.spark.tables.acid_table import AcidTable
 
 _TRANSACTIONS = ("id", "state", "user", "hostname", "startedTime", "lastHeartbeatTime", "agentInfo")
 _LOCKS = (

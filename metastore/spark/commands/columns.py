@@ -19,12 +19,12 @@ from pyarrow import ArrowException, orc, parquet
 from metastore.acid.events import EVENT_COLUMNS
 from metastore.acid.names import SIDE_FILE_SUFFIX, is_hidden
 from metastore.acid.types import HiveType, parse_type
+from metastore.acid_tables.serde_storage import HiveStorage, require_alterable
+from metastore.acid_tables.table import AcidTable, TableKind, require_user_names
 from metastore.client import DomainClient
 from metastore.errors import InvalidOperationError
 from metastore.files import Files
 from metastore.spark.sql.statements import AddColumns, ChangeColumn, ColumnDefinition, DropColumns, ReplaceColumns
-from metastore.spark.tables.acid_table import AcidTable, TableKind, require_user_names
-from metastore.spark.tables.serde_storage import HiveStorage, require_alterable
 
 _WHOLE = ("tinyint", "smallint", "int", "bigint")
 _REAL = ("float", "double")

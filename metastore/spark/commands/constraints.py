@@ -15,6 +15,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import StructField, StructType
 from sqlglot import exp, parse_one
 
+from metastore.acid_tables.table import AcidTable, HiveColumn, TableKind, quoted
 from metastore.catalog.model import ConstraintKind
 from metastore.client import DomainClient
 from metastore.client.answers import is_undeclared
@@ -24,7 +25,7 @@ from metastore.ids import TableName
 from metastore.spark.sql.constraint_syntax import Declaration
 from metastore.spark.sql.dialect import DIALECT
 from metastore.spark.sql.statements import Insert, Merge, MergeBranch, Update
-from metastore.spark.tables.acid_table import AcidTable, HiveColumn, TableKind, quoted
+from metastore.spark.tables.spark_types import type_of
 
 _ADDING = {
     ConstraintKind.NOT_NULL: ("add_not_null_constraint", "AddNotNullConstraintRequest"),
@@ -138,7 +139,7 @@ def require_sound(
 ) -> None:
     """Raise InvalidOperationError for a DEFAULT or a CHECK that no row could be written with."""
     types = {column.name: column.sql_type for column in columns}
-    none = spark.createDataFrame([], StructType([StructField(column.name, column.spark_type()) for column in columns]))
+    none = spark.createDataFrame([], StructType([StructField(column.name, type_of(column)) for column in columns]))
     for one in declared:
         if unknown := [name for name in one.columns if name not in types]:
             raise InvalidOperationError(f"{table} has no column {unknown[0]}. It has: {', '.join(types)}.")

@@ -12,16 +12,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from metastore.acid.names import is_hidden
-from metastore.catalog.model import ConstraintKind
-from metastore.client import DomainClient, tables
-from metastore.client.lock_plan import Kind, Output, Target
-from metastore.errors import AlreadyExistsError, InvalidOperationError, NoSuchObjectError
-from metastore.ids import TableName
-from metastore.spark.commands.constraints import require_sound, thrift_rows
-from metastore.spark.read.serde_files import require_usable
-from metastore.spark.sql.statements import CreateLike, CreateTable
-from metastore.spark.tables.acid_table import AcidTable, HiveColumn, require_user_names, stored_as
-from metastore.spark.tables.serde_storage import (
+from metastore.acid_tables.serde_storage import (
     AVRO,
     JSON,
     LAZY_SIMPLE,
@@ -30,6 +21,15 @@ from metastore.spark.tables.serde_storage import (
     HiveStorage,
     seen_columns,
 )
+from metastore.acid_tables.table import AcidTable, HiveColumn, require_user_names, stored_as
+from metastore.catalog.model import ConstraintKind
+from metastore.client import DomainClient, tables
+from metastore.client.lock_plan import Kind, Output, Target
+from metastore.errors import AlreadyExistsError, InvalidOperationError, NoSuchObjectError
+from metastore.ids import TableName
+from metastore.spark.commands.constraints import require_sound, thrift_rows
+from metastore.spark.read.serde_files import require_usable
+from metastore.spark.sql.statements import CreateLike, CreateTable
 from metastore.spark.txn.spark_txn import Work
 
 _OF_KIND = ("transactional", "transactional_properties", "bucketing_version", "comment")

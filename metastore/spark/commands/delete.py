@@ -1,11 +1,11 @@
 """DELETE: a delete event for each row that goes."""
 
+from metastore.acid_tables.table import AcidTable, TableKind
 from metastore.locks.rules import Operation
 from metastore.spark.commands.views import query, target_view
 from metastore.spark.sql import dml_selects
 from metastore.spark.sql.binding import Resolve
 from metastore.spark.sql.statements import Delete
-from metastore.spark.tables.acid_table import AcidTable, TableKind
 from metastore.spark.txn.spark_txn import Work
 from metastore.spark.write.events import delete_events
 

@@ -7,8 +7,10 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from sqlglot import exp, parse_one
 
+from metastore.acid_tables.table import AcidTable, TableKind
 from metastore.client import DomainClient
-from metastore.client.lock_plan import Output
+from metastore.client.lock_plan import Output, target_of
+from metastore.client.partitions import partition_places
 from metastore.errors import AlreadyExistsError, InvalidOperationError, TxnAbortedError
 from metastore.files import Files
 from metastore.ids import TableName, table_name
@@ -26,7 +28,7 @@ from metastore.spark.commands.update import update
 from metastore.spark.read.plain_reads import checked_sql, require_parsed
 from metastore.spark.sql.binding import Resolve, bound_sql, names_row_id
 from metastore.spark.sql.dialect import DIALECT
-from metastore.spark.sql.effects import kinds_of, queries_of, target_of
+from metastore.spark.sql.effects import kinds_of, queries_of
 from metastore.spark.sql.parsing import parse
 from metastore.spark.sql.statements import (
     AbortTransactions,
@@ -53,10 +55,8 @@ from metastore.spark.sql.statements import (
     Truncate,
     Update,
 )
-from metastore.spark.tables.acid_table import AcidTable, TableKind
 from metastore.spark.txn.spark_txn import Work
 from metastore.spark.txn.transactions import Transactions
-from metastore.spark.write.partition_locations import partition_places
 
 
 class Runner:

@@ -6,6 +6,7 @@ from functools import reduce
 from pyspark.sql import DataFrame
 
 from metastore.acid.names import DeltaName
+from metastore.acid_tables.table import AcidTable, TableKind
 from metastore.locks.rules import Operation
 from metastore.spark.commands.constraints import TableConstraints, Watch
 from metastore.spark.commands.overwrite import overwrite
@@ -13,7 +14,6 @@ from metastore.spark.commands.row_shape import by_name, by_position, named_colum
 from metastore.spark.commands.views import query
 from metastore.spark.sql.binding import Resolve
 from metastore.spark.sql.statements import Insert
-from metastore.spark.tables.acid_table import AcidTable, TableKind
 from metastore.spark.txn.spark_txn import Work
 from metastore.spark.write.events import insert_events, routed_rows
 

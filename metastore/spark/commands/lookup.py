@@ -7,15 +7,17 @@ from uuid import uuid4
 from pyspark.sql import DataFrame, SparkSession
 from sqlglot import exp
 
+from metastore.acid_tables.pruning import Restriction
+from metastore.acid_tables.table import AcidTable, TableKind
+from metastore.acid_tables.time_travel import AsOf
 from metastore.client import DomainClient
 from metastore.errors import NoSuchObjectError
 from metastore.ids import TableName, table_name
 from metastore.spark.read.reader import with_row_id
-from metastore.spark.read.time_travel import AsOf, version_of
+from metastore.spark.read.time_travel import version_of
 from metastore.spark.sql.binding import Resolve, bound_sql
-from metastore.spark.sql.pruning import Restriction, restriction
+from metastore.spark.sql.pruning import restriction
 from metastore.spark.sql.statements import TableRef
-from metastore.spark.tables.acid_table import AcidTable, TableKind
 from metastore.spark.txn.spark_txn import Work
 
 

@@ -3,15 +3,15 @@
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
+from metastore.acid_tables.delete_files import BROADCAST_LIMIT
+from metastore.acid_tables.table import AcidTable, TableKind
 from metastore.errors import InvalidOperationError
 from metastore.locks.rules import Operation
 from metastore.spark.commands.constraints import TableConstraints, Watch
 from metastore.spark.commands.views import evaluated_once, query, target_view, view_of
-from metastore.spark.read.delete_files import BROADCAST_LIMIT
 from metastore.spark.sql import dml_selects
 from metastore.spark.sql.binding import Resolve
 from metastore.spark.sql.statements import Merge
-from metastore.spark.tables.acid_table import AcidTable, TableKind
 from metastore.spark.txn.spark_txn import Work
 from metastore.spark.write.acid_writer import ChangedTwiceError
 from metastore.spark.write.events import changes_of

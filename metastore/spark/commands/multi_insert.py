@@ -14,13 +14,13 @@ from uuid import uuid4
 from pyspark.sql.types import StructType
 from sqlglot import exp
 
+from metastore.acid_tables.table import AcidTable, TableKind
 from metastore.errors import InvalidOperationError
 from metastore.spark.commands.insert import insert_all
 from metastore.spark.commands.views import evaluated_once, query
 from metastore.spark.sql.binding import Resolve
 from metastore.spark.sql.dialect import DIALECT
 from metastore.spark.sql.statements import Insert, MultiInsert
-from metastore.spark.tables.acid_table import AcidTable, TableKind
 from metastore.spark.txn.spark_txn import Work
 
 _Group: TypeAlias = tuple[AcidTable, list[Insert]]

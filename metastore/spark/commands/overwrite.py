@@ -6,11 +6,13 @@ from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F  # noqa: N812
 
 from metastore.acid.names import BaseName
+from metastore.acid_tables.partitions import partition_key
+from metastore.acid_tables.table import AcidTable, TableKind
 from metastore.spark.commands.constraints import TableConstraints, Watch
 from metastore.spark.commands.row_shape import by_name, with_constants
-from metastore.spark.tables.acid_table import AcidTable, TableKind
+from metastore.spark.tables.spark_types import partition_type
 from metastore.spark.txn.spark_txn import Work
-from metastore.spark.write.events import insert_events, partition_key, routed_rows
+from metastore.spark.write.events import insert_events, routed_rows
 
 
 def replace_by(work: Work, table: AcidTable, rows: DataFrame, fixed: Mapping[str, object]) -> int:
@@ -54,7 +56,7 @@ def replace_rows(work: Work, table: AcidTable, rows: DataFrame, keep_empty: Sequ
 
 def _key(work: Work, table: AcidTable, fixed: Mapping[str, object]) -> str:
     """The key of a partition given by its values."""
-    fields = table.partition_type.fields
+    fields = partition_type(table).fields
     row: Row | None = (
         work.spark.range(1)
         .select(*(F.lit(fixed[field.name]).cast(field.dataType).cast("string") for field in fields))

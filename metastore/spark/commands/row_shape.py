@@ -5,10 +5,10 @@ from collections.abc import Mapping
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
+from metastore.acid_tables.table import OURS, AcidTable, quoted
 from metastore.errors import InvalidOperationError
 from metastore.spark.commands.constraints import Rule, TableConstraints, Watch
 from metastore.spark.sql.statements import Insert
-from metastore.spark.tables.acid_table import OURS, AcidTable, quoted
 
 
 def by_name(rows: DataFrame, table: AcidTable, defaults: Mapping[str, str]) -> DataFrame:

@@ -2,14 +2,15 @@
 
 from pyspark.sql import functions as F  # noqa: N812
 
+from metastore.acid_tables.partitions import partition_key
+from metastore.acid_tables.table import AcidTable, TableKind
 from metastore.errors import InvalidOperationError
 from metastore.spark.commands.overwrite import replace_rows
+from metastore.spark.read.partition_texts import read_by
 from metastore.spark.sql.pruning import restriction
 from metastore.spark.sql.statements import Truncate
-from metastore.spark.tables.acid_table import AcidTable, TableKind
+from metastore.spark.tables.spark_types import schema_of, type_of
 from metastore.spark.txn.spark_txn import Work
-from metastore.spark.write.events import partition_key
-from metastore.spark.write.partition_locations import read_by
 
 
 def truncate(work: Work, table: AcidTable, statement: Truncate) -> int:
@@ -24,11 +25,11 @@ def truncate(work: Work, table: AcidTable, statement: Truncate) -> int:
         found = read_by(work.spark, table, [place.values for place in work.places(table, where)])
     for at, key in enumerate(table.partition_keys):
         if key.name in partition:
-            value = F.expr(partition[key.name]).cast(key.spark_type())
+            value = F.expr(partition[key.name]).cast(type_of(key))
             rows = rows.where(F.col(f"`{key.name}`").eqNullSafe(value))
             [[text]] = work.spark.range(1).select(value.cast("string")).collect()
             found = [values for values in found if values[at] == text]
     before = rows.count()
     keep = list(map(partition_key, found)) if table.partition_keys else [table.location]
-    replace_rows(work, table, work.spark.createDataFrame([], table.schema), keep)
+    replace_rows(work, table, work.spark.createDataFrame([], schema_of(table)), keep)
     return before

@@ -1,12 +1,12 @@
 """UPDATE: a delete event and a new version for each row that changes."""
 
+from metastore.acid_tables.table import AcidTable, TableKind
 from metastore.locks.rules import Operation
 from metastore.spark.commands.constraints import TableConstraints, Watch
 from metastore.spark.commands.views import query, target_view
 from metastore.spark.sql import dml_selects
 from metastore.spark.sql.binding import Resolve
 from metastore.spark.sql.statements import Update
-from metastore.spark.tables.acid_table import AcidTable, TableKind
 from metastore.spark.txn.spark_txn import Work
 from metastore.spark.write.events import changes_of
 

@@ -8,12 +8,12 @@ from pyspark.sql import DataFrame
 from pyspark.storagelevel import StorageLevel
 from sqlglot import exp
 
+from metastore.acid_tables.table import AcidTable
 from metastore.spark.read.plain_reads import checked_sql
 from metastore.spark.read.reader import row_id_column
 from metastore.spark.sql.binding import Resolve, bound_sql
 from metastore.spark.sql.conditions import Conditions
 from metastore.spark.sql.pruning import restriction
-from metastore.spark.tables.acid_table import AcidTable
 from metastore.spark.txn.spark_txn import View, Work
 
 

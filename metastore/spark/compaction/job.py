@@ -29,6 +29,9 @@ from metastore.acid.events import EVENT_COLUMNS, ID_COLUMNS, INSERT_EVENT
 from metastore.acid.names import BaseName, DeltaName
 from metastore.acid.snapshots import CompactorWriteIdList, ValidTxnList, ValidWriteIdList
 from metastore.acid.state import AcidState, BaseDirectory, DeltaDirectory, acid_state
+from metastore.acid_tables.delete_files import BROADCAST_LIMIT
+from metastore.acid_tables.sources import DataFile, Sources, acid_sources
+from metastore.acid_tables.table import AcidTable, HiveColumn, TableKind
 from metastore.client import DomainClient
 from metastore.client.compactions import require_claim
 from metastore.compaction.working.job import CompactionJobResult, CompactionJobSpec, reason
@@ -37,12 +40,10 @@ from metastore.files import Files
 from metastore.ids import DEFAULT_CATALOG, TableName
 from metastore.spark.compaction.plain_rows import compact_rows
 from metastore.spark.jvm.hadoop import Hadoop
-from metastore.spark.read.delete_files import BROADCAST_LIMIT
+from metastore.spark.read.conditions import visible
 from metastore.spark.read.precision import require_exact
 from metastore.spark.read.raw_files import event_type, let_each_file_be_a_task, raw_events
-from metastore.spark.read.sources import DataFile, Sources, acid_sources
-from metastore.spark.read.visibility import visible
-from metastore.spark.tables.acid_table import AcidTable, HiveColumn, TableKind
+from metastore.spark.tables.spark_types import type_of
 from metastore.spark.write.acid_writer import (
     WRITER_COLUMN,
     Staged,
@@ -81,7 +82,7 @@ def run(
     """
     files = files or Files()
     job = _Job(
-        _own_session(spark), spec, StructType([StructField(one.name, one.spark_type()) for one in columns]), may_publish
+        _own_session(spark), spec, StructType([StructField(one.name, type_of(one)) for one in columns]), may_publish
     )
     write_ids, state = _state(spec, files)
     inputs = job.inputs(state, write_ids, files)

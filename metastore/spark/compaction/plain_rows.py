@@ -16,6 +16,9 @@ from pyspark.sql.types import StructType
 
 from metastore.acid.names import NO_BUCKET, BaseName, DeltaName, parse_file
 from metastore.acid.state import AcidState, BaseDirectory, DeltaDirectory
+from metastore.acid_tables.serde_storage import AVRO, HiveStorage
+from metastore.acid_tables.sources import DataFile
+from metastore.acid_tables.table import AcidTable, FileFormat
 from metastore.compaction.working.job import CompactionJobSpec
 from metastore.errors import InvalidOperationError
 from metastore.files import Files
@@ -23,9 +26,7 @@ from metastore.spark.jvm.hadoop import Hadoop
 from metastore.spark.read.precision import require_exact
 from metastore.spark.read.scans import DIRECTORY_NUMBER, NumberedFile
 from metastore.spark.read.serde_files import RAW, scan_serde
-from metastore.spark.read.sources import DataFile
-from metastore.spark.tables.acid_table import AcidTable, FileFormat
-from metastore.spark.tables.serde_storage import AVRO, HiveStorage
+from metastore.spark.tables.spark_types import row_type
 from metastore.spark.write.acid_writer import WRITER_COLUMN, WrittenDirectory
 from metastore.spark.write.events import routed_rows
 from metastore.spark.write.plain_writer import count_rows, write_plain
@@ -91,9 +92,9 @@ def _stored_by_spark(
     spark: SparkSession, table: AcidTable, file_format: str, paths: list[str], files: Files
 ) -> _Copies:
     if file_format == "orc":
-        require_exact(spark, table.row_type, [], paths)
+        require_exact(spark, row_type(table), [], paths)
     count = sum(count_rows(files, file_format, path) for path in paths)
-    return _Copies(routed_rows(_rows(spark, table, file_format, paths), table), table.row_type, file_format, count)
+    return _Copies(routed_rows(_rows(spark, table, file_format, paths), table), row_type(table), file_format, count)
 
 
 def _stored_by_hive(spark: SparkSession, table: AcidTable, storage: HiveStorage, inputs: list[DataFile]) -> _Copies:
@@ -102,11 +103,11 @@ def _stored_by_hive(spark: SparkSession, table: AcidTable, storage: HiveStorage,
     if not storage.is_text or not inputs:
         _require_whole_timestamps(table, storage)
         rows = (
-            scan_serde(spark, storage, table.row_type, [NumberedFile(*one, 0) for one in inputs])
+            scan_serde(spark, storage, row_type(table), [NumberedFile(*one, 0) for one in inputs])
             if inputs
-            else (spark.createDataFrame([], table.row_type))
+            else (spark.createDataFrame([], row_type(table)))
         )
-        return _Copies(routed_rows(rows, table), table.row_type, storage, rows.count())
+        return _Copies(routed_rows(rows, table), row_type(table), storage, rows.count())
     if table.order:
         raise InvalidOperationError(
             f"{table.name} is SORTED BY columns, which copied lines would not be: use a Worker of Hive"
@@ -129,7 +130,7 @@ def _bucket(table: AcidTable, path: str) -> int:
 
 
 def _require_whole_timestamps(table: AcidTable, storage: HiveStorage) -> None:
-    if storage.serde != AVRO and "timestamp" in table.row_type.simpleString():
+    if storage.serde != AVRO and "timestamp" in row_type(table).simpleString():
         raise InvalidOperationError(
             f"{table.name} has timestamps in files of {storage.serde}, whose nanoseconds Spark "
             "would cut: use a Worker of Hive"
@@ -151,8 +152,8 @@ def _output(spec: CompactionJobSpec, state: AcidState) -> BaseName | DeltaName |
 def _rows(spark: SparkSession, table: AcidTable, file_format: str, paths: list[str]) -> DataFrame:
     """Read all or fail: a file that is lost or damaged must never be compacted away."""
     if not paths:
-        return spark.createDataFrame([], table.row_type)
-    reader = spark.read.schema(table.row_type).format(file_format)
+        return spark.createDataFrame([], row_type(table))
+    reader = spark.read.schema(row_type(table)).format(file_format)
     return reader.option("ignoreMissingFiles", "false").option("ignoreCorruptFiles", "false").load(paths)
 
 
@@ -164,7 +165,7 @@ def _require_copyable(table: AcidTable, location: str, state: AcidState) -> None
         )
     if not table.file_format:
         raise InvalidOperationError(f"The metastore does not tell how {location} is stored: use a Worker of Hive")
-    if table.file_format == "parquet" and "timestamp" in table.row_type.simpleString():
+    if table.file_format == "parquet" and "timestamp" in row_type(table).simpleString():
         raise InvalidOperationError(
             f"{table.name} has timestamps in Parquet, whose nanoseconds Spark would cut: use a Worker of Hive"
         )

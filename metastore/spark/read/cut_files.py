@@ -15,11 +15,11 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructType, TimestampNTZType, TimestampType
 
+from metastore.acid_tables.footers import damage_named
+from metastore.acid_tables.sources import CutFile
 from metastore.errors import InvalidOperationError
 from metastore.files import Files
 from metastore.spark.jvm.compiled import jvm_of
-from metastore.spark.read.footers import damage_named
-from metastore.spark.read.sources import CutFile
 
 _BATCH_ROWS = 10_000
 

@@ -15,16 +15,17 @@ from pyspark.sql import functions as F  # noqa: N812 - the customary name
 from pyspark.sql.types import ArrayType, DataType, MapType, StringType, StructField, StructType, TimestampType
 
 from metastore.acid.snapshots import ValidWriteIdList
+from metastore.acid_tables.footers import orc_tails
+from metastore.acid_tables.listing import Directory
+from metastore.acid_tables.sources import Sources
+from metastore.acid_tables.table import AcidTable, HiveColumn
 from metastore.errors import InvalidOperationError
 from metastore.files import Files
 from metastore.spark.jvm.hadoop import Hadoop
-from metastore.spark.read.footers import orc_tails
-from metastore.spark.read.listing import Directory
 from metastore.spark.read.raw_files import event_type
 from metastore.spark.read.reader import read_snapshot
-from metastore.spark.read.sources import Sources
-from metastore.spark.tables.acid_table import AcidTable, HiveColumn
 from metastore.spark.tables.row_id import ROW_ID
+from metastore.spark.tables.spark_types import row_type
 
 _TIMESTAMP = re.compile(r"\btimestamp\b", re.IGNORECASE)
 _FINER_THAN_MICROSECONDS = r"\.[0-9]{7,9}\""
@@ -72,7 +73,7 @@ def require_exact_moves(
 
     Raises: InvalidOperationError when a timestamp of such a row would lose digits.
     """
-    timed = [one.name for one in table.row_type.fields if one.name in kept and _holds_timestamp(one.dataType)]
+    timed = [one.name for one in row_type(table).fields if one.name in kept and _holds_timestamp(one.dataType)]
     foreign = [_foreign(files, one) for one in directories] if timed else []
     if any(one.sources.cut for one in foreign):
         raise InvalidOperationError(

@@ -10,9 +10,9 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import DataType, IntegerType, LongType, StructField, StructType
 
 from metastore.acid.events import INSERT_EVENT
+from metastore.acid_tables.sources import Sources
+from metastore.acid_tables.table import OURS
 from metastore.spark.jvm.compiled import jvm_of
-from metastore.spark.read.sources import Sources
-from metastore.spark.tables.acid_table import OURS
 
 _FILE, _FIRST, _POSITION = f"{OURS}file", f"{OURS}first", f"{OURS}position"
 _LOCAL = re.compile("^file:///")  # Hadoop writes file:///x where Spark's metadata column has file:/x

@@ -19,19 +19,21 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from metastore.acid.events import EVENT_COLUMNS
 from metastore.acid.snapshots import ValidWriteIdList
+from metastore.acid_tables.delete_files import BROADCAST_LIMIT, DeleteFiles
+from metastore.acid_tables.deleted import DeletedRows, deleted_rows
+from metastore.acid_tables.listing import Directory
+from metastore.acid_tables.serde_storage import HiveStorage
+from metastore.acid_tables.sources import DataFile
+from metastore.acid_tables.table import OURS, AcidTable, FileFormat, TableKind, quoted
 from metastore.files import Files
+from metastore.spark.read.conditions import visible
 from metastore.spark.read.cut_files import cut_events
-from metastore.spark.read.delete_files import BROADCAST_LIMIT, DeleteFiles
-from metastore.spark.read.deleted import DeletedRows, deleted_rows
-from metastore.spark.read.listing import Directory
+from metastore.spark.read.deleted_column import is_deleted
 from metastore.spark.read.raw_files import event_type, let_each_file_be_a_task, raw_events
 from metastore.spark.read.scans import DELETED, DIRECTORY_NUMBER, NumberedFile, scan_files, text_value, value_by_number
 from metastore.spark.read.serde_files import partitioned_rows
-from metastore.spark.read.sources import DataFile
-from metastore.spark.read.visibility import visible
-from metastore.spark.tables.acid_table import OURS, AcidTable, FileFormat, TableKind, quoted
 from metastore.spark.tables.row_id import BUCKET, BY, OPERATION, ROW_ID, ROW_ID_COLUMN, ROW_NUMBER, WRITE_ID
-from metastore.spark.tables.serde_storage import HiveStorage
+from metastore.spark.tables.spark_types import partition_type, row_type, schema_of
 
 _DIRECTORY, _MIXED = f"{OURS}directory", f"{OURS}mixed"
 OPERATION_COLUMN, WRITE_ID_COLUMN = "_operation", "_write_id"
@@ -160,12 +162,12 @@ def _inserts(
     for number, one in enumerate(directories):
         others = []
         if one.sources.cut:
-            half = _flat(table, cut_events(spark, event_type(table.row_type), one.sources.cut))
+            half = _flat(table, cut_events(spark, event_type(row_type(table)), one.sources.cut))
             others.append(_where(half, _visible([one], write_ids, deletes=False)))
         if numbered and one.sources.without_events:
             others.append(_flat(table, _raw_events(spark, table, one)))
         for other in others:
-            left = other if deleted is None else other.where(~deleted.holds(spark, *ROW_ID, str(number)))
+            left = other if deleted is None else other.where(~is_deleted(deleted, spark, *ROW_ID, str(number)))
             frames.append(
                 left.selectExpr(
                     *_event_columns(kept, str(number)), *(quoted(c.name) for c in table.columns), *_keys(table, [one])
@@ -229,7 +231,7 @@ def _flat(table: AcidTable, events: DataFrame) -> DataFrame:
 def _raw_events(spark: SparkSession, table: AcidTable, directory: Directory) -> DataFrame:
     lone = spark.newSession()
     let_each_file_be_a_task(lone)
-    return raw_events(lone, lone.read, table.row_type, directory.sources)
+    return raw_events(lone, lone.read, row_type(table), directory.sources)
 
 
 def _visible(directories: Sequence[Directory], write_ids: ValidWriteIdList, *, deletes: bool) -> list[str]:
@@ -257,14 +259,14 @@ def _insert_only_rows(spark: SparkSession, table: AcidTable, directories: Sequen
             ]
             frames.append(
                 partitioned_rows(
-                    spark, way, table.row_type, table.partition_type, files, [one.values for one in several]
+                    spark, way, row_type(table), partition_type(table), files, [one.values for one in several]
                 )
             )
         else:
             placed = [(one, [file.path for file in one.sources.events]) for one in several]
             frames.append(_plain_rows(spark, table, way, placed))
     found = [frame for frame in frames if frame is not None]
-    return reduce(DataFrame.unionByName, found) if found else spark.createDataFrame([], table.schema)
+    return reduce(DataFrame.unionByName, found) if found else spark.createDataFrame([], schema_of(table))
 
 
 def _plain_rows(
@@ -277,12 +279,12 @@ def _plain_rows(
     usual = [(one, paths) for one, paths in placed if one.location == _usual_location(table, one)]
     frames = []
     if paths := [path for _, found in usual for path in found]:
-        reader = spark.read.schema(table.schema).format(way)
+        reader = spark.read.schema(schema_of(table)).format(way)
         frames.append(reader.option("basePath", table.location).load(paths))
     for one, found in placed:
         if found and one.location != _usual_location(table, one):
-            frame = spark.read.schema(table.row_type).format(way).load(list(found))
-            for key, value in zip(table.partition_type.fields, one.values, strict=True):
+            frame = spark.read.schema(row_type(table)).format(way).load(list(found))
+            for key, value in zip(partition_type(table).fields, one.values, strict=True):
                 frame = frame.withColumn(key.name, F.lit(value).cast(key.dataType))
             frames.append(frame)
     return reduce(DataFrame.unionByName, frames) if frames else None

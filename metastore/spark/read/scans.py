@@ -15,11 +15,11 @@ from typing import NamedTuple
 from pyspark.sql import DataFrame, SparkSession
 
 from metastore.acid.protobuf import bytes_field, number_field
+from metastore.acid_tables.delete_files import SMALL
+from metastore.acid_tables.deleted import DeletedRows
+from metastore.acid_tables.table import OURS, HiveColumn, quoted
 from metastore.spark.jvm.compiled import java_object
 from metastore.spark.jvm.messages import to_java
-from metastore.spark.read.delete_files import SMALL
-from metastore.spark.read.deleted import DeletedRows
-from metastore.spark.tables.acid_table import OURS, HiveColumn, quoted
 from metastore.spark.tables.row_id import BUCKET, BY, OPERATION, ROW_NUMBER, WRITE_ID
 
 DELETED = f"{OURS}deleted"

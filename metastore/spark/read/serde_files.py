@@ -11,12 +11,12 @@ from typing import Any
 from pyspark.sql import DataFrame, DataFrameWriter, SparkSession
 from pyspark.sql.types import StringType, StructField, StructType
 
+from metastore.acid_tables.serde_storage import HiveStorage
+from metastore.acid_tables.table import quoted
 from metastore.errors import InvalidOperationError
 from metastore.spark.jvm.compiled import java_object
 from metastore.spark.jvm.hadoop import Hadoop
 from metastore.spark.read.scans import NOWHERE, NumberedFile, file_statuses, value_by_number
-from metastore.spark.tables.acid_table import quoted
-from metastore.spark.tables.serde_storage import HiveStorage
 
 RAW = StructType([StructField("__record", StringType())])
 """The columns of a storage that is raw."""

@@ -11,10 +11,10 @@ from collections.abc import Mapping, Sequence
 
 from sqlglot import exp
 
+from metastore.acid_tables.table import OURS, AcidTable
 from metastore.errors import InvalidOperationError
 from metastore.spark.sql.dialect import DIALECT
 from metastore.spark.sql.statements import Delete, Merge, MergeBranch, Update
-from metastore.spark.tables.acid_table import OURS, AcidTable
 from metastore.spark.tables.row_id import ROW_ID
 
 ACTION = f"{OURS}action"

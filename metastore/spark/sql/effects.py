@@ -2,19 +2,8 @@
 
 from sqlglot import exp
 
-from metastore.client.lock_plan import Kind, Target
+from metastore.client.lock_plan import Kind
 from metastore.spark.sql.statements import Delete, Insert, Merge, MultiInsert, Truncate, Update
-from metastore.spark.tables.acid_table import AcidTable, TableKind
-
-
-def target_of(table: AcidTable, *, is_written: bool = False) -> Target:
-    """A table for the lock plan."""
-    return Target(
-        table.name.db,
-        table.name.table,
-        is_acid=table.kind is not TableKind.PLAIN,
-        is_dynamic=is_written and bool(table.partition_keys),
-    )
 
 
 def kinds_of(statement: Insert | Update | Delete | Merge | Truncate) -> list[Kind]:

@@ -10,30 +10,28 @@ import operator
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date
-from decimal import Decimal
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any
 
 from sqlglot import exp
 
 from metastore.acid.types import HiveType, parse_type
+from metastore.acid_tables.pruning import (
+    BITS,
+    AnyOf,
+    Comparison,
+    Constant,
+    Missing,
+    Restriction,
+    all_of,
+    is_text,
+    typed,
+)
+from metastore.acid_tables.table import HiveColumn
 from metastore.spark.sql.conditions import Conditions
 from metastore.spark.sql.dialect import DIALECT
-from metastore.spark.tables.acid_table import HiveColumn
 
-Constant: TypeAlias = str | int | date | Decimal
-Values: TypeAlias = Sequence[str | None]
-
-_NUMBER = re.compile(r"-?[0-9]{1,18}(?:\.[0-9]{1,18})?")
-_DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
-_SIMPLE = re.compile(r"[A-Za-z0-9_-]+")
-"""Texts that are the same in names, and to metastores that take them for patterns."""
 _ODD = re.compile(r"[\\\x00-\x1f\x7f]")
-_BITS = {"tinyint": 7, "smallint": 15, "int": 31, "bigint": 63}
-_TEXT = ("string", "varchar", "char")
-_DECIMAL = (10, 0)
-"""DECIMAL without precision and scale."""
 _COMPARED: Mapping[type[exp.Expr], Callable[[Any, Any], bool]] = {
     exp.EQ: operator.eq,
     exp.NullSafeEQ: operator.eq,
@@ -51,62 +49,6 @@ _MIRRORED: Mapping[type[exp.Expr], Callable[[Any, Any], bool]] = {
 }
 
 
-@dataclass(frozen=True)
-class Comparison:
-    """``values[key] holds constant``; the constant is of the key's type."""
-
-    key: int
-    type: HiveType
-    holds: Callable[[Any, Any], bool]
-    constant: Constant
-
-    def may_hold(self, values: Values) -> bool:
-        """Whether the condition can hold in a partition with these values."""
-        text = values[self.key]
-        if text is None:
-            return False
-        value = typed(text, self.type)
-        return value is None or self.holds(value, self.constant)
-
-
-@dataclass(frozen=True)
-class Missing:
-    """``values[key] IS NULL``."""
-
-    key: int
-    type: HiveType
-
-    def may_hold(self, values: Values) -> bool:
-        """Whether the condition can hold in a partition with these values: NULL, or nothing that the type can read."""
-        text = values[self.key]
-        return text is None or typed(text, self.type) is None
-
-
-@dataclass(frozen=True)
-class AllOf:
-    """Conditions joined by AND."""
-
-    parts: tuple["Restriction", ...]
-
-    def may_hold(self, values: Values) -> bool:
-        """Whether the condition can hold in a partition with these values."""
-        return all(part.may_hold(values) for part in self.parts)
-
-
-@dataclass(frozen=True)
-class AnyOf:
-    """Conditions joined by OR."""
-
-    parts: tuple["Restriction", ...]
-
-    def may_hold(self, values: Values) -> bool:
-        """Whether the condition can hold in a partition with these values."""
-        return any(part.may_hold(values) for part in self.parts)
-
-
-Restriction: TypeAlias = Comparison | Missing | AllOf | AnyOf
-
-
 def restriction(conditions: Conditions | None, keys: Sequence[HiveColumn]) -> Restriction | None:
     """What the conditions say of partition values; None: nothing."""
     if conditions is None or not keys:
@@ -115,49 +57,7 @@ def restriction(conditions: Conditions | None, keys: Sequence[HiveColumn]) -> Re
     parts = [part for tree in conditions.trees if (part := reader.read(tree)) is not None]
     if conditions.may_be_missing:
         parts = [part for part in parts if not part.may_hold([None] * len(keys))]
-    return _all(parts)
-
-
-def exact_texts(where: Restriction, count: int) -> list[str]:
-    """For each key the text that it has to be, where the metastore can be asked for it; "": any."""
-    texts = [""] * count
-    for part in where.parts if isinstance(where, AllOf) else (where,):
-        if isinstance(part, Comparison) and part.holds is operator.eq and is_text(part.type):
-            texts[part.key] = str(part.constant) if _SIMPLE.fullmatch(str(part.constant)) else ""
-    return texts
-
-
-def is_text(kind: HiveType) -> bool:
-    """Whether values of the type are what is written."""
-    return kind.kind in _TEXT
-
-
-def typed(text: str, kind: HiveType) -> Constant | None:
-    """A value as its type has it; None for a spelling that is not the usual one, or a value that does not fit."""
-    if is_text(kind):
-        return text
-    if kind.kind == "date":
-        return _day(text)
-    if _NUMBER.fullmatch(text) and kind.kind in _BITS and "." not in text:
-        bound = 1 << _BITS[kind.kind]
-        return number if -bound <= (number := int(text)) < bound else None
-    if _NUMBER.fullmatch(text) and kind.kind == "decimal":
-        precision, scale = (*kind.arguments, *_DECIMAL[len(kind.arguments) :])
-        whole, _, fraction = text.lstrip("-").partition(".")
-        fits = len(fraction) <= scale and len(whole.lstrip("0")) <= precision - scale
-        return Decimal(text) if fits else None
-    return None
-
-
-def _day(text: str) -> date | None:
-    try:
-        return date.fromisoformat(text) if _DAY.fullmatch(text) else None
-    except ValueError:
-        return None
-
-
-def _all(parts: Sequence[Restriction]) -> Restriction | None:
-    return AllOf(tuple(parts)) if len(parts) > 1 else parts[0] if parts else None
+    return all_of(parts)
 
 
 @dataclass(frozen=True)
@@ -171,7 +71,7 @@ class _Reader:
         tree = tree.unnest()
         match tree:
             case exp.And():
-                return _all([part for part in map(self.read, (tree.this, tree.expression)) if part is not None])
+                return all_of([part for part in map(self.read, (tree.this, tree.expression)) if part is not None])
             case exp.Or():
                 return self._any([self.read(tree.this), self.read(tree.expression)])
             case exp.In() if tree.expressions and not any(tree.args.get(one) for one in ("query", "unnest", "field")):
@@ -179,7 +79,7 @@ class _Reader:
             case exp.Between() if not tree.args.get("symmetric"):
                 bounds = ((operator.ge, tree.args["low"]), (operator.le, tree.args["high"]))
                 found = (self._compared(tree.this, holds, bound) for holds, bound in bounds)
-                return _all([part for part in found if part is not None])
+                return all_of([part for part in found if part is not None])
             case exp.Is() if isinstance(tree.expression, exp.Null) and (key := self._key(tree.this)) is not None:
                 return Missing(*key)
             case exp.Binary() if type(tree) in _COMPARED:
@@ -219,7 +119,7 @@ def _constant(tree: exp.Expr, kind: HiveType) -> Constant | None:
         return None
     text = sign + tree.name
     if not tree.is_string:
-        return typed(text, kind) if kind.kind in _BITS or kind.kind == "decimal" else None
+        return typed(text, kind) if kind.kind in BITS or kind.kind == "decimal" else None
     if is_text(kind) and (_ODD.search(text) or tree.sql(DIALECT) != "'" + text.replace("'", "\\'") + "'"):
         return None  # not sure that Spark reads the same
     return None if kind.kind == "decimal" else typed(text, kind)

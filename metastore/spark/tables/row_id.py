@@ -1,6 +1,6 @@
 """What a row is known by: the columns of its id as they stand beside a table's own in a plan, and as users see them."""
 
-from metastore.spark.tables.acid_table import OURS
+from metastore.acid_tables.table import OURS
 
 OPERATION, WRITE_ID, BUCKET, ROW_NUMBER, BY = (
     f"{OURS}{name}" for name in ("operation", "write_id", "bucket", "row_id", "by")

@@ -18,22 +18,26 @@ from pyspark.sql import DataFrame, SparkSession
 from metastore.acid.names import BaseName, DeltaName, parse_directory
 from metastore.acid.snapshots import ValidWriteIdList
 from metastore.acid.state import NotEnoughHistoryError
+from metastore.acid_tables.listing import Directory, acid_directories
+from metastore.acid_tables.partitions import PartitionPlace, partition_name, partition_values
+from metastore.acid_tables.pruning import Restriction
+from metastore.acid_tables.table import AcidTable, TableKind
+from metastore.acid_tables.time_travel import AsOf, require_kept
 from metastore.client import AnswerLostError, DomainClient, Transaction
+from metastore.client.compactions import cleaned_write_ids
+from metastore.client.partitions import Locations, partition_places
 from metastore.errors import InvalidOperationError, MetastoreError, NoSuchTxnError, TxnAbortedError
 from metastore.files import Files
 from metastore.ids import TableName
 from metastore.locks.rules import Operation
 from metastore.partition_names import DEFAULT_PARTITION
-from metastore.spark.read.listing import Directory, PartitionPlace, acid_directories
+from metastore.spark.read.partition_texts import read_by
 from metastore.spark.read.precision import require_exact_moves
 from metastore.spark.read.reader import read_changes, read_snapshot
-from metastore.spark.read.time_travel import AsOf, cleaned_write_ids, require_kept
-from metastore.spark.sql.pruning import Restriction
-from metastore.spark.tables.acid_table import AcidTable, TableKind
+from metastore.spark.tables.spark_types import row_type
 from metastore.spark.write.acid_writer import Deletes, LeftoverError, WrittenDirectory, write_acid
-from metastore.spark.write.events import StatementId, partition_name, partition_values
+from metastore.spark.write.events import StatementId
 from metastore.spark.write.in_place import Below
-from metastore.spark.write.partition_locations import Locations, partition_places, read_by
 from metastore.spark.write.plain_writer import write_plain
 
 
@@ -210,7 +214,7 @@ class Work:
         self.txn.check()
         written = write_plain(
             rows,
-            table.row_type,
+            row_type(table),
             name,
             table.location if locations is None else locations,
             staging=f"{table.location}/.acid_stage_{self.txn.id}_{statement.statement}_p",

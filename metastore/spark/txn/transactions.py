@@ -10,13 +10,12 @@ from typing import TypeVar
 
 from pyspark.sql import DataFrame, SparkSession
 
+from metastore.acid_tables.table import AcidTable
 from metastore.client import DomainClient, TxnManager, WriteConflictError
-from metastore.client.lock_plan import Kind, Output, StatementLocks, statement_locks
+from metastore.client.lock_plan import Kind, Output, StatementLocks, statement_locks, target_of
 from metastore.errors import InvalidOperationError
 from metastore.files import Files
 from metastore.locks.rules import LockType
-from metastore.spark.sql.effects import target_of
-from metastore.spark.tables.acid_table import AcidTable
 from metastore.spark.txn.held_snapshots import HeldFrames
 from metastore.spark.txn.leases import Lease, Locked, ReadLeases
 from metastore.spark.txn.spark_txn import Work

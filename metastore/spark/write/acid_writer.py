@@ -24,9 +24,9 @@ from metastore.acid.bucket import MAX_WRITER_ID
 from metastore.acid.events import EVENT_COLUMNS, ID_COLUMNS
 from metastore.acid.names import VERSION_FILE, VERSION_TEXT, BaseName, DeltaName, bucket_file
 from metastore.acid.orc_footer import RowKey, acid_entries
+from metastore.acid_tables.table import OURS
 from metastore.errors import InvalidOperationError, MetaError
 from metastore.spark.jvm.hadoop import Hadoop
-from metastore.spark.tables.acid_table import OURS
 from metastore.spark.write.event_format import DELETES_PREFIX, FileReport, write_changes
 from metastore.spark.write.in_place import Below, ElsewhereError, InPlaceWrite, Upload, abort, complete
 

@@ -6,8 +6,6 @@ delete event copies the id of the row verbatim and goes to the writer named in i
 is one record until a task makes both events of it, so both are of the same row, and it is moved only once.
 """
 
-import json
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pyspark.sql import Column, DataFrame
@@ -16,10 +14,10 @@ from pyspark.sql import functions as F  # noqa: N812
 from metastore.acid.bucket import MAX_WRITER_ID, encode
 from metastore.acid.events import DELETE_EVENT, INSERT_EVENT, UPDATE_EVENT
 from metastore.acid.types import parse_type
-from metastore.partition_names import make_name
+from metastore.acid_tables.table import AcidTable, HiveColumn, quoted
 from metastore.spark.sql.dml_selects import ACTION, DELETE, INSERT, UPDATE
-from metastore.spark.tables.acid_table import AcidTable, HiveColumn, quoted
 from metastore.spark.tables.row_id import ROW_ID
+from metastore.spark.tables.spark_types import type_of
 from metastore.spark.write.acid_writer import PARTITION_COLUMN, WRITER_COLUMN, writer_id
 from metastore.spark.write.bucket_hash import bucket
 
@@ -94,29 +92,13 @@ def delete_events(rows: DataFrame, table: AcidTable, statement: StatementId) -> 
     )
 
 
-def partition_key(values: Sequence[str | None]) -> str:
-    """The key of a partition: what ``to_json`` makes of its values."""
-    return json.dumps(list(values), ensure_ascii=False, separators=(",", ":"))
-
-
-def partition_values(key: str) -> list[str | None]:
-    """The partition values that a key stands for."""
-    values: list[str | None] = json.loads(key)
-    return values
-
-
-def partition_name(table: AcidTable, values: Sequence[str | None]) -> str:
-    """The partition's name; NULL and "" are the default partition."""
-    return make_name(table.partition_names, values)
-
-
 def _bucketed(rows: DataFrame, table: AcidTable, statement: StatementId) -> DataFrame:
     return _as_events(rows.withColumn(WRITER_COLUMN, _bucket(rows, table)), table, statement)
 
 
 def _bucket(rows: DataFrame, table: AcidTable) -> Column:
     """The bucket of a row by Hive's hash."""
-    types = {column.name: (column.spark_type(), parse_type(column.type)) for column in table.columns}
+    types = {column.name: (type_of(column), parse_type(column.type)) for column in table.columns}
     columns = [F.col(name).cast(types[name][0]) for name in table.bucket_columns]
     hive_types = [types[name][1] for name in table.bucket_columns]
     return bucket(rows.sparkSession, columns, hive_types, table.bucket_count, table.bucketing_version)

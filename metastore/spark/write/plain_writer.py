@@ -13,13 +13,13 @@ from pyspark.sql import functions as F  # noqa: N812 - the customary name
 from pyspark.sql.types import StructType
 
 from metastore.acid.names import BaseName, DeltaName, original_file
+from metastore.acid_tables.footers import orc_tail
+from metastore.acid_tables.serde_storage import HiveStorage
+from metastore.acid_tables.table import FileFormat
 from metastore.errors import InvalidOperationError
 from metastore.files import Files
 from metastore.spark.jvm.hadoop import Hadoop
-from metastore.spark.read.footers import orc_tail
 from metastore.spark.read.serde_files import require_usable, save_serde, written_rows
-from metastore.spark.tables.acid_table import FileFormat
-from metastore.spark.tables.serde_storage import HiveStorage
 from metastore.spark.write.acid_writer import (
     PARTITION_COLUMN,
     WRITER_COLUMN,

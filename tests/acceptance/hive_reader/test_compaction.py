@@ -12,12 +12,12 @@ from pyspark.sql import SparkSession
 from metastore.acid.bucket import encode
 from metastore.acid.names import BaseName, DeltaName
 from metastore.acid.snapshots import NO_OPEN, ValidWriteIdList
+from metastore.acid_tables.table import HiveColumn
 from metastore.compaction.working.job import CompactionJobResult, CompactionJobSpec
 from metastore.errors import ClaimLostError, InvalidOperationError
 from metastore.files import Files
 from metastore.spark.check.file_check import check_file
 from metastore.spark.compaction.job import run
-from metastore.spark.tables.acid_table import HiveColumn
 from metastore.spark.write import acid_writer
 from tests.support.acid.tables import B0, B1, AcidTable
 from tests.support.hive_oracle.oracle import HiveOracle, HiveRow

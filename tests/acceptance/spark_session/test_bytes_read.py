@@ -10,7 +10,8 @@ import pytest
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
-from metastore.spark.read import deleted, scans
+from metastore.acid_tables import deleted
+from metastore.spark.read import scans
 from tests.support.acid.orc_streams import columns, destroy
 
 pytestmark = pytest.mark.spark

@@ -9,7 +9,8 @@ import pytest
 from metastore.acid.bucket import encode
 from metastore.acid.names import BaseName, DeltaName
 from metastore.acid.snapshots import ValidWriteIdList
-from metastore.spark.read import deleted, reader
+from metastore.acid_tables import deleted
+from metastore.spark.read import reader
 from tests.support.acid.reading import described, ids_and_rows, snapshot
 from tests.support.acid.tables import AcidTable
 

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from metastore.spark.read import deleted, reader
+from metastore.acid_tables import deleted
+from metastore.spark.read import reader
 
 pytestmark = pytest.mark.spark
 

@@ -15,7 +15,7 @@ from pyspark.errors import PySparkException
 from metastore.acid.bucket import encode
 from metastore.acid.names import BaseName, DeltaName
 from metastore.acid.snapshots import ValidWriteIdList
-from metastore.spark.read import deleted
+from metastore.acid_tables import deleted
 from metastore.spark.tables.row_id import ROW_ID
 from tests.support.acid.orc_streams import columns, destroy, without_statistics
 from tests.support.acid.reading import described, snapshot

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from metastore.acid_tables.table import AcidTable
 from metastore.ids import table_name
-from metastore.spark.tables.acid_table import AcidTable
 from tests.acceptance.spark_session.test_hive_storage import EVERY, ROWS, location, shown
 from tests.interop.java import OPENED, compiled, fetched, java_home
 

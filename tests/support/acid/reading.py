@@ -6,11 +6,12 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from metastore.acid.snapshots import ValidTxnList, ValidWriteIdList
+from metastore.acid_tables.listing import Directory, acid_directories
+from metastore.acid_tables.partitions import PartitionPlace
+from metastore.acid_tables.table import AcidTable, HiveColumn, TableKind
 from metastore.files import Files
 from metastore.ids import table_name
-from metastore.spark.read.listing import Directory, PartitionPlace, acid_directories
 from metastore.spark.read.reader import read_snapshot
-from metastore.spark.tables.acid_table import AcidTable, HiveColumn, TableKind
 from metastore.spark.tables.row_id import ROW_ID
 
 

@@ -46,8 +46,8 @@ PLANTED = {
         {"spark/read/planted_writer.py": "import metastore.spark.write.acid_writer", "spark/planted_floor/planted.py": ""},
         ["metastore.spark.read is not allowed to import metastore.spark.write", "planted_floor"]),
     "The SQL front of Spark is pure": (
-        {"spark/sql/planted_clock.py": "import time", "spark/tables/serde_storage.py": "import fsspec"},
-        ["metastore.spark.sql is not allowed to import time", "metastore.spark.tables.serde_storage is not allowed to import fsspec"]),
+        {"spark/sql/planted_clock.py": "import time", "acid_tables/serde_storage.py": "import fsspec"},
+        ["metastore.spark.sql is not allowed to import time", "metastore.acid_tables.serde_storage is not allowed to import fsspec"]),
     "Streaming works where there is no Spark": (
         {"streaming/planted_frames.py": "import pyspark"},
         ["metastore.streaming is not allowed to import pyspark"]),

@@ -2,8 +2,8 @@
 
 import pytest
 
+from metastore.acid_tables.table import HiveColumn
 from metastore.errors import InvalidOperationError
-from metastore.spark.tables.acid_table import HiveColumn
 
 
 @pytest.mark.parametrize("kind", ["uniontype<int,string>", "array<uniontype<int,string>>", "map<string,UNIONTYPE <int>>",

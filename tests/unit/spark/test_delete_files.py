@@ -8,10 +8,10 @@ import pyorc
 import pytest
 from pyarrow import orc
 
+from metastore.acid_tables import delete_files
+from metastore.acid_tables.delete_files import DeleteFiles
+from metastore.acid_tables.sources import DataFile
 from metastore.files import Files
-from metastore.spark.read import delete_files
-from metastore.spark.read.delete_files import DeleteFiles
-from metastore.spark.read.sources import DataFile
 
 _COLUMNS = ["rowId"]
 

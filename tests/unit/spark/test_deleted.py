@@ -9,13 +9,14 @@ from hypothesis import strategies as st
 
 from metastore.acid.bucket import encode
 from metastore.acid.snapshots import ValidTxnList, ValidWriteIdList
+from metastore.acid_tables import deleted
+from metastore.acid_tables.delete_files import DeleteFiles
+from metastore.acid_tables.deleted import Chunk, DeletedRows, deleted_rows
+from metastore.acid_tables.listing import acid_directories
+from metastore.acid_tables.partitions import PartitionPlace
+from metastore.acid_tables.table import AcidTable, TableKind
 from metastore.files import Files
 from metastore.ids import table_name
-from metastore.spark.read import deleted
-from metastore.spark.read.delete_files import DeleteFiles
-from metastore.spark.read.deleted import Chunk, DeletedRows, deleted_rows
-from metastore.spark.read.listing import PartitionPlace, acid_directories
-from metastore.spark.tables.acid_table import AcidTable, TableKind
 
 _EVENT = ("struct<operation:int,originalTransaction:bigint,bucket:int,rowId:bigint,currentTransaction:bigint,"
           "row:struct<v:int>>")

@@ -2,6 +2,7 @@
 
 import pytest
 
+from metastore.acid_tables.table import AcidTable, HiveColumn, TableKind
 from metastore.errors import InvalidOperationError
 from metastore.ids import TableName
 from metastore.spark.sql.binding import bound_sql
@@ -9,7 +10,6 @@ from metastore.spark.sql.dialect import Untouched
 from metastore.spark.sql.dml_selects import delete_select, merge_select, update_select
 from metastore.spark.sql.parsing import parse
 from metastore.spark.sql.statements import TableRef
-from metastore.spark.tables.acid_table import AcidTable, HiveColumn, TableKind
 
 TABLE = AcidTable(TableName("hive", "db", "t"), TableKind.FULL_ACID, "/x", (HiveColumn("id", "int"), HiveColumn("v", "char(3)")),
                   (HiveColumn("p", "string"),), ("id",), 4, 2, "orc", {})

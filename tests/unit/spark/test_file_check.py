@@ -14,12 +14,12 @@ from metastore.acid.bucket import encode
 from metastore.acid.snapshots import RangeState, ValidTxnList, ValidWriteIdList
 from metastore.acid.state import BaseDirectory, DeltaDirectory, acid_state
 from metastore.acid.violations import Rule
+from metastore.acid_tables.footers import orc_tail
+from metastore.acid_tables.sources import CutFile
 from metastore.errors import InvalidOperationError
 from metastore.files import Files
 from metastore.spark.check.file_check import check_file
 from metastore.spark.read.cut_files import _events
-from metastore.spark.read.footers import orc_tail
-from metastore.spark.read.sources import CutFile
 
 _EVENT = ("struct<operation:int,originalTransaction:bigint,bucket:int,rowId:bigint,currentTransaction:bigint,"
           "row:struct<v:string>>")

@@ -10,13 +10,14 @@ import pytest
 from metastore.acid.bucket import encode
 from metastore.acid.snapshots import ValidTxnList, ValidWriteIdList
 from metastore.acid.state import NotEnoughHistoryError
+from metastore.acid_tables.listing import Directory, acid_directories
+from metastore.acid_tables.partitions import PartitionPlace
+from metastore.acid_tables.serde_storage import HiveStorage
+from metastore.acid_tables.sources import CutFile, DataFile, Sources
+from metastore.acid_tables.table import AcidTable, TableKind
 from metastore.errors import InvalidOperationError
 from metastore.files import FileEntry, Files
 from metastore.ids import table_name
-from metastore.spark.read.listing import Directory, PartitionPlace, acid_directories
-from metastore.spark.read.sources import CutFile, DataFile, Sources
-from metastore.spark.tables.acid_table import AcidTable, TableKind
-from metastore.spark.tables.serde_storage import HiveStorage
 
 _EVENT = ("struct<operation:int,originalTransaction:bigint,bucket:int,rowId:bigint,currentTransaction:bigint,"
           "row:struct<v:int>>")

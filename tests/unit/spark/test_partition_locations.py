@@ -5,16 +5,15 @@ from types import SimpleNamespace
 import pytest
 import sqlglot
 
+from metastore.acid_tables.partitions import PartitionPlace, partition_key
+from metastore.acid_tables.table import AcidTable, HiveColumn, TableKind
+from metastore.client.partitions import Locations, partition_places
 from metastore.errors import InvalidOperationError
 from metastore.ids import TableName
 from metastore.partition_names import DEFAULT_PARTITION, make_name
-from metastore.spark.read.listing import PartitionPlace
 from metastore.spark.sql.conditions import asked
 from metastore.spark.sql.dialect import DIALECT
 from metastore.spark.sql.pruning import restriction
-from metastore.spark.tables.acid_table import AcidTable, HiveColumn, TableKind
-from metastore.spark.write.events import partition_key
-from metastore.spark.write.partition_locations import Locations, partition_places
 
 TABLE = AcidTable(TableName("hive", "db", "t"), TableKind.FULL_ACID, "file:/w/t", (HiveColumn("id", "int"),),
                   (HiveColumn("p", "int"), HiveColumn("q", "string")), (), 0, 2, "orc", {})

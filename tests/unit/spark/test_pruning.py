@@ -12,10 +12,11 @@ from hypothesis import strategies as st
 from sqlglot import exp
 
 from metastore.acid.types import parse_type
+from metastore.acid_tables.pruning import typed
+from metastore.acid_tables.table import HiveColumn
 from metastore.spark.sql.conditions import Conditions, conditions_on
 from metastore.spark.sql.dialect import DIALECT
-from metastore.spark.sql.pruning import restriction, typed
-from metastore.spark.tables.acid_table import HiveColumn
+from metastore.spark.sql.pruning import restriction
 
 KEYS = (HiveColumn("p", "int"), HiveColumn("q", "string"), HiveColumn("d", "date"), HiveColumn("n", "decimal(6,2)"))
 VALUES = (["3", "07", "-1", "x", " 3", None], ["a", "it's", "a/b=c%", "07", "", None], ["2024-02-29", "2024-2-9", "2023-12-31", None],

@@ -4,9 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from metastore.errors import InvalidOperationError
-from metastore.spark.sql.parsing import parse
-from metastore.spark.tables.serde_storage import (
+from metastore.acid_tables.serde_storage import (
     AVRO,
     JSON,
     LAZY_SIMPLE,
@@ -18,6 +16,8 @@ from metastore.spark.tables.serde_storage import (
     require_same_types,
     seen_columns,
 )
+from metastore.errors import InvalidOperationError
+from metastore.spark.sql.parsing import parse
 
 ONLY = "TBLPROPERTIES ('transactional'='true', 'transactional_properties'='insert_only')"
 LAZY_BINARY = "org.apache.hadoop.hive.serde2.lazybinary.LazyBinarySerDe"

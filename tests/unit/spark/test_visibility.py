@@ -2,7 +2,7 @@
 
 from metastore.acid.snapshots import ValidTxnList, ValidWriteIdList
 from metastore.acid.state import AcidState, ListedFile, acid_state
-from metastore.spark.read.visibility import visible
+from metastore.spark.read.conditions import visible
 
 WRITE_IDS = ValidWriteIdList("db.t", 9, 8, (5, 8), frozenset({5}))  # 5 is aborted, 8 is open
 

@@ -62,7 +62,7 @@ public class AcidOrcFormat extends OrcFileFormat {
     /**
      * A scan over files that are listed already. "files": an array of FileStatus as Hadoop writes one, "root": a path that
      * is theirs alone. "event": what the first six fields are called, or "" for a scan of the table's columns and nothing
-     * else. "deleted": the arrays of DeletedRows in metastore/spark/read/deleted.py, each after its length; or null. "small": up
+     * else. "deleted": the arrays of DeletedRows in metastore/acid_tables/deleted.py, each after its length; or null. "small": up
      * to which size a file is read whole. "where": a condition, or "". "before" and "after": what there is beside the
      * table's columns, a list of expressions as JSON.
      * All in one call and one plan, which is analysed once and names columns that it knows: PySpark asks the JVM several

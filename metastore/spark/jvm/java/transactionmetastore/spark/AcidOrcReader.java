@@ -42,7 +42,7 @@ import scala.runtime.AbstractFunction1;
  * six fields of an event, since it takes any other request for one of fields inside "row", but of the six it reads only
  * those that are included. "places" says for each column of the result where it is: a field of the event (0 to 4), whether
  * the row is deleted (5), or a field of "row" (from 6 on). Deleted rows are looked up in the table that
- * metastore/spark/read/deleted.py makes: five arrays, in the order of its fields.
+ * metastore/acid_tables/deleted.py makes: five arrays, in the order of its fields.
  */
 public class AcidOrcReader extends AbstractFunction1<Object, Object> implements Serializable {
     private static final long serialVersionUID = 1L;

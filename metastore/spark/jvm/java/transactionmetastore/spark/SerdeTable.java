@@ -19,7 +19,7 @@ import org.apache.hadoop.mapred.JobConf;
 /**
  * Which of Hive's classes read and write a table's files, and what they are told of the table.
  *
- * "text": properties as java.util.Properties reads them; those of HiveStorage in metastore/spark/tables/serde_storage.py.
+ * "text": properties as java.util.Properties reads them; those of HiveStorage in metastore/acid_tables/serde_storage.py.
  */
 public class SerdeTable implements Serializable {
     private static final long serialVersionUID = 1L;

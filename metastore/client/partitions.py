@@ -8,23 +8,19 @@ deleted of them must not go to partitions of those names. Where only Spark can s
 any TIMESTAMP), it is asked.
 """
 
-import json
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache, cached_property
 from typing import Any, TypeAlias
 
-from pyspark.sql import SparkSession
-
 from metastore.acid.types import HiveType, parse_type
-from metastore.client import DomainClient
+from metastore.acid_tables.partitions import PartitionPlace, partition_name, partition_values
+from metastore.acid_tables.pruning import Constant, Restriction, Values, exact_texts, is_text, typed
+from metastore.acid_tables.serde_storage import HiveStorage, require_same_types
+from metastore.acid_tables.table import AcidTable, FileFormat, TableKind
+from metastore.client.domain_client import DomainClient
 from metastore.errors import InvalidOperationError
 from metastore.partition_names import DEFAULT_PARTITION, escape, unescape, values_for
-from metastore.spark.read.listing import PartitionPlace
-from metastore.spark.sql.pruning import Constant, Restriction, Values, exact_texts, is_text, typed
-from metastore.spark.tables.acid_table import AcidTable, FileFormat, TableKind
-from metastore.spark.tables.serde_storage import HiveStorage, require_same_types
-from metastore.spark.write.events import partition_name, partition_values
 
 _type = cache(parse_type)
 Typed: TypeAlias = tuple[Constant | None, ...]
@@ -129,17 +125,6 @@ class Locations(dict[str, str]):
     @cached_property
     def _types(self) -> list[HiveType]:
         return [_type(key.type) for key in self.table.partition_keys]
-
-
-def read_by(spark: SparkSession, table: AcidTable, found: Sequence[Values]) -> list[Values]:
-    """Values of partitions as Spark writes what it reads there; NULL where it reads nothing. Without a job."""
-    cast = "try_cast" if spark.conf.get("spark.sql.ansi.enabled") == "true" else "CAST"
-    values = ", ".join(
-        f"CAST({cast}(one[{place}] AS {key.sql_type}) AS STRING)" for place, key in enumerate(table.partition_keys)
-    )
-    query = f"SELECT transform(from_json(:found, 'array<array<string>>'), one -> array({values}))"
-    [[read]] = SparkSession.sql(spark, query, {"found": json.dumps(found)}).collect()
-    return [tuple(one) for one in read]
 
 
 class _OfExistingRows(dict[str, str]):

@@ -15,30 +15,27 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
-from pyspark.sql import Column, SparkSession
-from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
 from metastore.acid.events import DELETE_EVENT
 from metastore.acid.snapshots import RangeState, ValidWriteIdList
 from metastore.acid.state import hidden_write_ids
+from metastore.acid_tables.delete_files import DeleteFiles
+from metastore.acid_tables.footers import READERS
+from metastore.acid_tables.listing import Directory
 from metastore.files import Files
-from metastore.spark.jvm.compiled import jvm_of
-from metastore.spark.read.delete_files import DeleteFiles
-from metastore.spark.read.footers import READERS
-from metastore.spark.read.listing import Directory
 
 MAX_EVENTS, MAX_WORDS, MAX_CHUNKS = 20_000_000, 1 << 20, 512
 """What is read by the driver and carried to each task at most: 8 MB of bits."""
 
-_CHUNK_BITS, _BUCKET_BITS, _HIGH_BITS = 22, 31, 41
-_MAX_WRITE_ID, _MAX_DIRECTORIES = 1 << 32, 1 << _CHUNK_BITS
+CHUNK_BITS, BUCKET_BITS, HIGH_BITS = 22, 31, 41
+_MAX_WRITE_ID, _MAX_DIRECTORIES = 1 << 32, 1 << CHUNK_BITS
 _MAX_PLACES = 1 << 17
-_POSITIVE = (1 << 63) - 1
+POSITIVE = (1 << 63) - 1
 _COLUMNS, _BY = ["operation", "originalTransaction", "bucket", "rowId"], "currentTransaction"
 
 Numbers = NDArray[np.int64]
@@ -66,24 +63,6 @@ class DeletedRows:
         """The arrays as ``AcidOrcFormat.java`` takes them, each after its length."""
         arrays = (self.versions, self.parts, self.starts, self.ends, self.words)
         return b"".join(len(one).to_bytes(8, "big") + one.astype(">i8").tobytes() for one in arrays)
-
-    def holds(self, spark: SparkSession, write_id: str, bucket: str, row_id: str, directory: str) -> Column:
-        """Whether the row with these columns is deleted; not where one of them is NULL."""
-        table = _Arrays(spark)
-        version = F.expr(f"shiftleft({write_id}, {_BUCKET_BITS}) | CAST({bucket} AS BIGINT)")
-        part = F.expr(f"shiftleft(CAST({directory} AS BIGINT), {_HIGH_BITS}) | shiftright({row_id}, {_CHUNK_BITS})")
-        mixed = version.bitwiseXOR(F.shiftleft(part, self.shift)).bitwiseAND(F.lit(_POSITIVE))
-        place = (mixed % F.lit(len(self.versions))).cast("int")
-        word = F.get(table.of(self.starts), place) + F.expr(f"shiftright({row_id} & {(1 << _CHUNK_BITS) - 1}, 6)")
-        is_set = F.expr(f"CAST({row_id} & 63 AS INT)")
-        bit = F.call_function("shiftrightunsigned", F.get(table.of(self.words), word.cast("int")), is_set)
-        found = (
-            (F.get(table.of(self.versions), place) == version)
-            & (F.get(table.of(self.parts), place) == part)
-            & (word < F.get(table.of(self.ends), place))
-            & (bit.bitwiseAND(F.lit(1)) == 1)
-        )
-        return F.coalesce(found, F.lit(False))  # noqa: FBT003 - a literal of SQL
 
 
 def deleted_rows(
@@ -139,11 +118,11 @@ def _chunks(events: Sequence[Numbers], directory: int) -> Iterator[tuple[Chunk, 
     write_id, bucket, row_id = events
     if not len(row_id):
         return iter(())
-    upper = row_id >> _CHUNK_BITS
+    upper = row_id >> CHUNK_BITS
     begins = np.append(0, np.flatnonzero(_changes(write_id) | _changes(bucket) | _changes(upper)) + 1)
-    versions = write_id[begins] << _BUCKET_BITS | bucket[begins]
-    parts = directory << _HIGH_BITS | upper[begins]
-    offsets = np.split(row_id & (1 << _CHUNK_BITS) - 1, begins[1:])
+    versions = write_id[begins] << BUCKET_BITS | bucket[begins]
+    parts = directory << HIGH_BITS | upper[begins]
+    offsets = np.split(row_id & (1 << CHUNK_BITS) - 1, begins[1:])
     return zip(map(Chunk, versions.tolist(), parts.tolist()), offsets, strict=True)
 
 
@@ -158,7 +137,7 @@ def _tabled(found: dict[Chunk, list[Numbers]]) -> DeletedRows | None:
         return None
     chunks = list(bits)
     for shift in (0, 3, 7, 12, 19):
-        mixed = np.array([(one.version ^ one.part << shift) & _POSITIVE for one in chunks], np.int64)
+        mixed = np.array([(one.version ^ one.part << shift) & POSITIVE for one in chunks], np.int64)
         if (places := _apart(mixed)) is not None:
             return _filled(bits, mixed % places, places, shift)
     return None
@@ -189,21 +168,3 @@ def _bits(offsets: Sequence[Numbers]) -> Numbers:
     for one in offsets:
         flags[one] = True
     return np.packbits(flags, bitorder="little").view("<i8").astype(np.int64)
-
-
-class _Arrays:
-    """Arrays as literals of a plan: Spark's own for Python lists would box every number, and write it into the plan."""
-
-    def __init__(self, spark: SparkSession) -> None:
-        self._jvm = jvm_of(spark)
-        self._gateway: Any = spark.sparkContext._gateway  # noqa: SLF001
-
-    def of(self, numbers: Numbers) -> Column:
-        """An array<bigint>."""
-        values = self._gateway.new_array(self._jvm.long, len(numbers))
-        self._jvm.java.nio.ByteBuffer.wrap(numbers.astype(">i8").tobytes()).asLongBuffer().get(values)
-        types = self._jvm.org.apache.spark.sql.types
-        expressions = self._jvm.org.apache.spark.sql.catalyst.expressions
-        array = types.ArrayType(types.DataType.fromDDL("bigint"), False)  # noqa: FBT003 - without nulls
-        literal = expressions.Literal(expressions.UnsafeArrayData.fromPrimitiveArray(values), array)
-        return Column(self._jvm.org.apache.spark.sql.classic.ExpressionUtils.column(literal))

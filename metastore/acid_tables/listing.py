@@ -4,28 +4,16 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple
 
 from metastore.acid.names import BaseName, is_hidden, parse_directory
 from metastore.acid.snapshots import ValidTxnList, ValidWriteIdList
 from metastore.acid.state import AcidState, Listed, ListedFile, NotEnoughHistoryError, acid_state
+from metastore.acid_tables.partitions import PartitionPlace
+from metastore.acid_tables.sources import Sources, acid_sources, insert_only_sources
+from metastore.acid_tables.table import AcidTable, FileFormat, TableKind
 from metastore.files import FileEntry, Files
-from metastore.spark.read.sources import Sources, acid_sources, insert_only_sources
-from metastore.spark.tables.acid_table import AcidTable, FileFormat, TableKind
 
 _LISTED_ALONE = 32
-
-
-class PartitionPlace(NamedTuple):
-    """A partition: its name, its values (None for the default partition) and where it lies.
-
-    ``stored_as``: how its files are stored, where that is not as the table's are.
-    """
-
-    name: str
-    values: tuple[str | None, ...]
-    location: str
-    stored_as: FileFormat | None = None
 
 
 @dataclass(frozen=True)

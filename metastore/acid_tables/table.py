@@ -1,17 +1,14 @@
-"""What Spark needs to know of a metastore table: kind, columns, partition keys, buckets, location; in Spark's types."""
+"""What a reader needs to know of a metastore table: kind, columns, partition keys, buckets, location. Pure."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from functools import cached_property
-from typing import Any, TypeAlias, cast
+from typing import Any, TypeAlias
 
-from pyspark.sql.types import DataType, StructField, StructType
-
+from metastore.acid_tables.serde_storage import HiveStorage, seen_columns, without_lengths
 from metastore.errors import InvalidOperationError
 from metastore.ids import TableName
-from metastore.spark.tables.serde_storage import HiveStorage, seen_columns, without_lengths
 
 _UNREADABLE = re.compile(r"\b(uniontype\s*<|timestamp with local time zone|interval_)", re.IGNORECASE)
 OURS = "__acid_"
@@ -45,10 +42,6 @@ class HiveColumn:
                 "Read the table with Hive or leave the column out in a view."
             )
         return without_lengths(self.type)
-
-    def spark_type(self) -> DataType:
-        """The same as a Spark type; raises as ``sql_type``."""
-        return DataType.fromDDL(self.sql_type)
 
 
 @dataclass(frozen=True)
@@ -97,21 +90,6 @@ class AcidTable:
             order=tuple((one.col.lower(), one.order == 1) for one in sd.sortCols or ()),
         )
 
-    @cached_property
-    def row_type(self) -> StructType:
-        """The struct ``row`` of the table's ACID files."""
-        return _struct(self.columns)
-
-    @cached_property
-    def partition_type(self) -> StructType:
-        """The partition keys, typed."""
-        return _struct(self.partition_keys)
-
-    @property
-    def schema(self) -> StructType:
-        """What a SELECT * shows: columns, then partition keys."""
-        return StructType(self.row_type.fields + self.partition_type.fields)
-
     @property
     def partition_names(self) -> list[str]:
         """Names of the partition keys, in order."""
@@ -147,15 +125,6 @@ def require_user_names(table: TableName, columns: Iterable[str]) -> None:
 def quoted(name: str) -> str:
     """A column's name in Spark's SQL."""
     return f"`{name.replace('`', '``')}`"
-
-
-def _struct(columns: Sequence[HiveColumn]) -> StructType:
-    """Types are parsed by Spark's JVM: all of them by one call."""
-    if not columns:
-        return StructType([])
-    parsed = StructType.fromDDL(", ".join(f"{quoted(column.name)} {column.sql_type}" for column in columns))
-    fields = cast(StructType, parsed).fields  # PySpark declares what the DDL of one type is
-    return StructType([StructField(column.name, field.dataType) for column, field in zip(columns, fields, strict=True)])
 
 
 def stored_as(sd: Any, columns: Sequence[tuple[str, str]], parameters: Mapping[str, str]) -> FileFormat:

@@ -15,11 +15,11 @@ from metastore.acid.names import NO_BUCKET, SIDE_FILE_SUFFIX, BaseName, parse_fi
 from metastore.acid.originals import SyntheticIds, synthetic_ids
 from metastore.acid.side_files import flushed_length
 from metastore.acid.state import AcidState, BaseDirectory, DeltaDirectory, Listed, ListedFile
+from metastore.acid_tables.footers import has_old_events, orc_tail, orc_tails
+from metastore.acid_tables.serde_storage import HiveStorage
+from metastore.acid_tables.table import AcidTable, FileFormat
 from metastore.errors import InvalidOperationError
 from metastore.files import Files
-from metastore.spark.read.footers import has_old_events, orc_tail, orc_tails
-from metastore.spark.tables.acid_table import AcidTable, FileFormat
-from metastore.spark.tables.serde_storage import HiveStorage
 
 
 class DataFile(NamedTuple):

@@ -12,10 +12,10 @@ from itertools import accumulate
 import pyarrow as pa
 from pyarrow import orc
 
+from metastore.acid_tables.footers import READERS, damage_named, opened_orc, orc_tail
+from metastore.acid_tables.sources import DataFile
 from metastore.files import Files
 from metastore.roots import local_path
-from metastore.spark.read.footers import READERS, damage_named, opened_orc, orc_tail
-from metastore.spark.read.sources import DataFile
 
 BROADCAST_LIMIT = 1_000_000
 """Rows up to which a join broadcasts them one by one, delete events above all."""

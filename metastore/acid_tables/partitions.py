@@ -1,0 +1,36 @@
+"""Partitions of a table: their values, keys, names and places."""
+
+import json
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from metastore.acid_tables.table import AcidTable, FileFormat
+from metastore.partition_names import make_name
+
+
+class PartitionPlace(NamedTuple):
+    """A partition: its name, its values (None for the default partition) and where it lies.
+
+    ``stored_as``: how its files are stored, where that is not as the table's are.
+    """
+
+    name: str
+    values: tuple[str | None, ...]
+    location: str
+    stored_as: FileFormat | None = None
+
+
+def partition_key(values: Sequence[str | None]) -> str:
+    """The key of a partition: what ``to_json`` makes of its values."""
+    return json.dumps(list(values), ensure_ascii=False, separators=(",", ":"))
+
+
+def partition_values(key: str) -> list[str | None]:
+    """The partition values that a key stands for."""
+    values: list[str | None] = json.loads(key)
+    return values
+
+
+def partition_name(table: AcidTable, values: Sequence[str | None]) -> str:
+    """The partition's name; NULL and "" are the default partition."""
+    return make_name(table.partition_names, values)

@@ -1,0 +1,126 @@
+"""Which partitions conditions on partition keys leave out: they need not be asked for, listed or read. Pure.
+
+Rule: a partition is left out only where no row of it can meet the conditions, whatever Spark's settings are. Nothing is
+said of a value that is not written as its type is written (`` 7``, ``2024-1-5``): it may hold.
+"""
+
+import operator
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import date
+from decimal import Decimal
+from typing import Any, TypeAlias
+
+from metastore.acid.types import HiveType
+
+Constant: TypeAlias = str | int | date | Decimal
+Values: TypeAlias = Sequence[str | None]
+
+_NUMBER = re.compile(r"-?[0-9]{1,18}(?:\.[0-9]{1,18})?")
+_DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+_SIMPLE = re.compile(r"[A-Za-z0-9_-]+")
+"""Texts that are the same in names, and to metastores that take them for patterns."""
+BITS = {"tinyint": 7, "smallint": 15, "int": 31, "bigint": 63}
+_TEXT = ("string", "varchar", "char")
+_DECIMAL = (10, 0)
+"""DECIMAL without precision and scale."""
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """``values[key] holds constant``; the constant is of the key's type."""
+
+    key: int
+    type: HiveType
+    holds: Callable[[Any, Any], bool]
+    constant: Constant
+
+    def may_hold(self, values: Values) -> bool:
+        """Whether the condition can hold in a partition with these values."""
+        text = values[self.key]
+        if text is None:
+            return False
+        value = typed(text, self.type)
+        return value is None or self.holds(value, self.constant)
+
+
+@dataclass(frozen=True)
+class Missing:
+    """``values[key] IS NULL``."""
+
+    key: int
+    type: HiveType
+
+    def may_hold(self, values: Values) -> bool:
+        """Whether the condition can hold in a partition with these values: NULL, or nothing that the type can read."""
+        text = values[self.key]
+        return text is None or typed(text, self.type) is None
+
+
+@dataclass(frozen=True)
+class AllOf:
+    """Conditions joined by AND."""
+
+    parts: tuple["Restriction", ...]
+
+    def may_hold(self, values: Values) -> bool:
+        """Whether the condition can hold in a partition with these values."""
+        return all(part.may_hold(values) for part in self.parts)
+
+
+@dataclass(frozen=True)
+class AnyOf:
+    """Conditions joined by OR."""
+
+    parts: tuple["Restriction", ...]
+
+    def may_hold(self, values: Values) -> bool:
+        """Whether the condition can hold in a partition with these values."""
+        return any(part.may_hold(values) for part in self.parts)
+
+
+Restriction: TypeAlias = Comparison | Missing | AllOf | AnyOf
+
+
+def exact_texts(where: Restriction, count: int) -> list[str]:
+    """For each key the text that it has to be, where the metastore can be asked for it; "": any."""
+    texts = [""] * count
+    for part in where.parts if isinstance(where, AllOf) else (where,):
+        if isinstance(part, Comparison) and part.holds is operator.eq and is_text(part.type):
+            texts[part.key] = str(part.constant) if _SIMPLE.fullmatch(str(part.constant)) else ""
+    return texts
+
+
+def is_text(kind: HiveType) -> bool:
+    """Whether values of the type are what is written."""
+    return kind.kind in _TEXT
+
+
+def typed(text: str, kind: HiveType) -> Constant | None:
+    """A value as its type has it; None for a spelling that is not the usual one, or a value that does not fit."""
+    if is_text(kind):
+        return text
+    if kind.kind == "date":
+        return _day(text)
+    if _NUMBER.fullmatch(text) and kind.kind in BITS and "." not in text:
+        bound = 1 << BITS[kind.kind]
+        return number if -bound <= (number := int(text)) < bound else None
+    if _NUMBER.fullmatch(text) and kind.kind == "decimal":
+        precision, scale = (*kind.arguments, *_DECIMAL[len(kind.arguments) :])
+        whole, _, fraction = text.lstrip("-").partition(".")
+        fits = len(fraction) <= scale and len(whole.lstrip("0")) <= precision - scale
+        return Decimal(text) if fits else None
+    return None
+
+
+def _day(text: str) -> date | None:
+    try:
+        return date.fromisoformat(text) if _DAY.fullmatch(text) else None
+    except ValueError:
+        return None
+
+
+def all_of(parts: Sequence[Restriction]) -> Restriction | None:
+    """Conditions that all hold; None for none."""
+    return AllOf(tuple(parts)) if len(parts) > 1 else parts[0] if parts else None

@@ -1,0 +1,64 @@
+"""Tables as they were: whether all files of a point in the past are still there.
+
+Rule: right, or refused. The Cleaner removes what a base has replaced, directory by directory, and what it has removed
+leaves no trace in the listing. So where it has begun behind a base that the past does not see, nothing is read.
+"""
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from typing import TypeAlias
+
+from metastore.acid.names import BaseName, parse_directory
+from metastore.acid.snapshots import RangeState, ValidWriteIdList
+from metastore.acid.state import NotEnoughHistoryError
+from metastore.acid_tables.listing import Directory
+from metastore.acid_tables.table import TableKind
+from metastore.files import Files
+from metastore.partition_names import canonical
+
+AsOf: TypeAlias = int | datetime
+"""A point in a table's past: a write id, or an instant."""
+
+
+def require_kept(
+    files: Files,
+    kind: TableKind,
+    directories: Iterable[Directory],
+    write_ids: ValidWriteIdList,
+    cleaned: dict[str, int],
+) -> None:
+    """Raise NotEnoughHistoryError for directories of a past snapshot that may not be complete any more.
+
+    ``cleaned`` has to be asked for after the directories were listed.
+    """
+    for directory in directories:
+        if kind is TableKind.INSERT_ONLY:
+            _require_whole_deltas(directory, write_ids)
+        up_to = cleaned.get(canonical(directory.partition), 0)
+        if _sees_all(write_ids, up_to):
+            continue
+        seen = directory.state.base.name.write_id if directory.state.base else 0
+        if replaced_by := [base for base in _bases(files, directory.location) if seen < base.write_id <= up_to]:
+            raise NotEnoughHistoryError(
+                f"{directory.location} was compacted or overwritten since then ({min(replaced_by)}), and what that "
+                "replaced has been cleaned up, or is just being"
+            )
+
+
+def _sees_all(write_ids: ValidWriteIdList, up_to: int) -> bool:
+    hidden = [one for one in write_ids.invalid if one <= up_to and one not in write_ids.aborted]
+    return up_to <= write_ids.high_watermark and not hidden
+
+
+def _require_whole_deltas(directory: Directory, write_ids: ValidWriteIdList) -> None:
+    """Rows of insert-only files do not tell their write id."""
+    for delta in directory.state.deltas:
+        if delta.visible is RangeState.SOME and not _sees_all(write_ids, delta.name.max_write_id):
+            raise NotEnoughHistoryError(f"{directory.location}/{delta.path} holds rows from before and from after then")
+
+
+def _bases(files: Files, location: str) -> Sequence[BaseName]:
+    names = {entry.path.partition("/")[0] for entry in files.listing(location)}
+    return [
+        parsed for name in names if name.startswith("base_") and isinstance(parsed := parse_directory(name), BaseName)
+    ]

@@ -1,0 +1,39 @@
+"""A metastore table's columns in Spark's types."""
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import cast
+
+from pyspark.sql.types import DataType, StructField, StructType
+
+from metastore.acid_tables.table import AcidTable, HiveColumn, quoted
+
+
+def type_of(column: HiveColumn) -> DataType:
+    """A column's type; raises InvalidOperationError for one that Spark does not have."""
+    return DataType.fromDDL(column.sql_type)
+
+
+def row_type(table: AcidTable) -> StructType:
+    """The struct ``row`` of the table's ACID files."""
+    return _struct(table.columns)
+
+
+def partition_type(table: AcidTable) -> StructType:
+    """The partition keys, typed."""
+    return _struct(table.partition_keys)
+
+
+def schema_of(table: AcidTable) -> StructType:
+    """What a SELECT * shows: columns, then partition keys."""
+    return StructType(row_type(table).fields + partition_type(table).fields)
+
+
+@lru_cache(maxsize=256)
+def _struct(columns: Sequence[HiveColumn]) -> StructType:
+    """Types are parsed by Spark's JVM: all of them by one call."""
+    if not columns:
+        return StructType([])
+    parsed = StructType.fromDDL(", ".join(f"{quoted(column.name)} {column.sql_type}" for column in columns))
+    fields = cast(StructType, parsed).fields  # PySpark declares what the DDL of one type is
+    return StructType([StructField(column.name, field.dataType) for column, field in zip(columns, fields, strict=True)])
