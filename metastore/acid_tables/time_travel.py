@@ -13,11 +13,30 @@ from metastore.acid.snapshots import RangeState, ValidWriteIdList
 from metastore.acid.state import NotEnoughHistoryError
 from metastore.acid_tables.listing import Directory
 from metastore.acid_tables.table import TableKind
+from metastore.errors import InvalidOperationError
 from metastore.files import Files
 from metastore.partition_names import canonical
 
 AsOf: TypeAlias = int | datetime
 """A point in a table's past: a write id, or an instant."""
+
+
+def as_of_write_id(write_ids: ValidWriteIdList, write_id: int) -> ValidWriteIdList:
+    """The list as a reader at ``write_id`` would have it, had everything finished that is finished now."""
+    if write_id < 0 or write_id > write_ids.high_watermark:
+        raise InvalidOperationError(
+            f"{write_ids.table} has write ids up to {write_ids.high_watermark}; as_of_write_id="
+            f"{write_id} is not among them."
+        )
+    kept = tuple(other for other in write_ids.invalid if other <= write_id)
+    open_ids = [other for other in kept if other not in write_ids.aborted]
+    return ValidWriteIdList(
+        write_ids.table,
+        write_id,
+        min(open_ids, default=None),
+        kept,
+        frozenset(other for other in kept if other in write_ids.aborted),
+    )
 
 
 def require_kept(

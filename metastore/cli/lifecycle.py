@@ -9,6 +9,7 @@ import os
 import signal
 import threading
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from types import FrameType
 from typing import Any, Protocol
@@ -60,6 +61,19 @@ def stop_signals() -> threading.Event:
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, stop)
     return stopping
+
+
+def end_with_input(stopping: threading.Event) -> None:
+    """Stop when the process that started this one is gone: its end of our input is closed then."""
+
+    def wait() -> None:
+        # Not through sys.stdin: its lock, held by a thread that waits, is a fatal error at the interpreter's end.
+        with suppress(OSError):
+            while os.read(0, 1024):
+                pass
+        stopping.set()
+
+    threading.Thread(target=wait, name="parent-watcher", daemon=True).start()
 
 
 def lost_threads(stopping: threading.Event, log: Any) -> list[str]:

@@ -15,6 +15,7 @@ from metastore.errors import InvalidInputError, MetastoreError, UnavailableError
 COMMANDS = {
     "serve": "metastore.cli.serve:serve",
     "worker": "metastore.cli.worker:worker",
+    "planner": "metastore.cli.planner:planner",
     "health": "metastore.cli.health:health",
     "config": "metastore.cli.config:config",
     "db": "metastore.cli.db:db",
@@ -28,6 +29,7 @@ COMMANDS = {
 _SUMMARIES = {
     "serve": "Run the metastore.",
     "worker": "Run a process that only compacts.",
+    "planner": "Run a process that plans scans and writes for Spark.",
     "health": "Whether a process on this machine is ready, for probes.",
     "config": "Settings: what is in force, and why.",
     "db": "The database: its schema's version, backup and restore.",

@@ -13,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 import threading
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -129,19 +129,6 @@ class Processes:
                 child.wait()
             if child.stdin is not None:
                 child.stdin.close()
-
-
-def end_with_input(stopping: threading.Event) -> None:
-    """Stop when the process that started this one is gone: its end of our input is closed then."""
-
-    def wait() -> None:
-        # Not through sys.stdin: its lock, held by a thread that waits, is a fatal error at the interpreter's end.
-        with suppress(OSError):
-            while os.read(0, 1024):
-                pass
-        stopping.set()
-
-    threading.Thread(target=wait, name="parent-watcher", daemon=True).start()
 
 
 def _reserved(host: str, port: int) -> socket.socket:

@@ -93,9 +93,7 @@ def serve(
             "settings_not_ours", keys=len(settings.foreign), names=sorted(settings.foreign)[:20]
         )
     if process is not None:
-        from metastore.cli.processes import end_with_input
-
-        end_with_input(stopping)
+        lifecycle.end_with_input(stopping)
     if process:  # as many compactions at a time as one process would run
         settings = dataclasses.replace(settings, compaction=dataclasses.replace(settings.compaction, worker_threads=0))
     app = App(settings, data_dir=data_dir, loops=not no_loops, shares_port=process is not None)

@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from typing import Protocol
 
 from metastore.backoff import doubling
 from metastore.client.answers import domain_errors, is_unknown_method
@@ -28,6 +29,13 @@ _OPERATIONS = {operation: getattr(ttypes.DataOperationType, operation.name) for 
 
 class LockNotAcquiredError(MetastoreError):
     """The locks were not granted; the request has been withdrawn. The message names who is in the way."""
+
+
+class Stop(Protocol):
+    """Ends a wait early, as ``threading.Event`` does."""
+
+    def wait(self, timeout: float) -> bool:
+        """Wait for that long; True as soon as there is no reason to wait any longer."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +75,7 @@ class LockManager:
         user: str,
         host: str,
         agent_info: str,
-        stop: threading.Event | None = None,
+        stop: Stop | None = None,
     ) -> int:
         """Ask for all locks of a statement and wait until they are granted; return the lock id.
 
@@ -136,7 +144,7 @@ class LockManager:
                 return f"{_object(row)} was locked by lock {row.blockedByExtId}, which is gone by now; try again"
         return f"lock {lock_id} is not waiting any more; try again"
 
-    def _poll(self, lock_id: int, txn_id: int, stop: threading.Event | None) -> int:
+    def _poll(self, lock_id: int, txn_id: int, stop: Stop | None) -> int:
         """The state of the request once it is decided, or WAITING when there is no patience left."""
         pause = stop or threading.Event()
         for delay in self.wait.delays():

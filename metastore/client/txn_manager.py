@@ -20,23 +20,23 @@ from contextlib import contextmanager
 from datetime import datetime, timedelta
 from functools import cached_property
 
-from metastore.acid.snapshots import ValidTxnList, ValidWriteIdList, decode_aborted_bits
-from metastore.client import outcome
-from metastore.client.answers import domain_errors, is_unknown_method
+from metastore.acid.snapshots import ValidTxnList, ValidWriteIdList
+from metastore.client import outcome, txn_calls
+from metastore.client.answers import domain_errors
 from metastore.client.client import MetastoreClient
-from metastore.client.conflicts import lost_at_commit, lost_while_waiting
+from metastore.client.conflicts import lost_while_waiting
 from metastore.client.fence import Fence
 from metastore.client.heartbeat import Heartbeater, txn_timeout
 from metastore.client.lock_manager import LockManager, LockWait, told_wait
 from metastore.client.lock_plan import LockModes, LockPlan, StatementLocks, told_modes
-from metastore.errors import MetaError, MetastoreError, TxnAbortedError
+from metastore.errors import MetastoreError, TxnAbortedError
 from metastore.ids import TableName
 from metastore.locks.rules import LockType, Operation
 from metastore.telemetry.logs import get_logger
 from metastore.thrift_gen.hive_metastore import ttypes
 from metastore.thrift_gen.operators.ttypes import CommitBatchRequest
 from metastore.thrift_gen.operators.ttypes import StreamBatch as SentBatch
-from metastore.txns.core.rules import AbortCode, Snapshot, TxnType, reader_snapshot
+from metastore.txns.core.rules import AbortCode, TxnType
 from metastore.txns.history.rules import Answer
 from metastore.txns.streams.rules import StreamBatch
 
@@ -169,7 +169,7 @@ class Transaction:
         if not any(plan.type in _EXCLUDING for plan in request.locks):
             return
         for _ in range(_REOPENINGS):
-            latest = self._latest_conflict()
+            latest = txn_calls.latest_conflict(self._client, self.id)
             if latest is None:
                 self._vouched = False
                 return
@@ -186,61 +186,30 @@ class Transaction:
         """Return the write id of this transaction for a table, allocated when first asked for."""
         key = (db.lower(), table.lower())
         if key not in self._write_ids:
-            request = ttypes.AllocateTableWriteIdsRequest(dbName=key[0], tableName=key[1], txnIds=[self.id])
-            with domain_errors():
-                [pair] = self._client.allocate_table_write_ids(request).txnToWriteIds
-            self._write_ids[key] = pair.writeId
+            self._write_ids[key] = txn_calls.allocate_write_id(self._client, self.id, *key)
         return self._write_ids[key]
 
     def valid_txns(self) -> ValidTxnList:
         """Return the snapshot, which is taken at the first call and stays the same."""
         if self._snapshot is None:
-            with domain_errors():
-                answer = self._client.get_open_txns_req(
-                    ttypes.GetOpenTxnsRequest(excludeTxnTypes=[ttypes.TxnType.READ_ONLY])
-                )
-            self._snapshot = reader_snapshot(
-                Snapshot(
-                    answer.txn_high_water_mark,
-                    list(answer.open_txns or ()),
-                    answer.abortedBits or b"",
-                    answer.min_open_txn,
-                ),
-                self.id,
-            )
+            self._snapshot = txn_calls.valid_txns(self._client, self.id)
         return self._snapshot
 
     def valid_write_ids(self, tables: Iterable[str]) -> dict[str, ValidWriteIdList]:
         """Return what may be read of each ``db.table``; the transaction's own write ids count as valid."""
-        names = list(tables)
-        request = ttypes.GetValidWriteIdsRequest(fullTableNames=names, validTxnList=self.valid_txns().format())
-        with domain_errors():
-            answers = self._client.get_valid_write_ids(request).tblValidWriteIds
-        return {name: self._write_id_list(answer) for name, answer in zip(names, answers, strict=True)}
+        return txn_calls.valid_write_ids(self._client, self.valid_txns(), tables)
 
     def valid_write_ids_at(self, name: TableName, at: datetime) -> ValidWriteIdList:
         """Return what had been committed to a table at an instant.
 
         Raises: InvalidOperationError for one that is not on record, or still to come.
         """
-        with domain_errors():
-            answer = self._client.metastore_valid_write_ids_at(
-                name.catalog, name.db, name.table, int(at.timestamp() * 1000)
-            )
-        return self._write_id_list(answer)
+        return txn_calls.valid_write_ids_at(self._client, name, at)
 
     def add_dynamic_partitions(self, db: str, table: str, partitions: Sequence[str], operation: Operation) -> None:
         """Report which partitions a dynamic write has written; an empty list if none."""
-        request = ttypes.AddDynamicPartitions(
-            txnid=self.id,
-            writeid=self.write_id(db, table),
-            dbname=db,
-            tablename=table,
-            partitionnames=list(partitions),
-            operationType=getattr(ttypes.DataOperationType, operation.name),
-        )
-        with domain_errors():
-            self._client.add_dynamic_partitions(request)
+        write_id = self.write_id(db, table)
+        txn_calls.add_dynamic_partitions(self._client, self.id, write_id, db, table, partitions, operation)
 
     def record(self, name: TableName, batch: StreamBatch) -> None:
         """Let the commit remember, with the table, which batch of a streaming query this is; see ``commit``."""
@@ -268,16 +237,10 @@ class Transaction:
         """
         self._heartbeater.stop()
         self._is_sent = True
-        request = ttypes.CommitTxnRequest(txnid=self.id, exclWriteEnabled=self._vouched, txn_type=int(self._kind))
+        request = txn_calls.commit_request(self.id, self._kind, is_vouched=self._vouched)
         if self._batch is not None:
             request = CommitBatchRequest(txnid=self.id, exclWriteEnabled=self._vouched, batch=self._batch)
-        try:
-            outcome.commit(self._client, request)
-        except TxnAbortedError as error:
-            conflict = lost_at_commit(self._client, self.id, error)
-            if conflict is None:
-                raise
-            raise conflict from error
+        txn_calls.commit(self._client, request)
 
     def abort(self, code: AbortCode = AbortCode.ROLLBACK) -> None:
         """Abort; one that is aborted already stays so.
@@ -305,11 +268,9 @@ class Transaction:
         return True
 
     def _begin(self) -> None:
-        request = ttypes.OpenTxnRequest(
-            num_txns=1, user=self._user, hostname=self._manager.host, agentInfo=self._agent, txn_type=int(self._kind)
+        self.id = txn_calls.open_txn(
+            self._client, self._kind, user=self._user, host=self._manager.host, agent=self._agent
         )
-        with domain_errors():
-            [self.id] = self._client.open_txns(request).txn_ids
         self._vouched = True
         self._fence = Fence(self._client, self.id)
         self._heartbeater = Heartbeater(self._client, self._manager.timeout, txn_id=self.id, cancel=self._cancel)
@@ -325,29 +286,9 @@ class Transaction:
             stop=self._heartbeater.lost,
         )
 
-    def _latest_conflict(self) -> int | None:
-        """The last transaction that committed a change of what is locked; None if the server cannot tell."""
-        try:
-            with domain_errors():
-                return int(self._client.get_latest_txnid_in_conflict(self.id))
-        except MetaError as error:
-            if not is_unknown_method(error):
-                raise
-            return None
-
     def _reopen(self) -> None:
         """Take the same locks with a new transaction, which is later than all that they were waiting for."""
         self.abort(AbortCode.CONCURRENT_COMMITTED)
         self._begin()
         for request in self._lock_requests:
             self._acquire(request)
-
-    def _write_id_list(self, answer: ttypes.TableValidWriteIds) -> ValidWriteIdList:
-        invalid = tuple(answer.invalidWriteIds)
-        return ValidWriteIdList(
-            answer.fullTableName,
-            answer.writeIdHighWaterMark,
-            answer.minOpenWriteId or None,
-            invalid,
-            decode_aborted_bits(invalid, answer.abortedBits or b""),
-        )

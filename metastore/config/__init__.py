@@ -13,6 +13,7 @@ from metastore.config.keys import (
     TxnSettings,
 )
 from metastore.config.limits import LimitSettings
+from metastore.config.planner import PlannerSettings
 from metastore.config.security import TlsSettings
 from metastore.config.settings import Settings, build
 from metastore.config.upstream import UpstreamSettings
@@ -27,6 +28,7 @@ __all__ = [
     "LimitSettings",
     "LockSettings",
     "LogSettings",
+    "PlannerSettings",
     "ServerSettings",
     "Settings",
     "TlsSettings",

@@ -25,6 +25,7 @@ from metastore.config.keys import (
     keys_of,
 )
 from metastore.config.limits import LimitSettings
+from metastore.config.planner import PlannerSettings
 from metastore.config.security import TlsSettings, require_honoured
 from metastore.config.upstream import UpstreamSettings
 from metastore.errors import ConfigValueSecurityError, InvalidInputError
@@ -61,6 +62,7 @@ class Settings:
     tls: TlsSettings = TlsSettings()
     upstream: UpstreamSettings = UpstreamSettings()
     limits: LimitSettings = LimitSettings()
+    planner: PlannerSettings = PlannerSettings()
     database: DatabaseSettings = DatabaseSettings()
     log: LogSettings = LogSettings()
     clients: ClientSettings = ClientSettings()

@@ -5,19 +5,18 @@ own and waits for nothing but the database's probe.
 """
 
 import json
-import socket
 import threading
 from collections.abc import Callable, Mapping
 from http import HTTPStatus
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any, NamedTuple
+from http.server import BaseHTTPRequestHandler
+from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from metastore.telemetry.metrics import Metrics
 from metastore.tls.contexts import RenewedContext
 from metastore.web.health import Health
+from metastore.web.listening import Listener
 
-_PAUSE_S = 0.05
 _JSON = "application/json; charset=utf-8"
 
 
@@ -55,7 +54,7 @@ class WebServer:
         class Handler(_Handler):
             pages = routes
 
-        self._server = _Server(self._address, Handler, self._tls)
+        self._server = Listener(self._address, Handler, self._tls)
         threading.Thread(target=self._server.serve_forever, name="http", daemon=True).start()
         host, port = self._server.server_address[:2]
         return str(host), int(port)
@@ -88,43 +87,6 @@ class WebServer:
     def _metrics_page(self, headers: Mapping[str, str]) -> Page:
         content_type, body = self._metrics.text(headers.get("Accept", ""))
         return Page(body, content_type)
-
-
-class _Server(ThreadingHTTPServer):
-    daemon_threads = True
-    block_on_close = False
-
-    def __init__(
-        self, address: tuple[str, int], handler: type[BaseHTTPRequestHandler], tls: RenewedContext | None
-    ) -> None:
-        self._tls = tls
-        if ":" in address[0]:
-            self.address_family = socket.AF_INET6
-        super().__init__(address, handler)
-
-    def server_bind(self) -> None:
-        """Bind without looking up our own name, which may take seconds where names cannot be looked up."""
-        self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        self.socket.bind(self.server_address)
-        self.server_address = self.socket.getsockname()
-        self.server_name, self.server_port = str(self.server_address[0]), int(self.server_address[1])
-
-    def get_request(self) -> tuple[socket.socket, Any]:
-        """A connection, whose handshake, if any, is done by the thread that reads from it. Raises: OSError.
-
-        Without descriptors the listener stays readable: so a pause, or this thread would do nothing but try.
-        """
-        try:
-            connection, address = super().get_request()
-        except OSError:
-            threading.Event().wait(_PAUSE_S)
-            raise
-        if self._tls is not None:
-            connection = self._tls.get().wrap_socket(connection, server_side=True, do_handshake_on_connect=False)
-        return connection, address
-
-    def handle_error(self, request: object, client_address: object) -> None:
-        """A client that goes away in mid-answer is no news."""
 
 
 class _Handler(BaseHTTPRequestHandler):

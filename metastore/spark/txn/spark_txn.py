@@ -22,7 +22,7 @@ from metastore.acid_tables.listing import Directory, acid_directories
 from metastore.acid_tables.partitions import PartitionPlace, partition_name, partition_values
 from metastore.acid_tables.pruning import Restriction
 from metastore.acid_tables.table import AcidTable, TableKind
-from metastore.acid_tables.time_travel import AsOf, require_kept
+from metastore.acid_tables.time_travel import AsOf, as_of_write_id, require_kept
 from metastore.client import AnswerLostError, DomainClient, Transaction
 from metastore.client.compactions import cleaned_write_ids
 from metastore.client.partitions import Locations, partition_places
@@ -343,7 +343,7 @@ class Work:
     def _past(self, table: AcidTable, as_of: AsOf) -> ValidWriteIdList:
         if isinstance(as_of, datetime):
             return self.txn.valid_write_ids_at(table.name, as_of)
-        return _as_of(self._snapshot(table), as_of)
+        return as_of_write_id(self._snapshot(table), as_of)
 
     def _snapshot(self, table: AcidTable) -> ValidWriteIdList:
         if table.name not in self.snapshots:
@@ -356,21 +356,3 @@ class Work:
 def _leaves_something(error: BaseException | None) -> bool:
     """Whether a LeftoverError is what happened, or what happened before it: staging may not be removable either."""
     return error is not None and (isinstance(error, LeftoverError) or _leaves_something(error.__context__))
-
-
-def _as_of(write_ids: ValidWriteIdList, write_id: int) -> ValidWriteIdList:
-    """The list as a reader at ``write_id`` would have it, had everything finished that is finished now."""
-    if write_id < 0 or write_id > write_ids.high_watermark:
-        raise InvalidOperationError(
-            f"{write_ids.table} has write ids up to {write_ids.high_watermark}; as_of_write_id="
-            f"{write_id} is not among them."
-        )
-    kept = tuple(other for other in write_ids.invalid if other <= write_id)
-    open_ids = [other for other in kept if other not in write_ids.aborted]
-    return ValidWriteIdList(
-        write_ids.table,
-        write_id,
-        min(open_ids, default=None),
-        kept,
-        frozenset(other for other in kept if other in write_ids.aborted),
-    )

@@ -42,6 +42,9 @@ PLANTED = {
     "Spark code and the client open no database": (
         {"spark/planted_pool.py": "import metastore.db.pool", "client/planted_store.py": "import metastore.txns.core.store"},
         ["metastore.spark is not allowed to import metastore.db", "metastore.client is not allowed to import metastore.txns.core.store"]),
+    "A planner is a client, and works where there is no Spark": (
+        {"planner/planted_spark.py": "import metastore.spark.session"},
+        ["metastore.planner is not allowed to import metastore.spark"]),
     "Spark: rooms by the steps of a statement, none looks up": (
         {"spark/read/planted_writer.py": "import metastore.spark.write.acid_writer", "spark/planted_floor/planted.py": ""},
         ["metastore.spark.read is not allowed to import metastore.spark.write", "planted_floor"]),

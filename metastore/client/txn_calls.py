@@ -1,0 +1,130 @@
+"""The steps of a transaction, each a call by itself: for a program that keeps nothing of it between two steps.
+
+Rule: what one step must know of another, its caller says. ``Transaction`` takes the same steps and remembers.
+"""
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+
+from metastore.acid.snapshots import ValidTxnList, ValidWriteIdList, decode_aborted_bits
+from metastore.client import outcome
+from metastore.client.answers import domain_errors, is_unknown_method
+from metastore.client.client import MetastoreClient
+from metastore.client.conflicts import lost_at_commit
+from metastore.client.outcome import CommitRequest
+from metastore.errors import MetaError, TxnAbortedError
+from metastore.ids import TableName
+from metastore.locks.rules import Operation
+from metastore.thrift_gen.hive_metastore import ttypes
+from metastore.txns.core.rules import Snapshot, TxnType, reader_snapshot
+
+
+def open_txn(client: MetastoreClient, kind: TxnType, *, user: str, host: str, agent: str) -> int:
+    """Open a transaction; its id. Whoever opened it sends its heartbeats."""
+    request = ttypes.OpenTxnRequest(num_txns=1, user=user, hostname=host, agentInfo=agent, txn_type=int(kind))
+    with domain_errors():
+        [txn_id] = client.open_txns(request).txn_ids
+    return int(txn_id)
+
+
+def heartbeat(client: MetastoreClient, txn_id: int) -> None:
+    """Keep a transaction open. Raises: TxnAbortedError, NoSuchTxnError."""
+    with domain_errors():
+        client.heartbeat(ttypes.HeartbeatRequest(txnid=txn_id, lockid=0))
+
+
+def latest_conflict(client: MetastoreClient, txn_id: int) -> int | None:
+    """The last transaction that committed a change of what this one has locked; None if the server cannot tell."""
+    try:
+        with domain_errors():
+            return int(client.get_latest_txnid_in_conflict(txn_id))
+    except MetaError as error:
+        if not is_unknown_method(error):
+            raise
+        return None
+
+
+def valid_txns(client: MetastoreClient, txn_id: int) -> ValidTxnList:
+    """The snapshot that a transaction takes now."""
+    with domain_errors():
+        answer = client.get_open_txns_req(ttypes.GetOpenTxnsRequest(excludeTxnTypes=[ttypes.TxnType.READ_ONLY]))
+    opened = list(answer.open_txns or ())
+    return reader_snapshot(
+        Snapshot(answer.txn_high_water_mark, opened, answer.abortedBits or b"", answer.min_open_txn), txn_id
+    )
+
+
+def valid_write_ids(client: MetastoreClient, txns: ValidTxnList, tables: Iterable[str]) -> dict[str, ValidWriteIdList]:
+    """What may be read of each ``db.table`` in a snapshot."""
+    names = list(tables)
+    request = ttypes.GetValidWriteIdsRequest(fullTableNames=names, validTxnList=txns.format())
+    with domain_errors():
+        answers = client.get_valid_write_ids(request).tblValidWriteIds
+    return {name: _write_id_list(answer) for name, answer in zip(names, answers, strict=True)}
+
+
+def valid_write_ids_at(client: MetastoreClient, name: TableName, at: datetime) -> ValidWriteIdList:
+    """What had been committed to a table at an instant.
+
+    Raises: InvalidOperationError for one that is not on record, or still to come.
+    """
+    with domain_errors():
+        answer = client.metastore_valid_write_ids_at(name.catalog, name.db, name.table, int(at.timestamp() * 1000))
+    return _write_id_list(answer)
+
+
+def allocate_write_id(client: MetastoreClient, txn_id: int, db: str, table: str) -> int:
+    """The write id of a transaction for a table: the same one each time."""
+    request = ttypes.AllocateTableWriteIdsRequest(dbName=db, tableName=table, txnIds=[txn_id])
+    with domain_errors():
+        [pair] = client.allocate_table_write_ids(request).txnToWriteIds
+    return int(pair.writeId)
+
+
+def add_dynamic_partitions(
+    client: MetastoreClient,
+    txn_id: int,
+    write_id: int,
+    db: str,
+    table: str,
+    partitions: Sequence[str],
+    operation: Operation,
+) -> None:
+    """Report which partitions a dynamic write has written; an empty list if none."""
+    request = ttypes.AddDynamicPartitions(
+        txnid=txn_id,
+        writeid=write_id,
+        dbname=db,
+        tablename=table,
+        partitionnames=list(partitions),
+        operationType=getattr(ttypes.DataOperationType, operation.name),
+    )
+    with domain_errors():
+        client.add_dynamic_partitions(request)
+
+
+def commit_request(txn_id: int, kind: TxnType, *, is_vouched: bool) -> ttypes.CommitTxnRequest:
+    """``is_vouched``: the snapshot was taken under exclusive locks of all that is changed, and missed nothing."""
+    return ttypes.CommitTxnRequest(txnid=txn_id, exclWriteEnabled=is_vouched, txn_type=int(kind))
+
+
+def commit(client: MetastoreClient, request: CommitRequest) -> None:
+    """Commit; see ``outcome.commit``. Raises: WriteConflictError too, which names the winner."""
+    try:
+        outcome.commit(client, request)
+    except TxnAbortedError as error:
+        conflict = lost_at_commit(client, request.txnid, error)
+        if conflict is None:
+            raise
+        raise conflict from error
+
+
+def _write_id_list(answer: ttypes.TableValidWriteIds) -> ValidWriteIdList:
+    invalid = tuple(answer.invalidWriteIds)
+    return ValidWriteIdList(
+        answer.fullTableName,
+        answer.writeIdHighWaterMark,
+        answer.minOpenWriteId or None,
+        invalid,
+        decode_aborted_bits(invalid, answer.abortedBits or b""),
+    )

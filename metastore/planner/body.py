@@ -1,0 +1,114 @@
+"""The body of a call, read by the kinds that its fields must have.
+
+Rule: whatever is wrong with it is said in a sentence that names the field; nothing is guessed.
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, TypeVar
+
+from metastore.errors import InvalidInputError
+from metastore.ids import TableName, table_name
+
+Choice = TypeVar("Choice", bound=Enum)
+_MOST = 2**63 - 1
+_SHOWN = 100
+
+
+@dataclass(frozen=True)
+class Body:
+    """A JSON object. ``place``: where it stands in the whole, for errors."""
+
+    fields: Mapping[str, Any]
+    place: str = ""
+
+    @classmethod
+    def of(cls, content: bytes) -> "Body":
+        """Read a whole body. Raises: InvalidInputError."""
+        try:
+            found = json.loads(content)
+        except (ValueError, RecursionError) as error:  # a text that is no UTF-8 is a ValueError, too
+            raise InvalidInputError(f"The body is not JSON: {error}.") from None
+        if not isinstance(found, dict):
+            raise InvalidInputError("The body must be a JSON object, like {}.")
+        return cls(found)
+
+    def has(self, name: str) -> bool:
+        """Whether the field is there, and not null."""
+        return self.fields.get(name) is not None
+
+    def text(self, name: str, default: str | None = None) -> str:
+        """A text. Raises: InvalidInputError, as all of these."""
+        return str(self._value(name, str, "a text", default))
+
+    def number(self, name: str, default: int | None = None) -> int:
+        """A whole number that is not negative."""
+        found = self._value(name, int, "a whole number", default)
+        if isinstance(found, bool) or not 0 <= found <= _MOST:
+            raise self._wrong(name, f"a whole number from 0 to {_MOST}")
+        return int(found)
+
+    def flag(self, name: str) -> bool:
+        """True or false; false where it is absent."""
+        return bool(self._value(name, bool, "true or false", False))  # noqa: FBT003 - the default
+
+    def texts(self, name: str) -> list[str]:
+        """A list of texts; empty where it is absent."""
+        found = self.values(name)
+        if not all(isinstance(one, str) for one in found):
+            raise self._wrong(name, "a list of texts")
+        return found
+
+    def values(self, name: str) -> list[Any]:
+        """A list of anything; empty where it is absent."""
+        return list(self._value(name, list, "a list", []))
+
+    def bodies(self, name: str) -> Iterator["Body"]:
+        """A list of objects; empty where it is absent."""
+        for place, one in enumerate(self.values(name)):
+            if not isinstance(one, dict):
+                raise self._wrong(name, "a list of objects")
+            yield Body(one, f"{self.place}{name}[{place}].")
+
+    def body(self, name: str) -> "Body":
+        """An object."""
+        return Body(self._value(name, dict, "an object", None), f"{self.place}{name}.")
+
+    def choice(self, name: str, kind: type[Choice], default: Choice | None = None) -> Choice:
+        """The name of a member of an enumeration."""
+        if default is not None and not self.has(name):
+            return default
+        text = self.text(name)
+        if text not in kind.__members__:
+            raise self._wrong(name, f"one of {', '.join(kind.__members__)}")
+        return kind[text]
+
+    def table(self, name: str = "table") -> TableName:
+        """A table, as ``db.table``."""
+        db, dot, table = self.text(name).partition(".")
+        if not db or not dot or not table:
+            raise self._wrong(name, "a table's name, like db.table")
+        return table_name(db, table)
+
+    def db_and_table(self) -> TableName:
+        """The table that the fields ``db`` and ``table`` name."""
+        db, table = self.text("db"), self.text("table")
+        if not db or not table:
+            raise InvalidInputError(f"{self.place}db and {self.place}table must not be empty.")
+        return table_name(db, table)
+
+    def _value(self, name: str, kind: type, called: str, default: Any) -> Any:
+        found = self.fields.get(name)
+        if found is None:
+            found = default
+        if found is None:
+            raise InvalidInputError(f"{self.place}{name} is missing: it must be {called}.")
+        if not isinstance(found, kind):
+            raise self._wrong(name, called)
+        return found
+
+    def _wrong(self, name: str, called: str) -> InvalidInputError:
+        shown = json.dumps(self.fields[name])
+        return InvalidInputError(f"{self.place}{name} must be {called}, not {shown[:_SHOWN]}.")

@@ -1,0 +1,18 @@
+"""The table of calls: what can be asked of a planner."""
+
+from collections.abc import Mapping
+
+from metastore.planner import scans, tables, transactions
+from metastore.planner.call import Method
+
+CALLS: Mapping[str, Method] = {
+    "table": Method(tables.table),
+    "partitions": Method(tables.partitions, is_work=True),
+    "begin": Method(transactions.begin),
+    "lock": Method(transactions.lock),
+    "snapshot": Method(transactions.snapshot),
+    "heartbeat": Method(transactions.heartbeat),
+    "commit": Method(transactions.commit),
+    "abort": Method(transactions.abort),
+    "plan": Method(scans.plan, is_work=True),
+}

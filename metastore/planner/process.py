@@ -1,0 +1,51 @@
+"""A planner as a process: its port, and the metastore that it works with."""
+
+import socket
+from collections.abc import Mapping
+
+from metastore import __version__
+from metastore.config import Settings
+from metastore.errors import InvalidInputError
+from metastore.planner.metastores import Metastores
+from metastore.planner.server import PlannerServer
+from metastore.telemetry.logs import get_logger
+
+_log = get_logger(__name__)
+
+
+class PlannerProcess:
+    """``inherited``: the file descriptor of a socket that listens already."""
+
+    def __init__(self, settings: Settings, uri: str | None, inherited: int | None = None) -> None:
+        """Raises: InvalidInputError."""
+        self._host, self._port = settings.server.host, settings.planner.port
+        try:
+            self._metastores = Metastores(uri)
+        except ValueError as error:
+            raise InvalidInputError(str(error)) from error
+        self._server = PlannerServer(self._metastores, settings.planner, settings.tls)
+        self._scheme = "https" if settings.tls.use_ssl else "http"
+        self._inherited = inherited
+        self.uri = ""
+
+    def start(self) -> None:
+        """Listen. Raises: InvalidInputError if the port cannot be had."""
+        taken = None if self._inherited is None else socket.socket(fileno=self._inherited)
+        try:
+            host, port = self._server.start(self._host, self._port, taken)
+        except OSError as error:
+            raise InvalidInputError(
+                f"The planner's port {self._port} on {self._host} cannot be used: {error.strerror}. Choose another "
+                "one, or 0 for a free one."
+            ) from error
+        self.uri = f"{self._scheme}://{f'[{host}]' if ':' in host else host}:{port}"
+        _log.info("planning", planner=self.uri, metastore=self._metastores.uri, version=__version__)
+
+    def addresses(self) -> Mapping[str, object]:
+        """Where it answers."""
+        return {"planner": self.uri, "metastore": self._metastores.uri, "version": __version__}
+
+    def stop(self) -> None:
+        """Stop listening; what is begun ends with the process, and its callers turn to another planner."""
+        self._server.stop()
+        self._metastores.close()

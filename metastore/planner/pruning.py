@@ -1,0 +1,51 @@
+"""The filter of a call: conditions on partition keys that all hold, as texts."""
+
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from metastore.acid.types import parse_type
+from metastore.acid_tables.pruning import AnyOf, Comparison, Missing, Restriction, all_of, typed
+from metastore.acid_tables.table import HiveColumn
+from metastore.errors import InvalidInputError
+
+_COMPARED: Mapping[str, Callable[[Any, Any], bool]] = {
+    "=": operator.eq,
+    "in": operator.eq,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+_FORM = '["key", "=", "value"], ["key", "in", "value", ...] or ["key", "is null"]'
+_KEY_AND_OPERATOR = 2
+
+
+def conjunction(conditions: Sequence[Any], keys: Sequence[HiveColumn]) -> Restriction | None:
+    """``[["d", ">=", "2026-01-01"], ["r", "in", "a", "b"]]``; None: nothing is said.
+
+    A value that is not written as the key's type is written says nothing: the engine looks at the rows itself.
+    Raises: InvalidInputError.
+    """
+    places = {key.name: place for place, key in enumerate(keys)}
+    return all_of([part for one in conditions if (part := _condition(one, places, keys)) is not None])
+
+
+def _condition(condition: Any, places: Mapping[str, int], keys: Sequence[HiveColumn]) -> Restriction | None:
+    if not isinstance(condition, list) or len(condition) < _KEY_AND_OPERATOR:
+        raise InvalidInputError(f"A condition on a partition key is {_FORM}, not {condition!r}.")
+    if not all(isinstance(part, str) for part in condition):
+        raise InvalidInputError(f"A condition on a partition key is {_FORM} with texts, not {condition!r}.")
+    name, holds, *texts = condition
+    if name not in places:
+        raise InvalidInputError(f"{name} is not a partition key: those are {', '.join(places) or 'none'}.")
+    place, kind = places[name], parse_type(keys[places[name]].type)
+    if holds == "is null" and not texts:
+        return Missing(place, kind)
+    if holds not in _COMPARED or not texts or (holds != "in" and len(texts) > 1):
+        raise InvalidInputError(f"A condition on a partition key is {_FORM}, not {condition!r}.")
+    constants = [typed(text, kind) for text in texts]
+    parts = tuple(Comparison(place, kind, _COMPARED[holds], one) for one in constants if one is not None)
+    if len(parts) < len(texts):
+        return None
+    return AnyOf(parts) if len(parts) > 1 else parts[0]

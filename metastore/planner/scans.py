@@ -1,0 +1,215 @@
+"""The plan of a scan: which files a snapshot of a table is read from, and which of their rows count.
+
+Rule: the same rules as everywhere (``acid_tables``); here they are only put into words. Small deletes go along as bits,
+of large ones the files do.
+"""
+
+import base64
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from time import perf_counter
+
+from metastore.acid.snapshots import ValidTxnList, ValidWriteIdList
+from metastore.acid.state import NotEnoughHistoryError
+from metastore.acid_tables.delete_files import DeleteFiles
+from metastore.acid_tables.deleted import deleted_rows
+from metastore.acid_tables.footers import orc_tails
+from metastore.acid_tables.listing import Directory, acid_directories
+from metastore.acid_tables.partitions import partition_key
+from metastore.acid_tables.table import AcidTable, TableKind
+from metastore.acid_tables.time_travel import as_of_write_id, require_kept
+from metastore.acid_tables.visibility import visibility
+from metastore.client import txn_calls
+from metastore.client.compactions import cleaned_write_ids
+from metastore.client.partitions import partition_places
+from metastore.errors import InvalidInputError
+from metastore.files import Files
+from metastore.planner.body import Body
+from metastore.planner.call import Answer, Call
+from metastore.planner.pruning import conjunction
+from metastore.planner.tables import acid_table, format_of
+from metastore.telemetry.logs import get_logger
+
+_log = get_logger(__name__)
+
+
+class Laps:
+    """How long each step took, in milliseconds."""
+
+    def __init__(self) -> None:
+        self._at = perf_counter()
+        self.times: dict[str, float] = {}
+
+    def end(self, step: str) -> None:
+        """A step has ended."""
+        now = perf_counter()
+        self.times[f"{step}_ms"] = round((now - self._at) * 1000, 2)
+        self._at = now
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """What of a table is read."""
+
+    table: AcidTable
+    write_ids: ValidWriteIdList
+    directories: Sequence[Directory]
+
+
+def plan(call: Call) -> Answer:
+    """The plan of one scan. Raises: NoSuchObjectError, InvalidOperationError, NotEnoughHistoryError."""
+    laps, body = Laps(), call.body
+    table = acid_table(call.client, body.table())
+    laps.end("table")
+    seen = _snapshot(call, table, laps)
+    if body.has("changes_after"):
+        _require_changes(seen, body.number("changes_after"))
+    answer = _files(seen)
+    deletes = DeleteFiles.of(call.files, [file for one in seen.directories for file in one.sources.deletes])
+    events = deletes.events(file for one in seen.directories for file in one.sources.deletes)
+    answer["deleted"] = None
+    if events != 0:
+        answer["deleted"] = _deleted(call.files, seen, deletes, as_files=body.has("changes_after"))
+    laps.end("deletes")
+    answer["row_count"] = _row_count(call.files, answer) if body.flag("count") else None
+    laps.end("count")
+    _log.debug(
+        "scan_planned",
+        table=str(table.name),
+        directories=len(seen.directories),
+        files=len(answer["events"]),
+        delete_events=events,
+        **laps.times,
+    )
+    return answer
+
+
+def _snapshot(call: Call, table: AcidTable, laps: Laps) -> Snapshot:
+    body = call.body
+    write_ids, is_past = _write_ids(call, table), body.has("as_of")
+    where = conjunction(body.values("partitions"), table.partition_keys)
+    places = partition_places(call.client, table, where)
+    laps.end("partitions")
+    txns = ValidTxnList.parse(body.text("txns"))
+    directories = acid_directories(
+        call.files, table, places, write_ids, txns, is_past=is_past, is_part=where is not None
+    )
+    if is_past:
+        require_kept(call.files, table.kind, directories, write_ids, cleaned_write_ids(call.client, table.name))
+    laps.end("listing")
+    return Snapshot(table, write_ids, directories)
+
+
+def _write_ids(call: Call, table: AcidTable) -> ValidWriteIdList:
+    body = call.body
+    write_ids = ValidWriteIdList.parse(body.text("write_ids"))
+    if write_ids.table.lower() != f"{table.name.db}.{table.name.table}":
+        raise InvalidInputError(f"write_ids is of {write_ids.table}, not of {table.name.db}.{table.name.table}.")
+    if body.has("own_write_id"):
+        write_ids = write_ids.with_own(body.number("own_write_id"))
+    return _past(call, table, write_ids, body.body("as_of")) if body.has("as_of") else write_ids
+
+
+def _past(call: Call, table: AcidTable, write_ids: ValidWriteIdList, as_of: Body) -> ValidWriteIdList:
+    if as_of.has("write_id"):
+        return as_of_write_id(write_ids, as_of.number("write_id"))
+    at = datetime.fromtimestamp(0, UTC) + timedelta(milliseconds=as_of.number("timestamp_ms"))
+    return txn_calls.valid_write_ids_at(call.client, table.name, at)
+
+
+def _require_changes(seen: Snapshot, after: int) -> None:
+    """Raise NotEnoughHistoryError when single changes are no longer told apart."""
+    seen.table.require(TableKind.FULL_ACID, action="Reading changes")
+    for one in seen.directories:
+        base = one.state.base
+        if base is not None and base.name.write_id > after:
+            how = "compacted" if base.compacted else "overwritten"
+            raise NotEnoughHistoryError(
+                f"{one.location} was {how} up to write id {base.name.write_id} ({base.path}): changes can be "
+                "read after that one only"
+            )
+
+
+def _files(seen: Snapshot) -> Answer:
+    told = visibility([one.state for one in seen.directories], seen.write_ids, deletes=False)
+    numbered = list(enumerate(seen.directories))
+    events = [{"path": file.path, "size": file.size, "dir": at} for at, one in numbered for file in one.sources.events]
+    sizes = {path: size for one in seen.directories for path, size in _sizes(one)}
+    ids: list[Answer] = [
+        {
+            "path": file.path,
+            "size": sizes[file.path],
+            "dir": at,
+            "write_id": file.write_id,
+            "bucket": file.bucket,
+            "first_row_id": file.first_row_id,
+        }
+        for at, one in numbered
+        for file in one.sources.plain
+    ]
+    unnamed: list[Answer] = [
+        {"path": path, "size": sizes[path], "dir": at, "write_id": None, "bucket": None, "first_row_id": None}
+        for at, one in numbered
+        for path in one.sources.unnamed
+    ]
+    return {
+        "directories": [
+            {
+                "partition": one.partition,
+                "key": partition_key(one.values),
+                "values": list(one.values),
+                "location": one.location,
+                "format": format_of(one.stored_as or seen.table.file_format),
+                "deletes": bool(one.sources.deletes),
+            }
+            for one in seen.directories
+        ],
+        "events": events,
+        "cut": [
+            {"path": file.path, "length": file.length, "dir": at} for at, one in numbered for file in one.sources.cut
+        ],
+        "plain": [*ids, *unnamed],
+        "visible": _visible(told.by_operation, told.high_watermark, told.hidden),
+        "bytes": sum(file["size"] for file in (*events, *ids, *unnamed)),
+    }
+
+
+def _sizes(directory: Directory) -> Iterator[tuple[str, int]]:
+    """Path and size of the files that rows are read from."""
+    state = directory.state
+    parts = (*([state.base] if state.base else []), *state.insert_deltas)
+    for file in (*state.originals, *(file for part in parts for file in part.files)):
+        yield f"{directory.location}/{file.path}", file.size
+
+
+def _visible(by_operation: bool, high_watermark: int | None, hidden: Sequence[int]) -> Answer:  # noqa: FBT001
+    return {"not_delete": by_operation, "high_watermark": high_watermark, "hidden": list(hidden)}
+
+
+def _deleted(files: Files, seen: Snapshot, deletes: DeleteFiles, *, as_files: bool) -> Answer:
+    """The deleted rows as bits, or the files that say which they are."""
+    rows = None if as_files else deleted_rows(files, seen.directories, seen.write_ids, deletes)
+    if rows is not None:
+        return {"shift": rows.shift, "bits": base64.b64encode(rows.in_bytes()).decode()}
+    told = visibility([one.state for one in seen.directories], seen.write_ids, deletes=True)
+    return {
+        "files": [
+            {"path": file.path, "size": file.size, "dir": at}
+            for at, one in enumerate(seen.directories)
+            for file in one.sources.deletes
+        ],
+        "high_watermark": told.high_watermark,
+        "hidden": list(told.hidden),
+    }
+
+
+def _row_count(files: Files, answer: Answer) -> int | None:
+    """How many rows there are, where footers say so: nothing deleted, hidden, half written or in other formats."""
+    hides = answer["visible"] != _visible(by_operation=False, high_watermark=None, hidden=())
+    if answer["deleted"] is not None or answer["cut"] or hides:
+        return None
+    if any(one["format"] != "orc" for one in answer["directories"]):
+        return None
+    paths = [file["path"] for file in (*answer["events"], *answer["plain"])]
+    return sum(tail.rows for tail in orc_tails(files, paths))

@@ -1,0 +1,102 @@
+"""Tables as an engine must know them: their kind first, since only those with transactions are planned here."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from metastore.acid_tables.partitions import PartitionPlace
+from metastore.acid_tables.serde_storage import HiveStorage
+from metastore.acid_tables.table import AcidTable, FileFormat, HiveColumn, TableKind
+from metastore.client import DomainClient
+from metastore.client.constraints import EnabledConstraints, enabled_constraints
+from metastore.client.partitions import partition_places
+from metastore.errors import NoSuchObjectError
+from metastore.ids import TableName
+from metastore.planner.call import Answer, Call
+from metastore.planner.pruning import conjunction
+
+_KINDS = {TableKind.FULL_ACID: "full_acid", TableKind.INSERT_ONLY: "insert_only", TableKind.PLAIN: "plain"}
+SERDE = "serde"
+"""The format of files that only Hive's own classes read."""
+
+
+def table(call: Call) -> Answer:
+    """What a table is: only its kind where it is none of ours."""
+    name = call.body.db_and_table()
+    try:
+        found = call.client.get_table(name.db, name.table)
+    except NoSuchObjectError:
+        return {"kind": "absent"}
+    if found.tableType == "VIRTUAL_VIEW":
+        return {"kind": "view"}
+    acid_table = AcidTable.of(name, found)
+    if acid_table.kind is TableKind.PLAIN:
+        return {"kind": "plain"}
+    return _described(acid_table, found, enabled_constraints(call.client, name))
+
+
+def partitions(call: Call) -> Answer:
+    """The partitions of a table, or those that may hold rows for a filter."""
+    wanted = acid_table(call.client, call.body.db_and_table())
+    where = conjunction(call.body.values("filter"), wanted.partition_keys)
+    return {"partitions": [_place(one) for one in partition_places(call.client, wanted, where)]}
+
+
+def acid_table(client: DomainClient, name: TableName) -> AcidTable:
+    """A table with transactions. Raises: NoSuchObjectError, InvalidOperationError for one without."""
+    found = AcidTable.of(name, client.get_table(name.db, name.table))
+    found.require(TableKind.FULL_ACID, TableKind.INSERT_ONLY, action="Planning")
+    return found
+
+
+def format_of(stored_as: FileFormat) -> str:
+    """How files are stored, in a word."""
+    return SERDE if isinstance(stored_as, HiveStorage) else stored_as
+
+
+def _described(acid_table: AcidTable, found: Any, constraints: EnabledConstraints) -> Answer:
+    parameters = acid_table.parameters
+    comments = {one.name.lower(): one.comment for one in (*(found.sd.cols or ()), *(found.partitionKeys or ()))}
+
+    def columns(wanted: Sequence[HiveColumn]) -> list[Answer]:
+        return [_column(one, comments.get(one.name), constraints) for one in wanted]
+
+    stored_as = acid_table.file_format
+    return {
+        "kind": _KINDS[acid_table.kind],
+        "id": f"{found.id or 0}-{found.createTime or 0}",
+        "location": acid_table.location,
+        "columns": columns(acid_table.columns),
+        "partition_keys": columns(acid_table.partition_keys),
+        "buckets": {
+            "count": acid_table.bucket_count,
+            "columns": list(acid_table.bucket_columns),
+            "sort": [[name, "asc" if ascends else "desc"] for name, ascends in acid_table.order],
+            "version": acid_table.bucketing_version,
+        },
+        "format": format_of(stored_as),
+        "storage": stored_as.text() if isinstance(stored_as, HiveStorage) else None,
+        "properties": parameters,
+        "comment": parameters.get("comment"),
+        "owner": found.owner or "",
+        "statistics": {"rows": _count(parameters.get("numRows")), "bytes": _count(parameters.get("totalSize"))},
+    }
+
+
+def _column(column: HiveColumn, comment: str | None, constraints: EnabledConstraints) -> Answer:
+    return {
+        "name": column.name,
+        "type": column.type,
+        "sql_type": column.sql_type,
+        "comment": comment,
+        "default": constraints.defaults.get(column.name),
+        "not_null": any(name == column.name for _, name in constraints.not_null),
+    }
+
+
+def _place(place: PartitionPlace) -> Answer:
+    return {"name": place.name, "values": list(place.values), "location": place.location}
+
+
+def _count(text: str | None) -> int | None:
+    """A statistic; None where nobody has counted."""
+    return int(text) if text is not None and text.isdecimal() else None

@@ -1,0 +1,157 @@
+"""Transactions: each step of one is a call, and its caller keeps it open with heartbeats.
+
+Rule: locks first, then the snapshot. Where the first locks had to wait for a change, a transaction with a later id may
+take the place of the one that waited, so that it does not collide with the change at its commit: the answer says which.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import timedelta
+from itertools import accumulate, takewhile
+
+from metastore.acid.snapshots import ValidTxnList
+from metastore.acid_tables.table import AcidTable
+from metastore.backoff import doubling
+from metastore.client import outcome, txn_calls
+from metastore.client.conflicts import lost_while_waiting
+from metastore.client.lock_manager import FIRST_WAIT, LockManager, LockWait
+from metastore.client.lock_plan import Kind, Output, StatementLocks, Target, statement_locks, target_of
+from metastore.errors import InvalidInputError, NoSuchTxnError, TxnAbortedError
+from metastore.ids import TableName, full_table_name
+from metastore.locks.rules import LockType
+from metastore.planner.body import Body
+from metastore.planner.call import Answer, Call
+from metastore.txns.core.rules import AbortCode, TxnType
+
+_EXCLUDING = frozenset({LockType.EXCL_WRITE, LockType.EXCLUSIVE})
+_KINDS = {**Kind.__members__, "DDL_EXCLUSIVE": Kind.EXCLUSIVE_DDL}
+_REOPENINGS = 10
+_CEILING = timedelta(seconds=5)
+_LONGEST_WAIT_S = 24 * 3600
+_LONGEST_TEXT = 1000
+
+
+@dataclass(frozen=True)
+class Within(LockWait):
+    """Waits for locks as long as the caller says."""
+
+    patience: timedelta = timedelta(0)
+
+    def delays(self) -> Iterator[timedelta]:
+        """Pauses that add up to the patience, or a little less."""
+        pauses = list(doubling(FIRST_WAIT, _CEILING, 8 + int(self.patience / _CEILING)))
+        ends = takewhile(lambda end: end <= self.patience, accumulate(pauses))
+        return (pause for pause, _ in zip(pauses, ends, strict=False))
+
+
+def begin(call: Call) -> Answer:
+    """Open a transaction."""
+    txn_id = _open(call, call.body)
+    return {"txn": txn_id, "timeout_s": call.told.timeout.total_seconds()}
+
+
+def lock(call: Call) -> Answer:
+    """Take all locks of a statement, waiting for them.
+
+    Raises: LockNotAcquiredError, TxnAbortedError, WriteConflictError (the snapshot has missed a change).
+    """
+    txn_id, wanted = call.body.number("txn"), _locks(call)
+    if not wanted.locks:
+        return {"lock": None, "txn": txn_id, "vouched": True}
+    lock_id = _acquire(call, txn_id, wanted)
+    if not any(one.type in _EXCLUDING for one in wanted.locks):
+        return {"lock": lock_id, "txn": txn_id, "vouched": True}
+    for _ in range(_REOPENINGS):
+        latest = txn_calls.latest_conflict(call.client, txn_id)
+        if latest is None or not latest > 0:
+            return {"lock": lock_id, "txn": txn_id, "vouched": latest is not None}
+        if call.body.has("txns"):
+            if not ValidTxnList.parse(call.body.text("txns")).is_valid(latest):
+                raise lost_while_waiting(call.client, txn_id, latest, {(one.db, one.table) for one in wanted.locks})
+            return {"lock": lock_id, "txn": txn_id, "vouched": False}
+        if latest <= txn_id or not call.body.has("reopen"):
+            return {"lock": lock_id, "txn": txn_id, "vouched": latest <= txn_id}
+        outcome.abort(call.client, txn_id, AbortCode.CONCURRENT_COMMITTED)
+        txn_id = _open(call, call.body.body("reopen"))
+        lock_id = _acquire(call, txn_id, wanted)
+    raise TxnAbortedError("Others keep changing what this transaction locks. Start again later.")
+
+
+def snapshot(call: Call) -> Answer:
+    """What the transaction may read, of each table; to be taken once its first locks are held."""
+    names = [full_table_name(text) for text in call.body.texts("tables")]
+    txns = txn_calls.valid_txns(call.client, call.body.number("txn"))
+    told = txn_calls.valid_write_ids(call.client, txns, [f"{name.db}.{name.table}" for name in names])
+    return {"txns": txns.format(), "write_ids": {name: one.format() for name, one in told.items()}}
+
+
+def heartbeat(call: Call) -> Answer:
+    """Keep the transaction open for another time-out. Raises: TxnAbortedError, NoSuchTxnError: it is lost."""
+    txn_calls.heartbeat(call.client, call.body.number("txn"))
+    return {}
+
+
+def commit(call: Call) -> Answer:
+    """Commit. Raises: WriteConflictError, TxnAbortedError; AnswerLostError: it may have been done."""
+    kind = call.body.choice("kind", TxnType, TxnType.DEFAULT)
+    request = txn_calls.commit_request(call.body.number("txn"), kind, is_vouched=call.body.flag("vouched"))
+    txn_calls.commit(call.client, request)
+    return {}
+
+
+def abort(call: Call) -> Answer:
+    """Abort; whether what the transaction wrote may be removed: not of one that is committed, or may be."""
+    try:
+        outcome.abort(call.client, call.body.number("txn"))
+    except NoSuchTxnError:
+        return {"aborted": False}
+    return {"aborted": True}
+
+
+def _open(call: Call, said: Body) -> int:
+    """A transaction of the caller's. ``said``: who that is; what is proven counts more."""
+    return txn_calls.open_txn(
+        call.client,
+        said.choice("kind", TxnType, TxnType.DEFAULT),
+        user=call.user or said.text("user"),
+        host=said.text("host"),
+        agent=said.text("agent")[:_LONGEST_TEXT],
+    )
+
+
+def _acquire(call: Call, txn_id: int, wanted: StatementLocks) -> int:
+    body = call.body
+    patience = timedelta(seconds=min(body.number("wait_s", 0), _LONGEST_WAIT_S))
+    return LockManager(call.client, Within(patience=patience)).acquire(
+        wanted,
+        txn_id=txn_id,
+        user=call.user or body.text("user", call.client.user),
+        host=body.text("host", ""),
+        agent_info=body.text("agent", "")[:_LONGEST_TEXT],
+        stop=call.gone,
+    )
+
+
+def _locks(call: Call) -> StatementLocks:
+    tables: dict[TableName, AcidTable] = {}
+
+    def target(name: TableName, *, is_written: bool) -> Target:
+        if name not in tables:
+            tables[name] = AcidTable.of(name, call.client.get_table(name.db, name.table))
+        return target_of(tables[name], is_written=is_written)
+
+    inputs = [target(full_table_name(text), is_written=False) for text in call.body.texts("reads")]
+    outputs = []
+    for written in call.body.bodies("writes"):
+        one = target(written.table(), is_written=True)
+        if written.has("partition"):
+            one = one._replace(partition=written.text("partition"), is_dynamic=False)
+        outputs.append(Output(one, _kind(written)))
+    return statement_locks(inputs, outputs, call.told.modes)
+
+
+def _kind(written: Body) -> Kind:
+    text = written.text("kind")
+    if text not in _KINDS:
+        raise InvalidInputError(f"{written.place}kind must be one of {', '.join(_KINDS)}, not {text!r}.")
+    return _KINDS[text]
