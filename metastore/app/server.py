@@ -1,10 +1,12 @@
 """A server: answers calls, and runs the loops unless it is told not to."""
 
-from collections.abc import Callable
+import dataclasses
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from metastore.app.handlers import handlers
 from metastore.app.loops import server_loops
+from metastore.app.planner import PlannerBeside
 from metastore.app.process import VERSION, Process, bound, environment_of_jobs, reachable
 from metastore.app.services import Services
 from metastore.config import Settings, TlsSettings
@@ -31,14 +33,21 @@ class App(Process):
     PARTS = ("database", "schema", "thrift", "loops")
 
     def __init__(
-        self, settings: Settings, *, data_dir: Path | None = None, loops: bool = True, shares_port: bool = False
+        self,
+        settings: Settings,
+        *,
+        data_dir: Path | None = None,
+        loops: bool = True,
+        shares_port: bool = False,
+        planner: Sequence[str] | None = None,
     ) -> None:
         """``data_dir``: where the embedded PostgreSQL and, unless it is set, the warehouse are.
 
-        ``shares_port``: other processes listen on the same Thrift port.
+        ``shares_port``: other processes listen on the same Thrift port. ``planner``: the options of a planner beside
+        this server, with which it has the same settings; None: there is none.
         """
         super().__init__(settings, data_dir=data_dir)
-        self._with_loops, self._shares_port = loops, shares_port
+        self._with_loops, self._shares_port, self._planner_options = loops, shares_port, planner
         self.limits = Limits(self.settings.limits, forget_after=self.settings.txns.timeout)
 
     def _start_parts(self) -> None:
@@ -50,7 +59,10 @@ class App(Process):
         self._switch_event_log(self.services)
         self._settle_catalog(self.services)
         self.waiting = self._start_waiting(self.database)
+        planner = self._planner_beside()
         self.server = self._start_thrift(self.services)
+        if planner is not None:
+            planner.start(self.thrift_uri, environment_of_jobs(self.settings.tls))
         if self._with_loops:
             jobs = environment_of_jobs(self.settings.tls)
             self._start_loops(url, [*server_loops(self.services, self.settings), *self.compaction_loops(jobs)])
@@ -65,6 +77,31 @@ class App(Process):
             warehouse=self.settings.catalog.warehouse,
             version=VERSION,
         )
+
+    def addresses(self) -> dict[str, object]:
+        """Where this process answers, and the planner."""
+        told = self.settings.planner.uri
+        return {**super().addresses(), **({"planner": told} if told else {})}
+
+    def _planner_beside(self) -> PlannerBeside | None:
+        """The planner's port, of which clients are told; None: they are told of another planner, or of none."""
+        settings = self.settings.planner
+        if self._planner_options is None or not settings.enabled or settings.uri:
+            return None
+        if not PlannerBeside.is_installed():
+            log.info("no_planner_here", reason="pyarrow is not installed; metastore.planner.uri can name another one")
+            return None
+        planner = PlannerBeside(self.settings, self._planner_options)
+        uris: list[str] = []
+
+        def listen() -> tuple[str, int]:
+            uris.append(planner.listen())
+            return self.settings.server.host, settings.port
+
+        bound("planner", self.settings.server.host, settings.port, listen)
+        self.running.callback(planner.stop)
+        self.settings = dataclasses.replace(self.settings, planner=dataclasses.replace(settings, uri=uris[0]))
+        return planner
 
     def _start_schema(self, url: str) -> str:
         """Bring the database's schema up to date; the namespace that it is in."""

@@ -96,7 +96,12 @@ def serve(
         lifecycle.end_with_input(stopping)
     if process:  # as many compactions at a time as one process would run
         settings = dataclasses.replace(settings, compaction=dataclasses.replace(settings.compaction, worker_threads=0))
-    app = App(settings, data_dir=data_dir, loops=not no_loops, shares_port=process is not None)
+    if process and settings.planner.port:
+        settings = dataclasses.replace(
+            settings, planner=dataclasses.replace(settings.planner, port=settings.planner.port + process)
+        )
+    planner = _repeated({"--config": files, "--set": assignments})
+    app = App(settings, data_dir=data_dir, loops=not no_loops, shares_port=process is not None, planner=planner)
     lifecycle.run(app, stopping, lost, ready_file)
 
 

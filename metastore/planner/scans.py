@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from time import perf_counter
 
+from metastore.acid.names import NO_BUCKET, parse_file
 from metastore.acid.snapshots import ValidTxnList, ValidWriteIdList
 from metastore.acid.state import NotEnoughHistoryError
 from metastore.acid_tables.delete_files import DeleteFiles
@@ -17,6 +18,7 @@ from metastore.acid_tables.deleted import deleted_rows
 from metastore.acid_tables.footers import orc_tails
 from metastore.acid_tables.listing import Directory, acid_directories
 from metastore.acid_tables.partitions import partition_key
+from metastore.acid_tables.sources import DataFile
 from metastore.acid_tables.table import AcidTable, TableKind
 from metastore.acid_tables.time_travel import as_of_write_id, require_kept
 from metastore.acid_tables.visibility import visibility
@@ -134,7 +136,7 @@ def _require_changes(seen: Snapshot, after: int) -> None:
 def _files(seen: Snapshot) -> Answer:
     told = visibility([one.state for one in seen.directories], seen.write_ids, deletes=False)
     numbered = list(enumerate(seen.directories))
-    events = [{"path": file.path, "size": file.size, "dir": at} for at, one in numbered for file in one.sources.events]
+    events = [_file(file, at) for at, one in numbered for file in one.sources.events]
     sizes = {path: size for one in seen.directories for path, size in _sizes(one)}
     ids: list[Answer] = [
         {
@@ -175,6 +177,12 @@ def _files(seen: Snapshot) -> Answer:
     }
 
 
+def _file(file: DataFile, directory: int) -> Answer:
+    """A file with event columns. ``bucket``: all of its rows'; None where the name does not tell."""
+    bucket = parse_file(file.path.rpartition("/")[2]).bucket
+    return {"path": file.path, "size": file.size, "dir": directory, "bucket": None if bucket == NO_BUCKET else bucket}
+
+
 def _sizes(directory: Directory) -> Iterator[tuple[str, int]]:
     """Path and size of the files that rows are read from."""
     state = directory.state
@@ -194,11 +202,7 @@ def _deleted(files: Files, seen: Snapshot, deletes: DeleteFiles, *, as_files: bo
         return {"shift": rows.shift, "bits": base64.b64encode(rows.in_bytes()).decode()}
     told = visibility([one.state for one in seen.directories], seen.write_ids, deletes=True)
     return {
-        "files": [
-            {"path": file.path, "size": file.size, "dir": at}
-            for at, one in enumerate(seen.directories)
-            for file in one.sources.deletes
-        ],
+        "files": [_file(file, at) for at, one in enumerate(seen.directories) for file in one.sources.deletes],
         "high_watermark": told.high_watermark,
         "hidden": list(told.hidden),
     }

@@ -78,9 +78,13 @@ def lock(call: Call) -> Answer:
 
 
 def snapshot(call: Call) -> Answer:
-    """What the transaction may read, of each table; to be taken once its first locks are held."""
-    names = [full_table_name(text) for text in call.body.texts("tables")]
-    txns = txn_calls.valid_txns(call.client, call.body.number("txn"))
+    """What the transaction may read, of each table; to be taken once its first locks are held.
+
+    With ``txns``, of an earlier answer, further tables are as they were then.
+    """
+    names, txn_id = [full_table_name(text) for text in call.body.texts("tables")], call.body.number("txn")
+    is_taken = call.body.has("txns")
+    txns = ValidTxnList.parse(call.body.text("txns")) if is_taken else txn_calls.valid_txns(call.client, txn_id)
     told = txn_calls.valid_write_ids(call.client, txns, [f"{name.db}.{name.table}" for name in names])
     return {"txns": txns.format(), "write_ids": {name: one.format() for name, one in told.items()}}
 

@@ -57,7 +57,7 @@ def serving(place, *more, env=None, stderr=None, program=("-m", "metastore")):
 
 def test_it_serves_ends_with_0_and_comes_back_with_what_it_knew(place):
     with serving(place) as (process, addresses):
-        assert set(addresses) == {"thrift", "http", "database_url", "pid", "version"}
+        assert set(addresses) == {"thrift", "http", "planner", "database_url", "pid", "version"}
         assert addresses["pid"] == process.pid
         assert (place / "ready.json").stat().st_mode & 0o077 == 0
         with MetastoreClient(addresses["thrift"]) as client:
@@ -87,6 +87,46 @@ def test_after_sigkill_the_next_one_goes_on(place):
             assert client.get_all_databases() == ["default", "kept"]
         process.terminate()
         assert process.wait(60) == 0
+
+
+def planned(uri):
+    """What the planner says of a table that is not there; it may be killed under the call."""
+    request = urllib.request.Request(f"{uri}/v1/table", b'{"db": "default", "table": "nothing"}')
+    with urllib.request.urlopen(request, timeout=60) as answer:
+        return json.loads(answer.read())["kind"]
+
+
+def planners(place):
+    """The processes of the planner that the server has started, the latest one last."""
+    lines = [json.loads(line) for line in (place / "log").read_text().splitlines() if '"planner_started"' in line]
+    return [line["pid"] for line in lines]
+
+
+def has_ended(pid):
+    """A process that nobody has waited for yet has no command line any more."""
+    try:
+        return not Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return True
+
+
+def test_a_planner_beside_it_comes_with_the_first_call_and_again_when_it_was_killed(place):
+    with serving(place) as (process, addresses):
+        with MetastoreClient(addresses["thrift"]) as client:
+            uri = client.get_config_value("hive.metastore.planner.uri", "")
+        assert uri == addresses["planner"]
+        assert planners(place) == []   # nobody has asked it for anything yet
+
+        assert planned(uri) == "absent"
+        [first] = planners(place)
+        os.kill(first, signal.SIGKILL)
+        until(lambda: has_ended(first))
+
+        assert planned(uri) == "absent"
+        [_, second] = planners(place)
+        process.kill()   # whose planner must not outlive it
+        process.wait(60)
+        until(lambda: has_ended(second))
 
 
 def test_postgres_is_killed_under_it(place):

