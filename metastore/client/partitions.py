@@ -8,6 +8,7 @@ deleted of them must not go to partitions of those names. Where only Spark can s
 any TIMESTAMP), it is asked.
 """
 
+import copy
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache, cached_property
@@ -150,6 +151,40 @@ def partition_places(client: DomainClient, table: AcidTable, where: Restriction 
         names = _names(client, table)
     kept = [name for name, values in zip(names, _values(table, names), strict=True) if where.may_hold(values)]
     return _registered(client, table, kept if any(texts) or len(kept) < len(names) else None)
+
+
+def places_named(client: DomainClient, table: AcidTable, names: list[str]) -> list[PartitionPlace]:
+    """Where the partitions of these names lie, of those that there are."""
+    return _registered(client, table, names)
+
+
+def add_partitions(client: DomainClient, table: AcidTable, keys: Sequence[str]) -> None:
+    """Register partitions below the table, given their keys; those that somebody else has registered stay."""
+    if not keys:
+        return
+    types = client.types
+    sd = client.get_table(table.name.db, table.name.table).sd
+    partitions = []
+    for key in keys:
+        values = partition_values(key)
+        one = copy.copy(sd)
+        one.location = f"{table.location}/{partition_name(table, values)}"
+        partitions.append(
+            types.Partition(
+                values=[value or DEFAULT_PARTITION for value in values],
+                dbName=table.name.db,
+                tableName=table.name.table,
+                sd=one,
+                parameters={},
+                createTime=0,
+                lastAccessTime=0,
+            )
+        )
+    client.add_partitions_req(
+        types.AddPartitionsRequest(
+            dbName=table.name.db, tblName=table.name.table, parts=partitions, ifNotExists=True, needResult=False
+        )
+    )
 
 
 def _typed_values(table: AcidTable, values: Sequence[str | None]) -> Typed:

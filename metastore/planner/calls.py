@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from metastore.planner import scans, tables, transactions
+from metastore.planner import scans, tables, transactions, writes
 from metastore.planner.call import Method
 
 CALLS: Mapping[str, Method] = {
@@ -14,5 +14,8 @@ CALLS: Mapping[str, Method] = {
     "heartbeat": Method(transactions.heartbeat),
     "commit": Method(transactions.commit),
     "abort": Method(transactions.abort),
+    "write": Method(writes.write),
+    "publish": Method(writes.publish, is_work=True),
+    "announce": Method(writes.announce),
     "plan": Method(scans.plan, is_work=True),
 }

@@ -6,7 +6,6 @@ registered and announced; only then may the transaction commit. After an abort t
 possible; what stays is invisible.
 """
 
-import copy
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -19,18 +18,17 @@ from metastore.acid.names import BaseName, DeltaName, parse_directory
 from metastore.acid.snapshots import ValidWriteIdList
 from metastore.acid.state import NotEnoughHistoryError
 from metastore.acid_tables.listing import Directory, acid_directories
-from metastore.acid_tables.partitions import PartitionPlace, partition_name, partition_values
+from metastore.acid_tables.partitions import PartitionPlace
 from metastore.acid_tables.pruning import Restriction
 from metastore.acid_tables.table import AcidTable, TableKind
 from metastore.acid_tables.time_travel import AsOf, as_of_write_id, require_kept
 from metastore.client import AnswerLostError, DomainClient, Transaction
 from metastore.client.compactions import cleaned_write_ids
-from metastore.client.partitions import Locations, partition_places
+from metastore.client.partitions import Locations, add_partitions, partition_places
 from metastore.errors import InvalidOperationError, MetastoreError, NoSuchTxnError, TxnAbortedError
 from metastore.files import Files
 from metastore.ids import TableName
 from metastore.locks.rules import Operation
-from metastore.partition_names import DEFAULT_PARTITION
 from metastore.spark.read.partition_texts import read_by
 from metastore.spark.read.precision import require_exact_moves
 from metastore.spark.read.reader import read_changes, read_snapshot
@@ -309,36 +307,9 @@ class Work:
         if locations is not None:
             touched = {one.location for one in written}
             names = {locations.names[key]: key for key, place in locations.items() if place in touched}
-            self._add_partitions(table, [key for name, key in names.items() if name in locations.new])
+            add_partitions(self.client, table, [key for name, key in names.items() if name in locations.new])
             self.txn.add_dynamic_partitions(table.name.db, table.name.table, sorted(names), operation)
         return sum(one.rows for one in written)
-
-    def _add_partitions(self, table: AcidTable, keys: Sequence[str]) -> None:
-        if not keys:
-            return
-        types = self.client.types
-        sd = self.client.get_table(table.name.db, table.name.table).sd
-        partitions = []
-        for key in keys:
-            values = partition_values(key)
-            one = copy.copy(sd)
-            one.location = f"{table.location}/{partition_name(table, values)}"
-            partitions.append(
-                types.Partition(
-                    values=[value or DEFAULT_PARTITION for value in values],
-                    dbName=table.name.db,
-                    tableName=table.name.table,
-                    sd=one,
-                    parameters={},
-                    createTime=0,
-                    lastAccessTime=0,
-                )
-            )
-        self.client.add_partitions_req(
-            types.AddPartitionsRequest(
-                dbName=table.name.db, tblName=table.name.table, parts=partitions, ifNotExists=True, needResult=False
-            )
-        )
 
     def _past(self, table: AcidTable, as_of: AsOf) -> ValidWriteIdList:
         if isinstance(as_of, datetime):

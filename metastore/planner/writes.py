@@ -1,0 +1,140 @@
+"""The calls of a write: where a statement may stage its files, what they are to be called, which partitions it wrote.
+
+Rules kept here (ACID-25 to ACID-28). The metastore says once more that the transaction is open, right before files get
+names that readers look at. A partition is known by its typed values, so that rows go where others of the same values
+are, however that partition is spelled. New partitions are registered, and all that were written announced, before the
+transaction may commit. Nothing is renamed here: whoever wrote the files does that, with the planner's names.
+"""
+
+from collections.abc import Iterable, Sequence
+
+from metastore.acid.types import HiveType, parse_type
+from metastore.acid_tables.partitions import partition_key, partition_name, partition_values
+from metastore.acid_tables.pruning import Values
+from metastore.acid_tables.table import AcidTable, TableKind
+from metastore.client import DomainClient, txn_calls
+from metastore.client.fence import Fence
+from metastore.client.partitions import Locations, add_partitions, partition_places, places_named
+from metastore.errors import InvalidInputError
+from metastore.locks.rules import Operation
+from metastore.planner.body import Body
+from metastore.planner.call import Answer, Call
+from metastore.planner.publication import StagedFile, staged_directories
+from metastore.planner.spellings import as_spark_writes
+from metastore.planner.tables import acid_table
+
+_ALL, _DYNAMIC = "all", "dynamic"
+
+
+def write(call: Call) -> Answer:
+    """Begin a statement that writes a table: its write id, and where it may stage files."""
+    body, table = call.body, _written_table(call)
+    txn_id, statement = body.number("txn"), body.number("statement")
+    return {
+        "write_id": txn_calls.allocate_write_id(call.client, txn_id, table.name.db, table.name.table),
+        "statement": statement,
+        "location": table.location,
+        "staging": _staging(table, txn_id, statement),
+    }
+
+
+def publish(call: Call) -> Answer:
+    """How the staged files of a statement are to be called. Raises: TxnAbortedError, NoSuchTxnError (it has ended)."""
+    body, table = call.body, _written_table(call)
+    txn_id, statement = body.number("txn"), body.number("statement")
+    files = [_staged(one) for one in body.bodies("files")]
+    keys = [file.key for file in files if file.key is not None]
+    locations = _locations(call.client, table, keys)
+
+    def location(file: StagedFile) -> str:
+        if file.key is None:
+            return table.location
+        return (locations.existing if file.is_delete else locations)[_respelled(table, file.key)]
+
+    directories = staged_directories(
+        files,
+        staging=_staging(table, txn_id, statement),
+        write_id=txn_calls.allocate_write_id(call.client, txn_id, table.name.db, table.name.table),
+        location=location,
+        is_base=body.has("overwrite"),
+        emptied=[
+            locations[_respelled(table, key)] if table.partition_keys else table.location
+            for key in _emptied(call.client, table, body)
+        ],
+    )
+    Fence(call.client, txn_id).require_open()
+    answers = [(one.is_delete, one.answer()) for one in directories]
+    return {
+        "deletes": [answer for is_delete, answer in answers if is_delete],
+        "inserts": [answer for is_delete, answer in answers if not is_delete],
+    }
+
+
+def announce(call: Call) -> Answer:
+    """Register the partitions that a statement made, and tell the transaction which ones it wrote."""
+    body, table = call.body, _written_table(call)
+    if not table.partition_keys:
+        return {}
+    keys = [*body.texts("keys"), *_emptied(call.client, table, body)]
+    locations = _locations(call.client, table, keys)
+    for key in keys:
+        locations[key]
+    names = {name: key for key, name in locations.names.items()}
+    add_partitions(call.client, table, [key for name, key in names.items() if name in locations.new])
+    txn_id, name = body.number("txn"), table.name
+    write_id = txn_calls.allocate_write_id(call.client, txn_id, name.db, name.table)
+    operation = body.choice("operation", Operation)
+    txn_calls.add_dynamic_partitions(call.client, txn_id, write_id, name.db, name.table, sorted(names), operation)
+    return {}
+
+
+def _written_table(call: Call) -> AcidTable:
+    found = acid_table(call.client, call.body.table())
+    found.require(TableKind.FULL_ACID, action="Writing")
+    return found
+
+
+def _staging(table: AcidTable, txn_id: int, statement: int) -> str:
+    return f"{table.location}/.acid_stage_{txn_id}_{statement}"
+
+
+def _staged(file: Body) -> StagedFile:
+    return StagedFile(
+        path=file.text("path"),
+        key=file.text("key") if file.has("key") else None,
+        bucket=file.number("bucket"),
+        statement=file.number("statement"),
+        is_delete=file.flag("is_delete"),
+    )
+
+
+def _emptied(client: DomainClient, table: AcidTable, body: Body) -> Sequence[str]:
+    """The keys of partitions of which an overwrite leaves nothing but its rows; of a table without, one of any name."""
+    how = body.fields.get("overwrite")
+    if isinstance(how, dict):
+        return [body.body("overwrite").text("key")]
+    if how == _ALL:
+        return [partition_key(place.values) for place in partition_places(client, table)]
+    if how not in (None, _DYNAMIC):
+        raise InvalidInputError(f'overwrite must be null, "{_ALL}", "{_DYNAMIC}" or {{"key": ...}}, not {how!r}.')
+    return []
+
+
+def _locations(client: DomainClient, table: AcidTable, keys: Iterable[str]) -> Locations:
+    """Where partitions lie. Those of existing rows have the registered name, and need no other look."""
+    names = dict.fromkeys(partition_name(table, partition_values(key)) for key in keys)
+    types = _types(table)
+
+    def read(found: Sequence[Values]) -> Sequence[Values]:
+        return [as_spark_writes(values, types) for values in found]
+
+    return Locations(client, table, places_named(client, table, list(names)), read)
+
+
+def _respelled(table: AcidTable, key: str) -> str:
+    """The key as Spark would write it of values that it reads."""
+    return partition_key(as_spark_writes(partition_values(key), _types(table)))
+
+
+def _types(table: AcidTable) -> list[HiveType]:
+    return [parse_type(key.type) for key in table.partition_keys]

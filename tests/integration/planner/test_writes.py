@@ -1,0 +1,113 @@
+"""The calls of a write over HTTP against a real metastore; the files are names only: whoever wrote them renames them."""
+
+import pytest
+
+from tests.integration.planner.conftest import WHO
+from tests.support.acid.creating import create_database, create_table
+
+
+@pytest.fixture(autouse=True)
+def database_d(client):
+    create_database(client)
+
+
+def staged(path, key=None, *, bucket=0, is_delete=False):
+    return {"path": path, "key": key, "bucket": bucket, "statement": 0, "is_delete": is_delete, "rows": 1, "updates": 0}
+
+
+def begun(call, kind="INSERT"):
+    """A transaction that holds the lock for a write, and what it is told of it."""
+    txn = call.begin()
+    call("lock", txn=txn, reads=[], writes=[{"table": "d.t", "kind": kind}], wait_s=0, **WHO)
+    return txn, call("write", txn=txn, table="d.t", statement=0, kind=kind)
+
+
+def names(client):
+    return sorted(client.get_partition_names("d", "t", -1))
+
+
+def test_a_write_is_told_its_write_id_and_where_to_stage_files(client, call):
+    create_table(client, "t", {"id": "int"})
+    txn, told = begun(call)
+
+    assert told["write_id"] == 1
+    assert told["staging"] == f"{told['location']}/.acid_stage_{txn}_0"
+    assert call("write", txn=txn, table="d.t", statement=1, kind="INSERT")["write_id"] == 1
+    published = call("publish", txn=txn, table="d.t", statement=0, overwrite=None, files=[staged("s/i"), staged("s/d", is_delete=True)])
+    assert [one["to"].removeprefix(told["location"]) for kind in ("deletes", "inserts") for one in published[kind]] == [
+        "/delete_delta_0000001_0000001_0000", "/delta_0000001_0000001_0000"]
+    assert published["inserts"][0]["files"] == [["s/i", "bucket_00000"]]
+
+
+def test_new_partitions_are_registered_and_all_announced(client, call):
+    create_table(client, "t", {"id": "int"}, keys={"n": "int", "d": "date"})
+    txn, told = begun(call)
+    keys = ['["3","2024-01-05"]', '[null,"2024-01-05"]']
+    published = call("publish", txn=txn, table="d.t", statement=0, overwrite=None, files=[staged(f"s/{key}", key) for key in keys])
+    call("announce", txn=txn, table="d.t", statement=0, operation="INSERT", keys=keys, overwrite=None)
+    call("commit", txn=txn)
+
+    assert names(client) == ["n=3/d=2024-01-05", "n=__HIVE_DEFAULT_PARTITION__/d=2024-01-05"]
+    assert {one["to"].removeprefix(told["location"]) for one in published["inserts"]} == {
+        f"/{name}/delta_0000001_0000001_0000" for name in names(client)}
+
+
+def test_rows_go_to_the_partition_that_spells_the_same_otherwise(client, call):
+    create_table(client, "t", {"id": "int"}, keys={"n": "int", "d": "date"})
+    types = client.types
+    table = client.get_table("d", "t")
+    client.add_partition(types.Partition(values=["03", "2024-1-5"], dbName="d", tableName="t", sd=table.sd, parameters={}))
+    txn, _ = begun(call, "UPDATE")
+    files = [staged("s/i", '["3","2024-01-05"]'), staged("s/d", '["03","2024-1-5"]', is_delete=True)]
+    published = call("publish", txn=txn, table="d.t", statement=0, overwrite=None, files=files)
+    call("announce", txn=txn, table="d.t", statement=0, operation="UPDATE", keys=[one["key"] for one in files], overwrite=None)
+    call("commit", txn=txn)
+
+    places = {one["to"].rpartition("/")[0] for kind in ("deletes", "inserts") for one in published[kind]}
+    assert places == {client.get_partition("d", "t", ["03", "2024-1-5"]).sd.location}
+    assert len(names(client)) == 1
+
+
+def test_an_overwrite_empties_what_it_is_about(client, call):
+    create_table(client, "t", {"id": "int"}, keys={"n": "int"})
+    for number in "12":
+        txn, _ = begun(call)
+        key = f'["{number}"]'
+        call("publish", txn=txn, table="d.t", statement=0, overwrite=None, files=[staged("s/i", key)])
+        call("announce", txn=txn, table="d.t", statement=0, operation="INSERT", keys=[key], overwrite=None)
+        call("commit", txn=txn)
+    txn, told = begun(call, "INSERT_OVERWRITE")
+
+    def bases(overwrite, *files):
+        found = call("publish", txn=txn, table="d.t", statement=0, overwrite=overwrite, files=list(files))["inserts"]
+        return {one["to"].removeprefix(told["location"]): one["empty"] for one in found}
+
+    assert bases("dynamic") == {}
+    assert bases("all") == {"/n=1/base_0000003": ["bucket_00000"], "/n=2/base_0000003": ["bucket_00000"]}
+    assert bases({"key": '["9"]'}) == {"/n=9/base_0000003": ["bucket_00000"]}
+    assert bases({"key": '["2"]'}, staged("s/i", '["2"]')) == {"/n=2/base_0000003": []}
+    status, error, message = call.refused("publish", txn=txn, table="d.t", statement=0, overwrite="some", files=[])
+    assert (status, error) == (400, "InvalidInputError")
+    assert "overwrite must be null" in message
+    call("announce", txn=txn, table="d.t", statement=0, operation="UPDATE", keys=[], overwrite={"key": '["9"]'})
+    call("commit", txn=txn)
+    assert names(client) == ["n=1", "n=2", "n=9"]
+
+
+def test_nothing_is_published_of_a_transaction_that_has_ended(client, call):
+    create_table(client, "t", {"id": "int"})
+    txn, _ = begun(call)
+    client.abort_txns(client.types.AbortTxnsRequest([txn]))
+
+    status, error, _ = call.refused("publish", txn=txn, table="d.t", statement=0, overwrite=None, files=[staged("s/i")])
+
+    assert (status, error) == (409, "TxnAbortedError")
+
+
+def test_a_table_without_row_ids_is_not_written_here(client, call):
+    create_table(client, "t", {"id": "int"}, transactional_properties="insert_only")
+
+    status, error, message = call.refused("write", txn=call.begin(), table="d.t", statement=0, kind="INSERT")
+
+    assert (status, error) == (400, "InvalidOperationError")
+    assert "d.t is insert-only" in message
