@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from os import scandir
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, BinaryIO, NamedTuple, Protocol
 from urllib.parse import urlsplit
 
 import fsspec
@@ -43,9 +43,26 @@ class FileEntry(NamedTuple):
     is_dir: bool
 
 
+class FileSystem(Protocol):
+    """What changes the files of tables, by URI, with somebody's credentials.
+
+    ``Files`` has those of this process; Spark's JVM has its own (``metastore.spark.jvm.hadoop``). Whoever writes a
+    directory renames and removes it through the same one: the other may not be allowed to.
+    """
+
+    def exists(self, uri: str, /) -> bool:
+        """Whether a file or directory is there."""
+
+    def rename(self, source: str, target: str, /) -> None:
+        """Move a file or directory to a place that is free."""
+
+    def delete(self, uri: str, /) -> None:
+        """Remove a file or directory with everything in it; absent is fine."""
+
+
 @dataclass(frozen=True)
 class Files:
-    """Every file system by URI.
+    """Every file system by URI: the `FileSystem` of this process, and the way to list and read without a JVM.
 
     ``options``: keyword arguments for fsspec, by scheme. ``roots``: where something may be changed; None: everywhere.
     Whatever changes something raises OutsideError beyond them.

@@ -14,7 +14,7 @@ from metastore.acid_tables.footers import orc_tails
 from metastore.acid_tables.table import AcidTable, TableKind, require_user_names
 from metastore.client import DomainClient
 from metastore.errors import InvalidOperationError
-from metastore.files import Files
+from metastore.files import Files, FileSystem
 
 
 class Rename(NamedTuple):
@@ -25,9 +25,16 @@ class Rename(NamedTuple):
 
 
 def convert(
-    client: DomainClient, files: Files, table: AcidTable, locations: Sequence[str], properties: Mapping[str, str]
+    client: DomainClient,
+    files: Files,
+    hadoop: FileSystem,
+    table: AcidTable,
+    locations: Sequence[str],
+    properties: Mapping[str, str],
 ) -> None:
     """Make ``table`` transactional; ``locations``: of its partitions, or its own. The caller holds its exclusive lock.
+
+    Files are listed and read through ``files``, and renamed through ``hadoop``, by which Spark wrote them.
 
     Raises: InvalidOperationError for a table that cannot be converted without rewriting it.
     """
@@ -62,7 +69,7 @@ def convert(
             "not say which bucket it is: rewrite the table."
         )
     for location, (old, new) in moves:
-        files.rename(f"{location}/{old}", f"{location}/{new}")
+        hadoop.rename(f"{location}/{old}", f"{location}/{new}")
     found = client.get_table(table.name.db, table.name.table)
     found.parameters = {**(found.parameters or {}), **properties}
     client.alter_table(table.name.db, table.name.table, found)

@@ -25,6 +25,7 @@ from metastore.spark.commands.merge import merge
 from metastore.spark.commands.multi_insert import multi_insert
 from metastore.spark.commands.truncate import truncate
 from metastore.spark.commands.update import update
+from metastore.spark.jvm.hadoop import Hadoop
 from metastore.spark.read.plain_reads import checked_sql, require_parsed
 from metastore.spark.sql.binding import Resolve, bound_sql, names_row_id
 from metastore.spark.sql.dialect import DIALECT
@@ -138,7 +139,7 @@ class Runner:
         with self.txns.exclusively(table):
             match statement:
                 case Convert(properties=properties):
-                    convert(self.client, self.files, table, self._locations(table), properties)
+                    convert(self.client, self.files, Hadoop(self.spark), table, self._locations(table), properties)
                 case AddColumns() | ChangeColumn() | ReplaceColumns() | DropColumns():
                     alter_columns(self.client, self.files, table, self._locations(table), statement)
                 case AddConstraints(constraints=constraints, column=column):

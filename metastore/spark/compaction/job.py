@@ -106,7 +106,7 @@ def run_for(
     files = files or Files()
     write_ids, state = _state(spec, files)
     _require_safe_mark(spec, state, write_ids)
-    published, rows = compact_rows(_own_session(spark), spec, table, state, files, may_publish)
+    published, rows = compact_rows(_own_session(spark), spec, table, state, may_publish)
     return _result(spark, published, rows)
 
 

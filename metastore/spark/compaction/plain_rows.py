@@ -21,7 +21,6 @@ from metastore.acid_tables.sources import DataFile
 from metastore.acid_tables.table import AcidTable, FileFormat
 from metastore.compaction.working.job import CompactionJobSpec
 from metastore.errors import InvalidOperationError
-from metastore.files import Files
 from metastore.spark.jvm.hadoop import Hadoop
 from metastore.spark.read.precision import require_exact
 from metastore.spark.read.scans import DIRECTORY_NUMBER, NumberedFile
@@ -33,12 +32,7 @@ from metastore.spark.write.plain_writer import count_rows, write_plain
 
 
 def compact_rows(
-    spark: SparkSession,
-    spec: CompactionJobSpec,
-    table: AcidTable,
-    state: AcidState,
-    files: Files,
-    may_publish: Callable[[], None],
+    spark: SparkSession, spec: CompactionJobSpec, table: AcidTable, state: AcidState, may_publish: Callable[[], None]
 ) -> tuple[list[WrittenDirectory], int]:
     """Copy the rows of a location; returns what was published and how many rows were read.
 
@@ -58,7 +52,7 @@ def compact_rows(
     copies = (
         _stored_by_hive(spark, here, table.file_format, inputs)
         if isinstance(table.file_format, HiveStorage)
-        else _stored_by_spark(spark, here, table.file_format, [one.path for one in inputs], files)
+        else _stored_by_spark(spark, here, table.file_format, [one.path for one in inputs])
     )
     hadoop, staging = Hadoop(spark), f"{spec.location}/.compaction_{spec.txn_id}"
     for leftover in (staging, f"{spec.location}/{name}"):  # of an attempt that died: only this job writes under the txn
@@ -70,7 +64,6 @@ def compact_rows(
         spec.location,
         staging=staging,
         file_format=copies.file_format,
-        files=files,
         empty=[spec.location] if isinstance(name, BaseName) else [],
         order=table.order,
         copied=copies.read,
@@ -88,12 +81,10 @@ class _Copies(NamedTuple):
     read: int
 
 
-def _stored_by_spark(
-    spark: SparkSession, table: AcidTable, file_format: str, paths: list[str], files: Files
-) -> _Copies:
+def _stored_by_spark(spark: SparkSession, table: AcidTable, file_format: str, paths: list[str]) -> _Copies:
     if file_format == "orc":
         require_exact(spark, row_type(table), [], paths)
-    count = sum(count_rows(files, file_format, path) for path in paths)
+    count = sum(count_rows(Hadoop(spark), file_format, path) for path in paths)
     return _Copies(routed_rows(_rows(spark, table, file_format, paths), table), row_type(table), file_format, count)
 
 

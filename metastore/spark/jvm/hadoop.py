@@ -15,7 +15,10 @@ from metastore.spark.jvm.compiled import jvm_of
 
 @dataclass(frozen=True)
 class Hadoop:
-    """The Hadoop file systems of a Spark session. Paths are URIs; one without scheme is on the default file system."""
+    """The Hadoop file systems of a Spark session: a ``metastore.files.FileSystem`` with the JVM's credentials.
+
+    Paths are URIs; one without scheme is on the default file system.
+    """
 
     spark: SparkSession
 
@@ -69,6 +72,13 @@ class Hadoop:
         """Rows of an ORC file, from its footer."""
         with self._orc_reader(path) as reader:
             return int(reader.getNumberOfRows())
+
+    def parquet_rows(self, path: str) -> int:
+        """Rows of a Parquet file, from its footer."""
+        parquet = self._jvm.org.apache.parquet.hadoop
+        source = parquet.util.HadoopInputFile.fromPath(self._path(path), self._configuration)
+        with closing(parquet.ParquetFileReader.open(source)) as reader:
+            return int(reader.getRecordCount())
 
     def orc_fields(self, path: str) -> tuple[str, ...]:
         """Names of an ORC file's top-level columns."""

@@ -26,7 +26,7 @@ from metastore.client import AnswerLostError, DomainClient, Transaction
 from metastore.client.compactions import cleaned_write_ids
 from metastore.client.partitions import Locations, add_partitions, partition_places
 from metastore.errors import InvalidOperationError, MetastoreError, NoSuchTxnError, TxnAbortedError
-from metastore.files import Files
+from metastore.files import Files, FileSystem
 from metastore.ids import TableName
 from metastore.locks.rules import Operation
 from metastore.spark.read.partition_texts import read_by
@@ -72,6 +72,9 @@ class Work:
     spark: SparkSession
     client: DomainClient
     files: Files
+    """What a plan is made of: listings, footers, small files. It changes nothing."""
+    hadoop: FileSystem
+    """With what Spark writes; so what it has written is removed with it."""
     txn: Transaction
     snapshots: dict[TableName, ValidWriteIdList] = field(default_factory=dict)
     write_ids: dict[TableName, int] = field(default_factory=dict)
@@ -217,7 +220,6 @@ class Work:
             table.location if locations is None else locations,
             staging=f"{table.location}/.acid_stage_{self.txn.id}_{statement.statement}_p",
             file_format=table.file_format,
-            files=self.files,
             empty=keep_empty,
             order=table.order,
             may_publish=self.txn.require_open,
@@ -284,7 +286,7 @@ class Work:
 
     def _remove_published(self, kept: int = 0) -> None:
         for directory in self.published[kept:]:
-            self.files.delete(directory.path)
+            self.hadoop.delete(directory.path)
         del self.published[kept:]
 
     def _locations(self, table: AcidTable) -> Locations | None:

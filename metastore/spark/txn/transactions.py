@@ -16,6 +16,7 @@ from metastore.client.lock_plan import Kind, Output, StatementLocks, statement_l
 from metastore.errors import InvalidOperationError
 from metastore.files import Files
 from metastore.locks.rules import LockType
+from metastore.spark.jvm.hadoop import Hadoop
 from metastore.spark.txn.held_snapshots import HeldFrames
 from metastore.spark.txn.leases import Lease, Locked, ReadLeases
 from metastore.spark.txn.spark_txn import Work
@@ -142,7 +143,8 @@ class Transactions:
         work.commit()
 
     def _open(self, kind: TxnType) -> Work:
-        return Work(self.spark, self.client, self.files, self._manager.open(agent=self._agent, kind=kind))
+        txn = self._manager.open(agent=self._agent, kind=kind)
+        return Work(self.spark, self.client, self.files, Hadoop(self.spark), txn)
 
     @contextmanager
     def as_block(self, work: Work) -> Iterator[None]:

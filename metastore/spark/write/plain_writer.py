@@ -7,7 +7,6 @@ table's own format, no event columns and no marker, and are named as Hive names 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from pyarrow import parquet
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 from pyspark.sql.types import StructType
@@ -17,7 +16,6 @@ from metastore.acid_tables.footers import orc_tail
 from metastore.acid_tables.serde_storage import HiveStorage
 from metastore.acid_tables.table import FileFormat
 from metastore.errors import InvalidOperationError
-from metastore.files import Files
 from metastore.spark.jvm.hadoop import Hadoop
 from metastore.spark.read.serde_files import require_usable, save_serde, written_rows
 from metastore.spark.write.acid_writer import (
@@ -47,7 +45,6 @@ def write_plain(
     *,
     staging: str,
     file_format: FileFormat,
-    files: Files,
     empty: Sequence[str] = (),
     order: Sequence[tuple[str, bool]] = (),
     copied: int | None = None,
@@ -67,7 +64,7 @@ def write_plain(
     hadoop = Hadoop(rows.sparkSession)
     if hadoop.exists(staging):
         raise FileExistsError(f"{staging} exists already: another attempt of the same statement may be running")
-    writing = _Writing(hadoop, files, rows, row_type, name, location, staging, file_format, order)
+    writing = _Writing(hadoop, rows, row_type, name, location, staging, file_format, order)
     try:
         writing.run_tasks()
         writing.collect_files()
@@ -84,7 +81,6 @@ def write_plain(
 @dataclass
 class _Writing:
     hadoop: Hadoop
-    files: Files
     rows: DataFrame
     row_type: StructType
     name: BaseName | DeltaName
@@ -139,7 +135,7 @@ class _Writing:
     def _count(self, path: str) -> int:
         if isinstance(self.file_format, HiveStorage):
             return written_rows(self.hadoop, path)
-        return count_rows(self.files, self.file_format, path)
+        return count_rows(self.hadoop, self.file_format, path)
 
     def _place(self, location: str, path: str, rows: int) -> None:
         if location not in self.staged:
@@ -160,9 +156,6 @@ class _Writing:
         return self.location if isinstance(self.location, str) else self.location[key or ""]
 
 
-def count_rows(files: Files, file_format: str, path: str) -> int:
+def count_rows(hadoop: Hadoop, file_format: str, path: str) -> int:
     """The rows of a file, from its footer."""
-    if file_format == "orc":
-        return orc_tail(files, path).rows
-    with files.open(path) as source:
-        return int(parquet.ParquetFile(source).metadata.num_rows)
+    return hadoop.rows(path) if file_format == "orc" else hadoop.parquet_rows(path)

@@ -29,7 +29,8 @@ class _Transaction:
 def _ended(failure, *, is_void):
     """What is removed, and how many aborts there were."""
     removed, txn = [], _Transaction(failure, is_void=is_void)
-    work = Work(None, None, SimpleNamespace(delete=removed.append), txn, published=[WrittenDirectory("/t", PATH, ())])
+    hadoop = SimpleNamespace(delete=removed.append)   # who wrote it removes it; the files that are listed, None, change nothing
+    work = Work(None, None, None, hadoop, txn, published=[WrittenDirectory("/t", PATH, ())])
     with pytest.raises(type(failure)):
         work.commit()
     return removed, txn.aborts
