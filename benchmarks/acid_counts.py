@@ -44,7 +44,8 @@ def count(spark: SparkSession, action: Callable[[], object]) -> Counter[str]:
     context.listenerBus().waitUntilEmpty()
     found.update(
         tasks=sum(
-            context.statusStore().lastStageAttempt(one).numCompleteTasks() for one in range(stage, dag.nextStageId())
+            context.statusStore().lastStageAttempt(stage_id).numCompleteTasks()
+            for stage_id in range(stage, dag.nextStageId())
         )
     )
     return found
@@ -52,18 +53,20 @@ def count(spark: SparkSession, action: Callable[[], object]) -> Counter[str]:
 
 def row(title: str, found: Counter[str]) -> str:
     """A line of the table."""
-    return f"| {title} | {' | '.join(str(found[one]) for one in _COLUMNS)} |"
+    return f"| {title} | {' | '.join(str(found[column]) for column in _COLUMNS)} |"
 
 
 @contextmanager
 def _counted() -> Iterator[Counter[str]]:
     found: Counter[str] = Counter()
-    gateways = [one for one in (java_gateway.GatewayClient, clientserver.JavaClient) if "send_command" in vars(one)]
+    gateways = [
+        gateway for gateway in (java_gateway.GatewayClient, clientserver.JavaClient) if "send_command" in vars(gateway)
+    ]
     watched = [
         (MetastoreClient, "_call", "metastore"),
         (Files, "open", "opened"),
         (Files, "read", "opened"),
-        *((one, "send_command", "jvm") for one in gateways),
+        *((gateway, "send_command", "jvm") for gateway in gateways),
     ]
     originals = [(kind, name, vars(kind)[name]) for kind, name, _ in watched]
     for kind, name, what in watched:

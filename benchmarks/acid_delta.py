@@ -95,8 +95,8 @@ class Contest:
     def all(self, title: str, actions: Mapping[str, Action], runs: int) -> None:
         found = alternating(actions, runs)
         print(
-            f"| {title} | {_numbers([one.seconds for one in found.values()])} | "
-            f"{_numbers([one.cpu for one in found.values()])} |",
+            f"| {title} | {_numbers([run.seconds for run in found.values()])} | "
+            f"{_numbers([run.cpu for run in found.values()])} |",
             flush=True,
         )
 

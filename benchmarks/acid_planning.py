@@ -60,10 +60,10 @@ def main() -> None:
             ids = session.client.allocate_table_write_ids(
                 types.AllocateTableWriteIdsRequest(dbName="bench", tableName="many", txnIds=txns)
             ).txnToWriteIds
-            for one in ids:
-                delta = location / f"delta_{one.writeId:07d}_{one.writeId:07d}_0000"
+            for allocated in ids:
+                delta = location / f"delta_{allocated.writeId:07d}_{allocated.writeId:07d}_0000"
                 shutil.copytree(first, delta, copy_function=os.link)
-                session.client.commit_txn(types.CommitTxnRequest(one.txnId))
+                session.client.commit_txn(types.CommitTxnRequest(allocated.txnId))
         plain = [str(delta) for delta in sorted(location.glob("delta_*"))]
         counted = CountedFiles()
         session._txns.files = counted  # noqa: SLF001 - sessions have no place for one

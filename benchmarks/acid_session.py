@@ -118,7 +118,7 @@ def compared(title: str, ours: Action, plain: Action, runs: int, limit: float) -
     """
     ours_took, plain_took = taken({"acid": ours, "plain": plain}, runs).values()
     pairs = [*zip(ours_took, plain_took, strict=True), *zip(ours_took[1:], plain_took, strict=False)]
-    ratios = Cost(*(statistics.median(one[at] / other[at] for one, other in pairs) for at in (0, 1)))
+    ratios = Cost(*(statistics.median(base[at] / other[at] for base, other in pairs) for at in (0, 1)))
     mine, theirs = _median(ours_took), _median(plain_took)
     print(
         f"| {title} | {mine.seconds:.2f} s | {theirs.seconds:.2f} s | {ratios.seconds:.2f} | {mine.cpu:.2f} s "

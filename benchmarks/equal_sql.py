@@ -146,20 +146,20 @@ class EqualSql:
                 unit = tally.units
                 sock.sendall(message)
                 message = steps.send(_reply(sock, tally))
-                calls.append((unit, [self._stripped(one) for one in self._tap.taken()]))
+                calls.append((unit, [self._stripped(exchange) for exchange in self._tap.taken()]))
         rounds = [[found for unit, found in calls if unit == wanted] for wanted in range(WARM_ROUNDS + 2)]
         before = rounds[0][: len(rounds[0]) - len(rounds[1])]
         return Recorded(list(chain(*before)), (list(chain(*rounds[-2])), list(chain(*rounds[-1]))))
 
-    def _stripped(self, one: Exchange) -> Exchange:
+    def _stripped(self, exchange: Exchange) -> Exchange:
         """Without what prepares statements (which is noted) and what lets a commit return before the disk has it."""
         kept = []
-        for statement in statements(one.sql):
+        for statement in statements(exchange.sql):
             if prepares := _PREPARE.match(statement):
                 self._prepared[prepares[1]] = statement
             elif not _RELAXED.match(statement):
                 kept.append(statement)
-        return Exchange("; ".join(kept), one.columns, one.rows)
+        return Exchange("; ".join(kept), exchange.columns, exchange.rows)
 
 
 def _reply(sock: socket.socket, tally: Tally) -> bytes:
@@ -208,15 +208,15 @@ class Script:
 
     def _messages(self, *rounds: list[Exchange]) -> list[tuple[str, str]]:
         """The prefix of the variables that the answer to a message sets, and the message."""
-        if len({len(one) for one in rounds}) != 1:
-            raise UnlikeError(f"rounds of {' and '.join(str(len(one)) for one in rounds)} messages")
+        if len({len(messages) for messages in rounds}) != 1:
+            raise UnlikeError(f"rounds of {' and '.join(str(len(messages)) for messages in rounds)} messages")
         return [self._message(*same) for same in zip(*rounds, strict=True)]
 
     def _message(self, *same: Exchange) -> tuple[str, str]:
         """One message with variables in the places of ids; after it, what its answer tells is known."""
         texts = [
-            one.sql.replace(table, self.tables[0])
-            for one, table in zip(same, (self.tables[0], *self.tables), strict=True)
+            exchange.sql.replace(table, self.tables[0])
+            for exchange, table in zip(same, (self.tables[0], *self.tables), strict=True)
         ]
         instants = _INSTANT.findall(texts[0])
         for index, text in enumerate(texts):  # those of the first round will do
@@ -240,7 +240,7 @@ class Script:
         if triple in self.known:
             return f":{self.known[triple]}"
         if triple[0].startswith("{"):
-            a, b, c = (one[1:-1] for one in triple)
+            a, b, c = (literal[1:-1] for literal in triple)
             return "{" + self._value((a, b, c)) + "}"
         if triple[0] != triple[1]:
             return ":" + self.counters.setdefault(triple, f"made{len(self.counters)}")
@@ -250,8 +250,8 @@ class Script:
 def _told(*same: Exchange) -> Iterator[tuple[Triple, str]]:
     """Numbers that differ, in the last row of an answer: pgbench can read those."""
     columns = same[0].columns
-    if all(one.rows for one in same) and all(re.fullmatch(r"[A-Za-z_]\w*", column) for column in columns):
-        for column, *values in zip(columns, *(one.rows[-1] for one in same), strict=True):
+    if all(answer.rows for answer in same) and all(re.fullmatch(r"[A-Za-z_]\w*", column) for column in columns):
+        for column, *values in zip(columns, *(answer.rows[-1] for answer in same), strict=True):
             differ = columns.count(column) == 1 and len(set(values)) > 1
             if differ and all(value and _VALUE.fullmatch(value) for value in values):
                 a, b, c = (str(value) for value in values)

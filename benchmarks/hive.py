@@ -214,7 +214,7 @@ def maven(place: Path, *arguments: str) -> None:
 def published(scripts: Path, name: str) -> str:
     """A schema script of Hive's for PostgreSQL, less what PostgreSQL 12 removed and the rights of Hive's authors."""
     with tarfile.open(next(scripts.glob("*.tar.gz"))) as tar:
-        member = next(one for one in tar if one.name.endswith(f"/postgres/{name}.postgres.sql"))
+        member = next(entry for entry in tar if entry.name.endswith(f"/postgres/{name}.postgres.sql"))
         script = tar.extractfile(member).read().decode()
     unknown = ("SET default_with_oids", "REVOKE ", "GRANT ", "\\")
     return "\n".join(line for line in script.split("\n") if not line.startswith(unknown))

@@ -26,7 +26,7 @@ def pieces(method: str, *args: Any) -> tuple[bytes, ...]:
     message = request(method, *args)
     cuts = sorted(
         (at, len(mark))
-        for mark in (*(struct.pack(">q", one) for one in (TXN, WRITE_ID, LOCK_ID)), _TEXT)
+        for mark in (*(struct.pack(">q", number) for number in (TXN, WRITE_ID, LOCK_ID)), _TEXT)
         for at in occurrences(message, mark)
     )
     edges = [(0, 0), *cuts, (len(message), 0)]
@@ -112,5 +112,5 @@ def snapshot_of(reply: bytes, own: int = 0) -> str:
         result("get_open_txns", reply)
     (mark,) = struct.unpack_from(">q", reply, _MARK_AT)
     (count,) = struct.unpack_from(">i", reply, _COUNT_AT)
-    others = [one for one in struct.unpack_from(f">{count}q", reply, _IDS_AT) if one != own]
+    others = [txn_id for txn_id in struct.unpack_from(f">{count}q", reply, _IDS_AT) if txn_id != own]
     return f"{mark}:{min(others, default=2**63 - 1)}:{','.join(map(str, others))}:"

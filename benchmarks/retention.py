@@ -117,8 +117,8 @@ class Writer:
 
 def medians(first: str, second: str, rounds: int) -> list[dict[str, float]]:
     """Milliseconds of each call of two servers that take turns."""
-    with MetastoreClient(first) as one, MetastoreClient(second) as other:
-        writers = [Writer(one), Writer(other)]
+    with MetastoreClient(first) as first_client, MetastoreClient(second) as other:
+        writers = [Writer(first_client), Writer(other)]
         for number in range(rounds + rounds // 10):
             if number == rounds // 10:  # those before were to warm up
                 for writer in writers:
@@ -156,8 +156,8 @@ def states(finished: int, calls: int) -> Iterator[tuple[str, dict[str, float]]]:
     """Measurements by the name of their column."""
     with tempfile.TemporaryDirectory() as name, ExitStack() as running:
         started = []
-        for one in ("new", "filled"):
-            process, ready = peers.start_ours(Path(name) / one)
+        for kind in ("new", "filled"):
+            process, ready = peers.start_ours(Path(name) / kind)
             running.callback(peers.end, process)
             started.append(ready)
         new, filled = (ready["thrift"] for ready in started)
@@ -185,7 +185,7 @@ def main() -> int:
         ratio = max(filled / new for new, filled in pairs)
         if any(filled > new * ALLOWED + NOISE_MS for new, filled in pairs):
             slower.append(call)
-        print(f"| {call} | {' | '.join(f'{one:.2f}' for one in times)} | {ratio:.2f} |")
+        print(f"| {call} | {' | '.join(f'{milliseconds:.2f}' for milliseconds in times)} | {ratio:.2f} |")
     if slower:
         print(f"\nmore than {ALLOWED} x: {', '.join(slower)}")
     return int(bool(slower))

@@ -141,7 +141,7 @@ def parsed(given: Input, block: Any) -> pa.Table:
             convert_options=csv.ConvertOptions(column_types=_KINDS),
         )
     if isinstance(given.records, Json):
-        return pa.Table.from_pylist([json.loads(one) for one in block], schema=pa.schema(_KINDS))
+        return pa.Table.from_pylist([json.loads(line) for line in block], schema=pa.schema(_KINDS))
     return block
 
 

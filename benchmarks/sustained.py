@@ -220,7 +220,7 @@ def main() -> None:
         url = own_postgres(work, running)
         print(f"{settings(url)}; {options.clients} clients, {options.minutes:g} minutes")
         database = peers.database(url, "bench_ours")
-        chosen = [f"--set={one}" for one in (RETENTION, *options.set)]
+        chosen = [f"--set={setting}" for setting in (RETENTION, *options.set)]
         server = Contestant(*running.enter_context(peers.ours(work / "ours", database, *chosen)), database)
         lines = run(server, options.clients, options.interval, max(1, round(options.minutes * 60 / options.interval)))
         print(f"load average {os.getloadavg()[0]:.1f} at the end")

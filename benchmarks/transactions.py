@@ -50,7 +50,7 @@ class Costs(NamedTuple):
     def of(cls, runs: list[Measured]) -> "Costs":
         spent = [run.spent for run in runs if run.spent]
         calls, units = (max(1, sum(getattr(run, name) for run in runs)) for name in ("calls", "units"))
-        server, postgres, wal, writes = (sum(one[field] for one in spent) for field in range(4))
+        server, postgres, wal, writes = (sum(share[field] for share in spent) for field in range(4))
         load = sum(run.load * run.seconds for run in runs)
         return cls(
             server / calls * 1e6,

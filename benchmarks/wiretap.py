@@ -39,8 +39,8 @@ class Wiretap:
         return self
 
     def __exit__(self, *_: object) -> None:
-        for one in (self._listener, *self._sockets):
-            one.close()
+        for end in (self._listener, *self._sockets):
+            end.close()
 
     def taken(self) -> list[Exchange]:
         """What was exchanged since the last time."""
@@ -56,9 +56,9 @@ class Wiretap:
             except OSError:
                 return
             far = socket.create_connection(self.target)
-            for one in (near, far):
-                one.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-                self._sockets.append(one)
+            for end in (near, far):
+                end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                self._sockets.append(end)
             connection = _Connection(self, near, far)
             for pump in (connection.forth, connection.back):
                 threading.Thread(target=pump, daemon=True).start()

@@ -199,11 +199,11 @@ class Files:
         path, to_path = local_path(source), local_path(target)
         if path is not None and to_path is not None:
 
-            def one(file: str, to: str) -> str:
+            def copied(file: str, to: str) -> str:
                 going()
                 return str(shutil.copy2(file, to))
 
-            shutil.copytree(path, to_path, copy_function=one)
+            shutil.copytree(path, to_path, copy_function=copied)
             return
         with self._remote(source) as store, self._remote(target) as to_store:
             if (store.protocol_name, urlsplit(source).netloc) != (to_store.protocol_name, urlsplit(target).netloc):

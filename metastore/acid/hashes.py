@@ -96,7 +96,7 @@ def _hash(value: Any, kind: HiveType, version: int) -> int:
 def _map_hash(value: Mapping[Any, Any], kind: HiveType, version: int) -> int:
     key_type, value_type = kind.children
     pairs = ((_hash(key, key_type, version), _hash(item, value_type, 1)) for key, item in value.items())
-    return sum(_signed(one) ^ _signed(other) for one, other in pairs) & _MASK
+    return sum(_signed(key_hash) ^ _signed(other) for key_hash, other in pairs) & _MASK
 
 
 def _java_hash(value: Any, kind: HiveType) -> int:

@@ -99,7 +99,7 @@ class ValidWriteIdList:
         if low > self.high_watermark:
             return RangeState.NONE
         inside = self.invalid_between(low, high)
-        return _state(sum(one in self.aborted for one in inside), high - low + 1)
+        return _state(sum(write_id in self.aborted for write_id in inside), high - low + 1)
 
     def invalid_between(self, low: int, high: int) -> tuple[int, ...]:
         """The open and aborted write ids of a range, up to the mark."""
@@ -199,28 +199,28 @@ class TxnWriteIds:
         txn_id, *lists = text.split("$")
         if not txn_id.isdecimal():
             raise _unreadable("list of write-id lists", text, "txnId$list$list")
-        return cls(int(txn_id), tuple(ValidWriteIdList.parse(one) for one in lists if one))
+        return cls(int(txn_id), tuple(ValidWriteIdList.parse(part) for part in lists if part))
 
     def format(self) -> str:
         """The text that ``parse`` reads."""
-        return "$".join([str(self.txn_id), *(one.format() for one in self.tables)])
+        return "$".join([str(self.txn_id), *(table.format() for table in self.tables)])
 
     def of_table(self, table: str) -> ValidWriteIdList | None:
         """The list of ``db.table``, if the transaction has one."""
-        return next((one for one in self.tables if one.table == table), None)
+        return next((write_ids for write_ids in self.tables if write_ids.table == table), None)
 
 
 def encode_aborted_bits(exceptions: Sequence[int], aborted: Iterable[int]) -> bytes:
     """The wire's bit set (java.util.BitSet): bit i tells that the i-th exception is aborted; empty when none is."""
     wanted = frozenset(aborted)
-    bits = sum(1 << position for position, one in enumerate(exceptions) if one in wanted)
+    bits = sum(1 << position for position, txn_id in enumerate(exceptions) if txn_id in wanted)
     return bits.to_bytes((bits.bit_length() + 7) // 8, "little")
 
 
 def decode_aborted_bits(exceptions: Sequence[int], bits: bytes) -> frozenset[int]:
     """The aborted ones among the exceptions; bits behind the last exception mean nothing."""
     number = int.from_bytes(bits, "little")
-    return frozenset(one for position, one in enumerate(exceptions) if number >> position & 1)
+    return frozenset(txn_id for position, txn_id in enumerate(exceptions) if number >> position & 1)
 
 
 def _contains(ids: Sequence[int], wanted: int) -> bool:
@@ -281,17 +281,17 @@ def _parse_ids(ids: str, whole: str) -> tuple[int, int | None, list[int], list[i
 def _spelled_out(ids: str) -> list[int]:
     """``3,5-7`` as 3, 5, 6, 7. Raises: ValueError."""
     if "-" not in ids:
-        return [int(one) for one in ids.split(",") if one]
+        return [int(number) for number in ids.split(",") if number]
     spelled: list[int] = []
-    for one in ids.split(","):
-        low, is_range, high = one.partition("-")
+    for term in ids.split(","):
+        low, is_range, high = term.partition("-")
         spelled.extend(range(int(low), int(high) + 1) if is_range else [int(low)] if low else [])
     return spelled
 
 
 def _format_ids(mark: int, smallest: int | None, exceptions: Sequence[int], aborted: frozenset[int]) -> str:
-    opened = ",".join(str(one) for one in exceptions if one not in aborted)
-    gone = ",".join(str(one) for one in exceptions if one in aborted)
+    opened = ",".join(str(exception) for exception in exceptions if exception not in aborted)
+    gone = ",".join(str(exception) for exception in exceptions if exception in aborted)
     return f"{mark}:{NO_OPEN if smallest is None else smallest}:{opened}:{gone}"
 
 

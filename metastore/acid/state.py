@@ -370,8 +370,8 @@ def _reading_order(delta: DeltaDirectory) -> tuple[int, int, int, str]:
     return name.min_write_id, -name.max_write_id, _statement(name), delta.path
 
 
-def _same_range(one: DeltaName, other: DeltaName) -> bool:
-    return one[:3] == other[:3]
+def _same_range(name: DeltaName, other: DeltaName) -> bool:
+    return name[:3] == other[:3]
 
 
 def _is_compacted(directory: str, read_metadata: Callable[[str], str | bytes]) -> bool:

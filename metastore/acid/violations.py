@@ -200,7 +200,7 @@ def _overlaps(state: AcidState) -> Iterator[Finding]:
     for kind in (state.insert_deltas, state.delete_deltas):
         widest: DeltaDirectory | None = None
         same: dict[tuple[int, int, int | None], DeltaDirectory] = {}
-        for delta in sorted(kind, key=lambda one: (one.name.min_write_id, -one.name.max_write_id)):
+        for delta in sorted(kind, key=lambda directory: (directory.name.min_write_id, -directory.name.max_write_id)):
             twin = same.setdefault(delta.name[:3], delta)
             reaches = widest is not None and delta.name.min_write_id <= widest.name.max_write_id
             clash = widest if widest and reaches and not _are_statements(widest.name, delta.name) else twin
@@ -221,10 +221,10 @@ def _overlaps(state: AcidState) -> Iterator[Finding]:
             )
 
 
-def _are_statements(one: DeltaName, other: DeltaName) -> bool:
+def _are_statements(name: DeltaName, other: DeltaName) -> bool:
     """Whether two deltas are two statements of one transaction."""
-    same = one.min_write_id == one.max_write_id == other.min_write_id == other.max_write_id
-    return same and one.statement_id != other.statement_id
+    same = name.min_write_id == name.max_write_id == other.min_write_id == other.max_write_id
+    return same and name.statement_id != other.statement_id
 
 
 def _originals(state: AcidState, table: Surroundings) -> Iterator[Finding]:

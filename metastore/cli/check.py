@@ -57,8 +57,14 @@ def check(*, name: tuple[str, str], move: bool, mend: bool, listing_only: bool, 
         found = table_check.repair(files, found)
     if found or form != "table":
         rows = [
-            (one.place.partition or None, one.finding.path, one.finding.rule.value, one.finding.text, one.moved_to)
-            for one in found
+            (
+                finding.place.partition or None,
+                finding.finding.path,
+                finding.finding.rule.value,
+                finding.finding.text,
+                finding.moved_to,
+            )
+            for finding in found
         ]
         columns = len(_COLUMNS) if move or mend else len(_COLUMNS) - 1
         show_rows(_COLUMNS[:columns], [row[:columns] for row in rows], form)

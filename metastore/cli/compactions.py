@@ -97,7 +97,11 @@ def abort(compaction_ids: tuple[int, ...], uri: str | None, form: str) -> None:
     with connected(uri) as client:
         answer = client.abort_Compactions(client.types.AbortCompactionRequest(compactionIds=list(compaction_ids)))
     found = answer.abortedcompacts
-    rows = [(one, found[one].status == "Success", found[one].message) for one in compaction_ids if one in found]
+    rows = [
+        (compaction_id, found[compaction_id].status == "Success", found[compaction_id].message)
+        for compaction_id in compaction_ids
+        if compaction_id in found
+    ]
     show_rows(["compaction_id", "aborted", "answer"], rows, form)
     sys.exit(0 if len(rows) == len(compaction_ids) and all(aborted for _, aborted, _ in rows) else 1)
 

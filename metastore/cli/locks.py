@@ -113,7 +113,7 @@ def why(asked: Asked, uri: str | None, form: str) -> None:
                 lockid=asked.lock_id, txnid=asked.txn_id, catName=catalog, dbname=db, tablename=name
             )
         )
-    owners = [_owner(place, one, answer.owners) for place, one in enumerate(answer.owners)]
+    owners = [_owner(place, owner, answer.owners) for place, owner in enumerate(answer.owners)]
     if form == "table":
         click.echo(answer.explanation)
         if owners:
@@ -126,25 +126,25 @@ def why(asked: Asked, uri: str | None, form: str) -> None:
     sys.exit(0 if answer.blocked or (answer.found and asked.table) else 1)
 
 
-def _owner(place: int, one: Any, all_of_them: list[Any]) -> dict[str, Any]:
+def _owner(place: int, owner: Any, all_of_them: list[Any]) -> dict[str, Any]:
     return {
         "place": place,
-        "owner": _name(one),
-        "txn_id": one.txnid or None,
-        "lock_id": None if one.txnid else one.lockid,
-        "user": one.user,
-        "host": one.hostname,
-        "agent_info": one.agentInfo,
-        "asked": one.asked,
-        "root": one.root,
-        "in_deadlock": one.inCycle,
-        "age_s": one.ageMs / 1000,
-        "last_heartbeat_at": instant(one.lastHeartbeatAt),
-        "silent_s": one.silentMs / 1000,
-        "expires_in_s": one.expiresInMs / 1000,
-        "ends_with": one.endsWith,
-        "waits_for": [_name(all_of_them[other]) for other in one.waitsFor],
-        "waits_for_places": one.waitsFor,
+        "owner": _name(owner),
+        "txn_id": owner.txnid or None,
+        "lock_id": None if owner.txnid else owner.lockid,
+        "user": owner.user,
+        "host": owner.hostname,
+        "agent_info": owner.agentInfo,
+        "asked": owner.asked,
+        "root": owner.root,
+        "in_deadlock": owner.inCycle,
+        "age_s": owner.ageMs / 1000,
+        "last_heartbeat_at": instant(owner.lastHeartbeatAt),
+        "silent_s": owner.silentMs / 1000,
+        "expires_in_s": owner.expiresInMs / 1000,
+        "ends_with": owner.endsWith,
+        "waits_for": [_name(all_of_them[other]) for other in owner.waitsFor],
+        "waits_for_places": owner.waitsFor,
         "claims": [
             {
                 "lock_id": claim.lockid,
@@ -157,30 +157,30 @@ def _owner(place: int, one: Any, all_of_them: list[Any]) -> dict[str, Any]:
                 "requested_at": instant(claim.requestedAt),
                 "acquired_at": instant(claim.acquiredAt),
             }
-            for claim in one.claims
+            for claim in owner.claims
         ],
     }
 
 
-def _name(one: Any) -> str:
-    return f"txn {one.txnid}" if one.txnid else f"lock {one.lockid}"
+def _name(held: Any) -> str:
+    return f"txn {held.txnid}" if held.txnid else f"lock {held.lockid}"
 
 
 def _tree(owners: list[dict[str, Any]]) -> str:
     """One line for each owner, below somebody who waits for it."""
     rows = []
-    for depth, one in _below(owners, [one["place"] for one in owners if one["asked"]], 0, set()):
-        who = f"{one['owner']} {one['user']}@{one['host']} ({one['agent_info']})"
-        expiry = f"in {one['expires_in_s']:.0f} s" if one["expires_in_s"] >= 0 else "next reaper pass"
+    for depth, owner in _below(owners, [owner["place"] for owner in owners if owner["asked"]], 0, set()):
+        who = f"{owner['owner']} {owner['user']}@{owner['host']} ({owner['agent_info']})"
+        expiry = f"in {owner['expires_in_s']:.0f} s" if owner["expires_in_s"] >= 0 else "next reaper pass"
         rows.append(
             [
                 "  " * depth + who,
-                _claims(one["claims"]),
-                ("DEADLOCK: " if one["in_deadlock"] else "") + (", ".join(one["waits_for"]) or "nobody"),
-                f"{one['age_s']:.0f} s",
-                f"{one['silent_s']:.0f} s ago",
+                _claims(owner["claims"]),
+                ("DEADLOCK: " if owner["in_deadlock"] else "") + (", ".join(owner["waits_for"]) or "nobody"),
+                f"{owner['age_s']:.0f} s",
+                f"{owner['silent_s']:.0f} s ago",
                 expiry,
-                one["ends_with"],
+                owner["ends_with"],
             ]
         )
     return table(["who", "locks", "waits for", "age", "heartbeat", "expires", "ends with"], rows)
@@ -198,16 +198,16 @@ def _below(
 
 def _claims(claims: list[dict[str, Any]]) -> str:
     told = [
-        f"{'wants' if one['state'] == 'waiting' else 'holds'} {one['type'].upper()} on {place(one)}"
-        for one in claims[:_MOST_CLAIMS]
+        f"{'wants' if claim['state'] == 'waiting' else 'holds'} {claim['type'].upper()} on {place(claim)}"
+        for claim in claims[:_MOST_CLAIMS]
     ]
     more = [f"{len(claims) - _MOST_CLAIMS} more"] if len(claims) > _MOST_CLAIMS else []
     return ", ".join(told + more)
 
 
-def place(one: dict[str, Any]) -> str:
+def place(claim: dict[str, Any]) -> str:
     """``db.table/partition``, with the catalog where it is not Hive's."""
-    catalog = "" if one["catalog"] == "hive" else f"{one['catalog']}."
-    table_part = f".{one['table']}" if one["table"] else ""
-    partition_part = f"/{one['partition']}" if one["partition"] else ""
-    return f"{catalog}{one['db']}{table_part}{partition_part}"
+    catalog = "" if claim["catalog"] == "hive" else f"{claim['catalog']}."
+    table_part = f".{claim['table']}" if claim["table"] else ""
+    partition_part = f"/{claim['partition']}" if claim["partition"] else ""
+    return f"{catalog}{claim['db']}{table_part}{partition_part}"

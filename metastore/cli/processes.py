@@ -71,7 +71,7 @@ class Processes:
                         **told[0],
                         "database_url": database_url,
                         "pid": os.getpid(),
-                        "processes": [{"pid": one["pid"], "http": one["http"]} for one in told],
+                        "processes": [{"pid": process["pid"], "http": process["http"]} for process in told],
                     },
                 )
                 running.callback(ready_file.unlink, missing_ok=True)

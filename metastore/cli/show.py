@@ -182,7 +182,10 @@ def deadlocks(uri: str | None, form: str, limit: int, every: float, *, watch: bo
         def once() -> None:
             show_rows(
                 ["found_at", "victim_txn_id", "explanation"],
-                [(instant(one.foundAt), one.victim, one.explanation) for one in client.metastore_show_deadlocks(limit)],
+                [
+                    (instant(deadlock.foundAt), deadlock.victim, deadlock.explanation)
+                    for deadlock in client.metastore_show_deadlocks(limit)
+                ],
                 form,
             )
 

@@ -78,7 +78,11 @@ def explain(txn_id: int, uri: str | None, form: str) -> None:
     """
     with connected(uri) as client:
         life = client.metastore_txn_explain(txn_id)
-    fields, writes, locks = _fields(life), [_write(one) for one in life.writes], [_lock(one) for one in life.locks]
+    fields, writes, locks = (
+        _fields(life),
+        [_write(write) for write in life.writes],
+        [_lock(lock) for lock in life.locks],
+    )
     if form == "table":
         show_fields({name: value for name, value in fields.items() if value is not None}, form)
         if writes:
@@ -86,7 +90,7 @@ def explain(txn_id: int, uri: str | None, form: str) -> None:
                 "\n"
                 + table(
                     ["wrote", "operation", "write id"],
-                    [(place(one), one["operation"], one["write_id"]) for one in writes],
+                    [(place(write), write["operation"], write["write_id"]) for write in writes],
                 )
             )
         if locks:
@@ -96,14 +100,14 @@ def explain(txn_id: int, uri: str | None, form: str) -> None:
                     ["lock", "on", "type", "state", "requested", "acquired"],
                     [
                         (
-                            one["lock_id"],
-                            place(one),
-                            one["type"].upper(),
-                            one["state"].upper(),
-                            one["requested_at"],
-                            one["acquired_at"],
+                            lock["lock_id"],
+                            place(lock),
+                            lock["type"].upper(),
+                            lock["state"].upper(),
+                            lock["requested_at"],
+                            lock["acquired_at"],
                         )
-                        for one in locks
+                        for lock in locks
                     ],
                 )
             )
@@ -136,7 +140,7 @@ def _fields(life: Any) -> dict[str, Any]:
             f"{lost.operation} of {lost.object} after the {lost.winnerOperation} of transaction {lost.winner}"
             f"{owner}, which committed at {lost.winnerCommitId}"
         )
-    waiting = any(one.state == "waiting" for one in life.locks) and life.outcome.outcome == "open"
+    waiting = any(lock.state == "waiting" for lock in life.locks) and life.outcome.outcome == "open"
     return {
         **_outcome(life.outcome),
         "type": life.type,
@@ -160,26 +164,26 @@ def _seconds(millis: int | None) -> float | None:
     return None if millis is None else millis / 1000
 
 
-def _write(one: Any) -> dict[str, Any]:
+def _write(write: Any) -> dict[str, Any]:
     return {
-        "catalog": one.catName,
-        "db": one.dbname,
-        "table": one.tablename,
-        "partition": one.partitionname,
-        "operation": one.operation,
-        "write_id": one.writeId,
+        "catalog": write.catName,
+        "db": write.dbname,
+        "table": write.tablename,
+        "partition": write.partitionname,
+        "operation": write.operation,
+        "write_id": write.writeId,
     }
 
 
-def _lock(one: Any) -> dict[str, Any]:
+def _lock(lock: Any) -> dict[str, Any]:
     return {
-        "lock_id": one.lockid,
-        "catalog": one.catName,
-        "db": one.dbname,
-        "table": one.tablename,
-        "partition": one.partitionname,
-        "type": one.type,
-        "state": one.state,
-        "requested_at": instant(one.requestedAt),
-        "acquired_at": instant(one.acquiredAt),
+        "lock_id": lock.lockid,
+        "catalog": lock.catName,
+        "db": lock.dbname,
+        "table": lock.tablename,
+        "partition": lock.partitionname,
+        "type": lock.type,
+        "state": lock.state,
+        "requested_at": instant(lock.requestedAt),
+        "acquired_at": instant(lock.acquiredAt),
     }

@@ -18,7 +18,7 @@ def require_claim(client: MetastoreClient, compaction_id: int, txn_id: int) -> N
     """
     client.heartbeat(ttypes.HeartbeatRequest(txnid=txn_id))
     shown = client.show_compact(ttypes.ShowCompactRequest(id=compaction_id)).compacts
-    if not any(one.state == CompactionState.WORKING.display and one.txnId == txn_id for one in shown):
+    if not any(row.state == CompactionState.WORKING.display and row.txnId == txn_id for row in shown):
         raise ClaimLostError(
             f"Compaction {compaction_id} does not belong to transaction {txn_id} any more: what its "
             "job has written is not published"

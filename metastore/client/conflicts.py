@@ -42,9 +42,9 @@ def lost_while_waiting(
     """The error of a transaction whose snapshot lacks a change of what it has locked now: (database, table)."""
     life = _life(client, winner)
     changed = sorted(
-        _name(one)
-        for one in (life.writes if life else ())
-        if one.operation in _CHANGES and (one.dbname, one.tablename or "") in locked
+        _name(write)
+        for write in (life.writes if life else ())
+        if write.operation in _CHANGES and (write.dbname, write.tablename or "") in locked
     )
     return WriteConflictError(
         f"Transaction {loser} waited for a lock while another one changed what it locked, and its snapshot does not "

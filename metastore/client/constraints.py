@@ -34,7 +34,19 @@ def enabled_constraints(client: MetastoreClient, table: TableName) -> EnabledCon
             raise
         return EnabledConstraints((), (), {})
     return EnabledConstraints(
-        tuple((one.nn_name, one.column_name) for one in found.notNullConstraints if one.enable_cstr),
-        tuple((one.dc_name, one.check_expression) for one in found.checkConstraints if one.enable_cstr),
-        {one.column_name: one.default_value for one in found.defaultConstraints if one.enable_cstr},
+        tuple(
+            (constraint.nn_name, constraint.column_name)
+            for constraint in found.notNullConstraints
+            if constraint.enable_cstr
+        ),
+        tuple(
+            (constraint.dc_name, constraint.check_expression)
+            for constraint in found.checkConstraints
+            if constraint.enable_cstr
+        ),
+        {
+            constraint.column_name: constraint.default_value
+            for constraint in found.defaultConstraints
+            if constraint.enable_cstr
+        },
     )

@@ -175,7 +175,9 @@ class Transaction:
                 return
             started = self._snapshot is not None or bool(self._write_ids)
             if started and latest > 0 and not (self._snapshot or ValidTxnList(0)).is_valid(latest):
-                raise lost_while_waiting(self._client, self.id, latest, {(one.db, one.table) for one in request.locks})
+                raise lost_while_waiting(
+                    self._client, self.id, latest, {(lock.db, lock.table) for lock in request.locks}
+                )
             self._vouched = self._vouched and not started
             if started or latest <= self.id:
                 return

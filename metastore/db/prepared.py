@@ -30,13 +30,14 @@ class Prepared:
     def __init__(self, *texts: str) -> None:
         """One SQL statement each, without a semicolon."""
         self.statements = tuple(_statement(f"s{next(_numbers)}", text) for text in texts)
-        self.names = frozenset(one.name for one in self.statements)
-        self.execute = "; ".join(one.execute for one in self.statements)
+        self.names = frozenset(statement.name for statement in self.statements)
+        self.execute = "; ".join(statement.execute for statement in self.statements)
 
     def introduction(self, known: set[str]) -> str:
         """``execute`` for a connection that has prepared no more than the ``known`` statements."""
         return "; ".join(
-            one.execute if one.name in known else f"{one.prepare}; {one.execute}" for one in self.statements
+            statement.execute if statement.name in known else f"{statement.prepare}; {statement.execute}"
+            for statement in self.statements
         )
 
 

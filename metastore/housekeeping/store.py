@@ -139,7 +139,7 @@ def _abort_silent(pg: PgTx, rows: Collection[Row]) -> tuple[int, set[str]]:
             for txn_id, user, host, heartbeat_at in rows
         ],
     )
-    return len(found), {one.policy for one in found if one.policy is not None}
+    return len(found), {ended.policy for ended in found if ended.policy is not None}
 
 
 def _expiry_reason(now: datetime, user: str, host: str, heartbeat_at: datetime) -> str:

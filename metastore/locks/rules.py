@@ -164,13 +164,15 @@ class Component(NamedTuple):
     operation: str
 
 
-def overlaps(one: LockObject, other: LockObject) -> bool:
+def overlaps(locked: LockObject, other: LockObject) -> bool:
     """Whether one of the two is the other, or contains it. Partial partition names contain nothing."""
-    if (one.catalog, one.db) != (other.catalog, other.db):
+    if (locked.catalog, locked.db) != (other.catalog, other.db):
         return False
-    if not one.table or not other.table:
+    if not locked.table or not other.table:
         return True
-    return one.table == other.table and (not one.partition or not other.partition or one.partition == other.partition)
+    return locked.table == other.table and (
+        not locked.partition or not other.partition or locked.partition == other.partition
+    )
 
 
 def conflicts(wanted: Lock, existing: Lock) -> bool:
@@ -249,15 +251,15 @@ def in_the_way(
     """
     found: dict[Lock, None] = {}
     queue = LockQueue(lock for lock in locks if not changer.owns(lock))
-    for one in objects:
+    for locked in objects:
         if not any(
             lock.state is LockState.ACQUIRED
             and lock.type is LockType.EXCLUSIVE
-            and contains(lock.object, one)
+            and contains(lock.object, locked)
             and (changer.owns(lock) or (lock.txn_id != NO_TXN and lock.txn_id not in writers))
             for lock in locks
         ):
-            found |= dict.fromkeys(queue.blockers(Lock(_TAIL, 0, NO_TXN, one, kind)))
+            found |= dict.fromkeys(queue.blockers(Lock(_TAIL, 0, NO_TXN, locked, kind)))
     return list(found)
 
 

@@ -192,7 +192,7 @@ class LockService:
                 if error is not None:
                     answers[lock_id] = error
                 elif blocked:
-                    last = max((one.last for one in blocked), key=lambda lock: (lock.ext_id, lock.int_id))
+                    last = max((request.last for request in blocked), key=lambda lock: (lock.ext_id, lock.int_id))
                     answers[lock_id] = LockResult(lock_id, LockState.WAITING, waits_for=last)
                     notes += _news(blocked[0], stored)
                 else:

@@ -243,7 +243,7 @@ def lock_tail(pg: PgTx, objects: Sequence[LockObject]) -> tuple[list[Lock], set[
     Every lock that may be in the way, and the transactions among their owners that declare writes there. Two
     statements, as in ``lock_tails``: nobody gets into the queue between this look and the change's COMMIT.
     """
-    whole = any(not one.table for one in objects)
+    whole = any(not locked.table for locked in objects)
     rows = pg.sql(
         _LOCK_TAIL,
         {
@@ -251,7 +251,7 @@ def lock_tail(pg: PgTx, objects: Sequence[LockObject]) -> tuple[list[Lock], set[
             "catalog": objects[0].catalog,
             "db": objects[0].db,
             "whole": whole,
-            "tables": ["", *{one.table for one in objects}],
+            "tables": ["", *{locked.table for locked in objects}],
         },
     )
     ahead = [(_lock(row), declares) for declares, *row in rows]

@@ -101,16 +101,16 @@ class Cleaner:
                 if self.stopping.is_set():
                     break
                 report.append(self._aborted(self.compactions.start_aborted(entity, retry)))
-        for one in report:
-            say = _log.debug if one.outcome is CleanOutcome.WAITING else _log.info
+        for cleaned in report:
+            say = _log.debug if cleaned.outcome is CleanOutcome.WAITING else _log.info
             say(
                 "compaction.cleaning",
-                compaction_id=one.id,
-                entity=str(one.entity),
-                outcome=one.outcome.value,
-                reason=one.reason,
-                removed=len(one.removed),
-                forgotten=one.forgotten,
+                compaction_id=cleaned.id,
+                entity=str(cleaned.entity),
+                outcome=cleaned.outcome.value,
+                reason=cleaned.reason,
+                removed=len(cleaned.removed),
+                forgotten=cleaned.forgotten,
             )
         return report
 

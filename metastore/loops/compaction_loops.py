@@ -45,7 +45,7 @@ def compaction_loops(
         loops.append(Loop("cleaner", Cleaner(cleaner, files, stopping).tick, settings.cleaner_interval))
     pools = settings.worker_pools or (None,)
     for number in range(settings.worker_threads):
-        one = Worker(
+        loop = Worker(
             worker,
             locks,
             files,
@@ -56,7 +56,7 @@ def compaction_loops(
             pools[number % len(pools)],
             stopping,
         )
-        loops.append(Loop(f"worker-{number}", one.tick, settings.worker_sleep_time, everywhere=True, busy=_worked))
+        loops.append(Loop(f"worker-{number}", loop.tick, settings.worker_sleep_time, everywhere=True, busy=_worked))
     return loops
 
 

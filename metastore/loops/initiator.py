@@ -52,7 +52,7 @@ class InitiatorReport(NamedTuple):
     @property
     def queued(self) -> list[Finding]:
         """What was queued."""
-        return [one for one in self.findings if one.id is not None]
+        return [finding for finding in self.findings if finding.id is not None]
 
 
 @dataclass
@@ -79,11 +79,11 @@ class Initiator:
                 return InitiatorReport(findings, revoked)  # the next round starts where this one did
             findings.append(self._looked_at(candidate))
         self._since = candidates.as_of
-        self._again = {one.entity for one in findings if one.again}
-        for one in findings:
-            event = "compaction.queued" if one.id is not None else "compaction.not_due"
-            (_log.info if one.id is not None else _log.debug)(
-                event, entity=str(one.entity), compaction_id=one.id, type=one.type, reason=one.reason
+        self._again = {finding.entity for finding in findings if finding.again}
+        for finding in findings:
+            event = "compaction.queued" if finding.id is not None else "compaction.not_due"
+            (_log.info if finding.id is not None else _log.debug)(
+                event, entity=str(finding.entity), compaction_id=finding.id, type=finding.type, reason=finding.reason
             )
         return InitiatorReport(findings, revoked)
 
@@ -136,7 +136,7 @@ class Initiator:
 
     def _queue(self, entity: Entity, kind: CompactionType, reason: str, found: Inputs, table: Described) -> Finding:
         mark = found.write_ids.for_compactor().high_watermark
-        same = next((one for one in found.queued if is_active_duplicate(one, mark)), None)
+        same = next((request for request in found.queued if is_active_duplicate(request, mark)), None)
         if same is not None:
             return Finding(entity, None, f"compaction {same.id} is {same.state.display} and nothing was written since")
         run_as = self.compactions.settings.run_as_user or table.owner

@@ -50,7 +50,7 @@ def _document(text: str) -> dict[str, Any]:
 
 def changes_since(stored: TxnWriteIds, current: Mapping[TableName, ValidWriteIdList]) -> list[Since]:
     """Where to look for changes. Raises: NoAnswerError when a table is unknown to the view, or its writers changed."""
-    by_name = {full_table_name(one.table): one for one in stored.tables}
+    by_name = {full_table_name(table.table): table for table in stored.tables}
     unknown = sorted(current.keys() - by_name)
     if unknown:
         raise NoAnswerError(f"the materialized view has no snapshot of {unknown[0]}")

@@ -80,32 +80,32 @@ def verdict(found: Iterable[Found], known: Known) -> Verdict:
     """Decide what the directories of a table mean. Raises: InvalidInputError for one that names too many ids."""
     result = Verdict()
     results, sources = [], []
-    for one in found:
-        first, last = span(one.name)
+    for directory in found:
+        first, last = span(directory.name)
         result.highest = max(result.highest, last)
-        if one.name.visibility_txn_id in known.aborted_txns:
+        if directory.name.visibility_txn_id in known.aborted_txns:
             continue
-        if _is_unknown_result(one.name, known):
-            results.append(one)
-        elif one.name.visibility_txn_id or not _lost(one, known):
-            sources.append(one)
+        if _is_unknown_result(directory.name, known):
+            results.append(directory)
+        elif directory.name.visibility_txn_id or not _lost(directory, known):
+            sources.append(directory)
         else:
-            result.hidden.append(one)
-            result.void |= {Void(write_id, one.partition) for write_id in _new_ids(one, first, last, known)}
+            result.hidden.append(directory)
+            result.void |= {Void(write_id, directory.partition) for write_id in _new_ids(directory, first, last, known)}
             result.in_doubt |= {
-                Void(write_id, one.partition) for write_id in known.in_doubt if first <= write_id <= last
+                Void(write_id, directory.partition) for write_id in known.in_doubt if first <= write_id <= last
             }
-    for one in sorted(results, key=lambda result: result.name.visibility_txn_id):
-        txn_id, last = one.name.visibility_txn_id, span(one.name)[1]
-        if _has_sources(one, sources, known.required.get(one.partition, ())):
-            result.void_results.add(VoidResult(txn_id, one.partition, last))
-            result.hidden.append(one)
+    for directory in sorted(results, key=lambda result: result.name.visibility_txn_id):
+        txn_id, last = directory.name.visibility_txn_id, span(directory.name)[1]
+        if _has_sources(directory, sources, known.required.get(directory.partition, ())):
+            result.void_results.add(VoidResult(txn_id, directory.partition, last))
+            result.hidden.append(directory)
             continue
         result.finished.add(txn_id)
-        if _lost(one, known):
-            result.kept.append(one)
+        if _lost(directory, known):
+            result.kept.append(directory)
         else:
-            sources.append(one)
+            sources.append(directory)
     return result
 
 
@@ -116,11 +116,11 @@ def span(name: DirectoryName) -> tuple[int, int]:
     return name.min_write_id, name.max_write_id
 
 
-def _new_ids(one: Found, first: int, last: int, known: Known) -> range:
+def _new_ids(directory: Found, first: int, last: int, known: Known) -> range:
     ids = range(max(first, known.next_write_id), last + 1)
     if len(ids) > MOST_VOID:
         raise InvalidInputError(
-            f"{one.path} names {len(ids)} write ids that the restored database does not know. Move "
+            f"{directory.path} names {len(ids)} write ids that the restored database does not know. Move "
             "it away if no transaction wrote it, then try again."
         )
     return ids
@@ -131,16 +131,16 @@ def _is_unknown_result(name: DirectoryName, known: Known) -> bool:
     return txn_id >= known.next_txn_id or txn_id in known.open_txns
 
 
-def _lost(one: Found, known: Known) -> bool:
+def _lost(directory: Found, known: Known) -> bool:
     """Whether something in it is of a write that the restored database does not know to be committed."""
-    first, last = span(one.name)
+    first, last = span(directory.name)
     return last >= known.next_write_id or any(first <= write_id <= last for write_id in known.in_doubt)
 
 
 def _has_sources(result: Found, sources: Iterable[Found], required: Collection[int]) -> bool:
     """Whether all that went into a compaction's result can be read without it."""
     first, last = span(result.name)
-    spans = [span(one.name) for one in sources if one.partition == result.partition]
+    spans = [span(source.name) for source in sources if source.partition == result.partition]
     within = [write_id for write_id in required if first <= write_id <= last]
     if within:
         return all(any(low <= write_id <= high for low, high in spans) for write_id in within)

@@ -48,25 +48,25 @@ def recover(pg: PgTx, files: Files | None) -> Report:
             aborted,
             store.select_required(pg, table.name),
         )
-        one = verdicts[table.name] = rules.verdict(found, known)
-        highest[table.name] = one.highest
-        report.hidden += _told(table.name, one.hidden)
-        report.kept += _told(table.name, one.kept)
+        verdict = verdicts[table.name] = rules.verdict(found, known)
+        highest[table.name] = verdict.highest
+        report.hidden += _told(table.name, verdict.hidden)
+        report.kept += _told(table.name, verdict.kept)
     if files:
         for name, strange in _strangers(pg, files, tables).items():
-            highest[name] = max(highest.get(name, 0), *(rules.span(one.name)[1] for one in strange))
+            highest[name] = max(highest.get(name, 0), *(rules.span(directory.name)[1] for directory in strange))
             report.strange += _told(name, strange)
 
-    results = {result.txn_id for one in verdicts.values() for result in one.void_results}
-    finished = {txn_id for one in verdicts.values() for txn_id in one.finished}
-    owners = max((len({void.write_id for void in one.void}) for one in verdicts.values()), default=0)
+    results = {result.txn_id for verdict in verdicts.values() for result in verdict.void_results}
+    finished = {txn_id for verdict in verdicts.values() for txn_id in verdict.finished}
+    owners = max((len({void.write_id for void in verdict.void}) for verdict in verdicts.values()), default=0)
     first_owner = max(next_txn_id, reserved_until, *(txn_id + 1 for txn_id in results | finished)) + rules.TXN_GAP
     report.next_txn_id = first_owner + owners
     store.update_finished(pg, finished & open_txns)
-    store.insert_void(pg, first_owner, [(name, one.void) for name, one in verdicts.items()])
-    for name, one in verdicts.items():
-        store.insert_in_doubt(pg, name, one.in_doubt)
-    store.insert_void_results(pg, [(name, one.void_results) for name, one in verdicts.items()], open_txns)
+    store.insert_void(pg, first_owner, [(name, verdict.void) for name, verdict in verdicts.items()])
+    for name, verdict in verdicts.items():
+        store.insert_in_doubt(pg, name, verdict.in_doubt)
+    store.insert_void_results(pg, [(name, verdict.void_results) for name, verdict in verdicts.items()], open_txns)
     report.aborted = store.abort_open(pg, "the database was restored from a backup, which does not know its end")
     store.update_counters(pg, report.next_txn_id, rules.TXN_GAP)
     store.update_write_ids(pg, list(highest.items()), rules.WRITE_ID_GAP)
@@ -99,7 +99,9 @@ def _strangers(pg: PgTx, files: Files, tables: Collection[store.Located]) -> dic
     for catalog, db, location in databases:
         for child in files.children(location):
             place = f"{_plain(location)}/{child}"
-            if is_hidden(child) or any(one == place or one.startswith(f"{place}/") for one in known):
+            if is_hidden(child) or any(
+                known_place == place or known_place.startswith(f"{place}/") for known_place in known
+            ):
                 continue
             for path, name in _acid(files.listing(f"{location.rstrip('/')}/{child}")):
                 owner = _owner(catalog, db, child, path)
@@ -140,4 +142,4 @@ def _plain(location: str) -> str:
 
 
 def _told(name: TableName, found: list[Found]) -> list[tuple[str, str, str]]:
-    return [(str(name), one.partition, one.path) for one in found]
+    return [(str(name), directory.partition, directory.path) for directory in found]

@@ -120,11 +120,11 @@ def insert_void(pg: PgTx, first_txn_id: int, void: Iterable[tuple[TableName, Col
     components: list[tuple[Any, ...]] = []
     for name, ones in void:
         owners = {
-            write_id: txn_id for txn_id, write_id in enumerate(sorted({one.write_id for one in ones}), first_txn_id)
+            write_id: txn_id for txn_id, write_id in enumerate(sorted({owned.write_id for owned in ones}), first_txn_id)
         }
         txns.update(owners.values())
         write_ids += [(owner, *name, write_id) for write_id, owner in owners.items()]
-        components += [(owners[one.write_id], *name, one.partition, "i", one.write_id) for one in sorted(ones)]
+        components += [(owners[owned.write_id], *name, owned.partition, "i", owned.write_id) for owned in sorted(ones)]
     _insert_txns(pg, txns, TxnType.DEFAULT)
     for rows in _batches(write_ids):
         pg.sql(
@@ -152,10 +152,10 @@ def insert_void_results(
 ) -> None:
     """Record the transactions of compactions that the database does not know; those that are ``there`` it knows."""
     rows = [
-        (one.txn_id, *name, one.partition, "c", one.write_id)
+        (void.txn_id, *name, void.partition, "c", void.write_id)
         for name, ones in results
-        for one in sorted(ones)
-        if one.txn_id not in there
+        for void in sorted(ones)
+        if void.txn_id not in there
     ]
     _insert_txns(pg, {txn_id for txn_id, *_ in rows}, TxnType.COMPACTION)
     _insert_components(pg, rows)

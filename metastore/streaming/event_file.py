@@ -273,4 +273,4 @@ class DeleteFile(EventFile):
 
     def _key(self, position: int) -> RowKey:
         at = bisect_right(self._starts, position) - 1
-        return RowKey(*(one[position - self._starts[at]].as_py() for one in self._ids[at]))
+        return RowKey(*(column[position - self._starts[at]].as_py() for column in self._ids[at]))

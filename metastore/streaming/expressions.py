@@ -114,7 +114,7 @@ def _in(node: exp.Expr, rows: pa.Table) -> Any:
     if not node.expressions:
         raise _unknown(node)
     value = _value(node.this, rows)
-    return reduce(pc.or_kleene, (_compared(exp.EQ, value, _value(one, rows)) for one in node.expressions))
+    return reduce(pc.or_kleene, (_compared(exp.EQ, value, _value(expression, rows)) for expression in node.expressions))
 
 
 def _like(node: exp.Expr, rows: pa.Table) -> Any:
@@ -130,8 +130,8 @@ def _trim(node: exp.Expr, rows: pa.Table) -> Any:
 
 
 def _coalesce(node: exp.Expr, rows: pa.Table) -> Any:
-    first, *others = (_value(one, rows) for one in (node.this, *node.expressions))
-    return reduce(lambda one, other: pc.coalesce(*_aligned(one, other)), others, first)
+    first, *others = (_value(argument, rows) for argument in (node.this, *node.expressions))
+    return reduce(lambda value, other: pc.coalesce(*_aligned(value, other)), others, first)
 
 
 def _cast(node: exp.Expr, rows: pa.Table) -> Any:
@@ -196,9 +196,9 @@ def _compared(kind: type[exp.Expr], left: Any, right: Any) -> Any:
     if not pa.types.is_floating(left.type):
         return _COMPARISONS[kind](left, right)
     # NaN is above all numbers and equal to itself: whether each is NaN comes first, then the numbers.
-    one, other = pc.is_nan(left), pc.is_nan(right)
-    either = pc.or_(one, other)
-    as_numbers = pc.cast(one, pa.int8()), pc.cast(other, pa.int8())
+    left_nan, other = pc.is_nan(left), pc.is_nan(right)
+    either = pc.or_(left_nan, other)
+    as_numbers = pc.cast(left_nan, pa.int8()), pc.cast(other, pa.int8())
     return pc.if_else(either, _COMPARISONS[kind](*as_numbers), _COMPARISONS[kind](left, right))
 
 
@@ -209,15 +209,15 @@ def _null_safe(left: Any, right: Any) -> Any:
 
 def _aligned(left: Any, right: Any) -> tuple[Any, Any]:
     """Both as one type in which they can be compared. Raises: InvalidOperationError where engines convert or differ."""
-    one, other = left.type, right.type
-    if pa.types.is_null(one) or pa.types.is_null(other):
-        return (left.cast(other), right) if pa.types.is_null(one) else (left, right.cast(one))
-    if _is_number(one) and _is_number(other):
-        wide = _wide(one, other)
+    kind, other = left.type, right.type
+    if pa.types.is_null(kind) or pa.types.is_null(other):
+        return (left.cast(other), right) if pa.types.is_null(kind) else (left, right.cast(kind))
+    if _is_number(kind) and _is_number(other):
+        wide = _wide(kind, other)
         return left.cast(wide), right.cast(wide)
-    if one == other and _is_simple(one):
+    if kind == other and _is_simple(kind):
         return left, right
-    if _is_moment(one) and _is_moment(other):
+    if _is_moment(kind) and _is_moment(other):
         return left.cast(pa.timestamp("us")), right.cast(pa.timestamp("us"))
     for moment, text in ((left, right), (right, left)):
         if _is_moment(moment.type) and pa.types.is_string(text.type) and isinstance(text, pa.Scalar):
@@ -226,7 +226,7 @@ def _aligned(left: Any, right: Any) -> tuple[Any, Any]:
             except pa.ArrowException as error:
                 raise InvalidOperationError(f"{text} is no {moment.type}") from error
             return (left, parsed) if moment is left else (parsed, right)
-    raise InvalidOperationError(f"{one} and {other} are not compared without Spark")
+    raise InvalidOperationError(f"{kind} and {other} are not compared without Spark")
 
 
 def _numbers(node: exp.Expr, left: Any, right: Any) -> tuple[Any, Any]:
@@ -238,10 +238,10 @@ def _numbers(node: exp.Expr, left: Any, right: Any) -> tuple[Any, Any]:
     return left.cast(wide), right.cast(wide)
 
 
-def _wide(one: pa.DataType, other: pa.DataType) -> pa.DataType:
-    if pa.types.is_floating(one) or pa.types.is_floating(other):
+def _wide(data_type: pa.DataType, other: pa.DataType) -> pa.DataType:
+    if pa.types.is_floating(data_type) or pa.types.is_floating(other):
         return pa.float64()
-    scales = [kind.scale for kind in (one, other) if pa.types.is_decimal(kind)]
+    scales = [kind.scale for kind in (data_type, other) if pa.types.is_decimal(kind)]
     return pa.decimal256(_WIDE, max(scales)) if scales else pa.int64()
 
 

@@ -176,7 +176,7 @@ class Mutation:
         places = [self.table.location]
         if self.table.partition_keys:
             found = self._client.get_partitions(self.table.name.db, self.table.name.table, -1)
-            places = [str(one.sd.location) for one in found]
+            places = [str(partition.sd.location) for partition in found]
         for place in places:
             for child in files.children(place):
                 name = None if is_hidden(child) else parse_directory(child)
@@ -251,7 +251,7 @@ class MutationWorker:
         Raises: RecordError.
         """
         with self._one_call:
-            columns = (replace(one, default=None) for one in (*self._table.columns, *self._table.partition_keys))
+            columns = (replace(column, default=None) for column in (*self._table.columns, *self._table.partition_keys))
             rows, ids = _with_ids(records, tuple(columns))
             self._table.rules.require_kept(rows, {})
             changes = self._changes(rows, ids)
@@ -345,8 +345,8 @@ def _with_ids(records: Any, columns: Sequence[Column]) -> tuple[pa.Table, list[R
         ids = table.column(ROW_ID).to_pylist()
         rest = table.drop_columns([ROW_ID])
         if not columns:  # nothing but the ids: a table without columns would forget its length
-            return pa.table({}), [_row_key(at, one) for at, one in enumerate(ids)]
-        return from_arrow(rest, columns), [_row_key(at, one) for at, one in enumerate(ids)]
+            return pa.table({}), [_row_key(at, row_id) for at, row_id in enumerate(ids)]
+        return from_arrow(rest, columns), [_row_key(at, row_id) for at, row_id in enumerate(ids)]
     given = [records] if isinstance(records, Mapping) else list(records)
     keys = [_row_key(at, record.get(ROW_ID)) for at, record in enumerate(given)]
     bare = [{name: value for name, value in record.items() if name != ROW_ID} for record in given]

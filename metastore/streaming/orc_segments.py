@@ -56,9 +56,9 @@ class Segments:
         counts, statistics = [], []
         for field in fields(part.footer):
             if field.number == _STRIPE and isinstance(field.value, bytes):
-                stripe = {one.number: one for one in fields(field.value)}
+                stripe = {sub_field.number: sub_field for sub_field in fields(field.value)}
                 moved = number_field(_STRIPE_OFFSET, _number(stripe[_STRIPE_OFFSET].value) + start)
-                others = (one.raw for number, one in stripe.items() if number != _STRIPE_OFFSET)
+                others = (sub_field.raw for number, sub_field in stripe.items() if number != _STRIPE_OFFSET)
                 self._stripes.append(moved + b"".join(others))
                 counts.append(_number(stripe[_STRIPE_ROWS].value))
             elif field.number == _STATISTICS and isinstance(field.value, bytes):
@@ -84,10 +84,10 @@ class Segments:
             (
                 *kept,
                 number_field(_CONTENT, at - HEADER),
-                *(bytes_field(_STRIPE, one) for one in self._stripes),
+                *(bytes_field(_STRIPE, stripe) for stripe in self._stripes),
                 metadata_entries(notes),
                 number_field(_ROWS, self.rows),
-                *(bytes_field(_STATISTICS, one) for one in self._statistics),
+                *(bytes_field(_STATISTICS, statistic) for statistic in self._statistics),
             )
         )
         metadata = b"".join(self._stripe_statistics)

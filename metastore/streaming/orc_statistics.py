@@ -56,9 +56,9 @@ _TYPES: dict[int, _Rules] = {
 }
 
 
-def merged(one: bytes, other: bytes) -> bytes:
+def merged(first: bytes, other: bytes) -> bytes:
     """Both columns' statistics as one."""
-    sides = [{field.number: field for field in fields(part)} for part in (one, other)]
+    sides = [{field.number: field for field in fields(part)} for part in (first, other)]
     result = b"".join(
         number_field(number, sum(_number(side, number) for side in sides))
         for number in (_COUNT, _BYTES_ON_DISK)

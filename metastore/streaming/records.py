@@ -272,7 +272,7 @@ def _pairs(key: HiveType, value: HiveType) -> Callable[[Any], Any]:
         if given is None:
             return None
         pairs = given.items() if isinstance(given, Mapping) else _of(given, list | tuple)
-        return [(left(one if text_keys else _key(one, key)), right(other)) for one, other in pairs]
+        return [(left(key_value if text_keys else _key(key_value, key)), right(other)) for key_value, other in pairs]
 
     return convert
 
@@ -293,7 +293,7 @@ def _fields(kind: HiveType) -> Callable[[Any], Any]:
         record = _of(given, Mapping)
         if unknown := set(record) - set(converters):
             raise ValueError(unknown)
-        return {name: one(record.get(name)) for name, one in converters.items()}
+        return {name: convert(record.get(name)) for name, convert in converters.items()}
 
     return convert
 

@@ -52,8 +52,8 @@ class StreamTable:
 
         def columns_of(fields: Any) -> tuple[Column, ...]:
             return tuple(
-                Column(one.name.lower(), parse_type(one.type), constraints.defaults.get(one.name.lower()))
-                for one in fields or ()
+                Column(field.name.lower(), parse_type(field.type), constraints.defaults.get(field.name.lower()))
+                for field in fields or ()
             )
 
         columns, keys = columns_of(sd.cols), columns_of(told.partitionKeys)
@@ -64,7 +64,7 @@ class StreamTable:
             sd.location,
             columns,
             keys,
-            tuple(by_name[one.lower()] for one in sd.bucketCols or ()) if buckets else (),
+            tuple(by_name[bucketcol.lower()] for bucketcol in sd.bucketCols or ()) if buckets else (),
             buckets,
             2 if parameters.get("bucketing_version") == "2" else 1,
             parameters.get("transactional_properties", "").lower() == "insert_only",

@@ -115,9 +115,11 @@ class LoopMetrics:
         counts = dict(_counts(report))
         steps = getattr(report, "failed", None)
         tried: list[Any] = [
-            one for one in (report if isinstance(report, list) else [report]) if hasattr(one, "is_failure")
+            attempt for attempt in (report if isinstance(report, list) else [report]) if hasattr(attempt, "is_failure")
         ]
-        failures = [one.step for one in tried if one.is_failure] + (list(steps) if isinstance(steps, Mapping) else [])
+        failures = [attempt.step for attempt in tried if attempt.is_failure] + (
+            list(steps) if isinstance(steps, Mapping) else []
+        )
         nothing_else = bool(tried) and len(failures) == len(tried)
         outcome = "failed" if failed or nothing_else else "partly" if failures else "done"
         self._ticks.labels(loop, outcome).inc()

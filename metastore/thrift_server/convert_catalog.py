@@ -219,21 +219,23 @@ def statistics_from_thrift(statistics: Any, engine: str | None) -> list[ColumnSt
     partition = "" if statistics.statsDesc.isTblLevel else statistics.statsDesc.partName
     return [
         ColumnStatistics(
-            one.colName.strip().lower(),
-            one.colType,
-            struct_to_json(one.statsData),
+            statistic.colName.strip().lower(),
+            statistic.colType,
+            struct_to_json(statistic.statsData),
             partition,
             engine or statistics.engine or "hive",
         )
-        for one in statistics.statsObj
+        for statistic in statistics.statsObj
     ]
 
 
 def statistics_to_thrift(statistics: list[ColumnStatistics]) -> list[Any]:
     """One ColumnStatisticsObj for each column."""
     return [
-        ttypes.ColumnStatisticsObj(one.column, one.type, struct_from_json(ttypes.ColumnStatisticsData, one.data))
-        for one in statistics
+        ttypes.ColumnStatisticsObj(
+            statistic.column, statistic.type, struct_from_json(ttypes.ColumnStatisticsData, statistic.data)
+        )
+        for statistic in statistics
     ]
 
 

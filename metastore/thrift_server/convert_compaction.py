@@ -111,8 +111,8 @@ def claim(cr: ttypes.CompactionInfoStruct) -> Claim:
 def is_newer_client(rqst: ttypes.CompactionRequest) -> bool:
     """Whether a field is set that clients before Hive 4 do not have."""
     return any(
-        one is not None
-        for one in (rqst.initiatorId, rqst.initiatorVersion, rqst.poolName, rqst.numberOfBuckets, rqst.orderByClause)
+        value is not None
+        for value in (rqst.initiatorId, rqst.initiatorVersion, rqst.poolName, rqst.numberOfBuckets, rqst.orderByClause)
     )
 
 
@@ -129,9 +129,9 @@ def may_be_old_client(rqst: ttypes.ShowCompactRequest | None) -> bool:
     return rqst is None or all(getattr(rqst, field[2]) is None for field in rqst.thrift_spec if field)
 
 
-def is_known_to_old_clients(one: Compaction) -> bool:
+def is_known_to_old_clients(compaction: Compaction) -> bool:
     """Whether a Hive 2.3 or 3.1 client can read the row."""
-    return one.type in OLD_CLIENT_TYPES
+    return compaction.type in OLD_CLIENT_TYPES
 
 
 def show_filter(rqst: ttypes.ShowCompactRequest | None) -> Filter:
@@ -156,57 +156,57 @@ def show_filter(rqst: ttypes.ShowCompactRequest | None) -> Filter:
     )
 
 
-def shown(one: Compaction) -> ttypes.ShowCompactResponseElement:
+def shown(compaction: Compaction) -> ttypes.ShowCompactResponseElement:
     """A row of SHOW COMPACTIONS."""
     return ttypes.ShowCompactResponseElement(
-        dbname=one.entity.table.db,
-        tablename=one.entity.table.table,
-        partitionname=one.entity.partition or None,
-        type=one.type.number,
-        state=one.state.display,
-        workerid=one.worker_id,
-        start=_millis(one.started_at) or 0,
-        runAs=one.run_as,
-        hightestTxnId=one.highest_write_id or 0,
-        endTime=_millis(one.ended_at),
-        hadoopJobId=one.hadoop_job_id or "None",
-        id=one.id,
-        errorMessage=one.error_message,
-        enqueueTime=_millis(one.enqueued_at),
-        workerVersion=one.worker_version,
-        initiatorId=one.initiator_id,
-        initiatorVersion=one.initiator_version,
-        cleanerStart=_millis(one.cleaner_started_at),
-        poolName=one.pool or "default",
-        nextTxnId=one.next_txn_id or 0,
-        txnId=one.txn_id or 0,
-        commitTime=_millis(one.committed_at) or 0,
-        hightestWriteId=one.highest_write_id or 0,
+        dbname=compaction.entity.table.db,
+        tablename=compaction.entity.table.table,
+        partitionname=compaction.entity.partition or None,
+        type=compaction.type.number,
+        state=compaction.state.display,
+        workerid=compaction.worker_id,
+        start=_millis(compaction.started_at) or 0,
+        runAs=compaction.run_as,
+        hightestTxnId=compaction.highest_write_id or 0,
+        endTime=_millis(compaction.ended_at),
+        hadoopJobId=compaction.hadoop_job_id or "None",
+        id=compaction.id,
+        errorMessage=compaction.error_message,
+        enqueueTime=_millis(compaction.enqueued_at),
+        workerVersion=compaction.worker_version,
+        initiatorId=compaction.initiator_id,
+        initiatorVersion=compaction.initiator_version,
+        cleanerStart=_millis(compaction.cleaner_started_at),
+        poolName=compaction.pool or "default",
+        nextTxnId=compaction.next_txn_id or 0,
+        txnId=compaction.txn_id or 0,
+        commitTime=_millis(compaction.committed_at) or 0,
+        hightestWriteId=compaction.highest_write_id or 0,
     )
 
 
-def info(one: Compaction) -> ttypes.CompactionInfoStruct:
+def info(compaction: Compaction) -> ttypes.CompactionInfoStruct:
     """A request as a worker gets it."""
     return ttypes.CompactionInfoStruct(
-        id=one.id,
-        dbname=one.entity.table.db,
-        tablename=one.entity.table.table,
-        partitionname=one.entity.partition or None,
-        type=one.type.number,
-        runas=one.run_as,
-        properties=stringable_map(one.properties) if one.properties else None,
+        id=compaction.id,
+        dbname=compaction.entity.table.db,
+        tablename=compaction.entity.table.table,
+        partitionname=compaction.entity.partition or None,
+        type=compaction.type.number,
+        runas=compaction.run_as,
+        properties=stringable_map(compaction.properties) if compaction.properties else None,
         toomanyaborts=False,
         hasoldabort=False,
-        state=one.state.code,
-        workerId=one.worker_id,
-        start=_millis(one.started_at) or 0,
-        highestWriteId=one.highest_write_id or 0,
-        errorMessage=one.error_message,
-        enqueueTime=_millis(one.enqueued_at),
+        state=compaction.state.code,
+        workerId=compaction.worker_id,
+        start=_millis(compaction.started_at) or 0,
+        highestWriteId=compaction.highest_write_id or 0,
+        errorMessage=compaction.error_message,
+        enqueueTime=_millis(compaction.enqueued_at),
         retryRetention=0,
-        poolname=one.pool,
-        numberOfBuckets=one.number_of_buckets,
-        orderByClause=one.order_by,
+        poolname=compaction.pool,
+        numberOfBuckets=compaction.number_of_buckets,
+        orderByClause=compaction.order_by,
     )
 
 

@@ -28,7 +28,7 @@ def constraints_from_thrift(kind: ConstraintKind, rows: Iterable[Any] | None) ->
 def constraints_to_thrift(kind: ConstraintKind, constraints: Iterable[ConstraintColumn]) -> list[Any]:
     """Those of one kind, as their own call answers."""
     convert = _foreign_key_to_thrift if kind is ConstraintKind.FOREIGN_KEY else _to_thrift
-    return [convert(one) for one in constraints if one.kind is kind]
+    return [convert(constraint) for constraint in constraints if constraint.kind is kind]
 
 
 def all_from_thrift(
@@ -48,7 +48,7 @@ def all_from_thrift(
         ConstraintKind.DEFAULT: default,
         ConstraintKind.CHECK: check,
     }
-    return [one for kind, rows in lists.items() for one in constraints_from_thrift(kind, rows)]
+    return [constraint for kind, rows in lists.items() for constraint in constraints_from_thrift(kind, rows)]
 
 
 def _from_thrift(kind: ConstraintKind, row: Any, number: int) -> ConstraintColumn:
@@ -86,45 +86,45 @@ def _foreign_key_from_thrift(kind: ConstraintKind, row: Any, number: int) -> Con
     )
 
 
-def _to_thrift(one: ConstraintColumn) -> Any:
-    struct, name, value = _STRUCTS[one.kind]
-    fields: dict[str, Any] = {name: one.name}
+def _to_thrift(column: ConstraintColumn) -> Any:
+    struct, name, value = _STRUCTS[column.kind]
+    fields: dict[str, Any] = {name: column.name}
     if value:
-        fields[value] = one.value
-    if one.kind in _KEYED:
-        fields["key_seq"] = one.position
+        fields[value] = column.value
+    if column.kind in _KEYED:
+        fields["key_seq"] = column.position
     return struct(
-        table_db=one.table.db,
-        table_name=one.table.table,
-        column_name=one.column,
-        enable_cstr=one.is_enabled,
-        validate_cstr=one.is_validated,
-        rely_cstr=one.is_relied_on,
-        catName=one.table.catalog,
+        table_db=column.table.db,
+        table_name=column.table.table,
+        column_name=column.column,
+        enable_cstr=column.is_enabled,
+        validate_cstr=column.is_validated,
+        rely_cstr=column.is_relied_on,
+        catName=column.table.catalog,
         **fields,
     )
 
 
-def _foreign_key_to_thrift(one: ConstraintColumn) -> Any:
-    to = one.reference
+def _foreign_key_to_thrift(column: ConstraintColumn) -> Any:
+    to = column.reference
     if to is None:
-        raise TypeError(f"{one} refers to nothing")
+        raise TypeError(f"{column} refers to nothing")
     return ttypes.SQLForeignKey(
         pktable_db=to.table.db,
         pktable_name=to.table.table,
         pkcolumn_name=to.column,
-        fktable_db=one.table.db,
-        fktable_name=one.table.table,
-        fkcolumn_name=one.column,
-        key_seq=one.position,
+        fktable_db=column.table.db,
+        fktable_name=column.table.table,
+        fkcolumn_name=column.column,
+        key_seq=column.position,
         update_rule=to.update_rule,
         delete_rule=to.delete_rule,
-        fk_name=one.name,
+        fk_name=column.name,
         pk_name=to.key,
-        enable_cstr=one.is_enabled,
-        validate_cstr=one.is_validated,
-        rely_cstr=one.is_relied_on,
-        catName=one.table.catalog,
+        enable_cstr=column.is_enabled,
+        validate_cstr=column.is_validated,
+        rely_cstr=column.is_relied_on,
+        catName=column.table.catalog,
     )
 
 

@@ -84,12 +84,12 @@ def drafts_of(
     return drafts
 
 
-def _equal_but_for_location(one: ttypes.StorageDescriptor, other: ttypes.StorageDescriptor) -> bool:
-    location, one.location = one.location, other.location
+def _equal_but_for_location(sd: ttypes.StorageDescriptor, other: ttypes.StorageDescriptor) -> bool:
+    location, sd.location = sd.location, other.location
     try:
-        return bool(one == other)
+        return bool(sd == other)
     finally:
-        one.location = location
+        sd.location = location
 
 
 def _sd_of(struct: ttypes.StorageDescriptor, columns: list[ttypes.FieldSchema] | None = None) -> Json:

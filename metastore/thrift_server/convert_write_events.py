@@ -52,23 +52,23 @@ class WriteEvents:
         if not self.events.is_on():
             return []
         by_table: dict[TableName, list[ttypes.WriteNotificationLogRequest]] = {}
-        for one in sent:
-            if not one.db or not one.table:
+        for data in sent:
+            if not data.db or not data.table:
                 raise InvalidRequestError("A note of written files needs the name of a database and of a table")
-            by_table.setdefault(table_name(one.db, one.table, catalog), []).append(one)
+            by_table.setdefault(table_name(data.db, data.table, catalog), []).append(data)
         events = []
         for name, requests in by_table.items():
             table = self.tables.get_table(name)
-            names = [_partition_name(table, one.partitionVals or ()) for one in requests]
+            names = [_partition_name(table, request.partitionVals or ()) for request in requests]
             places = self._places(table, names)
-            for one, partition in zip(requests, names, strict=True):
-                files = encoded(one.fileInfo.filesAdded or (), one.fileInfo.subDirectoryList or ())
+            for request, partition in zip(requests, names, strict=True):
+                files = encoded(request.fileInfo.filesAdded or (), request.fileInfo.subDirectoryList or ())
                 events.append(
                     WriteEvent(
-                        one.txnId,
+                        request.txnId,
                         name,
                         partition,
-                        one.writeId,
+                        request.writeId,
                         tuple(files),
                         places[partition].table,
                         places[partition].partition,
@@ -84,11 +84,11 @@ class WriteEvents:
         if not sent or not self.events.is_on():
             return []
         events = []
-        for one in sent:
-            name, partition = table_name(one.database, one.table), canonical(one.partition or "")
+        for event in sent:
+            name, partition = table_name(event.database, event.table), canonical(event.partition or "")
             place = self._places(self.tables.get_table(name), [partition])[partition]
-            files = tuple(moved(one.files or "", place.location))
-            events.append(WriteEvent(0, name, partition, one.writeId, files, place.table, place.partition))
+            files = tuple(moved(event.files or "", place.location))
+            events.append(WriteEvent(0, name, partition, event.writeId, files, place.table, place.partition))
         return events
 
     def _places(self, table: Table, partitions: Collection[str]) -> dict[str, _Place]:

@@ -46,9 +46,9 @@ def _telling(handler: Handler, history: History) -> Handler:
 
     def run_batch(calls: list[Call]) -> Any:
         results = handler.run(calls)
-        if any(isinstance(one, EndedError) for one in results):
+        if any(isinstance(result, EndedError) for result in results):
             _find_owners(calls, results, history)
-            history.tell([one for one in results if isinstance(one, EndedError)])
+            history.tell([result for result in results if isinstance(result, EndedError)])
         return results
 
     return dataclasses.replace(handler, run=run_batch if handler.lane is not None else run_one)

@@ -71,25 +71,25 @@ class Holders:
     def of(self, connection: Connection) -> frozenset[int]:
         """The requests of a connection."""
         with self._lock:
-            return frozenset(lock_id for lock_id, one in self._held.items() if one.connection is connection)
+            return frozenset(lock_id for lock_id, holder in self._held.items() if holder.connection is connection)
 
     def left(self) -> Left:
         """What became of the connections. As long as a call is in work nothing did: it may rely on the lock."""
         left = Left([], set(), set())
         with self._lock:
-            for lock_id, one in self._held.items():
-                if not one.connection.closed or one.connection.busy:
+            for lock_id, holder in self._held.items():
+                if not holder.connection.closed or holder.connection.busy:
                     left.here.add(lock_id)
-                elif one.tied and one.connection.left is not None:
-                    at_once = one.connection.calls == one.calls and one.connection.left - one.at < AT_ONCE
-                    left.gone.append(Gone(lock_id, one.looks, at_once))
+                elif holder.tied and holder.connection.left is not None:
+                    at_once = holder.connection.calls == holder.calls and holder.connection.left - holder.at < AT_ONCE
+                    left.gone.append(Gone(lock_id, holder.looks, at_once))
                 else:
                     left.over.add(lock_id)
         return left
 
     def keep(self, lock_ids: Collection[int], left: Left) -> None:
         """Forget what has left, and of those that were here what is not among ``lock_ids``, because it is no more."""
-        self.gave((left.here - set(lock_ids)) | left.over | {one.lock_id for one in left.gone})
+        self.gave((left.here - set(lock_ids)) | left.over | {request.lock_id for request in left.gone})
 
 
 def _held(connection: Connection, *, tied: bool) -> _Held:

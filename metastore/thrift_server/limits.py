@@ -38,9 +38,9 @@ class Held:
 
     def keep(self, asked: Collection[int], present: Mapping[int, int]) -> None:
         """Of those that were ``asked`` for these are still there; others came meanwhile."""
-        for one in asked:
-            if one not in present:
-                self.counts.pop(one, None)
+        for limit in asked:
+            if limit not in present:
+                self.counts.pop(limit, None)
         self.total = sum(list(self.counts.values()))
 
 

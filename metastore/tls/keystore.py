@@ -51,7 +51,7 @@ def read(paths: Sequence[str], password: str) -> KeyStore:
         except (ValueError, TypeError, UnsupportedAlgorithm) as error:
             raise InvalidInputError(f"The key store {path} cannot be used: {_phrase(error)}.") from error
     keys = [store.key for store in stores if store.key is not None]
-    certificates = tuple(one for store in stores for one in store.certificates)
+    certificates = tuple(certificate for store in stores for certificate in store.certificates)
     if not certificates:
         raise InvalidInputError(f"The key store {','.join(paths)} has no certificate.")
     return KeyStore(keys[0] if keys else None, certificates)

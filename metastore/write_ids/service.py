@@ -212,7 +212,7 @@ class WriteIdService:
             first = txn_store.insert_txns_within(pg, Opening(len(write_ids), state.user, state.host, "Unknown"))
             owners = list(enumerate(write_ids, first))
             store.replace_write_ids(pg, state.name, owners, forget=False)
-            partitions = [canonical(one) for one in state.partitions] or [""]
+            partitions = [canonical(name) for name in state.partitions] or [""]
             txn_store.insert_components(
                 pg,
                 [

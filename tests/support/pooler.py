@@ -28,10 +28,10 @@ class Pooler:
 
     def close(self):
         self._listener.close()
-        for one in self._sockets:
+        for end in self._sockets:
             with suppress(OSError):
-                one.shutdown(socket.SHUT_RDWR)
-            one.close()
+                end.shutdown(socket.SHUT_RDWR)
+            end.close()
 
     def _accept(self):
         with suppress(OSError):

@@ -45,18 +45,20 @@ def named(
 def require_columns(table: Table, constraints: Iterable[ConstraintColumn]) -> None:
     """Raise InvalidObjectError if a constraint of columns names one that the table does not have."""
     known = {*(column["name"] for column in table.sd["cols"]), *table.partition_key_names}
-    for one in constraints:
-        if one.kind in _OF_COLUMNS and one.column not in known:
-            raise InvalidObjectError(f"Parent column not found: {table.name} has no column {one.column}")
-        if one.kind in (ConstraintKind.DEFAULT, ConstraintKind.CHECK) and one.value is None:
-            raise InvalidObjectError(f"{one.kind.upper()} constraint {one.name} of {table.name} has no expression")
+    for constraint in constraints:
+        if constraint.kind in _OF_COLUMNS and constraint.column not in known:
+            raise InvalidObjectError(f"Parent column not found: {table.name} has no column {constraint.column}")
+        if constraint.kind in (ConstraintKind.DEFAULT, ConstraintKind.CHECK) and constraint.value is None:
+            raise InvalidObjectError(
+                f"{constraint.kind.upper()} constraint {constraint.name} of {table.name} has no expression"
+            )
 
 
 def require_one_primary_key(
     table: Table, stored: Iterable[ConstraintColumn], added: Iterable[ConstraintColumn]
 ) -> None:
     """Raise MetaError for a second primary key."""
-    names = {one.name for one in (*stored, *added) if one.kind is ConstraintKind.PRIMARY_KEY}
+    names = {constraint.name for constraint in (*stored, *added) if constraint.kind is ConstraintKind.PRIMARY_KEY}
     if len(names) > 1:
         raise MetaError(f"Primary key already exists for: {'.'.join(table.name)}")
 
@@ -64,14 +66,14 @@ def require_one_primary_key(
 def referenced_key(columns: Sequence[ConstraintColumn], parent_constraints: Iterable[ConstraintColumn]) -> str:
     """The name of the parent's primary or unique key that a foreign key refers to. Raises: MetaError without one."""
     keys: dict[str, list[str | None]] = {}
-    for one in parent_constraints:
-        if one.kind in _KEYS:
-            keys.setdefault(one.name, []).append(one.column)
+    for constraint in parent_constraints:
+        if constraint.kind in _KEYS:
+            keys.setdefault(constraint.name, []).append(constraint.column)
     if not keys:
         raise MetaError(
             "Trying to define foreign key but there are no primary keys or unique keys for referenced table"
         )
-    wanted = [one.reference.column for one in columns if one.reference is not None]
+    wanted = [column.reference.column for column in columns if column.reference is not None]
     for name, members in keys.items():
         if members == wanted:
             return name
@@ -84,8 +86,9 @@ def referenced_key(columns: Sequence[ConstraintColumn], parent_constraints: Iter
 def require_other_columns(columns: Sequence[ConstraintColumn]) -> None:
     """Raise MetaError for a foreign key that refers to the very columns that it is made of."""
     if all(
-        one.reference is not None and (one.table, one.column) == (one.reference.table, one.reference.column)
-        for one in columns
+        column.reference is not None
+        and (column.table, column.column) == (column.reference.table, column.reference.column)
+        for column in columns
     ):
         raise MetaError(f"Foreign key of {columns[0].table} refers to its own columns")
 

@@ -114,7 +114,7 @@ def _unfolded(value: Any, sizes: dict[int, int]) -> int:
     known = sizes.get(id(value))
     if known is None:
         sizes[id(value)] = 0  # being counted
-        known = sizes[id(value)] = 1 + sum(_unfolded(one, sizes) for one in inner)
+        known = sizes[id(value)] = 1 + sum(_unfolded(part, sizes) for part in inner)
     if not 0 < known <= _MOST_NODES:
         raise UnreadableError(f"The partition expression contains itself, or has more than {_MOST_NODES} parts")
     return known

@@ -39,11 +39,11 @@ def aggregated(statistics: Iterable[ColumnStatistics], columns: Sequence[str]) -
     """(one result for each column, how many partitions have all of the columns)."""
     by_column: dict[str, ColumnStatistics] = {}
     found: dict[str, set[str]] = {}
-    for one in statistics:
-        found.setdefault(one.partition, set()).add(one.column)
-        before = by_column.get(one.column)
-        data = joined(before.data, one.data) if before else joined(one.data, _nothing_like(one.data))
-        by_column[one.column] = replace(one, partition="", data=data)
+    for statistic in statistics:
+        found.setdefault(statistic.partition, set()).add(statistic.column)
+        before = by_column.get(statistic.column)
+        data = joined(before.data, statistic.data) if before else joined(statistic.data, _nothing_like(statistic.data))
+        by_column[statistic.column] = replace(statistic, partition="", data=data)
     complete = sum(1 for has in found.values() if has.issuperset(columns))
     return [by_column[column] for column in columns if column in by_column], complete
 

@@ -29,7 +29,7 @@ class ConstraintService:
         Serialises on: the rows of the tables.  Raises: InvalidObjectError, MetaError.
         """
         with self.db.begin() as pg:
-            for name, group in groupby(drafts, lambda one: one.table):
+            for name, group in groupby(drafts, lambda draft: draft.table):
                 add_to_table(pg, _locked(pg, name), list(group))
 
     def drop_constraint(self, name: TableName, constraint: str) -> None:
@@ -67,13 +67,16 @@ class ConstraintService:
 def add_to_table(pg: PgTx, table: Table, drafts: Sequence[ConstraintColumn]) -> None:
     """Add constraints to a table that is locked or new. Raises: InvalidObjectError, MetaError."""
     stored = store.select_constraints(pg, table.name)
-    taken = {one.name for one in stored}
+    taken = {constraint.name for constraint in stored}
     added = rules.named(drafts, taken, table.id, int(pg.now.timestamp() * 1000))
     rules.require_columns(table, added)
     rules.require_one_primary_key(table, stored, added)
-    keys = [one for one in added if one.kind is not ConstraintKind.FOREIGN_KEY]
+    keys = [constraint for constraint in added if constraint.kind is not ConstraintKind.FOREIGN_KEY]
     store.insert_constraints(pg, table, keys, {})
-    for _, group in groupby((one for one in added if one.kind is ConstraintKind.FOREIGN_KEY), lambda one: one.name):
+    for _, group in groupby(
+        (constraint for constraint in added if constraint.kind is ConstraintKind.FOREIGN_KEY),
+        lambda constraint: constraint.name,
+    ):
         _add_foreign_key(pg, table, list(group))
 
 
@@ -88,7 +91,7 @@ def follow_columns(pg: PgTx, old: Table, new: Table) -> None:
 
 def _add_foreign_key(pg: PgTx, table: Table, columns: list[ConstraintColumn]) -> None:
     rules.require_other_columns(columns)
-    parents = {one.reference.table for one in columns if one.reference is not None}
+    parents = {column.reference.table for column in columns if column.reference is not None}
     if len(parents) != 1:
         raise InvalidObjectError(f"Foreign key {columns[0].name} of {table.name} refers to {len(parents)} tables")
     [parent_name] = parents
@@ -102,7 +105,11 @@ def _add_foreign_key(pg: PgTx, table: Table, columns: list[ConstraintColumn]) ->
 
 
 def _referring(columns: Iterable[ConstraintColumn], key: str) -> list[ConstraintColumn]:
-    return [replace(one, reference=replace(one.reference, key=key)) for one in columns if one.reference is not None]
+    return [
+        replace(column, reference=replace(column.reference, key=key))
+        for column in columns
+        if column.reference is not None
+    ]
 
 
 def _locked(pg: PgTx, name: TableName) -> Table:

@@ -33,9 +33,12 @@ def partition_objects(name: TableName, partitions: Sequence[str]) -> list[LockOb
 
 def require_unwritten(pg: PgTx, action: str, objects: Sequence[LockObject]) -> None:
     """Refuse the ``action`` while a writer's lock is on one of the objects. Raises: HeldUpError."""
-    for database in sorted({(one.catalog, one.db) for one in objects}):  # in one order, for all callers
+    for database in sorted({(locked.catalog, locked.db) for locked in objects}):  # in one order, for all callers
         require_exclusive(
-            pg, action, [one for one in objects if (one.catalog, one.db) == database], kind=LockType.EXCL_WRITE
+            pg,
+            action,
+            [locked for locked in objects if (locked.catalog, locked.db) == database],
+            kind=LockType.EXCL_WRITE,
         )
 
 

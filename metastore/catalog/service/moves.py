@@ -142,8 +142,8 @@ class DirectoryMoves:
         with self.db.begin() as pg:
             abandoned = store.claim_abandoned(pg, self.owner)
         by_host: dict[str, list[tuple[Change, Phase, bool]]] = {}
-        for one in abandoned:
-            by_host.setdefault(host_of(one[0].source), []).append(one)
+        for pair in abandoned:
+            by_host.setdefault(host_of(pair[0].source), []).append(pair)
         threads = [
             Thread(target=self._settle, args=(host, ours), name=f"settle-{host}", daemon=True)
             for host, ours in by_host.items()

@@ -27,14 +27,14 @@ class StatisticsService:
         Serialises on: the table's row. Raises: NoSuchObjectError without table or partition, MetaError for an unknown
         column of the table.
         """
-        statistics = [replace(one, partition=canonical(one.partition)) for one in statistics]
+        statistics = [replace(statistic, partition=canonical(statistic.partition)) for statistic in statistics]
         with self.db.begin() as pg:
             table = _locked(pg, name)
             _require_columns(table, statistics)
             if merge:
                 statistics = _merged(pg, table, statistics)
             now = int(pg.now.timestamp())
-            store.upsert_statistics(pg, table, [replace(one, last_analyzed=now) for one in statistics])
+            store.upsert_statistics(pg, table, [replace(statistic, last_analyzed=now) for statistic in statistics])
             self._mark(pg, table, statistics)
 
     def get(
@@ -78,8 +78,8 @@ class StatisticsService:
     def _mark(pg: PgTx, table: Table, statistics: Sequence[ColumnStatistics]) -> None:
         """Say in the parameters that these statistics hold; for a transactional table that would need its snapshot."""
         columns: dict[str, list[str]] = {}
-        for one in statistics:
-            columns.setdefault(one.partition, []).append(one.column)
+        for statistic in statistics:
+            columns.setdefault(statistic.partition, []).append(statistic.column)
         parameters = store.lock_parameters(pg, table, list(columns))
         missing = [partition for partition in columns if partition not in parameters]
         if missing:
@@ -99,22 +99,25 @@ def _locked(pg: PgTx, name: TableName) -> Table:
 
 def _require_columns(table: Table, statistics: Iterable[ColumnStatistics]) -> None:
     known = {column["name"] for column in table.sd["cols"]}
-    for one in statistics:
-        if not one.partition and one.column not in known:
+    for statistic in statistics:
+        if not statistic.partition and statistic.column not in known:
             raise MetaError(
-                f"Column {one.column} doesn't exist in table {table.name.table} in database {table.name.db}"
+                f"Column {statistic.column} doesn't exist in table {table.name.table} in database {table.name.db}"
             )
 
 
 def _merged(pg: PgTx, table: Table, statistics: Sequence[ColumnStatistics]) -> list[ColumnStatistics]:
     stored = {
-        (one.partition, one.column, one.engine): one.data
-        for one in store.select_statistics(
-            pg, table, list({one.partition for one in statistics}), list({one.column for one in statistics})
+        (statistic.partition, statistic.column, statistic.engine): statistic.data
+        for statistic in store.select_statistics(
+            pg,
+            table,
+            list({statistic.partition for statistic in statistics}),
+            list({statistic.column for statistic in statistics}),
         )
     }
-    keys = [(one.partition, one.column, one.engine) for one in statistics]
+    keys = [(statistic.partition, statistic.column, statistic.engine) for statistic in statistics]
     return [
-        replace(one, data=rules.joined(stored[key], one.data)) if key in stored else one
-        for key, one in zip(keys, statistics, strict=True)
+        replace(statistic, data=rules.joined(stored[key], statistic.data)) if key in stored else statistic
+        for key, statistic in zip(keys, statistics, strict=True)
     ]

@@ -67,7 +67,7 @@ class TableService:
             self.moves.require_free(pg, [table.location])
             created = store.select_table(pg, table.name) if constraints else None
             if created is not None:
-                own = [replace(one, table=table.name) for one in constraints]
+                own = [replace(constraint, table=table.name) for constraint in constraints]
                 constraint_service.add_to_table(pg, created, own)
 
     def translate_table_dryrun(self, draft: Table, context: Mapping[str, str]) -> Table:

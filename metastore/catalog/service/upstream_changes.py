@@ -106,7 +106,11 @@ class UpstreamChanges:
         with self.db.begin() as pg:
             require_exclusive(pg, f"DROP PARTITION of {name}", partition_objects(name, partitions or ()), changer)
             known = store.select_partitions(pg, name) if identity is not None else []
-            wanted = known if partitions is None else [one for one in known if one in set(partitions)]
+            wanted = (
+                known
+                if partitions is None
+                else [partition_name for partition_name in known if partition_name in set(partitions)]
+            )
             mark = store.select_mark(pg, name) or 1
             ids = store.insert_notes(
                 pg, [Note(Kind.DROP_PARTITION, name, identity or 0, mark, pg.now, partition) for partition in wanted]
@@ -172,7 +176,7 @@ class UpstreamChanges:
             with self.db.begin() as pg:
                 txn_store.lock_for_adding(pg, [owner])
                 txn_store.insert_components(
-                    pg, [Component(owner, name, one, Operation.UPDATE, write_id) for one in emptied]
+                    pg, [Component(owner, name, partition, Operation.UPDATE, write_id) for partition in emptied]
                 )
         return forward()
 

@@ -88,8 +88,8 @@ def insert_constraints(
 
     Raises: MetaError for a second primary key.
     """
-    for one in constraints:
-        to = one.reference
+    for constraint in constraints:
+        to = constraint.reference
         try:
             pg.sql(
                 'INSERT INTO table_constraints (table_id, name, position, kind, "column", value, is_enabled, '
@@ -97,14 +97,14 @@ def insert_constraints(
                 "VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)",
                 (
                     table.id,
-                    one.name,
-                    one.position,
-                    one.kind,
-                    one.column,
-                    one.value,
-                    one.is_enabled,
-                    one.is_validated,
-                    one.is_relied_on,
+                    constraint.name,
+                    constraint.position,
+                    constraint.kind,
+                    constraint.column,
+                    constraint.value,
+                    constraint.is_enabled,
+                    constraint.is_validated,
+                    constraint.is_relied_on,
                     parents[to.table] if to else None,
                     to.column if to else None,
                     to.key if to else None,
@@ -114,7 +114,7 @@ def insert_constraints(
             )
         except UniqueViolation as error:
             raise MetaError(
-                f"{'.'.join(table.name)}: the constraint {one.name} names position {one.position} twice"
+                f"{'.'.join(table.name)}: the constraint {constraint.name} names position {constraint.position} twice"
             ) from error
 
 

@@ -91,7 +91,9 @@ def claim_abandoned(pg: PgTx, owner: str) -> list[tuple[Change, Phase, bool]]:
 
 def delete_changes(pg: PgTx, changes: Sequence[Change], owner: str) -> None:
     """They are complete, or undone, and their places are free."""
-    pg.sql("DELETE FROM directory_changes WHERE id = ANY(%s) AND owner = %s", ([one.id for one in changes], owner))
+    pg.sql(
+        "DELETE FROM directory_changes WHERE id = ANY(%s) AND owner = %s", ([change.id for change in changes], owner)
+    )
 
 
 def select_taken(pg: PgTx, places: Sequence[str]) -> str | None:
@@ -121,7 +123,10 @@ def select_users(pg: PgTx, changes: Sequence[Change]) -> dict[str, str]:
     Serialises on: whoever is giving a place to an object. Partitions are looked for in the same tables only.
     """
     return dict(
-        pg.sql(_SELECT_USERS, {"tables": [one.table_id for one in changes], "sources": [one.source for one in changes]})
+        pg.sql(
+            _SELECT_USERS,
+            {"tables": [change.table_id for change in changes], "sources": [change.source for change in changes]},
+        )
     )
 
 

@@ -53,12 +53,20 @@ def update_parameters(pg: PgTx, table: Table, partition: str, parameters: Parame
 
 def upsert_statistics(pg: PgTx, table: Table, statistics: Sequence[ColumnStatistics]) -> None:
     """Store statistics in place of what was there."""
-    for one in statistics:
+    for statistic in statistics:
         pg.sql(
             'INSERT INTO column_statistics (table_id, partition, "column", engine, type, data, last_analyzed) '
             'VALUES (%s, %s, %s, %s, %s, %s, %s) ON CONFLICT (table_id, partition, "column", engine) DO UPDATE '
             "SET type = excluded.type, data = excluded.data, last_analyzed = excluded.last_analyzed",
-            (table.id, one.partition, one.column, one.engine, one.type, to_json(one.data), one.last_analyzed),
+            (
+                table.id,
+                statistic.partition,
+                statistic.column,
+                statistic.engine,
+                statistic.type,
+                to_json(statistic.data),
+                statistic.last_analyzed,
+            ),
         )
 
 

@@ -88,12 +88,12 @@ def may_read_old_files(txn: OpenTxn, request: Compaction, *, per_table: bool) ->
 def next_in_line(requests: Iterable[Compaction], now: datetime, retention: timedelta) -> list[Compaction]:
     """One request for each entity: of those whose waiting time is over, the one with the lowest highest write id."""
     chosen: dict[Entity, Compaction] = {}
-    for one in sorted(requests, key=lambda request: (request.highest_write_id or 0, request.id)):
-        ripe = (one.not_before is None or one.not_before <= now) and (
-            one.committed_at is None or one.committed_at + retention <= now
+    for candidate in sorted(requests, key=lambda request: (request.highest_write_id or 0, request.id)):
+        ripe = (candidate.not_before is None or candidate.not_before <= now) and (
+            candidate.committed_at is None or candidate.committed_at + retention <= now
         )
-        if ripe and one.type is not CompactionType.ABORT_TXN_CLEANUP:
-            chosen.setdefault(one.entity, one)
+        if ripe and candidate.type is not CompactionType.ABORT_TXN_CLEANUP:
+            chosen.setdefault(candidate.entity, candidate)
     return list(chosen.values())
 
 
@@ -115,7 +115,10 @@ def cleaning_txns(current: ValidTxnList, hidden: Collection[int], *, per_table: 
         mark = min(mark, current.min_open_txn - 1)
     exceptions = tuple(sorted({*current.exceptions, *hidden}))
     return ValidTxnList(
-        mark, min((one for one in exceptions if one not in current.aborted), default=None), exceptions, current.aborted
+        mark,
+        min((exception for exception in exceptions if exception not in current.aborted), default=None),
+        exceptions,
+        current.aborted,
     )
 
 

@@ -65,10 +65,10 @@ class CleanerService:
         with self.db.begin(durable=False) as pg:
             ready = queue.select_in_state(pg, CompactionState.READY_FOR_CLEANING)
             gates = self._gates(pg, ready)
-            result = [(one, gates[one.id]) for one in next_in_line(ready, pg.now, self._retention)]
-            for one, verdict in result:
-                if verdict.verdict is Verdict.WAIT and verdict.reason != one.error_message:
-                    queue.update_cleaning(pg, one.id, started=False, error=verdict.reason)
+            result = [(request, gates[request.id]) for request in next_in_line(ready, pg.now, self._retention)]
+            for request, verdict in result:
+                if verdict.verdict is Verdict.WAIT and verdict.reason != request.error_message:
+                    queue.update_cleaning(pg, request.id, started=False, error=verdict.reason)
             return result
 
     def start(self, request: Compaction) -> Cleaning | None:
@@ -80,15 +80,20 @@ class CleanerService:
             if not queue.update_cleaning(pg, request.id, started=True):
                 return None
             siblings = [
-                one
-                for one in queue.select_queue_of(pg, request.entity)
-                if one.state is CompactionState.READY_FOR_CLEANING and one.type is not CompactionType.ABORT_TXN_CLEANUP
+                sibling
+                for sibling in queue.select_queue_of(pg, request.entity)
+                if sibling.state is CompactionState.READY_FOR_CLEANING
+                and sibling.type is not CompactionType.ABORT_TXN_CLEANUP
             ]
             gates = self._gates(pg, siblings)
             if request.id not in gates or gates[request.id].verdict is not Verdict.CLEAN:
                 queue.update_cleaning(pg, request.id, started=False)
                 return None
-            hidden = [one.txn_id for one in siblings if one.txn_id and self._is_hidden(pg, one, gates[one.id])]
+            hidden = [
+                sibling.txn_id
+                for sibling in siblings
+                if sibling.txn_id and self._is_hidden(pg, sibling, gates[sibling.id])
+            ]
             lists = components.select_lists(pg, request.entity.table)
             return Cleaning(
                 request,
@@ -154,14 +159,14 @@ class CleanerService:
         """
         with self.db.begin(durable=False) as pg:
             retries = {
-                one.entity: one
-                for one in queue.select_in_state(pg, CompactionState.READY_FOR_CLEANING)
-                if one.type is CompactionType.ABORT_TXN_CLEANUP
+                request.entity: request
+                for request in queue.select_in_state(pg, CompactionState.READY_FOR_CLEANING)
+                if request.type is CompactionType.ABORT_TXN_CLEANUP
             }
             found = [
-                one.entity
-                for one in components.select_aborted(pg, self.settings.fetch_size, cleaned=False)
-                if one.entity in retries or self._is_due(one.txns, one.oldest_started_at, pg.now)
+                aborted.entity
+                for aborted in components.select_aborted(pg, self.settings.fetch_size, cleaned=False)
+                if aborted.entity in retries or self._is_due(aborted.txns, aborted.oldest_started_at, pg.now)
             ]
             return [(entity, retries.get(entity)) for entity in found if not _pauses(retries.get(entity), pg.now)]
 
@@ -218,15 +223,15 @@ class CleanerService:
         return self.settings.cleaner_retention if self.settings.delayed_cleanup else timedelta(0)
 
     def _gates(self, pg: PgTx, ready: list[Compaction]) -> dict[int, Gate]:
-        states = components.select_txn_states(pg, [one.txn_id for one in ready if one.txn_id])
+        states = components.select_txn_states(pg, [request.txn_id for request in ready if request.txn_id])
         gates = {}
-        for one in ready:
-            state = states.get(one.txn_id or 0)
-            if one.next_txn_id is None and state in (None, "committed"):
-                queue.update_committed(pg, one.id)  # nobody noted its commit: now is certainly late enough
-            open_txns = store.select_open_txns(pg, one.next_txn_id or 0, one.entity.table)
-            gates[one.id] = gate(
-                one, pg.now, self._retention, state, open_txns, per_table=self.settings.use_min_history
+        for request in ready:
+            state = states.get(request.txn_id or 0)
+            if request.next_txn_id is None and state in (None, "committed"):
+                queue.update_committed(pg, request.id)  # nobody noted its commit: now is certainly late enough
+            open_txns = store.select_open_txns(pg, request.next_txn_id or 0, request.entity.table)
+            gates[request.id] = gate(
+                request, pg.now, self._retention, state, open_txns, per_table=self.settings.use_min_history
             )
         return gates
 

@@ -266,7 +266,7 @@ def _switched_off(table: TableFacts, limits: Limits) -> Ineligible | None:
 
 
 def _busy(queued: Iterable[Compaction]) -> Ineligible | None:
-    active = next((one for one in queued if one.state in ACTIVE), None)
+    active = next((request for request in queued if request.state in ACTIVE), None)
     return None if active is None else Ineligible(f"compaction {active.id} is {active.state.display}", again=True)
 
 

@@ -129,16 +129,22 @@ class InitiatorService:
         """
         with self.db.begin() as pg:
             working = queue.select_in_state(pg, CompactionState.WORKING)
-            states = components.select_txn_states(pg, [one.txn_id for one in working if one.txn_id])
+            states = components.select_txn_states(pg, [request.txn_id for request in working if request.txn_id])
             revoked = []
-            for one in working:
+            for request in working:
                 reason = is_claim_dead(
-                    one, pg.now, self.settings.worker_lease, self.settings.worker_timeout, states.get(one.txn_id or 0)
+                    request,
+                    pg.now,
+                    self.settings.worker_lease,
+                    self.settings.worker_timeout,
+                    states.get(request.txn_id or 0),
                 )
-                if reason is not None and queue.update_waiting_again(pg, one, f"Taken back: {reason}", None):
-                    revoked.append(Revoked(one, reason))
+                if reason is not None and queue.update_waiting_again(pg, request, f"Taken back: {reason}", None):
+                    revoked.append(Revoked(request, reason))
             orphans = [
-                (one.compaction.txn_id, AbortCode.COMPACTION, one.reason) for one in revoked if one.compaction.txn_id
+                (request.compaction.txn_id, AbortCode.COMPACTION, request.reason)
+                for request in revoked
+                if request.compaction.txn_id
             ]
             if orphans:
                 txn_store.abort(pg, orphans)
@@ -160,14 +166,16 @@ class InitiatorService:
                 rows = queue.select_history(pg, after, HISTORY_PAGE)
                 more = len(rows) == HISTORY_PAGE
                 by_entity: dict[Entity, list[Compaction]] = {}
-                for one in rows:
-                    by_entity.setdefault(one.entity, []).append(one)
+                for component in rows:
+                    by_entity.setdefault(component.entity, []).append(component)
                 gone = [row for entity in by_entity.values() for row in expendable(entity, retention, pg.now)]
                 queue.delete_history(pg, gone)
             count += len(gone)
             # The last entity may go on behind the page: what is left of it is looked at again, with the rest of it.
             last = rows[-1].entity if rows else None
-            after = next((one.entity for one in reversed(rows) if one.entity != last), after if gone else last)
+            after = next(
+                (component.entity for component in reversed(rows) if component.entity != last), after if gone else last
+            )
         return count
 
     def _written(self, since: datetime | None) -> Iterator[Entity]:

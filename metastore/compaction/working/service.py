@@ -110,7 +110,7 @@ class WorkerService:
             record = facts.txns.get(started.txn_id)
             if record is None or record.state is not TxnState.OPEN:
                 raise TxnAbortedError(_aborted(started))
-            changes = [one for one in facts.components.get(started.txn_id, ()) if one.changes_rows]
+            changes = [component for component in facts.components.get(started.txn_id, ()) if component.changes_rows]
             conflict = first_conflict(changes, facts.written)
             if conflict is not None:
                 raise TxnAbortedError(conflict.message(facts.commit_id))

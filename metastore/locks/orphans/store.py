@@ -29,9 +29,9 @@ def update_orphaned(db: Database, gone: Sequence[Gone], here: Collection[int], m
     rows = db.once(
         _UPDATE_ORPHANED,
         {
-            "gone": bigints(one.lock_id for one in gone),
-            "looks": [one.looks for one in gone],
-            "at_once": [one.at_once for one in gone],
+            "gone": bigints(request.lock_id for request in gone),
+            "looks": [request.looks for request in gone],
+            "at_once": [request.at_once for request in gone],
             "here": bigints(here),
             "more": more,
         },

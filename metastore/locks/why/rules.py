@@ -61,7 +61,7 @@ def walk(locks: Iterable[Lock], asked: Callable[[Lock], bool]) -> list[Step]:
         for blocker in blockers:
             in_the_way.setdefault(owner_of(blocker), {})[blocker] = None
         edges[owner] = list(dict.fromkeys(owner_of(blocker) for blocker in blockers))
-        ahead += [one for one in edges[owner] if one not in edges and one not in ahead]
+        ahead += [edge for edge in edges[owner] if edge not in edges and edge not in ahead]
     cyclic = {owner for owner in edges if owner in _reachable(edges, owner)}
     mine = {owner: [lock for lock in known if owner_of(lock) == owner and asked(lock)] for owner in edges}
     return [

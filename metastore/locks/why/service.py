@@ -90,7 +90,7 @@ class WhyService:
             self._explained(step, waits.owners[step.owner], waits.times, places, waits.at, asked=step.owner in subjects)
             for step in steps
         ]
-        blocked = any(one.waits_for for one in owners if one.asked)
+        blocked = any(owner.waits_for for owner in owners if owner.asked)
         return Explanation(found=True, blocked=blocked, owners=owners, text=_sentence(asked, owners, blocked=blocked))
 
     def _explained(
@@ -114,7 +114,7 @@ class WhyService:
             self._expiry(info, timeout) - now,
             f"metastore txn abort {owner.txn_id}" if owner.txn_id else f"metastore lock release {owner.ext_id}",
             [Claim(lock, times[lock]) for lock in dict.fromkeys((*step.wanted, *step.held))],
-            [places[one] for one in step.waits_for],
+            [places[blocker] for blocker in step.waits_for],
             step.is_root,
             step.in_cycle,
             asked,
@@ -142,40 +142,50 @@ def _nothing(asked: Asked) -> str:
 
 
 def _sentence(asked: Asked, owners: list[Explained], *, blocked: bool) -> str:
-    cycle = [one for one in owners if one.in_cycle]
+    cycle = [owner for owner in owners if owner.in_cycle]
     if cycle:
         return (
-            f"{_capital(asked)} is behind a deadlock of {', '.join(_name(one) for one in cycle)}: they wait for "
+            f"{_capital(asked)} is behind a deadlock of {', '.join(_name(member) for member in cycle)}: they wait for "
             f"each other, so one of them has to be ended (`{cycle[0].ends_with}`)."
         )
     if not blocked:
-        holders = ", ".join(f"{_name(one)}" for one in owners)
+        holders = ", ".join(f"{_name(owner)}" for owner in owners)
         return f"{_capital(asked)} is held by {holders}." if asked.table else f"{_capital(asked)} waits for nobody."
-    roots = [one for one in owners if one.is_root and not (one.asked and asked.table is None)]
+    roots = [owner for owner in owners if owner.is_root and not (owner.asked and asked.table is None)]
     return f"{_capital(asked)} waits for {', '.join(map(_told, roots))}."
 
 
-def _told(one: Explained) -> str:
+def _told(explained: Explained) -> str:
     """Somebody who has to end first: with what, until when, and what ends it."""
     claims = [
         f"{'holds' if times.acquired_at else 'wants'} {lock.type.upper()} on {place(lock.object)} since "
         f"{when(times.acquired_at or times.requested_at)}"
-        for lock, times in one.claims[:1]
+        for lock, times in explained.claims[:1]
     ]
-    seconds = one.expires_in.total_seconds()
+    seconds = explained.expires_in.total_seconds()
     expiry = "has been silent for too long" if seconds < 0 else f"expires in {seconds:.0f} s unless it is heard of"
-    return f"{_name(one)}, which {' and '.join([*claims, expiry])} (`{one.ends_with}` ends it now)"
+    return f"{_name(explained)}, which {' and '.join([*claims, expiry])} (`{explained.ends_with}` ends it now)"
 
 
-def place(one: LockObject) -> str:
+def place(locked: LockObject) -> str:
     """``db.table/partition``, with the catalog where it is not Hive's."""
-    name = str(TableName(one.catalog, one.db, one.table)) if one.table else str(DatabaseName(one.catalog, one.db))
-    return f"{name}/{one.partition}" if one.partition else name
+    name = (
+        str(TableName(locked.catalog, locked.db, locked.table))
+        if locked.table
+        else str(DatabaseName(locked.catalog, locked.db))
+    )
+    return f"{name}/{locked.partition}" if locked.partition else name
 
 
-def _name(one: Explained) -> str:
-    name = f"transaction {one.owner.txn_id}" if one.owner.txn_id else f"lock {one.owner.ext_id} without a transaction"
-    return f"{name} of {one.info.user or 'unknown'}@{one.info.host or 'unknown'} ({one.info.agent_info})"
+def _name(explained: Explained) -> str:
+    name = (
+        f"transaction {explained.owner.txn_id}"
+        if explained.owner.txn_id
+        else f"lock {explained.owner.ext_id} without a transaction"
+    )
+    return (
+        f"{name} of {explained.info.user or 'unknown'}@{explained.info.host or 'unknown'} ({explained.info.agent_info})"
+    )
 
 
 def _capital(asked: Asked) -> str:

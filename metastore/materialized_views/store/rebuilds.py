@@ -70,12 +70,12 @@ def is_compacted(db: Database, since: Sequence[Since]) -> bool:
 
 
 def _parameters(since: Sequence[Since]) -> dict[str, object]:
-    missed = [(place, write_id) for place, one in enumerate(since, 1) for write_id in one.invalid]
+    missed = [(place, write_id) for place, write_ids in enumerate(since, 1) for write_id in write_ids.invalid]
     return {
-        "catalogs": [one.name.catalog for one in since],
-        "dbs": [one.name.db for one in since],
-        "tables": [one.name.table for one in since],
-        "marks": bigints(one.high_watermark for one in since),
+        "catalogs": [write_ids.name.catalog for write_ids in since],
+        "dbs": [write_ids.name.db for write_ids in since],
+        "tables": [write_ids.name.table for write_ids in since],
+        "marks": bigints(write_ids.high_watermark for write_ids in since),
         "places": bigints(place for place, _ in missed),
         "invalid": bigints(write_id for _, write_id in missed),
     }

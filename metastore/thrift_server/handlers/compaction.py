@@ -31,8 +31,8 @@ class CompactionHandlers:
         """List the queue and the history."""
         shown = self._compaction.show_compact(convert.show_filter(rqst))
         if convert.may_be_old_client(rqst):
-            shown = [one for one in shown if convert.is_known_to_old_clients(one)]
-        return ttypes.ShowCompactResponse(compacts=[convert.shown(one) for one in shown])
+            shown = [row for row in shown if convert.is_known_to_old_clients(row)]
+        return ttypes.ShowCompactResponse(compacts=[convert.shown(row) for row in shown])
 
     def find_next_compact(self, call: Call, workerId: str) -> ttypes.OptionalCompactionInfoStruct:
         """Claim the next request (deprecated form)."""
@@ -94,7 +94,9 @@ class CompactionHandlers:
             None if rqst.partitionnames is None else [convert.partition(name) for name in rqst.partitionnames],
             rqst.lastCompactionId,
         )
-        return ttypes.GetLatestCommittedCompactionInfoResponse(compactions=[self._finished(one) for one in found])
+        return ttypes.GetLatestCommittedCompactionInfoResponse(
+            compactions=[self._finished(compaction) for compaction in found]
+        )
 
     def abort_Compactions(self, call: Call, rqst: ttypes.AbortCompactionRequest) -> ttypes.AbortCompactResponse:
         """Cancel requests that no worker has claimed."""

@@ -32,7 +32,7 @@ class NotificationHandlers:
             tuple(map(_lower, rqst.tableNames or ())),
         )
         return ttypes.NotificationEventResponse(
-            events=[_event(one) for one in self.events.get_next_notification(wanted, rqst.maxEvents)]
+            events=[_event(event) for event in self.events.get_next_notification(wanted, rqst.maxEvents)]
         )
 
     def get_current_notificationEventId(self, _call: Call) -> ttypes.CurrentNotificationEventId:
@@ -75,20 +75,20 @@ class NotificationHandlers:
     ) -> list[ttypes.WriteEventInfo]:
         """What a transaction wrote, file by file; "*" stands for every database, or table."""
         call.log(txn_id=request.txnId)
-        db, table = (None if one in {None, "*"} else _lower(one) for one in (request.dbName, request.tableName))
-        return [info_of(one) for one in self.events.get_all_write_event_info(request.txnId, db, table)]
+        db, table = (None if name in {None, "*"} else _lower(name) for name in (request.dbName, request.tableName))
+        return [info_of(event) for event in self.events.get_all_write_event_info(request.txnId, db, table)]
 
 
-def _event(one: Event) -> ttypes.NotificationEvent:
+def _event(event: Event) -> ttypes.NotificationEvent:
     return ttypes.NotificationEvent(
-        eventId=one.event_id,
-        eventTime=int(one.at.timestamp()),
-        eventType=one.type,
-        dbName=one.db,
-        tableName=one.table,
-        message=one.message,
+        eventId=event.event_id,
+        eventTime=int(event.at.timestamp()),
+        eventType=event.type,
+        dbName=event.db,
+        tableName=event.table,
+        message=event.message,
         messageFormat=MESSAGE_FORMAT,
-        catName=one.catalog,
+        catName=event.catalog,
     )
 
 

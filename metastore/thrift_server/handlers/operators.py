@@ -41,14 +41,16 @@ class OperatorHandlers:
             found=found.found,
             blocked=found.blocked,
             explanation=found.text,
-            owners=[_owner(one) for one in found.owners],
+            owners=[_owner(owner) for owner in found.owners],
         )
 
     def metastore_show_deadlocks(self, _call: Call, limit: int) -> list[ttypes.EndedDeadlock]:
         """The latest deadlocks that were ended, latest first."""
         return [
-            ttypes.EndedDeadlock(foundAt=_millis(one.found_at), victim=one.victim_txn_id, explanation=one.message)
-            for one in self._locks.select_deadlocks(max(0, _wanted(limit, "limit")))
+            ttypes.EndedDeadlock(
+                foundAt=_millis(deadlock.found_at), victim=deadlock.victim_txn_id, explanation=deadlock.message
+            )
+            for deadlock in self._locks.select_deadlocks(max(0, _wanted(limit, "limit")))
         ]
 
 
@@ -78,19 +80,24 @@ def _outcome(txn_id: int, answer: Answer) -> ttypes.TxnOutcome:
 def _life(txn_id: int, life: Life) -> ttypes.TxnLife:
     told = ttypes.TxnLife(
         outcome=_outcome(txn_id, life.answer),
-        writes=[_write(one) for one in life.writes],
+        writes=[_write(write) for write in life.writes],
         writeCount=life.write_count,
-        locks=[_held(one) for one in life.locks],
+        locks=[_held(lock) for lock in life.locks],
         lockCount=life.lock_count,
         fromHistory=life.from_history,
         expiresInMs=_duration(life.expires_in),
     )
     if life.record is not None:
-        one = life.record
-        told.type, told.user, told.hostname, told.agentInfo = one.type.name.lower(), one.user, one.host, one.agent_info
-        told.startedAt, told.lastHeartbeatAt = _millis(one.started_at), _millis(one.last_heartbeat_at)
-        told.heartbeatCount, told.longestGapMs = one.heartbeat_count, _duration(life.longest_silence)
-        told.commitId, told.abortCode, told.abortReason = one.commit_id, one.abort_code, one.abort_reason
+        record = life.record
+        told.type, told.user, told.hostname, told.agentInfo = (
+            record.type.name.lower(),
+            record.user,
+            record.host,
+            record.agent_info,
+        )
+        told.startedAt, told.lastHeartbeatAt = _millis(record.started_at), _millis(record.last_heartbeat_at)
+        told.heartbeatCount, told.longestGapMs = record.heartbeat_count, _duration(life.longest_silence)
+        told.commitId, told.abortCode, told.abortReason = record.commit_id, record.abort_code, record.abort_reason
     if life.conflict is not None:
         lost = life.conflict
         told.conflict = ttypes.TxnConflict(
@@ -106,38 +113,38 @@ def _life(txn_id: int, life: Life) -> ttypes.TxnLife:
     return told
 
 
-def _write(one: Write) -> ttypes.TxnWrite:
+def _write(write: Write) -> ttypes.TxnWrite:
     return ttypes.TxnWrite(
-        catName=one.name.catalog,
-        dbname=one.name.db,
-        tablename=one.name.table or None,
-        partitionname=one.partition or None,
-        operation=one.operation,
-        writeId=one.write_id,
+        catName=write.name.catalog,
+        dbname=write.name.db,
+        tablename=write.name.table or None,
+        partitionname=write.partition or None,
+        operation=write.operation,
+        writeId=write.write_id,
     )
 
 
-def _held(one: HeldLock) -> ttypes.LockClaim:
-    return _claim(one.ext_id, one.name, one.partition, one.type, one.state, one.requested_at, one.acquired_at)
+def _held(lock: HeldLock) -> ttypes.LockClaim:
+    return _claim(lock.ext_id, lock.name, lock.partition, lock.type, lock.state, lock.requested_at, lock.acquired_at)
 
 
-def _owner(one: Explained) -> ttypes.LockOwner:
+def _owner(explained: Explained) -> ttypes.LockOwner:
     return ttypes.LockOwner(
-        txnid=one.owner.txn_id,
-        lockid=min((claim.lock.ext_id for claim in one.claims), default=one.owner.ext_id),
-        user=one.info.user,
-        hostname=one.info.host,
-        agentInfo=one.info.agent_info,
-        ageMs=_duration(one.age),
-        lastHeartbeatAt=_millis(one.info.last_heartbeat_at),
-        silentMs=_duration(one.silence),
-        expiresInMs=_duration(one.expires_in),
-        endsWith=one.ends_with,
-        claims=[_wish(claim) for claim in one.claims],
-        waitsFor=one.waits_for,
-        root=one.is_root,
-        inCycle=one.in_cycle,
-        asked=one.asked,
+        txnid=explained.owner.txn_id,
+        lockid=min((claim.lock.ext_id for claim in explained.claims), default=explained.owner.ext_id),
+        user=explained.info.user,
+        hostname=explained.info.host,
+        agentInfo=explained.info.agent_info,
+        ageMs=_duration(explained.age),
+        lastHeartbeatAt=_millis(explained.info.last_heartbeat_at),
+        silentMs=_duration(explained.silence),
+        expiresInMs=_duration(explained.expires_in),
+        endsWith=explained.ends_with,
+        claims=[_wish(claim) for claim in explained.claims],
+        waitsFor=explained.waits_for,
+        root=explained.is_root,
+        inCycle=explained.in_cycle,
+        asked=explained.asked,
     )
 
 

@@ -269,7 +269,7 @@ class PartitionReadHandlers:
             case ttypes.PartitionFilterMode.BY_VALUES:
                 return self._partitions.get_partitions_ps(name, spec.filters)
             case ttypes.PartitionFilterMode.BY_EXPR:
-                text = " AND ".join(f"({one})" for one in spec.filters)
+                text = " AND ".join(f"({condition})" for condition in spec.filters)
                 return self._partitions.get_partitions_by_filter(name, text)
         raise InvalidRequestError(f"{spec.filterMode} is no mode of a filter: by names 0, by values 1, by expression 2")
 

@@ -64,12 +64,12 @@ class StatisticsHandlers:
 
     def _update(self, given: list[Any], engine: str | None, *, merge: bool) -> bool:
         by_table: dict[TableName, list[ColumnStatistics]] = {}
-        for one in given:
-            description = required_struct(required_struct(one, "column statistics").statsDesc, "statsDesc")
+        for sent in given:
+            description = required_struct(required_struct(sent, "column statistics").statsDesc, "statsDesc")
             if not description.isTblLevel and not description.partName:
                 raise MetaError("Statistics of a partition need its name")
             name = table_name_of(description.dbName, description.tableName, description.catName)
-            by_table.setdefault(name, []).extend(statistics_from_thrift(one, engine))
+            by_table.setdefault(name, []).extend(statistics_from_thrift(sent, engine))
         if len(by_table) > 1:
             raise MetaError("All statistics of one request must belong to one table")
         for name, statistics in by_table.items():
@@ -102,8 +102,10 @@ class StatisticsHandlers:
         """The same of several partitions; one without any is left out."""
         name = table_name_of(request.dbName, request.tblName, request.catName)
         by_partition: dict[str, list[ColumnStatistics]] = {}
-        for one in self._statistics.get(name, request.partNames or [], request.colNames or [], request.engine or _HIVE):
-            by_partition.setdefault(one.partition, []).append(one)
+        for statistic in self._statistics.get(
+            name, request.partNames or [], request.colNames or [], request.engine or _HIVE
+        ):
+            by_partition.setdefault(statistic.partition, []).append(statistic)
         return ttypes.PartitionsStatsResult(
             {partition: statistics_to_thrift(found) for partition, found in by_partition.items()}
         )

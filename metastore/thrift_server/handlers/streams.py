@@ -21,7 +21,7 @@ class StreamHandlers:
         """How far each query has come in a table."""
         name = _table(catalog, db, table)
         call.log(table=str(name))
-        return [_position(name, one) for one in self._commits.stream_positions(name)]
+        return [_position(name, position) for position in self._commits.stream_positions(name)]
 
     def metastore_commit_batch(self, call: Call, request: ttypes.CommitBatchRequest | None) -> None:
         """Commit a transaction and remember its batch."""

@@ -83,10 +83,10 @@ class TxnHandlers:
         """Keep a range of transactions alive."""
         answers = served(calls, _range, self.txns.heartbeat_txn_range)
         return [
-            one
-            if isinstance(one, Exception)
-            else ttypes.HeartbeatTxnRangeResponse(aborted=set(one.aborted), nosuch=set(one.nosuch))
-            for one in answers
+            answer
+            if isinstance(answer, Exception)
+            else ttypes.HeartbeatTxnRangeResponse(aborted=set(answer.aborted), nosuch=set(answer.nosuch))
+            for answer in answers
         ]
 
     @coalesced("get_open_txns")
@@ -105,7 +105,7 @@ class TxnHandlers:
     def get_open_txns_info(self, _call: Call) -> ttypes.GetOpenTxnsInfoResponse:
         """Open and aborted transactions with their owners."""
         mark, infos = self.txns.get_open_txns_info()
-        return ttypes.GetOpenTxnsInfoResponse(txn_high_water_mark=mark, open_txns=[_info(one) for one in infos])
+        return ttypes.GetOpenTxnsInfoResponse(txn_high_water_mark=mark, open_txns=[_info(info) for info in infos])
 
     @coalesced("add_dynamic_partitions")
     def add_dynamic_partitions(self, calls: list[Call]) -> list[Exception | None]:
@@ -142,7 +142,8 @@ class TxnHandlers:
             KeyValue(pair.tableId, pair.key, pair.value) if pair else None,
             _last_repl_id(last) if last else None,
             tuple(
-                (table_name(one.database, one.table), canonical(one.partition or ""), one.writeId) for one in written
+                (table_name(write.database, write.table), canonical(write.partition or ""), write.writeId)
+                for write in written
             ),
             tuple(self.writes.of_replayed(written)) if replays else (),
         )
@@ -158,9 +159,9 @@ def served(
             requests.append(read(call))
         except MetastoreError as error:
             requests.append(error)
-    good = [one for one in requests if not isinstance(one, MetastoreError)]
+    good = [request for request in requests if not isinstance(request, MetastoreError)]
     answers = iter(serve(good) if good else ())
-    return [one if isinstance(one, MetastoreError) else next(answers) for one in requests]
+    return [request if isinstance(request, MetastoreError) else next(answers) for request in requests]
 
 
 def owner_text(what: str, sent: str | None) -> str:
@@ -269,16 +270,16 @@ def _open_txns(snapshot: Snapshot) -> ttypes.GetOpenTxnsResponse:
     )
 
 
-def _info(one: TxnInfo) -> ttypes.TxnInfo:
+def _info(txn: TxnInfo) -> ttypes.TxnInfo:
     return ttypes.TxnInfo(
-        id=one.txn_id,
-        state=_STATES[one.state],
-        user=one.user,
-        hostname=one.host,
-        agentInfo=one.agent_info,
-        heartbeatCount=one.heartbeat_count,
-        startedTime=_millis(one.started_at),
-        lastHeartbeatTime=_millis(one.last_heartbeat_at),
+        id=txn.txn_id,
+        state=_STATES[txn.state],
+        user=txn.user,
+        hostname=txn.host,
+        agentInfo=txn.agent_info,
+        heartbeatCount=txn.heartbeat_count,
+        startedTime=_millis(txn.started_at),
+        lastHeartbeatTime=_millis(txn.last_heartbeat_at),
     )
 
 

@@ -43,10 +43,10 @@ class WriteIdHandlers:
         """What a reader may see of each table."""
         answers = served(calls, _reading, self.write_ids.get_valid_write_ids)
         return [
-            one
-            if isinstance(one, Exception)
-            else ttypes.GetValidWriteIdsResponse(tblValidWriteIds=[_valid(known) for known in one])
-            for one in answers
+            answer
+            if isinstance(answer, Exception)
+            else ttypes.GetValidWriteIdsResponse(tblValidWriteIds=[_valid(known) for known in answer])
+            for answer in answers
         ]
 
     def get_max_allocated_table_write_id(
@@ -88,7 +88,7 @@ class WriteIdHandlers:
 
     def _replayed(self, call: Call) -> ttypes.AllocateTableWriteIdsResponse | Exception:
         sent: ttypes.AllocateTableWriteIdsRequest = call.args[0]
-        owners = tuple((one.txnId, one.writeId) for one in sent.srcTxnToWriteIdList or ())
+        owners = tuple((pair.txnId, pair.writeId) for pair in sent.srcTxnToWriteIdList or ())
         try:
             return _allocated(
                 self.write_ids.allocate_replayed(
@@ -120,12 +120,12 @@ def _allocated(answer: dict[int, int] | Exception) -> ttypes.AllocateTableWriteI
     )
 
 
-def _valid(one: ValidWriteIdList) -> ttypes.TableValidWriteIds:
-    bits = encode_bits(bytes(write_id in one.aborted for write_id in one.invalid))
+def _valid(write_ids: ValidWriteIdList) -> ttypes.TableValidWriteIds:
+    bits = encode_bits(bytes(write_id in write_ids.aborted for write_id in write_ids.invalid))
     return ttypes.TableValidWriteIds(
-        fullTableName=one.table,
-        writeIdHighWaterMark=one.high_watermark,
-        invalidWriteIds=list(one.invalid),
-        minOpenWriteId=one.min_open_write_id,
+        fullTableName=write_ids.table,
+        writeIdHighWaterMark=write_ids.high_watermark,
+        invalidWriteIds=list(write_ids.invalid),
+        minOpenWriteId=write_ids.min_open_write_id,
         abortedBits=bits,
     )

@@ -90,7 +90,7 @@ class UpstreamTables:
         if table is None or not table.partitionKeys:
             return [""]
         names = self._asking.ask("get_partition_names", database_of(name.database), name.table, -1)
-        return [canonical(one) for one in names]
+        return [canonical(partition) for partition in names]
 
     def partition_name(self, name: TableName, values: Sequence[str]) -> str:
         """The canonical name of the partition with these values."""
@@ -176,7 +176,7 @@ class UpstreamCatalog:
                     catName=_catalog(entity.table.catalog),
                 ),
             ).partStats.get(entity.partition, ())
-        return sorted(one.colName for one in found)
+        return sorted(statistic.colName for statistic in found)
 
 
 def identity_of(table: Any) -> int:

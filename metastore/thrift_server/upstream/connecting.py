@@ -98,7 +98,7 @@ class Upstream:
 
     def said_first(self, client: Connection, without: bytes = b"") -> tuple[bytes, ...]:
         """Who the client is, proven or not, and what it set; ``without``: what is about to be said."""
-        said = tuple(one for one in session_of(client).messages if one is not without)
+        said = tuple(message for message in session_of(client).messages if message is not without)
         return (self.set_ugi(client.identity.user), *said) if client.identity.user else said
 
     def call(self, method: str, raw: bytes, said_first: Sequence[bytes]) -> tuple[bytes, str]:

@@ -127,7 +127,7 @@ class SharedTableHandlers:
         forward = self._forwarding.of(call)
         if not request.writeId or request.writeId <= 0:
             return PassedOn(*forward())
-        names = None if request.partNames is None else [canonical(one) for one in request.partNames]
+        names = None if request.partNames is None else [canonical(name) for name in request.partNames]
         return PassedOn(
             *self._changes.truncate(table_name_of(request.dbName, request.tableName), names, request.writeId, forward)
         )
@@ -224,7 +224,7 @@ class SharedPartitionHandlers:
         return self._drop(
             call,
             table_of(request.dbName, request.tblName, request.catName),
-            None if names is None else [canonical(one) for one in names],
+            None if names is None else [canonical(name) for name in names],
             request.environmentContext,
         )
 
@@ -253,8 +253,8 @@ class SharedPartitionHandlers:
     def _rename(self, call: Call, table: TableName, values: list[str] | None, new: Any) -> PassedOn:
         forward = self._forwarding.of(call)
         old, renamed = (
-            self._tables.partition_name(table, one) if one else ""
-            for one in (values, new.values if new is not None else None)
+            self._tables.partition_name(table, part) if part else ""
+            for part in (values, new.values if new is not None else None)
         )
         if not old or not renamed:
             return PassedOn(*forward())  # which is refused

@@ -115,9 +115,11 @@ class CommitService:
         Serialises on: the transaction counter, for those that wrote something. Retry: idempotent.
         Answers: TxnAbortedError (also for the loser of a write conflict, which is then aborted), NoSuchTxnError.
         """
-        plain = {one.txn_id: one for one in requests if one.is_plain}
+        plain = {request.txn_id: request for request in requests if request.is_plain}
         answers = self._commit_plain(plain) if plain else {}
-        return [answers.get(one.txn_id) if one.is_plain else self._commit_special(one) for one in requests]
+        return [
+            answers.get(request.txn_id) if request.is_plain else self._commit_special(request) for request in requests
+        ]
 
     def _commit_plain(self, requests: Mapping[int, CommitRequest]) -> dict[int, MetastoreError]:
         if commit_store.commit_uncontended(self.db, requests, require_write_ids=self.settings.require_write_ids):
@@ -127,12 +129,12 @@ class CommitService:
         return self._recognised(verdict.answers)
 
     def _decide_and_apply(self, pg: PgTx, requests: Mapping[int, CommitRequest]) -> Verdict:
-        claims = [one.txn_id for one in requests.values() if one.excl_write_enabled]
+        claims = [request.txn_id for request in requests.values() if request.excl_write_enabled]
         facts = commit_store.lock_for_commit(pg, list(requests), claims)
         verdict = decide(requests, facts)
         bare = self._without_write_id(pg, verdict.plan, facts)
         if bare:
-            verdict = decide({txn_id: one for txn_id, one in requests.items() if txn_id not in bare}, facts)
+            verdict = decide({txn_id: request for txn_id, request in requests.items() if txn_id not in bare}, facts)
             store.abort(pg, [(txn_id, AbortCode.NONE, message) for txn_id, message in bare.items()])
             verdict.answers.update({txn_id: TxnAbortedError(message) for txn_id, message in bare.items()})
         if verdict.plan.committed:
@@ -156,10 +158,10 @@ class CommitService:
         if not self.settings.require_write_ids:
             return {}
         bare = [
-            (txn_id, one.name)
+            (txn_id, component.name)
             for txn_id in plan.completing
-            for one in facts.components.get(txn_id, ())
-            if one.write_id is None
+            for component in facts.components.get(txn_id, ())
+            if component.write_id is None
         ]
         refused = repl_store.select_transactional(pg, {name for _, name in bare}) if bare else set()
         return {
@@ -218,7 +220,7 @@ class CommitService:
         commit_store.apply_commits(pg, facts.commit_id, plan)
         commit_store.insert_completed(pg, txn_id, request.writes)
         if request.files:
-            write_event_store.upsert(pg, [one._replace(txn_id=txn_id) for one in request.files])
+            write_event_store.upsert(pg, [file._replace(txn_id=txn_id) for file in request.files])
         repl_store.delete_target(pg, txn_id)
         return Verdict(plan, [], {})
 
@@ -273,15 +275,17 @@ def decide(requests: Mapping[int, CommitRequest], facts: CommitFacts) -> Verdict
             continue
         kind = facts.txns[txn_id].txn_type
         components = facts.components.get(txn_id, []) if kind not in RECORDS_COMMIT_POINT else []
-        changes = [one for one in components if one.changes_rows and kind is not TxnType.READ_ONLY]
+        changes = [component for component in components if component.changes_rows and kind is not TxnType.READ_ONLY]
         excused = bool(request.excl_write_enabled) and shielded(changes, facts.held)
-        conflict = first_conflict(changes, [one for one in written if not (excused and one.guarded)])
+        conflict = first_conflict(changes, [write for write in written if not (excused and write.guarded)])
         if conflict is not None:
             verdict.losers.append(conflict)
             verdict.answers[txn_id] = TxnAbortedError(conflict.message(facts.commit_id))
             continue
         _add(verdict.plan, txn_id, kind, changes)
-        written += [Written(txn_id, facts.commit_id, one.name, one.partition, one.operation) for one in changes]
+        written += [
+            Written(txn_id, facts.commit_id, change.name, change.partition, change.operation) for change in changes
+        ]
     return verdict
 
 

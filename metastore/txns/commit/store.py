@@ -46,7 +46,7 @@ _LIGHT = [TxnType.DEFAULT, TxnType.READ_ONLY, TxnType.MATER_VIEW_REBUILD]
 
 
 def _types(types: Iterable[TxnType]) -> str:
-    return f"ARRAY[{', '.join(f'{one:d}' for one in types)}]::smallint[]"
+    return f"ARRAY[{', '.join(f'{type_:d}' for type_ in types)}]::smallint[]"
 
 
 _COMMIT_UNCONTENDED = Prepared(f"""SELECT commit_uncontended(

@@ -181,13 +181,13 @@ def first_conflict(components: Iterable[Component], written: Sequence[Written]) 
     )
     return min(
         found,
-        key=lambda one: (
-            one.winner.commit_id,
-            one.winner.txn_id,
-            one.component.name,
-            one.component.partition,
-            one.component.operation,
-            one.winner.operation,
+        key=lambda heartbeat: (
+            heartbeat.winner.commit_id,
+            heartbeat.winner.txn_id,
+            heartbeat.component.name,
+            heartbeat.component.partition,
+            heartbeat.component.operation,
+            heartbeat.winner.operation,
         ),
         default=None,
     )
@@ -209,7 +209,7 @@ def shielded(components: Iterable[Component], held: Sequence[HeldLock]) -> bool:
     Only such a client may switch the conflict check off (exclWriteEnabled): it re-read its snapshot under the lock.
     Even that covers only writes that the lock had to wait for, the guarded ones; Trino updates under shared locks.
     """
-    return all(any(_covers(lock, one) for lock in held) for one in components if one.changes_rows)
+    return all(any(_covers(lock, component) for lock in held) for component in components if component.changes_rows)
 
 
 def _covers(lock: HeldLock, component: Component) -> bool:

@@ -148,19 +148,24 @@ class TxnService:
         Serialises on: the transactions' rows. Retry: idempotent.
         Answers: NoSuchTxnError for a transaction that is committed or unknown.
         """
-        sources = repl_store.select_targets(self.db, requests) if any(one.replays for one in requests) else {}
-        targets = [sources.get((one.repl_policy, one.txn_id)) if one.replays else one.txn_id for one in requests]
+        sources = repl_store.select_targets(self.db, requests) if any(request.replays for request in requests) else {}
+        targets = [
+            sources.get((request.repl_policy, request.txn_id)) if request.replays else request.txn_id
+            for request in requests
+        ]
         aborts = {
-            txn_id: (txn_id, one.code, reason(one))
-            for txn_id, one in zip(targets, requests, strict=True)
+            txn_id: (txn_id, request.code, reason(request))
+            for txn_id, request in zip(targets, requests, strict=True)
             if txn_id is not None
         }
         found = self._abort(
             list(aborts.values()),
             replayed={
-                txn_id for txn_id, one in zip(targets, requests, strict=True) if one.replays and txn_id is not None
+                txn_id
+                for txn_id, request in zip(targets, requests, strict=True)
+                if request.replays and txn_id is not None
             },
-            silent={one.txn_id for one in requests if one.repl_policy is not None and not one.replays},
+            silent={request.txn_id for request in requests if request.repl_policy is not None and not request.replays},
         )
         gone = [txn_id for txn_id in aborts if txn_id not in found]
         completed = store.has_completed_components(self.db, gone) if gone else set()
@@ -171,7 +176,7 @@ class TxnService:
 
     def abort_txns(self, requests: Sequence[Sequence[AbortRequest]]) -> list[None]:
         """Abort those that are open and leave the others alone, without an error. Retry: idempotent."""
-        wanted = {one.txn_id: (one.txn_id, one.code, reason(one)) for request in requests for one in request}
+        wanted = {abort.txn_id: (abort.txn_id, abort.code, reason(abort)) for request in requests for abort in request}
         # The owners may know nothing of it: what a crash gave back to them, they would commit.
         self._abort(list(wanted.values()), replayed=set(), silent=set(), durable=True)
         return [None] * len(requests)
@@ -181,21 +186,21 @@ class TxnService:
 
         Answers: TxnAbortedError; NoSuchTxnError for committed and unknown ones; NoSuchLockError.
         """
-        txns = {one.txn_id for one in requests} - {0}
-        locks = {one.lock_id for one in requests} - {0}
+        txns = {request.txn_id for request in requests} - {0}
+        locks = {request.lock_id for request in requests} - {0}
         if not txns and not locks:
             return [None] * len(requests)
         # A transaction that a crash robs of its heartbeat expires and cannot commit. The holder of a lock without one
         # goes on for a whole time-out, so what it was told must be on disk.
-        durable = any(one.lock_id and not one.txn_id for one in requests)
+        durable = any(request.lock_id and not request.txn_id for request in requests)
         beaten, held = store.update_heartbeats(self.db, txns, locks, durable=durable)
         lost = self._states(txns - beaten)
-        return [self._heartbeat_answer(one, beaten, held, lost) for one in requests]
+        return [self._heartbeat_answer(request, beaten, held, lost) for request in requests]
 
     def heartbeat_txn_range(self, requests: Sequence[tuple[int, int]]) -> list[RangeHeartbeat | InvalidRequestError]:
         """Keep the open ones from min to max (both included) alive, and tell which are not open. Retry: idempotent."""
         ranges = [range(low, high + 1) if high - low < HEARTBEAT_RANGE_LIMIT else None for low, high in requests]
-        txns = {txn_id for one in ranges if one is not None for txn_id in one}
+        txns = {txn_id for ids in ranges if ids is not None for txn_id in ids}
         beaten = store.update_heartbeats(self.db, txns, ())[0] if txns else set()
         lost = self._states(txns - beaten)
         return [
@@ -203,9 +208,9 @@ class TxnService:
                 f"A heartbeat for {high - low + 1} transactions is more than the "
                 f"{HEARTBEAT_RANGE_LIMIT} that one call may ask for: split the range."
             )
-            if one is None
-            else range_heartbeat(one, beaten, lost)
-            for one, (low, high) in zip(ranges, requests, strict=True)
+            if ids is None
+            else range_heartbeat(ids, beaten, lost)
+            for ids, (low, high) in zip(ranges, requests, strict=True)
         ]
 
     def get_open_txns(self, hidden: Iterable[TxnType] = (TxnType.READ_ONLY,)) -> Snapshot:
@@ -224,24 +229,26 @@ class TxnService:
         Answers: TxnAbortedError, NoSuchTxnError. Retry: idempotent.
         """
         refusals: dict[int, NoSuchTxnError | TxnAbortedError] = {}
-        while written := [one for one in requests if one.txn_id not in refusals]:
+        while written := [request for request in requests if request.txn_id not in refusals]:
             if store.name_partitions(
                 self.db,
-                {(one.txn_id, one.name) for one in written},
+                {(component.txn_id, component.name) for component in written},
                 [
-                    Component(one.txn_id, one.name, canonical(partition), one.operation, one.write_id)
-                    for one in written
-                    for partition in dict.fromkeys(one.partitions)
+                    Component(
+                        component.txn_id, component.name, canonical(partition), component.operation, component.write_id
+                    )
+                    for component in written
+                    for partition in dict.fromkeys(component.partitions)
                 ],
             ):
                 break
-            states = self._states({one.txn_id for one in written})
+            states = self._states({component.txn_id for component in written})
             refusals |= {
-                one.txn_id: refusal
-                for one in written
-                if (refusal := required_open(one.txn_id, states.get(one.txn_id))) is not None
+                component.txn_id: refusal
+                for component in written
+                if (refusal := required_open(component.txn_id, states.get(component.txn_id))) is not None
             }
-        return [refusals.get(one.txn_id) for one in requests]
+        return [refusals.get(request.txn_id) for request in requests]
 
     def get_latest_txnid_in_conflict(self, txn_id: int) -> int:
         """The largest transaction whose committed update this one's snapshot may miss; 0 if none.
@@ -348,15 +355,19 @@ class TxnService:
 
     @staticmethod
     def _heartbeat_answer(
-        one: Heartbeat, beaten: set[int], held: set[int], lost: dict[int, TxnState]
+        heartbeat: Heartbeat, beaten: set[int], held: set[int], lost: dict[int, TxnState]
     ) -> HeartbeatAnswer:
-        if one.txn_id and one.txn_id not in beaten:
-            state = lost.get(one.txn_id)
+        if heartbeat.txn_id and heartbeat.txn_id not in beaten:
+            state = lost.get(heartbeat.txn_id)
             if state is TxnState.ABORTED:
-                return already_aborted(one.txn_id)
-            return NoSuchTxnError(f"No such txn: {one.txn_id}", one.txn_id) if state else no_such_txn(one.txn_id)
-        if one.lock_id and one.lock_id not in held:
-            return NoSuchLockError(f"No such lock: {one.lock_id}")
+                return already_aborted(heartbeat.txn_id)
+            return (
+                NoSuchTxnError(f"No such txn: {heartbeat.txn_id}", heartbeat.txn_id)
+                if state
+                else no_such_txn(heartbeat.txn_id)
+            )
+        if heartbeat.lock_id and heartbeat.lock_id not in held:
+            return NoSuchLockError(f"No such lock: {heartbeat.lock_id}")
         return None
 
 

@@ -158,17 +158,17 @@ def insert_txns_within(pg: PgTx, wanted: Opening) -> int:
 def _opening_parameters(wanted: Sequence[Opening]) -> dict[str, Any]:
     total = 0
     starts: list[int] = []
-    for one in wanted:
+    for opening in wanted:
         starts.append(total)
-        total += one.size
+        total += opening.size
     return {
         "total": total,
         "starts": bigints(starts),
-        "sizes": bigints(one.size for one in wanted),
-        "types": bigints(one.txn_type.value for one in wanted),
-        "users": literal([one.user for one in wanted]),
-        "hosts": literal([one.host for one in wanted]),
-        "agents": literal([one.agent_info for one in wanted]),
+        "sizes": bigints(opening.size for opening in wanted),
+        "types": bigints(opening.txn_type.value for opening in wanted),
+        "users": literal([opening.user for opening in wanted]),
+        "hosts": literal([opening.host for opening in wanted]),
+        "agents": literal([opening.agent_info for opening in wanted]),
     }
 
 
@@ -255,7 +255,7 @@ def abort(pg: PgTx, aborts: Collection[tuple[int, AbortCode, str]]) -> list[Abor
 
 def select_snapshot(db: Database, hidden: Collection[TxnType] = ()) -> Snapshot:
     """Mark, open and aborted transactions in one statement, hence as of one instant."""
-    [row] = db.once(_SNAPSHOT, {"hidden": [int(one) for one in hidden]})
+    [row] = db.once(_SNAPSHOT, {"hidden": [int(txn_type) for txn_type in hidden]})
     return unpacked(*row)
 
 
@@ -315,7 +315,10 @@ def name_partitions(db: Database, written: Collection[tuple[int, TableName]], co
 
 
 def _component_columns(components: Iterable[Component]) -> dict[str, str]:
-    rows = [(one.txn_id, *one.name, one.partition, str(one.operation), one.write_id) for one in components]
+    rows = [
+        (component.txn_id, *component.name, component.partition, str(component.operation), component.write_id)
+        for component in components
+    ]
     return {f"c{place}": column for place, column in enumerate(columns(rows, 7))}
 
 

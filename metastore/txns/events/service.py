@@ -61,7 +61,7 @@ class EventService:
         if not events:
             return
         with self.db.begin(durable=False) as pg:
-            lock_open(pg, sorted({one.txn_id for one in events}))
+            lock_open(pg, sorted({event.txn_id for event in events}))
             write_event_store.upsert(pg, events)
 
     def get_all_write_event_info(self, txn_id: int, db: str | None, table: str | None) -> list[WriteEvent]:

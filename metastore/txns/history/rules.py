@@ -126,8 +126,8 @@ def listed(left: Iterable[Left]) -> str | None:
     there = list(left)
     if not there:
         return None
-    objects = ", ".join(dict.fromkeys(one.object for one in there))
-    if not all(one.cleaned for one in there):
+    objects = ", ".join(dict.fromkeys(component.object for component in there))
+    if not all(component.cleaned for component in there):
         return f"snapshots name it until the Cleaner has removed what it wrote to {objects}"
     if there[0].may_publish:
         return (

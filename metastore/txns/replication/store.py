@@ -45,7 +45,7 @@ FROM repl_txn_map AS m JOIN unnest(%s::text[], %s::bigint[]) AS w(policy, source
 
 def select_targets(db: Database, requests: Sequence[Replayable]) -> dict[tuple[str | None, int], int]:
     """The targets by (policy, source) of those requests that replay; what has no mapping is absent."""
-    wanted = [(one.repl_policy or "", one.txn_id) for one in requests if one.replays]
+    wanted = [(request.repl_policy or "", request.txn_id) for request in requests if request.replays]
     rows = db.once(_TARGETS, ([policy for policy, _ in wanted], [source for _, source in wanted]))
     return {(policy, source): target for policy, source, target in rows}
 

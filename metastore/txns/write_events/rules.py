@@ -16,7 +16,7 @@ def encoded(files: Sequence[str], directories: Sequence[str]) -> list[str]:
     """
     if directories and len(directories) != len(files):
         raise InvalidRequestError(f"subDirectoryList has {len(directories)} entries for {len(files)} files")
-    if bad := next((one for one in (*files, *directories) if _BETWEEN_FILES in one), None):
+    if bad := next((path for path in (*files, *directories) if _BETWEEN_FILES in path), None):
         raise InvalidRequestError(f"A file cannot be noted that has {_BETWEEN_FILES} in its name: {bad}")
     return [
         _BETWEEN_PARTS.join((file, "", "", directory))

@@ -35,22 +35,22 @@ class WriteEvent(NamedTuple):
 
 def upsert(pg: PgTx, events: Collection[WriteEvent]) -> None:
     """Add the files to what is known of the transactions already; each only once."""
-    keys = {(one.txn_id, one.name, one.partition) for one in events}
+    keys = {(event.txn_id, event.name, event.partition) for event in events}
     if len(keys) < len(events):
-        for one in events:
-            upsert(pg, [one])
+        for event in events:
+            upsert(pg, [event])
         return
     rows = [
         (
-            one.txn_id,
-            *one.name,
-            one.partition,
-            one.write_id,
-            json.dumps(list(dict.fromkeys(one.files))),
-            one.table_object,
-            one.partition_object,
+            event.txn_id,
+            *event.name,
+            event.partition,
+            event.write_id,
+            json.dumps(list(dict.fromkeys(event.files))),
+            event.table_object,
+            event.partition_object,
         )
-        for one in sorted(events)
+        for event in sorted(events)
     ]
     pg.sql(_UPSERT, columns(rows, 9))
 

@@ -45,7 +45,7 @@ def select_horizon(pg: PgTx) -> Horizon:
 def select_past(pg: PgTx, name: TableName, at: datetime) -> PastWriteIds:
     """A table's write ids as of an instant."""
     [(known_since, next_id, unfinished, aborted, later)] = pg.sql(_PAST, {**name._asdict(), "at": at})
-    not_committed = [*((one, False) for one in unfinished), *((one, True) for one in aborted)]
+    not_committed = [*((write_id, False) for write_id in unfinished), *((write_id, True) for write_id in aborted)]
     return PastWriteIds(known_since, next_id, not_committed, later)
 
 

@@ -14,7 +14,7 @@ def create_table(client: MetastoreClient, name: str, columns: dict[str, str], *,
                  buckets: tuple[str, ...] = (), bucket_count: int = 0, **parameters: str) -> str:
     """A full ACID table in DATABASE; its location without ``file:``."""
     types = client.types
-    fields = [types.FieldSchema(name=one, type=kind, comment=None) for one, kind in columns.items()]
+    fields = [types.FieldSchema(name=name_of, type=kind, comment=None) for name_of, kind in columns.items()]
     sd = types.StorageDescriptor(
         cols=fields, location=None, inputFormat="org.apache.hadoop.hive.ql.io.orc.OrcInputFormat",
         outputFormat="org.apache.hadoop.hive.ql.io.orc.OrcOutputFormat", compressed=False,
@@ -22,7 +22,7 @@ def create_table(client: MetastoreClient, name: str, columns: dict[str, str], *,
         serdeInfo=types.SerDeInfo(name=None, serializationLib="org.apache.hadoop.hive.ql.io.orc.OrcSerde", parameters={}))
     client.create_table(types.Table(
         tableName=name, dbName=DATABASE, owner="ann", createTime=0, lastAccessTime=0, retention=0, sd=sd,
-        partitionKeys=[types.FieldSchema(name=one, type=kind, comment=None) for one, kind in (keys or {}).items()],
+        partitionKeys=[types.FieldSchema(name=name_of, type=kind, comment=None) for name_of, kind in (keys or {}).items()],
         parameters={"transactional": "true", "bucketing_version": "2", **parameters}, tableType="MANAGED_TABLE"))
     return str(client.get_table(DATABASE, name).sd.location).removeprefix("file:").replace("///", "/")
 

@@ -31,9 +31,9 @@ def columns(path: Path, names: Collection[str]) -> set[int]:
 def destroy(path: Path, kept: Collection[int]) -> int:
     """Make the bytes of all other columns unreadable: no chunk is as long as their first one says. How many streams."""
     content = bytearray(path.read_bytes())
-    found = [one for one in streams(bytes(content)) if one.column not in kept]
-    for one in found:
-        content[one.start:one.end] = b"\xff" * (one.end - one.start)
+    found = [stream for stream in streams(bytes(content)) if stream.column not in kept]
+    for stream in found:
+        content[stream.start:stream.end] = b"\xff" * (stream.end - stream.start)
     path.write_bytes(content)
     path.with_name(f".{path.name}.crc").unlink(missing_ok=True)
     return len(found)
@@ -43,11 +43,11 @@ def without_statistics(path: Path) -> None:
     """Write a file's footer anew, without what it says of each column."""
     content = path.read_bytes()
     end = len(content) - 1 - content[-1]
-    postscript = {one.number: one for one in fields(content[end:-1])}
+    postscript = {field.number: field for field in fields(content[end:-1])}
     told = _inflated(content[end - postscript[1].value:end])
-    footer = b"".join(one.raw for one in fields(told) if one.number != _STATISTICS)
+    footer = b"".join(field.raw for field in fields(told) if field.number != _STATISTICS)
     footer = (len(footer) << 1 | 1).to_bytes(3, "little") + footer
-    tail = number_field(1, len(footer)) + b"".join(one.raw for number, one in postscript.items() if number != 1)
+    tail = number_field(1, len(footer)) + b"".join(field.raw for number, field in postscript.items() if number != 1)
     path.write_bytes(content[:end - postscript[1].value] + footer + tail + bytes([len(tail)]))
     path.with_name(f".{path.name}.crc").unlink(missing_ok=True)
 
@@ -55,14 +55,14 @@ def without_statistics(path: Path) -> None:
 def streams(content: bytes) -> Iterator[Stream]:
     """All streams of a file that zlib has compressed; empty ones have no bytes."""
     end = len(content) - 1 - content[-1]
-    tail = {one.number: one.value for one in fields(content[end:-1])}
+    tail = {field.number: field.value for field in fields(content[end:-1])}
     assert tail[2] == 1, "not zlib"
-    for stripe in (one.value for one in fields(_inflated(content[end - tail[1]:end])) if one.number == 3):
-        place = {one.number: one.value for one in fields(stripe)}
+    for stripe in (field.value for field in fields(_inflated(content[end - tail[1]:end])) if field.number == 3):
+        place = {field.number: field.value for field in fields(stripe)}
         start = place[1]
         footer = start + place[2] + place[3]
-        for stream in (one.value for one in fields(_inflated(content[footer:footer + place[4]])) if one.number == 1):
-            told = {one.number: one.value for one in fields(stream)}
+        for stream in (field.value for field in fields(_inflated(content[footer:footer + place[4]])) if field.number == 1):
+            told = {field.number: field.value for field in fields(stream)}
             if told.get(3, 0):
                 yield Stream(told.get(2, 0), start, start + told[3])
             start += told.get(3, 0)

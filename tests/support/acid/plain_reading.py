@@ -43,13 +43,13 @@ def rows(location: str | Path, write_ids: ValidWriteIdList) -> dict[RowId, tuple
 def _events(root: Path, file: Listed, side_files: tuple[Listed, ...]) -> list[tuple[Any, ...]]:
     content = (root / file.path).read_bytes()
     side = file.path + SIDE_FILE_SUFFIX
-    if any(one.path == side for one in side_files):
+    if any(side_file.path == side for side_file in side_files):
         content = content[:flushed_length((root / side).read_bytes(), side)]
     if not content:
         return []
     reader = pyorc.Reader(io.BytesIO(content))
     events = list(reader)
-    keys = [(one[1], one[2], one[3], -one[4]) for one in events]
+    keys = [(event[1], event[2], event[3], -event[4]) for event in events]
     assert keys == sorted(keys), f"{file.path} is not sorted"
     index = reader.user_metadata["hive.acid.key.index"].decode().rstrip(";").split(";")
     ends, at = [], 0
@@ -57,6 +57,6 @@ def _events(root: Path, file: Listed, side_files: tuple[Listed, ...]) -> list[tu
         at += len(reader.read_stripe(stripe))
         ends.append(",".join(str(part) for part in events[at - 1][1:4]))
     assert index == ends
-    deletes = sum(one[0] == 2 for one in events)
+    deletes = sum(event[0] == 2 for event in events)
     assert reader.user_metadata["hive.acid.stats"] == b"%d,0,%d" % (len(events) - deletes, deletes)
     return events

@@ -69,7 +69,7 @@ def _padded(name: str) -> str:
 
 def _ids(text: str, letter: str) -> tuple[int, ...]:
     found = re.search(rf"{letter}\[([0-9,]*)\]", text)
-    return tuple(int(one) for one in found[1].split(",")) if found else ()
+    return tuple(int(number) for number in found[1].split(",")) if found else ()
 
 
 def _write_ids(lists: str) -> ValidWriteIdList:

@@ -35,16 +35,16 @@ class Model(Txns, Tables, Locks, Catalog, House):
 
     def components(self):
         """(transaction, place, letter, write id)."""
-        return {(txn.id, str(one.place), one.letter, write_id)
-                for txn in self.txns.values() for one, write_id in txn.components.items()}
+        return {(txn.id, str(component.place), component.letter, write_id)
+                for txn in self.txns.values() for component, write_id in txn.components.items()}
 
     def completed_components(self):
         """(transaction, place, write id, whether it changed rows)."""
-        return {(one.txn_id, str(one.place), one.write_id, one.changed_rows) for one in self.completed}
+        return {(completed.txn_id, str(completed.place), completed.write_id, completed.changed_rows) for completed in self.completed}
 
     def writes(self):
         """(transaction, place, point of its commit, letter) that later commits are checked against."""
-        return {(one.txn_id, str(one.place), one.commit_id, one.letter) for one in self.write_set}
+        return {(write.txn_id, str(write.place), write.commit_id, write.letter) for write in self.write_set}
 
     def abort_code(self, txn_id):
         return self.txns[txn_id].code

@@ -18,36 +18,36 @@ class Catalog:
     def drop(self, where):
         """A partition leaves the write ids alone; a table takes them along. Nobody else may have a lock there (ADR 46)."""
         self._require_unlocked(where)
-        def below(one):
-            return one[:len(_named(where))] == _named(where)
-        self.parameters_of = {one: known for one, known in self.parameters_of.items() if not below(one)}
+        def below(where_it_is):
+            return where_it_is[:len(_named(where))] == _named(where)
+        self.parameters_of = {spot: known for spot, known in self.parameters_of.items() if not below(spot)}
         for txn in self.txns.values():
-            txn.components = {one: write_id for one, write_id in txn.components.items() if not below(one.place)}
-        self.completed = [one for one in self.completed if not below(one.place)]
-        self.queue = [one for one in self.queue if not below(one[0])]
+            txn.components = {component: write_id for component, write_id in txn.components.items() if not below(component.place)}
+        self.completed = [completed for completed in self.completed if not below(completed.place)]
+        self.queue = [request for request in self.queue if not below(request[0])]
         if not where.partition:
-            self.write_ids = {one: _anew(ids) if below(one) else ids for one, ids in self.write_ids.items()}
+            self.write_ids = {spot: _anew(ids) if below(spot) else ids for spot, ids in self.write_ids.items()}
 
     def rename(self, where, name):
         """A table's write ids, components, locks and committed writes follow it; nobody else may have a lock there."""
         self._require_unlocked(where)
-        def moved(one):
-            return one._replace(table=name) if one.whole_table == where else one
-        self.parameters_of = {moved(one): known for one, known in self.parameters_of.items()}
-        marks = {one: _anew(ids) for one, ids in self.write_ids.items() if one == where}
-        self.write_ids = marks | {moved(one): ids for one, ids in self.write_ids.items()}
+        def moved(spot):
+            return spot._replace(table=name) if spot.whole_table == where else spot
+        self.parameters_of = {moved(spot): known for spot, known in self.parameters_of.items()}
+        marks = {spot: _anew(ids) for spot, ids in self.write_ids.items() if spot == where}
+        self.write_ids = marks | {moved(spot): ids for spot, ids in self.write_ids.items()}
         for txn in self.txns.values():
-            txn.components = {one._replace(place=moved(one.place)): known for one, known in txn.components.items()}
+            txn.components = {component._replace(place=moved(component.place)): known for component, known in txn.components.items()}
         for row in self.locks:
             row.place = moved(row.place)
-        self.write_set = [one._replace(place=moved(one.place)) for one in self.write_set]
-        self.completed = [one._replace(place=moved(one.place)) for one in self.completed]
+        self.write_set = [write._replace(place=moved(write.place)) for write in self.write_set]
+        self.completed = [completed._replace(place=moved(completed.place)) for completed in self.completed]
 
     def _require_unlocked(self, where):
         """An exclusive lock in a transaction that writes nothing there is the caller's own: Hive has it when it drops."""
         def writes(row):
-            return any(one.place.db == row.place.db and row.place.table in {"", one.place.table}
-                       for one in self.txns[row.txn_id].components)
+            return any(component.place.db == row.place.db and row.place.table in {"", component.place.table}
+                       for component in self.txns[row.txn_id].components)
         own = any(row.kind == EXCLUSIVE and row.acquired_at is not None and row.txn_id and not writes(row)
                   and _named(row.place) == where[:len(_named(row.place))] for row in self.locks)
         mine = Lock(self.next_lock, 1, 0, where, EXCLUSIVE, None)
@@ -66,11 +66,11 @@ class Catalog:
         last = request.replLastIdInfo
         if last is not None:
             places = [Place(last.database), *([place(last.database, last.table)] if last.table else []),
-                      *(place(last.database, last.table, one) for one in last.partitionList or ())]
-            missing = [one for one in places if one not in self.parameters_of]
+                      *(place(last.database, last.table, partition) for partition in last.partitionList or ())]
+            missing = [spot for spot in places if spot not in self.parameters_of]
             if missing:
                 raise internal("Cannot note the replication id")
-            changes += [(self.parameters_of[one], "repl.last.id", str(last.lastReplId)) for one in places]
+            changes += [(self.parameters_of[spot], "repl.last.id", str(last.lastReplId)) for spot in places]
         pair = request.keyValue
         if pair is not None:
             known = list(self.parameters_of.values())[pair.tableId]

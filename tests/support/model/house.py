@@ -37,14 +37,14 @@ class House:
         if row.txn_id and self._silent(self.txns[row.txn_id]):
             self._abort(self.txns[row.txn_id], TIMED_OUT)
         elif not row.txn_id and row.alive < self.now - self.timeout_ms:
-            self.locks = [one for one in self.locks if one.ext_id != ext_id]
+            self.locks = [lock for lock in self.locks if lock.ext_id != ext_id]
         else:
             return False
         return True
 
     def purge(self):
         oldest = self._oldest() or self.next_txn
-        self.write_set = [one for one in self.write_set if one.commit_id >= oldest]
+        self.write_set = [write for write in self.write_set if write.commit_id >= oldest]
         self._forget_owners([txn for txn in self.txns.values() if txn.state == "committed" and txn.commit_id < oldest])
         self._drop_duplicates(oldest)
         self.rebuilds = {view: (txn_id, alive) for view, (txn_id, alive) in self.rebuilds.items()
@@ -61,8 +61,8 @@ class House:
         """The Cleaner has removed the files of what was aborted: that is forgotten, unless more may appear. No base is there."""
         for txn in self.txns.values():
             if txn.state == "aborted":
-                txn.components = {one: write_id for one, write_id in txn.components.items()
-                                  if not one.place.table or (txn.may_publish and self._write_id(txn, one) is not None)}
+                txn.components = {component: write_id for component, write_id in txn.components.items()
+                                  if not component.place.table or (txn.may_publish and self._write_id(txn, component) is not None)}
 
     def get_lock_materialization_rebuild(self, db, table, txn_id):
         try:
@@ -90,15 +90,15 @@ class House:
         then = {text.split(":")[0]: text.split(":") for text in stored.split("$")[1:]}
         reader = parsed(valid_txns)
         now = [self._valid(name, reader) for name in used]
-        if not used or any(one.fullTableName not in then or (one.minOpenWriteId or EVERYTHING) != int(
-                then[one.fullTableName][2]) for one in now):
+        if not used or any(write_ids.fullTableName not in then or (write_ids.minOpenWriteId or EVERYTHING) != int(
+                then[write_ids.fullTableName][2]) for write_ids in now):
             raise TApplicationException(TApplicationException.MISSING_RESULT, "")
 
         def is_new(name, write_id):
             _, mark, _, opened, aborted = then[name]
             return write_id > int(mark) or str(write_id) in [*opened.split(","), *aborted.split(",")]
-        changed = any(one.changed_rows and one.place.whole_table == table_of(name) and reader.sees(one.txn_id)
-                      and is_new(name, one.write_id) for one in self.completed for name in used)
+        changed = any(completed.changed_rows and completed.place.whole_table == table_of(name) and reader.sees(completed.txn_id)
+                      and is_new(name, completed.write_id) for completed in self.completed for name in used)
         return ttypes.Materialization(
             sourceTablesUpdateDeleteModified=changed,
             sourceTablesCompacted=any(where.whole_table == table_of(name) for where, *_ in self.queue for name in used))
@@ -116,13 +116,13 @@ class House:
 
     def _drop_duplicates(self, oldest):
         """Of what everybody sees only the newest write and the newest change of each place say anything."""
-        settled = [one for one in self.completed
-                   if one.txn_id not in self.txns or self.txns[one.txn_id].commit_id < oldest]
+        settled = [completed for completed in self.completed
+                   if completed.txn_id not in self.txns or self.txns[completed.txn_id].commit_id < oldest]
 
-        def stale(one):
-            rivals = [other for other in settled if other.place == one.place]
+        def stale(completed):
+            rivals = [other for other in settled if other.place == completed.place]
             newest = max((other.write_id or 0 for other in rivals), default=0)
             change = max((other.write_id or 0 for other in rivals if other.changed_rows), default=0)
-            return len(rivals) > 1 and one.write_id is not None and one.write_id < newest and (
-                not one.changed_rows or one.write_id < change)
-        self.completed = [one for one in self.completed if not stale(one)]
+            return len(rivals) > 1 and completed.write_id is not None and completed.write_id < newest and (
+                not completed.changed_rows or completed.write_id < change)
+        self.completed = [completed for completed in self.completed if not stale(completed)]

@@ -34,9 +34,9 @@ class Locks:
             self._declare(self._open(txn_id), request)
         ext_id = self.next_lock
         self.next_lock += 1
-        rows = [Lock(ext_id, int_id, txn_id, place(one.dbname, one.tablename, one.partitionname), one.type, request,
+        rows = [Lock(ext_id, int_id, txn_id, place(component.dbname, component.tablename, component.partitionname), component.type, request,
                      0 if txn_id else self.now)
-                for int_id, one in enumerate(request.component, 1)]
+                for int_id, component in enumerate(request.component, 1)]
         blocked = [(row, blockers) for row in rows if (blockers := self._blockers(row))]
         if blocked and (before := self._asked_before(rows)):
             return self._after_deadlocks(txn_id, ttypes.LockResponse(
@@ -111,7 +111,7 @@ class Locks:
         return answer
 
     def _latest_ahead(self, ext_id):
-        return max(one for row in self._rows(ext_id) for one in self._blockers(row))[0]
+        return max(blocker for row in self._rows(ext_id) for blocker in self._blockers(row))[0]
 
     def _look(self, request):
         rows = self._rows(request.lockid)
@@ -148,21 +148,21 @@ class Locks:
     def _declare(self, txn, request):
         """Note what the locks say that the transaction is going to write (LOCK-14, LOCK-15)."""
         found, dynamic = {}, {}
-        for one in request.component:
-            letter = LETTERS.get(one.operationType) if one.isTransactional else None
-            if one.operationType in {None, UNSET}:
-                letter = "i" if one.type == READ else "u"
-            where = place(one.dbname, one.tablename, one.partitionname)
-            if letter and one.isDynamicPartitionWrite:
+        for wanted in request.component:
+            letter = LETTERS.get(wanted.operationType) if wanted.isTransactional else None
+            if wanted.operationType in {None, UNSET}:
+                letter = "i" if wanted.type == READ else "u"
+            where = place(wanted.dbname, wanted.tablename, wanted.partitionname)
+            if letter and wanted.isDynamicPartitionWrite:
                 dynamic.setdefault(where.whole_table, set()).add(letter)
             elif letter:
                 found[Component(where, letter)] = None
-        touched = {one.place.whole_table for one in found}
+        touched = {component.place.whole_table for component in found}
         for table, letters in dynamic.items():
             if table not in touched:
                 found[Component(table, "i" if letters == {"i"} else "u")] = None
-        for one in found:
-            txn.components.setdefault(one, self._owned(one.place, txn.id))
+        for component in found:
+            txn.components.setdefault(component, self._owned(component.place, txn.id))
 
     def _blockers(self, asking):
         return sorted((row.ext_id, row.int_id) for row in self.locks if self._waits(asking, row))

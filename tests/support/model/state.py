@@ -138,4 +138,4 @@ def _plain(text):
 
 
 def _escaped(text):
-    return "".join(f"%{ord(one):02X}" if one in _SPECIAL else one for one in text)
+    return "".join(f"%{ord(letter):02X}" if letter in _SPECIAL else letter for letter in text)

@@ -40,7 +40,7 @@ class Txns:
             return
         txn = self.txns.get(txn_id)
         if txn is None or txn.state == "committed":
-            known = txn is not None or any(one.txn_id == txn_id for one in self.completed)
+            known = txn is not None or any(completed.txn_id == txn_id for completed in self.completed)
             raise committed_already(txn_id) if known else no_such_txn(txn_id)
         code = request.errorCode if request.errorCode in CODES else NO_REASON
         if request.replPolicy is not None:
@@ -60,28 +60,28 @@ class Txns:
             if txn_id is None:
                 return
         txn = self.txns.get(txn_id)
-        if txn is None and any(one.txn_id == txn_id for one in self.completed):
+        if txn is None and any(completed.txn_id == txn_id for completed in self.completed):
             return
         if txn is not None and txn.state == "committed":
             return
         txn = self._open(txn_id)
         changes = self._parameters_to_change(request)
         mark = self.next_txn - 1
-        changed = [one for one in txn.components if one.changes_rows and txn.kind not in (*COMPACTING, READ_ONLY)]
+        changed = [component for component in txn.components if component.changes_rows and txn.kind not in (*COMPACTING, READ_ONLY)]
         if not replays:
-            excused = request.exclWriteEnabled and all(self._locked(txn, one, EXCLUDING) for one in changed)
+            excused = request.exclWriteEnabled and all(self._locked(txn, component, EXCLUDING) for component in changed)
             self._refuse_second_committer(txn, changed, mark, excused=excused)
         for parameters, key, value in changes:
             parameters[key] = value
         if replays:
-            self.completed += [Completed(txn_id, place(one.database, one.table, one.partition), one.writeId, False)
-                               for one in request.writeEventInfos or ()]
+            self.completed += [Completed(txn_id, place(event.database, event.table, event.partition), event.writeId, False)
+                               for event in request.writeEventInfos or ()]
             del self.replicated[request.replPolicy, request.txnid]
         else:
-            self.write_set += [Write(txn_id, mark, *one, guarded=self._locked(txn, one, GUARDING)) for one in changed]
+            self.write_set += [Write(txn_id, mark, *change, guarded=self._locked(txn, change, GUARDING)) for change in changed]
             if txn.kind not in (*UNCOMPLETED, READ_ONLY):
-                written = {(one.place, self._write_id(txn, one)) for one in txn.components if one.letter != "c"}
-                self.completed += [Completed(txn_id, *one, bool(changed)) for one in sorted(written, key=str)]
+                written = {(component.place, self._write_id(txn, component)) for component in txn.components if component.letter != "c"}
+                self.completed += [Completed(txn_id, *component, bool(changed)) for component in sorted(written, key=str)]
         txn.commit_id = mark
         txn.components = {}
         self._end(txn, "committed")
@@ -133,18 +133,18 @@ class Txns:
         letter = LETTERS.get(request.operationType, "u")
         for name in request.partitionnames:
             txn.components.setdefault(Component(table._replace(partition=stored(name)), letter), request.writeid or None)
-        replaced = {one: write_id for one, write_id in txn.components.items() if one.place == table and one.letter != "c"}
-        txn.components = {one: write_id for one, write_id in txn.components.items() if one not in replaced}
+        replaced = {component: write_id for component, write_id in txn.components.items() if component.place == table and component.letter != "c"}
+        txn.components = {component: write_id for component, write_id in txn.components.items() if component not in replaced}
         if replaced:   # it may write more partitions than it has named: until it commits that must not be forgotten
             known = [write_id for write_id in replaced.values() if write_id is not None]
             txn.components.setdefault(Component(table, "c"), max(known, default=None))
 
     def get_latest_txnid_in_conflict(self, txn_id):
         txn = self.txns.get(txn_id)
-        mine = [one.place for one in txn.components if one.changes_rows] if txn is not None else []
-        return max((theirs.txn_id for theirs in self.write_set for one in mine
-                    if theirs.letter != "i" and theirs.commit_id >= txn_id and theirs.place.whole_table == one.whole_table
-                    and one.partition in {"", theirs.place.partition}), default=0)
+        mine = [component.place for component in txn.components if component.changes_rows] if txn is not None else []
+        return max((theirs.txn_id for theirs in self.write_set for component in mine
+                    if theirs.letter != "i" and theirs.commit_id >= txn_id and theirs.place.whole_table == component.whole_table
+                    and component.partition in {"", theirs.place.partition}), default=0)
 
     def seed_txn_id(self, request):
         mark = self.next_txn - 1

@@ -64,7 +64,7 @@ class Tables:
         _, mark, _, _, aborted = request.validWriteIdlist.split(":")
         ids = self.write_ids[table] = WriteIds(int(mark) + 1, int(mark))
         opening = ttypes.OpenTxnRequest(1, request.user, request.hostName)
-        for write_id in sorted(int(one) for one in aborted.split(",") if one):
+        for write_id in sorted(int(number) for number in aborted.split(",") if number):
             txn = self._begin(opening)
             ids.owners[write_id] = txn.id
             for partition in request.partNames or [""]:
@@ -79,7 +79,7 @@ class Tables:
         return set(self.write_ids.get(place(db, table), WriteIds()).owners)
 
     def _allocate_replayed(self, table, request):
-        pairs = [(self.replicated.get((request.replPolicy, one.txnId)), one.writeId) for one in request.srcTxnToWriteIdList]
+        pairs = [(self.replicated.get((request.replPolicy, pair.txnId)), pair.writeId) for pair in request.srcTxnToWriteIdList]
         if any(txn_id is None for txn_id, _ in pairs):
             return ttypes.AllocateTableWriteIdsResponse(txnToWriteIds=[])
         for txn_id, _ in pairs:
@@ -134,8 +134,8 @@ class Tables:
 
     @staticmethod
     def _forget(txn, table):
-        txn.components = {one: None if one.place.whole_table == table else write_id
-                          for one, write_id in txn.components.items()}
+        txn.components = {component: None if component.place.whole_table == table else write_id
+                          for component, write_id in txn.components.items()}
 
 
 def parsed(text):
@@ -143,5 +143,5 @@ def parsed(text):
     if not text:
         return Reader(EVERYTHING)
     mark, _, opened, aborted = (text + "::").split(":")[:4]
-    opened, aborted = ({int(one) for one in part.split(",") if one} for part in (opened, aborted))
+    opened, aborted = ({int(number) for number in part.split(",") if number} for part in (opened, aborted))
     return Reader(int(mark), frozenset(opened | aborted), frozenset(aborted))

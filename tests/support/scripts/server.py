@@ -57,8 +57,8 @@ class Server:
 
     def clean(self):
         with self.database.begin() as pg:
-            for one in components.select_aborted(pg, 10_000, cleaned=False):
-                cleaning_store.delete_aborted(pg, one.entity, None, covered=cleaning_store.Covered())
+            for aborted in components.select_aborted(pg, 10_000, cleaned=False):
+                cleaning_store.delete_aborted(pg, aborted.entity, None, covered=cleaning_store.Covered())
         self.stored = {}
 
     def components(self):
@@ -153,8 +153,8 @@ def served(url, warehouse, settings=None):
     app.start()
     patience, middleware.PAUSES = middleware.PAUSES, 1  # a story's locks do not go while a call waits for them
     try:
-        with MetastoreClient(app.thrift_uri) as one, MetastoreClient(app.thrift_uri) as other:
-            yield Server([one, other], database)
+        with MetastoreClient(app.thrift_uri) as client, MetastoreClient(app.thrift_uri) as other:
+            yield Server([client, other], database)
     finally:
         middleware.PAUSES = patience
         app.stop()

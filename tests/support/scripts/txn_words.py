@@ -105,8 +105,8 @@ class TxnWords:
     def _commit_replayed(self, words):
         policy, source, *writes = words
         events = []
-        for one in writes:
-            place, _, write_id = one.rpartition(":")
+        for write in writes:
+            place, _, write_id = write.rpartition(":")
             db, table, partition = split(place)
             events.append(self.types.WriteEventInfo(int(write_id), db, table, "", partition))
         return self.said(f"{policy}/{source}", lambda: self.world.commit_txn(self.types.CommitTxnRequest(
@@ -143,9 +143,9 @@ class TxnWords:
         answer = self.world.get_open_txns_info()
         states = self.types.TxnState._VALUES_TO_NAMES
         return [f"up to {self.txn_name(answer.txn_high_water_mark)}",
-                *(f"{self.txn_name(one.id)}: {states[one.state].lower()}, {one.user}@{one.hostname} with {one.agentInfo}, "
-                  f"since {self._at(one.startedTime)}, {one.heartbeatCount} heartbeats, "
-                  f"the last at {self._at(one.lastHeartbeatTime)}" for one in answer.open_txns)]
+                *(f"{self.txn_name(txn.id)}: {states[txn.state].lower()}, {txn.user}@{txn.hostname} with {txn.agentInfo}, "
+                  f"since {self._at(txn.startedTime)}, {txn.heartbeatCount} heartbeats, "
+                  f"the last at {self._at(txn.lastHeartbeatTime)}" for txn in answer.open_txns)]
 
     def _seed_txns(self, words):
         [number] = words
@@ -183,7 +183,7 @@ class TxnWords:
         return []
 
     def _alive(self):
-        open_ones = {one.id for one in self.world.get_open_txns_info().open_txns if one.state == self.types.TxnState.OPEN}
+        open_ones = {txn.id for txn in self.world.get_open_txns_info().open_txns if txn.state == self.types.TxnState.OPEN}
         return open_ones, {row.lockid for row in self.world.show_locks(self.types.ShowLocksRequest()).locks}
 
     def _at(self, instant):

@@ -68,7 +68,7 @@ class WriteIdWords:
     def _allocated(self, table, names, *, reallocate=False):
         db, name, _ = split(table)
         return self._noted(table, self.world.allocate_table_write_ids(self.types.AllocateTableWriteIdsRequest(
-            db, name, [self.id(one) for one in names], reallocate=reallocate)))
+            db, name, [self.id(txn_name) for txn_name in names], reallocate=reallocate)))
 
     def _noted(self, table, answer):
         highest = max((pair.writeId for pair in answer.txnToWriteIds), default=0)
@@ -113,7 +113,7 @@ class WriteIdWords:
                 {} if reader == "now" else {"validTxnList": ""} if reader == "everything" else self._as_of(reader))
 
         def listed():
-            return "".join(f"\n  {self._list(one)}" for one in self._lists(found, words))
+            return "".join(f"\n  {self._list(write_ids)}" for write_ids in self._lists(found, words))
         return [line for answer in self.said(f"for {reader}", listed) for line in answer.replace(": \n", ":\n").split("\n")]
 
     def _as_of(self, name):
@@ -126,18 +126,18 @@ class WriteIdWords:
             self.types.GetValidWriteIdsRequest(fullTableNames=tables, **reader)).tblValidWriteIds
 
     @staticmethod
-    def _list(one):
-        bits = int.from_bytes(one.abortedBits, "little")
-        aborted = {write_id for position, write_id in enumerate(one.invalidWriteIds) if bits >> position & 1}
-        opened = [write_id for write_id in one.invalidWriteIds if write_id not in aborted]
-        return (f"{one.fullTableName} up to {one.writeIdHighWaterMark}: open {_numbers(opened)}, "
-                f"aborted {_numbers(aborted)}, oldest open {one.minOpenWriteId or 'none'}")
+    def _list(write_ids):
+        bits = int.from_bytes(write_ids.abortedBits, "little")
+        aborted = {write_id for position, write_id in enumerate(write_ids.invalidWriteIds) if bits >> position & 1}
+        opened = [write_id for write_id in write_ids.invalidWriteIds if write_id not in aborted]
+        return (f"{write_ids.fullTableName} up to {write_ids.writeIdHighWaterMark}: open {_numbers(opened)}, "
+                f"aborted {_numbers(aborted)}, oldest open {write_ids.minOpenWriteId or 'none'}")
 
     def _view(self, words):
         """Remember what a materialized view that is made now is made of."""
         (name, *tables), wanted = flags(words, "as_json")
         lists = self._lists({}, tables) if tables else []
-        text = "$".join(["0", *(self._as_text(one) for one in lists)])
+        text = "$".join(["0", *(self._as_text(write_ids) for write_ids in lists)])
         self.views[name] = tables, json.dumps({"validTxnList": text}) if wanted else text
         return [f"{name}: made of {', '.join(tables) or 'nothing'}"]
 
@@ -155,11 +155,11 @@ class WriteIdWords:
         return self.said(name, told) + [f"unknown: {word}" for word in more]
 
     @staticmethod
-    def _as_text(one):
-        bits = int.from_bytes(one.abortedBits, "little")
-        opened, aborted = ([str(write_id) for position, write_id in enumerate(one.invalidWriteIds)
+    def _as_text(write_ids):
+        bits = int.from_bytes(write_ids.abortedBits, "little")
+        opened, aborted = ([str(write_id) for position, write_id in enumerate(write_ids.invalidWriteIds)
                             if bool(bits >> position & 1) is flag] for flag in (False, True))
-        return (f"{one.fullTableName}:{one.writeIdHighWaterMark}:{one.minOpenWriteId or NOBODY}:"
+        return (f"{write_ids.fullTableName}:{write_ids.writeIdHighWaterMark}:{write_ids.minOpenWriteId or NOBODY}:"
                 f"{','.join(opened)}:{','.join(aborted)}")
 
     def _partitions(self, words):
@@ -189,7 +189,7 @@ class WriteIdWords:
 
 
 def _numbers(ids):
-    return " ".join(str(one) for one in sorted(ids)) or "none"
+    return " ".join(str(txn_id) for txn_id in sorted(ids)) or "none"
 
 
 def _with(write_id):

@@ -186,9 +186,11 @@ def is_stopped_by_failures(
 
     It is tried again once the newest failed request is older than ``retry_after``; zero or less means never.
     """
-    ended = [one for one in newest_first if one.state in (CompactionState.SUCCEEDED, CompactionState.FAILED)]
+    ended = [
+        request for request in newest_first if request.state in (CompactionState.SUCCEEDED, CompactionState.FAILED)
+    ]
     latest = ended[:threshold]
-    if len(latest) < threshold or any(one.state is not CompactionState.FAILED for one in latest):
+    if len(latest) < threshold or any(request.state is not CompactionState.FAILED for request in latest):
         return False
     return not (retry_after > timedelta(0) and latest[0].enqueued_at + retry_after < now)
 
@@ -248,19 +250,22 @@ def expendable(newest_first: Sequence[Compaction], retention: Retention, now: da
     """
     gone, seen = [], dict.fromkeys(CompactionState, 0)
     newer: set[CompactionType] = set()
-    for one in newest_first:
-        seen[one.state] += 1
-        if seen[one.state] > retention.kept(one.state) or _is_timed_out(one, newer, retention.timeout, now):
-            gone.append(one.id)
-        if one.state is CompactionState.SUCCEEDED:
-            newer.add(one.type)
+    for request in newest_first:
+        seen[request.state] += 1
+        if seen[request.state] > retention.kept(request.state) or _is_timed_out(request, newer, retention.timeout, now):
+            gone.append(request.id)
+        if request.state is CompactionState.SUCCEEDED:
+            newer.add(request.type)
     return gone
 
 
-def _is_timed_out(one: Compaction, newer: set[CompactionType], timeout: timedelta, now: datetime) -> bool:
-    if one.state is CompactionState.SUCCEEDED or (one.started_at or one.enqueued_at) + timeout >= now:
+def _is_timed_out(compaction: Compaction, newer: set[CompactionType], timeout: timedelta, now: datetime) -> bool:
+    if (
+        compaction.state is CompactionState.SUCCEEDED
+        or (compaction.started_at or compaction.enqueued_at) + timeout >= now
+    ):
         return False
-    return CompactionType.MAJOR in newer or (bool(newer) and one.type is CompactionType.MINOR)
+    return CompactionType.MAJOR in newer or (bool(newer) and compaction.type is CompactionType.MINOR)
 
 
 def is_switched_on(parameters: dict[str, str], key: str) -> bool:
