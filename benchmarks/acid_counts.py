@@ -36,29 +36,29 @@ def count(spark: SparkSession, action: Callable[[], object]) -> Counter[str]:
     spark._jvm.java.lang.System.gc()  # noqa: SLF001
     dag = context.dagScheduler()
     jobs, stage, rule, copies = dag.nextJobId(), dag.nextStageId(), rules.getCurrentMetrics().numRuns(), _copies(spark)
-    with _counted() as found:
+    with _counted() as counts:
         action()
-    found.update(
+    counts.update(
         copies=_copies(spark) - copies, rules=rules.getCurrentMetrics().numRuns() - rule, jobs=dag.nextJobId() - jobs
     )
     context.listenerBus().waitUntilEmpty()
-    found.update(
+    counts.update(
         tasks=sum(
             context.statusStore().lastStageAttempt(stage_id).numCompleteTasks()
             for stage_id in range(stage, dag.nextStageId())
         )
     )
-    return found
+    return counts
 
 
-def row(title: str, found: Counter[str]) -> str:
+def row(title: str, counter: Counter[str]) -> str:
     """A line of the table."""
-    return f"| {title} | {' | '.join(str(found[column]) for column in _COLUMNS)} |"
+    return f"| {title} | {' | '.join(str(counter[column]) for column in _COLUMNS)} |"
 
 
 @contextmanager
 def _counted() -> Iterator[Counter[str]]:
-    found: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     gateways = [
         gateway for gateway in (java_gateway.GatewayClient, clientserver.JavaClient) if "send_command" in vars(gateway)
     ]
@@ -70,19 +70,19 @@ def _counted() -> Iterator[Counter[str]]:
     ]
     originals = [(kind, name, vars(kind)[name]) for kind, name, _ in watched]
     for kind, name, what in watched:
-        setattr(kind, name, _counting(vars(kind)[name], found, what))
+        setattr(kind, name, _counting(vars(kind)[name], counts, what))
     try:
-        yield found
+        yield counts
     finally:
         for kind, name, original in originals:
             setattr(kind, name, original)
 
 
-def _counting(original: Callable[..., Any], found: Counter[str], what: str) -> Callable[..., Any]:
+def _counting(original: Callable[..., Any], counter: Counter[str], what: str) -> Callable[..., Any]:
     @wraps(original)
     def method(self: Any, first: Any, *rest: Any, **options: Any) -> Any:
         if what != "jvm" or not first.startswith("m\n"):  # an object that nobody needs any more
-            found[what] += 1
+            counter[what] += 1
         return original(self, first, *rest, **options)
 
     return method
@@ -90,9 +90,11 @@ def _counting(original: Callable[..., Any], found: Counter[str], what: str) -> C
 
 def _copies(spark: SparkSession) -> int:
     """How many objects with all of Hadoop's settings there are, those that nobody needs any more included."""
-    told = _histogram(spark.sparkContext).told()
+    histogram = _histogram(spark.sparkContext).told()
     return sum(
-        int(line.split()[1]) for line in told.splitlines() if line.split()[3:4] == ["org.apache.hadoop.mapred.JobConf"]
+        int(line.split()[1])
+        for line in histogram.splitlines()
+        if line.split()[3:4] == ["org.apache.hadoop.mapred.JobConf"]
     )
 
 

@@ -26,19 +26,19 @@ def broadcast_mb(frame: DataFrame) -> float:
     """The size of what a query broadcasts, as Spark's own metric says after it ran."""
     counted = frame.groupBy().count()
     counted.collect()
-    nodes, found = [counted._jdf.queryExecution().executedPlan()], 0.0  # noqa: SLF001
+    nodes, megabytes = [counted._jdf.queryExecution().executedPlan()], 0.0  # noqa: SLF001
     while nodes:
         node = nodes.pop()
         name = node.nodeName()
         if name == "BroadcastExchange":
-            found += node.metrics().apply("dataSize").value() / 2**20
+            megabytes += node.metrics().apply("dataSize").value() / 2**20
         if name == "AdaptiveSparkPlan":
             nodes.append(node.executedPlan())
         if name.endswith("QueryStage"):
             nodes.append(node.plan())
         children = node.children()
         nodes += [children.apply(place) for place in range(children.size())]
-    return found
+    return megabytes
 
 
 def main() -> None:

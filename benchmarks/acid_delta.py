@@ -83,20 +83,20 @@ class Contest:
 
     def require_same(self) -> None:
         """Raise RuntimeError unless all tables hold the same."""
-        told = {
+        totals = {
             name: self.frame(name)
             .selectExpr("count(*)", "sum(ss_quantity)", "sum(ss_ticket_number)", "sum(ss_net_paid)")
             .collect()
             for name in CONTESTANTS
         }
-        if any(found != told["acid"] for found in told.values()):
-            raise RuntimeError(f"the tables differ: {told}")
+        if any(totals_seen != totals["acid"] for totals_seen in totals.values()):
+            raise RuntimeError(f"the tables differ: {totals}")
 
     def all(self, title: str, actions: Mapping[str, Action], runs: int) -> None:
-        found = alternating(actions, runs)
+        costs = alternating(actions, runs)
         print(
-            f"| {title} | {_numbers([run.seconds for run in found.values()])} | "
-            f"{_numbers([run.cpu for run in found.values()])} |",
+            f"| {title} | {_numbers([run.seconds for run in costs.values()])} | "
+            f"{_numbers([run.cpu for run in costs.values()])} |",
             flush=True,
         )
 

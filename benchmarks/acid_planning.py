@@ -72,7 +72,7 @@ def main() -> None:
         planned(frame)
         used = jobs(frame) - before
         calls = dict(counted.calls)
-        found = alternating(
+        runs = alternating(
             {
                 "acid": Action(lambda: planned(session.table(TABLE))),
                 "plain": Action(lambda: planned(spark.read.schema(frame.schema).orc(plain))),
@@ -84,8 +84,8 @@ def main() -> None:
             "that does not count\n\n| | ACID | plain ORC | goal | kept |\n|---|--:|--:|--:|---|"
         )
         print(
-            f"| planning | {found['acid'].seconds:.2f} s | {found['plain'].seconds:.2f} s | {GOAL} s | "
-            f"{'yes' if found['acid'].seconds < GOAL else 'no'} |"
+            f"| planning | {runs['acid'].seconds:.2f} s | {runs['plain'].seconds:.2f} s | {GOAL} s | "
+            f"{'yes' if runs['acid'].seconds < GOAL else 'no'} |"
         )
         print(f"\nfor one plan: {calls['listing']} recursive listings, {calls['open']} files opened, {used} Spark jobs")
 

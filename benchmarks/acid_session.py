@@ -91,14 +91,14 @@ def circumstances(rows: int, runs: int) -> str:
 
 def taken(actions: Mapping[str, Action], runs: int) -> dict[str, list[Cost]]:
     """What each contestant's runs took; they take turns, and the first turn does not count, since it compiles."""
-    found: dict[str, list[Cost]] = {name: [] for name in actions}
+    by_action: dict[str, list[Cost]] = {name: [] for name in actions}
     for _ in range(runs + 1):
         for name, action in actions.items():
             begin, spent = time.perf_counter(), tree_seconds(os.getpid())
             action.run()
-            found[name].append(Cost(time.perf_counter() - begin, tree_seconds(os.getpid()) - spent))
+            by_action[name].append(Cost(time.perf_counter() - begin, tree_seconds(os.getpid()) - spent))
             action.tidy()
-    return {name: costs[1:] for name, costs in found.items()}
+    return {name: costs[1:] for name, costs in by_action.items()}
 
 
 def alternating(actions: Mapping[str, Action], runs: int) -> dict[str, Cost]:

@@ -78,10 +78,10 @@ def fill(session: AcidSession, rows: int) -> None:
 
 def totals(frame: DataFrame) -> list[tuple]:
     """A scan of every column and an aggregate."""
-    found = frame.groupBy("day").agg(
+    aggregated = frame.groupBy("day").agg(
         F.count("*"), F.sum(F.length("note") + F.length("customer")), F.sum("id"), F.round(F.sum("amount"), 2)
     )
-    return sorted(map(tuple, found.collect()))
+    return sorted(map(tuple, aggregated.collect()))
 
 
 class Table:
@@ -132,13 +132,13 @@ class Table:
 
 def seconds(action: Callable[[], object], runs: int, tidy: Callable[[], object] = lambda: None) -> list[float]:
     """Each run's time; one run before that does not count, since it compiles."""
-    found = []
+    taken = []
     for _ in range(runs + 1):
         begin = time.perf_counter()
         action()
-        found.append(time.perf_counter() - begin)
+        taken.append(time.perf_counter() - begin)
         tidy()
-    return found[1:]
+    return taken[1:]
 
 
 def main() -> None:

@@ -45,9 +45,9 @@ class Contestant:
     def hold_open(self, count: int) -> None:
         """Let so many transactions be open: those that are too many are committed, those that lack are opened."""
         with self.client() as client:
-            found = [txn.id for txn in client.get_open_txns_info().open_txns if txn.state == ttypes.TxnState.OPEN]
-            self.end(found[count:])
-            for begun in range(len(found), count, BATCH):
+            open_ids = [txn.id for txn in client.get_open_txns_info().open_txns if txn.state == ttypes.TxnState.OPEN]
+            self.end(open_ids[count:])
+            for begun in range(len(open_ids), count, BATCH):
                 client.open_txns(ttypes.OpenTxnRequest(min(BATCH, count - begun), "ann", "node1"))
 
     def end(self, txn_ids: Sequence[int]) -> None:

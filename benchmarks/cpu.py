@@ -75,11 +75,11 @@ def cpu_seconds(pid: int) -> float:
 
 def children(pid: int) -> list[int]:
     """Processes that a process's threads have started; threads come and go meanwhile."""
-    found: list[int] = []
+    pids: list[int] = []
     for task in Path(f"/proc/{pid}/task").iterdir():
         with suppress(FileNotFoundError):
-            found += map(int, (task / "children").read_text().split())
-    return found
+            pids += map(int, (task / "children").read_text().split())
+    return pids
 
 
 def tree_seconds(pid: int) -> float:

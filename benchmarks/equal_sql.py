@@ -147,7 +147,7 @@ class EqualSql:
                 sock.sendall(message)
                 message = steps.send(_reply(sock, tally))
                 calls.append((unit, [self._stripped(exchange) for exchange in self._tap.taken()]))
-        rounds = [[found for unit, found in calls if unit == wanted] for wanted in range(WARM_ROUNDS + 2)]
+        rounds = [[exchanges for unit, exchanges in calls if unit == wanted] for wanted in range(WARM_ROUNDS + 2)]
         before = rounds[0][: len(rounds[0]) - len(rounds[1])]
         return Recorded(list(chain(*before)), (list(chain(*rounds[-2])), list(chain(*rounds[-1]))))
 
@@ -221,7 +221,7 @@ class Script:
         instants = _INSTANT.findall(texts[0])
         for index, text in enumerate(texts):  # those of the first round will do
             left = iter(instants)
-            texts[index] = _INSTANT.sub(lambda found, left=left: next(left, found[0]), text)
+            texts[index] = _INSTANT.sub(lambda match, left=left: next(left, match[0]), text)
         if len({_NUMBER.sub("0", text) for text in texts}) != 1:
             raise UnlikeError(f"rounds with different statements: {' <> '.join(texts)}")
         values = zip(*(_VALUE.findall(text) for text in texts), strict=True)

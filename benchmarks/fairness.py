@@ -83,14 +83,14 @@ def pauses() -> Iterator[float]:
         pause = min(2 * pause, 60.0)
 
 
-async def commit(caller: Caller, found: Found, number: int) -> None:
+async def commit(caller: Caller, tally: Found, number: int) -> None:
     """One Iceberg commit."""
     component = ttypes.LockComponent(ttypes.LockType.EXCLUSIVE, ttypes.LockLevel.TABLE, DB, TABLE)
-    asked = time.perf_counter()
+    asked_at = time.perf_counter()
     answer = await caller.call(
         "lock", ttypes.LockRequest([component], None, f"writer{number}", "node1", f"Iceberg-{uuid.uuid4()}")
     )
-    turn = Turn(asked, answer.lockid)
+    turn = Turn(asked_at, answer.lockid)
     for pause in pauses():
         if answer.state != ttypes.LockState.WAITING:
             break
@@ -102,26 +102,26 @@ async def commit(caller: Caller, found: Found, number: int) -> None:
     await caller.call("alter_table", DB, TABLE, table)
     turn.released = time.perf_counter()
     await caller.call("unlock", ttypes.UnlockRequest(turn.lock_id))
-    found.turns.append(turn)
+    tally.turns.append(turn)
 
 
-async def writer(address: Address, found: Found, number: int, until: float) -> None:
+async def writer(address: Address, tally: Found, number: int, until: float) -> None:
     caller = Caller(*await asyncio.open_connection(*address))
     try:
         while time.perf_counter() < until:
-            await asyncio.wait_for(commit(caller, found, number), until - time.perf_counter() + PATIENCE_S)
+            await asyncio.wait_for(commit(caller, tally, number), until - time.perf_counter() + PATIENCE_S)
     except Exception as error:  # noqa: BLE001 - whatever it is, this writer did not succeed
-        found.failures.append(f"{type(error).__name__}: {error}")
+        tally.failures.append(f"{type(error).__name__}: {error}")
     finally:
         caller.writer.close()
 
 
 async def compete(address: Address, writers: int, seconds: float) -> Found:
-    found = Found()
+    tally = Found()
     begin = time.perf_counter()
-    await asyncio.gather(*(writer(address, found, number, begin + seconds) for number in range(writers)))
-    found.seconds = time.perf_counter() - begin
-    return found
+    await asyncio.gather(*(writer(address, tally, number, begin + seconds) for number in range(writers)))
+    tally.seconds = time.perf_counter() - begin
+    return tally
 
 
 def make_table(server: Contestant, work: Path) -> None:
@@ -162,10 +162,10 @@ def make_table(server: Contestant, work: Path) -> None:
 
 def measure(server: Contestant, work: Path, writers: int, seconds: float) -> Found:
     make_table(server, work)
-    found = asyncio.run(compete(server.address, writers, seconds))
+    tally = asyncio.run(compete(server.address, writers, seconds))
     with server.client() as client:
-        found.counted = int(client.get_table_req(WANTED).table.parameters["commits"])
-    return found
+        tally.counted = int(client.get_table_req(WANTED).table.parameters["commits"])
+    return tally
 
 
 def percentile(values: list[float], percent: float) -> float:
@@ -173,26 +173,26 @@ def percentile(values: list[float], percent: float) -> float:
     return ordered[min(len(ordered) - 1, int(len(ordered) * percent / 100))] if ordered else float("nan")
 
 
-def report(title: str, found: Found, *, goal: bool) -> None:
-    turns = sorted(found.turns, key=lambda turn: turn.granted)
+def report(title: str, tally: Found, *, goal: bool) -> None:
+    turns = sorted(tally.turns, key=lambda turn: turn.granted)
     pairs = list(pairwise(turns))
     waited = [pair for pair in pairs if pair[1].asked < pair[0].released]  # else nobody was there to hand over to
     gaps = [(later.granted - earlier.released) * 1000 for earlier, later in waited]
     waits = [(turn.granted - turn.asked) * 1000 for turn in turns]
     overtakings = sum(later.lock_id < earlier.lock_id for earlier, later in pairs)
     together = sum(later.granted < earlier.released for earlier, later in pairs)
-    whole = not found.failures and found.counted == len(turns) and not together
+    whole = not tally.failures and tally.counted == len(turns) and not together
     met = whole and not overtakings and percentile(gaps, 99) <= GOAL_MS
     print(
-        f"| {title} | {len(turns)} | {len(found.failures)} | {len(turns) / found.seconds:.0f} | {overtakings} | "
+        f"| {title} | {len(turns)} | {len(tally.failures)} | {len(turns) / tally.seconds:.0f} | {overtakings} | "
         f"{percentile(gaps, 50):.1f} | {percentile(gaps, 99):.1f} | {max(gaps, default=0):.1f} | "
         f"{statistics.median(waits) if waits else 0:.0f} | {percentile(waits, 99):.0f} | "
         f"{'' if not goal else 'yes' if met else 'no'} |",
         flush=True,
     )
-    if found.counted != len(turns) or together:
-        print(f"  the table counted {found.counted} of {len(turns)} commits; lock held by two: {together}")
-    for failure in found.failures[:3]:
+    if tally.counted != len(turns) or together:
+        print(f"  the table counted {tally.counted} of {len(turns)} commits; lock held by two: {together}")
+    for failure in tally.failures[:3]:
         print(f"  {failure}")
 
 

@@ -178,16 +178,16 @@ def main() -> None:
 
 def compare(title: str, call: bytes, servers: dict[str, Server], runs: int) -> None:
     askers = {name: Asker(server, call) for name, server in servers.items()}
-    found: dict[str, list[tuple[float, float]]] = {name: [] for name in servers}
+    measured: dict[str, list[tuple[float, float]]] = {name: [] for name in servers}
     eight: dict[str, list[float]] = {name: [] for name in servers}
     for _ in range(runs):
         for name, server in servers.items():
-            found[name] += [askers[name].ask() for _ in range(3)]
+            measured[name] += [askers[name].ask() for _ in range(3)]
             eight[name].append(together(server, call, askers[name].size, 8))
-    report(f"{title}: ms, 1 client", {name: statistics.median(ms for _, ms in each) for name, each in found.items()})
+    report(f"{title}: ms, 1 client", {name: statistics.median(ms for _, ms in each) for name, each in measured.items()})
     report(
         f"{title}: ms to the first byte",
-        {name: statistics.median(ms for ms, _ in each) for name, each in found.items()},
+        {name: statistics.median(ms for ms, _ in each) for name, each in measured.items()},
     )
     report(f"{title}: ms per answer, 8 clients", {name: statistics.median(each) for name, each in eight.items()})
 

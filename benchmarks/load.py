@@ -56,12 +56,12 @@ def result(method: str, reply: bytes) -> Any:
         error = TApplicationException()
         error.read(reader)
         raise error
-    found = getattr(METHODS[method], f"{method}_result")()
-    found.read(reader)
-    for entry in found.thrift_spec:
-        if entry and entry[0] != 0 and getattr(found, entry[2]) is not None:
-            raise getattr(found, entry[2])
-    return getattr(found, "success", None)
+    answer = getattr(METHODS[method], f"{method}_result")()
+    answer.read(reader)
+    for entry in answer.thrift_spec:
+        if entry and entry[0] != 0 and getattr(answer, entry[2]) is not None:
+            raise getattr(answer, entry[2])
+    return getattr(answer, "success", None)
 
 
 class Tally:
@@ -222,10 +222,10 @@ def drive(
     while clients:
         if time.perf_counter() >= end:
             if warm:
-                found = interval.measured()
+                measured = interval.measured()
                 intervals -= 1
                 if report:
-                    report(found)
+                    report(measured)
                 if not intervals:
                     break
             warm = True
@@ -236,10 +236,10 @@ def drive(
                 poll.unregister(fd)
                 del clients[fd]
     else:
-        found = interval.measured()
+        measured = interval.measured()
     for sock, _, _ in clients.values():
         sock.close()
-    return found
+    return measured
 
 
 def _drive_in_child(pipe: Any, *arguments: Any) -> None:
@@ -272,15 +272,15 @@ def measure(
         there.close()
         running.append((child, here))
         first += share
-    found: list[Measured] = []
+    runs: list[Measured] = []
     for child, pipe in running:
-        found.append(pipe.recv())
+        runs.append(pipe.recv())
         child.join()
     return Measured(
-        max(part.seconds for part in found),
-        sum(part.calls for part in found),
-        sum(part.units for part in found),
-        [latency for part in found for latency in part.latencies],
-        sum(part.load for part in found),
-        found[0].spent,
+        max(part.seconds for part in runs),
+        sum(part.calls for part in runs),
+        sum(part.units for part in runs),
+        [latency for part in runs for latency in part.latencies],
+        sum(part.load for part in runs),
+        runs[0].spent,
     )

@@ -34,12 +34,12 @@ def pieces(method: str, *args: Any) -> tuple[bytes, ...]:
 
 
 def occurrences(message: bytes, mark: bytes) -> list[int]:
-    found = []
+    positions = []
     at = message.find(mark)
     while at >= 0:
-        found.append(at)
+        positions.append(at)
         at = message.find(mark, at + 1)
-    return found
+    return positions
 
 
 def text(value: str) -> bytes:

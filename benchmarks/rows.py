@@ -74,5 +74,5 @@ def verdict(row: Row, ours: float, peers: Mapping[str, float]) -> str:
     if not all(name in rates for name in row.goals):
         return "not measured"
     reached = {name: times(ours, rates[name]) for name in row.goals}
-    told = ", ".join(f"{reached[name]:.1f} of {goal:g} x {name}" for name, goal in row.goals.items())
-    return f"{'yes' if all(reached[name] >= goal for name, goal in row.goals.items()) else 'no'}: {told}"
+    reached_goals = ", ".join(f"{reached[name]:.1f} of {goal:g} x {name}" for name, goal in row.goals.items())
+    return f"{'yes' if all(reached[name] >= goal for name, goal in row.goals.items()) else 'no'}: {reached_goals}"

@@ -98,12 +98,12 @@ class Contest:
         return {name: Action(lambda frame=frame: consume(frame())) for name, frame in frames.items()}
 
     def _present(self, ours: Action, hive: Action, spark: Action) -> dict[str, Action]:
-        found = {"ours": ours}
+        actions = {"ours": ours}
         if self.form.in_hive:
-            found["hive"] = hive
+            actions["hive"] = hive
         if self.form.source:
-            found["spark"] = spark
-        return found
+            actions["spark"] = spark
+        return actions
 
 
 def chosen_options() -> argparse.Namespace:

@@ -53,11 +53,11 @@ def store_sales(spark: SparkSession, rows: int) -> DataFrame:
     place = cache().with_name("tpcds") / f"store_sales-{scale}"
     once(place, lambda partly: _generate(spark, partly, scale))
     chosen: list[str] = []
-    found = 0
+    bought = 0
     for file in sorted(place.glob("part-*")):
-        if found < rows:
+        if bought < rows:
             chosen.append(str(file))
-            found += orc.ORCFile(str(file)).nrows
+            bought += orc.ORCFile(str(file)).nrows
     return spark.read.schema(COLUMNS).orc(chosen)
 
 

@@ -121,26 +121,26 @@ class Stopwatch:
         return Rates(rows / (time.perf_counter() - self._begin[0]), rows / (time.process_time() - self._begin[1]))
 
 
-def plain(given: Input, compression: str, folder: Path) -> Rates:
+def plain(source: Input, compression: str, folder: Path) -> Rates:
     """Of pyarrow alone, reading the same input in the same way."""
     count = 0
     watch = Stopwatch()
     with orc.ORCWriter(str(folder / "plain.orc"), compression=compression) as writer:
-        for block in given.blocks:
-            table = parsed(given, block)
+        for block in source.blocks:
+            table = parsed(source, block)
             writer.write(table)
             count += table.num_rows
     return watch.rates(count)
 
 
-def parsed(given: Input, block: Any) -> pa.Table:
-    if isinstance(given.records, Delimited):
+def parsed(source: Input, block: Any) -> pa.Table:
+    if isinstance(source.records, Delimited):
         return csv.read_csv(
             io.BytesIO(b"\n".join(block)),
             read_options=csv.ReadOptions(column_names=list(_KINDS)),
             convert_options=csv.ConvertOptions(column_types=_KINDS),
         )
-    if isinstance(given.records, Json):
+    if isinstance(source.records, Json):
         return pa.Table.from_pylist([json.loads(line) for line in block], schema=pa.schema(_KINDS))
     return block
 
@@ -152,13 +152,13 @@ class Streamed(NamedTuple):
     commits: list[float]
 
 
-def stream(given: Input, client: MetastoreClient, compression: str, per_transaction: int, batch: int) -> Streamed:
+def stream(source: Input, client: MetastoreClient, compression: str, per_transaction: int, batch: int) -> Streamed:
     commits, count = [], 0
     watch = Stopwatch()
     with connect(
-        "bench.events", client=client, records=given.records, compression=compression, transactions_per_batch=batch
+        "bench.events", client=client, records=source.records, compression=compression, transactions_per_batch=batch
     ) as connection:
-        for transaction in grouped(given.blocks, max(1, per_transaction // _BLOCK)):
+        for transaction in grouped(source.blocks, max(1, per_transaction // _BLOCK)):
             connection.begin_transaction()
             for block in transaction:
                 count += connection.write(block)
@@ -202,17 +202,17 @@ def compare(client: MetastoreClient, work: Path, options: argparse.Namespace) ->
         f"{'input':<16} {'compression':<13} {'batch':>5} {'ours':>9} {'pyarrow':>9} {'ratio':>5} {'ours':>11} "
         f"{'pyarrow':>9} {'ratio':>5} {'p50':>8} {'p99':>8}  (target: 50000 rows/s, p99 < 200 ms)"
     )
-    for given in inputs(options.rows, options.row_bytes):
+    for source in inputs(options.rows, options.row_bytes):
         for compression, batch in (("snappy", 1), ("snappy", 20), ("zlib", 20)):
             ours, theirs, commits = [], [], []
             for _ in range(options.runs):
-                run = stream(given, client, compression, options.per_transaction, batch)
+                run = stream(source, client, compression, options.per_transaction, batch)
                 ours.append(run.rates)
                 commits += run.commits
-                theirs.append(plain(given, compression, work))
+                theirs.append(plain(source, compression, work))
             mine, limit = median(ours), median(theirs)
             print(
-                f"{given.name:<16} {compression:<13} {batch:>5} {mine.clock:>9.0f} {limit.clock:>9.0f} "
+                f"{source.name:<16} {compression:<13} {batch:>5} {mine.clock:>9.0f} {limit.clock:>9.0f} "
                 f"{mine.clock / limit.clock:>5.2f} {mine.processor:>11.0f} {limit.processor:>9.0f} "
                 f"{mine.processor / limit.processor:>5.2f} {quantile(commits, 0.5):>5.1f} ms "
                 f"{quantile(commits, 0.99):>5.0f} ms",

@@ -115,13 +115,13 @@ class Sizes(NamedTuple):
 
 
 def sizes(url: str) -> Sizes:
-    found = peers.run_sql(
+    rows = peers.run_sql(
         url,
         "SELECT relname, pg_table_size(relid), pg_indexes_size(relid), n_live_tup, n_dead_tup FROM pg_stat_user_tables",
     )
-    table, index, live, dead = (sum(row[column] for row in found) for column in range(1, 5))
+    table, index, live, dead = (sum(row[column] for row in rows) for column in range(1, 5))
     return Sizes(
-        float(table) / 1e6, float(index) / 1e6, int(live), int(dead), {row[0]: (row[1] + row[2]) / 1e6 for row in found}
+        float(table) / 1e6, float(index) / 1e6, int(live), int(dead), {row[0]: (row[1] + row[2]) / 1e6 for row in rows}
     )
 
 
@@ -161,15 +161,15 @@ def run(server: Contestant, clients: int, interval: float, intervals: int) -> li
     lines = []
     before = sizes(server.database_url)
     for number in range(1, intervals + 1):
-        found: Measured = here.recv()
+        measured: Measured = here.recv()
         now = sizes(server.database_url)
-        spent = found.spent
-        cores = (spent.server / found.seconds, spent.postgres / found.seconds) if spent else (0, 0)
-        line = Line(found.per_second, found.latency_ms(99), resident(server.pid), now.tables_mb + now.indexes_mb)
+        spent = measured.spent
+        cores = (spent.server / measured.seconds, spent.postgres / measured.seconds) if spent else (0, 0)
+        line = Line(measured.per_second, measured.latency_ms(99), resident(server.pid), now.tables_mb + now.indexes_mb)
         lines.append(line)
         print(
-            f"| {number * interval:.0f} | {line.rate:.0f} | {found.latency_ms(50):.2f} | {line.p99:.2f} | "
-            f"{cores[0]:.2f} | {cores[1]:.2f} | {found.load:.2f} | {line.rss:.0f} | {now.tables_mb:.1f} | "
+            f"| {number * interval:.0f} | {line.rate:.0f} | {measured.latency_ms(50):.2f} | {line.p99:.2f} | "
+            f"{cores[0]:.2f} | {cores[1]:.2f} | {measured.load:.2f} | {line.rss:.0f} | {now.tables_mb:.1f} | "
             f"{now.indexes_mb:.1f} | {now.rows} | {now.dead} |",
             flush=True,
         )

@@ -118,11 +118,11 @@ def with_database(work: Path, keystore: str, running: ExitStack) -> list[Served]
     """Whole servers on one PostgreSQL, each with a database of its own: without and with TLS."""
     url = own_postgres(work, running)
     secure = ["--set=hive.metastore.use.SSL=true", f"--set=hive.metastore.keystore.path={keystore}"]
-    found = []
+    servers = []
     for name, arguments, trusted in (("plain", [], ""), ("tls", secure, keystore)):
         address, pid = running.enter_context(peers.ours(work / name, peers.database(url, f"bench_{name}"), *arguments))
-        found.append(Served(address, pid, trusted))
-    return found
+        servers.append(Served(address, pid, trusted))
+    return servers
 
 
 def compare(title: str, scenario: Scenario, pair: list[Served], options: argparse.Namespace) -> None:
@@ -130,11 +130,11 @@ def compare(title: str, scenario: Scenario, pair: list[Served], options: argpars
     for clients in options.connections:
         runs: list[list[tuple[Measured, float]]] = [[], []]
         for _ in range(options.runs):
-            for served, found in zip(pair, runs, strict=True):
-                found.append(served.run(scenario, clients, options.seconds))
-        plain, secure = (statistics.median(run.calls_per_second for run, _ in found) for found in runs)
-        cost, secure_cost = (statistics.median(cost for _, cost in found) for found in runs)
-        p99, secure_p99 = (statistics.median(run.latency_ms(99) for run, _ in found) for found in runs)
+            for served, measured in zip(pair, runs, strict=True):
+                measured.append(served.run(scenario, clients, options.seconds))
+        plain, secure = (statistics.median(run.calls_per_second for run, _ in measured) for measured in runs)
+        cost, secure_cost = (statistics.median(cost for _, cost in measured) for measured in runs)
+        p99, secure_p99 = (statistics.median(run.latency_ms(99) for run, _ in measured) for measured in runs)
         goal = met(plain * (1 - MOST_SLOWER), secure)
         print(
             f"| {title} | {clients} | {plain:.0f} | {secure:.0f} | {secure / plain:.2f} | {cost:.0f} | "
@@ -226,8 +226,8 @@ def strangers(title: str, first: bytes, served: Served, options: argparse.Namesp
     )
 
 
-def met(found: float, most: float) -> str:
-    return "yes" if found <= most else "NO"
+def met(value: float, most: float) -> str:
+    return "yes" if value <= most else "NO"
 
 
 def main() -> None:

@@ -232,7 +232,7 @@ class Comparison:
                     script = None
             if self.least and row.least and row.held <= LARGE and not row.finished:
                 rates[LEAST].append(self.least.run(row.least, clients, seconds))
-        return ours, {name: statistics.median(found) for name, found in rates.items() if found}
+        return ours, {name: statistics.median(measured) for name, measured in rates.items() if measured}
 
     @staticmethod
     def print_profile(row: Row, clients: int, runs: list[Measured]) -> None:

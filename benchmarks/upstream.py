@@ -46,15 +46,15 @@ class Ours:
         return groups or []
 
 
-def serve(concept: object, upstream: str, told: Any) -> None:
+def serve(concept: object, upstream: str, ready: Any) -> None:
     settings = ServerSettings(port=0)
     server = Server(
         settings,
         handlers_of(concept),
         upstream=(Upstream(UpstreamSettings(uris=(upstream,)), settings) if upstream else None),
     )
-    told.send("thrift://{}:{}".format(*server.start()))
-    told.recv()
+    ready.send("thrift://{}:{}".format(*server.start()))
+    ready.recv()
 
 
 @contextmanager
@@ -88,9 +88,9 @@ def compare(upstream: str, name: tuple[str, str], calls: int, runs: int) -> floa
             pairs = [("direct", direct), ("through us", through)]
             for label, client in pairs if run % 2 else pairs[::-1]:
                 times[label] += measured(client, name, calls)
-    for label, found in times.items():
-        p99 = statistics.quantiles(found, n=100)[98]
-        print(f"{label:<11} median {statistics.median(found):.3f} ms   p99 {p99:.3f} ms")
+    for label, measurements in times.items():
+        p99 = statistics.quantiles(measurements, n=100)[98]
+        print(f"{label:<11} median {statistics.median(measurements):.3f} ms   p99 {p99:.3f} ms")
     return statistics.median(times["through us"]) - statistics.median(times["direct"])
 
 

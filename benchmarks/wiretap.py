@@ -46,8 +46,8 @@ class Wiretap:
         """What was exchanged since the last time."""
         if self.refused:
             raise RuntimeError(self.refused)
-        found, self.exchanges = self.exchanges, []
-        return found
+        exchanges, self.exchanges = self.exchanges, []
+        return exchanges
 
     def _accept(self) -> None:
         while True:

@@ -286,7 +286,7 @@ class _Store(NamedTuple):
 
     def listing(self) -> list[FileEntry]:
         root = str(self.fs._strip_protocol(self.key)).rstrip("/") + "/"  # noqa: SLF001 - fsspec's own way to compare names
-        found: dict[str, dict[str, Any]] = self.fs.find(self.key, withdirs=True, detail=True)
+        infos: dict[str, dict[str, Any]] = self.fs.find(self.key, withdirs=True, detail=True)
         return sorted(
             {
                 FileEntry(
@@ -294,7 +294,7 @@ class _Store(NamedTuple):
                     int(info.get("size") or 0),
                     info["type"] == "directory" or name.endswith("/"),
                 )
-                for name, info in found.items()
+                for name, info in infos.items()
                 if name.rstrip("/") + "/" != root
             }
         )
@@ -343,7 +343,7 @@ class _Store(NamedTuple):
 
 def _device(path: Path) -> int:
     """The file system on which a path is, or will be."""
-    return next(found for place in (path, *path.parents) if (found := _stat(place)) is not None)
+    return next(device for place in (path, *path.parents) if (device := _stat(place)) is not None)
 
 
 def _stat(path: Path) -> int | None:
@@ -363,7 +363,7 @@ def _delete_local(path: Path, *, recursive: bool) -> None:
         path.unlink(missing_ok=True)
 
 
-def _walk_local(directory: str, prefix: str, found: list[FileEntry]) -> None:
+def _walk_local(directory: str, prefix: str, list_file_entry: list[FileEntry]) -> None:
     """Add everything below a directory. What is a file or a directory is known without asking for it, a size is not."""
     try:
         entries = list(scandir(directory))
@@ -372,8 +372,8 @@ def _walk_local(directory: str, prefix: str, found: list[FileEntry]) -> None:
     for entry in entries:
         path = prefix + entry.name
         if entry.is_dir():
-            found.append(FileEntry(path, 0, is_dir=True))
-            _walk_local(entry.path, path + "/", found)
+            list_file_entry.append(FileEntry(path, 0, is_dir=True))
+            _walk_local(entry.path, path + "/", list_file_entry)
         else:
             with suppress(FileNotFoundError):  # removed while being listed
-                found.append(FileEntry(path, entry.stat().st_size, is_dir=False))
+                list_file_entry.append(FileEntry(path, entry.stat().st_size, is_dir=False))

@@ -17,12 +17,12 @@ _PAIR = re.compile(r"([^/]+)=([^/]+)", re.DOTALL)
 
 def escape(text: str) -> str:
     """The spelling of a key or a non-empty value inside a name: ``a/b`` → ``a%2Fb``."""
-    return _TO_ESCAPE.sub(lambda found: f"%{ord(found[0]):02X}", text)
+    return _TO_ESCAPE.sub(lambda match: f"%{ord(match[0]):02X}", text)
 
 
 def unescape(text: str) -> str:
     """The opposite of ``escape``; a ``%`` without two hexadecimal digits stands for itself."""
-    return _ESCAPED.sub(lambda found: chr(int(found[1], 16)), text)
+    return _ESCAPED.sub(lambda match: chr(int(match[1], 16)), text)
 
 
 def make_name(keys: Sequence[str], values: Sequence[str | None], default: str = DEFAULT_PARTITION) -> str:
@@ -40,8 +40,8 @@ def parse_name(name: str) -> list[tuple[str, str]]:
 
 def values_for(keys: Iterable[str], name: str) -> list[str] | None:
     """The values of these keys in a name, in the keys' order; extra segments are ignored, None if a key is missing."""
-    found = dict(parse_name(name))
-    values = [found.get(key) for key in keys]
+    by_key = dict(parse_name(name))
+    values = [by_key.get(key) for key in keys]
     return None if None in values else [value for value in values if value is not None]
 
 

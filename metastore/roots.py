@@ -55,10 +55,10 @@ class Roots:
     def covers(self, location: str, *, inside: bool = False) -> bool:
         """Whether the text of a location is below a root; ``inside``: and is not the root itself. Touches nothing."""
         try:
-            asked = _parts(location)
+            parts = _parts(location)
         except OSError:
             return False
-        return asked is not None and any(_is_below(asked, root, inside=inside) for root in self._parts())
+        return parts is not None and any(_is_below(parts, root, inside=inside) for root in self._parts())
 
     def require(self, location: str, *, inside: bool = False) -> None:
         """Raises: OutsideError for a location that is not below a root, or that a link leads out of it."""
@@ -98,5 +98,5 @@ def _parts(location: str) -> tuple[str, ...] | None:
     return None if {".", ".."}.intersection(names) else (*store, *names)
 
 
-def _is_below(asked: tuple[str, ...], root: tuple[str, ...], *, inside: bool) -> bool:
-    return asked[: len(root)] == root and (len(asked) > len(root) or not inside)
+def _is_below(parts: tuple[str, ...], root: tuple[str, ...], *, inside: bool) -> bool:
+    return parts[: len(root)] == root and (len(parts) > len(root) or not inside)

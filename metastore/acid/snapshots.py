@@ -232,10 +232,10 @@ def _count(ids: Sequence[int], low: int, high: int) -> int:
     return bisect_right(ids, high) - bisect_left(ids, low)
 
 
-def _state(found: int, size: int) -> RangeState:
-    if found <= 0:
+def _state(count: int, size: int) -> RangeState:
+    if count <= 0:
         return RangeState.NONE
-    return RangeState.ALL if found == size else RangeState.SOME
+    return RangeState.ALL if count == size else RangeState.SOME
 
 
 def _merged(opened: Iterable[int], aborted: Iterable[int]) -> tuple[int, ...]:
@@ -253,12 +253,12 @@ def listed_ids(text: str) -> int:
     """About how many ids a list's text stands for. Raises: InvalidInputError where its ranges ask for too many."""
     if "-" in text and _TOO_LONG.search(text):
         raise _unreadable("id list", text, _FORM)
-    asked = ids_in_ranges(text)
-    if asked > MOST_IN_RANGES:
+    size = ids_in_ranges(text)
+    if size > MOST_IN_RANGES:
         raise InvalidInputError(
-            f"The ranges of the id list {text[:200]!r} stand for {asked} ids: at most {MOST_IN_RANGES} are read"
+            f"The ranges of the id list {text[:200]!r} stand for {size} ids: at most {MOST_IN_RANGES} are read"
         )
-    return text.count(",") + text.count(":") + asked
+    return text.count(",") + text.count(":") + size
 
 
 def _parse_ids(ids: str, whole: str) -> tuple[int, int | None, list[int], list[int]]:

@@ -32,10 +32,10 @@ def parse_type(text: str) -> HiveType:
     Raises: InvalidInputError.
     """
     reader = _Reader(text)
-    found = reader.type()
+    hive_type = reader.type()
     if reader.peek():
         raise reader.unreadable()
-    return found
+    return hive_type
 
 
 class _Reader:

@@ -37,11 +37,11 @@ class WorkerApp(Process):
         )
 
     def _require_schema(self, url: str) -> str:
-        found = migrate.usable(url)
-        if found.database < found.release:
+        usable = migrate.usable(url)
+        if usable.database < usable.release:
             raise UnavailableError(
-                f"The database has schema version {found.database or 'none'}, this worker needs {found.release}. Start "
-                "a server of the same release first, or run `metastore db upgrade`."
+                f"The database has schema version {usable.database or 'none'}, this worker needs {usable.release}. "
+                "Start a server of the same release first, or run `metastore db upgrade`."
             )
         self.health.report("schema", Part(ready=True))
-        return found.schema
+        return usable.schema

@@ -238,12 +238,12 @@ class _Recovery:
         self._report = service.recover(pg, Files() if self._directories else None)
 
     def show(self, form: str) -> None:
-        found = self._report
+        report = self._report
         if form != "table":
-            show_fields(vars(found), form)
+            show_fields(vars(report), form)
             return
-        show_fields({"aborted": found.aborted, "next_txn_id": found.next_txn_id}, form)
-        for listed, text in ((found.hidden, _HIDDEN), (found.kept, _KEPT), (found.strange, _STRANGE)):
+        show_fields({"aborted": report.aborted, "next_txn_id": report.next_txn_id}, form)
+        for listed, text in ((report.hidden, _HIDDEN), (report.kept, _KEPT), (report.strange, _STRANGE)):
             for table, partition, path in listed:
                 click.echo(f"{table}{f' ({partition})' if partition else ''}: {path} is {text}")
 

@@ -50,12 +50,12 @@ def check(*, name: tuple[str, str], move: bool, mend: bool, listing_only: bool, 
 
     files = Files()
     with connected(uri) as client:
-        found = table_check.check_table(client, files, table_name(*name), with_files=not listing_only)
+        report = table_check.check_table(client, files, table_name(*name), with_files=not listing_only)
     if move:
-        found = table_check.quarantine(files, found)
+        report = table_check.quarantine(files, report)
     if mend:
-        found = table_check.repair(files, found)
-    if found or form != "table":
+        report = table_check.repair(files, report)
+    if report or form != "table":
         rows = [
             (
                 finding.place.partition or None,
@@ -64,10 +64,10 @@ def check(*, name: tuple[str, str], move: bool, mend: bool, listing_only: bool, 
                 finding.finding.text,
                 finding.moved_to,
             )
-            for finding in found
+            for finding in report
         ]
         columns = len(_COLUMNS) if move or mend else len(_COLUMNS) - 1
         show_rows(_COLUMNS[:columns], [row[:columns] for row in rows], form)
     else:
         click.echo("Nothing is wrong.")
-    sys.exit(1 if found else 0)
+    sys.exit(1 if report else 0)

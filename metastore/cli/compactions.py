@@ -96,11 +96,11 @@ def abort(compaction_ids: tuple[int, ...], uri: str | None, form: str) -> None:
     """Take back requests that no worker has begun. Exit code 1 if one of them could not be taken back."""
     with connected(uri) as client:
         answer = client.abort_Compactions(client.types.AbortCompactionRequest(compactionIds=list(compaction_ids)))
-    found = answer.abortedcompacts
+    outcomes = answer.abortedcompacts
     rows = [
-        (compaction_id, found[compaction_id].status == "Success", found[compaction_id].message)
+        (compaction_id, outcomes[compaction_id].status == "Success", outcomes[compaction_id].message)
         for compaction_id in compaction_ids
-        if compaction_id in found
+        if compaction_id in outcomes
     ]
     show_rows(["compaction_id", "aborted", "answer"], rows, form)
     sys.exit(0 if len(rows) == len(compaction_ids) and all(aborted for _, aborted, _ in rows) else 1)

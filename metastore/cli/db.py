@@ -34,9 +34,9 @@ def version(
         show_fields({"database": "none", "release": migrate.release_version()}, form)
         sys.exit(1)
     with database_of(data_dir, settings) as url:
-        found = migrate.versions(url)
-    show_fields({"database": found.database or "empty", "release": found.release}, form)
-    sys.exit(0 if found.database == found.release else 1)
+        versions = migrate.versions(url)
+    show_fields({"database": versions.database or "empty", "release": versions.release}, form)
+    sys.exit(0 if versions.database == versions.release else 1)
 
 
 @db.command()

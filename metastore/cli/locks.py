@@ -97,7 +97,7 @@ def _released(client: DomainClient, lock_id: int, owners: dict[int, int]) -> tup
 @click.argument("asked", metavar="LOCK|txn:ID|DB.TABLE", type=asked_about)
 @uri_option
 @form_option
-def why(asked: Asked, uri: str | None, form: str) -> None:
+def why(question: Asked, uri: str | None, form: str) -> None:
     """Walk from a lock request (7 or 7.1), a transaction (txn:5) or a table to those who have to end first.
 
     Tells of each who it is, what it holds or wants, how old it is, when it was last heard of, how long until the
@@ -107,10 +107,10 @@ def why(asked: Asked, uri: str | None, form: str) -> None:
     such lock.
     """
     with connected(uri) as client:
-        catalog, db, name = asked.table or (None, None, None)
+        catalog, db, name = question.table or (None, None, None)
         answer = client.metastore_lock_why(
             client.operators_types.LockWhyRequest(
-                lockid=asked.lock_id, txnid=asked.txn_id, catName=catalog, dbname=db, tablename=name
+                lockid=question.lock_id, txnid=question.txn_id, catName=catalog, dbname=db, tablename=name
             )
         )
     owners = [_owner(place, owner, answer.owners) for place, owner in enumerate(answer.owners)]
@@ -123,7 +123,7 @@ def why(asked: Asked, uri: str | None, form: str) -> None:
             {"found": answer.found, "blocked": answer.blocked, "explanation": answer.explanation, "owners": owners},
             form,
         )
-    sys.exit(0 if answer.blocked or (answer.found and asked.table) else 1)
+    sys.exit(0 if answer.blocked or (answer.found and question.table) else 1)
 
 
 def _owner(place: int, owner: Any, all_of_them: list[Any]) -> dict[str, Any]:
@@ -197,12 +197,12 @@ def _below(
 
 
 def _claims(claims: list[dict[str, Any]]) -> str:
-    told = [
+    texts = [
         f"{'wants' if claim['state'] == 'waiting' else 'holds'} {claim['type'].upper()} on {place(claim)}"
         for claim in claims[:_MOST_CLAIMS]
     ]
     more = [f"{len(claims) - _MOST_CLAIMS} more"] if len(claims) > _MOST_CLAIMS else []
-    return ", ".join(told + more)
+    return ", ".join(texts + more)
 
 
 def place(claim: dict[str, Any]) -> str:

@@ -64,12 +64,12 @@ def ready_file_option(command: Command) -> Command:
 
 def settings_of(files: tuple[Path, ...], assignments: tuple[str, ...], **options: str | int | None) -> Settings:
     """The settings in force. ``options``: values of options that stand for keys, by key with ``__`` for each dot."""
-    given = {name.replace("__", "."): str(value) for name, value in options.items() if value is not None}
+    values = {name.replace("__", "."): str(value) for name, value in options.items() if value is not None}
     return build(
         [
             *map(sources.file, files),
             sources.environment(os.environ),
             sources.command_line(assignments),
-            Source("command line", given),
+            Source("command line", values),
         ]
     )

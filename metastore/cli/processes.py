@@ -63,15 +63,15 @@ class Processes:
             running.callback(self._end)
             for place in range(self.number):
                 self._start(place, taken.getsockname()[1], places, environment)
-            told = [self._wait_for(places / f"{place}.json") for place in range(self.number)]
+            addresses = [self._wait_for(places / f"{place}.json") for place in range(self.number)]
             if ready_file and not self.stopping.is_set():
                 write(
                     ready_file,
                     {
-                        **told[0],
+                        **addresses[0],
                         "database_url": database_url,
                         "pid": os.getpid(),
-                        "processes": [{"pid": process["pid"], "http": process["http"]} for process in told],
+                        "processes": [{"pid": process["pid"], "http": process["http"]} for process in addresses],
                     },
                 )
                 running.callback(ready_file.unlink, missing_ok=True)
@@ -107,8 +107,8 @@ class Processes:
             if self.stopping.wait(0.05):
                 return {"pid": 0, "http": ""}
             self._require_all()
-        found: dict[str, Any] = json.loads(ready.read_text())
-        return found
+        addresses: dict[str, Any] = json.loads(ready.read_text())
+        return addresses
 
     def _require_all(self) -> None:
         for child in self._children:

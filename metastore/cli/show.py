@@ -240,8 +240,8 @@ def compaction_rows(client: MetastoreClient, request: Any) -> list[dict[str, Any
 
 def names(enum: Any) -> Mapping[int, str]:
     """Numbers and names of a Thrift enum."""
-    found: Mapping[int, str] = enum._VALUES_TO_NAMES  # noqa: SLF001 - generated code's own mapping
-    return found
+    by_value: Mapping[int, str] = enum._VALUES_TO_NAMES  # noqa: SLF001 - generated code's own mapping
+    return by_value
 
 
 def _compaction(row: Any, kinds: Mapping[int, str]) -> dict[str, Any]:

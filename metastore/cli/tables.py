@@ -32,24 +32,26 @@ def describe(name: tuple[str, str], uri: str | None, form: str) -> None:
 
 def _described(client: MetastoreClient, db: str, table_name: str) -> dict[str, Any]:
     types = client.types
-    found = client.get_table(db, table_name)
-    parameters = {key.lower(): value for key, value in (found.parameters or {}).items()}
+    described = client.get_table(db, table_name)
+    parameters = {key.lower(): value for key, value in (described.parameters or {}).items()}
     locks = client.show_locks(types.ShowLocksRequest(dbname=db, tablename=table_name)).locks
     compactions = client.show_compact(types.ShowCompactRequest(dbName=db, tbName=table_name, limit=-1)).compacts
     written = client.get_max_allocated_table_write_id(
         types.MaxAllocatedTableWriteIdRequest(dbName=db, tableName=table_name)
     ).maxWriteId
     [valid] = client.get_valid_write_ids(
-        types.GetValidWriteIdsRequest(fullTableNames=[f"{found.dbName}.{found.tableName}"])
+        types.GetValidWriteIdsRequest(fullTableNames=[f"{described.dbName}.{described.tableName}"])
     ).tblValidWriteIds
     return {
-        "table": f"{found.dbName}.{found.tableName}",
-        "owner": found.owner,
-        "type": found.tableType,
+        "table": f"{described.dbName}.{described.tableName}",
+        "owner": described.owner,
+        "type": described.tableType,
         "kind": _kind(parameters),
-        "location": found.sd.location if found.sd else None,
-        "columns": ", ".join(f"{column.name} {column.type}" for column in (found.sd.cols if found.sd else ()) or ()),
-        "partitioned_by": ", ".join(f"{key.name} {key.type}" for key in found.partitionKeys or ()) or None,
+        "location": described.sd.location if described.sd else None,
+        "columns": ", ".join(
+            f"{column.name} {column.type}" for column in (described.sd.cols if described.sd else ()) or ()
+        ),
+        "partitioned_by": ", ".join(f"{key.name} {key.type}" for key in described.partitionKeys or ()) or None,
         "last_write_id": written,
         "open_or_aborted_write_ids": len(valid.invalidWriteIds),
         "locks": len(locks),

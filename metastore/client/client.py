@@ -97,12 +97,12 @@ def parse_uris(text: str) -> tuple[Address, ...]:
 
 
 def _parse_uri(text: str) -> Address:
-    scheme, found, rest = text.rpartition("://")
+    scheme, separator, rest = text.rpartition("://")
     host, colon, port = rest.rstrip("/").rpartition(":")
     if not colon or port.endswith("]"):
         host, port = rest.rstrip("/"), str(DEFAULT_PORT)
     host = host.removeprefix("[").removesuffix("]")
-    if (found and scheme != "thrift") or not host or not port.isascii() or not port.isdigit():
+    if (separator and scheme != "thrift") or not host or not port.isascii() or not port.isdigit():
         raise ValueError(f"{text!r} is not a metastore address: write it as thrift://HOST:PORT")
     return Address(host, int(port))
 

@@ -26,13 +26,13 @@ class WriteConflictError(TxnAbortedError):
 
 def lost_at_commit(client: MetastoreClient, loser: int, error: TxnAbortedError) -> WriteConflictError | None:
     """The error of a commit that was refused for a write conflict, with its winner named; None for other errors."""
-    found = conflict(str(error))
-    if found is None:
+    known = conflict(str(error))
+    if known is None:
         return None
     return WriteConflictError(
-        f"{str(error).rstrip('. ')}. {_winner(_life(client, found.winner), found.winner)} committed its "
-        f"{found.winner_operation} of {found.object} first. {_advice(loser)}",
-        found.winner,
+        f"{str(error).rstrip('. ')}. {_winner(_life(client, known.winner), known.winner)} committed its "
+        f"{known.winner_operation} of {known.object} first. {_advice(loser)}",
+        known.winner,
     )
 
 

@@ -28,7 +28,7 @@ def enabled_constraints(client: MetastoreClient, table: TableName) -> EnabledCon
     """As the metastore has them now; none where an older Hive has the catalog, which knows of none to keep."""
     request = client.types.AllTableConstraintsRequest(table.db, table.table, table.catalog)
     try:
-        found = client.get_all_table_constraints(request).allTableConstraints
+        constraints = client.get_all_table_constraints(request).allTableConstraints
     except (TApplicationException, MetastoreError) as error:
         if not is_unknown_method(error):
             raise
@@ -36,17 +36,17 @@ def enabled_constraints(client: MetastoreClient, table: TableName) -> EnabledCon
     return EnabledConstraints(
         tuple(
             (constraint.nn_name, constraint.column_name)
-            for constraint in found.notNullConstraints
+            for constraint in constraints.notNullConstraints
             if constraint.enable_cstr
         ),
         tuple(
             (constraint.dc_name, constraint.check_expression)
-            for constraint in found.checkConstraints
+            for constraint in constraints.checkConstraints
             if constraint.enable_cstr
         ),
         {
             constraint.column_name: constraint.default_value
-            for constraint in found.defaultConstraints
+            for constraint in constraints.defaultConstraints
             if constraint.enable_cstr
         },
     )

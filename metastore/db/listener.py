@@ -52,9 +52,9 @@ class Listener:
         except psycopg2.Error as error:
             self.close()
             raise UnavailableError(f"the connection that listens on {self._channel} was lost: {error}") from error
-        told = [notify.payload for notify in self._session.notifies]
+        payloads = [notify.payload for notify in self._session.notifies]
         self._session.notifies.clear()
-        return told
+        return payloads
 
     def close(self) -> None:
         """Stop listening."""

@@ -115,16 +115,16 @@ def upgrade(url: str) -> Versions:
     sessions.require_own(url)
     session = _connect(url)
     try:
-        found = _checked(session, beside_newer=True)
-        if found.database >= found.release:
-            return found
+        before = _checked(session, beside_newer=True)
+        if before.database >= before.release:
+            return before
         with session.cursor() as cursor:
             cursor.execute(f"SET statement_timeout = '{_WAIT_FOR_OTHERS}'; SET lock_timeout = 0")
             cursor.execute("SELECT pg_advisory_lock(%s)", [LOCK])
-        found = _checked(session, beside_newer=True)
-        if found.database < found.release:
-            _run_alembic(url, found.schema)
-        return found
+        before = _checked(session, beside_newer=True)
+        if before.database < before.release:
+            _run_alembic(url, before.schema)
+        return before
     except psycopg2.OperationalError as error:
         raise UnavailableError(f"The schema could not be brought up to date: {first_line(error)}") from error
     finally:
@@ -136,18 +136,18 @@ def upgrade_within(session: Lendable) -> None:
 
     Raises: SchemaTooNewError, and psycopg2's errors.
     """
-    found = _checked(session)
-    if found.database != found.release:
+    before = _checked(session)
+    if before.database != before.release:
         to_revision(session, "head")
 
 
-def require_here(found: Versions) -> None:
+def require_here(known: Versions) -> None:
     """See that the database was not moved away. Raises: MovedError."""
-    if found.database.startswith(MOVED):
+    if known.database.startswith(MOVED):
         raise MovedError(
             "The metastore was moved from this database to another one (`metastore db move`). Start with the "
             "--database-url of that one. What is here is of the time of the move: to go on from here all the same, run "
-            f"UPDATE alembic_version SET version_num = '{found.database.removeprefix(MOVED)}' and give up the other."
+            f"UPDATE alembic_version SET version_num = '{known.database.removeprefix(MOVED)}' and give up the other."
         )
 
 
@@ -161,14 +161,14 @@ def table_names() -> set[str]:
 
 def _checked(session: connection, *, beside_newer: bool = False) -> Versions:
     """``beside_newer``: also a newer one's, if it can be worked on as it is."""
-    found = _found(session)
-    require_here(found)
-    if found.database > found.release and not (beside_newer and _is_for(session, found.release)):
+    known = _found(session)
+    require_here(known)
+    if known.database > known.release and not (beside_newer and _is_for(session, known.release)):
         raise SchemaTooNewError(
-            f"The database has schema version {found.database}, made by a newer release of the metastore; this release "
-            f"knows versions up to {found.release}. Start the newer release, or restore the database from a backup."
+            f"The database has schema version {known.database}, made by a newer release of the metastore; this release "
+            f"knows versions up to {known.release}. Start the newer release, or restore the database from a backup."
         )
-    return found
+    return known
 
 
 def _is_for(session: connection, release: str) -> bool:
@@ -187,8 +187,8 @@ def _schema(session: connection) -> str:
     """The namespace with our tables; where there are none yet, the one in which the role makes tables."""
     with session.cursor() as cursor:
         cursor.execute(_OURS)
-        found = cursor.fetchall()
-        if not found:
+        rows = cursor.fetchall()
+        if not rows:
             cursor.execute("SELECT current_schema()")
             [(schema,)] = cursor.fetchall()
             if schema is None:
@@ -197,9 +197,9 @@ def _schema(session: connection) -> str:
                     "exists. Make one (CREATE SCHEMA), or change the search_path of the user."
                 )
             return str(schema)
-    (schema, is_visible), *others = found
+    (schema, is_visible), *others = rows
     if others and not is_visible:
-        names = ", ".join(str(name) for name, _ in found)
+        names = ", ".join(str(name) for name, _ in rows)
         raise InvalidInputError(
             f"The database holds several metastores, in the schemas {names}, and the search_path of its user leads to "
             "none of them. Say which one is meant: ALTER ROLE ... IN DATABASE ... SET search_path = ..."

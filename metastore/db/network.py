@@ -117,8 +117,8 @@ class _LookUp:
 
     def run(self) -> None:
         try:
-            found = socket.getaddrinfo(self.host, None, type=socket.SOCK_STREAM)
-            self.answer = list(dict.fromkeys(str(address[0]) for *_, address in found))
+            addresses = socket.getaddrinfo(self.host, None, type=socket.SOCK_STREAM)
+            self.answer = list(dict.fromkeys(str(address[0]) for *_, address in addresses))
         except OSError as error:
             self.answer = error
         with _asking:

@@ -47,10 +47,10 @@ def require(sql: Callable[[str], list[tuple[Any, ...]]], seen: int) -> int:
     Raises: OtherOriginError, UnavailableError.
     """
     try:
-        [(*found, system, timeline, is_synchronous)] = sql(_LOOK)
+        [(*recorded, system, timeline, is_synchronous)] = sql(_LOOK)
     except psycopg2.errors.UndefinedTable:  # there is no metastore yet
         return seen
-    here = Origin(*found)
+    here = Origin(*recorded)
     noted = None if system is None else Origin(system, timeline, is_synchronous)
     if must_be_noted(here, noted, seen):
         with suppress(psycopg2.errors.ReadOnlySqlTransaction):  # `sessions.check` says what is wrong with the session

@@ -50,9 +50,9 @@ class Link:
         notices = self.raw.notices
         if not notices:
             return []
-        told = list(notices)
+        texts = list(notices)
         notices.clear()
-        return told
+        return texts
 
     @property
     def idle(self) -> bool:
@@ -105,14 +105,14 @@ class Pool:
 
     def give(self, link: Link) -> None:
         """Take a connection back, or close it if it is not fit to be lent again."""
-        told = link.told
+        texts = link.told
         if link.idle:
             self._idle.append(link)
         else:
             _close(link)
         self._free_place()
-        if told:
-            self.tell(told)
+        if texts:
+            self.tell(texts)
 
     def close(self) -> None:
         """Close the idle connections; the lent ones are closed by whoever uses them."""

@@ -102,15 +102,15 @@ def _closed_to(account: pwd.struct_passwd, paths: Iterable[Path]) -> Iterator[Pa
     """The directories above these that the user may not pass."""
     for path in paths:
         for parent in path.parents:
-            found = parent.stat()
+            status = parent.stat()
             bit = (
                 stat.S_IXUSR
-                if found.st_uid == account.pw_uid
+                if status.st_uid == account.pw_uid
                 else stat.S_IXGRP
-                if found.st_gid == account.pw_gid
+                if status.st_gid == account.pw_gid
                 else stat.S_IXOTH
             )
-            if not found.st_mode & bit:
+            if not status.st_mode & bit:
                 yield parent
 
 

@@ -46,6 +46,6 @@ def _statement(name: str, text: str) -> Statement:
     for parameter, cast in _PLACEHOLDER.findall(text):
         casts[parameter] = casts.get(parameter) or cast
     places = {parameter: place for place, parameter in enumerate(casts, 1)}
-    body = _PLACEHOLDER.sub(lambda found: f"${places[found[1]]}{found[2] or ''}", text)
+    body = _PLACEHOLDER.sub(lambda match: f"${places[match[1]]}{match[2] or ''}", text)
     arguments = ", ".join(f"%({parameter})s{cast}" for parameter, cast in casts.items())
     return Statement(name, f"PREPARE {name} AS {body}", f"EXECUTE {name}({arguments})" if casts else f"EXECUTE {name}")

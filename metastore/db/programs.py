@@ -19,13 +19,13 @@ from metastore.errors import InvalidInputError, UnavailableError
 
 def fitting(name: str, server_major: int) -> Path:
     """The program, at least of the server's major version. Raises: InvalidInputError."""
-    found = {}
+    versions = {}
     for path in _places(name):
         version = _major(path)
         if version >= server_major:
             return path
-        found[str(path)] = version
-    listed = ", ".join(f"{path} is of version {version}" for path, version in found.items()) or "there is none here"
+        versions[str(path)] = version
+    listed = ", ".join(f"{path} is of version {version}" for path, version in versions.items()) or "there is none here"
     raise InvalidInputError(
         f"The PostgreSQL is of version {server_major}, and a {name} of that version or a newer "
         f"one is needed: {listed}. Install PostgreSQL's client programs and put them on PATH."
@@ -72,8 +72,8 @@ def _places(name: str) -> list[Path]:
 
 def _major(path: Path) -> int:
     try:
-        told = subprocess.run([str(path), "--version"], capture_output=True, text=True, check=False)  # noqa: S603
+        answer = subprocess.run([str(path), "--version"], capture_output=True, text=True, check=False)  # noqa: S603
     except OSError:
         return 0
-    match = re.search(r"\) (\d+)", told.stdout)
+    match = re.search(r"\) (\d+)", answer.stdout)
     return int(match[1]) if match else 0

@@ -84,14 +84,14 @@ def parameters(url: str, application: str, settings: Mapping[str, str], *, schem
     """
     ours = {**CORRECTNESS, **_NETWORK, **settings, **({} if schema is None else {"search_path": search_path(schema)})}
     try:
-        given = parse_dsn(url)
+        parsed = parse_dsn(url)
     except psycopg2.Error:  # whose text has the password in it
         raise InvalidInputError(
             "The URL of the database cannot be read. It looks like "
             "postgresql://user@host:5432/name, options of libpq behind a question mark."
         ) from None
-    options = [given.get("options", ""), *(f"-c {name}={_escaped(value)}" for name, value in ours.items())]
-    return {**network.SILENCE, **given, "options": " ".join(filter(None, options)), "application_name": application}
+    options = [parsed.get("options", ""), *(f"-c {name}={_escaped(value)}" for name, value in ours.items())]
+    return {**network.SILENCE, **parsed, "options": " ".join(filter(None, options)), "application_name": application}
 
 
 def require_own(url: str) -> None:
@@ -135,11 +135,11 @@ def check(sql: Any, settings: Mapping[str, str], schema: str) -> None:
     Raises: InvalidInputError, naming each setting with what it is and what it must be.
     """
     wanted = {**CORRECTNESS, **settings, **_NOT_OURS, "search_path": search_path(schema)}
-    found = dict(sql(_IN_FORCE, [list(wanted)]))
+    in_force = dict(sql(_IN_FORCE, [list(wanted)]))
     wrong = [
-        f"{name} is {found.get(name, 'unknown')!r} and must be {value!r}"
+        f"{name} is {in_force.get(name, 'unknown')!r} and must be {value!r}"
         for name, value in wanted.items()
-        if found.get(name) != value and "." not in name
+        if in_force.get(name) != value and "." not in name
     ]
     if wrong:
         raise InvalidInputError(

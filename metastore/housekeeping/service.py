@@ -83,10 +83,10 @@ class PurgeService:
         latest of every round are worth more, and cost less.
         """
         keep = self.settings.history_count
-        position, found = 0, history_store.BATCH
-        while found == history_store.BATCH:
+        position, size = 0, history_store.BATCH
+        while size == history_store.BATCH:
             with self.db.begin(durable=False) as pg:
-                last_id, found = history_store.insert_committed(pg, keep // 10, position)
+                last_id, size = history_store.insert_committed(pg, keep // 10, position)
             position = last_id or position
         return self._in_batches(
             lambda pg: history_store.delete_history(pg, pg.now - self.settings.history_retention, keep),

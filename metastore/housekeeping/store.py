@@ -132,14 +132,14 @@ def select_heard(db: Database, txn_ids: Collection[int], lock_ids: Collection[in
 def _abort_silent(pg: PgTx, rows: Collection[Row]) -> tuple[int, set[str]]:
     if not rows:
         return 0, set()
-    found = abort(
+    aborted = abort(
         pg,
         [
             (txn_id, AbortCode.TIMEOUT, _expiry_reason(pg.now, user, host, heartbeat_at))
             for txn_id, user, host, heartbeat_at in rows
         ],
     )
-    return len(found), {ended.policy for ended in found if ended.policy is not None}
+    return len(aborted), {ended.policy for ended in aborted if ended.policy is not None}
 
 
 def _expiry_reason(now: datetime, user: str, host: str, heartbeat_at: datetime) -> str:

@@ -208,13 +208,13 @@ class LockQueue:
 
     def blockers(self, wanted: Lock) -> list[Lock]:
         """Every lock that ``wanted`` waits for, earliest first."""
-        found = [lock for lock in self._near(wanted.object) if conflicts(wanted, lock)]
-        return sorted(found, key=lambda lock: (lock.ext_id, lock.int_id))
+        conflicting = [lock for lock in self._near(wanted.object) if conflicts(wanted, lock)]
+        return sorted(conflicting, key=lambda lock: (lock.ext_id, lock.int_id))
 
     def blocked(self, request: Iterable[Lock]) -> list[Blocked]:
         """The locks of a request that must wait, each with the earliest and the latest one that it waits for."""
-        found = ((wanted, self.blockers(wanted)) for wanted in request)
-        return [Blocked(wanted, blockers[0], blockers[-1]) for wanted, blockers in found if blockers]
+        waits = ((wanted, self.blockers(wanted)) for wanted in request)
+        return [Blocked(wanted, blockers[0], blockers[-1]) for wanted, blockers in waits if blockers]
 
     def _near(self, wanted: LockObject) -> Iterator[Lock]:
         """Every lock that can overlap the object, and some that do not."""
@@ -249,7 +249,7 @@ def in_the_way(
     caller holds that lock already. Hive takes it before it drops or renames anything, and then does not say in which
     transaction: so an exclusive lock of a transaction that is not among the ``writers`` there counts as the caller's.
     """
-    found: dict[Lock, None] = {}
+    blockers: dict[Lock, None] = {}
     queue = LockQueue(lock for lock in locks if not changer.owns(lock))
     for locked in objects:
         if not any(
@@ -259,8 +259,8 @@ def in_the_way(
             and (changer.owns(lock) or (lock.txn_id != NO_TXN and lock.txn_id not in writers))
             for lock in locks
         ):
-            found |= dict.fromkeys(queue.blockers(Lock(_TAIL, 0, NO_TXN, locked, kind)))
-    return list(found)
+            blockers |= dict.fromkeys(queue.blockers(Lock(_TAIL, 0, NO_TXN, locked, kind)))
+    return list(blockers)
 
 
 def contains(outer: LockObject, inner: LockObject) -> bool:
@@ -308,7 +308,7 @@ def components(request: LockRequest) -> list[Component]:
     """
     if request.txn_id == NO_TXN:
         return []
-    found: dict[Component, None] = {}
+    written: dict[Component, None] = {}
     placeholders: dict[LockObject, str] = {}
     for wanted in request.components:
         operation = _written(wanted)
@@ -318,9 +318,9 @@ def components(request: LockRequest) -> list[Component]:
             table = wanted.object._replace(partition="")
             placeholders[table] = "i" if operation == "i" and placeholders.get(table, "i") == "i" else "u"
         else:
-            found[Component(wanted.object, operation)] = None
-    named = {component.object._replace(partition="") for component in found}
-    return [*found, *(Component(table, operation) for table, operation in placeholders.items() if table not in named)]
+            written[Component(wanted.object, operation)] = None
+    named = {component.object._replace(partition="") for component in written}
+    return [*written, *(Component(table, operation) for table, operation in placeholders.items() if table not in named)]
 
 
 def _written(wanted: WantedLock) -> str | None:

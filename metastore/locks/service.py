@@ -160,15 +160,15 @@ class LockService:
         for txn_id in wait_store.select_asked_twice(self.db, txn_ids):
             with self.db.begin() as pg:
                 while True:
-                    found = deadlocks.find(txn_id, wait_store.select_wait_graph(pg))
-                    if found is None or found.victim in victims:
+                    deadlock = deadlocks.find(txn_id, wait_store.select_wait_graph(pg))
+                    if deadlock is None or deadlock.victim in victims:
                         break
-                    victims[found.victim] = found.message
-                    ended = txn_store.abort(pg, [(found.victim, AbortCode.DEADLOCK, found.message)])
+                    victims[deadlock.victim] = deadlock.message
+                    ended = txn_store.abort(pg, [(deadlock.victim, AbortCode.DEADLOCK, deadlock.message)])
                     if ended and ended[0].state is TxnState.OPEN:
-                        wait_store.insert_deadlock(pg, found)
+                        wait_store.insert_deadlock(pg, deadlock)
                         self.stats.deadlocks.inc()
-                        _log.warning("deadlock_ended", victim=found.victim, reason=found.message)
+                        _log.warning("deadlock_ended", victim=deadlock.victim, reason=deadlock.message)
         return victims
 
     def check_lock(self, lock_ids: Sequence[int]) -> list[LockResult | MetastoreError]:
@@ -179,14 +179,14 @@ class LockService:
         Gives for a member: NoSuchLockError, NoSuchTxnError, TxnAbortedError.
         """
         with self.db.begin(durable=False) as pg:
-            found = store.heartbeat_and_select(pg, set(lock_ids))
-            queue = LockQueue(found.ahead)
+            requests = store.heartbeat_and_select(pg, set(lock_ids))
+            queue = LockQueue(requests.ahead)
             answers: dict[int, LockResult | MetastoreError] = {}
             grants: set[int] = set()
             notes: list[tuple[Lock, Lock]] = []
-            for lock_id, stored in found.by_id.items():
+            for lock_id, stored in requests.by_id.items():
                 txn_id = stored[0].lock.txn_id
-                error = _not_open(txn_id, found.txn_states)
+                error = _not_open(txn_id, requests.txn_states)
                 waiting = [row.lock for row in stored if row.lock.state is LockState.WAITING]
                 blocked = queue.blocked(waiting)
                 if error is not None:

@@ -227,12 +227,12 @@ class Cleaner:
     def _aborted_below(
         self, location: str, listing: Iterable[FileEntry], write_ids: ValidWriteIdList, txns: ValidTxnList
     ) -> list[str]:
-        found = []
+        left = []
         for prefix, entries in acid_directories(listing).items():
             below = f"{prefix}/" if prefix else ""
             state = self._state(f"{location}/{below}".rstrip("/"), entries, write_ids, txns)
-            found += [f"{below}{path}" for path in state.aborted]
-        return found
+            left += [f"{below}{path}" for path in state.aborted]
+        return left
 
     def _mixed(self, table: Described, write_ids: ValidWriteIdList) -> set[int]:
         return {

@@ -100,27 +100,27 @@ class Initiator:
 
     def _examine(self, candidate: Candidate) -> Finding:
         entity, settings = candidate.entity, self.compactions.settings
-        found = self.compactions.inputs(entity)
+        inputs = self.compactions.inputs(entity)
         limits = Limits(settings.failed_compacts_threshold, settings.failed_retry_time, settings.compact_insert_only)
-        no = ineligible(entity, found.table, found.queued, found.history, candidate.aborts, limits, found.now)
-        if no is not None or found.table is None:
+        no = ineligible(entity, inputs.table, inputs.queued, inputs.history, candidate.aborts, limits, inputs.now)
+        if no is not None or inputs.table is None:
             if no is not None and no.recorded:
                 self.compactions.note_not_initiated(entity, self.initiator_id, no.reason)
             return Finding(entity, None, no.reason if no else "", again=no is not None and no.again)
-        verdict = self._verdict(candidate, found, found.table)
+        verdict = self._verdict(candidate, inputs, inputs.table)
         if verdict.type is None:
-            return Finding(entity, None, _with_blocker(verdict.reason, found), again=bool(found.write_ids.open))
-        return self._queue(entity, verdict.type, verdict.reason, found, found.table)
+            return Finding(entity, None, _with_blocker(verdict.reason, inputs), again=bool(inputs.write_ids.open))
+        return self._queue(entity, verdict.type, verdict.reason, inputs, inputs.table)
 
-    def _verdict(self, candidate: Candidate, found: Inputs, table: Described) -> Due:
+    def _verdict(self, candidate: Candidate, inputs: Inputs, table: Described) -> Due:
         """What is due, unless a Worker would refuse it."""
         settings, verdict = self.compactions.settings, due_for_aborts(candidate.aborts)
         if verdict is not None and table.lacks_partition:
             return verdict
-        write_ids = found.write_ids.for_compactor()
+        write_ids = inputs.write_ids.for_compactor()
         location = table.location.rstrip("/")
         state = acid_state(
-            self.files.listing(location), write_ids, found.txns, lambda path: self.files.read(f"{location}/{path}")
+            self.files.listing(location), write_ids, inputs.txns, lambda path: self.files.read(f"{location}/{path}")
         )
         defaults = Thresholds(settings.delta_num_threshold, settings.delta_pct_threshold)
         verdict = verdict or due(
@@ -134,9 +134,9 @@ class Initiator:
         is_refused = decision.action is Action.REFUSE
         return Due(None, f"{verdict.reason}, but: {decision.reason}") if is_refused else verdict
 
-    def _queue(self, entity: Entity, kind: CompactionType, reason: str, found: Inputs, table: Described) -> Finding:
-        mark = found.write_ids.for_compactor().high_watermark
-        same = next((request for request in found.queued if is_active_duplicate(request, mark)), None)
+    def _queue(self, entity: Entity, kind: CompactionType, reason: str, inputs: Inputs, table: Described) -> Finding:
+        mark = inputs.write_ids.for_compactor().high_watermark
+        same = next((request for request in inputs.queued if is_active_duplicate(request, mark)), None)
         if same is not None:
             return Finding(entity, None, f"compaction {same.id} is {same.state.display} and nothing was written since")
         run_as = self.compactions.settings.run_as_user or table.owner
@@ -151,7 +151,7 @@ class Initiator:
         return Finding(entity, kind, reason, request_id)
 
 
-def _with_blocker(reason: str, found: Inputs) -> str:
-    if not found.write_ids.open:
+def _with_blocker(reason: str, inputs: Inputs) -> str:
+    if not inputs.write_ids.open:
         return reason
-    return f"{reason}; write id {found.write_ids.open[0]} is still open, and nothing from it on can be compacted"
+    return f"{reason}; write id {inputs.write_ids.open[0]} is still open, and nothing from it on can be compacted"

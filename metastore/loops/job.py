@@ -102,7 +102,7 @@ class SubprocessRunner:
         """Run the job in a child process; its output goes to a file, which is kept if it fails."""
         with tempfile.TemporaryDirectory(prefix=f"compaction-{spec.compaction_id}-") as directory:
             work = Path(directory)
-            told = replace(
+            complete = replace(
                 spec,
                 metastore_uri=spec.metastore_uri or self.metastore_uri,
                 spark_conf=self._spark_conf(spec),
@@ -110,7 +110,7 @@ class SubprocessRunner:
             )
             with (work / "job.log").open("wb") as log:
                 child = subprocess.Popen(  # noqa: S603 - our own command, no shell
-                    [sys.executable, "-m", GUARD_MODULE, *self._command(told, work)],
+                    [sys.executable, "-m", GUARD_MODULE, *self._command(complete, work)],
                     stdin=subprocess.PIPE,
                     stdout=log,
                     stderr=subprocess.STDOUT,
@@ -121,7 +121,7 @@ class SubprocessRunner:
                     code = _watched(child, pulse)
                 finally:
                     _kill(child)
-            result = _result(Path(told.result_path))
+            result = _result(Path(complete.result_path))
             if code != 0:
                 said = (result.error if result else "") or _last_words(work / "job.log")
                 log_place = self._kept_log(work / "job.log", spec)
@@ -170,8 +170,8 @@ class SubprocessRunner:
     def _spark_conf(self, spec: CompactionJobSpec) -> dict[str, str]:
         """Ours, then the global settings, then what the table or the request may ask for, which wins."""
         queue = {"spark.yarn.queue": self.settings.job_queue} if self.settings.job_queue else {}
-        asked = spark_settings(spec.properties)
-        return {"spark.master": self.settings.spark_master, **queue, **self._own_conf(), **asked}
+        wanted = spark_settings(spec.properties)
+        return {"spark.master": self.settings.spark_master, **queue, **self._own_conf(), **wanted}
 
     def _own_conf(self) -> dict[str, str]:
         return dict(pair.split("=", 1) for pair in self.settings.spark_conf if "=" in pair)

@@ -54,10 +54,10 @@ def changes_since(stored: TxnWriteIds, current: Mapping[TableName, ValidWriteIdL
     unknown = sorted(current.keys() - by_name)
     if unknown:
         raise NoAnswerError(f"the materialized view has no snapshot of {unknown[0]}")
-    found = []
+    changes = []
     for name, now in current.items():
         then = by_name[name]
         if (then.min_open_write_id or NO_OPEN) != (now.min_open_write_id or NO_OPEN):
             raise NoAnswerError(f"a write to {name} that was open has ended, or another one has begun")
-        found.append(Since(name, then.high_watermark, then.invalid))
-    return found
+        changes.append(Since(name, then.high_watermark, then.invalid))
+    return changes

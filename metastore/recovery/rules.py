@@ -76,11 +76,11 @@ class Verdict:
     kept: list[Found] = field(default_factory=list)
 
 
-def verdict(found: Iterable[Found], known: Known) -> Verdict:
+def verdict(iterable_found: Iterable[Found], known: Known) -> Verdict:
     """Decide what the directories of a table mean. Raises: InvalidInputError for one that names too many ids."""
     result = Verdict()
     results, sources = [], []
-    for directory in found:
+    for directory in iterable_found:
         first, last = span(directory.name)
         result.highest = max(result.highest, last)
         if directory.name.visibility_txn_id in known.aborted_txns:

@@ -39,7 +39,7 @@ def recover(pg: PgTx, files: Files | None) -> Report:
     highest: dict[TableName, int] = {}
     tables = store.select_transactional(pg)
     for table in tables:
-        found = list(_found(files, table)) if files else []
+        directories = list(_found(files, table)) if files else []
         known = Known(
             store.select_next_write_id(pg, table.name),
             next_txn_id,
@@ -48,7 +48,7 @@ def recover(pg: PgTx, files: Files | None) -> Report:
             aborted,
             store.select_required(pg, table.name),
         )
-        verdict = verdicts[table.name] = rules.verdict(found, known)
+        verdict = verdicts[table.name] = rules.verdict(directories, known)
         highest[table.name] = verdict.highest
         report.hidden += _told(table.name, verdict.hidden)
         report.kept += _told(table.name, verdict.kept)
@@ -141,5 +141,5 @@ def _plain(location: str) -> str:
     return str(local_path(location) or location).rstrip("/")
 
 
-def _told(name: TableName, found: list[Found]) -> list[tuple[str, str, str]]:
-    return [(str(name), directory.partition, directory.path) for directory in found]
+def _told(name: TableName, list_found: list[Found]) -> list[tuple[str, str, str]]:
+    return [(str(name), directory.partition, directory.path) for directory in list_found]

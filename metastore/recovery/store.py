@@ -105,12 +105,12 @@ def select_transactional(pg: PgTx) -> list[Located]:
             SELECT FROM jsonb_each_text(t.parameters) AS e
             WHERE lower(e.key) = 'transactional' AND lower(e.value) = 'true')
         ORDER BY t.catalog, t.db, t.name, p.name""")
-    found: dict[TableName, dict[str, str]] = {}
+    places_of: dict[TableName, dict[str, str]] = {}
     for catalog, db, table, location, partition, place in rows:
-        places = found.setdefault(TableName(catalog, db, table), {"": location})
+        places = places_of.setdefault(TableName(catalog, db, table), {"": location})
         if partition is not None:
             places[partition] = place or f"{location}/{partition}"
-    return [Located(name, tuple(places.items())) for name, places in found.items()]
+    return [Located(name, tuple(places.items())) for name, places in places_of.items()]
 
 
 def insert_void(pg: PgTx, first_txn_id: int, void: Iterable[tuple[TableName, Collection[Void]]]) -> None:

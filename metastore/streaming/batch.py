@@ -159,11 +159,11 @@ class Batch:
             dbName=self._table.name.db, tableName=self._table.name.table, txnIds=list(txn_ids)
         )
         pairs = self._client.allocate_table_write_ids(request).txnToWriteIds
-        found = sorted((int(pair.txnId), int(pair.writeId)) for pair in pairs)
-        low, high = found[0][1], found[-1][1]
-        if [write_id for _, write_id in found] != list(range(low, high + 1)):
+        pairs_by_txn = sorted((int(pair.txnId), int(pair.writeId)) for pair in pairs)
+        low, high = pairs_by_txn[0][1], pairs_by_txn[-1][1]
+        if [write_id for _, write_id in pairs_by_txn] != list(range(low, high + 1)):
             raise MetaError(f"The write ids {low} to {high} of {self._table.name} were not given out in one piece")
-        return found
+        return pairs_by_txn
 
 
 def default_agent() -> str:

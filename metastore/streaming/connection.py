@@ -90,12 +90,12 @@ def connect(
         raise InvalidInputError(
             f"compression is one of {', '.join(COMPRESSIONS)}, which every Hive reads; not {compression}"
         )
-    with connected(table, uri, client) as (own, found):
-        _require_shareable(found, transactions_per_batch)
+    with connected(table, uri, client) as (own, described):
+        _require_shareable(described, transactions_per_batch)
         return StreamingConnection(
             own,
-            found,
-            static=_static(found, partition),
+            described,
+            static=_static(described, partition),
             records=records or Delimited(),
             batch_size=transactions_per_batch,
             compression=compression,
@@ -322,12 +322,12 @@ class StreamingConnection:
             return from_arrow(records, self._columns)
         if isinstance(records, str | bytes):
             return self._format.read(lines(_encoded(records)), self._columns)
-        given: list[Any] = [records] if isinstance(records, Mapping) else list(records)
-        if all(isinstance(record, Mapping) for record in given):
-            return from_mappings(given, self._columns)
-        if not all(isinstance(record, str | bytes) for record in given):
+        rows: list[Any] = [records] if isinstance(records, Mapping) else list(records)
+        if all(isinstance(record, Mapping) for record in rows):
+            return from_mappings(rows, self._columns)
+        if not all(isinstance(record, str | bytes) for record in rows):
             raise InvalidInputError("Records are texts, mappings, or Arrow data; not a mixture")
-        return self._format.read([_encoded(record) for record in given], self._columns)
+        return self._format.read([_encoded(record) for record in rows], self._columns)
 
     @contextmanager
     def _admitted(self) -> Iterator[tuple[Batch, DeltaFiles[RowFile]]]:
@@ -398,14 +398,14 @@ def _encoded(text: str | bytes) -> bytes:
 def _static(table: StreamTable, partition: Mapping[str, Any] | None) -> dict[str, pa.Scalar]:
     if partition is None:
         return {}
-    given = {name.lower(): value for name, value in partition.items()}
+    values = {name.lower(): value for name, value in partition.items()}
     keys = [key.name for key in table.partition_keys]
-    if sorted(given) != sorted(keys):
+    if sorted(values) != sorted(keys):
         raise InvalidInputError(
             f"{table.name} is partitioned by {', '.join(keys) or 'nothing'}; a static partition "
             "names all keys and nothing else"
         )
-    row = from_mappings([given], table.partition_keys)
+    row = from_mappings([values], table.partition_keys)
     return {name: row.column(name)[0] for name in keys}
 
 

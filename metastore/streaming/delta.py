@@ -138,9 +138,9 @@ class DeltaFiles(Generic[_File]):
 
     def _create(self, location: str, writer: int) -> _File:
         with self._lock:
-            found = self._open.get((location, writer))
-            if found is not None:
-                return found
+            known = self._open.get((location, writer))
+            if known is not None:
+                return known
             directory = f"{location}/{self._name}"
             if directory not in self._directories:
                 self._may_publish()

@@ -93,10 +93,10 @@ def mutate(
     be of a row that somebody has changed since.
     Raises: InvalidOperationError, NoSuchObjectError, LockNotAcquiredError, MetastoreUnreachableError.
     """
-    with connected(table, uri, client) as (own, found):
-        if found.is_insert_only:
-            raise InvalidOperationError(f"{found.name} is insert-only: its rows have no ids to change them by.")
-        return Mutation(own, found, compression=compression, agent=agent or default_agent(), wait=wait)
+    with connected(table, uri, client) as (own, described):
+        if described.is_insert_only:
+            raise InvalidOperationError(f"{described.name} is insert-only: its rows have no ids to change them by.")
+        return Mutation(own, described, compression=compression, agent=agent or default_agent(), wait=wait)
 
 
 class Mutation:
@@ -175,8 +175,8 @@ class Mutation:
         files, write_id = Files(), self.ticket.write_id
         places = [self.table.location]
         if self.table.partition_keys:
-            found = self._client.get_partitions(self.table.name.db, self.table.name.table, -1)
-            places = [str(partition.sd.location) for partition in found]
+            partitions = self._client.get_partitions(self.table.name.db, self.table.name.table, -1)
+            places = [str(partition.sd.location) for partition in partitions]
         for place in places:
             for child in files.children(place):
                 name = None if is_hidden(child) else parse_directory(child)
@@ -210,10 +210,10 @@ class MutationWorker:
         self._table = table = ticket.table
         self._write_id = ticket.write_id
         self._number = number
-        asked = client or DomainClient(ticket.uri)
-        self._own_client = None if client else asked
-        self._partitions = Partitions(asked, table)
-        self._fence = Fence(asked, ticket.txn_id)
+        own_client = client or DomainClient(ticket.uri)
+        self._own_client = None if client else own_client
+        self._partitions = Partitions(own_client, table)
+        self._fence = Fence(own_client, ticket.txn_id)
         options: dict[str, Any] = {
             "compression": ticket.compression,
             "statement": number,
@@ -347,9 +347,9 @@ def _with_ids(records: Any, columns: Sequence[Column]) -> tuple[pa.Table, list[R
         if not columns:  # nothing but the ids: a table without columns would forget its length
             return pa.table({}), [_row_key(at, row_id) for at, row_id in enumerate(ids)]
         return from_arrow(rest, columns), [_row_key(at, row_id) for at, row_id in enumerate(ids)]
-    given = [records] if isinstance(records, Mapping) else list(records)
-    keys = [_row_key(at, record.get(ROW_ID)) for at, record in enumerate(given)]
-    bare = [{name: value for name, value in record.items() if name != ROW_ID} for record in given]
+    rows = [records] if isinstance(records, Mapping) else list(records)
+    keys = [_row_key(at, record.get(ROW_ID)) for at, record in enumerate(rows)]
+    bare = [{name: value for name, value in record.items() if name != ROW_ID} for record in rows]
     return from_mappings(bare, columns), keys
 
 

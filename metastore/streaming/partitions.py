@@ -33,12 +33,12 @@ class Partitions:
 
     def place(self, values: PartitionValues) -> Place:
         """The partition with these values, created if need be."""
-        found = self._known.get(values)
-        if found is None:
+        place = self._known.get(values)
+        if place is None:
             with self._one_at_a_time:
-                found = self._known.get(values) or self._found_or_created(values)
-                self._known[values] = found
-        return found
+                place = self._known.get(values) or self._found_or_created(values)
+                self._known[values] = place
+        return place
 
     def name(self, values: PartitionValues) -> str:
         """The name of a partition."""

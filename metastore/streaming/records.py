@@ -70,7 +70,7 @@ class Delimited:
 
     def _parse(self, texts: Sequence[bytes], columns: Sequence[Column]) -> pa.Table:
         content = b"\n".join(texts)
-        found = csv.read_csv(
+        parsed = csv.read_csv(
             io.BytesIO(content),
             read_options=csv.ReadOptions(
                 use_threads=False, block_size=len(content) + 1, column_names=[column.name for column in columns]
@@ -86,9 +86,9 @@ class Delimited:
                 false_values=["false", "FALSE", "False"],
             ),
         )
-        if found.num_rows != len(texts):
+        if parsed.num_rows != len(texts):
             raise pa.ArrowInvalid("a record has a line break")
-        return found
+        return parsed
 
     def _refuse(self, texts: Sequence[bytes], columns: Sequence[Column]) -> None:
         """Find the first record that does not fit, and its field."""
@@ -142,9 +142,9 @@ def from_mappings(records: Sequence[Mapping[str, Any]], columns: Sequence[Column
     )
 
 
-def from_arrow(given: pa.Table | pa.RecordBatch, columns: Sequence[Column]) -> pa.Table:
+def from_arrow(record_batch: pa.Table | pa.RecordBatch, columns: Sequence[Column]) -> pa.Table:
     """Arrow data, its columns matched by name whatever their case; only exact conversions. Raises: RecordError."""
-    table = given if isinstance(given, pa.Table) else pa.Table.from_batches([given])
+    table = record_batch if isinstance(record_batch, pa.Table) else pa.Table.from_batches([record_batch])
     at = {name.lower(): number for number, name in enumerate(table.column_names)}
     if unknown := set(at) - {column.name for column in columns}:
         raise RecordError(0, min(unknown), "the table has no such column")
@@ -187,10 +187,10 @@ def _default(record: int, column: Column) -> Any:
 
 def lines(data: bytes) -> list[bytes]:
     """The records of a block of text, one a line."""
-    found = data.split(b"\n")
-    if found and not found[-1]:
-        found.pop()
-    return [line.removesuffix(b"\r") for line in found]
+    parts = data.split(b"\n")
+    if parts and not parts[-1]:
+        parts.pop()
+    return [line.removesuffix(b"\r") for line in parts]
 
 
 def _cast(array: pa.ChunkedArray, column: Column) -> pa.ChunkedArray:
@@ -268,10 +268,10 @@ def _pairs(key: HiveType, value: HiveType) -> Callable[[Any], Any]:
     left, right = _converter(key), _converter(value)
     text_keys = key.kind in {"string", "char", "varchar"}
 
-    def convert(given: Any) -> Any:
-        if given is None:
+    def convert(value: Any) -> Any:
+        if value is None:
             return None
-        pairs = given.items() if isinstance(given, Mapping) else _of(given, list | tuple)
+        pairs = value.items() if isinstance(value, Mapping) else _of(value, list | tuple)
         return [(left(key_value if text_keys else _key(key_value, key)), right(other)) for key_value, other in pairs]
 
     return convert
@@ -287,10 +287,10 @@ def _key(text: Any, kind: HiveType) -> Any:
 def _fields(kind: HiveType) -> Callable[[Any], Any]:
     converters = {name.lower(): _converter(child) for name, child in zip(kind.names, kind.children, strict=True)}
 
-    def convert(given: Any) -> Any:
-        if given is None:
+    def convert(value: Any) -> Any:
+        if value is None:
             return None
-        record = _of(given, Mapping)
+        record = _of(value, Mapping)
         if unknown := set(record) - set(converters):
             raise ValueError(unknown)
         return {name: convert(record.get(name)) for name, convert in converters.items()}

@@ -41,13 +41,13 @@ class StreamTable:
     rules: Rules
 
     @classmethod
-    def of(cls, name: TableName, told: Any, constraints: EnabledConstraints) -> "StreamTable":
+    def of(cls, name: TableName, described: Any, constraints: EnabledConstraints) -> "StreamTable":
         """The table as the metastore's ``get_table`` answered it.
 
         Raises: InvalidOperationError when it is not transactional, or has a column or a constraint that cannot be
             written or kept here.
         """
-        sd, parameters = told.sd, dict(told.parameters or {})
+        sd, parameters = described.sd, dict(described.parameters or {})
         _require_transactional(name, parameters, sd)
 
         def columns_of(fields: Any) -> tuple[Column, ...]:
@@ -56,7 +56,7 @@ class StreamTable:
                 for field in fields or ()
             )
 
-        columns, keys = columns_of(sd.cols), columns_of(told.partitionKeys)
+        columns, keys = columns_of(sd.cols), columns_of(described.partitionKeys)
         by_name = {column.name: column for column in columns}
         buckets = max(sd.numBuckets or 0, 0) if sd.bucketCols else 0
         table = cls(
@@ -97,8 +97,8 @@ def connected(
     own = DomainClient(uri) if client is None else DomainClient.like(client)
     try:
         name = full_table_name(table)
-        told, constraints = own.get_table(name.db, name.table), enabled_constraints(own, name)
-        yield own, StreamTable.of(name, told, constraints)
+        described, constraints = own.get_table(name.db, name.table), enabled_constraints(own, name)
+        yield own, StreamTable.of(name, described, constraints)
     except BaseException:
         own.close()
         raise

@@ -72,10 +72,10 @@ class CallStats:
 
     def counts(self) -> dict[str, int]:
         """Calls by method."""
-        found: dict[str, int] = {}
+        totals: dict[str, int] = {}
         for (method, _), cell in self.cells().items():
-            found[method] = found.get(method, 0) + int(sum(cell[1:]))
-        return found
+            totals[method] = totals.get(method, 0) + int(sum(cell[1:]))
+        return totals
 
     def collect(self) -> Iterator[Metric]:
         """For prometheus_client."""

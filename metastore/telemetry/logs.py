@@ -69,8 +69,8 @@ class Lines:
     def write(self, text: str) -> int:
         """Write one line, or several."""
         with self._lock:
-            told = f'{{"event": "log_lines_lost", "level": "warning", "lines": {self.lost}}}\n'
-            if self.lost and self._put(self._cut + told):
+            line = f'{{"event": "log_lines_lost", "level": "warning", "lines": {self.lost}}}\n'
+            if self.lost and self._put(self._cut + line):
                 self.lost, self._cut = 0, ""
             if not self._put(text):
                 self.lost += 1

@@ -204,13 +204,13 @@ def _structs_in(ttype: int, arguments: Any) -> Iterator[type]:
 @cache
 def _reachable(cls: Any) -> frozenset[type]:
     """The struct itself and every struct inside it; structs may contain themselves."""
-    found, waiting = {cls}, [cls]
+    reached, waiting = {cls}, [cls]
     while waiting:
         for entry in waiting.pop().thrift_spec:
-            new = {struct for struct in _structs_in(entry[1], entry[3]) if struct not in found} if entry else set()
-            found |= new
+            new = {struct for struct in _structs_in(entry[1], entry[3]) if struct not in reached} if entry else set()
+            reached |= new
             waiting += new
-    return frozenset(found)
+    return frozenset(reached)
 
 
 def _required_in(entries: Iterable[tuple[Any, ...]]) -> list[tuple[str, Walk]]:

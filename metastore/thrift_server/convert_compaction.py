@@ -255,7 +255,7 @@ def _type(number: int | None) -> CompactionType:
 def _order(text: str) -> tuple[tuple[str, bool], ...]:
     """``"CC_DATABASE" desc, state`` → pairs of our column and "ascending"."""
     chosen: list[tuple[str, bool]] = []
-    for term in filter(None, (one.strip() for one in text.split(","))):
+    for term in filter(None, (text_part.strip() for text_part in text.split(","))):
         name, *direction = term.replace('"', "").replace("`", "").split()
         column = _ORDER_NAMES.get(name.lower().removeprefix("cc_"))
         way = [word.lower() for word in direction]

@@ -101,7 +101,7 @@ class WriteEvents:
             struct = encode_partition(table.name, partition)
             name = make_name(table.partition_key_names, struct.values)
             places[name] = _Place(described, json_of(struct), struct.sd.location or "")
-        missing = [one for one in wanted if one not in places]
+        missing = [key for key in wanted if key not in places]
         if missing:
             raise NoSuchObjectError(f"Partition {missing[0]} of {table.name} not found")
         return places

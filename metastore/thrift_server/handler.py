@@ -41,7 +41,7 @@ def handlers_of(*concepts: object) -> dict[str, Handler]:
 
     Raises: TypeError when a public method is not in the interface, or two objects define the same one.
     """
-    found: dict[str, Handler] = {}
+    handlers: dict[str, Handler] = {}
     for concept in concepts:
         for name in dir(type(concept)):
             run = getattr(concept, name)
@@ -49,10 +49,10 @@ def handlers_of(*concepts: object) -> dict[str, Handler]:
                 continue
             if name not in METHODS:
                 raise TypeError(f"{type(concept).__name__}.{name} is not a method of the interface")
-            if name in found:
+            if name in handlers:
                 raise TypeError(f"{name} is defined by {type(concept).__name__} and by another handler class")
             lane, at_once = getattr(run, "__coalesced__", None), getattr(run, "__immediate__", False)
-            found[name] = Handler(
+            handlers[name] = Handler(
                 run, lane, at_once, getattr(run, "__apart__", None), getattr(run, "__shared__", False)
             )
-    return found
+    return handlers

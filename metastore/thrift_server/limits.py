@@ -36,9 +36,9 @@ class Held:
         self.counts.update(counts)
         self.total += sum(counts.values())
 
-    def keep(self, asked: Collection[int], present: Mapping[int, int]) -> None:
+    def keep(self, collectionint: Collection[int], present: Mapping[int, int]) -> None:
         """Of those that were ``asked`` for these are still there; others came meanwhile."""
-        for limit in asked:
+        for limit in collectionint:
             if limit not in present:
                 self.counts.pop(limit, None)
         self.total = sum(list(self.counts.values()))
@@ -132,11 +132,11 @@ class Limits:
 
     def _limited(self, host: str) -> str | None:
         try:
-            found = ip_address(host.partition("%")[0])
+            address = ip_address(host.partition("%")[0])
         except ValueError:
             return None
-        if isinstance(found, IPv6Address):
-            found = found.ipv4_mapped or found
-        if any(found in network for network in self.settings.exempt):
+        if isinstance(address, IPv6Address):
+            address = address.ipv4_mapped or address
+        if any(address in network for network in self.settings.exempt):
             return None
-        return str(ip_network((found, 64), strict=False)) if isinstance(found, IPv6Address) else str(found)
+        return str(ip_network((address, 64), strict=False)) if isinstance(address, IPv6Address) else str(address)

@@ -143,12 +143,12 @@ class Waiting(Generic[Waiter]):
         ears = select.poll()
         for ear in (self._bell, self._listener) if self._hears else (self._bell,):
             ears.register(ear, select.POLLIN)
-        told = {fd for fd, _ in ears.poll(1000 * max(0.0, self._looks_at - time.perf_counter()))}
-        if self._bell in told:
+        ready = {fd for fd, _ in ears.poll(1000 * max(0.0, self._looks_at - time.perf_counter()))}
+        if self._bell in ready:
             os.eventfd_read(self._bell)
         if not self._hears:
             self._connect()
-        elif told - {self._bell}:
+        elif ready - {self._bell}:
             self._hear()
 
     def _end_patience(self) -> None:

@@ -59,26 +59,26 @@ def entries(*files: str) -> Iterator[Entry]:
         service = (_IDL / file).read_text().split("\nservice ", 1)[1]
         section, versions = "fb303", ""
         for line in service.splitlines():
-            if found := _VERSIONS.match(line):
-                versions = found[1]
-            elif found := _TITLE.match(line):
-                section, versions = found[1], ""
-            elif (found := _METHOD.match(line)) and found[1] in CODECS:
-                yield Entry(section, found[1], versions or "all")
+            if match := _VERSIONS.match(line):
+                versions = match[1]
+            elif match := _TITLE.match(line):
+                section, versions = match[1], ""
+            elif (match := _METHOD.match(line)) and match[1] in CODECS:
+                yield Entry(section, match[1], versions or "all")
                 versions = ""
 
 
 def states() -> dict[str, str]:
     """What the handlers' classes say about the methods they define."""
-    found = {name: "heard, without effect" for name, codec in CODECS.items() if codec.oneway}
+    effects = {name: "heard, without effect" for name, codec in CODECS.items() if codec.oneway}
     for module in pkgutil.walk_packages(handlers.__path__, f"{handlers.__name__}."):
         for _, cls in inspect.getmembers(importlib.import_module(module.name), inspect.isclass):
             if cls.__module__ == module.name:
                 for name, method in inspect.getmembers(cls, inspect.isfunction):
                     if name in CODECS:
                         reason = getattr(method, "__refused__", "")
-                        found[name] = f"refused on purpose: {reason}" if reason else "built"
-    return found
+                        effects[name] = f"refused on purpose: {reason}" if reason else "built"
+    return effects
 
 
 def tier(entry: Entry) -> int:

@@ -201,10 +201,10 @@ def _let_go(error: BaseException) -> None:
     """
     waiting: list[BaseException | None] = [error]
     while waiting:
-        found = waiting.pop()
-        if found is not None and found.__traceback__ is not None:
-            found.__traceback__ = None
-            waiting += [found.__cause__, found.__context__]
+        current = waiting.pop()
+        if current is not None and current.__traceback__ is not None:
+            current.__traceback__ = None
+            waiting += [current.__cause__, current.__context__]
 
 
 def _reason(error: Exception) -> str:

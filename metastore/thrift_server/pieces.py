@@ -34,8 +34,8 @@ class InPieces(NamedTuple):
 
 def around(body: bytes, count: int) -> tuple[bytes, bytes]:
     """What goes before the structs of a list, and after, from an encoded result in which the list is empty."""
-    [found] = _EMPTY_LIST_OF_STRUCTS.finditer(body)
-    return body[: found.end() - 4] + count.to_bytes(4), body[found.end() :]
+    [match] = _EMPTY_LIST_OF_STRUCTS.finditer(body)
+    return body[: match.end() - 4] + count.to_bytes(4), body[match.end() :]
 
 
 class Sender:

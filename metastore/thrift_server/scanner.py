@@ -81,13 +81,13 @@ class _Scanner:
     def _complete_structs(self, most: int) -> int:
         """Step over complete structs within the next `_WINDOW` bytes, and tell how many."""
         window = Source(bytes(memoryview(self._data)[self.at : self.at + _WINDOW]), 0)
-        found = end = 0
+        count = end = 0
         with suppress(Exception):  # not complete, or wrong: the slow way tells
-            while found < most:
+            while count < most:
                 self._decode(Nothing(), window, SKIP)
-                found, end = found + 1, window.cstringio_buf.tell()
+                count, end = count + 1, window.cstringio_buf.tell()
         self.at += end
-        return found
+        return count
 
     def _count(self, values: int) -> None:
         """Count the values of a list or map."""

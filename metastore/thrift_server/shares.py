@@ -94,14 +94,14 @@ class _Door:
     def refusals(self, calls: list[Call]) -> dict[Call, LimitReachedError]:
         """Why calls are refused. One whose effect is to be undone never is."""
         refused: dict[Call, LimitReachedError] = {}
-        asked: dict[str, int] = {}
+        by_address: dict[str, int] = {}
         for call in calls:
             usage = call.connection.usage
             if usage is None or call.lost:
                 continue
-            before, wanted = asked.get(usage.address, 0), self._share.wanted(call.args[0])
+            before, wanted = by_address.get(usage.address, 0), self._share.wanted(call.args[0])
             if self._has_room(usage, before + wanted):
-                asked[usage.address] = before + wanted
+                by_address[usage.address] = before + wanted
             else:
                 refused[call] = self._refusal(usage, before, wanted, call.method)
         return refused
@@ -112,8 +112,8 @@ class _Door:
             return True
         if self._full_until.get(usage.address, 0.0) > now:
             return False
-        asked = list(held.counts)
-        held.keep(asked, share.present(asked) if asked else {})
+        counts = list(held.counts)
+        held.keep(counts, share.present(counts) if counts else {})
         if held.total + wanted <= share.most:
             return True
         self._full_until = {address: until for address, until in self._full_until.items() if until > now}

@@ -65,8 +65,8 @@ def _read(data: bytes, password: str) -> KeyStore:
     if b"-----BEGIN" in data:
         certificates = x509.load_pem_x509_certificates(data) if b"-----BEGIN CERTIFICATE" in data else []
         return KeyStore(_pem_key(data, password), tuple(certificates))
-    found, own, others = pkcs12.load_key_and_certificates(data, password.encode())
-    return KeyStore(found, tuple(([own] if own else []) + others))
+    private_key, own, others = pkcs12.load_key_and_certificates(data, password.encode())
+    return KeyStore(private_key, tuple(([own] if own else []) + others))
 
 
 def _pem_key(data: bytes, password: str) -> PrivateKeyTypes | None:

@@ -86,8 +86,8 @@ class WriteIdService:
         wanted = uncontended(requests)
         ids = store.allocate_uncontended(self.db, wanted) if wanted else None
         if ids is not None:
-            given = iter(ids)
-            return [dict(zip(sorted(request.txn_ids), given, strict=False)) for request in requests]
+            next_ids = iter(ids)
+            return [dict(zip(sorted(request.txn_ids), next_ids, strict=False)) for request in requests]
         names = {request.name for request in requests}
         txn_ids = {txn_id for request in requests for txn_id in request.txn_ids}
         with self.db.begin() as pg:
@@ -130,8 +130,8 @@ class WriteIdService:
         if len(now) == len(requests):
             return self._starting_now(now)
         later = iter(self._starting_now(now)) if now else iter(())
-        given = iter(self._reading([request for request in requests if not request.starts_now]))
-        return [next(later if request.starts_now else given) for request in requests]
+        earlier = iter(self._reading([request for request in requests if not request.starts_now]))
+        return [next(later if request.starts_now else earlier) for request in requests]
 
     def _starting_now(self, requests: Sequence[Reading]) -> list[list[ValidWriteIdList] | MetastoreError]:
         """For those who begin now: one snapshot and the tables as of the same instant, in one statement."""

@@ -111,8 +111,8 @@ def _names(names: Collection[TableName]) -> dict[str, str]:
 
 def select_tables(db: Database, names: Collection[TableName], txns: ValidTxnList) -> dict[TableName, TableWriteIds]:
     """What a reader with this snapshot must know of each table."""
-    found = select_tables_of_readers(db, [(name, txns) for name in names])
-    return {name: known for (_, name), known in found.items()}
+    answers = select_tables_of_readers(db, [(name, txns) for name in names])
+    return {name: known for (_, name), known in answers.items()}
 
 
 def select_tables_of_readers(
@@ -143,7 +143,7 @@ def select_tables_of_readers(
             "exceptions": f"{{{exceptions}}}",
         },
     )
-    return {(mark, TableName(catalog, db, table)): _known(told) for mark, catalog, db, table, *told in rows}
+    return {(mark, TableName(catalog, db, table)): _known(facts) for mark, catalog, db, table, *facts in rows}
 
 
 def select_tables_now(db: Database, names: Collection[TableName]) -> tuple[Snapshot, dict[TableName, TableWriteIds]]:
@@ -152,12 +152,12 @@ def select_tables_now(db: Database, names: Collection[TableName]) -> tuple[Snaps
     packed, aborted, min_open, mark, *_ = rows[0]
     return (
         unpacked(mark, packed, aborted, min_open),
-        {TableName(catalog, db, table): _known(told) for _, _, _, _, catalog, db, table, *told in rows},
+        {TableName(catalog, db, table): _known(facts) for _, _, _, _, catalog, db, table, *facts in rows},
     )
 
 
-def _known(told: Sequence[Any]) -> TableWriteIds:
-    next_id, purged, mapped, write_ids, txn_ids, owned = told
+def _known(sequence_any: Sequence[Any]) -> TableWriteIds:
+    next_id, purged, mapped, write_ids, txn_ids, owned = sequence_any
     return TableWriteIds(
         next_id or 0, purged or 0, mapped or 0, list(zip(write_ids or (), txn_ids or (), strict=True)), owned
     )

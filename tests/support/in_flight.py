@@ -42,8 +42,8 @@ def commit_in_flight(database_url, monkeypatch):
         def first_beside(pid):
             for _ in range(int(PATIENCE_S / 0.01)):
                 cursor.execute(_WAITING, (pid,))
-                if found := cursor.fetchone():
-                    seen.append(found[0])
+                if waiting := cursor.fetchone():
+                    seen.append(waiting[0])
                     return
                 pause.wait(0.01)
 

@@ -10,11 +10,11 @@ NULL, NEW = b"\0", b"\1"
 
 def varint(value: int) -> bytes:
     """An unsigned number, seven bits per byte, the lowest first."""
-    found = bytearray()
+    encoded = bytearray()
     while value > 0x7F:
-        found.append(value & 0x7F | 0x80)
+        encoded.append(value & 0x7F | 0x80)
         value >>= 7
-    return bytes([*found, value])
+    return bytes([*encoded, value])
 
 
 def characters(text: str) -> bytes:

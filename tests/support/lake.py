@@ -141,8 +141,8 @@ class Lake:
         return self.service.show_compact(Filter(**wanted))
 
     def one(self, request_id):
-        [found] = self.shown(id=request_id)
-        return found
+        [request] = self.shown(id=request_id)
+        return request
 
     def state(self, request_id):
         return self.one(request_id).state.value

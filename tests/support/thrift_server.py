@@ -29,13 +29,13 @@ def facts():
 
 def examples():
     """Messages that Hive's own Java classes wrote, with their decoded arguments."""
-    found = json.loads((FACTS / "calls.json").read_text())
-    for example in found:
+    calls = json.loads((FACTS / "calls.json").read_text())
+    for example in calls:
         example["data"] = base64.b64decode(example.pop("base64"))
         if example["version"] == "2.3.10":
             for name in ("tbl", "new_tbl"):  # its catName is where others have creationMetadata, and is skipped
                 example["args"].get(name, {}).pop("catName", None)
-    return found
+    return calls
 
 
 def example_id(example):
@@ -45,34 +45,34 @@ def example_id(example):
 ALSO_CALLED = {"isAcid": "isTransactional"}
 
 
-def assert_equal(found, expected, where="args"):
+def assert_equal(actual, expected, where="args"):
     """Compare a decoded value with the JSON form of the examples; declared defaults may be added."""
-    if hasattr(found, "thrift_spec"):
+    if hasattr(actual, "thrift_spec"):
         expected = {ALSO_CALLED.get(name, name): value for name, value in expected.items()}
-        defaults = {entry[2]: entry[4] for entry in found.thrift_spec if entry}
+        defaults = {entry[2]: entry[4] for entry in actual.thrift_spec if entry}
         assert not expected.keys() - defaults.keys(), where
         for name, default in defaults.items():
-            value = getattr(found, name)
+            value = getattr(actual, name)
             if name in expected:
                 assert_equal(value, expected[name], f"{where}.{name}")
             else:
                 assert value == default, f"{where}.{name}"
     elif isinstance(expected, dict) and set(expected) == {"$binary"}:
-        assert found == base64.b64decode(expected["$binary"]), where
-    elif isinstance(found, dict):
+        assert actual == base64.b64decode(expected["$binary"]), where
+    elif isinstance(actual, dict):
         pairs = expected.items() if isinstance(expected, dict) else expected
         pairs = {tuple(key) if isinstance(key, list) else key: value for key, value in pairs}
-        assert found.keys() == pairs.keys(), where
+        assert actual.keys() == pairs.keys(), where
         for key, value in pairs.items():
-            assert_equal(found[key], value, f"{where}[{key!r}]")
-    elif isinstance(found, set | frozenset):
-        assert sorted(found) == sorted(expected), where
-    elif isinstance(found, list | tuple):
-        assert len(found) == len(expected), where
+            assert_equal(actual[key], value, f"{where}[{key!r}]")
+    elif isinstance(actual, set | frozenset):
+        assert sorted(actual) == sorted(expected), where
+    elif isinstance(actual, list | tuple):
+        assert len(actual) == len(expected), where
         for i, value in enumerate(expected):
-            assert_equal(found[i], value, f"{where}[{i}]")
+            assert_equal(actual[i], value, f"{where}[{i}]")
     else:
-        assert found == expected, where
+        assert actual == expected, where
 
 
 @contextmanager
@@ -96,9 +96,9 @@ def serving(*concepts, upstream=None, limits=None, tls=None, **settings):
 def until(condition):
     """Wait until another thread has made something true."""
     pause = threading.Event()
-    while not (found := condition()):
+    while not (value := condition()):
         pause.wait(0.001)
-    return found
+    return value
 
 
 class Peer:

@@ -40,9 +40,9 @@ class TlsFront:
 
     def _serve(self, client: socket.socket) -> None:
         with client, suppress(OSError):
-            while (asked := int.from_bytes(client.recv(8, socket.MSG_WAITALL)[4:])) == _GSS:
+            while (code := int.from_bytes(client.recv(8, socket.MSG_WAITALL)[4:])) == _GSS:
                 client.sendall(_NO)
-            if asked != _TLS:
+            if code != _TLS:
                 self.turned_away += 1
                 return
             client.sendall(_YES)

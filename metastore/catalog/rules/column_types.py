@@ -24,8 +24,8 @@ def leading_word(type_text: str) -> str:
     """What decides about a type."""
     if type_text.startswith(_LOCAL_ZONE):
         return _LOCAL_ZONE
-    found = re.match(r"\w+", type_text)
-    return found[0] if found else ""
+    word = re.match(r"\w+", type_text)
+    return word[0] if word else ""
 
 
 def is_known(type_text: str) -> bool:

@@ -258,10 +258,10 @@ class _Reader:
 
     def text(self) -> str | None:
         """A string field behind its reference marker."""
-        found = self.new_object("String", self.varint())
-        if found is not None and not isinstance(found, str):
+        number = self.new_object("String", self.varint())
+        if number is not None and not isinstance(number, str):
             raise UnreadableError("The partition expression has something else in place of a text")
-        return found
+        return number
 
     def _text(self) -> str | None:
         """ASCII ends with the high bit set; anything else begins with its length in characters plus one."""

@@ -65,5 +65,5 @@ def like(pattern: str, *, ignore_case: bool = False) -> Like:
 
 def like_prefix(pattern: str) -> str:
     """The characters that every text that matches the pattern begins with."""
-    found = re.match(r"[^%_.\\]*", pattern)
-    return found[0] if found else ""
+    match = re.match(r"[^%_.\\]*", pattern)
+    return match[0] if match else ""

@@ -14,12 +14,12 @@ _SLASHES = re.compile(r"/{2,}")
 
 def qualified(location: str, root: str) -> str:
     """The stored spelling of ``location``; one without a scheme is on the file system of ``root``."""
-    found = _SCHEME.fullmatch(location)
-    if found is None:
+    match = _SCHEME.fullmatch(location)
+    if match is None:
         if not location.startswith("/"):
             raise MetaError(f"{location!r} is not a location: it must be an absolute path or a URI with a scheme")
         return qualified(file_system(root) + location, root)
-    scheme, authority, path = found[1], found[2] or "", found[3]
+    scheme, authority, path = match[1], match[2] or "", match[3]
     if not path.startswith("/"):
         if path or not authority:
             raise MetaError(f"{location!r} is not a location: the path after the scheme must begin with a slash")
@@ -47,11 +47,11 @@ def _resolved(path: str, location: str) -> str:
 
 def file_system(location: str) -> str:
     """Scheme and authority: ``file:``, ``hdfs://name:8020``; a bare path is on the local disk."""
-    found = _SCHEME.fullmatch(location)
-    if found is None:
+    match = _SCHEME.fullmatch(location)
+    if match is None:
         return "file:"
-    authority = found[2] or ""
-    return f"{found[1]}:{'' if authority == '//' else authority}"
+    authority = match[2] or ""
+    return f"{match[1]}:{'' if authority == '//' else authority}"
 
 
 def is_below(location: str, directory: str) -> bool:

@@ -21,7 +21,7 @@ def is_object_name(name: str, *, slash: bool = False) -> bool:
 
 def directory_name(table: str) -> str:
     """The directory of a table below its database's (Hive: every odd character becomes ``-<code>-``)."""
-    return re.sub(r"[^a-z0-9_]", lambda found: f"-{ord(found[0])}-", table.lower())
+    return re.sub(r"[^a-z0-9_]", lambda match: f"-{ord(match[0])}-", table.lower())
 
 
 def pattern_regex(pattern: str | None) -> str | None:
@@ -53,6 +53,6 @@ def _alternative(text: str) -> str:
         if part.endswith("*")
         else "."
         if part == "."
-        else _ESCAPED_IN_REGEX.sub(lambda found: f"\\{found[0]}", part)
+        else _ESCAPED_IN_REGEX.sub(lambda match: f"\\{match[0]}", part)
         for part in parts
     )

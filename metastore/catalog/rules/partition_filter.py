@@ -98,11 +98,11 @@ class _Parser:
     def _lex(self) -> Iterable[_Token]:
         at, end, count = 0, len(self._text.rstrip()), 0
         while at < end:
-            found = _TOKEN.match(self._text, at)
-            if not found or not found.lastgroup:
+            match = _TOKEN.match(self._text, at)
+            if not match or not match.lastgroup:
                 self._refuse(at)
-            yield _Token(found.lastgroup, found[found.lastgroup], at)
-            at, count = found.end(), count + 1
+            yield _Token(match.lastgroup, match[match.lastgroup], at)
+            at, count = match.end(), count + 1
             if count > _MOST_TOKENS:
                 raise InvalidRequestError(
                     f"A filter has at most {_MOST_TOKENS} words, operators and constants; ask for ranges, or in parts."
@@ -110,9 +110,9 @@ class _Parser:
         yield _Token("end", "", end)
 
     def _refuse(self, at: int) -> NoReturn:
-        found = self._text[at : at + 20].strip() or "end"
+        rest = self._text[at : at + 20].strip() or "end"
         raise InvalidRequestError(
-            f"Error parsing partition filter; unexpected {found!r} at character {at} of: {self._text}"
+            f"Error parsing partition filter; unexpected {rest!r} at character {at} of: {self._text}"
         )
 
     def _peek(self, ahead: int = 0) -> _Token:

@@ -141,24 +141,24 @@ def parse_integer(text: str) -> int | None:
 
 def parse_date(text: str) -> date | None:
     """``yyyy-MM-dd``, also without leading zeros; None for anything else and for days that do not exist."""
-    found = DATE.fullmatch(text)
-    if not found:
+    match = DATE.fullmatch(text)
+    if not match:
         return None
     try:
-        return date(int(found[1]), int(found[2]), int(found[3]))
+        return date(int(match[1]), int(match[2]), int(match[3]))
     except ValueError:
         return None
 
 
 def parse_timestamp(text: str) -> datetime | None:
     """``yyyy-MM-dd[ HH:mm:ss[.fffffffff]]``, to the microsecond; None for anything else."""
-    found = _TIMESTAMP.fullmatch(text)
-    day = parse_date(found[1]) if found else None
-    if not found or not day:
+    match = _TIMESTAMP.fullmatch(text)
+    day = parse_date(match[1]) if match else None
+    if not match or not day:
         return None
-    micros = int((found[5] or "").ljust(6, "0")[:6])
+    micros = int((match[5] or "").ljust(6, "0")[:6])
     try:
-        return datetime.combine(day, time(int(found[2] or 0), int(found[3] or 0), int(found[4] or 0), micros))
+        return datetime.combine(day, time(int(match[2] or 0), int(match[3] or 0), int(match[4] or 0), micros))
     except ValueError:
         return None
 

@@ -128,8 +128,8 @@ def negation(syntax: Syntax) -> Syntax:
 
 def _typed(key: PartitionKey, op: Op, constant: Literal, default: str) -> tuple[Kind, Literal]:
     """The constant as the key's type. The default partition's token can be asked for whatever the type."""
-    found = re.match(r"\w*", key.type.lower())
-    kind = _KINDS.get(found[0] if found else "")
+    word = re.match(r"\w*", key.type.lower())
+    kind = _KINDS.get(word[0] if word else "")
     if constant == default:
         return Kind.TEXT, default
     typed: Literal | None = None

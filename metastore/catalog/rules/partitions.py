@@ -90,12 +90,12 @@ def with_descriptors(table: Table, drafts: Iterable[PartitionDraft]) -> list[Par
     Raises: InvalidRequestError.
     """
     complete: dict[int, Json | None] = {}
-    found = []
+    partitions = []
     for draft in drafts:
         if id(draft.sd) not in complete:
             complete[id(draft.sd)] = _descriptor(table, draft.sd)
-        found.append(replace(draft, sd=complete[id(draft.sd)]))
-    return found
+        partitions.append(replace(draft, sd=complete[id(draft.sd)]))
+    return partitions
 
 
 def new_partition(table: Table, draft: PartitionDraft, default: str, inherited: Mapping[str, str]) -> Partition:
@@ -187,13 +187,13 @@ def data_locations(table: Table, dropped: Sequence[Partition]) -> list[str]:
 
     An archived partition's data is where it was before it was archived.
     """
-    found = []
+    removable = []
     for partition in dropped:
         archived = is_true(partition.parameters.get("is_archived"))
         location = (archived and partition.parameters.get("original_location")) or partition.location
         if location and not (table.location and locations.is_below(table.location, location)):
-            found.append(location)
-    return found
+            removable.append(location)
+    return removable
 
 
 def parents_to_tidy(table: Table, location: str) -> list[str]:
@@ -214,9 +214,9 @@ def exchanged_prefix(table: Table, spec: Mapping[str, str]) -> list[str]:
 
     Raises: InvalidRequestError for an empty specification, and for one that fixes a key after an open one.
     """
-    given = [spec.get(key) or "" for key in table.partition_key_names]
-    prefix = list(takewhile(bool, given))
-    if not spec or not prefix or any(given[len(prefix) :]):
+    values = [spec.get(key) or "" for key in table.partition_key_names]
+    prefix = list(takewhile(bool, values))
+    if not spec or not prefix or any(values[len(prefix) :]):
         keys = ", ".join(table.partition_key_names)
         raise InvalidRequestError(f"Partitions to exchange are given by their leading keys ({keys}), not by {spec}")
     return prefix
@@ -232,11 +232,11 @@ def require_exchangeable(source: Table, target: Table) -> None:
             raise InvalidRequestError(f"The tables have different {what}: {source.name} and {target.name}")
 
 
-def require_within(limit: int, asked: int, found: int, table: Table) -> None:
+def require_within(limit: int, wanted: int, count: int, table: Table) -> None:
     """Raise MetaError if a call would return more whole partitions than one call may (``limit`` -1: any number)."""
-    if limit >= 0 and (found > limit and (asked < 0 or asked > limit)):
+    if limit >= 0 and (count > limit and (wanted < 0 or wanted > limit)):
         raise MetaError(
-            f"Number of partitions scanned (={found}) on table '{table.name.table}' exceeds limit (={limit}). "
+            f"Number of partitions scanned (={count}) on table '{table.name.table}' exceeds limit (={limit}). "
             "This is controlled on the metastore server by metastore.limit.partition.request."
         )
 

@@ -38,13 +38,13 @@ def joined(first: Json, second: Json) -> Json:
 def aggregated(statistics: Iterable[ColumnStatistics], columns: Sequence[str]) -> tuple[list[ColumnStatistics], int]:
     """(one result for each column, how many partitions have all of the columns)."""
     by_column: dict[str, ColumnStatistics] = {}
-    found: dict[str, set[str]] = {}
+    columns_of: dict[str, set[str]] = {}
     for statistic in statistics:
-        found.setdefault(statistic.partition, set()).add(statistic.column)
+        columns_of.setdefault(statistic.partition, set()).add(statistic.column)
         before = by_column.get(statistic.column)
         data = joined(before.data, statistic.data) if before else joined(statistic.data, _nothing_like(statistic.data))
         by_column[statistic.column] = replace(statistic, partition="", data=data)
-    complete = sum(1 for has in found.values() if has.issuperset(columns))
+    complete = sum(1 for has in columns_of.values() if has.issuperset(columns))
     return [by_column[column] for column in columns if column in by_column], complete
 
 

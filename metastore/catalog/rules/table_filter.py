@@ -28,9 +28,9 @@ class TableFilter:
     @classmethod
     def of(cls, text: str) -> "TableFilter":
         """Read a filter. Raises: InvalidRequestError for wrong syntax, a wrong key, or an operator it does not take."""
-        found = cls(parse(text))
-        _check(found.syntax)
-        return found
+        parsed = cls(parse(text))
+        _check(parsed.syntax)
+        return parsed
 
     def accepts(self, table: Table) -> bool:
         """Whether the table is among those asked for."""

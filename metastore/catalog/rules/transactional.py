@@ -38,8 +38,8 @@ def is_full_acid(parameters: Parameters) -> bool:
 
 def by_default(table: Table) -> Table:
     """The table asking for full ACID, if it is managed, could be, and says nothing (hive.create.as.acid)."""
-    asked = any(key.lower() == TRANSACTIONAL for key in table.parameters)
-    if asked or table.type != TableType.MANAGED or not _is_acid_format(table) or table.sd["sortCols"]:
+    says_so = any(key.lower() == TRANSACTIONAL for key in table.parameters)
+    if says_so or table.type != TableType.MANAGED or not _is_acid_format(table) or table.sd["sortCols"]:
         return table
     return replace(table, parameters={**table.parameters, TRANSACTIONAL: "true"})
 

@@ -61,12 +61,12 @@ def require_exclusive(
     locks, writers = store.lock_tail(pg, objects)
     ahead = in_the_way(objects, locks, changer, writers, kind)
     if ahead:
-        told = "; ".join(_told(lock) for lock in ahead[:_MOST_TOLD])
+        holders = "; ".join(_told(lock) for lock in ahead[:_MOST_TOLD])
         more = f"; and {len(ahead) - _MOST_TOLD} more" if len(ahead) > _MOST_TOLD else ""
-        asked = ".".join(part for part in (objects[0].db, objects[0].table) if part)
-        shown = f"`metastore lock why {asked}`" if objects[0].table else "`metastore show locks`"
+        name = ".".join(part for part in (objects[0].db, objects[0].table) if part)
+        shown = f"`metastore lock why {name}`" if objects[0].table else "`metastore show locks`"
         raise HeldUpError(
-            f"{action} has to wait, nothing was changed: {told}{more}. Try again when they have ended; "
+            f"{action} has to wait, nothing was changed: {holders}{more}. Try again when they have ended; "
             f"{shown} shows them."
         )
 

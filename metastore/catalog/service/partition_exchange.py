@@ -53,21 +53,21 @@ class PartitionExchange:
         with self.db.begin() as pg:
             move = self.moves.announce(pg, planned.source.id, planned.directory, planned.new_directory)
         with self.moves.moving(move) as pg:
-            found = _plan(pg, spec, source, target)
-            if (found.directory, found.new_directory) != (planned.directory, planned.new_directory):
+            plan = _plan(pg, spec, source, target)
+            if (plan.directory, plan.new_directory) != (planned.directory, planned.new_directory):
                 raise InvalidRequestError(f"{source} or {target} was moved meanwhile, nothing was changed, try again")
             names = [
                 partition.name
-                for partition in store.lock_partitions(pg, found.source, [p.name for p in found.partitions])
+                for partition in store.lock_partitions(pg, plan.source, [p.name for p in plan.partitions])
             ]
             moved = [
-                replace(partition, location=locations.child(found.target.location or "", partition.name))
-                for partition in found.partitions
+                replace(partition, location=locations.child(plan.target.location or "", partition.name))
+                for partition in plan.partitions
                 if partition.name in names
             ]
-            if len(store.insert_partitions(pg, found.target, moved)) != len(moved):
+            if len(store.insert_partitions(pg, plan.target, moved)) != len(moved):
                 raise InvalidRequestError(f"A partition of {source} exists in {target} already")
-            store.delete_partitions(pg, found.source, names)
+            store.delete_partitions(pg, plan.source, names)
         return moved
 
 

@@ -64,11 +64,11 @@ class PartitionLists:
 
     def partitions(self, selection: Selection) -> list[Partition]:
         """As objects: one statement.  Raises: MetaError beyond the configured limit."""
-        found = partitions.select_partitions(
+        selected = partitions.select_partitions(
             self.db.once, selection.table, selection.condition, selection.parameters, self._capped(selection)
         )
-        self._require_within(selection, len(found))
-        return found
+        self._require_within(selection, len(selected))
+        return selected
 
     def pieces(self, selection: Selection) -> Pieces:
         """As bytes.  Raises: MetaError beyond the configured limit, before anything long is read."""

@@ -127,10 +127,10 @@ class PartitionReads:
         shown, ordered = self._columns(table, columns), self._columns(table, order or columns)
         rows = [values for _, values in self._matching_values(table, self._filter(table, text))]
         rows.sort(key=lambda values: [values[column] for column in ordered], reverse=not ascending)
-        found = [[values[column] for column in shown] for values in rows]
+        shown_values = [[values[column] for column in shown] for values in rows]
         if distinct:
-            found = [list(row) for row in dict.fromkeys(map(tuple, found))]
-        return found if limit < 0 else found[:limit]
+            shown_values = [list(row) for row in dict.fromkeys(map(tuple, shown_values))]
+        return shown_values if limit < 0 else shown_values[:limit]
 
     def table(self, name: TableName) -> Table:
         """The table.  Raises: NoSuchObjectError."""
@@ -140,10 +140,10 @@ class PartitionReads:
         return table_store.table_of(rows[0])
 
     def _by_name(self, table: Table, partition: str) -> Partition:
-        found = store.select_partitions(self.db.once, table, "p.name = %s", (partition,))
-        if not found:
+        partitions = store.select_partitions(self.db.once, table, "p.name = %s", (partition,))
+        if not partitions:
             raise NoSuchObjectError(f"partition {partition} of {table.name} not found")
-        return found[0]
+        return partitions[0]
 
     def _filter(self, table: Table, text: str | None) -> Predicate:
         return parse_filter(text, rules.partition_keys(table), self.settings.default_partition_name)

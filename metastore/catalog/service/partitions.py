@@ -112,16 +112,16 @@ class PartitionService:
             table = self._locked(pg, name, InvalidOperationError)
             now, default = int(pg.now.timestamp()), self.settings.default_partition_name
             wanted = {rules.partition_name(table.partition_key_names, draft.values, default): draft for draft in drafts}
-            found = {partition.name: partition for partition in store.lock_partitions(pg, table, list(wanted))}
-            missing = [partition for partition in wanted if partition not in found]
+            stored = {partition.name: partition for partition in store.lock_partitions(pg, table, list(wanted))}
+            missing = [partition for partition in wanted if partition not in stored]
             if missing or not wanted:
                 raise InvalidOperationError(
                     f"Partition {', '.join(missing) or 'list is empty'}: alter is not possible because it "
                     f"doesn't exist in {name}"
                 )
             wanted = dict(zip(wanted, rules.with_descriptors(table, wanted.values()), strict=True))
-            altered = {key: rules.altered_partition(table, found[key], draft, now) for key, draft in wanted.items()}
-            elsewhere = [key for key, new in altered.items() if new.location != found[key].location]
+            altered = {key: rules.altered_partition(table, stored[key], draft, now) for key, draft in wanted.items()}
+            elsewhere = [key for key, new in altered.items() if new.location != stored[key].location]
             if transactional.is_transactional(table.parameters):
                 require_exclusive(
                     pg, f"ALTER TABLE {name} PARTITION SET LOCATION", partition_objects(name, elsewhere), changer
@@ -130,7 +130,7 @@ class PartitionService:
             store.delete_column_statistics(
                 pg,
                 table,
-                [(key, column) for key, new in altered.items() for column in rules.changed_columns(found[key], new)],
+                [(key, column) for key, new in altered.items() for column in rules.changed_columns(stored[key], new)],
             )
 
     def rename_partition(
@@ -281,10 +281,10 @@ class PartitionService:
 
     @staticmethod
     def _locked_one(pg: PgTx, table: Table, partition: str) -> Partition:
-        found = store.lock_partitions(pg, table, [partition])
-        if not found:
+        partitions = store.lock_partitions(pg, table, [partition])
+        if not partitions:
             raise InvalidOperationError(f"Unable to rename partition {partition} of {table.name}: it does not exist")
-        return found[0]
+        return partitions[0]
 
     @staticmethod
     def _require_free(pg: PgTx, table: Table, partition: str) -> None:
@@ -316,11 +316,11 @@ class PartitionService:
             raise NoSuchObjectError(
                 f"Some partitions to drop are missing: {', '.join(sorted(missing))} of {table.name}"
             )
-        found = [partition.name for partition in dropped]
-        if found:
-            require_exclusive(pg, f"DROP PARTITION of {table.name}", partition_objects(table.name, found), changer)
-            store.delete_partitions(pg, table, found)
-            acid_history.delete_partition_history(pg, table.name, found)
+        present = [partition.name for partition in dropped]
+        if present:
+            require_exclusive(pg, f"DROP PARTITION of {table.name}", partition_objects(table.name, present), changer)
+            store.delete_partitions(pg, table, present)
+            acid_history.delete_partition_history(pg, table.name, present)
         return dropped
 
     def _doomed(self, pg: PgTx, table: Table, dropped: Sequence[Partition]) -> list[Change]:

@@ -228,10 +228,10 @@ class TableService:
 
     @staticmethod
     def _database(pg: PgTx, name: DatabaseName, altered: Table) -> Database:
-        found = database_store.select_database(pg, name)
-        if found is None:
+        database = database_store.select_database(pg, name)
+        if database is None:
             raise InvalidOperationError(f"Unable to change {altered.name}: Database {name} doesn't exist.")
-        return found
+        return database
 
     @staticmethod
     def _store_altered(pg: PgTx, old: Table, altered: Table, context: Mapping[str, str]) -> None:

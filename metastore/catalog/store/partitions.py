@@ -36,12 +36,12 @@ _BY_VALUES = f"""
 def partitions_of(rows: Iterable[Row]) -> list[Partition]:
     """The partitions that rows of ``_COLUMNS`` and a descriptor hold, in order."""
     known: dict[str, Json] = {}
-    found = []
+    partitions = []
     for name, values, created, accessed, location, parameters, write_id, digest, sd in rows:
         if sd is not None:
             known[digest] = sd
-        found.append(Partition(name, values, known.get(digest), location, parameters, created, accessed, write_id))
-    return found
+        partitions.append(Partition(name, values, known.get(digest), location, parameters, created, accessed, write_id))
+    return partitions
 
 
 def select_by_values(run: Run, table: TableName, escaped: Sequence[str]) -> tuple[list[Json], Partition | None] | None:

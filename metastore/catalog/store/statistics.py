@@ -30,14 +30,14 @@ def select_statistics(
 
 def lock_parameters(pg: PgTx, table: Table, partitions: Sequence[str]) -> dict[str, Parameters]:
     """The parameters of the table ("") and of partitions, held until COMMIT; those that there are."""
-    found = {"": table.parameters} if "" in partitions else {}
-    found |= dict(
+    parameters = {"": table.parameters} if "" in partitions else {}
+    parameters |= dict(
         pg.sql(
             "SELECT name, parameters FROM partitions WHERE table_id = %s AND name = ANY(%s) ORDER BY name FOR UPDATE",
             (table.id, list(partitions)),
         )
     )
-    return found
+    return parameters
 
 
 def update_parameters(pg: PgTx, table: Table, partition: str, parameters: Parameters) -> None:

@@ -147,14 +147,14 @@ def acid_directories(listing: Iterable[Listed]) -> dict[str, list[ListedFile]]:
 
     Found by name, not by the catalog: an aborted dynamic insert leaves directories of partitions that were never added.
     """
-    found: dict[str, list[ListedFile]] = {}
+    directories: dict[str, list[ListedFile]] = {}
     for entry in listing:
         parts = entry.path.split("/")
         place = next((at for at, part in enumerate(parts) if _is_acid_name(part)), None)
         if place is not None and (entry.is_dir or place < len(parts) - 1):
             prefix = "/".join(parts[:place])
-            found.setdefault(prefix, []).append(ListedFile("/".join(parts[place:]), entry.size, entry.is_dir))
-    return found
+            directories.setdefault(prefix, []).append(ListedFile("/".join(parts[place:]), entry.size, entry.is_dir))
+    return directories
 
 
 def top_directories(listing: Iterable[Listed]) -> list[str]:

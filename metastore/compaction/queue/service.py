@@ -270,15 +270,15 @@ def _refusal(existing: Compaction) -> CompactResult:
 
 def _combined(table: TableName, names: Sequence[str], results: Sequence[CompactResult]) -> CompactResult:
     """One answer for a request that stands for several partitions: the first id, and all of them in the message."""
-    told = "; ".join(
+    each = "; ".join(
         f"{name}: id {result.id}" if result.accepted else f"{name}: {result.message}"
         for name, result in zip(names, results, strict=True)
     )
     accepted = next((result for result in results if result.accepted), None)
     if accepted is not None:
-        return accepted._replace(message=told)
+        return accepted._replace(message=each)
     if results:
-        return results[0]._replace(message=told)
+        return results[0]._replace(message=each)
     return CompactResult(
         -1,
         REFUSED,

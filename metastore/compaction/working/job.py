@@ -90,6 +90,6 @@ def reason(error: BaseException) -> str:
 def telling_line(lines: Sequence[str]) -> str:
     """Of output with stack traces in it, the line that says most: the last cause, the last error, the last line."""
     said = [line for line in lines if line and not _FRAME.match(line)]
-    errors = [found for found in map(_ERROR.match, said) if found]
-    causes = [found for found in errors if found[1]]
-    return next((found[2] for found in reversed(causes or errors)), said[-1] if said else "")
+    errors = [match for match in map(_ERROR.match, said) if match]
+    causes = [error for error in errors if error[1]]
+    return next((cause[2] for cause in reversed(causes or errors)), said[-1] if said else "")

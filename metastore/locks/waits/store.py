@@ -48,8 +48,8 @@ def update_watched(db: Database, locks: Collection[tuple[int, int]], process: st
     there = {ext_id for ext_id, _, marked in rows if marked}
     for ext_id, int_id in [(ext_id, int_id) for ext_id, int_id, marked in rows if not marked]:
         there |= {
-            found
-            for (found,) in db.once(
+            watched
+            for (watched,) in db.once(
                 """
             UPDATE locks SET watched_by = CASE WHEN watched_by IS NULL THEN %(process)s ELSE '*' END
              WHERE ext_id = %(ext_id)s AND int_id = %(int_id)s RETURNING ext_id""",
@@ -68,11 +68,13 @@ def heartbeat_same(
     Each with its agent info, earliest first. The latter are kept alive. Index: locks (ext_id, int_id), locks (txn_id).
     """
     rows = pg.sql(_HEARTBEAT_SAME, {"txns": bigints(txn_ids), "agents": list(agents), "ext_ids": bigints(ext_ids)})
-    found: dict[tuple[str, int], list[Lock]] = {}
+    requests: dict[tuple[str, int], list[Lock]] = {}
     for agent_info, *row in rows:
         lock = _lock(row)
-        found.setdefault((agent_info, lock.ext_id), []).append(lock)
-    return [(agent_info, sorted(found[agent_info, ext_id])) for agent_info, ext_id in sorted(found, key=itemgetter(1))]
+        requests.setdefault((agent_info, lock.ext_id), []).append(lock)
+    return [
+        (agent_info, sorted(requests[agent_info, ext_id])) for agent_info, ext_id in sorted(requests, key=itemgetter(1))
+    ]
 
 
 def select_asked_twice(db: Database, txn_ids: Collection[int] | None) -> list[int]:
@@ -98,9 +100,9 @@ def select_wait_graph(pg: PgTx) -> list[Lock]:
     return [_lock(row) for row in rows]
 
 
-def insert_deadlock(pg: PgTx, found: Deadlock) -> None:
+def insert_deadlock(pg: PgTx, deadlock: Deadlock) -> None:
     """Keep a deadlock, and only the latest ones."""
-    cycle = [{"wanted": _told(wait.wanted), "blocker": _told(wait.blocker)} for wait in found.waits]
+    cycle = [{"wanted": _told(wait.wanted), "blocker": _told(wait.blocker)} for wait in deadlock.waits]
     pg.sql(
         f"""
         WITH added AS (
@@ -108,10 +110,10 @@ def insert_deadlock(pg: PgTx, found: Deadlock) -> None:
             VALUES (metastore_now(), %(victim)s, %(locks)s::bigint[], %(cycle)s::jsonb, %(message)s) RETURNING id)
         DELETE FROM deadlocks WHERE id <= (SELECT id FROM added) - {KEPT_DEADLOCKS}""",
         {
-            "victim": found.victim,
-            "locks": bigints(found.victim_lock_ids),
+            "victim": deadlock.victim,
+            "locks": bigints(deadlock.victim_lock_ids),
             "cycle": json.dumps(cycle),
-            "message": found.message,
+            "message": deadlock.message,
         },
     )
 

@@ -42,7 +42,7 @@ def owner_of(lock: Lock) -> Owner:
     return Owner(lock.txn_id, 0 if lock.txn_id != NO_TXN else lock.ext_id)
 
 
-def walk(locks: Iterable[Lock], asked: Callable[[Lock], bool]) -> list[Step]:
+def walk(locks: Iterable[Lock], callable_lockbool: Callable[[Lock], bool]) -> list[Step]:
     """The owners of the locks asked about, then those whom they wait for, then those whom these wait for, and so on.
 
     ``locks``: all that wait, and at least those that they may wait for.
@@ -55,7 +55,7 @@ def walk(locks: Iterable[Lock], asked: Callable[[Lock], bool]) -> list[Step]:
             waiting.setdefault(owner_of(lock), []).append(lock)
     edges: dict[Owner, list[Owner]] = {}
     in_the_way: dict[Owner, dict[Lock, None]] = {}
-    ahead = list(dict.fromkeys(owner_of(lock) for lock in known if asked(lock)))
+    ahead = list(dict.fromkeys(owner_of(lock) for lock in known if callable_lockbool(lock)))
     for owner in ahead:  # grows while it is walked
         blockers = [blocker for lock in waiting.get(owner, ()) for blocker in queue.blockers(lock)]
         for blocker in blockers:
@@ -63,7 +63,7 @@ def walk(locks: Iterable[Lock], asked: Callable[[Lock], bool]) -> list[Step]:
         edges[owner] = list(dict.fromkeys(owner_of(blocker) for blocker in blockers))
         ahead += [edge for edge in edges[owner] if edge not in edges and edge not in ahead]
     cyclic = {owner for owner in edges if owner in _reachable(edges, owner)}
-    mine = {owner: [lock for lock in known if owner_of(lock) == owner and asked(lock)] for owner in edges}
+    mine = {owner: [lock for lock in known if owner_of(lock) == owner and callable_lockbool(lock)] for owner in edges}
     return [
         Step(
             owner,
@@ -78,11 +78,11 @@ def walk(locks: Iterable[Lock], asked: Callable[[Lock], bool]) -> list[Step]:
 
 def _reachable(edges: dict[Owner, list[Owner]], start: Owner) -> set[Owner]:
     """Everybody whom an owner waits for, directly or behind others; itself only through a cycle."""
-    found: set[Owner] = set()
+    reached: set[Owner] = set()
     ahead = list(edges[start])
     while ahead:
         owner = ahead.pop()
-        if owner not in found:
-            found.add(owner)
+        if owner not in reached:
+            reached.add(owner)
             ahead += edges[owner]
-    return found
+    return reached

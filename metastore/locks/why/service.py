@@ -78,20 +78,24 @@ class WhyService:
     not_before: datetime | None = None
     """Until then nothing expires: a server that has just started gives its clients time to come back."""
 
-    def explain(self, asked: Asked) -> Explanation:
+    def explain(self, question: Asked) -> Explanation:
         """Walk from what is asked about to those who have to end first."""
-        waits = why_store.select_waits(self.db, asked.lock_id, asked.txn_id, asked.table)
-        steps = why.walk(waits.locks, asked.includes)
+        waits = why_store.select_waits(self.db, question.lock_id, question.txn_id, question.table)
+        steps = why.walk(waits.locks, question.includes)
         if not steps or waits.at is None:
-            return Explanation(found=False, blocked=False, owners=[], text=_nothing(asked))
+            return Explanation(found=False, blocked=False, owners=[], text=_nothing(question))
         places = {step.owner: place for place, step in enumerate(steps)}
-        subjects = {why.owner_of(lock) for lock in waits.locks if asked.includes(lock)}
+        subjects = {why.owner_of(lock) for lock in waits.locks if question.includes(lock)}
         owners = [
-            self._explained(step, waits.owners[step.owner], waits.times, places, waits.at, asked=step.owner in subjects)
+            self._explained(
+                step, waits.owners[step.owner], waits.times, places, waits.at, in_question=step.owner in subjects
+            )
             for step in steps
         ]
         blocked = any(owner.waits_for for owner in owners if owner.asked)
-        return Explanation(found=True, blocked=blocked, owners=owners, text=_sentence(asked, owners, blocked=blocked))
+        return Explanation(
+            found=True, blocked=blocked, owners=owners, text=_sentence(question, owners, blocked=blocked)
+        )
 
     def _explained(
         self,
@@ -101,7 +105,7 @@ class WhyService:
         places: dict[Owner, int],
         now: datetime,
         *,
-        asked: bool,
+        in_question: bool,
     ) -> Explained:
         replicated = info.txn_type is TxnType.REPL_CREATED
         timeout = self.settings.repl_timeout if replicated else self.settings.timeout
@@ -117,7 +121,7 @@ class WhyService:
             [places[blocker] for blocker in step.waits_for],
             step.is_root,
             step.in_cycle,
-            asked,
+            in_question,
         )
 
     def _expiry(self, info: OwnerInfo, timeout: timedelta) -> datetime:
@@ -130,29 +134,33 @@ class WhyService:
         return min(regular, info.orphaned_at + self.orphan_timeout)
 
 
-def _nothing(asked: Asked) -> str:
-    if asked.table is not None:
-        return f"Nobody holds a lock on {asked} or waits for one."
-    if asked.lock_id:
-        return f"There is no {asked}: it was released, or it ended with its transaction, or it expired."
+def _nothing(question: Asked) -> str:
+    if question.table is not None:
+        return f"Nobody holds a lock on {question} or waits for one."
+    if question.lock_id:
+        return f"There is no {question}: it was released, or it ended with its transaction, or it expired."
     return (
-        f"Transaction {asked.txn_id} has no locks and waits for none; `metastore txn explain {asked.txn_id}` tells "
-        "more."
+        f"Transaction {question.txn_id} has no locks and waits for none; `metastore txn explain {question.txn_id}` "
+        "tells more."
     )
 
 
-def _sentence(asked: Asked, owners: list[Explained], *, blocked: bool) -> str:
+def _sentence(question: Asked, owners: list[Explained], *, blocked: bool) -> str:
     cycle = [owner for owner in owners if owner.in_cycle]
     if cycle:
         return (
-            f"{_capital(asked)} is behind a deadlock of {', '.join(_name(member) for member in cycle)}: they wait for "
-            f"each other, so one of them has to be ended (`{cycle[0].ends_with}`)."
+            f"{_capital(question)} is behind a deadlock of {', '.join(_name(member) for member in cycle)}: they wait "
+            f"for each other, so one of them has to be ended (`{cycle[0].ends_with}`)."
         )
     if not blocked:
         holders = ", ".join(f"{_name(owner)}" for owner in owners)
-        return f"{_capital(asked)} is held by {holders}." if asked.table else f"{_capital(asked)} waits for nobody."
-    roots = [owner for owner in owners if owner.is_root and not (owner.asked and asked.table is None)]
-    return f"{_capital(asked)} waits for {', '.join(map(_told, roots))}."
+        return (
+            f"{_capital(question)} is held by {holders}."
+            if question.table
+            else f"{_capital(question)} waits for nobody."
+        )
+    roots = [owner for owner in owners if owner.is_root and not (owner.asked and question.table is None)]
+    return f"{_capital(question)} waits for {', '.join(map(_told, roots))}."
 
 
 def _told(explained: Explained) -> str:
@@ -188,6 +196,6 @@ def _name(explained: Explained) -> str:
     )
 
 
-def _capital(asked: Asked) -> str:
-    text = str(asked)
+def _capital(question: Asked) -> str:
+    text = str(question)
     return text[0].upper() + text[1:]

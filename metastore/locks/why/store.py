@@ -50,7 +50,7 @@ def select_waits(db: Database, lock_id: int, txn_id: int, table: TableName | Non
     """All that wait, those whom they may wait for, and those that are asked about (0 and None: not so)."""
     catalog, database, name = table or (None, None, None)
     rows = db.once(_LOCKS, {"lock": lock_id, "txn": txn_id, "catalog": catalog, "db": database, "table": name})
-    found = Waits(rows[0][0] if rows else None, [], {}, {})
+    waits = Waits(rows[0][0] if rows else None, [], {}, {})
     for (
         _,
         ext_id,
@@ -82,9 +82,9 @@ def select_waits(db: Database, lock_id: int, txn_id: int, table: TableName | Non
             user,
             host,
         )
-        found.locks.append(lock)
-        found.times[lock] = Times(requested_at, acquired_at)
+        waits.locks.append(lock)
+        waits.times[lock] = Times(requested_at, acquired_at)
         info = [user, host, agent, requested_at, beaten_at or requested_at] if txn_type is None else of_txn
         kind = None if txn_type is None else TxnType(txn_type)
-        found.owners.setdefault(owner_of(lock), OwnerInfo._make([*info, kind, orphaned_at]))
-    return found
+        waits.owners.setdefault(owner_of(lock), OwnerInfo._make([*info, kind, orphaned_at]))
+    return waits

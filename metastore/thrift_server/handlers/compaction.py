@@ -44,11 +44,11 @@ class CompactionHandlers:
         """Claim the next request."""
         if rqst is None or not rqst.workerId:
             raise InvalidRequestError("FindNextCompactRequest with a workerId is needed to claim a compaction")
-        found = self._compaction.find_next_compact2(rqst.workerId, rqst.workerVersion, rqst.poolName)
-        if found is None:
+        request = self._compaction.find_next_compact2(rqst.workerId, rqst.workerVersion, rqst.poolName)
+        if request is None:
             return ttypes.OptionalCompactionInfoStruct()
-        call.log(compaction_id=found.id, worker_id=rqst.workerId)
-        return ttypes.OptionalCompactionInfoStruct(ci=convert.info(found))
+        call.log(compaction_id=request.id, worker_id=rqst.workerId)
+        return ttypes.OptionalCompactionInfoStruct(ci=convert.info(request))
 
     def update_compactor_state(self, call: Call, cr: ttypes.CompactionInfoStruct, txn_id: int) -> None:
         """Note the snapshot and the transaction of a running compaction."""
@@ -89,13 +89,13 @@ class CompactionHandlers:
         self, _call: Call, rqst: ttypes.GetLatestCommittedCompactionInfoRequest
     ) -> ttypes.GetLatestCommittedCompactionInfoResponse:
         """Find the newest finished compaction of each partition."""
-        found = self._compaction.get_latest_committed_compaction_info(
+        finished = self._compaction.get_latest_committed_compaction_info(
             table_name(rqst.dbname, rqst.tablename),
             None if rqst.partitionnames is None else [convert.partition(name) for name in rqst.partitionnames],
             rqst.lastCompactionId,
         )
         return ttypes.GetLatestCommittedCompactionInfoResponse(
-            compactions=[self._finished(compaction) for compaction in found]
+            compactions=[self._finished(compaction) for compaction in finished]
         )
 
     def abort_Compactions(self, call: Call, rqst: ttypes.AbortCompactionRequest) -> ttypes.AbortCompactResponse:
@@ -116,8 +116,8 @@ class CompactionHandlers:
         return self._compaction.submit_for_cleanup(convert.new_request(o1, call.connection.peer), o2, o3)
 
     @staticmethod
-    def _finished(found: Compaction) -> ttypes.CompactionInfoStruct:
-        answer = convert.info(found)
-        if found.state is CompactionState.SUCCEEDED:
+    def _finished(compaction: Compaction) -> ttypes.CompactionInfoStruct:
+        answer = convert.info(compaction)
+        if compaction.state is CompactionState.SUCCEEDED:
             answer.state = CompactionState.SUCCEEDED.code
         return answer

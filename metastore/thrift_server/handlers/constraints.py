@@ -95,15 +95,15 @@ class ConstraintHandlers:
         self, _call: Call, request: ttypes.AllTableConstraintsRequest
     ) -> ttypes.AllTableConstraintsResponse:
         """A table's constraints of every kind."""
-        found = self._constraints.get_all(table_name_of(request.dbName, request.tblName, request.catName))
+        constraints = self._constraints.get_all(table_name_of(request.dbName, request.tblName, request.catName))
         return ttypes.AllTableConstraintsResponse(
             ttypes.SQLAllTableConstraints(
-                primaryKeys=constraints_to_thrift(ConstraintKind.PRIMARY_KEY, found),
-                foreignKeys=constraints_to_thrift(ConstraintKind.FOREIGN_KEY, found),
-                uniqueConstraints=constraints_to_thrift(ConstraintKind.UNIQUE, found),
-                notNullConstraints=constraints_to_thrift(ConstraintKind.NOT_NULL, found),
-                defaultConstraints=constraints_to_thrift(ConstraintKind.DEFAULT, found),
-                checkConstraints=constraints_to_thrift(ConstraintKind.CHECK, found),
+                primaryKeys=constraints_to_thrift(ConstraintKind.PRIMARY_KEY, constraints),
+                foreignKeys=constraints_to_thrift(ConstraintKind.FOREIGN_KEY, constraints),
+                uniqueConstraints=constraints_to_thrift(ConstraintKind.UNIQUE, constraints),
+                notNullConstraints=constraints_to_thrift(ConstraintKind.NOT_NULL, constraints),
+                defaultConstraints=constraints_to_thrift(ConstraintKind.DEFAULT, constraints),
+                checkConstraints=constraints_to_thrift(ConstraintKind.CHECK, constraints),
             )
         )
 

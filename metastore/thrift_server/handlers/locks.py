@@ -148,9 +148,9 @@ class LockHandlers:
                 self.holders.looked(lock_id, connection)
         return dict(zip(calls, answers, strict=True))
 
-    def _end_expired(self, found: Mapping[Call, LockResult | MetastoreError]) -> bool:
+    def _end_expired(self, answers: Mapping[Call, LockResult | MetastoreError]) -> bool:
         """End the owners in the way that have expired; whether there were any, so that another look is worth it."""
-        ahead = {lock for answer in found.values() if (lock := _waits_for(answer)) is not None}
+        ahead = {lock for answer in answers.values() if (lock := _waits_for(answer)) is not None}
         if not ahead or self.purges is None:
             return False
         try:

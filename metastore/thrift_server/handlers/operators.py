@@ -34,14 +34,14 @@ class OperatorHandlers:
 
     def metastore_lock_why(self, call: Call, request: ttypes.LockWhyRequest) -> ttypes.LockWhyResponse:
         """Who is behind a wait."""
-        asked = _asked(request)
-        call.log(asked=str(asked))
-        found = self._waits.explain(asked)
+        question = _asked(request)
+        call.log(asked=str(question))
+        explanation = self._waits.explain(question)
         return ttypes.LockWhyResponse(
-            found=found.found,
-            blocked=found.blocked,
-            explanation=found.text,
-            owners=[_owner(owner) for owner in found.owners],
+            found=explanation.found,
+            blocked=explanation.blocked,
+            explanation=explanation.text,
+            owners=[_owner(owner) for owner in explanation.owners],
         )
 
     def metastore_show_deadlocks(self, _call: Call, limit: int) -> list[ttypes.EndedDeadlock]:
@@ -63,8 +63,8 @@ def _wanted(number: int | None, name: str) -> int:
 def _asked(request: ttypes.LockWhyRequest | None) -> Asked:
     if request is None:
         raise InvalidRequestError("The question is missing")
-    given = [request.lockid is not None, request.txnid is not None, request.tablename is not None]
-    if sum(given) != 1:
+    questions = [request.lockid is not None, request.txnid is not None, request.tablename is not None]
+    if sum(questions) != 1:
         raise InvalidRequestError("Ask about a lockid, or a txnid, or a dbname with a tablename")
     if request.tablename is None:
         return Asked(request.lockid or 0, request.txnid or 0)
@@ -78,7 +78,7 @@ def _outcome(txn_id: int, answer: Answer) -> ttypes.TxnOutcome:
 
 
 def _life(txn_id: int, life: Life) -> ttypes.TxnLife:
-    told = ttypes.TxnLife(
+    answer = ttypes.TxnLife(
         outcome=_outcome(txn_id, life.answer),
         writes=[_write(write) for write in life.writes],
         writeCount=life.write_count,
@@ -89,18 +89,18 @@ def _life(txn_id: int, life: Life) -> ttypes.TxnLife:
     )
     if life.record is not None:
         record = life.record
-        told.type, told.user, told.hostname, told.agentInfo = (
+        answer.type, answer.user, answer.hostname, answer.agentInfo = (
             record.type.name.lower(),
             record.user,
             record.host,
             record.agent_info,
         )
-        told.startedAt, told.lastHeartbeatAt = _millis(record.started_at), _millis(record.last_heartbeat_at)
-        told.heartbeatCount, told.longestGapMs = record.heartbeat_count, _duration(life.longest_silence)
-        told.commitId, told.abortCode, told.abortReason = record.commit_id, record.abort_code, record.abort_reason
+        answer.startedAt, answer.lastHeartbeatAt = _millis(record.started_at), _millis(record.last_heartbeat_at)
+        answer.heartbeatCount, answer.longestGapMs = record.heartbeat_count, _duration(life.longest_silence)
+        answer.commitId, answer.abortCode, answer.abortReason = record.commit_id, record.abort_code, record.abort_reason
     if life.conflict is not None:
         lost = life.conflict
-        told.conflict = ttypes.TxnConflict(
+        answer.conflict = ttypes.TxnConflict(
             winner=lost.winner,
             winnerCommitId=lost.winner_commit_id,
             object=lost.object,
@@ -108,9 +108,9 @@ def _life(txn_id: int, life: Life) -> ttypes.TxnLife:
             winnerOperation=lost.winner_operation,
         )
         if life.winner is not None:
-            told.conflict.user, told.conflict.hostname = life.winner.user, life.winner.host
-            told.conflict.agentInfo = life.winner.agent_info
-    return told
+            answer.conflict.user, answer.conflict.hostname = life.winner.user, life.winner.host
+            answer.conflict.agentInfo = life.winner.agent_info
+    return answer
 
 
 def _write(write: Write) -> ttypes.TxnWrite:

@@ -72,8 +72,8 @@ class PartitionReadHandlers:
 
     def get_partitions_req(self, _call: Call, req: ttypes.PartitionsRequest) -> ttypes.PartitionsResponse:
         """As ``get_partitions``."""
-        found = self._partitions.get_partitions(table_of(req.dbName, req.tblName, req.catName), req.maxParts)
-        return self._answer(found, shape_of(req), ttypes.PartitionsResponse)
+        selected = self._partitions.get_partitions(table_of(req.dbName, req.tblName, req.catName), req.maxParts)
+        return self._answer(selected, shape_of(req), ttypes.PartitionsResponse)
 
     def get_partitions_with_auth(
         self, call: Call, db_name: str, tbl_name: str, max_parts: int, _user_name: str, _group_names: list[str]
@@ -137,8 +137,8 @@ class PartitionReadHandlers:
     ) -> ttypes.GetPartitionsPsWithAuthResponse:
         """As ``get_partitions_ps``; by names if there are any, all if there are neither names nor values."""
         name = table_of(req.dbName, req.tblName, req.catName)
-        found = self._by_names_or_values(name, req.partNames, req.partVals, req.maxParts)
-        return self._answer(found, shape_of(req), ttypes.GetPartitionsPsWithAuthResponse)
+        selected = self._by_names_or_values(name, req.partNames, req.partVals, req.maxParts)
+        return self._answer(selected, shape_of(req), ttypes.GetPartitionsPsWithAuthResponse)
 
     def get_partitions_by_names(self, _call: Call, db_name: str, tbl_name: str, names: Values) -> Partitions:
         """Those of the named partitions that there are."""
@@ -148,8 +148,8 @@ class PartitionReadHandlers:
         self, _call: Call, req: ttypes.GetPartitionsByNamesRequest
     ) -> ttypes.GetPartitionsByNamesResult:
         """As ``get_partitions_by_names``."""
-        found = self._by_names(table_of(req.db_name, req.tbl_name), req.names)
-        return self._answer(found, shape_of(req), ttypes.GetPartitionsByNamesResult)
+        selected = self._by_names(table_of(req.db_name, req.tbl_name), req.names)
+        return self._answer(selected, shape_of(req), ttypes.GetPartitionsByNamesResult)
 
     def get_partitions_by_filter(
         self,
@@ -165,8 +165,8 @@ class PartitionReadHandlers:
     def get_partitions_by_filter_req(self, _call: Call, req: ttypes.GetPartitionsByFilterRequest) -> Partitions:
         """As ``get_partitions_by_filter``."""
         name = table_of(req.dbName, req.tblName, req.catName)
-        found = self._partitions.get_partitions_by_filter(name, req.filter, req.maxParts)
-        return self._list(found, shape_of(req))
+        selected = self._partitions.get_partitions_by_filter(name, req.filter, req.maxParts)
+        return self._list(selected, shape_of(req))
 
     def get_part_specs_by_filter(
         self,
@@ -177,8 +177,8 @@ class PartitionReadHandlers:
         max_parts: int,
     ) -> Specifications:
         """As ``get_partitions_by_filter``, as one specification."""
-        found = self._partitions.get_partitions_by_filter(table_of(db_name, tbl_name), filter, max_parts)
-        return self._specification(found)
+        selected = self._partitions.get_partitions_by_filter(table_of(db_name, tbl_name), filter, max_parts)
+        return self._specification(selected)
 
     def get_num_partitions_by_filter(self, _call: Call, db_name: str, tbl_name: str, filter: str | None) -> int:  # noqa: A002
         """How many partitions a filter string keeps."""
@@ -186,26 +186,26 @@ class PartitionReadHandlers:
 
     def get_partitions_by_expr(self, _call: Call, req: ttypes.PartitionsByExprRequest) -> ttypes.PartitionsByExprResult:
         """Partitions that a serialized expression keeps or may keep."""
-        found = self._by_expr(req)
+        selected = self._by_expr(req)
         return self._answer(
-            found, shape_of(req), lambda partitions: ttypes.PartitionsByExprResult(partitions, found.unknown)
+            selected, shape_of(req), lambda partitions: ttypes.PartitionsByExprResult(partitions, selected.unknown)
         )
 
     def get_partitions_spec_by_expr(
         self, _call: Call, req: ttypes.PartitionsByExprRequest
     ) -> ttypes.PartitionsSpecByExprResult:
         """As ``get_partitions_by_expr``, as one specification."""
-        found = self._by_expr(req)
-        return self._specs(found, lambda specs: ttypes.PartitionsSpecByExprResult(specs, found.unknown))
+        selected = self._by_expr(req)
+        return self._specs(selected, lambda specs: ttypes.PartitionsSpecByExprResult(specs, selected.unknown))
 
     def get_partitions_with_specs(
         self, _call: Call, request: ttypes.GetPartitionsRequest
     ) -> ttypes.GetPartitionsResponse:
         """Partitions by names, by first values or by filter strings, cut down to some fields: MSCK REPAIR of Hive 4."""
         name = table_of(request.dbName, request.tblName, request.catName)
-        found = self._by_spec(name, request.filterSpec)
-        partitions = self._partitions.lists.partitions(found)
-        return ttypes.GetPartitionsResponse(_projected_specs(found.table, partitions, request.projectionSpec))
+        selected = self._by_spec(name, request.filterSpec)
+        partitions = self._partitions.lists.partitions(selected)
+        return ttypes.GetPartitionsResponse(_projected_specs(selected.table, partitions, request.projectionSpec))
 
     def get_partition_values(
         self, _call: Call, request: ttypes.PartitionValuesRequest

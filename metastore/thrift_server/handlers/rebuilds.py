@@ -31,9 +31,9 @@ class RebuildHandlers:
     ) -> ttypes.Materialization:
         """Whether a rebuild must be a full one; no result where that cannot be told, as Hive has it."""
         call.log(view=f"{creation_metadata.dbName}.{creation_metadata.tblName}")
-        found = self.rebuilds.get_materialization_invalidation_info(
+        rebuild = self.rebuilds.get_materialization_invalidation_info(
             creation_metadata.tablesUsed, creation_metadata.validTxnList, valid_txns or ""
         )
         return ttypes.Materialization(
-            sourceTablesUpdateDeleteModified=found.updated_or_deleted, sourceTablesCompacted=found.compacted
+            sourceTablesUpdateDeleteModified=rebuild.updated_or_deleted, sourceTablesCompacted=rebuild.compacted
         )

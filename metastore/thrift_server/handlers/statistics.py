@@ -62,9 +62,9 @@ class StatisticsHandlers:
             raise InvalidInputError("Merge is not supported for non-aggregate stats")
         return ttypes.SetPartitionsStatsResponse(self._update(request.colStats, request.engine, merge=False))
 
-    def _update(self, given: list[Any], engine: str | None, *, merge: bool) -> bool:
+    def _update(self, list_any: list[Any], engine: str | None, *, merge: bool) -> bool:
         by_table: dict[TableName, list[ColumnStatistics]] = {}
-        for sent in given:
+        for sent in list_any:
             description = required_struct(required_struct(sent, "column statistics").statsDesc, "statsDesc")
             if not description.isTblLevel and not description.partName:
                 raise MetaError("Statistics of a partition need its name")
@@ -93,8 +93,8 @@ class StatisticsHandlers:
     def get_table_statistics_req(self, _call: Call, request: ttypes.TableStatsRequest) -> ttypes.TableStatsResult:
         """Those of a table's columns that have any."""
         name = table_name_of(request.dbName, request.tblName, request.catName)
-        found = self._statistics.get(name, [""], request.colNames or [], request.engine or _HIVE)
-        return ttypes.TableStatsResult(statistics_to_thrift(found))
+        statistics = self._statistics.get(name, [""], request.colNames or [], request.engine or _HIVE)
+        return ttypes.TableStatsResult(statistics_to_thrift(statistics))
 
     def get_partitions_statistics_req(
         self, _call: Call, request: ttypes.PartitionsStatsRequest
@@ -107,7 +107,7 @@ class StatisticsHandlers:
         ):
             by_partition.setdefault(statistic.partition, []).append(statistic)
         return ttypes.PartitionsStatsResult(
-            {partition: statistics_to_thrift(found) for partition, found in by_partition.items()}
+            {partition: statistics_to_thrift(statistics) for partition, statistics in by_partition.items()}
         )
 
     def get_aggr_stats_for(self, _call: Call, request: ttypes.PartitionsStatsRequest) -> ttypes.AggrStats:
@@ -115,18 +115,20 @@ class StatisticsHandlers:
         name = table_name_of(request.dbName, request.tblName, request.catName)
         if not request.colNames or not request.partNames:
             return ttypes.AggrStats([], 0)
-        found, complete = self._statistics.aggregate(name, request.partNames, request.colNames, request.engine or _HIVE)
-        return ttypes.AggrStats(statistics_to_thrift(found), complete)
+        statistics, complete = self._statistics.aggregate(
+            name, request.partNames, request.colNames, request.engine or _HIVE
+        )
+        return ttypes.AggrStats(statistics_to_thrift(statistics), complete)
 
     def _one(self, name: TableName, partition: str, column: str | None) -> Any:
-        found = self._statistics.get(name, [partition], [column or ""], _HIVE)
-        if not found:  # Hive answers with nothing at all, which its clients report so
+        statistics = self._statistics.get(name, [partition], [column or ""], _HIVE)
+        if not statistics:  # Hive answers with nothing at all, which its clients report so
             raise TApplicationException(TApplicationException.MISSING_RESULT, "unknown result")
         return ttypes.ColumnStatistics(
             ttypes.ColumnStatisticsDesc(
-                not partition, name.db, name.table, partition or None, found[0].last_analyzed, name.catalog
+                not partition, name.db, name.table, partition or None, statistics[0].last_analyzed, name.catalog
             ),
-            statistics_to_thrift(found),
+            statistics_to_thrift(statistics),
             engine=_HIVE,
         )
 

@@ -131,10 +131,10 @@ class UpstreamCatalog:
 
     def all_partitions(self, _pg: PgTx, table: TableName) -> list[tuple[str, str]]:
         """(name, location) of every partition of a table."""
-        found = self._asking.table(table)
-        if found is None:
+        described = self._asking.table(table)
+        if described is None:
             return []
-        keys, db = [key.name for key in found.partitionKeys or ()], database_of(table.database)
+        keys, db = [key.name for key in described.partitionKeys or ()], database_of(table.database)
         names: Sequence[str] = self._asking.ask("get_partition_names", db, table.table, -1)
         parts = [
             part
@@ -154,7 +154,7 @@ class UpstreamCatalog:
             return []
         columns = [column.name for column in table.sd.cols]
         if not entity.partition:
-            found = self._asking.ask(
+            answer = self._asking.ask(
                 "get_table_statistics_req",
                 ttypes.TableStatsRequest(
                     dbName=entity.table.db,
@@ -165,7 +165,7 @@ class UpstreamCatalog:
                 ),
             ).tableStats
         else:
-            found = self._asking.ask(
+            answer = self._asking.ask(
                 "get_partitions_statistics_req",
                 ttypes.PartitionsStatsRequest(
                     dbName=entity.table.db,
@@ -176,7 +176,7 @@ class UpstreamCatalog:
                     catName=_catalog(entity.table.catalog),
                 ),
             ).partStats.get(entity.partition, ())
-        return sorted(statistic.colName for statistic in found)
+        return sorted(statistic.colName for statistic in answer)
 
 
 def identity_of(table: Any) -> int:

@@ -241,9 +241,9 @@ class Forwarder:
 
     def _broken(self, link: Link, error: Exception) -> None:
         """The connection is of no use any more: begin anew where that does no harm, else tell the client."""
-        header, asked, passed = link.header, link.asked, link.passed
+        header, pending, passed = link.header, link.asked, link.passed
         self._drop(link)
-        if header is None or (asked and link.reply is None):
+        if header is None or (pending and link.reply is None):
             return  # the upstream has ended an idle connection, or one whose answer is being put into older words
         _log.info("upstream_connection_broken", method=header.method, **link.client.who, reason=reason(error))
         if passed:  # half an answer is with the client already
@@ -252,10 +252,12 @@ class Forwarder:
             self._out.close(link.client)
             self._out.end(link.client, b"")
         elif (
-            link.attempts == 1 and not isinstance(error, MalformedError) and (not asked or is_repeatable(header.method))
+            link.attempts == 1
+            and not isinstance(error, MalformedError)
+            and (not pending or is_repeatable(header.method))
         ):
             self._attempt(link)
-        elif asked:
+        elif pending:
             self._end(link, OutcomeLostError(lost(self.upstream, header.method, reason(error))))
         else:
             self._end(link, UnavailableError(f"upstream {self.upstream} does not answer: {reason(error)}"))

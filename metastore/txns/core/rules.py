@@ -173,14 +173,14 @@ def first_conflict(components: Iterable[Component], written: Sequence[Written]) 
     by_object: dict[tuple[TableName, str], list[Written]] = {}
     for theirs in written:
         by_object.setdefault((theirs.name, theirs.partition), []).append(theirs)
-    found = (
+    met = (
         Conflict(mine, theirs)
         for mine in components
         for theirs in by_object.get((mine.name, mine.partition), ())
         if conflicts(mine, theirs)
     )
     return min(
-        found,
+        met,
         key=lambda heartbeat: (
             heartbeat.winner.commit_id,
             heartbeat.winner.txn_id,

@@ -158,7 +158,7 @@ class TxnService:
             for txn_id, request in zip(targets, requests, strict=True)
             if txn_id is not None
         }
-        found = self._abort(
+        results = self._abort(
             list(aborts.values()),
             replayed={
                 txn_id
@@ -167,10 +167,10 @@ class TxnService:
             },
             silent={request.txn_id for request in requests if request.repl_policy is not None and not request.replays},
         )
-        gone = [txn_id for txn_id in aborts if txn_id not in found]
+        gone = [txn_id for txn_id in aborts if txn_id not in results]
         completed = store.has_completed_components(self.db, gone) if gone else set()
         return [
-            None if txn_id is None else not_abortable(txn_id, found.get(txn_id), known=txn_id in completed)
+            None if txn_id is None else not_abortable(txn_id, results.get(txn_id), known=txn_id in completed)
             for txn_id in targets
         ]
 
@@ -340,9 +340,9 @@ class TxnService:
         self, aborts: list[tuple[int, AbortCode, str]], replayed: set[int], silent: set[int], *, durable: bool = False
     ) -> dict[int, TxnState]:
         """Abort, flag the databases whose replication is broken by it; the states found."""
-        told = [(txn_id, code, reason) for txn_id, code, reason in aborts if txn_id not in silent]
-        rows = store.abort_at_once(self.db, told, durable=durable) if told else []
-        if len(told) < len(aborts):
+        effective = [(txn_id, code, reason) for txn_id, code, reason in aborts if txn_id not in silent]
+        rows = store.abort_at_once(self.db, effective, durable=durable) if effective else []
+        if len(effective) < len(aborts):
             rows += self._abort_silently([(txn_id, code, why) for txn_id, code, why in aborts if txn_id in silent])
         broken = {row.policy for row in rows if row.policy is not None and row.txn_id not in replayed}
         if broken:

@@ -160,15 +160,15 @@ _CONFLICT = re.compile(
 
 def conflict(reason: str | None) -> Conflict | None:
     """The conflict that an abort's reason tells of (the inverse of ``core.rules.Conflict.message``)."""
-    found = _CONFLICT.match(reason or "")
-    if found is None:
+    match = _CONFLICT.match(reason or "")
+    if match is None:
         return None
     return Conflict(
-        int(found["winner"]),
-        int(found["at"]),
-        found["object"],
-        operation_name(found["mine"]),
-        operation_name(found["theirs"]),
+        int(match["winner"]),
+        int(match["at"]),
+        match["object"],
+        operation_name(match["mine"]),
+        operation_name(match["theirs"]),
     )
 
 

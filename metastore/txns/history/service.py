@@ -107,12 +107,12 @@ class HistoryService:
         if not ended:
             return
         try:
-            found = history_store.select_evidence(self.db, history_rules.named(error.txn_id for error in ended))
+            evidence = history_store.select_evidence(self.db, history_rules.named(error.txn_id for error in ended))
         except MetastoreError:
             return
         for error in ended:
-            if error.txn_id in found:
-                error.args = (history_rules.appended(str(error), history_rules.outcome(found[error.txn_id])),)
+            if error.txn_id in evidence:
+                error.args = (history_rules.appended(str(error), history_rules.outcome(evidence[error.txn_id])),)
 
     def owners(self, lock_ids: Collection[int]) -> dict[int, int]:
         """The transactions that were aborted lately with these locks, by lock; nothing if the database is not there."""

@@ -99,16 +99,16 @@ def update_last_id(
     ):
         missing.append(f"database {database}")
     if table is not None:
-        found = pg.sql(
+        updated = pg.sql(
             f"UPDATE tables SET parameters = {mark} WHERE catalog = %s AND db = %s AND name = %s RETURNING id",
             (str(last_id), *table),
         )
-        if not found:
+        if not updated:
             missing.append(f"table {table}")
         elif partitions:
             pg.sql(
                 f"UPDATE partitions SET parameters = {mark} WHERE table_id = %s AND name = ANY(%s)",
-                (str(last_id), found[0][0], list(partitions)),
+                (str(last_id), updated[0][0], list(partitions)),
             )
     return missing
 

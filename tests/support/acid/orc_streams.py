@@ -31,12 +31,12 @@ def columns(path: Path, names: Collection[str]) -> set[int]:
 def destroy(path: Path, kept: Collection[int]) -> int:
     """Make the bytes of all other columns unreadable: no chunk is as long as their first one says. How many streams."""
     content = bytearray(path.read_bytes())
-    found = [stream for stream in streams(bytes(content)) if stream.column not in kept]
-    for stream in found:
+    doomed = [stream for stream in streams(bytes(content)) if stream.column not in kept]
+    for stream in doomed:
         content[stream.start:stream.end] = b"\xff" * (stream.end - stream.start)
     path.write_bytes(content)
     path.with_name(f".{path.name}.crc").unlink(missing_ok=True)
-    return len(found)
+    return len(doomed)
 
 
 def without_statistics(path: Path) -> None:
@@ -62,18 +62,18 @@ def streams(content: bytes) -> Iterator[Stream]:
         start = place[1]
         footer = start + place[2] + place[3]
         for stream in (field.value for field in fields(_inflated(content[footer:footer + place[4]])) if field.number == 1):
-            told = {field.number: field.value for field in fields(stream)}
-            if told.get(3, 0):
-                yield Stream(told.get(2, 0), start, start + told[3])
-            start += told.get(3, 0)
+            values = {field.number: field.value for field in fields(stream)}
+            if values.get(3, 0):
+                yield Stream(values.get(2, 0), start, start + values[3])
+            start += values.get(3, 0)
 
 
 def _inflated(chunks: bytes) -> bytes:
     """What chunks hold: each says in three bytes how long it is, and whether it is compressed."""
-    found, at = b"", 0
+    inflated, at = b"", 0
     while at < len(chunks):
         header = int.from_bytes(chunks[at:at + 3], "little")
         part = chunks[at + 3:at + 3 + (header >> 1)]
-        found += part if header & 1 else zlib.decompress(part, -15)
+        inflated += part if header & 1 else zlib.decompress(part, -15)
         at += 3 + (header >> 1)
-    return found
+    return inflated

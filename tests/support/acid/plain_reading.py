@@ -21,7 +21,7 @@ def rows(location: str | Path, write_ids: ValidWriteIdList) -> dict[RowId, tuple
     root = local_path(str(location))
     assert root is not None
     state = acid_state(Files().listing(str(root)), write_ids, ValidTxnList.everything(), lambda path: (root / path).read_bytes())
-    found: dict[RowId, tuple[Any, ...]] = {}
+    by_id: dict[RowId, tuple[Any, ...]] = {}
     deleted: set[RowId] = set()
     for directory in [*([state.base] if state.base else []), *state.deltas]:
         for file in directory.bucket_files or directory.files:
@@ -35,9 +35,9 @@ def rows(location: str | Path, write_ids: ValidWriteIdList) -> dict[RowId, tuple
                     deleted.add((original, bucket, row_id))
                 else:
                     assert operation == 0
-                    assert (original, bucket, row_id) not in found, "a ROW__ID twice"
-                    found[original, bucket, row_id] = row
-    return {key: row for key, row in sorted(found.items()) if key not in deleted}
+                    assert (original, bucket, row_id) not in by_id, "a ROW__ID twice"
+                    by_id[original, bucket, row_id] = row
+    return {key: row for key, row in sorted(by_id.items()) if key not in deleted}
 
 
 def _events(root: Path, file: Listed, side_files: tuple[Listed, ...]) -> list[tuple[Any, ...]]:

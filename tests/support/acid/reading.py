@@ -36,5 +36,5 @@ def snapshot(spark: SparkSession, table: AcidTable, write_ids: ValidWriteIdList,
 def ids_and_rows(spark: SparkSession, table: AcidTable, write_ids: ValidWriteIdList) -> list[tuple[Any, tuple[Any, ...]]]:
     """(ROW__ID, values) of each row, sorted."""
     names = [column.name for column in table.columns]
-    found = snapshot(spark, table, write_ids, row_ids=True).collect()
-    return sorted(((tuple(row[name] for name in ROW_ID), tuple(row[name] for name in names)) for row in found), key=repr)
+    collected = snapshot(spark, table, write_ids, row_ids=True).collect()
+    return sorted(((tuple(row[name] for name in ROW_ID), tuple(row[name] for name in names)) for row in collected), key=repr)

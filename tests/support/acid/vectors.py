@@ -58,8 +58,8 @@ def _vector(line: str) -> DirectoryVector:
 
 
 def _names(text: str, kind: str) -> tuple[str, ...]:
-    found = re.search(rf"(?:^|; ){kind} ([^;]*)", text)
-    return tuple(_padded(name) for name in found[1].split()) if found else ()
+    match = re.search(rf"(?:^|; ){kind} ([^;]*)", text)
+    return tuple(_padded(name) for name in match[1].split()) if match else ()
 
 
 def _padded(name: str) -> str:
@@ -68,8 +68,8 @@ def _padded(name: str) -> str:
 
 
 def _ids(text: str, letter: str) -> tuple[int, ...]:
-    found = re.search(rf"{letter}\[([0-9,]*)\]", text)
-    return tuple(int(number) for number in found[1].split(",")) if found else ()
+    match = re.search(rf"{letter}\[([0-9,]*)\]", text)
+    return tuple(int(number) for number in match[1].split(",")) if match else ()
 
 
 def _write_ids(lists: str) -> ValidWriteIdList:

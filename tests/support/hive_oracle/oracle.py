@@ -95,9 +95,9 @@ class HiveOracle:
              split_size: int | None = None) -> list[HiveRow]:
         """What OrcInputFormat returns for an ACID directory; ``split_size`` forces several splits."""
         options = {"split_size": split_size} if split_size else {}
-        found = self.ask("rows", directory=str(directory), snapshot=hive_2_text(write_ids), columns=",".join(columns),
+        answer = self.ask("rows", directory=str(directory), snapshot=hive_2_text(write_ids), columns=",".join(columns),
                          types=":".join(columns.values()), **options)
-        rows = [HiveRow(tuple(row["id"]), row["row"]) for row in found["rows"]]
+        rows = [HiveRow(tuple(row["id"]), row["row"]) for row in answer["rows"]]
         assert len({row.row_id for row in rows}) == len(rows), "Hive returned a ROW__ID twice"
         return rows
 

@@ -49,11 +49,11 @@ class Locks:
 
     def _asked_before(self, rows):
         """The stored request that a repetition of would look like this one: of a transaction, or of an Iceberg client."""
-        asked = self._looks(rows)
-        if not rows[0].txn_id and not re.fullmatch(r"Iceberg-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", asked[0]):
+        looks = self._looks(rows)
+        if not rows[0].txn_id and not re.fullmatch(r"Iceberg-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", looks[0]):
             return None
         stored = (self._rows(ext_id) for ext_id in sorted({row.ext_id for row in self.locks}))
-        before = next((found for found in stored if self._looks(found) == asked), None)
+        before = next((earlier for earlier in stored if self._looks(earlier) == looks), None)
         for row in before or ():
             row.alive = self.now if not row.txn_id else row.alive
         return before
@@ -147,7 +147,7 @@ class Locks:
 
     def _declare(self, txn, request):
         """Note what the locks say that the transaction is going to write (LOCK-14, LOCK-15)."""
-        found, dynamic = {}, {}
+        declared, dynamic = {}, {}
         for wanted in request.component:
             letter = LETTERS.get(wanted.operationType) if wanted.isTransactional else None
             if wanted.operationType in {None, UNSET}:
@@ -156,12 +156,12 @@ class Locks:
             if letter and wanted.isDynamicPartitionWrite:
                 dynamic.setdefault(where.whole_table, set()).add(letter)
             elif letter:
-                found[Component(where, letter)] = None
-        touched = {component.place.whole_table for component in found}
+                declared[Component(where, letter)] = None
+        touched = {component.place.whole_table for component in declared}
         for table, letters in dynamic.items():
             if table not in touched:
-                found[Component(table, "i" if letters == {"i"} else "u")] = None
-        for component in found:
+                declared[Component(table, "i" if letters == {"i"} else "u")] = None
+        for component in declared:
             txn.components.setdefault(component, self._owned(component.place, txn.id))
 
     def _blockers(self, asking):

@@ -124,17 +124,17 @@ def table_of(full_name):
 
 def bits(flags):
     """One bit for each flag, the first in the lowest bit of the first byte; no zero bytes at the end."""
-    found = bytearray((len(flags) + 7) // 8)
+    packed = bytearray((len(flags) + 7) // 8)
     for position, flag in enumerate(flags):
         if flag:
-            found[position // 8] += 2 ** (position % 8)
-    while found and not found[-1]:
-        del found[-1]
-    return bytes(found)
+            packed[position // 8] += 2 ** (position % 8)
+    while packed and not packed[-1]:
+        del packed[-1]
+    return bytes(packed)
 
 
 def _plain(text):
-    return re.sub("%([0-9a-fA-F]{2})", lambda found: chr(int(found[1], 16)), text)
+    return re.sub("%([0-9a-fA-F]{2})", lambda match: chr(int(match[1], 16)), text)
 
 
 def _escaped(text):

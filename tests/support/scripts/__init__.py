@@ -13,7 +13,7 @@ DASHES = "----"
 
 def blocks(text):
     """The (lines before the dashes, recorded answer) of a script."""
-    found = []
+    stories = []
     commands = []
     lines = iter(text.splitlines())
     for line in lines:
@@ -23,11 +23,11 @@ def blocks(text):
                 if not answered:
                     break
                 answer.append(answered)
-            found.append((commands, "\n".join(answer)))
+            stories.append((commands, "\n".join(answer)))
             commands = []
         else:
             commands.append(line)
-    return found
+    return stories
 
 
 def settings_of(text):

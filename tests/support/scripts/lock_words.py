@@ -14,7 +14,7 @@ class LockWords:
 
     def _lock(self, words):
         name, *words = words
-        words, given = options(words, "txn", "op", "user", "agent")
+        words, options_of = options(words, "txn", "op", "user", "agent")
         words, wanted = flags(words, *FLAGS)
         def component(text):
             kind, place, *operation = text.split()
@@ -22,14 +22,14 @@ class LockWords:
             return self.types.LockComponent(
                 type=getattr(self.types.LockType, kind.upper()),
                 level=self.types.LockLevel.DB, dbname=db, tablename=table, partitionname=partition,
-                operationType=getattr(self.types.DataOperationType, (*operation, given.get("op", "select"))[0].upper()),
+                operationType=getattr(self.types.DataOperationType, (*operation, options_of.get("op", "select"))[0].upper()),
                 isTransactional="plain" not in wanted,
                 isDynamicPartitionWrite="dynamic" in wanted)
 
         request = self.types.LockRequest(
             component=[component(text) for text in " ".join(words).split(",") if text.strip()],
-            txnid=self.id(given["txn"]) if "txn" in given else 0, user=given.get("user", "u"), hostname="h",
-            agentInfo=given.get("agent"), zeroWaitReadEnabled="zero_wait" in wanted, exclusiveCTAS="ctas" in wanted)
+            txnid=self.id(options_of["txn"]) if "txn" in options_of else 0, user=options_of.get("user", "u"), hostname="h",
+            agentInfo=options_of.get("agent"), zeroWaitReadEnabled="zero_wait" in wanted, exclusiveCTAS="ctas" in wanted)
         return self.said(name, lambda: self._asked(name, request))
 
     def _asked(self, name, request):

@@ -66,17 +66,17 @@ class Names:
 
     def listed(self, numbers):
         """Transactions by name, long rows of neighbours as first..last."""
-        found = []
+        ranges = []
         for name in map(self.txn_name, sorted(numbers)):
             stem = name.rstrip("0123456789")
             number = int(name[len(stem):] or 0)
-            if found and found[-1][0] == stem and found[-1][2] == number - 1:
-                found[-1][2] = number
+            if ranges and ranges[-1][0] == stem and ranges[-1][2] == number - 1:
+                ranges[-1][2] = number
             else:
-                found.append([stem, number, number, name])
+                ranges.append([stem, number, number, name])
         return ", ".join(
             name if low == high else f"{stem}{low}, {stem}{high}" if high == low + 1 else f"{stem}{low}..{stem}{high}"
-            for stem, low, high, name in found) or "none"
+            for stem, low, high, name in ranges) or "none"
 
     def refused(self, error):
         """What an exception says."""
@@ -101,8 +101,8 @@ REFUSALS = (TExceptionBase, TApplicationException)
 
 def options(words, *known):
     """The words, and those of the form known=value."""
-    given = dict(word.split("=", 1) for word in words if word.split("=", 1)[0] in known and "=" in word)
-    return [word for word in words if word.split("=", 1)[0] not in known or "=" not in word], given
+    values = dict(word.split("=", 1) for word in words if word.split("=", 1)[0] in known and "=" in word)
+    return [word for word in words if word.split("=", 1)[0] not in known or "=" not in word], values
 
 
 def flags(words, *known):

@@ -109,12 +109,12 @@ class Server:
 
     def parameter(self, where, key):
         if where.partition:
-            found = self.client.get_partition_by_name(where.db, where.table, where.partition)
+            partition = self.client.get_partition_by_name(where.db, where.table, where.partition)
         elif where.table:
-            found = self.client.get_table(where.db, where.table)
+            partition = self.client.get_table(where.db, where.table)
         else:
-            found = self.client.get_database(where.db)
-        return (found.parameters or {}).get(key)
+            partition = self.client.get_database(where.db)
+        return (partition.parameters or {}).get(key)
 
     def _storage(self):
         serde = self.types.SerDeInfo("orc", "org.apache.hadoop.hive.ql.io.orc.OrcSerde", {})

@@ -26,10 +26,10 @@ class TxnWords:
 
     def _opened(self, names, words):
         _, kinds = flags(words, *KINDS)
-        _, given = options(words, "user", "host", "agent", "policy")
+        _, values = options(words, "user", "host", "agent", "policy")
 
         def opened():
-            request = self._request(len(names), given, *kinds)
+            request = self._request(len(names), values, *kinds)
             ids = self.world.open_txns(request).txn_ids
             self.txns.update(zip(names, ids, strict=False))
             in_order = ids == list(range(ids[0], ids[0] + len(ids)))
@@ -59,17 +59,17 @@ class TxnWords:
         return self.said(" ".join(f"{policy}/{source}" for source in sources), opened)
 
     def _abort(self, words):
-        names, given = options(words, "code", "policy")
-        kind = self.types.TxnType.DEFAULT if "policy" in given else None
+        names, values = options(words, "code", "policy")
+        kind = self.types.TxnType.DEFAULT if "policy" in values else None
         return self.each(names, "aborted", lambda name: self.world.abort_txn(self.types.AbortTxnRequest(
-            self.id(name), errorCode=int(given["code"]) if "code" in given else None, replPolicy=given.get("policy"),
+            self.id(name), errorCode=int(values["code"]) if "code" in values else None, replPolicy=values.get("policy"),
             txn_type=kind)))
 
     def _abort_all(self, words):
-        names, given = options(words, "code")
+        names, values = options(words, "code")
         ids = [self.id(name) for name in self.expanded(names)]
         return self.said(" ".join(names), lambda: self.world.abort_txns(self.types.AbortTxnsRequest(
-            ids, errorCode=int(given["code"]) if "code" in given else None)) or "aborted where open")
+            ids, errorCode=int(values["code"]) if "code" in values else None)) or "aborted where open")
 
     def _abort_replayed(self, words):
         policy, *sources = words
@@ -78,20 +78,20 @@ class TxnWords:
                 int(source), replPolicy=policy, txn_type=self.types.TxnType.REPL_CREATED)) or "aborted")]
 
     def _commit(self, words):
-        names, given = options(words, "excl", "policy", "key", "last_id")
+        names, values = options(words, "excl", "policy", "key", "last_id")
 
         def committed(name):
-            request = self.types.CommitTxnRequest(self.id(name), replPolicy=given.get("policy"))
-            if "policy" in given:
+            request = self.types.CommitTxnRequest(self.id(name), replPolicy=values.get("policy"))
+            if "policy" in values:
                 request.txn_type = self.types.TxnType.DEFAULT
-            if "excl" in given:
-                request.exclWriteEnabled = given["excl"] == "true"
-            if "key" in given:
-                table, _, pair = given["key"].partition(":")
+            if "excl" in values:
+                request.exclWriteEnabled = values["excl"] == "true"
+            if "key" in values:
+                table, _, pair = values["key"].partition(":")
                 request.keyValue = self.types.CommitTxnKeyValue(
                     self.world.table_id(where(table)), *pair.split("=", 1))
-            if "last_id" in given:
-                request.replLastIdInfo = self._last_id(given["last_id"])
+            if "last_id" in values:
+                request.replLastIdInfo = self._last_id(values["last_id"])
             self.world.commit_txn(request)
         return self.each(names, "committed", committed)
 

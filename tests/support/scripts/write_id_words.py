@@ -104,16 +104,16 @@ class WriteIdWords:
         return [f"{name} reads {table}: {' '.join(map(str, valid)) or 'none'} of {self.highest.get(table, 0)}"]
 
     def _valid(self, words):
-        words, given = options(words, "write_id")
-        reader = f"write id {given['write_id']}" if given else words.pop(0)
-        if given:
-            found = {"writeId": int(given["write_id"])}
+        words, values = options(words, "write_id")
+        reader = f"write id {values['write_id']}" if values else words.pop(0)
+        if values:
+            fields = {"writeId": int(values["write_id"])}
         else:
-            found = {"now": {}, "everything": {"validTxnList": ""}}.get(reader) or (
+            fields = {"now": {}, "everything": {"validTxnList": ""}}.get(reader) or (
                 {} if reader == "now" else {"validTxnList": ""} if reader == "everything" else self._as_of(reader))
 
         def listed():
-            return "".join(f"\n  {self._list(write_ids)}" for write_ids in self._lists(found, words))
+            return "".join(f"\n  {self._list(write_ids)}" for write_ids in self._lists(fields, words))
         return [line for answer in self.said(f"for {reader}", listed) for line in answer.replace(": \n", ":\n").split("\n")]
 
     def _as_of(self, name):
@@ -142,10 +142,10 @@ class WriteIdWords:
         return [f"{name}: made of {', '.join(tables) or 'nothing'}"]
 
     def _stale(self, words):
-        (name, *more), given = options(words, "as_of", "used")
-        reader = str(self.snapshots[given["as_of"]] if "as_of" in given else self.take(0))
+        (name, *more), values = options(words, "as_of", "used")
+        reader = str(self.snapshots[values["as_of"]] if "as_of" in values else self.take(0))
         tables, text = self.views[name]
-        used = given["used"].split(",") if "used" in given else tables
+        used = values["used"].split(",") if "used" in values else tables
 
         def told():
             answer = self.world.get_materialization_invalidation_info(
@@ -163,11 +163,11 @@ class WriteIdWords:
                 f"{','.join(opened)}:{','.join(aborted)}")
 
     def _partitions(self, words):
-        (name, table, *names), given = options(words, "op", "write_id")
+        (name, table, *names), values = options(words, "op", "write_id")
         db, short, _ = split(table)
-        request = self.types.AddDynamicPartitions(self.id(name), int(given.get("write_id", 0)), db, short, names)
-        if "op" in given:
-            request.operationType = getattr(self.types.DataOperationType, given["op"].upper())
+        request = self.types.AddDynamicPartitions(self.id(name), int(values.get("write_id", 0)), db, short, names)
+        if "op" in values:
+            request.operationType = getattr(self.types.DataOperationType, values["op"].upper())
         return self.said(name, lambda: self.world.add_dynamic_partitions(request)
                          or f"wrote {table} {' '.join(names) or 'nowhere'}")
 

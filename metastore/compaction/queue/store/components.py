@@ -107,10 +107,10 @@ def select_lists(pg: PgTx, table: TableName) -> Lists:
 def _listed(rows: Sequence[tuple[int, str | None]]) -> tuple[int, int | None, tuple[int, ...], frozenset[int]]:
     """The mark (which has no state), the smallest that is open, all exceptions, and those that are aborted."""
     mark = max((number for number, state in rows if state is None), default=0)
-    found = {number: state for number, state in rows if state is not None}
-    aborted = frozenset(number for number, state in found.items() if state == "aborted")
-    smallest = min((number for number, state in found.items() if state == "open"), default=None)
-    return mark, smallest, tuple(sorted(found)), aborted
+    states = {number: state for number, state in rows if state is not None}
+    aborted = frozenset(number for number, state in states.items() if state == "aborted")
+    smallest = min((number for number, state in states.items() if state == "open"), default=None)
+    return mark, smallest, tuple(sorted(states)), aborted
 
 
 def select_txn_states(pg: PgTx, txn_ids: Sequence[int]) -> dict[int, str]:
