@@ -12,7 +12,6 @@ from pyspark.sql import functions as F  # noqa: N812 - the customary name
 from pyspark.sql.types import StructType
 
 from metastore.acid.names import BaseName, DeltaName, original_file
-from metastore.acid_tables.footers import orc_tail
 from metastore.acid_tables.serde_storage import HiveStorage
 from metastore.acid_tables.table import FileFormat
 from metastore.errors import InvalidOperationError
