@@ -1,15 +1,26 @@
 """The planner's calls over HTTP against a real metastore; tables are written without Spark."""
 
 import base64
+import json
+import shutil
+from datetime import timedelta
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pytest
 from pyarrow import orc
 
+from metastore.acid_tables import deleted
+from metastore.config import PlannerSettings, TlsSettings
+from metastore.planner import calls
+from metastore.planner.call import Method
+from metastore.planner.metastores import Metastores
+from metastore.planner.server import PlannerServer
 from metastore.streaming import connect, mutate
-from tests.integration.planner.conftest import WHO
+from tests.integration.planner.conftest import WHO, Caller
 from tests.support.acid.creating import create_database, create_table
+from tests.support.thrift_server import until
 
 
 @pytest.fixture(autouse=True)
@@ -108,3 +119,245 @@ def test_inserts_and_deletes_in_a_plan(client, server, call):
         arrays.append(np.frombuffer(content[8:8 + size], ">i8"))
         content = content[8 + size:]
     assert [len(arrays), int(arrays[4][0])] == [5, 0b10]
+
+
+def test_large_deletes_go_as_files(client, server, call, monkeypatch):
+    create_table(client, "t", {"id": "int"})
+    insert(client, "t", {"id": 1}, {"id": 2})
+    delete(server, "t", {"ROW__ID": (1, 536870912, 0)})
+    monkeypatch.setattr(deleted, "MAX_EVENTS", 0)
+
+    [file] = call.planned("d.t")["deleted"].pop("files")
+
+    assert (file["dir"], file["bucket"]) == (0, 0)
+    assert orc.read_table(file["path"].removeprefix("file:"))["operation"].to_pylist() == [2]
+
+
+def test_partitions_are_pruned_by_conditions_that_all_hold(client, call):
+    create_table(client, "t", {"id": "int"}, keys={"day": "date", "n": "int"})
+    for place, (day, number) in enumerate((("2026-01-01", 1), ("2026-01-02", 2), ("2026-01-02", 3))):
+        insert(client, "t", {"id": place, "day": day, "n": number})
+
+    def names(*conditions):
+        found = [one["partition"] for one in call.planned("d.t", partitions=list(conditions))["directories"]]
+        assert sorted(found) == sorted(one["name"] for one in call("partitions", db="d", table="t", filter=list(conditions))["partitions"])
+        return [name.rpartition("=")[2] for name in sorted(found)]
+
+    assert names() == ["1", "2", "3"]
+    assert names(["day", "=", "2026-01-02"], ["n", "<", "3"]) == ["2"]
+    assert names(["n", "in", "1", "3"]) == ["1", "3"]
+    assert names(["n", "is null"]) == []
+    assert names(["n", ">=", "two"]) == ["1", "2", "3"]   # the engine looks itself
+    [one] = call.planned("d.t", partitions=[["n", "=", "1"]])["directories"]
+    assert (one["key"], one["values"]) == ('["2026-01-01","1"]', ["2026-01-01", "1"])
+    assert call.refused("partitions", db="d", table="t", filter=[["m", "=", "1"]]) == (
+        400, "InvalidInputError", "m is not a partition key: those are day, n.")
+
+
+def test_the_past_and_what_changed_since(client, server, call, test_clock):
+    create_table(client, "t", {"id": "int"})
+    insert(client, "t", {"id": 1})
+    test_clock.advance(timedelta(minutes=1))
+    [[now]] = test_clock.database.once("SELECT metastore_now()")
+    between = int(now.timestamp() * 1000)
+    test_clock.advance(timedelta(minutes=1))
+    insert(client, "t", {"id": 2})
+    delete(server, "t", {"ROW__ID": (1, 536870912, 0)})
+
+    assert read(call.planned("d.t", as_of={"write_id": 1})) == [1]
+    at = call.planned("d.t", as_of={"timestamp_ms": between})
+    assert (read(at), at["deleted"]) == ([1], None)
+    changes = call.planned("d.t", changes_after=1)
+    assert len(changes["deleted"]["files"]) == 1
+    assert call.refused("plan", table="d.t", txns="9:9223372036854775807::", write_ids="d.t:9:9223372036854775807::", as_of={"write_id": 99})[:2] == (
+        400, "InvalidOperationError")
+
+
+def test_files_without_event_columns_have_ids_or_none(client, call):
+    location = Path(create_table(client, "t", {"id": "int"}))
+    location.mkdir(parents=True, exist_ok=True)
+    orc.write_table(pa.table({"id": [1, 2]}), location / "000000_0")
+    orc.write_table(pa.table({"id": [3]}), location / "000000_0_copy_1")
+    orc.write_table(pa.table({"id": [4]}), location / "part-7")
+
+    plain = call.planned("d.t", count=True)
+
+    assert [(Path(one["path"]).name, one["write_id"], one["bucket"], one["first_row_id"]) for one in plain["plain"]] == [
+        ("000000_0", 0, 536870912, 0), ("000000_0_copy_1", 0, 536870912, 2), ("part-7", None, None, None)]
+    assert all(one["size"] == Path(one["path"].removeprefix("file:")).stat().st_size for one in plain["plain"])
+    assert plain["row_count"] == 4
+
+
+def test_what_a_transaction_wrote_itself_counts_in_its_plan(client, call):
+    location = create_table(client, "t", {"id": "int"})
+    insert(client, "t", {"id": 1})
+    txn = call.begin()
+    seen = call("snapshot", txn=txn, tables=["d.t"])
+    request = client.types.AllocateTableWriteIdsRequest(dbName="d", tableName="t", txnIds=[txn])
+    [pair] = client.allocate_table_write_ids(request).txnToWriteIds
+    shutil.copytree(f"{location}/delta_0000001_0000001_0000", f"{location}/delta_0000002_0000002_0000")
+
+    def files(**more):
+        return len(call("plan", table="d.t", txns=seen["txns"], write_ids=seen["write_ids"]["d.t"], **more)["events"])
+
+    assert files() == 1
+    assert files(own_write_id=pair.writeId) == 2
+    call("abort", txn=txn)
+
+
+def test_further_tables_of_a_snapshot_are_as_they_were_then(client, call):
+    for name in ("t", "u"):
+        create_table(client, name, {"id": "int"})
+    with connect("d.u", client=client) as stream:
+        stream.begin_transaction()
+        txn = call.begin("READ_ONLY")
+        first = call("snapshot", txn=txn, tables=["d.t"])
+        stream.write(pa.Table.from_pylist([{"id": 1}]))
+        stream.commit_transaction()
+
+    then = call("snapshot", txn=txn, tables=["d.u"], txns=first["txns"])
+    now = call("snapshot", txn=txn, tables=["d.u"])
+
+    assert then["txns"] == first["txns"]
+    assert read(call("plan", table="d.u", txns=then["txns"], write_ids=then["write_ids"]["d.u"])) == []
+    assert read(call("plan", table="d.u", txns=now["txns"], write_ids=now["write_ids"]["d.u"])) == [1]
+
+
+def test_who_waited_for_a_change_goes_on_with_a_later_transaction(client, server, call):
+    """The change is committed between begin and lock: with the transaction of begin the commit would be a conflict."""
+    create_table(client, "t", {"id": "int"})
+    insert(client, "t", {"id": 1})
+    update = [{"table": "d.t", "kind": "UPDATE"}]
+    txn, unlucky, late = call.begin(), call.begin(), call.begin()
+    seen = call("snapshot", txn=late, tables=["d.t"])
+    delete(server, "t", {"ROW__ID": (1, 536870912, 0)})
+
+    status, error, message = call.refused("lock", txn=late, writes=update, txns=seen["txns"], **WHO)
+    assert (status, error) == (409, "WriteConflictError")
+    assert "Start again" in message
+    call("abort", txn=late)
+    assert not call("lock", txn=unlucky, writes=update, **WHO)["vouched"]   # it may not be replaced: its commit tells
+    call("abort", txn=unlucky)
+    held = call("lock", txn=txn, writes=update, reopen={"kind": "DEFAULT", **WHO}, **WHO)
+
+    assert held["txn"] > late
+    assert held["vouched"]
+    assert call.refused("heartbeat", txn=txn)[1] == "TxnAbortedError"
+    call("abort", txn=held["txn"])
+
+
+def test_a_lock_is_waited_for_as_long_as_the_caller_says(client, call):
+    create_table(client, "t", {"id": "int"})
+    first, second = call.begin(), call.begin()
+    call("lock", txn=first, writes=[{"table": "d.t", "kind": "DDL_EXCLUSIVE"}], **WHO)
+
+    status, error, message = call.refused("lock", txn=second, reads=["d.t"], wait_s=0, **WHO)
+
+    assert (status, error) == (409, "LockNotAcquiredError")
+    assert f"transaction {first} of ann@h1" in message
+    assert [one.txnid for one in client.show_locks(client.types.ShowLocksRequest(dbname="d")).locks] == [first]
+
+
+def test_who_goes_away_waits_for_no_lock(client, planner, call):
+    create_table(client, "t", {"id": "int"})
+    first, second = call.begin(), call.begin()
+    call("lock", txn=first, writes=[{"table": "d.t", "kind": "DDL_EXCLUSIVE"}], **WHO)
+    waiting = Caller(planner.address)
+    waiting.connection.request("POST", "/v1/lock", json.dumps({"txn": second, "reads": ["d.t"], "wait_s": 3600, **WHO}))
+
+    def requests():
+        return len(client.show_locks(client.types.ShowLocksRequest(dbname="d")).locks)
+
+    until(lambda: requests() == 2)
+    waiting.connection.close()
+    until(lambda: requests() == 1)
+
+
+@pytest.mark.parametrize(("name", "body", "said"), [
+    ("table", b"{", "The body is not JSON"),
+    ("table", b"\xff", "The body is not JSON"),
+    ("table", b"[" * 100_000, "The body is not JSON"),
+    ("table", b"[]", "The body must be a JSON object, like {}."),
+    ("table", b"{}", "db is missing: it must be a text."),
+    ("table", b'{"db": 1, "table": "t"}', "db must be a text, not 1."),
+    ("table", b'{"db": "", "table": "t"}', "db and table must not be empty."),
+    ("begin", b'{"kind": "SOME"}', "kind must be one of DEFAULT"),
+    ("commit", b'{"txn": -1}', "txn must be a whole number from 0 to"),
+    ("commit", b'{"txn": true}', "txn must be a whole number from 0 to"),
+    ("commit", b'{"txn": 1, "vouched": "yes"}', 'vouched must be true or false, not "yes".'),
+    ("lock", b'{"txn": 1, "reads": [1]}', "reads must be a list of texts, not [1]."),
+    ("lock", b'{"txn": 1, "writes": ["d.t"]}', 'writes must be a list of objects, not ["d.t"].'),
+    ("lock", b'{"txn": 1, "writes": [{"table": "t", "kind": "INSERT"}]}', 'writes[0].table must be a table\'s name, like db.table, not "t".'),
+    ("plan", b'{"table": "default.nothing", "txns": "1:2::", "write_ids": "x"}', None),
+])
+def test_what_is_wrong_with_a_body_is_said(call, name, body, said):
+    status, answer = call.post(f"/v1/{name}", body)
+    if said is None:
+        assert (status, answer["error"]) == (404, "NoSuchObjectError")
+    else:
+        assert (status, answer["error"]) == (400, "InvalidInputError")
+        assert answer["message"].startswith(said)
+    assert call("table", db="default", table="nothing") == {"kind": "absent"}   # on the same connection
+
+
+def test_bodies_that_are_too_large_or_of_no_length_are_not_read(planner):
+    for headers, said in (({"Content-Length": str((64 << 20) + 1)}, "The body is too large: 67108865 bytes"),
+                          ({"Content-Length": "many"}, "A call must say how long its body is"),
+                          ({"Transfer-Encoding": "chunked"}, "A call must say how long its body is")):
+        caller = Caller(planner.address)
+        caller.connection.putrequest("POST", "/v1/table", skip_accept_encoding=True)
+        for name, value in headers.items():
+            caller.connection.putheader(name, value)
+        caller.connection.endheaders()
+        answer = caller.connection.getresponse()
+        assert answer.status == 400
+        assert json.loads(answer.read())["message"].startswith(said)
+        caller.connection.close()
+
+
+def test_calls_that_there_are_not(call):
+    status, answer = call.post("/v1/nothing", "{}")
+    assert (status, answer["error"]) == (404, "NoSuchObjectError")
+    assert "There is no call /v1/nothing" in answer["message"]
+
+
+def test_more_connections_than_allowed_are_closed(server):
+    planner = PlannerServer(Metastores(server.thrift_uri), PlannerSettings(connections=1), TlsSettings())
+    address = planner.start("127.0.0.1", 0)
+    first = Caller(address)
+    assert first("table", db="default", table="nothing") == {"kind": "absent"}
+    second = Caller(address)
+    with pytest.raises(OSError):
+        second.post("/v1/table", "{}")
+    second.connection.close()
+    first.connection.close()
+    until(lambda: planner._listener.places._value == 1)
+    third = Caller(address)
+    assert third("table", db="default", table="nothing") == {"kind": "absent"}
+    third.connection.close()
+    planner.stop()
+    planner.metastores.close()
+
+
+def test_plans_beyond_what_runs_at_a_time_wait_and_are_refused_in_the_end(client, planner, call):
+    create_table(client, "t", {"id": "int"})
+    planner.patience_s = 0
+    for _ in range(PlannerSettings().threads):
+        planner._work.acquire()
+    assert call.refused("partitions", db="d", table="t")[:2] == (503, "LimitReachedError")
+    assert call("table", db="d", table="t")["kind"] == "full_acid"   # what is quick is not held up
+    planner._work.release()
+    assert call("partitions", db="d", table="t")["partitions"][0]["name"] == ""
+
+
+def test_a_metastore_that_is_away_is_said_to_be(planner, call, server):
+    assert call("table", db="default", table="nothing") == {"kind": "absent"}
+    server.stop()
+    status, error, message = call.refused("table", db="default", table="nothing")
+    assert (status, error) == (502, "MetastoreUnreachableError")
+    assert "No metastore answers" in message
+
+
+def test_what_nobody_foresaw_is_our_fault_and_says_no_more(call, monkeypatch):
+    monkeypatch.setitem(calls.CALLS, "table", Method(lambda _: {}["secret"]))
+    assert call.refused("table") == (500, "PlannerError", "The planner failed (KeyError); its log says more.")
