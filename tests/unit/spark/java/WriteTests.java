@@ -149,6 +149,33 @@ public final class WriteTests {
         throw new AssertionError("It was deleted");
     }
 
+    public void aMergeMovesNoRow() throws Exception {
+        InternalRow old = new GenericInternalRow(new Object[] {text("[\"03\",\"2022-1-8\"]")});
+        TaskWriter writer = writer(partitioned("p INT, d DATE"), false, 0, true);
+        writer.update(old, id(4, codec(1, 0), 1), new GenericInternalRow(new Object[] {1, text("a"), 3, 19000}));
+        refused("Partition column d of db.t cannot be updated",
+            () -> writer.update(old, id(4, codec(1, 0), 2), new GenericInternalRow(new Object[] {1, text("a"), 3, 19001})));
+        BucketHash hash = new BucketHash(2, 2, List.of("int"), List.of(DataTypes.IntegerType), "UTC");
+        int own = hash.bucket(row(1, "a"), new int[] {0});
+        TaskWriter placed = writer(bucketed(), false, 0, true);
+        placed.update(null, id(4, codec(own, 0), 1), row(1, "new"));
+        refused("Bucketing column n of db.t cannot be updated", () -> placed.update(null, id(4, codec(1 - own, 0), 1), row(1, "new")));
+    }
+
+    private interface Attempt {
+        void run() throws Exception;
+    }
+
+    private static void refused(String reason, Attempt attempt) throws Exception {
+        try {
+            attempt.run();
+        } catch (transactionmetastore.spark.planner.AcidException error) {
+            same(true, error.getMessage().startsWith(reason));
+            return;
+        }
+        throw new AssertionError("It was done");
+    }
+
     // -- attempts ------------------------------------------------------------------------------------------------------
 
     public void anAttemptThatFailsTakesItsFilesWithItAndNoOthers() throws Exception {
@@ -257,10 +284,14 @@ public final class WriteTests {
     }
 
     private TaskWriter writer(TableShape table, boolean isOrdered, int partition) {
+        return writer(table, isOrdered, partition, false);
+    }
+
+    private TaskWriter writer(TableShape table, boolean isOrdered, int partition, boolean mayMove) {
         Configuration settings = new Configuration();
         settings.setBoolean("fs.file.impl.disable.cache", true);
         return new TaskWriter(new TaskSettings(
-            table, directory.toURI().toString(), WRITE_ID, STATEMENT, "UTC", isOrdered, () -> settings), partition, 77);
+            table, directory.toURI().toString(), WRITE_ID, STATEMENT, "UTC", isOrdered, mayMove, () -> settings), partition, 77);
     }
 
     private static List<WrittenFile> committed(TaskWriter writer) throws Exception {

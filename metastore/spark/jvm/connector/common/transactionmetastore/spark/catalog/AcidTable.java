@@ -13,6 +13,7 @@ import org.apache.spark.sql.connector.catalog.SupportsRowLevelOperations;
 import org.apache.spark.sql.connector.catalog.SupportsWrite;
 import org.apache.spark.sql.connector.catalog.TableCapability;
 import org.apache.spark.sql.connector.catalog.TableCatalog;
+import org.apache.spark.sql.connector.catalog.TruncatableTable;
 import org.apache.spark.sql.connector.expressions.Transform;
 import org.apache.spark.sql.connector.read.ScanBuilder;
 import org.apache.spark.sql.connector.write.LogicalWriteInfo;
@@ -34,7 +35,7 @@ import transactionmetastore.spark.write.AcidWrites;
  * see StatementRule.
  */
 public final class AcidTable
-        implements SupportsRead, SupportsWrite, SupportsRowLevelOperations, SupportsMetadataColumns {
+        implements SupportsRead, SupportsWrite, SupportsRowLevelOperations, SupportsMetadataColumns, TruncatableTable {
     private final String catalog;
     private final PlannerClient planner;
     private final TableDefinition definition;
@@ -150,6 +151,12 @@ public final class AcidTable
     @Override
     public RowLevelOperationBuilder newRowLevelOperationBuilder(RowLevelOperationInfo info) {
         return AcidWrites.newRowLevelOperationBuilder(this, info);
+    }
+
+    @Override
+    public boolean truncateTable() {
+        AcidWrites.truncate(this);
+        return true;
     }
 
     /** Whatever the statement, so that Spark finds a table that it has cached. */

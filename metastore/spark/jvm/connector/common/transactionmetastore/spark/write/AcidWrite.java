@@ -134,16 +134,22 @@ final class AcidWrite implements DeltaWrite, DeltaBatchWrite, RequiresDistributi
             throw new AcidException("InvalidOperationError", "INSERT OVERWRITE of " + table.name() + " in "
                 + info.numPartitions() + " tasks: a base has room for the files of 4096. Coalesce the rows.");
         }
+        long writeId = begin();
+        Broadcast<SerializableConfiguration> sent = SparkContext.getOrCreate().broadcast(
+            new SerializableConfiguration(settings), ClassTag$.MODULE$.apply(SerializableConfiguration.class));
+        TaskSettings how = new TaskSettings(table, staging, writeId, statement, zone,
+            command == null, command == Command.MERGE, () -> sent.value().value());
+        return (partition, task) -> new TaskWriter(how, partition, task);
+    }
+
+    /** The write id; the locks are held, or are taken now. */
+    long begin() {
         transaction = of.transaction();
         statement = transaction.nextStatement();
         transaction.lock();
         JsonNode told = call("write", Map.of("kind", kind()));
         staging = told.path("staging").asText();
-        Broadcast<SerializableConfiguration> sent = SparkContext.getOrCreate().broadcast(
-            new SerializableConfiguration(settings), ClassTag$.MODULE$.apply(SerializableConfiguration.class));
-        TaskSettings how = new TaskSettings(table, staging, told.path("write_id").asLong(), statement, zone,
-            command == null, () -> sent.value().value());
-        return (partition, task) -> new TaskWriter(how, partition, task);
+        return told.path("write_id").asLong();
     }
 
     private String kind() {

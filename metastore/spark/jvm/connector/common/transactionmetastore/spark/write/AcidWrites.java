@@ -7,6 +7,7 @@ import org.apache.spark.sql.connector.write.RowLevelOperation.Command;
 import org.apache.spark.sql.connector.write.RowLevelOperationBuilder;
 import org.apache.spark.sql.connector.write.RowLevelOperationInfo;
 import org.apache.spark.sql.connector.write.WriteBuilder;
+import org.apache.spark.sql.connector.write.WriterCommitMessage;
 import transactionmetastore.spark.catalog.AcidTable;
 import transactionmetastore.spark.catalog.TableDefinition;
 import transactionmetastore.spark.planner.AcidException;
@@ -29,6 +30,21 @@ public final class AcidWrites {
         }
         for (WriteKind kind : kinds(info.command())) table.transaction().write(table.fullName(), kind, null);
         return () -> new RowChanges(table, shape, info.command());
+    }
+
+    /** Leave nothing in a table, nor in any of its partitions: in a transaction of its own, since Spark begins none for it. */
+    public static void truncate(AcidTable table) {
+        TableShape shape = shape(table);
+        AcidTransaction transaction = AcidTransaction.writer(table.planner(), "TRUNCATE TABLE " + table.fullName());
+        try {
+            transaction.write(table.fullName(), WriteKind.INSERT_OVERWRITE, null);
+            AcidWrite write = new AcidWrite(table.in(transaction), shape, null, Overwriting.EVERYTHING);
+            write.begin();
+            write.commit(new WriterCommitMessage[0]);
+            transaction.commit();
+        } finally {
+            transaction.close();
+        }
     }
 
     private static List<WriteKind> kinds(Command command) {

@@ -8,6 +8,7 @@ import org.apache.spark.sql.catalyst.expressions.BoundReference;
 import org.apache.spark.sql.catalyst.expressions.Cast$;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
+import org.apache.spark.sql.catalyst.expressions.Literal$;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.StructType;
@@ -25,12 +26,15 @@ final class PartitionKeys {
     private final int first;
     private final Expression[] texts;
     private final Object[] last;
-    private String key;
+    private final String zone;
+    private String key, compared;
+    private List<String> respelled;
 
     /** "first": where the partition's values begin in a row. "zone": in which timestamps are written. */
     PartitionKeys(StructType keys, int first, String zone) {
         this.types = Arrays.stream(keys.fields()).map(field -> field.dataType()).toArray(DataType[]::new);
         this.first = first;
+        this.zone = zone;
         this.texts = new Expression[types.length];
         this.last = new Object[types.length];
         for (int at = 0; at < types.length; ++at) {
@@ -51,6 +55,44 @@ final class PartitionKeys {
         }
         if (!isSame) key = text();
         return key;
+    }
+
+    /** The first partition column in which a row is not of the partition with a key, however that spells it; or -1. */
+    int difference(String other, InternalRow row) {
+        String own = of(row);
+        if (own.equals(other)) return -1;
+        if (!other.equals(compared)) {
+            compared = other;
+            respelled = respelled(other);
+        }
+        List<?> values = Messages.list(own);
+        for (int at = 0; at < types.length; ++at) {
+            Object value = "".equals(values.get(at)) ? null : values.get(at);
+            if (!java.util.Objects.equals(value, respelled.get(at))) return at;
+        }
+        return -1;
+    }
+
+    private List<String> respelled(String other) {
+        List<String> found = new ArrayList<>();
+        for (Object value : Messages.list(other)) {
+            if (value == null) {
+                found.add(null);
+                continue;
+            }
+            int at = found.size();
+            Expression text = Literal$.MODULE$.create(UTF8String.fromString((String) value), DataTypes.StringType);
+            Object read = Cast$.MODULE$.apply(text, types[at], scala.Option.apply(zone), false).eval(null);
+            Object written = texts[at].eval(values(at, read));
+            found.add(written == null ? null : written.toString());
+        }
+        return found;
+    }
+
+    private InternalRow values(int at, Object value) {
+        Object[] row = new Object[types.length];
+        row[at] = value;
+        return new GenericInternalRow(row);
     }
 
     private static boolean same(Object one, Object other) {

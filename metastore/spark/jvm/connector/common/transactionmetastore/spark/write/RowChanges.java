@@ -29,6 +29,10 @@ final class RowChanges implements SupportsDelta {
         return command;
     }
 
+    TableShape shape() {
+        return shape;
+    }
+
     @Override
     public ScanBuilder newScanBuilder(CaseInsensitiveStringMap options) {
         return table.newScanBuilder(options);

@@ -80,7 +80,19 @@ final class TaskWriter implements DeltaWriter<InternalRow> {
     @Override
     public void update(InternalRow metadata, InternalRow id, InternalRow row) throws IOException {
         delete(metadata, id);
-        ++add(row, hash == null ? writer : EventFile.writerId(id.getInt(BUCKET))).updates;
+        int old = EventFile.writerId(id.getInt(BUCKET));
+        if (how.mayMove()) requireInPlace(metadata, row, old);
+        ++add(row, hash == null ? writer : old).updates;
+    }
+
+    private void requireInPlace(InternalRow metadata, InternalRow row, int old) {
+        TableShape table = how.table();
+        if (hash != null && hash.bucket(row, hashed) != old) {
+            throw AssignedColumns.bucketingColumns(table, table.buckets().columns());
+        }
+        if (table.keys().length() == 0) return;
+        int moved = keys.difference(metadata.getUTF8String(0).toString(), row);
+        if (moved >= 0) throw AssignedColumns.partitionColumn(table, table.keys().fieldNames()[moved]);
     }
 
     @Override
