@@ -34,6 +34,38 @@ _COLLECTION, _OLD_COLLECTION = "collection.delim", "colelction.delim"
 _LINE_ENDS = ("", "\n", "10")
 
 
+CLASSES = {
+    "orc": (
+        "org.apache.hadoop.hive.ql.io.orc.OrcInputFormat",
+        "org.apache.hadoop.hive.ql.io.orc.OrcOutputFormat",
+        "org.apache.hadoop.hive.ql.io.orc.OrcSerde",
+    ),
+    "parquet": (
+        "org.apache.hadoop.hive.ql.io.parquet.MapredParquetInputFormat",
+        "org.apache.hadoop.hive.ql.io.parquet.MapredParquetOutputFormat",
+        "org.apache.hadoop.hive.ql.io.parquet.serde.ParquetHiveSerDe",
+    ),
+    "textfile": (TEXT_INPUT, TEXT_OUTPUT, LAZY_SIMPLE),
+    "jsonfile": (TEXT_INPUT, TEXT_OUTPUT, JSON),
+    "sequencefile": (
+        "org.apache.hadoop.mapred.SequenceFileInputFormat",
+        "org.apache.hadoop.hive.ql.io.HiveSequenceFileOutputFormat",
+        LAZY_SIMPLE,
+    ),
+    "rcfile": (
+        "org.apache.hadoop.hive.ql.io.RCFileInputFormat",
+        "org.apache.hadoop.hive.ql.io.RCFileOutputFormat",
+        "org.apache.hadoop.hive.serde2.columnar.LazyBinaryColumnarSerDe",
+    ),
+    "avro": (
+        "org.apache.hadoop.hive.ql.io.avro.AvroContainerInputFormat",
+        "org.apache.hadoop.hive.ql.io.avro.AvroContainerOutputFormat",
+        AVRO,
+    ),
+}
+"""Hive's input format, output format and SerDe of the formats that tables are written in here."""
+
+
 @dataclass(frozen=True)
 class HiveStorage:
     """The classes, and the properties that they are told, in the order in which later ones replace earlier ones."""
@@ -145,6 +177,18 @@ def seen_columns(serde: str, columns: Sequence[tuple[str, str]]) -> list[tuple[s
     if serde == AVRO:
         return [(name, _SMALL.sub("int", kind)) for name, kind in columns]
     return list(columns)
+
+
+def require_seen_as_declared(serde: str, declared: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
+    """The columns; raises InvalidOperationError where a SerDe makes others of them."""
+    seen = seen_columns(serde, declared)
+    for (name, kind), (_, other) in zip(declared, seen, strict=True):
+        if kind != other:
+            raise InvalidOperationError(
+                f"{serde.rpartition('.')[2]} makes the column {name} {other}, whatever it is "
+                f"declared as: declare it so, not {kind}."
+            )
+    return seen
 
 
 def require_same_types(name: str, storage: HiveStorage, own: Sequence[tuple[str, str]]) -> None:

@@ -45,6 +45,15 @@ class HiveColumn:
 
 
 @dataclass(frozen=True)
+class ColumnDefinition:
+    """A column as DDL has it: its Hive type, "" where none is given."""
+
+    name: str
+    type: str
+    comment: str | None = None
+
+
+@dataclass(frozen=True)
 class AcidTable:
     """A table of the metastore. Columns exclude partition keys; ``columns`` order is the order inside files."""
 

@@ -4,11 +4,13 @@ Rule: Hive 4 takes a transactional table only from who says that it can read and
 no place to say it.
 """
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from metastore.client.answers import is_unknown_method
 from metastore.client.domain_client import DomainClient
 from metastore.errors import MetaError
+from metastore.ids import TableName
 
 CAPABILITIES = (
     "HIVEFULLACIDREAD",
@@ -27,6 +29,29 @@ _CONSTRAINTS = (
     "defaultConstraints",
     "checkConstraints",
 )
+
+
+def managed_table(
+    client: DomainClient,
+    name: TableName,
+    owner: str,
+    sd: Any,
+    partition_keys: Sequence[Any],
+    parameters: Mapping[str, str],
+) -> Any:
+    """A table as it is to be created."""
+    return client.types.Table(
+        tableName=name.table,
+        dbName=name.db,
+        owner=owner,
+        createTime=0,
+        lastAccessTime=0,
+        retention=0,
+        sd=sd,
+        partitionKeys=list(partition_keys),
+        parameters=dict(parameters),
+        tableType="MANAGED_TABLE",
+    )
 
 
 def create_table(client: DomainClient, table: Any, *constraints: Any) -> None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from metastore.planner import scans, tables, transactions, writes
+from metastore.planner import definitions, scans, tables, transactions, writes
 from metastore.planner.call import Method
 
 CALLS: Mapping[str, Method] = {
@@ -18,4 +18,10 @@ CALLS: Mapping[str, Method] = {
     "publish": Method(writes.publish, is_work=True),
     "announce": Method(writes.announce),
     "plan": Method(scans.plan, is_work=True),
+    "create": Method(definitions.create),
+    "drop": Method(definitions.drop),
+    "rename": Method(definitions.rename),
+    "alter": Method(definitions.alter),
+    "add_partitions": Method(definitions.add_partitions),
+    "drop_partitions": Method(definitions.drop_partitions),
 }

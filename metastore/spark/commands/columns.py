@@ -1,48 +1,13 @@
-"""ALTER TABLE of a transactional table's columns, which Spark does not do for tables of Hive's kind.
+"""ALTER TABLE of a transactional table's columns, which Spark does not do for tables of Hive's kind."""
 
-Rule: files stay as they are, and readers find their columns by name. So a column may be added, moved, widened or
-dropped; what would make rows that are there read differently is refused: a rename while there are files, a type that
-cannot hold all, a name whose values of before it was dropped are still there. Files of old Hives, which do not name
-their columns (``_col0``), are read by place.
-"""
-
-import re
-from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
-from itertools import repeat
-from typing import NamedTuple
 
-from pyarrow import ArrowException, orc, parquet
-
-from metastore.acid.events import EVENT_COLUMNS
-from metastore.acid.names import SIDE_FILE_SUFFIX, is_hidden
-from metastore.acid.types import HiveType, parse_type
-from metastore.acid_tables.serde_storage import HiveStorage, require_alterable
-from metastore.acid_tables.table import AcidTable, TableKind, require_user_names
+from metastore.acid_tables.column_changes import placed, require_columns, require_known, require_same_rows
+from metastore.acid_tables.table import AcidTable, ColumnDefinition
 from metastore.client import DomainClient
-from metastore.errors import InvalidOperationError
 from metastore.files import Files
-from metastore.spark.sql.statements import AddColumns, ChangeColumn, ColumnDefinition, DropColumns, ReplaceColumns
-
-_WHOLE = ("tinyint", "smallint", "int", "bigint")
-_REAL = ("float", "double")
-_TEXT = ("char", "varchar", "string")
-_NAMELESS = re.compile("_col[0-9]+")
-_READERS = 8
-
-
-class FileColumns(NamedTuple):
-    """The names of a file's columns, lower case."""
-
-    path: str
-    names: tuple[str, ...]
-
-    @property
-    def is_nameless(self) -> bool:
-        """Whether readers go by place."""
-        return bool(self.names) and all(_NAMELESS.fullmatch(name) for name in self.names)
+from metastore.spark.sql.statements import AddColumns, ChangeColumn, DropColumns, ReplaceColumns
 
 
 def alter_columns(
@@ -56,32 +21,12 @@ def alter_columns(
 
     Raises: InvalidOperationError.
     """
-    table.require(TableKind.FULL_ACID, TableKind.INSERT_ONLY, action="ALTER TABLE")
     found = client.get_table(table.name.db, table.name.table)
     before = tuple(ColumnDefinition(one.name.lower(), one.type, one.comment) for one in found.sd.cols)
     after = altered(before, statement)
-    require_user_names(table.name, [one.name.lower() for one in after])
-    _require_kept(table, before, after)
-    paths = list(_data_files(files, locations))
-    storage = table.file_format
-    if isinstance(storage, HiveStorage) and paths:
-        require_alterable(
-            str(table.name), storage, [(one.name, one.type) for one in before], [(one.name, one.type) for one in after]
-        )
-    is_named = not isinstance(storage, HiveStorage) or storage.is_by_name
-    if isinstance(statement, ChangeColumn) and statement.name != statement.old and paths and is_named:
-        raise InvalidOperationError(
-            f"{table.name} has files, in which {statement.old} is named so: rows that are there would be NULL in "
-            f"{statement.name}. ADD COLUMNS ({statement.name} ...), UPDATE ... SET {statement.name} = {statement.old}, "
-            f"then DROP COLUMN {statement.old}."
-        )
-    if storage in _SCHEMAS:
-        with ThreadPoolExecutor(_READERS) as pool:
-            require_read_alike(
-                [one.name for one in before],
-                [one.name for one in after],
-                pool.map(partial(_columns_of, files), paths, repeat(table)),
-            )
+    is_rename = isinstance(statement, ChangeColumn) and statement.name != statement.old
+    renamed = [(statement.old, statement.name)] if isinstance(statement, ChangeColumn) and is_rename else []
+    require_same_rows(files, table, locations, before, after, renamed)
     field = client.types.FieldSchema
     found.sd.cols = [field(name=one.name, type=one.type, comment=one.comment) for one in after]
     if statement.cascade:
@@ -102,111 +47,17 @@ def altered(
         case ReplaceColumns(columns=given):
             result = list(given)
         case DropColumns(names=gone):
-            _require_known(names, gone)
+            require_known(names, gone)
             result = [one for one in columns if one.name not in gone]
         case ChangeColumn():
-            _require_known(names, [statement.old, *([statement.after] if statement.after else [])])
-            at = names.index(statement.old)
-            old, result = columns[at], [one for one in columns if one.name != statement.old]
+            require_known(names, [statement.old])
+            old = columns[names.index(statement.old)]
             new = replace(
                 old,
                 name=statement.name,
                 type=statement.type or old.type,
                 comment=old.comment if statement.comment is None else statement.comment,
             )
-            if statement.after == statement.old:
-                raise InvalidOperationError(f"{statement.old} cannot come after itself.")
-            if statement.after is not None:
-                at = [one.name for one in result].index(statement.after) + 1 if statement.after else 0
-            result.insert(at, new)
-    if not result:
-        raise InvalidOperationError("A table has at least one column.")
-    if len({one.name for one in result}) < len(result):
-        raise InvalidOperationError("Two columns would have the same name.")
+            result = list(placed(columns, statement.old, new, statement.after))
+    require_columns(result)
     return tuple(result)
-
-
-def require_read_alike(before: Sequence[str], after: Sequence[str], files: Iterable[FileColumns]) -> None:
-    """Raise InvalidOperationError when columns would be read out of files that do not mean them."""
-    fresh = {name: place for place, name in enumerate(after) if name not in before}
-    moved = [name for place, name in enumerate(after) if name in before and before.index(name) != place]
-    for file in files if fresh or moved else ():
-        if moved and file.is_nameless:
-            raise InvalidOperationError(
-                f"{file.path} does not name its columns, so they are known by their places, "
-                f"and {moved[0]} would get another one. A major compaction names them."
-            )
-        if held := [
-            name
-            for name, place in fresh.items()
-            if (place < len(file.names) if file.is_nameless else name in file.names)
-        ]:
-            raise InvalidOperationError(
-                f"{file.path} still holds values of a column {held[0]} that was dropped: they would be seen again. "
-                "Take another name, or let a major compaction write the files anew and the Cleaner remove these."
-            )
-
-
-def _data_files(files: Files, locations: Sequence[str]) -> Iterator[str]:
-    """Files that hold rows, whether a snapshot still shows them or not."""
-    for location in locations:
-        for entry in files.listing(location):
-            is_data = not entry.is_dir and entry.size and not entry.path.endswith(SIDE_FILE_SUFFIX)
-            if is_data and not any(
-                is_hidden(part) or part.startswith("delete_delta_") for part in entry.path.split("/")
-            ):
-                yield f"{location}/{entry.path}"
-
-
-def _columns_of(files: Files, path: str, table: AcidTable) -> FileColumns:
-    try:
-        with files.open(path) as source:
-            schema = _SCHEMAS[str(table.file_format)](source)
-            top = tuple(schema.names)
-    except (ArrowException, UnicodeDecodeError, OSError) as error:
-        raise InvalidOperationError(f"{path} cannot be read, so its columns are not known: {error}") from error
-    is_acid = table.kind is TableKind.FULL_ACID and top == EVENT_COLUMNS
-    names = [field.name for field in schema.field("row").type] if is_acid else top
-    return FileColumns(path, tuple(name.lower() for name in names))
-
-
-_SCHEMAS = {
-    "orc": lambda source: orc.ORCFile(source).schema,
-    "parquet": lambda source: parquet.ParquetFile(source).schema_arrow,
-}
-
-
-def _require_known(names: Sequence[str], wanted: Sequence[str]) -> None:
-    if unknown := [name for name in wanted if name not in names]:
-        raise InvalidOperationError(f"There is no column {unknown[0]}. There is: {', '.join(names)}.")
-
-
-def _require_kept(table: AcidTable, before: Sequence[ColumnDefinition], after: Sequence[ColumnDefinition]) -> None:
-    new = {one.name: one.type for one in after}
-    used = {*table.bucket_columns, *(name for name, _ in table.order)}
-    for column in before:
-        kind = new.get(column.name)
-        if column.name in used and (kind is None or parse_type(kind) != parse_type(column.type)):
-            raise InvalidOperationError(f"{column.name} decides about the buckets of {table.name}: it stays as it is.")
-        if kind is not None and not is_wider(parse_type(column.type), parse_type(kind)):
-            raise InvalidOperationError(
-                f"{column.name} is {column.type}, and {kind} does not hold all of its values "
-                "as they are. ADD a COLUMN, and UPDATE it with a CAST."
-            )
-    if taken := new.keys() & set(table.partition_names):
-        raise InvalidOperationError(f"{min(taken)} is a partition key of {table.name}.")
-
-
-def is_wider(old: HiveType, new: HiveType) -> bool:
-    """Whether readers see each value of a file with ``old`` unchanged when they ask for ``new``."""
-    if old == new:
-        return True
-    for chain in (_WHOLE, _REAL):
-        if old.kind in chain and new.kind in chain:
-            return chain.index(old.kind) < chain.index(new.kind)
-    if old.kind == new.kind == "decimal":
-        (precision, scale), (wider, finer) = ((*one.arguments, *(10, 0)[len(one.arguments) :]) for one in (old, new))
-        return bool(finer >= scale and wider - finer >= precision - scale)
-    if old.kind in _TEXT and new.kind in _TEXT:
-        return new.kind == "string" or bool(old.arguments and new.kind == old.kind and new.arguments >= old.arguments)
-    return False

@@ -12,15 +12,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from metastore.acid.names import is_hidden
-from metastore.acid_tables.serde_storage import (
-    AVRO,
-    JSON,
-    LAZY_SIMPLE,
-    TEXT_INPUT,
-    TEXT_OUTPUT,
-    HiveStorage,
-    seen_columns,
-)
+from metastore.acid_tables.serde_storage import CLASSES, LAZY_SIMPLE, HiveStorage, require_seen_as_declared
 from metastore.acid_tables.table import AcidTable, HiveColumn, require_user_names, stored_as
 from metastore.catalog.model import ConstraintKind
 from metastore.client import DomainClient, tables
@@ -33,36 +25,6 @@ from metastore.spark.sql.statements import CreateLike, CreateTable
 from metastore.spark.txn.spark_txn import Work
 
 _OF_KIND = ("transactional", "transactional_properties", "bucketing_version", "comment")
-_CLASSES = {
-    "orc": (
-        "org.apache.hadoop.hive.ql.io.orc.OrcInputFormat",
-        "org.apache.hadoop.hive.ql.io.orc.OrcOutputFormat",
-        "org.apache.hadoop.hive.ql.io.orc.OrcSerde",
-    ),
-    "parquet": (
-        "org.apache.hadoop.hive.ql.io.parquet.MapredParquetInputFormat",
-        "org.apache.hadoop.hive.ql.io.parquet.MapredParquetOutputFormat",
-        "org.apache.hadoop.hive.ql.io.parquet.serde.ParquetHiveSerDe",
-    ),
-    "textfile": (TEXT_INPUT, TEXT_OUTPUT, LAZY_SIMPLE),
-    "jsonfile": (TEXT_INPUT, TEXT_OUTPUT, JSON),
-    "sequencefile": (
-        "org.apache.hadoop.mapred.SequenceFileInputFormat",
-        "org.apache.hadoop.hive.ql.io.HiveSequenceFileOutputFormat",
-        LAZY_SIMPLE,
-    ),
-    "rcfile": (
-        "org.apache.hadoop.hive.ql.io.RCFileInputFormat",
-        "org.apache.hadoop.hive.ql.io.RCFileOutputFormat",
-        "org.apache.hadoop.hive.serde2.columnar.LazyBinaryColumnarSerDe",
-    ),
-    "avro": (
-        "org.apache.hadoop.hive.ql.io.avro.AvroContainerInputFormat",
-        "org.apache.hadoop.hive.ql.io.avro.AvroContainerOutputFormat",
-        AVRO,
-    ),
-}
-"""Hive's input format, output format and SerDe of the formats that tables are written in here."""
 _ARGUMENTS = (
     ConstraintKind.PRIMARY_KEY,
     ConstraintKind.FOREIGN_KEY,
@@ -110,18 +72,7 @@ def create_table(
     if statement.comment is not None:
         parameters["comment"] = statement.comment
     _require_storable(spark, sd, parameters)
-    table = types.Table(
-        tableName=name.table,
-        dbName=name.db,
-        owner=owner,
-        createTime=0,
-        lastAccessTime=0,
-        retention=0,
-        sd=sd,
-        partitionKeys=partition_keys,
-        parameters=parameters,
-        tableType="MANAGED_TABLE",
-    )
+    table = tables.managed_table(client, name, owner, sd, partition_keys, parameters)
     if statement.constraints:
         hive_columns = [HiveColumn(field.name, field.type) for field in (*columns, *partition_keys)]
         require_sound(spark, name, hive_columns, statement.constraints)
@@ -215,12 +166,12 @@ def _drop(work: Work, name: TableName, *, delete_data: bool) -> None:
 def _classes(statement: CreateTable) -> tuple[str, str, str]:
     if statement.classes is not None:
         return *statement.classes, statement.serde or LAZY_SIMPLE
-    if statement.file_format not in _CLASSES:
+    if statement.file_format not in CLASSES:
         raise InvalidOperationError(
-            f"Insert-only tables are STORED AS {', '.join(_CLASSES).upper()}, or INPUTFORMAT "
+            f"Insert-only tables are STORED AS {', '.join(CLASSES).upper()}, or INPUTFORMAT "
             f"... OUTPUTFORMAT ... with ROW FORMAT SERDE, not {statement.file_format.upper()}."
         )
-    input_format, output_format, serde = _CLASSES[statement.file_format]
+    input_format, output_format, serde = CLASSES[statement.file_format]
     if statement.serde is None and statement.serde_parameters and serde != LAZY_SIMPLE:
         raise InvalidOperationError(f"ROW FORMAT DELIMITED says nothing about {statement.file_format.upper()} files.")
     if statement.serde not in (None, serde) and statement.file_format in ("orc", "parquet"):
@@ -235,15 +186,7 @@ def _told(serde: str, statement: CreateTable) -> dict[str, str]:
 
 def _require_storable(spark: SparkSession, sd: Any, parameters: Mapping[str, str]) -> None:
     """Raise InvalidOperationError where the classes are not there, or make other columns of the table's."""
-    declared = [(one.name, one.type) for one in sd.cols]
-    serde = sd.serdeInfo.serializationLib
-    seen = seen_columns(serde, declared)
-    for (name, kind), (_, other) in zip(declared, seen, strict=True):
-        if kind != other:
-            raise InvalidOperationError(
-                f"{serde.rpartition('.')[2]} makes the column {name} {other}, whatever it is "
-                f"declared as: declare it so, not {kind}."
-            )
+    seen = require_seen_as_declared(sd.serdeInfo.serializationLib, [(one.name, one.type) for one in sd.cols])
     storage = stored_as(sd, seen, parameters)
     if isinstance(storage, HiveStorage):
         storage.require_storable("the table")

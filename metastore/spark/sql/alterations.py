@@ -9,6 +9,7 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
+from metastore.acid_tables.table import ColumnDefinition
 from metastore.errors import InvalidOperationError
 from metastore.spark.sql.constraint_syntax import declarations, without_words
 from metastore.spark.sql.dialect import DIALECT
@@ -16,7 +17,6 @@ from metastore.spark.sql.statements import (
     AddColumns,
     AddConstraints,
     ChangeColumn,
-    ColumnDefinition,
     Compact,
     Convert,
     DropColumns,

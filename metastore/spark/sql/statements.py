@@ -6,6 +6,7 @@ from typing import NamedTuple, TypeAlias
 
 from sqlglot import exp, parse_one
 
+from metastore.acid_tables.table import ColumnDefinition
 from metastore.errors import InvalidOperationError
 from metastore.spark.sql.conditions import Conditions, asked
 from metastore.spark.sql.constraint_syntax import Declaration
@@ -212,15 +213,6 @@ class Convert:
 
     table: TableRef
     properties: dict[str, str]
-
-
-@dataclass(frozen=True)
-class ColumnDefinition:
-    """A column as DDL has it: its Hive type, "" where none is given."""
-
-    name: str
-    type: str
-    comment: str | None = None
 
 
 @dataclass(frozen=True)

@@ -5,10 +5,12 @@ from contextlib import nullcontext
 import pytest
 
 from metastore.acid.types import parse_type
+from metastore.acid_tables.column_changes import FileColumns, is_wider, require_read_alike
+from metastore.acid_tables.table import ColumnDefinition
 from metastore.errors import InvalidOperationError
-from metastore.spark.commands.columns import FileColumns, altered, is_wider, require_read_alike
+from metastore.spark.commands.columns import altered
 from metastore.spark.sql.parsing import parse
-from metastore.spark.sql.statements import ColumnDefinition, PlainOnly
+from metastore.spark.sql.statements import PlainOnly
 
 COLUMNS = [ColumnDefinition("a", "int", "first"), ColumnDefinition("b", "string"), ColumnDefinition("c", "double")]
 

@@ -2,12 +2,12 @@
 
 import pytest
 
+from metastore.acid_tables.table import ColumnDefinition
 from metastore.errors import InvalidOperationError
 from metastore.spark.sql.parsing import parse
 from metastore.spark.sql.statements import (
     AbortTransactions,
     ChangeColumn,
-    ColumnDefinition,
     Compact,
     CreateLike,
     CreateTable,

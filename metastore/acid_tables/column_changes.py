@@ -1,0 +1,193 @@
+"""Changes of a transactional table's columns: which of them its files can be read with.
+
+Rule: files stay as they are, and readers find their columns by name. So a column may be added, moved, widened or
+dropped; what would make rows that are there read differently is refused: a rename while there are files, a type that
+cannot hold all, a name whose values of before it was dropped are still there. Files of old Hives, which do not name
+their columns (``_col0``), are read by place.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from itertools import repeat
+from typing import NamedTuple
+
+from pyarrow import ArrowException, orc, parquet
+
+from metastore.acid.events import EVENT_COLUMNS
+from metastore.acid.names import SIDE_FILE_SUFFIX, is_hidden
+from metastore.acid.types import HiveType, parse_type
+from metastore.acid_tables.serde_storage import HiveStorage, require_alterable
+from metastore.acid_tables.table import AcidTable, ColumnDefinition, TableKind, require_user_names
+from metastore.errors import InvalidOperationError
+from metastore.files import Files
+
+_WHOLE = ("tinyint", "smallint", "int", "bigint")
+_REAL = ("float", "double")
+_TEXT = ("char", "varchar", "string")
+_NAMELESS = re.compile("_col[0-9]+")
+_READERS = 8
+
+
+class FileColumns(NamedTuple):
+    """The names of a file's columns, lower case."""
+
+    path: str
+    names: tuple[str, ...]
+
+    @property
+    def is_nameless(self) -> bool:
+        """Whether readers go by place."""
+        return bool(self.names) and all(_NAMELESS.fullmatch(name) for name in self.names)
+
+
+def require_same_rows(
+    files: Files,
+    table: AcidTable,
+    locations: Sequence[str],
+    before: Sequence[ColumnDefinition],
+    after: Sequence[ColumnDefinition],
+    renamed: Sequence[tuple[str, str]] = (),
+) -> None:
+    """Raise InvalidOperationError when rows that are there would be read otherwise with the columns ``after``.
+
+    ``locations``: of the table's partitions, or its own. ``renamed``: old and new names.
+    """
+    table.require(TableKind.FULL_ACID, TableKind.INSERT_ONLY, action="ALTER TABLE")
+    require_columns(after)
+    require_user_names(table.name, [one.name.lower() for one in after])
+    _require_kept(table, before, after)
+    paths = list(_data_files(files, locations))
+    storage = table.file_format
+    if isinstance(storage, HiveStorage) and paths:
+        require_alterable(
+            str(table.name), storage, [(one.name, one.type) for one in before], [(one.name, one.type) for one in after]
+        )
+    is_named = not isinstance(storage, HiveStorage) or storage.is_by_name
+    if renamed and paths and is_named:
+        old, new = renamed[0]
+        raise InvalidOperationError(
+            f"{table.name} has files, in which {old} is named so: rows that are there would be NULL in "
+            f"{new}. ADD COLUMNS ({new} ...), UPDATE ... SET {new} = {old}, then DROP COLUMN {old}."
+        )
+    if storage in _SCHEMAS:
+        with ThreadPoolExecutor(_READERS) as pool:
+            require_read_alike(
+                [one.name for one in before],
+                [one.name for one in after],
+                pool.map(partial(_columns_of, files), paths, repeat(table)),
+            )
+
+
+def require_known(names: Sequence[str], wanted: Sequence[str]) -> None:
+    """Raise InvalidOperationError for a name that is not among these."""
+    if unknown := [name for name in wanted if name not in names]:
+        raise InvalidOperationError(f"There is no column {unknown[0]}. There is: {', '.join(names)}.")
+
+
+def require_columns(columns: Sequence[ColumnDefinition]) -> None:
+    """Raise InvalidOperationError for no columns, or two of one name."""
+    if not columns:
+        raise InvalidOperationError("A table has at least one column.")
+    if len({one.name for one in columns}) < len(columns):
+        raise InvalidOperationError("Two columns would have the same name.")
+
+
+def placed(
+    columns: Sequence[ColumnDefinition], old: str, new: ColumnDefinition, after: str | None
+) -> tuple[ColumnDefinition, ...]:
+    """``new`` in the place of the column ``old``, or ``after`` another one; "": first; None: where it is.
+
+    Raises: InvalidOperationError.
+    """
+    names = [one.name for one in columns]
+    require_known(names, [old, *([after] if after else [])])
+    at, result = names.index(old), [one for one in columns if one.name != old]
+    if after == old:
+        raise InvalidOperationError(f"{old} cannot come after itself.")
+    if after is not None:
+        at = [one.name for one in result].index(after) + 1 if after else 0
+    result.insert(at, new)
+    return tuple(result)
+
+
+def require_read_alike(before: Sequence[str], after: Sequence[str], files: Iterable[FileColumns]) -> None:
+    """Raise InvalidOperationError when columns would be read out of files that do not mean them."""
+    fresh = {name: place for place, name in enumerate(after) if name not in before}
+    moved = [name for place, name in enumerate(after) if name in before and before.index(name) != place]
+    for file in files if fresh or moved else ():
+        if moved and file.is_nameless:
+            raise InvalidOperationError(
+                f"{file.path} does not name its columns, so they are known by their places, "
+                f"and {moved[0]} would get another one. A major compaction names them."
+            )
+        if held := [
+            name
+            for name, place in fresh.items()
+            if (place < len(file.names) if file.is_nameless else name in file.names)
+        ]:
+            raise InvalidOperationError(
+                f"{file.path} still holds values of a column {held[0]} that was dropped: they would be seen again. "
+                "Take another name, or let a major compaction write the files anew and the Cleaner remove these."
+            )
+
+
+def _data_files(files: Files, locations: Sequence[str]) -> Iterator[str]:
+    """Files that hold rows, whether a snapshot still shows them or not."""
+    for location in locations:
+        for entry in files.listing(location):
+            is_data = not entry.is_dir and entry.size and not entry.path.endswith(SIDE_FILE_SUFFIX)
+            if is_data and not any(
+                is_hidden(part) or part.startswith("delete_delta_") for part in entry.path.split("/")
+            ):
+                yield f"{location}/{entry.path}"
+
+
+def _columns_of(files: Files, path: str, table: AcidTable) -> FileColumns:
+    try:
+        with files.open(path) as source:
+            schema = _SCHEMAS[str(table.file_format)](source)
+            top = tuple(schema.names)
+    except (ArrowException, UnicodeDecodeError, OSError) as error:
+        raise InvalidOperationError(f"{path} cannot be read, so its columns are not known: {error}") from error
+    is_acid = table.kind is TableKind.FULL_ACID and top == EVENT_COLUMNS
+    names = [field.name for field in schema.field("row").type] if is_acid else top
+    return FileColumns(path, tuple(name.lower() for name in names))
+
+
+_SCHEMAS = {
+    "orc": lambda source: orc.ORCFile(source).schema,
+    "parquet": lambda source: parquet.ParquetFile(source).schema_arrow,
+}
+
+
+def _require_kept(table: AcidTable, before: Sequence[ColumnDefinition], after: Sequence[ColumnDefinition]) -> None:
+    new = {one.name: one.type for one in after}
+    used = {*table.bucket_columns, *(name for name, _ in table.order)}
+    for column in before:
+        kind = new.get(column.name)
+        if column.name in used and (kind is None or parse_type(kind) != parse_type(column.type)):
+            raise InvalidOperationError(f"{column.name} decides about the buckets of {table.name}: it stays as it is.")
+        if kind is not None and not is_wider(parse_type(column.type), parse_type(kind)):
+            raise InvalidOperationError(
+                f"{column.name} is {column.type}, and {kind} does not hold all of its values "
+                "as they are. ADD a COLUMN, and UPDATE it with a CAST."
+            )
+    if taken := new.keys() & set(table.partition_names):
+        raise InvalidOperationError(f"{min(taken)} is a partition key of {table.name}.")
+
+
+def is_wider(old: HiveType, new: HiveType) -> bool:
+    """Whether readers see each value of a file with ``old`` unchanged when they ask for ``new``."""
+    if old == new:
+        return True
+    for chain in (_WHOLE, _REAL):
+        if old.kind in chain and new.kind in chain:
+            return chain.index(old.kind) < chain.index(new.kind)
+    if old.kind == new.kind == "decimal":
+        (precision, scale), (wider, finer) = ((*one.arguments, *(10, 0)[len(one.arguments) :]) for one in (old, new))
+        return bool(finer >= scale and wider - finer >= precision - scale)
+    if old.kind in _TEXT and new.kind in _TEXT:
+        return new.kind == "string" or bool(old.arguments and new.kind == old.kind and new.arguments >= old.arguments)
+    return False

@@ -1,0 +1,276 @@
+"""Definitions of transactional tables: made, altered and dropped by the rules that hold for them.
+
+Rule: whoever changes a table that is there has it for himself meanwhile. Files are never written anew: what they could
+not be read with is refused (``acid_tables.column_changes``).
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from copy import copy
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from typing import Any
+
+from metastore.acid_tables.column_changes import placed, require_known, require_same_rows
+from metastore.acid_tables.partitions import partition_name
+from metastore.acid_tables.serde_storage import CLASSES, HiveStorage, require_seen_as_declared
+from metastore.acid_tables.table import AcidTable, ColumnDefinition, require_user_names, stored_as
+from metastore.client import TxnManager, tables
+from metastore.client.lock_plan import Kind, Output, statement_locks, target_of
+from metastore.client.partitions import partition_places
+from metastore.errors import AlreadyExistsError, InvalidInputError, InvalidOperationError, NoSuchObjectError
+from metastore.partition_names import DEFAULT_PARTITION
+from metastore.planner.body import Body
+from metastore.planner.call import Answer, Call
+from metastore.planner.tables import acid_table
+from metastore.planner.transactions import Within
+
+_PATIENCE_S = 60
+
+
+def create(call: Call) -> Answer:
+    """CREATE TABLE; whether it was created: with ``if_not_exists`` it may be there already."""
+    body, name = call.body, call.body.db_and_table()
+    columns, keys = _fields(call, "columns"), _fields(call, "partition_keys")
+    if not columns:
+        raise InvalidOperationError(f"CREATE TABLE {name} declares no columns.")
+    require_user_names(name, [one.name for one in (*columns, *keys)])
+    parameters = {"bucketing_version": "2", "transactional": "true", **_properties(body)}
+    if body.has("comment"):
+        parameters["comment"] = body.text("comment")
+    sd = _storage(call, columns)
+    seen = require_seen_as_declared(sd.serdeInfo.serializationLib, [(one.name, one.type) for one in columns])
+    storage = stored_as(sd, seen, parameters)
+    if isinstance(storage, HiveStorage):
+        storage.require_storable(name)
+    owner = call.user or body.text("user", call.client.user)
+    try:
+        tables.create_table(call.client, tables.managed_table(call.client, name, owner, sd, keys, parameters))
+    except AlreadyExistsError:
+        if not body.flag("if_not_exists"):
+            raise
+        return {"created": False}
+    return {"created": True}
+
+
+def drop(call: Call) -> Answer:
+    """DROP TABLE with its files; ``purge``: past any trash."""
+    table = acid_table(call.client, call.body.db_and_table())
+    with _alone(call, table):
+        context = call.client.types.EnvironmentContext({"ifPurge": "true"} if call.body.flag("purge") else {})
+        call.client.drop_table_with_environment_context(table.name.db, table.name.table, True, context)  # noqa: FBT003
+    return {}
+
+
+def rename(call: Call) -> Answer:
+    """ALTER TABLE ... RENAME TO."""
+    table = acid_table(call.client, call.body.db_and_table())
+    with _alone(call, table):
+        found = call.client.get_table(table.name.db, table.name.table)
+        found.dbName, found.tableName = call.body.text("to_db").lower(), call.body.text("to_table").lower()
+        call.client.alter_table(table.name.db, table.name.table, found)
+    return {}
+
+
+@dataclass
+class Definition:
+    """A table's columns and properties while changes are made to them."""
+
+    columns: tuple[ColumnDefinition, ...]
+    properties: dict[str, str]
+    renamed: list[tuple[str, str]] = field(default_factory=list)
+
+    def column(self, change: Body) -> ColumnDefinition:
+        """The column that a change is about. Raises: InvalidOperationError."""
+        name = change.text("name").lower()
+        require_known([one.name for one in self.columns], [name])
+        return next(one for one in self.columns if one.name == name)
+
+
+def alter(call: Call) -> Answer:
+    """ALTER TABLE: several changes at once, made one after the other, or none."""
+    table = acid_table(call.client, call.body.db_and_table())
+    with _alone(call, table):
+        found = call.client.get_table(table.name.db, table.name.table)
+        before = tuple(ColumnDefinition(one.name.lower(), one.type, one.comment) for one in found.sd.cols)
+        definition = Definition(before, dict(found.parameters or {}))
+        for change in call.body.bodies("changes"):
+            _change(change)(definition, change)
+        if definition.columns != before:
+            locations = [place.location for place in partition_places(call.client, table)]
+            require_same_rows(call.files, table, locations, before, definition.columns, definition.renamed)
+        types = call.client.types
+        found.sd.cols = [types.FieldSchema(one.name, one.type, one.comment) for one in definition.columns]
+        found.parameters = definition.properties
+        call.client.alter_table(table.name.db, table.name.table, found)
+    return {}
+
+
+def add_partitions(call: Call) -> Answer:
+    """ALTER TABLE ... ADD PARTITION."""
+    table = acid_table(call.client, call.body.db_and_table())
+    found, types = call.client.get_table(table.name.db, table.name.table), call.client.types
+    added = [_partition(types, found, table, one) for one in call.body.bodies("partitions")]
+    with _locked(call, table, Kind.SHARED_DDL):
+        call.client.add_partitions_req(
+            types.AddPartitionsRequest(
+                dbName=table.name.db,
+                tblName=table.name.table,
+                parts=added,
+                ifNotExists=call.body.flag("if_not_exists"),
+                needResult=False,
+            )
+        )
+    return {}
+
+
+def drop_partitions(call: Call) -> Answer:
+    """ALTER TABLE ... DROP PARTITION, by their names, with their files. Raises: NoSuchObjectError."""
+    table = acid_table(call.client, call.body.db_and_table())
+    with _alone(call, table):
+        for name in call.body.texts("names"):
+            try:
+                call.client.drop_partition_by_name(table.name.db, table.name.table, name, True)  # noqa: FBT003
+            except NoSuchObjectError:
+                if not call.body.flag("if_exists"):
+                    raise
+    return {}
+
+
+def _added(definition: Definition, change: Body) -> None:
+    new = ColumnDefinition(change.text("name").lower(), change.text("type"), _comment(change, None))
+    columns = (*definition.columns, new)
+    definition.columns = placed(columns, new.name, new, _after(change)) if change.has("after") else columns
+
+
+def _renamed(definition: Definition, change: Body) -> None:
+    old = definition.column(change)
+    new = replace(old, name=change.text("to").lower())
+    definition.columns = placed(definition.columns, old.name, new, None)
+    definition.renamed.append((old.name, new.name))
+
+
+def _changed(definition: Definition, change: Body) -> None:
+    old = definition.column(change)
+    new = replace(old, type=change.text("type", old.type), comment=_comment(change, old.comment))
+    definition.columns = placed(definition.columns, old.name, new, _after(change))
+
+
+def _dropped(definition: Definition, change: Body) -> None:
+    gone = definition.column(change)
+    definition.columns = tuple(one for one in definition.columns if one != gone)
+
+
+def _set(definition: Definition, change: Body) -> None:
+    definition.properties |= _properties(change)
+
+
+def _unset(definition: Definition, change: Body) -> None:
+    for key in change.texts("keys"):
+        definition.properties.pop(key, None)
+
+
+_CHANGES: Mapping[str, Callable[[Definition, Body], None]] = {
+    "set": _set,
+    "unset": _unset,
+    "add_column": _added,
+    "rename_column": _renamed,
+    "change_type": _changed,
+    "comment": _changed,
+    "move_column": _changed,
+    "drop_column": _dropped,
+}
+
+
+def _change(change: Body) -> Callable[[Definition, Body], None]:
+    text = change.text("op")
+    if text not in _CHANGES:
+        raise InvalidInputError(f"{change.place}op must be one of {', '.join(_CHANGES)}, not {text!r}.")
+    return _CHANGES[text]
+
+
+def _comment(change: Body, before: str | None) -> str | None:
+    return change.text("comment") if change.has("comment") else before
+
+
+def _after(change: Body) -> str | None:
+    """Behind which column; "": first; None: where it is."""
+    return change.text("after").lower() if change.has("after") else None
+
+
+def _properties(body: Body) -> dict[str, str]:
+    properties = body.body("properties").fields if body.has("properties") else {}
+    if not all(isinstance(value, str) for value in properties.values()):
+        raise InvalidInputError(f"{body.place}properties must be an object of texts.")
+    return dict(properties)
+
+
+def _fields(call: Call, name: str) -> list[Any]:
+    return [
+        call.client.types.FieldSchema(one.text("name").lower(), one.text("type"), _comment(one, None))
+        for one in call.body.bodies(name)
+    ]
+
+
+def _storage(call: Call, columns: Sequence[Any]) -> Any:
+    body, types = call.body, call.client.types
+    file_format = body.text("format", "orc").lower()
+    if file_format not in CLASSES:
+        raise InvalidOperationError(f"Tables are STORED AS {', '.join(CLASSES).upper()}, not {file_format.upper()}.")
+    input_format, output_format, serde = CLASSES[file_format]
+    buckets = body.body("buckets") if body.has("buckets") else Body({})
+    return types.StorageDescriptor(
+        cols=list(columns),
+        location=body.text("location") if body.has("location") else None,
+        inputFormat=input_format,
+        outputFormat=output_format,
+        compressed=False,
+        numBuckets=buckets.number("count", 0) or -1,
+        bucketCols=[one.lower() for one in buckets.texts("columns")],
+        parameters={},
+        storedAsSubDirectories=False,
+        sortCols=[_order(types, one) for one in buckets.values("sort")],
+        serdeInfo=types.SerDeInfo(name=None, serializationLib=serde, parameters={}),
+    )
+
+
+def _order(types: Any, pair: Any) -> Any:
+    match pair:
+        case [str(name), "asc" | "desc" as direction]:
+            return types.Order(name.lower(), int(direction == "asc"))
+    raise InvalidInputError(f'buckets.sort is a list like [["id", "asc"]], not {pair!r}.')
+
+
+def _partition(types: Any, found: Any, table: AcidTable, wanted: Body) -> Any:
+    values = [None if one is None else str(one) for one in wanted.values("values")]
+    if len(values) != len(table.partition_keys):
+        raise InvalidInputError(f"A partition of {table.name} has a value for each of {table.partition_names}.")
+    sd = copy(found.sd)
+    place = f"{table.location}/{partition_name(table, values)}"
+    sd.location = wanted.text("location") if wanted.has("location") else place
+    return types.Partition(
+        values=[value or DEFAULT_PARTITION for value in values],
+        dbName=table.name.db,
+        tableName=table.name.table,
+        sd=sd,
+        parameters={},
+        createTime=0,
+        lastAccessTime=0,
+    )
+
+
+@contextmanager
+def _alone(call: Call, table: AcidTable) -> Iterator[None]:
+    """Nobody else reads or writes the table meanwhile. Raises: LockNotAcquiredError."""
+    with _locked(call, table, Kind.EXCLUSIVE_DDL):
+        yield
+
+
+@contextmanager
+def _locked(call: Call, table: AcidTable, kind: Kind) -> Iterator[None]:
+    patience = timedelta(seconds=call.body.number("wait_s", _PATIENCE_S))
+    manager = TxnManager(call.client, wait=Within(patience=patience), host=call.body.text("host", "") or None)
+    wanted = statement_locks([], [Output(target_of(table), kind)], call.told.modes)
+    user = call.user or call.body.text("user", call.client.user)
+    with manager.locked(wanted, user=user, agent=call.body.text("agent", "planner")):
+        yield

@@ -1,0 +1,117 @@
+"""Definitions over the planner's calls, as the metastore has them afterwards."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.integration.planner.conftest import WHO
+from tests.integration.planner.test_calls import insert
+from tests.support.acid.creating import create_database
+
+COLUMNS = [{"name": "ID", "type": "int", "comment": "a number"}, {"name": "name", "type": "string"}]
+
+
+@pytest.fixture(autouse=True)
+def database_d(client):
+    create_database(client)
+
+
+def columns(call, name="t"):
+    return [(one["name"], one["type"], one["comment"]) for one in call("table", db="d", table=name)["columns"]]
+
+
+def test_a_table_is_created_as_it_is_described(client, call):
+    wanted = {"db": "D", "table": "T", "columns": COLUMNS, "partition_keys": [{"name": "day", "type": "date"}], "properties": {"owner.team": "x"},
+              "comment": "facts", "buckets": {"count": 2, "columns": ["ID"]}, "format": "orc", "user": "ann"}
+
+    assert call("create", **wanted) == {"created": True}
+
+    told = call("table", db="d", table="t")
+    assert (told["kind"], told["format"], told["owner"], told["comment"]) == ("full_acid", "orc", "ann", "facts")
+    assert columns(call) == [("id", "int", "a number"), ("name", "string", None)]
+    assert told["buckets"] == {"count": 2, "columns": ["id"], "sort": [], "version": 2}
+    assert told["properties"]["owner.team"] == "x"
+    call("create", db="d", table="adds", columns=COLUMNS, format="parquet", properties={"transactional_properties": "insert_only"},
+         buckets={"count": 2, "columns": ["id"], "sort": [["ID", "desc"]]})
+    told = call("table", db="d", table="adds")
+    assert (told["kind"], told["format"], told["buckets"]["sort"]) == ("insert_only", "parquet", [["id", "desc"]])
+    assert call("create", **wanted, if_not_exists=True) == {"created": False}
+    assert call.refused("create", **wanted)[:2] == (400, "AlreadyExistsError")
+
+
+@pytest.mark.parametrize(("changes", "said"), [
+    ({"columns": []}, "CREATE TABLE hive.d.t declares no columns."),
+    ({"columns": [{"name": "__acid_x", "type": "int"}]}, "hive.d.t has a column __acid_x"),
+    ({"format": "csv"}, "Tables are STORED AS ORC, PARQUET"),
+    ({"buckets": {"count": 1, "columns": ["id"], "sort": ["id"]}}, "buckets.sort is a list like"),
+    ({"properties": {"x": 1}}, "properties must be an object of texts."),
+    ({"columns": [{"name": "id"}]}, "columns[0].type is missing: it must be a text."),
+])
+def test_what_cannot_be_created_is_said(call, changes, said):
+    status, _, message = call.refused("create", **{"db": "d", "table": "t", "columns": COLUMNS, **changes})
+    assert (status, message.removeprefix("hive.")[:len(said)]) == (400, said) or message.startswith(said.replace("hive.", "")), message
+
+
+def test_changes_of_columns_and_properties_are_made_together_or_not_at_all(client, call):
+    call("create", db="d", table="t", columns=COLUMNS)
+    call("alter", db="d", table="t", changes=[
+        {"op": "rename_column", "name": "name", "to": "title"}, {"op": "change_type", "name": "id", "type": "bigint"},
+        {"op": "comment", "name": "title", "comment": "said aloud"}, {"op": "add_column", "name": "first", "type": "double", "after": ""},
+        {"op": "add_column", "name": "last", "type": "string", "comment": "new"}, {"op": "move_column", "name": "id", "after": "title"},
+        {"op": "set", "properties": {"a": "1", "b": "2"}}, {"op": "unset", "keys": ["a"]}], **WHO)
+
+    changed = [("first", "double", None), ("title", "string", "said aloud"), ("id", "bigint", "a number"), ("last", "string", "new")]
+    assert columns(call) == changed
+    assert {"a", "b"} & call("table", db="d", table="t")["properties"].keys() == {"b"}
+    insert(client, "t", {"first": 1.0, "title": "x", "id": 1, "last": "y"})
+
+    for change, said in (({"op": "rename_column", "name": "title", "to": "name"}, "has files, in which title is named so"),
+                         ({"op": "change_type", "name": "id", "type": "int"}, "int does not hold all of its values"),
+                         ({"op": "drop_column", "name": "nothing"}, "There is no column nothing."),
+                         ({"op": "paint"}, "changes[1].op must be one of set, unset")):
+        status, _, message = call.refused("alter", db="d", table="t", changes=[{"op": "set", "properties": {"c": "3"}}, change])
+        assert status == 400
+        assert said in message
+    call("alter", db="d", table="t", changes=[{"op": "drop_column", "name": "last"}])
+    assert columns(call) == changed[:3]
+    assert "c" not in call("table", db="d", table="t")["properties"]
+    assert "still holds values of a column last" in call.refused(
+        "alter", db="d", table="t", changes=[{"op": "add_column", "name": "last", "type": "string"}])[2]
+
+
+def test_a_table_gets_another_name_and_goes(client, call):
+    call("create", db="d", table="t", columns=COLUMNS)
+    insert(client, "t", {"id": 1, "name": "x"})
+    call("rename", db="d", table="t", to_db="d", to_table="U")
+    assert call("table", db="d", table="t") == {"kind": "absent"}
+    [file] = call.planned("d.u")["events"]
+    reader = call.begin("READ_ONLY")
+    call("lock", txn=reader, reads=["d.u"], **WHO)
+
+    status, error, message = call.refused("drop", db="d", table="u", wait_s=0, **WHO)
+
+    assert (status, error) == (409, "LockNotAcquiredError")
+    assert f"transaction {reader} of ann@h1" in message
+    call("commit", txn=reader)
+    assert call("drop", db="d", table="u", purge=True) == {}
+    assert call("table", db="d", table="u") == {"kind": "absent"}
+    assert not Path(file["path"].removeprefix("file:")).exists()
+    assert client.show_locks(client.types.ShowLocksRequest()).locks == []
+    assert call.refused("drop", db="d", table="u")[:2] == (404, "NoSuchObjectError")
+
+
+def test_partitions_come_and_go(call):
+    call("create", db="d", table="t", columns=COLUMNS, partition_keys=[{"name": "day", "type": "string"}, {"name": "n", "type": "int"}])
+    call("add_partitions", db="d", table="t", partitions=[{"values": ["a b", "1"]}, {"values": [None, "2"]}])
+
+    def names():
+        return sorted(one["name"] for one in call("partitions", db="d", table="t")["partitions"])
+
+    assert names() == ["day=__HIVE_DEFAULT_PARTITION__/n=2", "day=a b/n=1"]
+    assert call.refused("add_partitions", db="d", table="t", partitions=[{"values": ["a b", "1"]}])[:2] == (400, "AlreadyExistsError")
+    assert call("add_partitions", db="d", table="t", partitions=[{"values": ["a b", "1"]}], if_not_exists=True) == {}
+    assert call.refused("add_partitions", db="d", table="t", partitions=[{"values": ["a"]}])[:2] == (400, "InvalidInputError")
+    assert call("drop_partitions", db="d", table="t", names=["day=a b/n=1"]) == {}
+    assert names() == ["day=__HIVE_DEFAULT_PARTITION__/n=2"]
+    assert call.refused("drop_partitions", db="d", table="t", names=["day=a b/n=1"])[:2] == (404, "NoSuchObjectError")
+    assert call("drop_partitions", db="d", table="t", names=["day=a b/n=1"], if_exists=True) == {}
