@@ -1,7 +1,7 @@
 """Names of directories and files in an ACID directory (a partition's location, or an unpartitioned table's).
 
 Rule: what we write is padded as Hive pads it (ids to 7 digits, statements to 4, buckets to 5, longer numbers kept
-whole); what we read may be padded in any way. The kind of a directory is told by its prefix alone, and a directory
+whole); what we read may be padded in any way. Its prefix alone says of which kind a directory is, and a directory
 with such a prefix whose numbers cannot be read is an error, never an "original" directory.
 Source: ACID-1 to ACID-6; Hive's AcidUtils and TestAcidUtils.
 """
@@ -23,7 +23,7 @@ MIN_WRITE_ID = -(2**63)
 """The write id of the base that the first compaction of a converted table once got; every reader may use it."""
 
 NO_BUCKET = -1
-"""The bucket id of a file whose name does not say one: its rows are readable, but no delete event can name them."""
+"""The bucket id of a file whose name does not say it: its rows are readable, but no delete event can name them."""
 
 _BUCKET_FILE = re.compile(r"bucket_([0-9]+)(?:_([0-9]+))?")
 _ORIGINAL_FILE = re.compile(r"([0-9]+)_[0-9]+(?:_copy_([0-9]+))?")
@@ -117,7 +117,7 @@ def is_hidden(name: str) -> bool:
 
 
 def is_bucket_file(name: str) -> bool:
-    """Whether a file of a delta holds events: named ``bucket_...`` and not the side file of such a one."""
+    """Whether a file of a delta holds events: named ``bucket_...`` and not the side file of such a file."""
     return name.startswith(BUCKET_PREFIX) and not name.endswith(SIDE_FILE_SUFFIX)
 
 

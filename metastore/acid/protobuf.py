@@ -27,7 +27,7 @@ def varint(value: int) -> bytes:
 
 
 def zigzag(value: int) -> int:
-    """A signed number as an unsigned one of as few digits."""
+    """A signed number as an unsigned number of as few digits."""
     return value << 1 if value >= 0 else (-value << 1) - 1
 
 

@@ -3,7 +3,7 @@
 Rule: an id is valid when it is not above the high-water mark and not listed as an exception; exceptions are the open
 and the aborted ids, sorted. The texts are those of Hive's ``hive.txn.valid.writeids``,
 ``hive.txn.tables.valid.writeids`` and ``hive.txn.valid.txns``. Hive 4 writes five or more transaction ids in a row as
-``1-6``, which Hive 3 cannot read: every form is read here, and ids are written one by one, which 3.0 to 4.2 read.
+``1-6``, which Hive 3 cannot read: every form is read here, and ids are written singly, which 3.0 to 4.2 read.
 Source: WID-7 to WID-12; Hive's ValidReaderWriteIdList, ValidCompactorWriteIdList, ValidReadTxnList and
 ValidTxnWriteIdList.
 """
@@ -33,7 +33,7 @@ _FORM = "highWatermark:minOpen:open,low-high,...:aborted,low-high,..."
 
 
 class RangeState(StrEnum):
-    """How many ids of a range have the property asked for."""
+    """How many ids of a range have the property in question."""
 
     NONE = "none"
     SOME = "some"
@@ -118,7 +118,7 @@ class ValidWriteIdList:
         return type(self)(self.table, mark, min(open_ids, default=None), invalid, self.aborted - {write_id})
 
     def for_compactor(self) -> "CompactorWriteIdList":
-        """The list a compactor works with: the mark lies below every open id, so only aborted ones are exceptions."""
+        """The list a compactor works with: the mark lies below every open id, so only aborted ids are exceptions."""
         open_ids = self.open
         mark = min(self.high_watermark, open_ids[0] - 1) if open_ids else self.high_watermark
         aborted = frozenset(write_id for write_id in self.aborted if write_id <= mark)
@@ -206,7 +206,7 @@ class TxnWriteIds:
         return "$".join([str(self.txn_id), *(table.format() for table in self.tables)])
 
     def of_table(self, table: str) -> ValidWriteIdList | None:
-        """The list of ``db.table``, if the transaction has one."""
+        """The list of ``db.table``, if the transaction has it."""
         return next((write_ids for write_ids in self.tables if write_ids.table == table), None)
 
 
@@ -218,7 +218,7 @@ def encode_aborted_bits(exceptions: Sequence[int], aborted: Iterable[int]) -> by
 
 
 def decode_aborted_bits(exceptions: Sequence[int], bits: bytes) -> frozenset[int]:
-    """The aborted ones among the exceptions; bits behind the last exception mean nothing."""
+    """The aborted ids among the exceptions; bits behind the last exception mean nothing."""
     number = int.from_bytes(bits, "little")
     return frozenset(txn_id for position, txn_id in enumerate(exceptions) if number >> position & 1)
 

@@ -4,7 +4,7 @@ Rule: this is the only place that turns a listing and a snapshot into base, delt
 Reader, Initiator, compaction job and Cleaner all ask here, each with its own list. Pure: the caller lists (one
 recursive listing) and reads the rare ``_metadata_acid`` file on demand.
 Source: ACID-15 to ACID-17, ACID-22; Hive 4's AcidUtils.getAcidState; steps A to F as in TestAcidUtils. Two deliberate
-differences: an overwrite base whose write id *equals* the smallest open one is not used (Hive 4 master would show an
+differences: an overwrite base whose write id *equals* the smallest open id is not used (Hive 4 master would show an
 uncommitted INSERT OVERWRITE); files beside a base with a name that no original has are not obsolete (Hive's Cleaner
 removes them, rows and all).
 """
@@ -72,7 +72,7 @@ class _Directory:
     """Relative to the ACID directory, as it was listed (padding included)."""
 
     files: tuple[Listed, ...]
-    """Every file that is not hidden, nested ones included, sorted by path; no side files."""
+    """Every file that is not hidden, nested files included, sorted by path; no side files."""
 
     side_files: tuple[Listed, ...]
     """The ``..._flush_length`` files of a streaming writer that has not closed its batch."""
@@ -106,7 +106,7 @@ class BaseDirectory(_Directory):
 class DeltaDirectory(_Directory):
     """A delta of either kind.
 
-    ``visible`` is SOME where rows of invisible write ids lie among visible ones and must be filtered out one by one.
+    ``visible`` is SOME where rows of invisible write ids lie among visible ones and must be filtered out row by row.
     """
 
     name: DeltaName
@@ -166,7 +166,7 @@ def acid_state(
 
     ``listing``: everything below the ACID directory; directory entries are needed only for empty directories.
     ``read_metadata`` returns the content of a ``_metadata_acid`` file, given its path relative to the ACID directory;
-    it is called only for a base without ``_v`` that has one.
+    it is called only for a base without ``_v`` that has a metadata file.
 
     Raises: NotEnoughHistoryError, MalformedNameError, UnsupportedMetadataError.
     """
@@ -209,7 +209,7 @@ def acid_state(
 
 
 def hidden_write_ids(deltas: Iterable[DeltaDirectory], write_ids: ValidWriteIdList) -> list[int]:
-    """Invisible write ids up to the mark that lie in chosen deltas, so that their events are left out one by one."""
+    """Invisible write ids up to the mark that lie in chosen deltas, so that their events are left out singly."""
     return sorted(
         {
             write_id
@@ -247,7 +247,7 @@ class _Selection:
     mixed_aborts: bool = False
 
     def consider_base(self, base: BaseDirectory) -> None:
-        """Step A: the highest valid base wins; a compacted one wins over an overwrite of the same write id."""
+        """Step A: the highest valid base wins; a compacted base wins over an overwrite of the same write id."""
         if not self._is_published(base):
             return
         write_id = base.name.write_id

@@ -52,7 +52,7 @@ class Rule(StrEnum):
 
 @dataclass(frozen=True)
 class Finding:
-    """One violation; ``path`` is relative to the ACID directory."""
+    """A violation; ``path`` is relative to the ACID directory."""
 
     rule: Rule
     path: str
@@ -253,7 +253,7 @@ def _originals(state: AcidState, table: Surroundings) -> Iterator[Finding]:
 def _unknown_write_ids(
     directories: Collection[BaseDirectory | DeltaDirectory], entries: Iterable[Listed], write_ids: ValidWriteIdList
 ) -> Iterator[Finding]:
-    """Directories of write ids that nobody was given: they would become visible when somebody gets them."""
+    """Directories of write ids that are not allocated: they would become visible when a transaction gets those ids."""
     chosen = {directory.path for directory in directories}
     names = dict.fromkeys(entry.path.partition("/")[0] for entry in entries if "/" in entry.path)
     for name in names:

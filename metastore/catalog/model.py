@@ -105,7 +105,7 @@ class Function:
 
 @dataclass(frozen=True)
 class ColumnStatistics:
-    """The statistics of one column of a table, or of one of its partitions (``partition`` is not "")."""
+    """The statistics of a column, of a table or of a partition (``partition`` is not "")."""
 
     column: str
     type: str | None

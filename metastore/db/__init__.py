@@ -1,1 +1,1 @@
-"""The way to PostgreSQL, its schema, and the embedded one."""
+"""The way to PostgreSQL, its schema, and the embedded PostgreSQL."""

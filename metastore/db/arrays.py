@@ -26,7 +26,7 @@ def literal(items: Sequence[str | int | None]) -> str:
 
 
 def columns(rows: Iterable[Sequence[str | int | None]], width: int) -> list[str]:
-    """Rows as one array for each of their ``width`` columns."""
+    """Rows as an array for each of their ``width`` columns."""
     return [literal(column) for column in zip(*rows, strict=True)] or ["{}"] * width
 
 

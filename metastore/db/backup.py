@@ -64,7 +64,7 @@ def write(url: str, target: Path) -> None:
 
 
 def move(url: str, to: str, *, replace: bool) -> dict[str, int]:
-    """Let another database hold what this one holds, and let no release work on this one any more; rows by table.
+    """Move everything into another database, and let no release work on this database any more; rows by table.
 
     Raises: as `restore`; nothing is changed then. A process that is killed may leave both: then move again, with
     ``replace``.
@@ -225,7 +225,7 @@ def _alone(url: str) -> Iterator[migrate.Lendable]:
 
 
 def require_alone(cursor: Any) -> None:
-    """See that no other metastore is connected; one that has just ended is waited for. Raises: InUseError."""
+    """See that no other metastore is connected; a process that has just ended is waited for. Raises: InUseError."""
     others = _others(cursor)
     ends_at = time.monotonic() + _PATIENCE_S
     while others and time.monotonic() < ends_at:

@@ -3,7 +3,7 @@
 How an object is kept: names are lower case, sorted by bytes (Hive's listing order) and protected by foreign keys, so
 that a table cannot be created in a database that is being dropped. A storage descriptor is one JSON object with
 Thrift's field names **without its location**, which has a column of its own. Partitions of a table mostly have equal
-descriptors: each distinct one is stored once per table in ``partition_descriptors`` under its digest, and a
+descriptors: each distinct descriptor is stored once per table in ``partition_descriptors`` under its digest, and a
 partition's row holds the digest. A descriptor row is never changed, only replaced by pointing elsewhere.
 """
 

@@ -120,7 +120,7 @@ class EmbeddedPostgres:
         """Take the place of the cluster that is there with a base backup and the WAL archived since, up to an instant.
 
         Worked out beside its place, ``last`` included, which gets the URL; then exchanged in one step. So the cluster
-        that was there stays until the other one is whole. Raises: DataDirectoryInUseError, UnavailableError.
+        that was there stays until the other is whole. Raises: DataDirectoryInUseError, UnavailableError.
         """
         self.data_dir.mkdir(parents=True, exist_ok=True)
         self._take_lock()
@@ -234,7 +234,7 @@ class EmbeddedPostgres:
 
     # ------------------------------------------------------------------------------------------- making and running
     def _create(self) -> None:
-        """Make the cluster beside its place and rename it there, so that a crash leaves none or a whole one."""
+        """Make the cluster beside its place and rename it there, so that a crash leaves none or a whole cluster."""
         fresh = self.data_dir / "postgres.new"
         shutil.rmtree(fresh, ignore_errors=True)
         fresh.mkdir(mode=0o700)
@@ -344,7 +344,7 @@ class EmbeddedPostgres:
         port = before if before and _is_free(before) else _free_port()
         written = self._port_file.with_suffix(".new")
         written.write_text(f"{port}\n")
-        written.replace(self._port_file)  # whoever reads it meanwhile finds the old one or the new one
+        written.replace(self._port_file)  # a reader gets the old file or the new file
         return port
 
     def _wait_until_ready(self, process: "subprocess.Popen[bytes]", deadline: float) -> bool:
@@ -424,7 +424,7 @@ def _in_shell(path: Path) -> str:
 
 
 def _exchange(fresh: Path, place: Path) -> None:
-    """Let two directories change their places in one step (Linux), or one come to a place that is free."""
+    """Let two directories change their places in one step (Linux), or a directory come to a place that is free."""
     if not place.exists():
         fresh.rename(place)
         return

@@ -139,7 +139,7 @@ class _Lease:
             ) from error
 
     def run_first(self, before: str, query: str | Prepared, parameters: Parameters) -> None:
-        """Send the first SQL of a transaction, on another connection if this one is dead: nothing was done yet."""
+        """Send the first SQL of a transaction, on another connection if this is dead: nothing was done yet."""
         try:
             self.run(before, query, parameters)
         except psycopg2.Error:
@@ -234,7 +234,7 @@ class Database:
             lease.give_back()
 
     def once(self, query: str | Prepared, parameters: Parameters = None, *, durable: bool = True) -> list[Row]:
-        """Run SQL text (one or several statements) as one transaction in one round trip; rows of the last one.
+        """Run SQL text (one or several statements) as one transaction in one round trip; rows of the last.
 
         Raises: as ``begin``.
         """
@@ -255,7 +255,7 @@ class Database:
         self.pool.close()
 
     def _refuse_nesting(self) -> None:
-        """A second connection while this thread holds one is how a pool deadlocks."""
+        """A pool deadlocks when a thread that holds a connection asks for a second."""
         if self in _in_tx.get():
             raise RuntimeError("a PostgreSQL transaction is open in this thread already: pass its PgTx down")
 

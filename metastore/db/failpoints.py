@@ -1,7 +1,7 @@
 """Named points where a test makes the process crash, stop or fail, to see what the next process finds.
 
-Rule: off unless the environment variable METASTORE_FAILPOINTS arms one before the start; then a point acts on its n-th
-passage: ``pg.after_commit=kill@3`` kills the process (SIGKILL) right after its third COMMIT. Actions: kill; stop
+Rule: off unless the environment variable METASTORE_FAILPOINTS arms a point before the start; then a point acts on its
+n-th passage: ``pg.after_commit=kill@3`` kills the process (SIGKILL) right after its third COMMIT. Actions: kill; stop
 (SIGSTOP, a frozen process); error (UnavailableError).
 """
 

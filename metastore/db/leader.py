@@ -21,7 +21,7 @@ _FAMILY = 0x6C656164  # "lead"; the first half of every such lock's key
 
 
 class Leadership:
-    """One role in the whole installation, for example ``loops``. Safe to ask from several threads."""
+    """A role in the whole installation, for example ``loops``. Safe to ask from several threads."""
 
     def __init__(self, url: str, role: str) -> None:
         self._url, self._key = url, zlib.crc32(role.encode()) - 2**31

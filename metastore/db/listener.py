@@ -25,7 +25,7 @@ class Listener:
 
     @property
     def connected(self) -> bool:
-        """Whether what is said now will be heard, as far as one can tell."""
+        """Whether what is said now will be heard, as far as can be known."""
         return self._session is not None
 
     def connect(self) -> None:

@@ -2,11 +2,11 @@
 
 Rule: migrations are numbered without gaps, applied in order under one advisory lock, each in a transaction of its own.
 A database whose schema is newer than this release is served if the schema says that this release can (ADR 57), and
-else refused: an older server would write rows that the newer one cannot trust.
+else refused: an older server would write rows that the newer server cannot trust.
 A server that finds the schema current pays two queries and never loads Alembic.
 
 Which schema (namespace) of the database is ours is found out here, once, and every session then names it: a search path
-that is changed later, or that differs between the users of two servers, cannot lead to another one.
+that is changed later, or that differs between the users of two servers, cannot lead to another database.
 """
 
 from pathlib import Path
@@ -160,7 +160,7 @@ def table_names() -> set[str]:
 
 
 def _checked(session: connection, *, beside_newer: bool = False) -> Versions:
-    """``beside_newer``: also a newer one's, if it can be worked on as it is."""
+    """``beside_newer``: also a newer schema, if it can be worked on as it is."""
     known = _found(session)
     require_here(known)
     if known.database > known.release and not (beside_newer and _is_for(session, known.release)):
@@ -184,7 +184,7 @@ def _found(session: connection) -> Versions:
 
 
 def _schema(session: connection) -> str:
-    """The namespace with our tables; where there are none yet, the one in which the role makes tables."""
+    """The namespace with our tables; where there are none yet, that in which the role makes tables."""
     with session.cursor() as cursor:
         cursor.execute(_OURS)
         rows = cursor.fetchall()

@@ -27,7 +27,7 @@ SILENCE = {
     "keepalives_count": 3,
     "tcp_user_timeout": 20_000,
 }
-"""Of libpq, where the URL says nothing else: keepalives end an idle silence, the other one that of unanswered data."""
+"""Of libpq, where the URL says nothing else: keepalives end an idle silence, the other setting unanswered data."""
 
 
 def connect(parameters: Mapping[str, Any], seconds: float) -> connection:
@@ -84,7 +84,7 @@ def _connected(parameters: Mapping[str, Any], seconds: float) -> connection:
 
 
 def _places(parameters: Mapping[str, Any], seconds: float) -> Iterator[dict[str, str]]:
-    """Where to try, in order: parameters that lead to one address each."""
+    """Where to try, in order: parameters that lead to a single address each."""
     hosts = str(parameters.get("host") or os.environ.get("PGHOST", "")).split(",")
     if parameters.get("hostaddr") or hosts == [""]:
         yield {}
@@ -108,7 +108,7 @@ def _is_address(host: str) -> bool:
 
 
 class _LookUp:
-    """One question to the resolver, and who waits for its answer: the other ends of sockets that close with it."""
+    """A question to the resolver, and who waits for its answer: the other ends of sockets that close with it."""
 
     def __init__(self, host: str) -> None:
         self.host = host

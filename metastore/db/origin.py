@@ -16,7 +16,7 @@ from metastore.errors import UnavailableError
 
 
 class OtherOriginError(UnavailableError):
-    """The database is not the one that was served before, and may have lost what was acknowledged."""
+    """The database is not that which was served before, and may have lost what was acknowledged."""
 
 
 class Origin(NamedTuple):

@@ -1,9 +1,9 @@
 """Connections to PostgreSQL, kept open and lent to one thread or fiber at a time.
 
 Rules: a connection is lent only when it looks alive, and kept afterwards only when it is idle: no open transaction, no
-unread answer. One that PostgreSQL closed while it lay here (a restart) is noticed without a round trip, since bytes or
-an end of stream wait on its socket; so a restart costs a reconnection, not an error. Fibers must not wait for a
-connection, and they are few (`metastore.thrift_server.workers`): what they borrow comes on top of the size.
+unread answer. A connection that PostgreSQL closed while it lay here (a restart) is noticed without a round trip, since
+bytes or an end of stream wait on its socket; so a restart costs a reconnection, not an error. Fibers must not wait for
+a connection, and they are few (`metastore.thrift_server.workers`): what they borrow comes on top of the size.
 """
 
 import select
@@ -62,7 +62,7 @@ class Link:
 
 
 class Pool:
-    """At most ``size`` connections for threads, and one for each fiber; the one used last is lent first."""
+    """At most ``size`` connections for threads, and a connection for each fiber; the last used is lent first."""
 
     def __init__(self, url: str, size: int, wait_s: float, session: Mapping[str, str], schema: str) -> None:
         self.url, self.size, self._wait_s = url, size, wait_s
@@ -115,7 +115,7 @@ class Pool:
             self.tell(texts)
 
     def close(self) -> None:
-        """Close the idle connections; the lent ones are closed by whoever uses them."""
+        """Close the idle connections; their users close the lent connections."""
         while self._idle:
             _close(self._idle.pop())
 

@@ -1,8 +1,8 @@
 """Whom the embedded PostgreSQL runs as, since it refuses to run as root.
 
-Rules. Who is not root runs it himself. Under root it runs as a user of its own, if that one may pass the directories
-above the data and the programs; else as root in a user namespace in which root has another number. Modes of directories
-that are not ours are never changed: where neither way is open the start is refused with what can be done.
+Rules. A user who is not root runs it himself. Under root it runs as a user of its own, if that user may pass the
+directories above the data and the programs; else as root in a user namespace in which root has another number. Modes of
+directories that are not ours are never changed: where neither way is open the start is refused with what can be done.
 """
 
 import contextlib

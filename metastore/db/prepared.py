@@ -2,7 +2,7 @@
 
 Planning a statement of the hot calls takes longer than executing it. `Prepared` holds SQL text as stores write it, with
 psycopg2's ``%(name)s`` placeholders; a connection that meets it for the first time prepares it in the same message in
-which it executes it, so there is never a round trip for that. The plans are generic ones, made for any parameters (see
+which it executes it, so there is never a round trip for that. The plans are generic, made for any parameters (see
 `sessions.PLANNING`), so a parameter's type must show: by where it stands, or by a cast (``%(ids)s::bigint[]``).
 """
 
@@ -28,7 +28,7 @@ class Prepared:
     __slots__ = ("execute", "names", "statements")
 
     def __init__(self, *texts: str) -> None:
-        """One SQL statement each, without a semicolon."""
+        """A SQL statement each, without a semicolon."""
         self.statements = tuple(_statement(f"s{next(_numbers)}", text) for text in texts)
         self.names = frozenset(statement.name for statement in self.statements)
         self.execute = "; ".join(statement.execute for statement in self.statements)

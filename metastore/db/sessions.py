@@ -27,7 +27,7 @@ _POOLED = (
 _INSTEAD = "Give the address of PostgreSQL itself: the metastore pools its connections (metastore.database.pool.size)."
 
 CORRECTNESS = {
-    # A statement that waited for a row or an advisory lock must see what the one that held it has done.
+    # A statement that waited for a row or an advisory lock must see what the holder has done.
     "default_transaction_isolation": "read committed",
     "default_transaction_read_only": "off",
     "synchronous_commit": "on",  # what need not wait for the disk says so itself (ADR 5)
@@ -97,7 +97,7 @@ def parameters(url: str, application: str, settings: Mapping[str, str], *, schem
 def require_own(url: str) -> None:
     """See that a session stays with its backend: a pooler in transaction mode gives each transaction any of its own.
 
-    While one session holds a backend, another one that was there before must still have its own.
+    While one session holds a backend, another that was there before must still have its own.
 
     Raises: InvalidInputError, UnavailableError.
     """

@@ -194,7 +194,7 @@ write_sets = Table(
     "write_sets", metadata,
     Column("txn_id", BigInteger, nullable=False), Column("commit_id", BigInteger, nullable=False), *_object(),
     Column("operation", Text, nullable=False),
-    # Whether its transaction held, until it had committed, a lock that keeps EXCL_WRITE and EXCLUSIVE ones waiting.
+    # Whether its transaction held, until it had committed, a lock that keeps EXCL_WRITE and EXCLUSIVE locks waiting.
     Column("guarded", Boolean, nullable=False, server_default=text("false")),
     Index(None, "catalog", "db", "table", "partition", "commit_id"), Index(None, "commit_id"))
 

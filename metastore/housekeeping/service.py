@@ -52,7 +52,7 @@ class PurgeService:
     def expire_ahead(self, locks: Collection[Lock]) -> int:
         """End those of the owners of these locks that nobody keeps alive; how many. Their waiters look for themselves.
 
-        For whoever meets a lock in its way, so that nobody waits for the next round of a leader that may be gone.
+        For a request that meets a lock in its way: nobody waits for the next round of a leader that may be gone.
         Serialises on: the owners' rows.
         """
         txn_ids = {lock.txn_id for lock in locks} - {NO_TXN}
@@ -143,7 +143,7 @@ class PurgeService:
         return expired
 
     def _expire(self, visit: Callable[[PgTx, int], Expired]) -> Expiry:
-        """Walk through all owners of a kind; how many were ended, and when the next one may be due.
+        """Walk through all owners of a kind; how many were ended, and when the next owner may be due.
 
         Who is not there yet cannot be due before its time-out is over.
         """

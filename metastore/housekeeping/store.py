@@ -115,7 +115,7 @@ def abort_silent(pg: PgTx, cutoffs: ExpiryCutoffs, txn_ids: Collection[int]) -> 
 
 
 def select_heard(db: Database, txn_ids: Collection[int], lock_ids: Collection[int]) -> LastHeard:
-    """When those of these that was heard of least were heard of: open transactions, and requests without one."""
+    """The least recent heartbeat of these: of open transactions, and of requests without a transaction."""
     [row] = db.once(
         f"""
         SELECT metastore_now(), min(heard_at) FILTER (WHERE NOT replicated), min(heard_at) FILTER (WHERE replicated)
@@ -172,11 +172,11 @@ def delete_write_ids(pg: PgTx, limit: int = BATCH) -> int:
 
 
 def delete_duplicate_components(pg: PgTx, start: Entity, *, beyond: bool, limit: int = BATCH) -> Compared:
-    """Remove completed components that a newer one, visible to everybody, says as much as.
+    """Remove completed components whose whole content a newer component, visible to everybody, repeats.
 
     Compares the next ``limit`` components, in the order of what they are about, with each other: those with a write id
     by that, those of clients that know none (Hive 2) by their transactions. Where the end of a batch cuts an entity in
-    two, the next one looks again at what is left of it; one entity may fill many batches.
+    two, the next batch looks again at what is left of it; one entity may fill many batches.
     """
     [(removed, size, first, last)] = pg.sql(
         _SQL.text("delete_duplicate_components", compares=">" if beyond else ">=", oldest_reader=_OLDEST_READER),

@@ -1,7 +1,7 @@
 """Who waits for whom: the compatibility matrix, what overlaps, and what a lock request says its transaction writes.
 
 Rules kept here. A request waits for every incompatible request that was made earlier on an overlapping object, whether
-that one was granted or still waits itself: first come, first served. A request is granted whole or not at all.
+that lock was granted or still waits itself: first come, first served. A request is granted whole or not at all.
 Requests of one transaction never wait for each other.
 """
 
@@ -45,7 +45,7 @@ class Operation(StrEnum):
     NO_TXN = "no_txn"
 
 
-# The matrix of Hive 4.x (LOCK-1): a request of the first type waits for earlier ones of the others.
+# The matrix of Hive 4.x (LOCK-1): a request of the first type waits for earlier requests of the other types.
 WAITS_FOR = {
     LockType.SHARED_READ: frozenset({LockType.EXCLUSIVE}),
     LockType.SHARED_WRITE: frozenset({LockType.EXCL_WRITE, LockType.EXCLUSIVE}),
@@ -57,7 +57,7 @@ WAITS_FOR = {
 _TAIL = 2**63
 """Behind every request."""
 MOST_AT_ONCE = 1000
-"""Locks that are granted unseen, in one go."""
+"""Locks that are granted unseen, at once."""
 
 
 class LockObject(NamedTuple):
@@ -74,7 +74,7 @@ class LockObject(NamedTuple):
 
 
 class Lock(NamedTuple):
-    """One component of a request that stands in the queue."""
+    """A component of a request that stands in the queue."""
 
     ext_id: int
     int_id: int
@@ -95,7 +95,7 @@ class Lock(NamedTuple):
 
 
 class WantedLock(NamedTuple):
-    """One component of a request as the client sends it."""
+    """A component of a request as the client sends it."""
 
     type: LockType
     object: LockObject
@@ -117,9 +117,9 @@ class LockRequest(NamedTuple):
 
     @property
     def is_recognisable(self) -> bool:
-        """Whether the same request again can only be a repetition of this one (ADR 0014).
+        """Whether the same request again can only be a repetition (ADR 0014).
 
-        Inside a transaction it does not matter whether it is one. Without a transaction only Iceberg gives each lock
+        Inside a transaction it does not matter whether it is. Without a transaction only Iceberg gives each lock
         a name of its own; what others send may be the same for two threads of a client, both of which would believe
         that they hold the lock.
         """
@@ -134,7 +134,7 @@ class LockRequest(NamedTuple):
         return _QUERY_OF_TRINO.fullmatch(self.agent_info) is not None
 
     def is_stored_as(self, locks: Sequence[Lock], agent_info: str) -> bool:
-        """Whether the rows of a stored request are what this one would become."""
+        """Whether the rows of a stored request are what this request would become."""
         return (
             bool(locks)
             and self.agent_info == agent_info
@@ -165,7 +165,7 @@ class Component(NamedTuple):
 
 
 def overlaps(locked: LockObject, other: LockObject) -> bool:
-    """Whether one of the two is the other, or contains it. Partial partition names contain nothing."""
+    """Whether the two are the same, or either contains the other. Partial partition names contain nothing."""
     if (locked.catalog, locked.db) != (other.catalog, other.db):
         return False
     if not locked.table or not other.table:
@@ -212,7 +212,7 @@ class LockQueue:
         return sorted(conflicting, key=lambda lock: (lock.ext_id, lock.int_id))
 
     def blocked(self, request: Iterable[Lock]) -> list[Blocked]:
-        """The locks of a request that must wait, each with the earliest and the latest one that it waits for."""
+        """The locks of a request that must wait, each with the earliest and the latest lock that it waits for."""
         waits = ((wanted, self.blockers(wanted)) for wanted in request)
         return [Blocked(wanted, blockers[0], blockers[-1]) for wanted, blockers in waits if blockers]
 
@@ -245,7 +245,7 @@ def in_the_way(
 ) -> list[Lock]:
     """The locks that a change of these objects waits for, which no reader and no writer may see (ADR 0046).
 
-    It waits as a request of this kind at the tail of the queue would, for whoever is ahead, granted or not; unless its
+    It waits as a request of this kind at the tail of the queue would, for every lock ahead, granted or not; unless its
     caller holds that lock already. Hive takes it before it drops or renames anything, and then does not say in which
     transaction: so an exclusive lock of a transaction that is not among the ``writers`` there counts as the caller's.
     """

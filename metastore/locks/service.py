@@ -1,6 +1,6 @@
 """lock, check_lock, unlock, show_locks: each serves a whole batch of calls in one PostgreSQL transaction.
 
-Rule: members of a batch see each other in order, and one that is refused changes nothing for the others: its place in
+Rule: members of a batch see each other in order, and a refused member changes nothing for the others: its place in
 the answer holds the exception.
 """
 
@@ -39,7 +39,7 @@ class LockResult(NamedTuple):
 
 
 class LockFilter(NamedTuple):
-    """What show_locks shows: rows that equal every field that is given."""
+    """What show_locks shows: rows that equal every field of the request."""
 
     db: DatabaseName | None = None
     table: str | None = None
@@ -56,7 +56,7 @@ class LockService:
     stats: LockStats = field(default_factory=LockStats)
 
     def lock(self, requests: Sequence[LockRequest]) -> list[LockResult | MetastoreError]:
-        """Queue each request, and grant it at once unless an earlier one is in its way.
+        """Queue each request, and grant it at once unless an earlier request is in its way.
 
         Queueing and granting are one transaction: a crash leaves a request whole, or nothing of it.
 
@@ -116,7 +116,7 @@ class LockService:
 
     @staticmethod
     def _known(pg: PgTx, requests: Sequence[LockRequest], tail: store.QueueTail) -> dict[LockRequest, LockResult]:
-        """Requests that are in the queue already, asked again by a client that lost the answer, as they stand now.
+        """Requests that are in the queue already, repeated by a client that lost the answer, as they stand now.
 
         Only those that would have to wait are looked for: an exclusive lock waits for its own first request.
         """
@@ -153,7 +153,7 @@ class LockService:
         """Abort the victims of the deadlocks in which these transactions are (None: all that wait); why, by victim.
 
         To be called after the requests have been committed: of two that close a circle together, in two databases or
-        replicas, the one that looks last sees both. If both see it they choose the same victim, and one of them finds
+        replicas, the last to look sees both. If both see it they choose the same victim, and one of them finds
         it aborted already. Serialises on: the victims' rows.
         """
         victims: dict[int, str] = {}
@@ -175,7 +175,7 @@ class LockService:
         """Grant each request that nothing is in the way of any more; a heartbeat for its owner at the same time.
 
         Serialises on: the owners' rows, and the rows of requests that are granted. Nothing of this needs to survive a
-        crash of the database except a grant. Those whose transaction died in a deadlock are told so.
+        crash of the database except a grant. Those whose transaction died in a deadlock are answered so.
         Gives for a member: NoSuchLockError, NoSuchTxnError, TxnAbortedError.
         """
         with self.db.begin(durable=False) as pg:
@@ -227,7 +227,7 @@ class LockService:
     def orphan(self, left: Left) -> set[int]:
         """Note whose connections are gone; of those that are not, which requests are still in the queue.
 
-        Whoever connects for each call ends the connection at once, as one that is killed then: it gets twice the time.
+        A client that connects for each call ends the connection at once, like a killed client: it gets twice the time.
         Serialises on: the rows.
         """
         return orphan_store.update_orphaned(self.db, left.gone, left.here, self.settings.orphan_timeout)
@@ -248,7 +248,7 @@ class LockService:
         return count
 
     def watch(self, locks: Collection[Lock]) -> set[int]:
-        """Have this process told when one of these locks goes; the ids of the requests that are still there.
+        """Let this process hear when any of these locks goes; the ids of the requests that are still there.
 
         Serialises on: the locks' rows.
         """
@@ -259,7 +259,7 @@ class LockService:
         return store.count_locks(self.db, lock_ids)
 
     def unlock(self, lock_ids: Sequence[int]) -> list[MetastoreError | None]:
-        """Give up requests that wait or have no transaction. One that is not there (any more) is given up already.
+        """Give up requests that wait or have no transaction. An absent request is given up already.
 
         Serialises on: the rows. A release that a crash of the database undoes times out instead.
         Gives for a member: TxnOpenError.

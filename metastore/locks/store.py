@@ -149,7 +149,7 @@ class StoredLock(NamedTuple):
 
 
 class Requests(NamedTuple):
-    """Stored requests by ext_id, the states of their transactions, whoever may be in the way of those that wait."""
+    """Stored requests by ext_id, their transactions' states, the locks that may be in the way of those that wait."""
 
     by_id: dict[int, list[StoredLock]]
     txn_states: dict[int, TxnState]
@@ -221,8 +221,8 @@ def lock_tails(pg: PgTx, requests: Sequence[LockRequest]) -> QueueTail:
     """Lock the transactions' rows and the tails of the databases' queues; draw ext_ids; read what is ahead.
 
     One round trip of three statements, because a statement does not see what committed while it waited for a lock.
-    Transactions come first: whoever ends one must not be waited for while holding a database's tail. KEY SHARE keeps a
-    transaction from ending (txns/core/store.py) and lets heartbeats through.
+    Transactions come first: nobody may wait for the end of a transaction while holding a database's tail. KEY SHARE
+    keeps a transaction from ending (txns/core/store.py) and lets heartbeats through.
     """
     wanted = list(
         dict.fromkeys(
@@ -259,7 +259,7 @@ def lock_tail(pg: PgTx, objects: Sequence[LockObject]) -> tuple[list[Lock], set[
 
 
 def finish_requests(pg: PgTx, locks: Sequence[Enqueued], writes: Iterable[tuple[int, Component]]) -> None:
-    """Add rows to the queue, and components with their write id, if they have one, to transactions; and commit."""
+    """Add rows to the queue, and components with their write id, if they have it, to transactions; and commit."""
     rows = [
         (
             lock.ext_id,
@@ -337,7 +337,7 @@ FILTER = """(%(db)s::text IS NULL OR (catalog = %(catalog)s AND db = %(db)s))
            AND (%(table)s::text IS NULL OR "table" = %(table)s)
            AND (%(partition)s::text IS NULL OR partition = %(partition)s)
            AND (%(txn)s::bigint IS NULL OR txn_id = %(txn)s)"""
-"""Locks that equal every filter that is given; its parameters are what `filtered` makes."""
+"""Locks that equal every filter; its parameters are what `filtered` makes."""
 
 
 def filtered(
@@ -350,7 +350,7 @@ def filtered(
 def select_locks(
     pg: PgTx, db: DatabaseName | None, table: str | None, partition: str | None, txn_id: int | None
 ) -> list[LockRow]:
-    """Locks that equal every filter given."""
+    """Locks that equal every filter."""
     rows = pg.sql(
         f"""
         SELECT agent_info, acquired_at, last_heartbeat_at, heartbeat_count, blocked_by_ext_id, blocked_by_int_id,
@@ -411,12 +411,12 @@ def _owners_and_tails(requests: Sequence[LockRequest]) -> dict[str, Any]:
 
 
 def _advisory_key(wanted: LockObject) -> int:
-    """A signed 32-bit number for a database; two databases that share one only wait for each other needlessly."""
+    """A signed 32-bit number for a database; two databases that share it only wait for each other needlessly."""
     return crc32(f"{wanted.catalog}\0{wanted.db}".encode()) - 2**31
 
 
 def _columns(prefix: str, rows: Sequence[tuple[Any, ...]], width: int) -> dict[str, str]:
-    """Rows as one array per column, named ``prefix0``, ``prefix1``, ..."""
+    """Rows as an array for each column, named ``prefix0``, ``prefix1``, ..."""
     return {f"{prefix}{place}": column for place, column in enumerate(columns(rows, width))}
 
 

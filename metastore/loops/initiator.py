@@ -34,7 +34,7 @@ _log = get_logger(__name__)
 
 
 class Finding(NamedTuple):
-    """What became of one candidate. ``id``: the queued request; ``again``: look at it in the next round too."""
+    """What became of a candidate. ``id``: the queued request; ``again``: look at it in the next round too."""
 
     entity: Entity
     type: CompactionType | None
@@ -76,7 +76,7 @@ class Initiator:
         findings: list[Finding] = []
         for candidate in candidates.found:
             if self.stopping.is_set():
-                return InitiatorReport(findings, revoked)  # the next round starts where this one did
+                return InitiatorReport(findings, revoked)  # the next round starts where this round did
             findings.append(self._looked_at(candidate))
         self._since = candidates.as_of
         self._again = {finding.entity for finding in findings if finding.again}

@@ -244,5 +244,5 @@ def _java() -> str | None:
 
 
 def _spark_submit() -> str | None:
-    """The one on the PATH, else the one beside this Python (PySpark brings it)."""
+    """That on the PATH, else that beside this Python (PySpark brings it)."""
     return shutil.which("spark-submit") or shutil.which("spark-submit", path=str(Path(sys.executable).parent))

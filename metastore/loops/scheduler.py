@@ -1,7 +1,7 @@
 """When the loops run: intervals, one run of a loop at a time, leadership, stopping.
 
 Rule: a loop is a ``tick()``; only this module waits. Loops that need one runner in the cluster ask the leader lock
-before each tick. That saves duplicate work and is never relied upon: every tick is safe beside another one.
+before each tick. That saves duplicate work and is never relied upon: every tick is safe beside another.
 APScheduler plans by this machine's clock; when that is set back, everything planned moves with it (ADR 0041).
 """
 
@@ -64,7 +64,7 @@ class Scheduler:
     def __init__(
         self, loops: Sequence[Loop], leader: Leader, stopping: Event, observer: Observer | None = None
     ) -> None:
-        """``stopping``: the event that ticks look at; ``stop`` sets it. ``observer`` is told of every tick."""
+        """``stopping``: the event that ticks look at; ``stop`` sets it. ``observer`` hears of every tick."""
         self._loops = loops
         self._observer = observer
         self._leader = leader
@@ -97,7 +97,7 @@ class Scheduler:
         _log.info("loops_started", loops=[loop.name for loop in self._loops], pid=os.getpid())
 
     def _watch_clock(self, ahead: float) -> None:
-        """Move what is planned with a clock that is set back; one that is set forward only hastens it.
+        """Move what is planned with a clock that is set back; a clock that is set forward only hastens it.
 
         ``ahead``: of the moment in which the first ticks were planned.
         """
@@ -124,7 +124,7 @@ class Scheduler:
                 if not loop.busy(report):
                     self._hasten(loop, loop.sooner(report))
                     break
-        except Exception:  # noqa: BLE001 - a loop must outlive whatever one tick meets
+        except Exception:  # noqa: BLE001 - a loop must outlive any error of a tick
             # The loop's next tick starts from what the database says; nothing is lost but time.
             _log.exception("loop_failed", loop=loop.name)
         finally:
@@ -168,7 +168,7 @@ class Scheduler:
 
 
 def _ahead() -> float:
-    """How far this machine's clock is ahead of one that only goes forward, in seconds."""
+    """How far this machine's clock is ahead of a clock that only goes forward, in seconds."""
     return _now().timestamp() - monotonic()
 
 

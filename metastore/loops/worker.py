@@ -2,7 +2,7 @@
 
 Rule: the Worker writes only under its claim. Every way out either commits (result visible, request ready for cleaning)
 or aborts the compaction's transaction first and removes what the job wrote afterwards: never the other way round. What
-comes after the job is tried again while the lease lives, and a commit without an answer is asked about: a job is hours.
+comes after the job is tried again while the lease lives; the outcome of a commit without an answer is looked up.
 """
 
 from collections.abc import Callable
@@ -77,7 +77,7 @@ class _LaterError(Exception):
 
 @dataclass(frozen=True)
 class Worker:
-    """One Worker; several may share the services. ``worker_id`` is unique: ``host-number``."""
+    """A Worker; several may share the services. ``worker_id`` is unique: ``host-number``."""
 
     compactions: WorkerService
     locks: LockService
@@ -90,7 +90,7 @@ class Worker:
     stopping: Event = field(default_factory=Event)
 
     def tick(self) -> WorkReport:
-        """Do one request, if there is one."""
+        """Do a request, if there is any."""
         missing = self.runner.unavailable()
         if missing is not None:
             reason = f"Worker {self.worker_id} cannot run it: {missing}"
@@ -114,7 +114,7 @@ class Worker:
 
 
 class _Work:
-    """One claimed request on its way."""
+    """A claimed request on its way."""
 
     def __init__(self, worker: Worker, claimed: Compaction, log: Any) -> None:
         self._worker = worker
@@ -209,7 +209,7 @@ class _Work:
                 raise _RefusedError(refused)
 
     def _lock(self, started: Started) -> None:
-        """Keep out whoever would replace the files; nothing waits here."""
+        """Keep out everybody who would replace the files; nothing waits here."""
         entity, rebalance = self._claimed.entity, self._claimed.type is CompactionType.REBALANCE
         wanted = WantedLock(
             LockType.EXCL_WRITE if rebalance else LockType.SHARED_READ,

@@ -1,4 +1,4 @@
-"""Is a materialized view stale: what its snapshot must hold for that to be told (TXN-45). Pure."""
+"""Is a materialized view stale: what its snapshot must hold to answer that (TXN-45). Pure."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -10,7 +10,7 @@ from metastore.ids import TableName, full_table_name
 
 
 class Since(NamedTuple):
-    """Which write ids of a table a view does not have: those above the mark, and the invalid ones below it."""
+    """Which write ids of a table a view does not have: those above the mark, and the invalid ids below it."""
 
     name: TableName
     high_watermark: int
@@ -27,7 +27,7 @@ class Staleness(NamedTuple):
 def stored_snapshot(text: str | None) -> TxnWriteIds:
     """The snapshot in a view's creation metadata: the lists as text, bare or inside of the JSON that 4.x writes.
 
-    Raises: NoAnswerError when it is one of Iceberg, or none at all; InvalidInputError.
+    Raises: NoAnswerError when it is an Iceberg snapshot, or none at all; InvalidInputError.
     """
     bare = (text or "").strip()
     if bare.startswith("{"):

@@ -64,7 +64,7 @@ class Known:
 class Verdict:
     """What to record of a table, and what to tell: ``hidden`` and ``kept`` directories.
 
-    ``void`` write ids have no owner yet, those ``in_doubt`` have one that is to be aborted.
+    ``void`` write ids have no owner yet, those ``in_doubt`` have an owner that is to be aborted.
     """
 
     highest: int = 0
@@ -77,7 +77,7 @@ class Verdict:
 
 
 def verdict(iterable_found: Iterable[Found], known: Known) -> Verdict:
-    """Decide what the directories of a table mean. Raises: InvalidInputError for one that names too many ids."""
+    """Decide what the directories of a table mean. Raises: InvalidInputError for a name with too many ids."""
     result = Verdict()
     results, sources = [], []
     for directory in iterable_found:

@@ -28,7 +28,7 @@ class Report:
 
 
 def recover(pg: PgTx, files: Files | None) -> Report:
-    """Let ids go on above all that were given out, and let what the database does not know be void.
+    """Let ids go on above all that were allocated, and let what the database does not know be void.
 
     ``files``: None where the directories are of the same instant as the database. Raises: InvalidInputError, OSError.
     """
@@ -79,7 +79,7 @@ def _found(files: Files, table: store.Located) -> Iterator[Found]:
     seen: set[str] = set()
     for place, location, _ in sorted(places):
         if any(place.startswith(f"{outer}/") for outer in seen):
-            continue  # listed with the one around it
+            continue  # listed with the directory around it
         seen.add(place)
         for path, name in _acid(files.listing(location)):
             whole = f"{place}/{path}"

@@ -47,7 +47,7 @@ class Located(NamedTuple):
 
 
 def select_counter(pg: PgTx) -> tuple[int, int]:
-    """The transaction id from which on the database knows none, and the one up to which ids were reserved."""
+    """The transaction id from which on the database knows none, and the id up to which ids were reserved."""
     [(next_txn_id, reserved_until)] = pg.sql("SELECT next_txn_id, reserved_until FROM txn_counter")
     return int(next_txn_id), int(reserved_until)
 
@@ -81,7 +81,7 @@ def select_required(pg: PgTx, name: TableName) -> dict[str, set[int]]:
 
 
 def select_databases(pg: PgTx) -> list[tuple[str, str, str]]:
-    """(catalog, name, location) of every database; of one with two locations both."""
+    """(catalog, name, location) of every database; of a database with two locations both."""
     return [
         (catalog, db, location)
         for catalog, db, *locations in pg.sql(

@@ -4,10 +4,10 @@ Rule: a handler touches the connection only through `Call`. Three ways to run:
 
 - plain: on a thread of the bounded pool, may block on PostgreSQL or files;
 - `@immediate`: on the event loop itself; must not block, read a file or take a lock;
-- `@coalesced(lane)`: many calls in one go (group commit), on the event loop: waits for PostgreSQL let others run, but
+- `@coalesced(lane)`: many calls at once (group commit), on the event loop: waits for PostgreSQL let others run, but
   nothing else may block. While a batch of a lane is in PostgreSQL, later calls of the lane gather; each caller is
   answered after its own effect is durable. A call that asks for a lot in few words (a range of ids) runs alone on a
-  thread of the pool, as one in a large message does.
+  thread of the pool, as a call in a large message does.
 
 A coalesced call that cannot be decided yet is parked: the handler answers `LATER` for it, keeps it, and sends it
 through its lane again (`Call.again`) as soon as there is news. A parked call holds no thread.
@@ -135,8 +135,8 @@ def coalesced(lane: str, apart: Callable[["Call"], bool] | None = None) -> Calla
     ``apart``: whether a call would hold the event loop for long, told by its arguments at once and without raising; it
     is then run alone, on a thread.
 
-    The method's signature is ``(self, calls: list[Call]) -> list[result | Exception]``, one item for each call, in
-    order. Arguments are in ``call.args``. If it raises, every call is run again alone, so that one bad call hurts
+    The method's signature is ``(self, calls: list[Call]) -> list[result | Exception]``, an item for each call, in
+    order. Arguments are in ``call.args``. If it raises, every call is run again alone, so that a bad call hurts
     nobody else; not after an UnavailableError or an OutcomeUnknownError, which every caller is told.
     """
 

@@ -10,7 +10,7 @@ class Session:
 
     def __init__(self) -> None:
         self.version = 0
-        """Connections that know an older one are of no use any more."""
+        """Connections that know an older session are of no use any more."""
         self._user: tuple[bytes, ...] = ()
         self._settings: tuple[bytes, ...] = ()
 

@@ -1,7 +1,7 @@
 """How the messages of each method are read and written: field tables prepared once, used by the accelerated codec.
 
 Rule: what a client of any version sent is understood as that client meant it. Where one declaration cannot read two
-versions, a second field table of the same struct reads the other one (`OLDER_ARGUMENTS`); where a reply must suit two
+versions, a second field table of the same struct reads the other (`OLDER_ARGUMENTS`); where a reply must suit two
 versions, its table names a field twice (`RESULTS`). thrift_idl/README.md lists the cases.
 """
 
@@ -115,7 +115,7 @@ RESULTS: Mapping[str, Callable[[Spec], Spec]] = {
 
 
 class MethodCodec:
-    """The field tables of one method."""
+    """The field tables of a method."""
 
     __slots__ = (
         "answers",

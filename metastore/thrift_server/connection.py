@@ -86,7 +86,7 @@ class ClientConnection:
         self.received: bytes | bytearray = b""
         self.scanner: Scanner | None = None  # of a message that is not complete
         self.header: Header | None = None  # of the same
-        self.message: Message | None = None  # a large one that waits for its turn
+        self.message: Message | None = None  # a large message that waits for its turn
         self.sending: memoryview | None = None  # rest of an answer
         self.since = self.moved = now  # when the half request or answer began, and when some of it was last sent
         self.size = 0  # of the answer

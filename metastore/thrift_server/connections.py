@@ -52,14 +52,14 @@ class Connections:
         return iter(list(self.by_fd.values()))
 
     def warn(self, event: str, **fields: Any) -> None:
-        """A warning that may come thousands of times: one of each kind and reason is written every few seconds."""
+        """A warning that may come thousands of times: of each kind and reason, one is written every few seconds."""
         kind = event, fields.get("reason")
         if self.now - self._warned.get(kind, -_WARN_EVERY_SECONDS) >= _WARN_EVERY_SECONDS:
             self._warned[kind] = self.now
             _log.warning(event, **fields)
 
     def room(self, peer: str) -> bool:
-        """Whether one more may come from there; if not, it is counted and warned of."""
+        """Whether another connection may come from there; if not, it is counted and warned of."""
         if len(self.by_fd) < self._settings.max_connections:
             return self.limits.room(peer, self.now)
         self.refused += 1

@@ -30,12 +30,12 @@ def required_struct(value: Any, what: str) -> Any:
 
 
 def table_name_of(db: str | None, table: str | None, catalog: str | None = None) -> TableName:
-    """The table that two arguments name. Raises: MetaError if one is missing."""
+    """The table that two arguments name. Raises: MetaError if either is missing."""
     return table_name(required_name(db, "database"), required_name(table, "table"), catalog)
 
 
 def context_of(environment: Any) -> dict[str, str]:
-    """The properties of an EnvironmentContext; {} without one."""
+    """The properties of an EnvironmentContext; {} without it."""
     return dict(environment.properties or {}) if environment is not None else {}
 
 
@@ -171,7 +171,7 @@ def descriptor_to_thrift(sd: Json) -> Any:
 
 
 def fields_from_thrift(fields: list[Any]) -> list[Json]:
-    """Columns or partition keys as sent. Raises: MetaError for one without name or type."""
+    """Columns or partition keys as sent. Raises: MetaError for a column without name or type."""
     for field in fields:
         if field.name is None or field.type is None:
             raise MetaError(f"A column needs a name and a type: {field.name!r} {field.type!r}")

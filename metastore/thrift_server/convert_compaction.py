@@ -77,7 +77,7 @@ def entity(db: str, table: str, partition_name: str | None) -> Entity:
 
 
 def new_request(rqst: ttypes.CompactionRequest, peer: str) -> NewRequest:
-    """A client's request; one without an initiator is a person's."""
+    """A client's request; without an initiator it is a person's."""
     return NewRequest(
         entity=entity(rqst.dbname, rqst.tablename, rqst.partitionname),
         type=_type(rqst.type),

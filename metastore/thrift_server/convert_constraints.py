@@ -1,4 +1,4 @@
-"""Thrift's six structs for constraints ↔ the catalog's one."""
+"""Thrift's six structs for constraints ↔ the catalog's single class."""
 
 from collections.abc import Iterable
 from typing import Any

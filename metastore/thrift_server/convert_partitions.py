@@ -44,7 +44,7 @@ def shape_of(request: Any) -> Shape:
 
 
 def table_of(db: str | None, table: str | None, catalog: str | None = None) -> TableName:
-    """The table that the arguments name.  Raises: InvalidRequestError for an absent one."""
+    """The table that the arguments name.  Raises: InvalidRequestError for an absent name."""
     if db is None or table is None:
         raise InvalidRequestError(f"Database and table name must be given, not {db} and {table}")
     return table_name(db, table.strip(), catalog)
@@ -62,7 +62,7 @@ def draft_of(
 ) -> PartitionDraft:
     """What a client's partition asks for.
 
-    ``target``: the catalog of a partition that names none. ``columns``: for one that leaves its columns to the request.
+    ``target``: the catalog of a partition that names none. ``columns``: for a partition that comes without.
     """
     return drafts_of([struct], target, columns)[0]
 
@@ -72,7 +72,7 @@ def drafts_of(
     target: TableName | None = None,
     columns: list[ttypes.FieldSchema] | None = None,
 ) -> list[PartitionDraft]:
-    """The same for several. A descriptor equal to the one before it, but for the location, is converted once."""
+    """The same for several. A descriptor equal to the descriptor before it, but for the location, is converted once."""
     before, sd, drafts = None, None, []
     for struct in structs:
         name = table_of_partition(struct, target.catalog if target else None)
@@ -198,7 +198,7 @@ def encode_partition(name: TableName, partition: Partition) -> ttypes.Partition:
 
 
 def specification(table: Table, partitions: list[ttypes.Partition]) -> list[ttypes.PartitionSpec]:
-    """Partitions as one specification below the table's location."""
+    """Partitions as a specification below the table's location."""
     return [
         ttypes.PartitionSpec(
             dbName=table.name.db,

@@ -1,6 +1,6 @@
 """Write events of what clients send, and the answers; tables and partitions travel as Thrift's JSON, as in Hive.
 
-Rule: the objects are those of the catalog at the moment of the call; a file belongs to one that is there.
+Rule: the objects are those of the catalog at the moment of the call; a file belongs to an object that is there.
 """
 
 from collections.abc import Collection, Sequence

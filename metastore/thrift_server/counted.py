@@ -63,7 +63,7 @@ class Counted:
         return made
 
     def _maker(self, cls: type) -> type:
-        """A class (the decoder wants one) whose instances are counted, and are of the real class."""
+        """A class (the decoder wants a class) whose instances are counted, and are of the real class."""
         counted = self
 
         def make(_: type, *arguments: Any, **fields: Any) -> Any:

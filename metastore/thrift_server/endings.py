@@ -1,7 +1,7 @@
 """Errors about transactions that ended tell what became of them: who ended it, when and why.
 
-Rule: that costs a look into the database only where a call failed, one for all failures of a batch, and never changes
-the beginning of a text or the type of an error. A lock that went with its transaction tells about that transaction.
+Rule: that costs a look into the database only where a call failed, a single look for all failures of a batch, and never
+changes the beginning of a text or the type of an error. A lock that went with its transaction tells about it.
 """
 
 import dataclasses

@@ -14,7 +14,7 @@ from metastore import errors
 from metastore.thrift_gen.hive_metastore import ttypes
 
 LONGEST_TEXT = 1500
-"""Names may be as long as a message: a text that quotes one need not be."""
+"""Names may be as long as a message: a text that quotes a name need not be."""
 
 EXCEPTIONS: Mapping[type[errors.MetastoreError], type[TException]] = {
     errors.MetastoreError: ttypes.MetaException,

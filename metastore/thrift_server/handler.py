@@ -37,9 +37,9 @@ class Handler:
 
 
 def handlers_of(*concepts: object) -> dict[str, Handler]:
-    """The methods that these objects define, each public method being one RPC.
+    """The methods that these objects define, each public method being an RPC.
 
-    Raises: TypeError when a public method is not in the interface, or two objects define the same one.
+    Raises: TypeError when a public method is not in the interface, or two objects define the same method.
     """
     handlers: dict[str, Handler] = {}
     for concept in concepts:

@@ -1,8 +1,8 @@
 """TLS handshakes, away from the event loop: signing takes a millisecond, and a stranger may ask for many.
 
 Rule: a thread takes one step of one handshake, which never waits for the client; between steps the connection waits in
-epoll like any other. So a client that stalls holds nothing but its socket, and one that fails takes only these threads'
-time. All but the steps themselves is for the event loop's thread.
+epoll like any other. So a client that stalls holds nothing but its socket, and a client that fails takes only these
+threads' time. All but the steps themselves is for the event loop's thread.
 """
 
 import queue
@@ -115,7 +115,7 @@ class Handshakes:
                 waits_for = tls.handshake()
                 known = NOBODY if waits_for else of_certificate(tls.certificate, self._settings.client_user)
                 step = Step(connection, waits_for, identity=known)
-            except Exception as error:  # noqa: BLE001 - whatever OpenSSL or a certificate says, only this one fails
+            except Exception as error:  # noqa: BLE001 - whatever OpenSSL or a certificate says, only this client fails
                 step = Step(connection, error=error)
             self._taken.append(step)
             self._ring()

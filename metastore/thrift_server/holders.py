@@ -1,8 +1,8 @@
 """Which lock requests without a transaction were made over which connection, as far as this process knows.
 
 Rules: a request belongs to the connection over which it was last made or checked. It is tied to that connection, and
-may end soon after it, if nobody has asked about it over any other one (ADR 0045). This is memory only: of a process
-that dies nothing is known, and its clients' locks live for the usual time.
+may end soon after it, if nobody has asked about it over any other connection (ADR 0045). This is memory only: of a
+process that dies nothing is known, and its clients' locks live for the usual time.
 """
 
 import threading
@@ -31,7 +31,7 @@ class Connection(Protocol):
 
 @dataclass(slots=True)
 class _Held:
-    """A request and its connection, as of the moment when it was made or first looked at over this one."""
+    """A request and its connection, as of the moment when it was made or first looked at over this connection."""
 
     connection: Connection
     tied: bool

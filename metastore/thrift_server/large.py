@@ -56,10 +56,10 @@ class LargeCalls:
         while (connection := self._queue.get()) is not None:
             self._free.acquire()
             self._begin(connection)
-            del connection  # or what it sent would stay until the next one comes
+            del connection  # or what it sent would stay until the next comes
 
     def _begin(self, connection: ClientConnection) -> None:
-        """Its call goes to the pool even if it is one of a lane: what takes long must not run on the event loop."""
+        """Its call goes to the pool even if it belongs to a lane: what takes long must not run on the event loop."""
         message, connection.message = connection.message, None
         if message is None or message.data is None:  # the client is gone
             call = Call("", (), connection)

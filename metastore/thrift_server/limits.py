@@ -1,4 +1,4 @@
-"""What the clients of one address have taken of this process, and whether they may have more.
+"""What the clients of an address have taken of this process, and whether they may have more.
 
 Rules: an address is an IPv4 address or a /64 network of IPv6, whose holder chooses the rest. Nothing is counted for
 addresses that are exempt, and where nothing is limited. Calls that end something, or keep it alive, are the last to be
@@ -45,7 +45,7 @@ class Held:
 
 
 class Usage:
-    """What one address has taken."""
+    """What an address has taken."""
 
     __slots__ = ("address", "connections", "held", "left_at", "spare", "spared_at", "warned")
 
@@ -79,7 +79,7 @@ class Limits:
         return self._usages[address]
 
     def room(self, host: str, now: float) -> bool:
-        """Whether one more connection may come from there."""
+        """Whether another connection may come from there."""
         usage = self.usage(host, now)
         if usage is not None and 0 < self.settings.connections <= usage.connections:
             self.reach(usage, "connections", now)

@@ -2,7 +2,7 @@
 
 Rules. A waiter waits for one lock request to go, the latest of those in its way: as long as that is there it cannot be
 granted anything, and when it goes the waiter looks for itself and perhaps waits for another. So of a queue of writers
-the release of one wakes one. Nothing here grants or decides.
+the release of a lock wakes a waiter. Nothing here grants or decides.
 
 No wake is lost: a waiter is put here first, then marks the row it waits for (``LockService.watch``), and looks again if
 that is not there any more. From then on a trigger tells this process when the row goes, whichever statement of
@@ -99,7 +99,7 @@ class Waiting(Generic[Waiter]):
             return self._remove(waiter)
 
     def released(self, lock_ids: Iterable[int]) -> None:
-        """Wake those who wait for one of these."""
+        """Wake those who wait for any of these."""
         with self._lock:
             woken = [
                 waiter

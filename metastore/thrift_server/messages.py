@@ -1,8 +1,8 @@
 """From the bytes of a connection to decoded messages.
 
-Rule: most messages are small, arrive whole and are decoded at once; only one that does not is looked through for its
-end, and one that is larger than a piece is left as bytes, to be decoded elsewhere (`Messages.decoded`). Nothing is
-decoded beyond the limits, and a message that its method's decoder refuses leaves the next one where it begins.
+Rule: most messages are small, arrive whole and are decoded at once; any other is looked through for its
+end, and a message that is larger than a piece is left as bytes, to be decoded elsewhere (`Messages.decoded`). Nothing
+is decoded beyond the limits, and a message that its method's decoder refuses leaves the next where it begins.
 """
 
 import gc
@@ -134,7 +134,7 @@ class Messages:
         return self._decoded(header, data, self._counted.codec(codec) if codec is not None else None)
 
     def _decoded(self, header: Header, data: bytes, codec: ArgumentsCodec | None) -> Message:
-        """A complete message, decoded. Without the garbage collector, which doubles the time of a large one."""
+        """A complete message, decoded. Without the garbage collector, which doubles the time of a large message."""
         collecting = gc.isenabled()
         gc.disable()
         raw = data if self._keeps(header.method) else None

@@ -82,7 +82,7 @@ class Middleware:
         self._finish(call, result)
 
     def run_batch(self, calls: list[Call]) -> None:
-        """Run calls of one lane: those of the same method together, methods in order of their first call."""
+        """Run calls of a lane: those of the same method together, methods in order of their first call."""
         by_method: dict[str, list[Call]] = {}
         for call in calls:
             by_method.setdefault(call.method, []).append(call)
@@ -93,7 +93,7 @@ class Middleware:
                 before = result
 
     def _batch_results(self, handler: Handler, batch: list[Call]) -> list[Any]:
-        """One result or error for each call; calls of a failed batch run alone, unless the failure is the database's.
+        """A result or error for each call; calls of a failed batch run alone, unless the failure is the database's.
 
         A commit whose outcome is unknown is never run again: it may have happened.
         """
@@ -109,7 +109,7 @@ class Middleware:
     def _finish(self, call: Call, result: Any, body: bytes = b"") -> bytes:
         """Encode the answer, count and log. Time that a call was parked is not time that it took.
 
-        ``body``: the result as bytes, if it is that of the call before as well. The result as bytes, if it is one.
+        ``body``: the result as bytes, if it is that of the call before as well. Returns the result as bytes, or None.
         """
         if result is LATER:
             return b""

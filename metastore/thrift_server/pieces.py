@@ -1,8 +1,8 @@
 """Answers that are sent while they are still being read, so that they take no more memory than a piece of them.
 
-Rules: a client that keeps up gets each piece from the thread of its call. For one that does not, the rest is read at
-once into a file without a name, from which the event loop goes on sending: a slow reader keeps neither a thread nor a
-connection with PostgreSQL (ADR 59).
+Rules: a client that keeps up gets each piece from the thread of its call. For a client that does not, the rest is read
+at once into a file without a name, from which the event loop goes on sending: a slow reader keeps neither a thread nor
+a connection with PostgreSQL (ADR 59).
 """
 
 import re
@@ -23,7 +23,7 @@ _EMPTY_LIST_OF_STRUCTS = re.compile(rb"\x0f..\x0c\0\0\0\0", re.DOTALL)
 
 
 class InPieces(NamedTuple):
-    """In the place of a result: one in which a list of structs is long. Only the binary protocol can carry it."""
+    """In the place of a result whose list of structs is long. Only the binary protocol can carry it."""
 
     empty: Any
     """The result with nothing in that list; none of its texts has a NUL in it."""

@@ -37,7 +37,7 @@ class ArgumentsCodec(Protocol):
 
 
 class WireProtocol(Protocol):
-    """One of Thrift's protocols."""
+    """A protocol of Thrift."""
 
     def header(self, data: bytes | bytearray, at: int) -> Header | None:
         """The header at this place, None when it is not complete. Raises: MalformedError."""

@@ -91,7 +91,7 @@ class Reception:
         return self._protocol.declared_exception(codec, header.seqid, exception)
 
     def _over(self, usage: Usage, method: str) -> LimitReachedError | None:
-        """Count a call; why it is one too many, None if it is not."""
+        """Count a call; why it is too many, None if it is not."""
         return self._limits.refusal(usage, method, time.monotonic())
 
     def refused(self, connection: ClientConnection, header: Header, error: TApplicationException) -> Call:

@@ -22,11 +22,11 @@ _FIXED = {2: 1, 3: 1, 4: 8, 6: 2, 8: 4, 10: 8, 16: 16}
 
 
 class MalformedError(Exception):
-    """The bytes cannot be a message, or one that is too large or too deep."""
+    """The bytes cannot be a message, or the message is too large or too deep."""
 
 
 class Scanner(Protocol):
-    """Looks for the end of one struct."""
+    """Looks for the end of a struct."""
 
     at: int
 
@@ -68,7 +68,7 @@ class _Scanner:
         raise NotImplementedError
 
     def _structs(self, ttype: int, count: int, depth: int) -> Iterator[bool]:
-        """The structs of a list: complete ones quickly, the one at the end of what has arrived field by field."""
+        """The structs of a list: complete structs quickly, the last that has begun to arrive field by field."""
         while count:
             while len(self._data) <= self.at:
                 yield False
@@ -192,7 +192,7 @@ class CompactScanner(_Scanner):
             self.at += 1
             if head == 0:
                 return
-            if head <= _TYPE_BITS:  # the id is not a small step from the last one, but a number of its own
+            if head <= _TYPE_BITS:  # the id is not a small step from the last, but a number of its own
                 yield from self._number()
             ttype = head & _TYPE_BITS
             if ttype not in {_TRUE, _FALSE}:

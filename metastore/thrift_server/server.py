@@ -152,7 +152,7 @@ class Server:
         return self._handshakes.failed if self._handshakes is not None else 0
 
     def start(self) -> tuple[str, int]:
-        """Listen and serve; the address is the one bound, so port 0 asks for a free one. Raises: OSError."""
+        """Listen and serve; the address is that which is bound, so port 0 asks for a free port. Raises: OSError."""
         settings = self._settings
         sys.setswitchinterval(_SWITCH_SECONDS)
         soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -270,7 +270,7 @@ class Server:
         if self._listener.fileno() >= 0:
             self._epoll.unregister(self._listener.fileno())
             self._listener.close()
-            return False  # one more round for requests that have arrived already
+            return False  # another round for requests that have arrived already
         for connection in list(self._busy):
             connection.end_parked_call()
         for connection in [c for c in self._connections if not c.busy and not c.sending]:
@@ -350,7 +350,7 @@ class Server:
         self._next(connection)
 
     def _next(self, connection: ClientConnection) -> None:
-        """Begin calls until one is in work, no message is complete or it is others' turn. Raises: MalformedError."""
+        """Begin calls until a call is in work, no message is complete or it is others' turn. Raises: MalformedError."""
         begun = 0
         while connection.received and not (connection.busy or connection.sending or connection.closed):
             if begun == MOST_IN_A_ROW:

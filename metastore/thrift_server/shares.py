@@ -92,7 +92,7 @@ class _Door:
         self._full_until: dict[str, float] = {}
 
     def refusals(self, calls: list[Call]) -> dict[Call, LimitReachedError]:
-        """Why calls are refused. One whose effect is to be undone never is."""
+        """Why calls are refused. A call whose effect is to be undone never is."""
         refused: dict[Call, LimitReachedError] = {}
         by_address: dict[str, int] = {}
         for call in calls:

@@ -1,4 +1,4 @@
-"""A socket with TLS, of a client or to the upstream, that looks to the event loop like one without: it never blocks.
+"""A socket with TLS, of a client or to the upstream, that looks to the event loop like a plain socket: it never blocks.
 
 Rule: OpenSSL must not be used by two threads for one connection. The loop reads while the thread of a call may be
 sending, so every use holds the connection's lock, for as long as it takes to encrypt what fits into its buffer.
@@ -12,7 +12,7 @@ from contextlib import suppress
 from typing import Any
 
 _RECORD = 1 << 14
-"""Bytes: the most that one TLS record carries, and so the most that one read gives."""
+"""Bytes: the most that a TLS record carries, and so the most that a read gives."""
 
 
 class TlsSocket:

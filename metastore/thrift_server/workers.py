@@ -88,7 +88,7 @@ class Pool:
             self._run(call)
             self._seats.give()
             self._done(call)
-            del call  # or its arguments would stay until this thread has its next one
+            del call  # or its arguments would stay until this thread has its next call
 
 
 class Lane:
@@ -158,7 +158,7 @@ class Waits:
             self._epoll.register(fd, mask | EPOLLONESHOT)
 
     def end(self, fd: int, *, ready: bool = True) -> None:
-        """Let the fiber that waits for this descriptor go on, if there is one."""
+        """Let the fiber that waits for this descriptor go on, if there is any."""
         fiber = self._fibers.pop(fd, None)
         if fiber is not None:
             self._deadlines.pop(fd, None)

@@ -1,1 +1,1 @@
-"""Transactions: opening, committing, aborting, keeping alive, and what readers are told of them."""
+"""Transactions: opening, committing, aborting, keeping alive, and what readers see of them."""

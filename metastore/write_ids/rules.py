@@ -1,7 +1,7 @@
 """Write ids decided: which of a table's ids a reader may not see, and what a batch of allocations hands out.
 
 Rules kept here: an id that no transaction owns any more counts as committed (WID-6); ids of a table are
-given out without holes, in the order of the transactions' ids within a call.
+allocated without holes, in the order of the transactions' ids within a call.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,10 +16,10 @@ from metastore.txns.core.rules import LARGEST_ID, TxnRecord, TxnType, required_o
 class TableWriteIds(NamedTuple):
     """What is stored about a table that decides a reader's list.
 
-    ``next_write_id`` is 0 for a table that never had one. ``mapped`` is the highest id that a transaction up to the
+    ``next_write_id`` is 0 for a table that never had any. ``mapped`` is the highest id that a transaction up to the
     reader's mark owns (0: none), ``purged`` the highest whose owner is forgotten. ``invalid``: (write id, transaction),
     ascending, of at least every owned id up to the high-water mark whose owner is not valid. ``owned`` counts the owned
-    ids up to ``mapped`` (no further than one more than ``invalid`` has), None if ``mapped`` itself is valid.
+    ids up to ``mapped`` (at most 1 more than ``invalid`` has), None if ``mapped`` itself is valid.
     """
 
     next_write_id: int = 0
@@ -55,7 +55,7 @@ def valid_write_ids(name: str, table: TableWriteIds, txns: ValidTxnList) -> Vali
 
 
 class Allocation(NamedTuple):
-    """One request for write ids of a table; ``reallocate`` asks for new ones in the place of those given before."""
+    """One request for write ids of a table; ``reallocate`` asks for new ids in the place of those allocated before."""
 
     name: TableName
     txn_ids: tuple[int, ...]
@@ -63,7 +63,7 @@ class Allocation(NamedTuple):
 
 
 def uncontended(requests: Sequence[Allocation]) -> list[tuple[int, TableName]]:
-    """What the requests ask for, in the order in which ids are given out; nothing if some of it is asked for twice."""
+    """What the requests ask for, in the order in which ids are allocated; nothing if a part of it is there twice."""
     wanted = [(txn_id, request.name) for request in requests for txn_id in sorted(request.txn_ids)]
     again = any(request.reallocate for request in requests) or len(set(wanted)) < len(wanted)
     return [] if again else wanted
@@ -84,7 +84,7 @@ def plan_allocations(
     owned: Mapping[tuple[int, TableName], int],
     next_ids: Mapping[TableName, int],
 ) -> AllocationPlan:
-    """Serve requests in order: what a transaction has is given again, what it lacks is new, a bad one gets nothing."""
+    """Serve requests in order: what a transaction has is repeated, what it lacks is new, a bad request gets nothing."""
     plan = AllocationPlan([], {}, dict(next_ids), [])
     current = dict(owned)
     for request in requests:

@@ -184,11 +184,11 @@ class WriteIdService:
         return past_rules.write_ids_at(name, past, at)
 
     def get_max_allocated_table_write_id(self, name: TableName) -> int:
-        """The highest write id given out for the table, 0 if none."""
+        """The highest write id allocated for the table, 0 if none."""
         return store.select_next_write_id(self.db, name) - 1
 
     def seed_write_id(self, name: TableName, write_id: int) -> None:
-        """Let the ids of a table that has none begin behind this one. Raises: InvalidRequestError."""
+        """Let the ids of a table that has none begin behind this id. Raises: InvalidRequestError."""
         if not 0 <= write_id <= LARGEST_ID:
             raise InvalidRequestError(f"A table's write ids cannot begin behind {write_id}")
         with self.db.begin() as pg:

@@ -49,7 +49,7 @@ WITH {_WANTED.format(asked=_ASKED_BY_MARK)},
 hidden AS MATERIALIZED ({_HIDDEN.format(exceptions="%(exceptions)s")}{_LATER})
 SELECT {_ANSWERS}""")
 
-# The same for whoever begins now, as of that instant: nobody is behind its mark. Who is open goes with the first table.
+# The same for a reader that begins now, at that instant: nobody is behind its mark. The first table has who is open.
 _ASKED_NOW = """
     (SELECT (SELECT mark FROM snapshot), asked.*
      FROM unnest(%(catalogs)s::text[], %(dbs)s::text[], %(tables)s::text[]) WITH ORDINALITY
@@ -120,7 +120,7 @@ def select_tables_of_readers(
 ) -> dict[tuple[int, TableName], TableWriteIds]:
     """What readers must know of tables, by the reader's mark and the table; in one statement whatever their number.
 
-    What is hidden from one reader is told to all: ``rules.valid_write_ids`` picks what its reader may not see.
+    What is hidden from one reader goes to all: ``rules.valid_write_ids`` picks what its reader may not see.
     """
     pairs = list(wanted)
     readers = list({id(txns): txns for _, txns in pairs}.values())
@@ -209,7 +209,7 @@ def lock_for_allocation(pg: PgTx, names: Collection[TableName], txn_ids: Collect
 
 
 def finish_allocations(pg: PgTx, plan: AllocationPlan) -> None:
-    """Write what was decided, and commit; tables that got nothing are as if they had not been asked for."""
+    """Write what was decided, and commit; tables that got nothing are as if they were not in the request."""
     moved = {name for _, name in plan.allocated}
     if plan.dropped:
         dropped = columns([(txn_id, *name) for txn_id, name in plan.dropped], 4)
@@ -243,7 +243,7 @@ def select_next_write_id(db: Database, name: TableName) -> int:
 def insert_next_write_id(pg: PgTx, name: TableName, next_write_id: int, *, exactly: bool) -> bool:
     """Let the table's ids begin here, those below being finished; whether it had none before.
 
-    ``exactly``: also where an earlier table of the name has had higher ones, else behind those.
+    ``exactly``: also where an earlier table of the name has had higher ids, else behind those.
     """
     return bool(pg.sql(_INSERT_NEXT_WRITE_ID, (*name, next_write_id, next_write_id - 1, exactly)))
 
@@ -261,7 +261,7 @@ def replace_write_ids(pg: PgTx, name: TableName, owners: Sequence[tuple[int, int
 
 
 def update_next_write_id(pg: PgTx, name: TableName, next_write_id: int, finished: int) -> None:
-    """Let the table's next id be this one, and no id above ``finished`` count as finished without a record."""
+    """Let this be the table's next id, and no id above ``finished`` count as finished without a record."""
     pg.sql(
         """UPDATE next_write_ids SET next_write_id = %s, purged_write_id = least(purged_write_id, %s),
                                         known_since = metastore_now(), first_write_id = 1

@@ -43,7 +43,7 @@ def named(
 
 
 def require_columns(table: Table, constraints: Iterable[ConstraintColumn]) -> None:
-    """Raise InvalidObjectError if a constraint of columns names one that the table does not have."""
+    """Raise InvalidObjectError if a constraint of columns names a column that the table does not have."""
     known = {*(column["name"] for column in table.sd["cols"]), *table.partition_key_names}
     for constraint in constraints:
         if constraint.kind in _OF_COLUMNS and constraint.column not in known:
@@ -64,7 +64,7 @@ def require_one_primary_key(
 
 
 def referenced_key(columns: Sequence[ConstraintColumn], parent_constraints: Iterable[ConstraintColumn]) -> str:
-    """The name of the parent's primary or unique key that a foreign key refers to. Raises: MetaError without one."""
+    """The name of the parent's primary or unique key that a foreign key refers to. Raises: MetaError."""
     keys: dict[str, list[str | None]] = {}
     for constraint in parent_constraints:
         if constraint.kind in _KEYS:
@@ -96,7 +96,7 @@ def require_other_columns(columns: Sequence[ConstraintColumn]) -> None:
 def renamed_columns(old: Table, new: Table) -> dict[str, str | None]:
     """Columns that an alteration renames, and (None) those that it removes.
 
-    A column is renamed if as many columns are there as before and a new name stands where the old one stood.
+    A column is renamed if as many columns are there as before and a new name stands where the old name stood.
     """
     before = [column["name"] for column in old.sd["cols"]]
     after = [column["name"] for column in new.sd["cols"]]

@@ -107,7 +107,7 @@ def read(data: bytes) -> Node:
 
 
 def _unfolded(value: Any, sizes: dict[int, int]) -> int:
-    """Nodes of the tree below a value, shared ones as often as they are referred to.  Raises: UnreadableError."""
+    """Nodes of the tree below a value, shared nodes as often as they are referred to.  Raises: UnreadableError."""
     inner = value.fields.values() if isinstance(value, Node) else value if isinstance(value, list) else ()
     if not inner:
         return 1
@@ -192,7 +192,7 @@ class _Reader:
 
     @contextmanager
     def _deeper(self) -> Iterator[None]:
-        """A level of nodes, or of lists, of which there is one between two levels of nodes."""
+        """A level of nodes, or of lists, which alternate with levels of nodes."""
         self.depth += 1
         if self.depth > 2 * _DEEPEST:
             raise UnreadableError(_TOO_DEEP)

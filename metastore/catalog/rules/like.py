@@ -20,7 +20,7 @@ _ANY_RUN, _ANY_ONE = ("%", ".*"), ("_", ".")
 
 
 class Like:
-    """One pattern."""
+    """A pattern."""
 
     def __init__(self, pattern: str, *, ignore_case: bool = False) -> None:
         """Raises: InvalidRequestError for a pattern that is longer than any value it could match."""
@@ -30,8 +30,8 @@ class Like:
                 f"{pattern[:40]} ..."
             )
         self._runs = 0  # places at which any run of characters may pass
-        self._any = 0  # steps that every character takes, from the place before to this one
-        self._steps: dict[str, int] = {}  # those that one character takes
+        self._any = 0  # steps that every character takes, from the place before to this place
+        self._steps: dict[str, int] = {}  # those that a single character takes
         place = 0
         for token in _TOKEN.findall(pattern):
             if token in _ANY_RUN:

@@ -13,7 +13,7 @@ _SLASHES = re.compile(r"/{2,}")
 
 
 def qualified(location: str, root: str) -> str:
-    """The stored spelling of ``location``; one without a scheme is on the file system of ``root``."""
+    """The stored spelling of ``location``; without a scheme it is on the file system of ``root``."""
     match = _SCHEME.fullmatch(location)
     if match is None:
         if not location.startswith("/"):

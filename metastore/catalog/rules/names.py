@@ -29,7 +29,7 @@ def pattern_regex(pattern: str | None) -> str | None:
 
     ``*`` and ``.*`` are any run, ``.`` is one character, ``|`` separates alternatives, nothing else is special.
     It is for PostgreSQL's matching, which does not go back over what it has tried.
-    Raises: InvalidRequestError for one that is too long: the work to read it grows faster than its length.
+    Raises: InvalidRequestError for a pattern that is too long: the work to read it grows faster than its length.
     """
     if pattern is None:
         return None
@@ -47,7 +47,7 @@ def pattern_regex(pattern: str | None) -> str | None:
 
 
 def _alternative(text: str) -> str:
-    parts = re.split(r"((?:\.?\*)+|\.)", text)  # runs side by side are one: PostgreSQL takes 20 s for 2,000 of them
+    parts = re.split(r"((?:\.?\*)+|\.)", text)  # neighbours become a single run: PostgreSQL takes 20 s for 2,000
     return "".join(
         ".*"
         if part.endswith("*")

@@ -146,7 +146,7 @@ _FUNCTIONS: dict[str, Callable[[Node, list[Any], str], Syntax]] = {
 
 
 def _equal(left: Any, right: Any) -> Syntax:
-    """One alternative of IN: a column and a value, or a struct of columns and a list of values."""
+    """An alternative of IN: a column and a value, or a struct of columns and a list of values."""
     if _is(left, "ExprNodeColumnDesc"):
         return _condition(left, Op.EQ, _value(right))
     values = _value(right)

@@ -2,7 +2,7 @@
 
 Rule: accept what Hive 2.3 or Hive 4 accepts, refuse the rest with Hive's sentences (clients match on them), and never
 read a filter in a way that loses a partition. Strings keep their backslashes, as Hive 2.3 does and Spark relies
-on (it never escapes), except that one before a quote is dropped.
+on (it never escapes), except that a backslash before a quote is dropped.
 
     expr := or ;  or := and (OR and)* ;  and := prim (AND prim)* ;  prim := '(' or ')' | condition
     condition := key op const | const op key | key [NOT] BETWEEN const AND const
@@ -50,7 +50,7 @@ _MOST_OPEN = 10_000
 
 
 def parse_filter(text: str | None, keys: Sequence[PartitionKey], default: str = DEFAULT_PARTITION) -> Predicate:
-    """The predicate for a filter string; none, or an empty one, keeps everything.
+    """The predicate for a filter string; none, or an empty filter, keeps everything.
 
     Raises: InvalidRequestError for wrong syntax, an unknown key, a constant that is not of the key's type.
     """
@@ -88,7 +88,7 @@ class _Token(NamedTuple):
 
 
 class _Parser:
-    """Reads one filter. Operators wait on a stack, so that nesting is not limited by Python's own."""
+    """Reads a filter. Operators wait on a stack, so that nesting is not limited by Python's own."""
 
     def __init__(self, text: str) -> None:
         self._text = text

@@ -163,7 +163,7 @@ def parse_timestamp(text: str) -> datetime | None:
         return None
 
 
-# A partition's value as the key's type; None if it is not one (the catalog does not check values).
+# A partition's value as the key's type; None if it is of another type (the catalog does not check values).
 _PARSERS: dict[Kind, Callable[[str], Literal | None]] = {
     Kind.INTEGER: parse_integer,
     Kind.DATE: parse_date,

@@ -90,7 +90,7 @@ def bind(syntax: Syntax, keys: Sequence[PartitionKey], default: str) -> Predicat
 
 
 def all_of(parts: Iterable[Syntax]) -> Syntax:
-    """Join by AND; nested ones are taken apart, so that depth does not grow with length."""
+    """Join by AND; nested terms are taken apart, so that depth does not grow with length."""
     flat = [inner for part in parts for inner in (part.parts if isinstance(part, AllOf) else (part,))]
     return flat[0] if len(flat) == 1 else AllOf(tuple(flat))
 

@@ -1,4 +1,4 @@
-"""Partitions as they are stored: what a new one is completed with, and what a client's list must satisfy.
+"""Partitions as they are stored: what a new partition is completed with, and what a client's list must satisfy.
 
 Rule: the name decides which partition it is, the values are kept as sent. A descriptor and its location are kept
 apart, because most partitions of a table share one descriptor. Source: CAT-P1 to CAT-P7.
@@ -37,7 +37,7 @@ class Partition:
 
 @dataclass(frozen=True)
 class PartitionDraft:
-    """A partition as a client sends it; ``table`` is the one that it says it is of. ``sd`` as in ``Partition``."""
+    """A partition as a client sends it; ``table``: the table that it names. ``sd`` as in ``Partition``."""
 
     table: TableName
     values: Sequence[str | None] | None
@@ -85,7 +85,7 @@ def require_allowed_characters(values: Iterable[str | None], pattern: str) -> No
 
 
 def with_descriptors(table: Table, drafts: Iterable[PartitionDraft]) -> list[PartitionDraft]:
-    """The drafts with checked and completed descriptors; one that several share is worked on once.
+    """The drafts with checked and completed descriptors; a shared descriptor is worked on once.
 
     Raises: InvalidRequestError.
     """
@@ -136,7 +136,7 @@ def altered_partition(table: Table, old: Partition, draft: PartitionDraft, now: 
 
 
 def stamped(parameters: Parameters, now: int) -> Parameters:
-    """The parameters with the time of the change, unless the client gave one."""
+    """The parameters with the time of the change, unless the client sent it."""
     return parameters if parameters.get(DDL_TIME, "0") != "0" else {**parameters, DDL_TIME: str(now)}
 
 
@@ -183,7 +183,7 @@ def renamed_location(table: Table, old: Partition, new_name: str) -> str | None:
 
 
 def data_locations(table: Table, dropped: Sequence[Partition]) -> list[str]:
-    """The directories that hold the data of dropped partitions, never one that the table itself lies in.
+    """The directories that hold the data of dropped partitions, never a directory that the table itself lies in.
 
     An archived partition's data is where it was before it was archived.
     """
@@ -212,7 +212,7 @@ def parents_to_tidy(table: Table, location: str) -> list[str]:
 def exchanged_prefix(table: Table, spec: Mapping[str, str]) -> list[str]:
     """The values of the leading keys that a specification fixes; empty values and unknown keys leave a key open.
 
-    Raises: InvalidRequestError for an empty specification, and for one that fixes a key after an open one.
+    Raises: InvalidRequestError for an empty specification, and for a fixed key behind an open key.
     """
     values = [spec.get(key) or "" for key in table.partition_key_names]
     prefix = list(takewhile(bool, values))

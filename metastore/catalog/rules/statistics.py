@@ -19,7 +19,7 @@ _MAXIMA = ("maxColLen", "avgColLen", "numDVs")  # distinct values: the least tha
 
 
 def joined(first: Json, second: Json) -> Json:
-    """Statistics of what both describe; the later ones where they are of different kinds.
+    """Statistics of what both describe; the later statistics where the kinds differ.
 
     Sketches are left out: an estimate of distinct values must not claim to be mergeable any further.
     """
@@ -36,7 +36,7 @@ def joined(first: Json, second: Json) -> Json:
 
 
 def aggregated(statistics: Iterable[ColumnStatistics], columns: Sequence[str]) -> tuple[list[ColumnStatistics], int]:
-    """(one result for each column, how many partitions have all of the columns)."""
+    """(a result for each column, how many partitions have all of the columns)."""
     by_column: dict[str, ColumnStatistics] = {}
     columns_of: dict[str, set[str]] = {}
     for statistic in statistics:

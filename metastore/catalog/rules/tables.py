@@ -1,4 +1,4 @@
-"""Tables as they are stored: what a new one is completed with and what an altered one may change.
+"""Tables as they are stored: what a new table is completed with and what an altered table may change.
 
 Source: CAT-T1 to CAT-T3, CAT-A1 to CAT-A6; CLIENT-3, CLIENT-4 for texts that clients parse.
 """
@@ -208,8 +208,8 @@ def _require_alterable(old: Table, new: Table, context: Mapping[str, str], *, ch
     if not same_keys and not is_true(context.get("allow_partition_key_change")):
         raise InvalidOperationError("partition keys can not be changed.")
     incompatible = column_types.incompatible_columns(old.sd["cols"], columns)
-    # Iceberg finds columns by id: that a dropped or moved one changes the types by position harms nobody. Hive exempts
-    # Iceberg's serde, which PyIceberg does not name.
+    # Iceberg finds columns by id: that a dropped or moved column changes the types by position harms nobody. Hive
+    # exempts Iceberg's serde, which PyIceberg does not name.
     if incompatible and check_types and not is_view(old) and not is_iceberg(new):
         raise InvalidOperationError(
             "The following columns have types incompatible with the existing columns in their "

@@ -13,7 +13,7 @@ from metastore.errors import MetaError
 TRANSACTIONAL = "transactional"
 PROPERTIES = "transactional_properties"
 INSERT_ONLY = "insert_only"
-# A converted table's files count as written by ids below this one (Hive: RemoteOperations of the original files).
+# A converted table's files count as written by ids below this (Hive: RemoteOperations of the original files).
 CONVERSION_SEED = 10_000_000
 
 _ACID_INPUT = "org.apache.hadoop.hive.ql.io.orc.OrcInputFormat"

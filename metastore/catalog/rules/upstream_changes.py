@@ -20,7 +20,7 @@ class Note(NamedTuple):
     """A change that is about to happen, of a table or of one partition (by canonical name).
 
     ``identity``: of the table at the upstream, 0: not looked up. ``mark``: the write id that was next when it was
-    noted; what has a lower one belongs to the table as it was then, for ever.
+    noted; what has a lower id belongs to the table as it was then, for ever.
     """
 
     kind: Kind

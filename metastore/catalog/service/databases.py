@@ -1,4 +1,4 @@
-"""Catalogs and databases: create, read, alter, drop, and the ones that are always there.
+"""Catalogs and databases: create, read, alter, drop, and those that are always there.
 
 Source: CAT-D1 to CAT-D4.
 """
@@ -55,7 +55,7 @@ class DatabaseService:
 
     @property
     def external_warehouse(self) -> str:
-        """Where databases go; the warehouse itself unless one for external tables is configured."""
+        """Where databases go; the warehouse itself unless a place for external tables is configured."""
         return locations.qualified(self.settings.external_warehouse or self.settings.warehouse, self.warehouse)
 
     def _managed_location(self, location: str) -> str | None:
@@ -127,7 +127,7 @@ class DatabaseService:
         return [name for (name,) in self.db.once(store.SELECT_CATALOG_NAMES)]
 
     def alter_catalog(self, name: str, catalog: Catalog) -> None:
-        """Change location or description; blank ones stay. Raises: NoSuchObjectError, InvalidOperationError.
+        """Change location or description; blank values are ignored. Raises: NoSuchObjectError, InvalidOperationError.
 
         Serialises on: the catalog's row.
         """

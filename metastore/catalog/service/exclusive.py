@@ -32,7 +32,7 @@ def partition_objects(name: TableName, partitions: Sequence[str]) -> list[LockOb
 
 
 def require_unwritten(pg: PgTx, action: str, objects: Sequence[LockObject]) -> None:
-    """Refuse the ``action`` while a writer's lock is on one of the objects. Raises: HeldUpError."""
+    """Refuse the ``action`` while a writer has a lock on any of the objects. Raises: HeldUpError."""
     for database in sorted({(locked.catalog, locked.db) for locked in objects}):  # in one order, for all callers
         require_exclusive(
             pg,
@@ -50,7 +50,7 @@ def require_exclusive(
     *,
     kind: LockType = LockType.EXCLUSIVE,
 ) -> None:
-    """Refuse the ``action`` while somebody else's lock is on one of the objects, which are all of one database.
+    """Refuse the ``action`` while somebody else has a lock on any of the objects, which are all of one database.
 
     ``kind``: of the lock that it would need.
 

@@ -1,10 +1,10 @@
 """Directories that a change of the catalog moves or removes: announced, then worked on while no lock is held.
 
 Rule: no file is touched in a PostgreSQL transaction. A move is announced (one transaction), its directory brought to
-the new place, the catalog changed (a second one, fenced by the announcement), and what was only copied is removed from
-the old place: that one stays whole until the catalog names the new one, and the one step of a disk's rename is taken
-back. A removal is announced by the transaction that drops the object. What a dead process leaves, ``settle_moves``
-ends; until then nobody else can use the places, so that nothing of another is moved or removed (ADR 0040).
+the new place, the catalog changed (a second transaction, fenced by the announcement), and what was only copied is
+removed from the old place: that stays whole until the catalog names the new place, and the single step of a disk's
+rename is taken back. A removal is announced by the transaction that drops the object. What a dead process leaves,
+``settle_moves`` ends; until then nobody else can use the places, so nothing of another is moved or removed (ADR 0040).
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -105,7 +105,7 @@ class DirectoryMoves:
     # Removals
 
     def announce_removals(self, pg: PgTx, table_id: int, places: Iterable[str | None]) -> list[Change]:
-        """Record, in the transaction that drops their object, which directories go; one inside another goes with it."""
+        """In the transaction that drops their object, record which directories go; what lies inside another goes along."""
         outer: list[str] = []
         for place in sorted({place for place in places if place}):
             if not any(is_below(place, other) for other in outer):
@@ -137,7 +137,7 @@ class DirectoryMoves:
         """End the changes whose process died; how many were worked on.
 
         Serialises on: each row, for a moment. A move that was not committed is undone, all else finished. Each host has
-        a thread of its own, and one that does not answer is not waited for longer than ``patience_s``.
+        a thread of its own, and a silent host is not waited for longer than ``patience_s``.
         """
         with self.db.begin() as pg:
             abandoned = store.claim_abandoned(pg, self.owner)
@@ -162,7 +162,7 @@ class DirectoryMoves:
             for change, phase, is_over in abandoned:
                 with self.db.begin() as pg:
                     if not store.update_renewed(pg, [change], self.owner):
-                        continue  # another's by now, since the ones before took long
+                        continue  # another's by now, since those before took long
                 with Ownership(self.db, [change], self.owner):
                     if phase is Phase.DONE:
                         self._remove([change], for_good=is_over)

@@ -19,7 +19,7 @@ from metastore.config import CatalogSettings
 from metastore.db.engine import Database, PgTx
 
 FIRST, MORE = 500, 2000
-"""Partitions in the first piece, which is there soon, and in each later one."""
+"""Partitions in the first piece, which is there soon, and in each later piece."""
 
 
 class Selection(NamedTuple):
@@ -37,7 +37,7 @@ class Selection(NamedTuple):
 
 
 class Pieces:
-    """The bytes of ``count`` partitions. Close it in the thread that made it, with the error if there was one."""
+    """The bytes of ``count`` partitions. Close it in the thread that made it, with the error if there was any."""
 
     def __init__(self, count: int, pieces: Iterator[Piece], opened: ExitStack) -> None:
         self.count, self._pieces, self._opened = count, pieces, opened
@@ -90,7 +90,7 @@ class PartitionLists:
             return Pieces(count, _all(pg, selection, count), opened.pop_all())
 
     def _capped(self, selection: Selection) -> int:
-        """At most one more than the configured limit is read, to know that it is exceeded."""
+        """Read at most 1 more than the configured limit, to know that it is exceeded."""
         most, limit = self._most(selection), selection.limit
         return most + 1 if most >= 0 and (limit < 0 or limit > most) else limit
 

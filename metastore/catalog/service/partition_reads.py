@@ -1,4 +1,4 @@
-"""Reading partitions: one by values or by name, lists by prefix, names, filter or expression.
+"""Reading partitions: single, by values or by name; lists by prefix, names, filter or expression.
 
 What a call is about is found out here, as a `Selection`; `PartitionLists` reads it. Nothing is locked.
 """

@@ -225,10 +225,10 @@ class PartitionService:
     def drop_partitions_by_expr(
         self, name: TableName, exprs: Sequence[bytes], *, delete_data: bool, if_exists: bool, changer: Changer = ANYBODY
     ) -> list[Partition]:
-        """Remove every partition that one of the expressions keeps.
+        """Remove every partition that any of the expressions keeps.
 
         Serialises on: as ``drop_partitions``.
-        Raises: NoSuchObjectError if one matches nothing, unless ``if_exists``; InvalidRequestError if undecidable.
+        Raises: NoSuchObjectError if any matches nothing, unless ``if_exists``; InvalidRequestError if undecidable.
         """
         default = self.settings.default_partition_name
         with self.db.begin() as pg:

@@ -55,7 +55,7 @@ class StatisticsService:
     def aggregate(
         self, name: TableName, partitions: Sequence[str], columns: Sequence[str], engine: str
     ) -> tuple[list[ColumnStatistics], int]:
-        """Statistics of several partitions as one, and how many partitions have all of the columns."""
+        """Aggregated statistics of several partitions, and how many partitions have all of the columns."""
         wanted = [column.strip().lower() for column in columns]
         return rules.aggregated(self.get(name, partitions, wanted, engine), wanted)
 

@@ -1,4 +1,4 @@
-"""Reading tables: one, several, names, lists, columns. One statement each; Spark makes up to fifteen per query.
+"""Reading tables: single, several, names, lists, columns. One statement each; Spark makes up to fifteen per query.
 
 Source: CAT-T7, CAT-T8.
 """

@@ -96,7 +96,7 @@ class TableService:
     ) -> None:
         """Replace a table's definition, its name included; its own directory and partitions follow the name.
 
-        Serialises on: the table's row, so that of two callers who expect the same parameter value one is refused.
+        Serialises on: the table's row, so that of two callers who expect the same value the second is refused.
         Raises: InvalidOperationError, HeldUpError, MetaError.
         """
         strict = self.settings.disallow_incompatible_column_changes if check_types is None else check_types

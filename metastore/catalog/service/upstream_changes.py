@@ -66,7 +66,7 @@ class Tables(Protocol):
         """Whether the table is; None: there is no such table."""
 
     def partitions(self, name: TableName) -> list[str]:
-        """The canonical names of a table's partitions; one that is empty for a table without partitions."""
+        """The canonical names of a table's partitions; for a table without partitions a single empty name."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Rows of ``table_constraints``: one per column of a constraint.
+"""Rows of ``table_constraints``: a row for each column of a constraint.
 
 Whoever adds or removes constraints holds the table's row; readers never wait. They go with their table, and a foreign
 key with the table that it refers to (ON DELETE CASCADE); both follow renames, because they hold the tables' ids.
@@ -31,7 +31,7 @@ SELECT_FOREIGN_KEYS = _SELECT.format(
 
 
 def is_constraint(row: Row) -> bool:
-    """Whether a row of ``SELECT_TABLE_AND_CONSTRAINTS`` holds one; a table without any has a row as well."""
+    """Whether a row of ``SELECT_TABLE_AND_CONSTRAINTS`` holds a constraint; a table without any has a row as well."""
     _, _, _, kind, *_ = row
     return kind is not None
 

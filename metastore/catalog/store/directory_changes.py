@@ -68,7 +68,7 @@ def update_phase(pg: PgTx, change: Change, owner: str, before: Phase, after: Pha
 
 
 def update_renewed(pg: PgTx, changes: Sequence[Change], owner: str) -> bool:
-    """Stay their owner; False if somebody else took one for abandoned."""
+    """Stay their owner; False if somebody else took any for abandoned."""
     pg.sql(
         "UPDATE directory_changes SET renewed_at = %s WHERE id = ANY(%s) AND owner = %s",
         (pg.now, [change.id for change in changes], owner),
@@ -97,7 +97,7 @@ def delete_changes(pg: PgTx, changes: Sequence[Change], owner: str) -> None:
 
 
 def select_taken(pg: PgTx, places: Sequence[str]) -> str | None:
-    """One of the places that overlaps with a change, for who wants to put something there.
+    """A place of these that overlaps with a change, for who wants to put something there.
 
     Until COMMIT nobody who removes something overlooks what is put there now.
     """
@@ -106,7 +106,7 @@ def select_taken(pg: PgTx, places: Sequence[str]) -> str | None:
 
 
 def select_moving(pg: PgTx, places: Sequence[str]) -> str | None:
-    """One of the places that overlaps with a directory on its way to another name."""
+    """A place of these that overlaps with a directory on its way to another name."""
     rows = pg.sql(
         "SELECT p.place FROM directory_changes AS c, unnest(%s::text[]) AS p (place)"
         " WHERE c.target IS NOT NULL AND c.phase IN ('announced', 'begun', 'undoing')"

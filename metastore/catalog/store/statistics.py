@@ -1,4 +1,4 @@
-"""Rows of ``column_statistics``: one per table or partition, column and engine."""
+"""Rows of ``column_statistics``: a row for each table or partition, column and engine."""
 
 from collections.abc import Sequence
 
@@ -73,7 +73,7 @@ def upsert_statistics(pg: PgTx, table: Table, statistics: Sequence[ColumnStatist
 def delete_statistics(
     pg: PgTx, table: Table, partition: str, columns: Sequence[str] | None, engine: str | None
 ) -> list[str]:
-    """Remove statistics of some columns (None: all) and one engine (None: all); which columns had any."""
+    """Remove statistics of some columns (None: all) and an engine (None: all); which columns had any."""
     wanted = None if columns is None else list(columns)
     rows = pg.sql(
         f"DELETE FROM column_statistics WHERE {_ALL_OF} "

@@ -171,7 +171,7 @@ def select_partition_locations(pg: PgTx, table: Table, *, outside: bool = False)
 
 
 def update_partition_locations(pg: PgTx, table: Table, old_root: str, new_root: str) -> None:
-    """Follow a table's directory: partitions below the old one are now below the new one."""
+    """Follow a table's directory: partitions below the old directory are now below the new."""
     pg.sql(
         "UPDATE partitions SET location = %s || substr(location, %s) WHERE table_id = %s AND starts_with(location, %s)",
         (new_root, len(old_root) + 1, table.id, f"{old_root}/"),
@@ -179,7 +179,7 @@ def update_partition_locations(pg: PgTx, table: Table, old_root: str, new_root: 
 
 
 def update_partition_columns(pg: PgTx, table: Table, columns: list[Json]) -> None:
-    """Give every partition the same columns (CASCADE): one new descriptor for each distinct one."""
+    """Give every partition the same columns (CASCADE): a new descriptor for each distinct descriptor."""
     for digest, sd in pg.sql("SELECT digest, sd FROM partition_descriptors WHERE table_id = %s", (table.id,)):
         changed = {**sd, "cols": columns}
         new_digest = descriptors.digest(changed)
@@ -194,7 +194,7 @@ def update_partition_columns(pg: PgTx, table: Table, columns: list[Json]) -> Non
 
 
 def select_materialized_views_on(pg: PgTx, tables: Sequence[TableName]) -> list[tuple[TableName, str]]:
-    """Pairs of a materialized view and the name of one of ``tables`` that feeds it."""
+    """Pairs of a materialized view and the name of a table of ``tables`` that feeds it."""
     rows = pg.sql(
         "SELECT t.catalog, t.db, t.name, used FROM tables t, "
         "jsonb_array_elements_text(t.creation_metadata -> 'tablesUsed') AS used "
@@ -236,7 +236,7 @@ def truncate_statistics(
     The name of the table itself is "".
     """
     zeroed = to_json(dict.fromkeys(counters, "0"))
-    # Only counters that are there become 0: the second object is cut down to the first one's keys.
+    # Only counters that are there become 0: the second object is cut down to the keys of the first.
     reset = (
         "parameters = (parameters - 'COLUMN_STATS_ACCURATE') || coalesce((SELECT jsonb_object_agg(key, value) "
         "FROM jsonb_each(%s::jsonb) WHERE parameters ? key), '{}')"

@@ -136,7 +136,7 @@ def forget(pg: PgTx, note: Note) -> None:
 
 
 def copy_owners(pg: PgTx, note: Note) -> None:
-    """Before a rename: the new name's readers must know the old one's open and aborted writes from its first moment."""
+    """Before a rename: the new name's readers must know the old name's open and aborted writes at once."""
     pg.sql(_COPY_OWNERS, _renaming(note))
 
 

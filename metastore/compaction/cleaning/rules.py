@@ -18,7 +18,7 @@ from metastore.compaction.queue.rules.requests import Compaction, CompactionType
 
 
 class OpenTxn(NamedTuple):
-    """An open transaction, and the lowest write id of the compacted table that it still needs, if it registered one."""
+    """An open transaction, and the lowest write id of the compacted table that it still needs, if it registered any."""
 
     id: int
     user: str
@@ -86,7 +86,7 @@ def may_read_old_files(txn: OpenTxn, request: Compaction, *, per_table: bool) ->
 
 
 def next_in_line(requests: Iterable[Compaction], now: datetime, retention: timedelta) -> list[Compaction]:
-    """One request for each entity: of those whose waiting time is over, the one with the lowest highest write id."""
+    """One request for each entity: of those whose waiting time is over, that with the lowest highest write id."""
     chosen: dict[Entity, Compaction] = {}
     for candidate in sorted(requests, key=lambda request: (request.highest_write_id or 0, request.id)):
         ripe = (candidate.not_before is None or candidate.not_before <= now) and (
@@ -123,9 +123,9 @@ def cleaning_txns(current: ValidTxnList, hidden: Collection[int], *, per_table: 
 
 
 def mixed_write_ids(directories: Iterable[str], current: ValidWriteIdList) -> set[int]:
-    """Aborted write ids whose rows lie among committed ones: their history must outlive this cleaning.
+    """Aborted write ids whose rows lie among committed rows: their history must outlive this cleaning.
 
-    A compacted directory (``_v``) holds no aborted rows, whatever its range.
+    A compacted directory (``_v``) holds no aborted rows, of whichever range.
     """
     kept: set[int] = set()
     for path in directories:
@@ -158,7 +158,7 @@ def acid_directories(listing: Iterable[Listed]) -> dict[str, list[ListedFile]]:
 
 
 def top_directories(listing: Iterable[Listed]) -> list[str]:
-    """The directories right below the listed one, also where a store lists files only."""
+    """The directories right below the listed directory, also where a store lists files only."""
     names = dict.fromkeys(entry.path.split("/", 1)[0] for entry in listing if entry.is_dir or "/" in entry.path)
     return list(names)
 

@@ -74,7 +74,7 @@ class CleanerService:
     def start(self, request: Compaction) -> Cleaning | None:
         """Take up a request: None when it is gone or may not be cleaned (any more).
 
-        Everything is decided again here, so that two Cleaners at once, or a slow one, do no harm.
+        Everything is decided again here, so that neither two Cleaners at once nor a slow Cleaner does harm.
         """
         with self.db.begin(durable=False) as pg:
             if not queue.update_cleaning(pg, request.id, started=True):
@@ -110,7 +110,7 @@ class CleanerService:
     def clean(self, cleaning: Cleaning, keep: Collection[int], covered: Covered) -> int | None:
         """Ready for cleaning → succeeded; what was compacted away is forgotten (COMP-21); how much that was.
 
-        ``keep``: aborted write ids whose rows still lie among committed ones; ``covered``: what of all that may still
+        ``keep``: aborted write ids whose rows still lie among committed rows; ``covered``: what of all that may still
         be published is void anyway. None: another Cleaner was faster. It is forgotten in batches; after a crash between
         them the request is still ready, and cleaned again.
 
@@ -216,7 +216,7 @@ class CleanerService:
             return self.catalog.all_partitions(pg, entity.table)
 
     def user_of_location(self, location: str) -> str | None:
-        """The database, table or partition that has a directory, or one above or below it."""
+        """The database, table or partition that has a directory, or a directory above or below it."""
         with self.db.begin(durable=False) as pg:
             return self.catalog.user_of(pg, location)
 

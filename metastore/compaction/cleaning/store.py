@@ -73,7 +73,7 @@ def delete_aborted(
 ) -> int:
     """Forget some of what aborted transactions wrote to an entity up to a write id (None: everything); how many.
 
-    A component recorded before its transaction had a write id has the one that it got later. ``keep``: write ids that
+    A component recorded before its transaction had a write id has the id that it got later. ``keep``: write ids that
     stay; ``txn_ids``: only these transactions, known to be aborted when the files were listed.
 
     What may still be published stays, unless a base covers it: by the job of a compaction, or by an owner whose

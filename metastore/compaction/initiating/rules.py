@@ -38,7 +38,7 @@ class Thresholds(NamedTuple):
     def overridden_by(self, parameters: Mapping[str, str]) -> "Thresholds":
         """The thresholds of a table with these properties.
 
-        Raises: InvalidRequestError when one is not a number.
+        Raises: InvalidRequestError when a property is not a number.
         """
         num = parameters.get(f"{_OVERRIDE}delta.num.threshold")
         pct = parameters.get(f"{_OVERRIDE}delta.pct.threshold")
@@ -175,7 +175,7 @@ def due(measured: Measured, thresholds: Thresholds, *, insert_only: bool) -> Due
 
 
 def supports_minor(measured: Measured, *, insert_only: bool) -> bool:
-    """A minor compaction copies events, so files without row ids (originals, LOAD DATA) need a major one."""
+    """A minor compaction copies events, so files without row ids (originals, LOAD DATA) need a major compaction."""
     return insert_only or not (measured.has_originals or measured.has_raw_deltas)
 
 
@@ -213,7 +213,7 @@ def decide(
 ) -> Decision:
     """Whether a request is worth a job, given the directories and write ids of a compactor's snapshot.
 
-    The Initiator asks this of a request that it is about to make, and the Worker of the one that it has claimed: what
+    The Initiator asks this of a request that it is about to make, the Worker of a request that it has claimed: what
     the second refuses, the first would make again in each of its rounds. ``max_aborts``: as for `Aborts`.
     """
     if kind is CompactionType.REBALANCE:
@@ -245,7 +245,7 @@ def _is_enough(kind: CompactionType, state: AcidState) -> bool:
 
 
 def _above_base(state: AcidState, write_ids: CompactorWriteIdList) -> int:
-    """How many aborted write ids a new base would cover that the present one does not."""
+    """How many aborted write ids a new base would cover that the present base does not."""
     covered = state.base.name.write_id if state.base else 0
     return sum(write_id > covered for write_id in write_ids.aborted)
 

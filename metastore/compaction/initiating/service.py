@@ -190,7 +190,7 @@ class InitiatorService:
             after = page[-1]
 
     def _remembered(self, now: datetime) -> Iterator[tuple[Entity, Aborts]]:
-        """Where aborted writes without files are too many: a major compaction ends them. No age asks for one."""
+        """Where aborted writes without files are too many: a major compaction ends them. No age asks for it."""
         return self._aborted(now, _NEVER, cleaned=True)
 
     def _aborted(self, now: datetime, max_age: timedelta, *, cleaned: bool) -> Iterator[tuple[Entity, Aborts]]:

@@ -1,7 +1,7 @@
 """The compaction queue as clients and Workers use it: one RPC, one PostgreSQL transaction.
 
-Rule: a request is accepted only when it does not repeat one that is waiting, running, or finished with nothing written
-since. A Worker's writes are fenced by its claim (worker id and attempt): whoever lost it is told so and writes nothing.
+Rule: a request is refused if it repeats a request that waits, that runs, or that finished with nothing written since.
+A Worker's writes are fenced by its claim (worker id and attempt): without the claim they are refused.
 """
 
 from collections.abc import Sequence
@@ -38,7 +38,7 @@ REFUSED = "refused"
 
 
 class CompactResult(NamedTuple):
-    """The answer to a request. ``existing`` is the request that stands in the way of a refused one."""
+    """The answer to a request. ``existing`` is the request that stands in the way of a refused request."""
 
     id: int
     state: str
@@ -48,7 +48,7 @@ class CompactResult(NamedTuple):
 
 
 class AbortResult(NamedTuple):
-    """What became of one id of ABORT COMPACTIONS."""
+    """What became of an id of ABORT COMPACTIONS."""
 
     id: int
     status: str
@@ -69,7 +69,7 @@ class CompactionService:
         """Queue a compaction, or say which request makes it pointless.
 
         A partitioned table without a partition means each of its partitions with writes that no compaction has covered:
-        Hive's own clients ask for them one by one, others get all of them here.
+        Hive's own clients ask for them singly, others get all of them here.
 
         Serialises on: the entity's row in the unique index of active requests.
         Raises: NoSuchObjectError, InvalidOperationError (not transactional), InvalidRequestError for a property that
@@ -190,7 +190,7 @@ class CompactionService:
             return queue.select_latest_committed(pg, table, partitions, last_id)
 
     def abort_compactions(self, request_ids: Sequence[int]) -> list[AbortResult]:
-        """Initiated → aborted, each id in a transaction of its own; a failure of one does not touch the others."""
+        """Initiated → aborted, each id in a transaction of its own; the failure of an id does not touch the others."""
         return [self._abort(request_id) for request_id in dict.fromkeys(request_ids)]
 
     def submit_for_cleanup(self, request: NewRequest, highest_write_id: int, txn_id: int) -> bool:

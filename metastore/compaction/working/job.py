@@ -1,4 +1,4 @@
-"""What a compaction job is told and what it tells back: the JSON between the Worker and the Spark job.
+"""Order and result of a compaction job: the JSON between the Worker and the Spark job.
 
 Rule: the Worker decides (snapshot, transaction, kind, directory), the job only carries it out: it selects the inputs
 with ``acid_state(listing, write_ids.for_compactor(), txns)``, writes directories that end in ``_v<txn_id>`` and are
@@ -14,13 +14,13 @@ from typing import Self
 
 @dataclass(frozen=True)
 class CompactionJobSpec:
-    """One job. ``kind``: ``major``, ``minor`` or ``rebalance``; ``partition``: its name, "" for an unpartitioned table.
+    """A job. ``kind``: ``major``, ``minor`` or ``rebalance``; ``partition``: its name, "" for an unpartitioned table.
 
     ``write_ids`` and ``txns`` are the texts of ``metastore.acid.snapshots``; the compaction's own transaction counts as
     open. A major job writes ``base_<highest_write_id>_v<txn_id>``; a minor one writes a ``delta_`` and a
     ``delete_delta_`` ``<min>_<highest_write_id>_v<txn_id>``, where min is the smallest write id of its inputs.
     ``spark_conf``: settings of the session that the job makes, ``spark.master`` among them. ``result_path``: a local
-    file for a ``CompactionJobResult``; "" when nobody reads one.
+    file for a ``CompactionJobResult``; "" when nobody reads it.
     """
 
     compaction_id: int

@@ -121,7 +121,7 @@ class WorkerService:
             commit_store.apply_commits(pg, facts.commit_id, plan)
 
     def is_committed(self, started: Started) -> bool:
-        """Whether ``complete`` was done; waits for one that PostgreSQL is still carrying out.
+        """Whether ``complete`` was done; waits for a commit that PostgreSQL is still carrying out.
 
         Raises: UnavailableError when that takes longer than metastore.database.lock.timeout.
         """

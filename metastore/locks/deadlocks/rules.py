@@ -1,9 +1,9 @@
 """Deadlocks: requests that wait for each other in a circle, so that none of them would ever be granted.
 
 Rules kept here. Requests of one transaction are one party, because none of its locks goes before it ends; a request
-without a transaction is a party of its own. A party waits while one of its requests does. Only a new request can close
-a circle, so whoever asks looks for one through itself. Of the transactions in the circle that made more than one
-request the youngest dies; one that made a single request, or has no transaction, never does.
+without a transaction is a party of its own. A party waits while any of its requests waits. Only a new request can close
+a circle, so each requester looks for a circle through itself. Of the transactions in the circle that made more than one
+request the youngest dies; a party that made a single request, or has no transaction, never dies.
 """
 
 from collections.abc import Iterable
@@ -40,7 +40,7 @@ class Deadlock(NamedTuple):
 
 
 def party(lock: Lock) -> Party:
-    """Who waits or is waited for: a transaction, or a request without one (negative)."""
+    """Who waits or is waited for: a transaction, or a request without a transaction (negative)."""
     return lock.txn_id or -lock.ext_id
 
 
@@ -50,7 +50,7 @@ def find(txn_id: int, locks: Iterable[Lock]) -> Deadlock | None:
     ``locks``: at least every lock of every party that waits.
     """
     by_party: dict[Party, list[Lock]] = {}
-    for lock in sorted(locks):  # the same circle whoever looks
+    for lock in sorted(locks):  # the same circle from every party
         by_party.setdefault(party(lock), []).append(lock)
     queue = LockQueue(lock for party_locks in by_party.values() for lock in party_locks)
     reached_by: dict[Party, Wait] = {}

@@ -26,7 +26,7 @@ def select_wires(
     states: Sequence[str],
     types: Sequence[str],
 ) -> tuple[int, bytes]:
-    """How many locks equal every filter that is given, and their bytes: granted first, weaker types first.
+    """How many locks equal every filter, and their bytes: granted first, weaker types first.
 
     ``states``, ``types``: each at the place that is its number in the protocol, from 1 on.
     """

@@ -34,9 +34,9 @@ class DeadlockRow(NamedTuple):
 
 
 def update_watched(db: Database, locks: Collection[tuple[int, int]], process: str) -> set[int]:
-    """Mark locks (ext_id, int_id) so that the process is told when they go; the ext_ids that are there at all.
+    """Mark locks (ext_id, int_id) so that the process hears when they go; the ext_ids of those that exist.
 
-    The mark and a removal of the row exclude each other: whoever comes second sees what the first did. One row at a
+    The mark and a removal of the row exclude each other: the second sees what the first did. One row at a
     time, so that this never waits in a circle with somebody who removes many.
     """
     rows = db.once(
@@ -63,7 +63,7 @@ def update_watched(db: Database, locks: Collection[tuple[int, int]], process: st
 def heartbeat_same(
     pg: PgTx, txn_ids: Collection[int], agents: Collection[str], ext_ids: Collection[int]
 ) -> list[tuple[str, list[Lock]]]:
-    """The stored requests of these transactions, and of the ``ext_ids`` those without one that have these agent infos.
+    """The stored requests of these transactions, and of ``ext_ids`` those without a transaction and of these agents.
 
     Each with its agent info, earliest first. The latter are kept alive. Index: locks (ext_id, int_id), locks (txn_id).
     """
@@ -101,7 +101,7 @@ def select_wait_graph(pg: PgTx) -> list[Lock]:
 
 
 def insert_deadlock(pg: PgTx, deadlock: Deadlock) -> None:
-    """Keep a deadlock, and only the latest ones."""
+    """Keep a deadlock, and only the latest deadlocks."""
     cycle = [{"wanted": _told(wait.wanted), "blocker": _told(wait.blocker)} for wait in deadlock.waits]
     pg.sql(
         f"""

@@ -1,8 +1,8 @@
-"""Who is behind a wait: the wait graph, walked from those who are asked about to those who wait for nobody.
+"""Who is behind a wait: the wait graph, walked from the owners in question to those who wait for nobody.
 
 Rule: what waits is an owner: a transaction with all of its lock requests, or a request without a transaction. An owner
-waits for another one when one of its waiting locks waits for one of the other's. The walk visits an owner once, so a
-cycle ends it; every owner of a cycle is told to be in one.
+waits for another when any of its waiting locks waits for a lock of the other. The walk visits an owner once, so a
+cycle ends it; every owner of a cycle is marked.
 """
 
 from collections.abc import Callable, Iterable
@@ -20,9 +20,9 @@ class Owner(NamedTuple):
 
 
 class Step(NamedTuple):
-    """One owner of the walk.
+    """An owner of the walk.
 
-    ``wanted``: its locks that wait; ``held``: those that somebody here waits for, else those that were asked about.
+    ``wanted``: its locks that wait; ``held``: those that somebody here waits for, else those in question.
     """
 
     owner: Owner
@@ -43,7 +43,7 @@ def owner_of(lock: Lock) -> Owner:
 
 
 def walk(locks: Iterable[Lock], callable_lockbool: Callable[[Lock], bool]) -> list[Step]:
-    """The owners of the locks asked about, then those whom they wait for, then those whom these wait for, and so on.
+    """The owners of the locks in question, then those whom they wait for, then those whom these wait for, and so on.
 
     ``locks``: all that wait, and at least those that they may wait for.
     """

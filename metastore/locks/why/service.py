@@ -17,14 +17,14 @@ from metastore.txns.history.rules import when
 
 
 class Asked(NamedTuple):
-    """What the question is about: one of a lock request, a transaction, a table."""
+    """What the question is about: a lock request, a transaction or a table."""
 
     lock_id: int = 0
     txn_id: int = 0
     table: TableName | None = None
 
     def includes(self, lock: Lock) -> bool:
-        """Whether the lock is one of those asked about. A table: everything on it, in it and above it."""
+        """Whether the question is about the lock. About a table: everything on it, in it and above it."""
         if self.table is not None:
             return overlaps(lock.object, LockObject(*self.table))
         return lock.ext_id == self.lock_id if self.lock_id else bool(self.txn_id) and lock.txn_id == self.txn_id
@@ -44,7 +44,7 @@ class Claim(NamedTuple):
 
 
 class Explained(NamedTuple):
-    """One owner. ``waits_for``: places in the list of all; ``expires_in``: until it may be ended if it stays silent."""
+    """An owner. ``waits_for``: places in the list of all; ``expires_in``: until it may be ended if it stays silent."""
 
     owner: Owner
     info: OwnerInfo
@@ -79,7 +79,7 @@ class WhyService:
     """Until then nothing expires: a server that has just started gives its clients time to come back."""
 
     def explain(self, question: Asked) -> Explanation:
-        """Walk from what is asked about to those who have to end first."""
+        """Walk from the locks in question to those who have to end first."""
         waits = why_store.select_waits(self.db, question.lock_id, question.txn_id, question.table)
         steps = why.walk(waits.locks, question.includes)
         if not steps or waits.at is None:

@@ -16,14 +16,14 @@ _LOCKS = _SQL.text("select_waits", waiting=LockState.WAITING, no_txn=NO_TXN)
 
 
 class Times(NamedTuple):
-    """When a lock was asked for, and when it was granted."""
+    """When a lock was requested, and when it was granted."""
 
     requested_at: datetime
     acquired_at: datetime | None
 
 
 class OwnerInfo(NamedTuple):
-    """Who an owner is. ``since``: when it was opened, or asked for; ``txn_type``: None without a transaction.
+    """Who an owner is. ``since``: when it was opened, or requested; ``txn_type``: None without a transaction.
 
     ``orphaned_at``: since when nobody is there who could send a heartbeat, if none was ever sent.
     """
@@ -47,7 +47,7 @@ class Waits(NamedTuple):
 
 
 def select_waits(db: Database, lock_id: int, txn_id: int, table: TableName | None) -> Waits:
-    """All that wait, those whom they may wait for, and those that are asked about (0 and None: not so)."""
+    """All that wait, those whom they may wait for, and those in question (0 and None: not so)."""
     catalog, database, name = table or (None, None, None)
     rows = db.once(_LOCKS, {"lock": lock_id, "txn": txn_id, "catalog": catalog, "db": database, "table": name})
     waits = Waits(rows[0][0] if rows else None, [], {}, {})

@@ -38,7 +38,7 @@ class RebuildService:
     ) -> Staleness:
         """What happened to the tables that a view was made of, since the ``snapshot`` it was made with.
 
-        ``valid_txns``: what the caller sees now. Raises: NoAnswerError when that cannot be told, InvalidInputError.
+        ``valid_txns``: what the caller sees now. Raises: NoAnswerError when that cannot be known, InvalidInputError.
         """
         if not used:
             raise NoAnswerError("the materialized view uses no table")

@@ -7,7 +7,7 @@ from metastore.db.engine import Database, PgTx
 from metastore.ids import TableName
 from metastore.materialized_views.rules import Since
 
-# The invalid write ids of all tables in one array each; "place" says whose they are.
+# The invalid write ids of all tables in an array each; "place" says whose they are.
 _SINCE = """
 WITH since AS (
     SELECT * FROM unnest(%(catalogs)s::text[], %(dbs)s::text[], %(tables)s::text[], %(marks)s::bigint[])

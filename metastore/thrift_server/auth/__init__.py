@@ -1,1 +1,1 @@
-"""Who is on the other side of a connection, and what they may call: one seam for each."""
+"""Who is on the other side of a connection, and what they may call: a seam for each."""

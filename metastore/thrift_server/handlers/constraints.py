@@ -18,7 +18,7 @@ _Side = tuple[str | None, str | None]
 
 
 class ConstraintHandlers:
-    """One call to add and one to read for each kind."""
+    """For each kind a call to add and a call to read."""
 
     def __init__(self, constraints: ConstraintService) -> None:
         """``constraints``: does the work."""

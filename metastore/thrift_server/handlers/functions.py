@@ -20,7 +20,7 @@ class FunctionHandlers:
         self._functions.create_function(function_from_thrift(function))
 
     def get_function(self, _call: Call, db: str | None, name: str | None) -> ttypes.Function:
-        """One function."""
+        """A function."""
         return function_to_thrift(self._functions.get_function(_name(db, name)))
 
     def get_functions(self, _call: Call, db: str | None, pattern: str | None) -> list[str]:

@@ -76,8 +76,8 @@ class LockHandlers:
     def lock(self, calls: list[Call]) -> list[Answer]:
         """Queue a request; the answer never waits for the lock.
 
-        A request whose client is gone already is not queued; one whose answer does not arrive comes here again and is
-        withdrawn, unless the client would be recognised when it asks again.
+        A request whose client is gone already is not queued; a request whose answer does not arrive comes here again
+        and is withdrawn, unless the client would be recognised when it asks again.
         """
         self._withdraw([call for call in calls if call.lost])
         requests, refused = _requests([call for call in calls if not call.lost], self.locks.settings.max_components)
@@ -144,7 +144,7 @@ class LockHandlers:
         looks = {call.args[0].lockid: call.connection for call in calls}
         answers = self.locks.check_lock([call.args[0].lockid for call in calls]) if calls else []
         if self.holders is not None:
-            for lock_id, connection in looks.items():  # those of a batch at one lock count as one
+            for lock_id, connection in looks.items():  # the looks of a batch at a lock count once
                 self.holders.looked(lock_id, connection)
         return dict(zip(calls, answers, strict=True))
 

@@ -82,7 +82,7 @@ class PartitionReadHandlers:
         return self.get_partitions(call, db_name, tbl_name, max_parts)
 
     def get_partitions_pspec(self, _call: Call, db_name: str, tbl_name: str, max_parts: int) -> Specifications:
-        """As ``get_partitions``, as one specification."""
+        """As ``get_partitions``, as a specification."""
         return self._specification(self._partitions.get_partitions(table_of(db_name, tbl_name), max_parts))
 
     def get_partition_names(self, _call: Call, db_name: str, tbl_name: str, max_parts: int) -> list[str]:
@@ -94,7 +94,7 @@ class PartitionReadHandlers:
         return self._partitions.get_partition_names(table_of(req.dbName, req.tblName, req.catName), req.maxParts)
 
     def get_partition_names_req(self, _call: Call, req: ttypes.PartitionsByExprRequest) -> list[str]:
-        """The names of partitions that an expression keeps; all without one."""
+        """The names of partitions that an expression keeps; all without an expression."""
         name = table_of(req.dbName, req.tblName, req.catName)
         return self._partitions.get_partition_names_by_expr(name, req.expr or b"", req.maxParts)
 
@@ -176,7 +176,7 @@ class PartitionReadHandlers:
         filter: str | None,  # noqa: A002 - the IDL's name
         max_parts: int,
     ) -> Specifications:
-        """As ``get_partitions_by_filter``, as one specification."""
+        """As ``get_partitions_by_filter``, as a specification."""
         selected = self._partitions.get_partitions_by_filter(table_of(db_name, tbl_name), filter, max_parts)
         return self._specification(selected)
 
@@ -194,7 +194,7 @@ class PartitionReadHandlers:
     def get_partitions_spec_by_expr(
         self, _call: Call, req: ttypes.PartitionsByExprRequest
     ) -> ttypes.PartitionsSpecByExprResult:
-        """As ``get_partitions_by_expr``, as one specification."""
+        """As ``get_partitions_by_expr``, as a specification."""
         selected = self._by_expr(req)
         return self._specs(selected, lambda specs: ttypes.PartitionsSpecByExprResult(specs, selected.unknown))
 
@@ -292,7 +292,7 @@ class PartitionReadHandlers:
         return self._specs(selected, _itself)
 
     def _specs(self, selected: Selection, whole: Callable[[list[Any]], R]) -> R | InPieces:
-        """The selected partitions as one specification; ``whole``: the result, from the list of it."""
+        """The selected partitions as a specification; ``whole``: the result, from the list of it."""
         return self._answer(selected, WHOLE, lambda partitions: whole(specification(selected.table, partitions)))
 
 

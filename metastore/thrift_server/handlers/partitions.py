@@ -36,7 +36,7 @@ class PartitionHandlers:
         self._partitions, self._changers = partitions, changers
 
     def add_partition(self, _call: Call, new_part: ttypes.Partition) -> ttypes.Partition:
-        """Add one."""
+        """Add a partition."""
         name = table_of_partition(new_part)
         return encode_partition(name, self._partitions.add_partitions(name, [draft_of(new_part, name)])[0])
 
@@ -62,14 +62,14 @@ class PartitionHandlers:
         return len(self._partitions.add_partitions(name, drafts))
 
     def add_partitions_req(self, _call: Call, request: ttypes.AddPartitionsRequest) -> ttypes.AddPartitionsResult:
-        """Add several, leaving existing ones alone if asked to; those that were added."""
+        """Add several partitions; existing partitions are left alone if the request says so; those that were added."""
         name, shared = table_of(request.dbName, request.tblName, request.catName), _shared_schema(request)
         drafts = drafts_of(request.parts or (), name, shared)
         added = self._partitions.add_partitions(name, drafts, if_not_exists=bool(request.ifNotExists)) if drafts else []
         return ttypes.AddPartitionsResult(_wanted(request, name, added), partitionColSchema=shared)
 
     def append_partition(self, _call: Call, db_name: str, tbl_name: str, part_vals: Values) -> ttypes.Partition:
-        """Add one that looks like its table."""
+        """Add a partition that looks like its table."""
         name = table_of(db_name, tbl_name)
         return encode_partition(name, self._partitions.append_partition(name, part_vals))
 
@@ -111,7 +111,7 @@ class PartitionHandlers:
         return encode_partition(name, self._partitions.append_partition(name, req.partVals))
 
     def alter_partition(self, call: Call, db_name: str, tbl_name: str, new_part: ttypes.Partition) -> None:
-        """Replace one."""
+        """Replace a partition."""
         self.alter_partitions(call, db_name, tbl_name, [new_part])
 
     def alter_partition_with_environment_context(
@@ -163,7 +163,7 @@ class PartitionHandlers:
     def rename_partition(
         self, call: Call, db_name: str, tbl_name: str, part_vals: Values, new_part: ttypes.Partition
     ) -> None:
-        """Give one other values."""
+        """Give a partition other values."""
         name = table_of(db_name, tbl_name)
         self._partitions.rename_partition(name, part_vals, draft_of(new_part, name), changer=self._changers.of(call))
 
@@ -176,7 +176,7 @@ class PartitionHandlers:
         return ttypes.RenamePartitionResponse()
 
     def drop_partition(self, call: Call, db_name: str, tbl_name: str, part_vals: Values, deleteData: bool) -> bool:
-        """Remove the one with these values."""
+        """Remove the partition with these values."""
         return self.drop_partition_with_environment_context(call, db_name, tbl_name, part_vals, deleteData, None)
 
     def drop_partition_with_environment_context(
@@ -198,7 +198,7 @@ class PartitionHandlers:
         return True
 
     def drop_partition_by_name(self, call: Call, db_name: str, tbl_name: str, part_name: str, deleteData: bool) -> bool:
-        """Remove the one with this name."""
+        """Remove the partition with this name."""
         return self.drop_partition_by_name_with_environment_context(
             call, db_name, tbl_name, part_name, deleteData, None
         )
@@ -222,7 +222,7 @@ class PartitionHandlers:
         return True
 
     def drop_partition_req(self, call: Call, dropPartitionReq: ttypes.DropPartitionRequest) -> bool:
-        """Remove one, by values or by name."""
+        """Remove a partition, by values or by name."""
         req, changer = dropPartitionReq, self._changers.of(call, dropPartitionReq.environmentContext)
         name, delete_data = table_of(req.dbName, req.tblName, req.catName), bool(req.deleteData)
         if req.partVals is None:

@@ -14,7 +14,7 @@ class RebuildHandlers:
         self.rebuilds = rebuilds
 
     def get_lock_materialization_rebuild(self, call: Call, db: str, table: str, txn_id: int) -> ttypes.LockResponse:
-        """Try to become the one who rebuilds."""
+        """Take the rebuild lock of a view."""
         call.log(txn_id=txn_id)
         held = self.rebuilds.get_lock_materialization_rebuild(named_table(db, table), txn_id)
         return ttypes.LockResponse(
@@ -22,14 +22,14 @@ class RebuildHandlers:
         )
 
     def heartbeat_lock_materialization_rebuild(self, call: Call, db: str, table: str, txn_id: int) -> bool:
-        """Stay the one who rebuilds."""
+        """Keep the rebuild lock."""
         call.log(txn_id=txn_id)
         return self.rebuilds.heartbeat_lock_materialization_rebuild(named_table(db, table), txn_id)
 
     def get_materialization_invalidation_info(
         self, call: Call, creation_metadata: ttypes.CreationMetadata, valid_txns: str | None
     ) -> ttypes.Materialization:
-        """Whether a rebuild must be a full one; no result where that cannot be told, as Hive has it."""
+        """Whether a rebuild must be full; no result where that cannot be known, as Hive has it."""
         call.log(view=f"{creation_metadata.dbName}.{creation_metadata.tblName}")
         rebuild = self.rebuilds.get_materialization_invalidation_info(
             creation_metadata.tablesUsed, creation_metadata.validTxnList, valid_txns or ""

@@ -99,7 +99,7 @@ class StatisticsHandlers:
     def get_partitions_statistics_req(
         self, _call: Call, request: ttypes.PartitionsStatsRequest
     ) -> ttypes.PartitionsStatsResult:
-        """The same of several partitions; one without any is left out."""
+        """The same of several partitions; a partition without any is left out."""
         name = table_name_of(request.dbName, request.tblName, request.catName)
         by_partition: dict[str, list[ColumnStatistics]] = {}
         for statistic in self._statistics.get(
@@ -111,7 +111,7 @@ class StatisticsHandlers:
         )
 
     def get_aggr_stats_for(self, _call: Call, request: ttypes.PartitionsStatsRequest) -> ttypes.AggrStats:
-        """Statistics of several partitions as one."""
+        """Aggregated statistics of several partitions."""
         name = table_name_of(request.dbName, request.tblName, request.catName)
         if not request.colNames or not request.partNames:
             return ttypes.AggrStats([], 0)

@@ -54,7 +54,7 @@ class TableHandlers:
         )
 
     def drop_type(self, _call: Call, _name: str | None) -> bool:
-        """Nothing to do: there are no types but Hive's own. Hive too answers that an unknown one is gone."""
+        """Nothing to do: there are no types but Hive's own. Hive too answers that an unknown type is gone."""
         return True
 
     # Alter

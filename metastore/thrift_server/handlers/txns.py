@@ -75,7 +75,7 @@ class TxnHandlers:
 
     @coalesced("heartbeat")
     def heartbeat(self, calls: list[Call]) -> list[Exception | None]:
-        """Keep a transaction, or a lock request without one, alive."""
+        """Keep a transaction, or a lock request without a transaction, alive."""
         return list(served(calls, _heartbeat, self.txns.heartbeat))
 
     @coalesced("heartbeat_txn_range", apart=_is_wide)
@@ -91,7 +91,7 @@ class TxnHandlers:
 
     @coalesced("get_open_txns")
     def get_open_txns(self, calls: list[Call]) -> list[ttypes.GetOpenTxnsResponse]:
-        """Open and aborted transactions; read-only ones count for the minimum only.
+        """Open and aborted transactions; read-only transactions count for the minimum only.
 
         One snapshot, taken after all of the calls have arrived, answers every one of them.
         """
@@ -124,7 +124,7 @@ class TxnHandlers:
         self.txns.add_write_ids_to_min_history(txn_id, floors)
 
     def seed_txn_id(self, _call: Call, rqst: ttypes.SeedTxnIdRequest) -> None:
-        """Let transaction ids go on from a given one."""
+        """Let transaction ids go on from an id."""
         self.txns.seed_txn_id(rqst.seedTxnId)
 
     def _commit_request(self, call: Call) -> CommitRequest:
@@ -207,7 +207,7 @@ def _last_repl_id(sent: ttypes.ReplLastIdInfo) -> LastReplId:
 
 
 def _replays(policy: str | None, number: int | None) -> bool:
-    """Whether the call repeats one of the source warehouse: 4.x says so by the type, 3.1 by the policy alone."""
+    """Whether the call repeats a call of the source warehouse: 4.x says so by the type, 3.1 by the policy alone."""
     replayed = txn_type(number) is TxnType.REPL_CREATED
     if replayed and not policy:
         raise InvalidRequestError("A replicated transaction is named by replPolicy and the id that its source gave it")
@@ -242,7 +242,7 @@ def _abort_request(call: Call) -> AbortRequest:
 def _abort_requests(call: Call) -> list[AbortRequest]:
     sent: ttypes.AbortTxnsRequest = call.args[0]
     code, who = abort_code(sent.errorCode), _who(call)
-    if code is AbortCode.NONE:  # Hive 2 and 3 send none with ABORT TRANSACTIONS; their owners end one by abort_txn
+    if code is AbortCode.NONE:  # Hive 2 and 3 send none with ABORT TRANSACTIONS; an owner ends his own by abort_txn
         code = AbortCode.QUERY_COMMAND
     return [AbortRequest(txn_id, code, who) for txn_id in sent.txn_ids or ()]
 

@@ -70,7 +70,7 @@ class WriteIdHandlers:
         return _valid(self.write_ids.valid_write_ids_at(table_name(db, table, catalog), instant))
 
     def seed_write_id(self, _call: Call, rqst: ttypes.SeedTableWriteIdsRequest) -> None:
-        """Let the write ids of a table without any begin behind a given one."""
+        """Let the write ids of a table without any begin behind an id."""
         self.write_ids.seed_write_id(named_table(rqst.dbName, rqst.tableName), rqst.seedWriteId)
 
     def repl_tbl_writeid_state(self, call: Call, rqst: ttypes.ReplTblWriteIdStateRequest) -> None:

@@ -180,7 +180,7 @@ class UpstreamCatalog:
 
 
 def identity_of(table: Any) -> int:
-    """What tells a table from another one that gets its name later: 4.x has ids, 2.3 the second of the creation."""
+    """What tells a table from another that gets its name later: 4.x has ids, 2.3 the second of the creation."""
     return int(table.id) if (table.id or 0) > 0 else int(table.createTime or 0)
 
 

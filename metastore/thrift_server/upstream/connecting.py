@@ -1,4 +1,4 @@
-"""A connection to the upstream as its clients make one: which address, what is said first.
+"""A connection to the upstream as its clients make it: which address, what is said first.
 
 Rule: a connection stands for one client. What the client has said about itself (``set_ugi``) and set for itself
 (``setMetaConf``) is said on it before anything else; a client whose certificate named a user is that user there too.
@@ -167,7 +167,7 @@ def _client_side(settings: UpstreamSettings) -> ClientSide:
 
 
 def reason(error: BaseException) -> str:
-    """One phrase."""
+    """A phrase."""
     if isinstance(error, TimeoutError):
         return "no answer in time"
     if isinstance(error, ssl.SSLCertVerificationError):

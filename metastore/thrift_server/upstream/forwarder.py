@@ -105,7 +105,7 @@ class Forwarder:
             self._out.end(client, b"")
 
     def turn_to(self, fd: int, event: int) -> bool:
-        """Something has happened at this descriptor; whether it is one of ours."""
+        """Something has happened at this descriptor; whether it is ours."""
         link = self._links.get(fd)
         if link is None:
             return False
@@ -223,7 +223,7 @@ class Forwarder:
 
     def _is_its_own(self, link: Link, header: Header, outcome: str, complete: bool) -> bool:  # noqa: FBT001
         """Whether what is held is the method's own answer, to be passed on; else it is asked in newer words."""
-        assert link.held is not None  # noqa: S101 - the method is one of those
+        assert link.held is not None  # noqa: S101 - the method is of those
         if header.method in link.lacks:
             if complete:
                 link.reply = None  # it is there: whatever becomes of the connection now
@@ -244,7 +244,7 @@ class Forwarder:
         header, pending, passed = link.header, link.asked, link.passed
         self._drop(link)
         if header is None or (pending and link.reply is None):
-            return  # the upstream has ended an idle connection, or one whose answer is being put into older words
+            return  # ended while idle, or while the answer is being put into older words
         _log.info("upstream_connection_broken", method=header.method, **link.client.who, reason=reason(error))
         if passed:  # half an answer is with the client already
             self._count(header.method, "BROKEN_OFF", link)

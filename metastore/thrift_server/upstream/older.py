@@ -17,7 +17,7 @@ from metastore.thrift_server.upstream.connecting import Upstream
 
 
 class Replacement(NamedTuple):
-    """The method that took the place of another one."""
+    """The method that took the place of another."""
 
     method: str
     request: Callable[..., Any]

@@ -172,7 +172,7 @@ class SharedPartitionHandlers:
 
     @shared
     def drop_partition(self, call: Call, db: str, name: str, values: list[str] | None, _delete_data: bool) -> PassedOn:
-        """Remove one."""
+        """Remove a partition."""
         return self._drop(call, table_of(db, name), self._named(table_of(db, name), values), None)
 
     @shared
@@ -185,12 +185,12 @@ class SharedPartitionHandlers:
         _delete_data: bool,
         environment: ttypes.EnvironmentContext | None,
     ) -> PassedOn:
-        """Remove one."""
+        """Remove a partition."""
         return self._drop(call, table_of(db, name), self._named(table_of(db, name), values), environment)
 
     @shared
     def drop_partition_by_name(self, call: Call, db: str, name: str, partition: str, _delete_data: bool) -> PassedOn:
-        """Remove one."""
+        """Remove a partition."""
         return self._drop(call, table_of(db, name), [canonical(partition)], None)
 
     @shared
@@ -203,12 +203,12 @@ class SharedPartitionHandlers:
         _delete_data: bool,
         environment: ttypes.EnvironmentContext | None,
     ) -> PassedOn:
-        """Remove one."""
+        """Remove a partition."""
         return self._drop(call, table_of(db, name), [canonical(partition)], environment)
 
     @shared
     def drop_partition_req(self, call: Call, request: ttypes.DropPartitionRequest) -> PassedOn:
-        """Remove one, by values or by name."""
+        """Remove a partition, by values or by name."""
         table = table_of(request.dbName, request.tblName, request.catName)
         named = (
             self._named(table, request.partVals)
@@ -219,7 +219,7 @@ class SharedPartitionHandlers:
 
     @shared
     def drop_partitions_req(self, call: Call, request: ttypes.DropPartitionsRequest) -> PassedOn:
-        """Remove several, by names or by expressions; which ones an expression means the upstream knows."""
+        """Remove several, by names or by expressions; which partitions an expression means the upstream knows."""
         names = request.parts.names if request.parts is not None else None
         return self._drop(
             call,
@@ -232,12 +232,12 @@ class SharedPartitionHandlers:
     def rename_partition(
         self, call: Call, db: str, name: str, values: list[str] | None, new: ttypes.Partition
     ) -> PassedOn:
-        """Give one other values."""
+        """Give a partition other values."""
         return self._rename(call, table_of(db, name), values, new)
 
     @shared
     def rename_partition_req(self, call: Call, request: ttypes.RenamePartitionRequest) -> PassedOn:
-        """Give one other values."""
+        """Give a partition other values."""
         return self._rename(
             call, table_of(request.dbName, request.tableName, request.catName), request.partVals, request.newPart
         )

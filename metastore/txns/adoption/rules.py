@@ -9,7 +9,7 @@ _MOST_NAMED = 3
 
 
 class Marks(NamedTuple):
-    """The ids that are given out next."""
+    """The ids that are allocated next."""
 
     txn_id: int
     lock_id: int

@@ -20,7 +20,7 @@ class AdoptionService:
     def adopt(self, hive_url: str, *, dry_run: bool) -> dict[str, object]:
         """Take over marks, open and aborted transactions and locks; what that was. ``dry_run``: only look.
 
-        Serialises on: the transaction counter. Retry: idempotent, until this service has given out an id.
+        Serialises on: the transaction counter. Retry: idempotent, until this service has allocated an id.
         Raises: InvalidOperationError when an id would go backwards or compactions are in work there.
         """
         there = store.read_hive(hive_url)
@@ -41,7 +41,7 @@ class AdoptionService:
         }
 
     def release(self) -> str:
-        """The SQL with which a Hive metastore 4.x goes on above what was given out here.
+        """The SQL with which a Hive metastore 4.x goes on above what was allocated here.
 
         Raises: InvalidOperationError while transactions are open or compactions are in work.
         """

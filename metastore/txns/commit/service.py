@@ -95,7 +95,7 @@ class CommitRequest(NamedTuple):
 
 
 class Verdict(NamedTuple):
-    """What a batch of commits comes to: who may, who loses, what each caller is told."""
+    """The outcome of a batch of commits: who commits, who loses, what each caller hears."""
 
     plan: CommitPlan
     losers: list[Conflict]
@@ -244,7 +244,7 @@ class CommitService:
 
     @staticmethod
     def _note_batch(pg: PgTx, request: CommitRequest) -> None:
-        """Remember the batch of a streaming query, once; of two runs of a query only one commits it."""
+        """Remember the batch of a streaming query, once; of two runs of a query only the first commits it."""
         if request.batch is None:
             return
         name, batch = request.batch
@@ -305,7 +305,7 @@ def open_ones(facts: CommitFacts) -> set[int]:
 
 
 def refused(txn_id: int, facts: CommitFacts) -> MetastoreError | None:
-    """The error for a transaction that is not open; None for one that is committed already."""
+    """The error for a transaction that is not open; None for a transaction that is committed already."""
     record = facts.txns.get(txn_id)
     if record is None:
         return no_such_txn(txn_id)

@@ -2,7 +2,7 @@
 
 The order of locking makes the decision exact: first the transactions' rows (nobody can add a component or a write id
 any more), then the counter row (nobody can open or commit a writer), each in a statement of its own, so that the next
-statement reads what is final. ``commit_id`` is the highest id given out at that moment.
+statement reads what is final. ``commit_id`` is the highest id allocated at that moment.
 
 Two ways: ``commit_uncontended`` (one round trip, all of a batch or none), and where that finds something to decide
 ``lock_for_commit`` and ``apply_commits``, with the decision between. What both do in PostgreSQL is in commit.sql.

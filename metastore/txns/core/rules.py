@@ -104,7 +104,7 @@ class TxnRecord(NamedTuple):
 
 
 def abort_code(number: int | None) -> AbortCode:
-    """The code for a client's errorCode; numbers that nobody knows mean "none given"."""
+    """The code for a client's errorCode; unknown numbers mean "none given"."""
     return AbortCode(number) if number in list(AbortCode) else AbortCode.NONE
 
 
@@ -130,7 +130,7 @@ class Component(NamedTuple):
 class Written(NamedTuple):
     """One row of a committed transaction's write set.
 
-    ``guarded``: until it had committed, it held a lock on the object that keeps EXCL_WRITE and EXCLUSIVE ones waiting.
+    ``guarded``: until it had committed, it held a lock on the object that keeps EXCL_WRITE and EXCLUSIVE locks waiting.
     """
 
     txn_id: int
@@ -207,7 +207,7 @@ def shielded(components: Iterable[Component], held: Sequence[HeldLock]) -> bool:
     """Whether every row-changing component lies below an exclusive lock of its own transaction.
 
     Only such a client may switch the conflict check off (exclWriteEnabled): it re-read its snapshot under the lock.
-    Even that covers only writes that the lock had to wait for, the guarded ones; Trino updates under shared locks.
+    Even that covers only writes that the lock had to wait for, the guarded writes; Trino updates under shared locks.
     """
     return all(any(_covers(lock, component) for lock in held) for component in components if component.changes_rows)
 
@@ -245,7 +245,7 @@ def encode_bits(aborted: bytes) -> bytes:
 def reader_snapshot(snapshot: Snapshot, current_txn: int = 0) -> ValidTxnList:
     """What a transaction reads by, as clients make it from a snapshot (TxnCommonUtils.createValidReadTxnList).
 
-    A transaction never sees a later id, even one that is committed; its own id is not an exception.
+    A transaction never sees a later id, even of a committed transaction; its own id is not an exception.
     """
     mark = min(current_txn, snapshot.high_watermark) if current_txn > 0 else snapshot.high_watermark
     listed = [
@@ -284,7 +284,7 @@ def expiry_cutoffs(now: datetime, timeout: timedelta, repl_timeout: timedelta) -
 
 
 class LastHeard(NamedTuple):
-    """When the most silent ones of some owners were last heard of, as of ``now``; None where there is none."""
+    """When the most silent owners were last heard of, as of ``now``; None where there is none."""
 
     now: datetime
     normal: datetime | None
@@ -292,7 +292,7 @@ class LastHeard(NamedTuple):
 
 
 def any_expired(heard: LastHeard, cutoffs: ExpiryCutoffs) -> bool:
-    """Whether one of the owners was silent for too long."""
+    """Whether any of the owners was silent for too long."""
     return (heard.normal is not None and heard.normal < cutoffs.normal) or (
         heard.replicated is not None and heard.replicated < cutoffs.replicated
     )

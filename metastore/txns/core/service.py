@@ -184,21 +184,21 @@ class TxnService:
     def heartbeat(self, requests: Sequence[Heartbeat]) -> list[HeartbeatAnswer]:
         """Keep transactions and lock requests alive. Retry: idempotent.
 
-        Answers: TxnAbortedError; NoSuchTxnError for committed and unknown ones; NoSuchLockError.
+        Answers: TxnAbortedError; NoSuchTxnError for committed and unknown transactions; NoSuchLockError.
         """
         txns = {request.txn_id for request in requests} - {0}
         locks = {request.lock_id for request in requests} - {0}
         if not txns and not locks:
             return [None] * len(requests)
-        # A transaction that a crash robs of its heartbeat expires and cannot commit. The holder of a lock without one
-        # goes on for a whole time-out, so what it was told must be on disk.
+        # A transaction that loses its heartbeat in a crash expires and cannot commit. The holder of a lock without a
+        # transaction goes on for a whole time-out, so that heartbeat must be on disk.
         durable = any(request.lock_id and not request.txn_id for request in requests)
         beaten, held = store.update_heartbeats(self.db, txns, locks, durable=durable)
         lost = self._states(txns - beaten)
         return [self._heartbeat_answer(request, beaten, held, lost) for request in requests]
 
     def heartbeat_txn_range(self, requests: Sequence[tuple[int, int]]) -> list[RangeHeartbeat | InvalidRequestError]:
-        """Keep the open ones from min to max (both included) alive, and tell which are not open. Retry: idempotent."""
+        """Keep open transactions from min to max (both included) alive; tell which are not open. Retry: idempotent."""
         ranges = [range(low, high + 1) if high - low < HEARTBEAT_RANGE_LIMIT else None for low, high in requests]
         txns = {txn_id for ids in ranges if ids is not None for txn_id in ids}
         beaten = store.update_heartbeats(self.db, txns, ())[0] if txns else set()
@@ -251,7 +251,7 @@ class TxnService:
         return [refusals.get(request.txn_id) for request in requests]
 
     def get_latest_txnid_in_conflict(self, txn_id: int) -> int:
-        """The largest transaction whose committed update this one's snapshot may miss; 0 if none.
+        """The largest transaction whose committed update the snapshot of this transaction may miss; 0 if none.
 
         Exact only for a caller that holds an exclusive lock on what it is about to update.
         """
@@ -269,7 +269,7 @@ class TxnService:
     def seed_txn_id(self, txn_id: int) -> None:
         """Let the next transaction have this id; the ids skipped count as finished.
 
-        Serialises on: the transaction counter. Raises: InvalidRequestError when the id was given out already.
+        Serialises on: the transaction counter. Raises: InvalidRequestError when the id is allocated already.
         """
         if txn_id > LARGEST_ID:
             raise InvalidRequestError(f"Invalid txnId seed {txn_id}, the largest is {LARGEST_ID}")
@@ -339,7 +339,7 @@ class TxnService:
     def _abort(
         self, aborts: list[tuple[int, AbortCode, str]], replayed: set[int], silent: set[int], *, durable: bool = False
     ) -> dict[int, TxnState]:
-        """Abort, flag the databases whose replication is broken by it; the states found."""
+        """Abort, flag the databases whose replication is broken by it; the states before."""
         effective = [(txn_id, code, reason) for txn_id, code, reason in aborts if txn_id not in silent]
         rows = store.abort_at_once(self.db, effective, durable=durable) if effective else []
         if len(effective) < len(aborts):
@@ -379,7 +379,7 @@ def range_heartbeat(txn_ids: range, beaten: set[int], lost: dict[int, TxnState])
 
 
 def not_abortable(txn_id: int, state: TxnState | None, *, known: bool) -> NoSuchTxnError | None:
-    """The error for a transaction that cannot be aborted; None for one that is aborted now."""
+    """The error for a transaction that cannot be aborted; None for a transaction that is aborted now."""
     if state is TxnState.COMMITTED or known:
         return already_committed(txn_id)
     return None if state else no_such_txn(txn_id)

@@ -2,13 +2,13 @@
 
 **Ids.** One counter row; advancing it and inserting the rows is one PostgreSQL transaction, so ids become visible in
 order and no id at or below a snapshot's mark can turn up later (TXN-24). Opening does not wait for the
-disk, yet an id that a client has seen must never be given out again after a crash. So ids are reserved on disk in
+disk, yet an id that a client has seen must never be allocated again after a crash. So ids are reserved on disk in
 blocks: ``txn_counter.reserved_until`` is raised durably before any id below it is handed out. ``txn_id_block`` is an
 unlogged table with one row: PostgreSQL empties it whenever it recovers from a crash (also when a replica is promoted),
 exactly when asynchronous commits may be lost. No row there means: the rest of the block may have been used, go on
 behind it. Skipped ids have no record, which every reader takes for "finished" (ADR 0005).
 
-**Locks.** Whoever ends a transaction first locks its row FOR UPDATE, in a statement of its own and in id order; whoever
+**Locks.** Who ends a transaction first locks its row FOR UPDATE, in a statement of its own and in id order; who
 adds something to a transaction (a lock, a component, a write id) locks the row FOR KEY SHARE or more. So the next
 statement of the ending side sees everything that was added. Everyone locks transaction rows before the counter row.
 """
@@ -104,14 +104,14 @@ class Opening(NamedTuple):
 
 
 class Opened(NamedTuple):
-    """The first of the consecutive ids given out, and the instant."""
+    """The first of the consecutive ids allocated, and the instant."""
 
     first_id: int
     at: datetime
 
 
 class AbortedTxn(NamedTuple):
-    """One row that an abort found: its state before, and the replication policy whose mapping was removed."""
+    """A transaction before its abort: its state before, and the replication policy whose mapping was removed."""
 
     txn_id: int
     state: TxnState
@@ -120,7 +120,7 @@ class AbortedTxn(NamedTuple):
 
 
 class TxnInfo(NamedTuple):
-    """What the listing of open and aborted transactions shows of one."""
+    """What the listing of open and aborted transactions shows of each."""
 
     txn_id: int
     state: TxnState
@@ -173,7 +173,7 @@ def _opening_parameters(wanted: Sequence[Opening]) -> dict[str, Any]:
 
 
 def update_counter(pg: PgTx, next_txn_id: int) -> int | None:
-    """Let the next id be this one; the present mark instead, and no change, if that is not below it."""
+    """Let this be the next id; the present mark instead, and no change, if that is not below it."""
     [(mark,)] = pg.sql("SELECT FROM txn_counter FOR UPDATE; SELECT next_txn_id - 1 FROM txn_counter")
     if mark >= next_txn_id:
         return int(mark)
@@ -323,7 +323,7 @@ def _component_columns(components: Iterable[Component]) -> dict[str, str]:
 
 
 def select_latest_conflict(db: Database, txn_id: int) -> int:
-    """The largest transaction that committed an update of something this one is about to update; 0 if none.
+    """The largest transaction that committed an update of what this transaction is about to update; 0 if none.
 
     Unlike the check at commit, a component without partition covers the whole table.
     """

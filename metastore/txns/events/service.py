@@ -45,7 +45,7 @@ class EventService:
         return event_store.select_events(self.db, wanted, most if most and most > 0 else None)
 
     def get_current_notification_event_id(self) -> int:
-        """The id of the last event; 0 if there never was one."""
+        """The id of the last event; 0 if there never was any."""
         return event_store.select_last_id(self.db)
 
     def get_notification_events_count(self, wanted: EventFilter, most: int | None) -> int:
@@ -53,7 +53,7 @@ class EventService:
         return event_store.count_events(self.db, wanted, most if most and most > 0 else None)
 
     def is_on(self) -> bool:
-        """Whether the log is written at the moment, whoever switched it."""
+        """Whether the log is written at the moment, by whichever server."""
         return event_store.is_on(self.db)
 
     def add_write_notification_log(self, events: Collection[WriteEvent]) -> None:

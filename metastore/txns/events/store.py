@@ -24,7 +24,7 @@ class Event(NamedTuple):
 
 
 class EventFilter(NamedTuple):
-    """Which events somebody wants: behind an id, and up to one, if it is given; "" and empty: all."""
+    """Which events are wanted: behind an id, and up to a second id; "" and empty: all."""
 
     after_id: int
     up_to: int | None = None
@@ -84,7 +84,7 @@ def count_events(db: Database, wanted: EventFilter, limit: int | None) -> int:
 
 
 def select_last_id(db: Database) -> int:
-    """The id of the last event, also of one that was removed; 0 if there was none."""
+    """The id of the last event, also of an event that was removed; 0 if there was none."""
     [(last,)] = db.once("SELECT coalesce((SELECT last_event_id FROM notification_counter), 0)")
     return int(last)
 

@@ -1,7 +1,7 @@
 """What became of a transaction, decided from what is left of it.
 
 Rule: nothing is claimed that is not known. A transaction without any record counts as committed only where every abort
-is still on record: then it was opened (its id was given out), it is not open, and it was not aborted.
+is still on record: then it was opened (its id was allocated), it is not open, and it was not aborted.
 """
 
 import re
@@ -49,8 +49,8 @@ class Record(NamedTuple):
 class Evidence(NamedTuple):
     """All that is left of a transaction, as of one instant.
 
-    ``wrote``: something that only a commit leaves behind. ``skipped``: the id was jumped over when ids were given out.
-    ``mark``: the highest id given out. ``complete_above``: aborts of later transactions are all on record.
+    ``wrote``: something that only a commit leaves behind. ``skipped``: the id was jumped over when ids were allocated.
+    ``mark``: the highest id allocated. ``complete_above``: aborts of later transactions are all on record.
     """
 
     txn_id: int

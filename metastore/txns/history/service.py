@@ -42,7 +42,7 @@ class HeldLock(NamedTuple):
 class Life(NamedTuple):
     """A transaction's life as far as it is recorded.
 
-    ``expires_in``: of an open one, how long it may stay silent. ``longest_silence``: the last one included.
+    ``expires_in``: of an open transaction, how long it may stay silent. ``longest_silence``: the last one included.
     """
 
     answer: Answer
@@ -99,7 +99,7 @@ class HistoryService:
         )
 
     def tell(self, errors: Sequence[object]) -> None:
-        """Add what became of their transactions to the texts of those errors that name one.
+        """Add what became of their transactions to the texts of those errors that name a transaction.
 
         An error that cannot be explained, because the database is not there, stays as it is.
         """

@@ -70,9 +70,9 @@ class Life(NamedTuple):
 
 
 def insert_committed(pg: PgTx, keep: int, after_id: int) -> tuple[int | None, int]:
-    """Remember what the next commits wrote that are not remembered yet; the last one, and how many there were.
+    """Remember what the next commits wrote that are not remembered yet; the last of them, and how many there were.
 
-    Only of the latest ``keep`` transactions: older ones would be forgotten at once.
+    Only of the latest ``keep`` transactions: older transactions would be forgotten at once.
     """
     [(last_id, count)] = pg.sql(_REMEMBER_COMMITS, {"after": after_id, "keep": keep, "limit": BATCH})
     return last_id, int(count)

@@ -26,7 +26,7 @@ class Replayable(Protocol):
 
     @property
     def txn_id(self) -> int:
-        """The transaction, the source's one if ``replays``."""
+        """The transaction; that of the source if ``replays``."""
 
     @property
     def repl_policy(self) -> str | None:

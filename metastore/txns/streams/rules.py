@@ -1,7 +1,7 @@
-"""Batches of streaming queries decided: is this one new, is it committed already, or has its query gone back?
+"""Batches of streaming queries decided: is the batch new, is it committed already, or has its query gone back?
 
-Rule: a batch counts as committed only if the very same one is on record. A batch is told by its query, its number and
-a digest of its plan (what of the source it is made of), because a query that was set back gives a number out again.
+Rule: a batch counts as committed only if the very same batch is on record. A batch is identified by its query, its
+number and a digest of its plan (what of the source it is made of): a query that was set back repeats a number.
 """
 
 from datetime import datetime
@@ -21,7 +21,7 @@ class StreamBatch(NamedTuple):
     plan: str
 
     def required(self) -> "StreamBatch":
-        """The same. Raises: InvalidRequestError for one that cannot be recorded."""
+        """The same. Raises: InvalidRequestError for a batch that cannot be recorded."""
         if not self.query_id or self.batch_id < 0 or max(len(self.query_id), len(self.plan)) > LONGEST_TEXT:
             raise InvalidRequestError(
                 f"A batch has a query's id, a number from 0 on and a plan of at most {LONGEST_TEXT} characters"
@@ -42,7 +42,7 @@ class StreamPosition(NamedTuple):
 
 
 def is_repetition(position: StreamPosition | None, batch: StreamBatch) -> bool:
-    """Whether the batch is committed already; False for the next one.
+    """Whether the batch is committed already; False for the next batch.
 
     Raises: InvalidOperationError when the query has gone back, so that nobody can tell which rows are there already.
     """

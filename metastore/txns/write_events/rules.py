@@ -1,4 +1,4 @@
-"""How Hive writes down the files of a transaction: one text for a file, one for all files of a table or partition."""
+"""How Hive writes down the files of a transaction: a text for each file, or for all of a table or partition."""
 
 from collections.abc import Iterable, Iterator, Sequence
 

@@ -1,6 +1,6 @@
 """Rows of what transactions wrote file by file, where the notification log is on: ``write_events``.
 
-They belong to no event: whoever reads of a commit in the log asks for the files of its transaction. Written before the
+They belong to no event: who reads of a commit in the log asks for the files of its transaction. Written before the
 commit, they need not wait for the disk: a commit that is on disk has them there before it.
 """
 

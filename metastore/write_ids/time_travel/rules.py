@@ -1,6 +1,6 @@
 """What of a table had been committed at an instant, from when its write ids were committed.
 
-Rule: right, or refused. An instant counts if everything that was committed at or before it is told apart from the rest:
+Rule: right, or refused. An instant counts if everything that was committed at or before it can be told from the rest:
 not before the times of commits are on record, and not while a commit may be under way that is dated before it.
 Commits are dated to the millisecond, as instants are on the wire.
 """
@@ -37,7 +37,7 @@ class PastWriteIds(NamedTuple):
 
 
 def require_settled(at: datetime, horizon: Horizon) -> None:
-    """Raise InvalidOperationError for an instant that is still to come, UnavailableError for one just passing."""
+    """Raise InvalidOperationError for a future instant, UnavailableError for an instant just passing."""
     if at > horizon.now:
         raise InvalidOperationError(
             f"{_text(at)} is still to come: by the metastore's clock it is {_text(horizon.now)}"
@@ -71,5 +71,5 @@ def write_ids_at(name: TableName, past: PastWriteIds, at: datetime) -> ValidWrit
 
 
 def _text(at: datetime) -> str:
-    """An instant for people who compare it with another one."""
+    """An instant for people who compare it with another."""
     return f"{at.astimezone(UTC):%Y-%m-%d %H:%M:%S}.{at.microsecond // 1000:03d} UTC"

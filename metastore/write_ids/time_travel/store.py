@@ -16,7 +16,7 @@ _SQL = Statements(__file__)
 BATCH = 1000
 """Rows that are forgotten at a time; a row has up to 10,000 commits."""
 
-# A commit is dated when its PostgreSQL transaction begins: one that is under way may be dated before what is visible.
+# A commit is dated when its PostgreSQL transaction begins: what is under way may be dated before what is visible.
 _HORIZON = """
 SELECT metastore_now(), least(metastore_now(), (
     SELECT min(xact_start) + (metastore_now() - now()) FROM pg_stat_activity
@@ -37,7 +37,7 @@ _FORGET = _SQL.text("forget")
 
 
 def select_horizon(pg: PgTx) -> Horizon:
-    """How near to now an instant may be. To be asked for before anything that depends on it."""
+    """How near to now an instant may be. To be read before anything that depends on it."""
     [row] = pg.sql(_HORIZON)
     return Horizon(*row)
 

@@ -1,6 +1,6 @@
 """Which settings of a compaction's job may come from a table's properties or from a request.
 
-Rule: a job runs as the service's user, so whoever may set a property must not be able to name code, files, hosts or
+Rule: a job runs as the service's user, so a user who may set a property must not be able to name code, files, hosts or
 secrets in it. How much a job may take and where it queues is harmless; all else is the operator's
 (``metastore.compactor.spark.conf``). Refused when it is set, and again when a job is to use it.
 """

@@ -171,7 +171,7 @@ def may_become(before: CompactionState | None, after: CompactionState) -> bool:
 
 
 def is_active_duplicate(existing: Compaction, current_write_id: int) -> bool:
-    """Whether a new request would repeat one: waiting, running, or finished with nothing written since."""
+    """Whether a new request would repeat a request that is waiting, running, or finished with nothing written since."""
     return existing.state in ACTIVE or (
         existing.state is CompactionState.READY_FOR_CLEANING
         and existing.type is not CompactionType.ABORT_TXN_CLEANUP
@@ -200,7 +200,7 @@ def is_claim_dead(
 ) -> str | None:
     """Why a working request's claim is void, or None while its worker may be alive.
 
-    Our workers renew a lease. Hive's do not, but they keep their transaction alive: an aborted one means a dead worker.
+    Our workers renew a lease. Hive's do not, but they keep their transaction alive: once it is aborted, they are dead.
     ``txn_state``: the compaction transaction's, None when it has none (yet) or it is forgotten.
     """
     worker = claimed.worker_id or "unknown"
@@ -234,7 +234,7 @@ class Retention:
     timeout: timedelta
 
     def kept(self, state: CompactionState) -> int:
-        """How many rows of a state stay. Hive never purges aborted requests; they are kept like refused ones here."""
+        """How many rows of a state stay. Hive never purges aborted requests; here they are kept like the refused."""
         return {
             CompactionState.SUCCEEDED: self.succeeded,
             CompactionState.FAILED: self.failed,
@@ -245,7 +245,7 @@ class Retention:
 def expendable(newest_first: Sequence[Compaction], retention: Retention, now: datetime) -> list[int]:
     """The ids of one entity's history that may go.
 
-    A row goes when enough newer ones of its state exist, or when it did not succeed, is older than the time-out and a
+    A row goes when enough newer rows of its state exist, or when it did not succeed, is older than the time-out and a
     newer success covers it (a major success covers everything, any other only minor requests).
     """
     gone, seen = [], dict.fromkeys(CompactionState, 0)

@@ -76,7 +76,7 @@ def select_written_partitions(pg: PgTx, table: TableName) -> list[str]:
 
 
 class Lists(NamedTuple):
-    """A table's write ids and all transactions, as of one instant: open and aborted ones are exceptions.
+    """A table's write ids and all transactions, as of one instant: open and aborted ids are exceptions.
 
     Of two instants the later list could call a transaction aborted whose write id the earlier one calls open: its files
     would stay, and it would be forgotten.

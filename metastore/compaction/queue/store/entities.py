@@ -15,7 +15,7 @@ _SELECT_USER_OF = _SQL.text("select_user_of")
 
 @dataclass(frozen=True)
 class Described:
-    """A table, and the partition if one is named. ``partition_exists`` is true for an unpartitioned table."""
+    """A table, and the partition if it is named. ``partition_exists`` is true for an unpartitioned table."""
 
     entity: Entity
     table_id: int
@@ -55,7 +55,7 @@ class Catalog(Protocol):
         """(name, location) of every partition of a table."""
 
     def user_of(self, pg: PgTx, location: str) -> str | None:
-        """Who has a location, or one below it; a table or partition also: one above it."""
+        """Who has a location, or a place below it; a table or partition also: a place above it."""
 
     def columns_with_statistics(self, pg: PgTx, entity: Entity) -> list[str]:
         """Names of the columns that have statistics, in the table or in the partition."""
@@ -132,7 +132,7 @@ def select_all_partitions(pg: PgTx, table: TableName) -> list[tuple[str, str]]:
 
 
 def select_user_of(pg: PgTx, location: str) -> str | None:
-    """A database, table or partition whose location is this one or below it (a table or partition also: above it)."""
+    """A database, table or partition whose location is this or below it (a table or partition also: above it)."""
     rows = pg.sql(_SELECT_USER_OF, {"at": location.rstrip("/")})
     return str(rows[0][0]) if rows else None
 
