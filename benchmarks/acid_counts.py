@@ -1,4 +1,4 @@
-"""What a query on an ACID table does beside reading rows, counted: the same on a busy machine as on a quiet one."""
+"""What a query on an ACID table does beside reading rows, counted: the same on a busy machine as on a quiet machine."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator

@@ -4,7 +4,7 @@
 
 Delta Lake takes part twice: as it is by default, where it copies the files that hold a changed row, and with its
 deletion vectors. Both sides write as they do by default: ORC with zlib here, Parquet with Snappy there. Delta Lake does
-not run in the newest Spark, so all run in the one that it does run in: pip and Maven fetch them once, into the
+not run in the newest Spark, so all run in the last that it does run in: pip and Maven fetch them once, into the
 benchmarks' cache, and this program starts itself again with them.
 """
 

@@ -33,7 +33,7 @@ def selective(frame: DataFrame) -> list[Row]:
 
 
 class Query(NamedTuple):
-    """A question, and how many times as many runs it gets: of a short one two runs differ most."""
+    """A question, and how many times as many runs it gets: two runs of a short question differ most."""
 
     ask: Callable[[DataFrame], object]
     times: int

@@ -66,7 +66,7 @@ def main() -> None:
                 session.client.commit_txn(types.CommitTxnRequest(allocated.txnId))
         plain = [str(delta) for delta in sorted(location.glob("delta_*"))]
         counted = CountedFiles()
-        session._txns.files = counted  # noqa: SLF001 - sessions have no place for one
+        session._txns.files = counted  # noqa: SLF001 - sessions have no parameter for files
         frame = session.table(TABLE)
         before = jobs(frame)
         planned(frame)

@@ -24,7 +24,7 @@ TABLE = "bench.store_sales"
 
 
 class Action(NamedTuple):
-    """One contestant's work, and what has to be put right after it, which does not count."""
+    """A contestant's work, and what has to be put right after it, which does not count."""
 
     run: Callable[[], object]
     tidy: Callable[[], object] = lambda: None
@@ -113,7 +113,7 @@ def _median(costs: Sequence[Cost]) -> Cost:
 def compared(title: str, ours: Action, plain: Action, runs: int, limit: float) -> None:
     """Print the line of the table for one piece of work: both costs, their ratios, and whether the limit is kept.
 
-    The limit is one of elapsed time. A ratio is the median of those of all neighbouring runs: a machine that others use
+    The limit is of elapsed time. A ratio is the median of those of all neighbouring runs: a machine that others use
     too is slower for some seconds and then faster again, by more than the contestants differ by, and so for both.
     """
     ours_took, plain_took = taken({"acid": ours, "plain": plain}, runs).values()

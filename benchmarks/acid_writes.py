@@ -3,7 +3,7 @@
     python -m benchmarks.acid_writes [--rows 10000000] [--runs 3]
 
 INSERT is compared with writing the same rows as plain files; the others with what changing rows takes without ACID
-tables: writing all of them anew. Each run of those changes another 1 %, so later ones read more deltas.
+tables: writing all of them anew. Each run of those changes another 1 %, so later runs read more deltas.
 """
 
 import shutil

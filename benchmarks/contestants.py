@@ -22,7 +22,7 @@ MANY_OPEN = {"hive.txn.timeout": "1d", "hive.max.open.txns": "1000000"}
 
 @dataclass(frozen=True)
 class Contestant:
-    """Our server, or another one, and where its data is."""
+    """Our server, or another, and where its data is."""
 
     address: Address
     pid: int

@@ -3,8 +3,8 @@
 A server of ours runs behind a ``Wiretap``. Two clients, one after the other, go through a scenario. What differs
 between two rounds of a client, or between the clients, is an id, and the script gets a variable in its place:
 
-- one that an earlier answer of PostgreSQL told in a column: pgbench reads it from there (``\\aset``);
-- one that the server took out of a longer answer or made itself: a counter of each pgbench client;
+- an id that an earlier answer of PostgreSQL has in a column: pgbench reads it from there (``\\aset``);
+- an id that the server took out of a longer answer or made itself: a counter of each pgbench client;
 - a part of a client's own names: pgbench's ``client_id``.
 
 Everything else is sent as our server sends it, except that no transaction may leave the disk behind
@@ -35,7 +35,7 @@ FAR = 1_000_000_000
 """Between the counters of two pgbench clients."""
 
 _NUMBER = re.compile(r"\d+")
-_VALUE = re.compile(r"\{\d+\}|\d+")  # an array of one is a value too
+_VALUE = re.compile(r"\{\d+\}|\d+")  # an array of a single value is a value too
 _INSTANT = re.compile(r"'\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d[^']*'")
 _PREPARE = re.compile(r"PREPARE (\w+)\b", re.IGNORECASE)
 _EXECUTE = re.compile(r"EXECUTE (\w+)", re.IGNORECASE)

@@ -6,9 +6,9 @@ Each writer does what Iceberg's Hive catalog does for a commit, again and again:
 transaction, get_table_req, alter_table with a parameter that counts, unlock. Who has to wait polls as Hive's clients
 do: after 100 ms, then each time twice as long. The server may hold the answer to such a poll back until the lock is
 granted (metastore.lock.check.wait); with that setting and without it are two contestants. At the end the table must
-have counted every commit. Failed: also those who are not served within PATIENCE_S after the last one could ask.
+have counted every commit. Failed: also those who are not served within PATIENCE_S after the last of them could ask.
 
-Hand-over: from the moment when one writer sends unlock to the moment when the next one knows that it has the lock.
+Hand-over: from the moment when a writer sends unlock to the moment when the next knows that it has the lock.
 """
 
 import argparse
@@ -84,7 +84,7 @@ def pauses() -> Iterator[float]:
 
 
 async def commit(caller: Caller, tally: Found, number: int) -> None:
-    """One Iceberg commit."""
+    """An Iceberg commit."""
     component = ttypes.LockComponent(ttypes.LockType.EXCLUSIVE, ttypes.LockLevel.TABLE, DB, TABLE)
     asked_at = time.perf_counter()
     answer = await caller.call(

@@ -98,7 +98,7 @@ def hive_4_2(work: Path, database_url: str, settings: Mapping[str, str]) -> Iter
         "metastore.compactor.initiator.on": "false",
         "metastore.compactor.cleaner.on": "false",
         "metastore.compactor.initiator.table.optimizers": "org.apache.hadoop.hive.ql.txn.compactor.AcidTableOptimizer",
-        # Those of the default that serve transactions; without them every committed one would stay.
+        # Those of the default that serve transactions; without them every committed transaction would stay.
         "metastore.housekeeping.threads.on": "true",
         "metastore.task.threads.remote": ",".join(
             f"{_SERVICES}.{name}"

@@ -39,7 +39,7 @@ SD = ttypes.StorageDescriptor(
 
 
 class Server(NamedTuple):
-    """One of those that are compared."""
+    """A server of those that are compared."""
 
     address: Address
     pid: int

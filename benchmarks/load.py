@@ -13,7 +13,7 @@ its answer. What is measured is the server, so nothing here decodes what a scena
     print(measure(("127.0.0.1", 9083), heartbeats, connections=8, seconds=5))
 
 The generator measures itself too (``Measured.load``): processor seconds per second of its processes. A part of a core
-that it needs is one that the server does not get.
+that it needs is time that the server does not get.
 """
 
 import multiprocessing
@@ -67,7 +67,7 @@ def result(method: str, reply: bytes) -> Any:
 class Tally:
     """What one connection did; latencies are those of whole units of work.
 
-    A scenario whose replies are long sets ``whole``, which tells cheaply whether one has arrived completely.
+    A scenario whose replies are long sets ``whole``, which tells cheaply whether a reply has arrived completely.
     """
 
     def __init__(self) -> None:

@@ -1,7 +1,7 @@
 """Messages encoded before the measurement, with places for what is known only during it, and cheap looks at answers.
 
 The looks know where in an answer a value stands. They check what they can without decoding, and decode an answer that
-is not the expected one, so that its error is raised.
+is not the expected type, so that its error is raised.
 """
 
 import struct

@@ -59,7 +59,7 @@ def start_ours(work: Path, *arguments: str) -> "tuple[subprocess.Popen[bytes], d
     """`metastore serve` on free ports, and its ready file."""
     work.mkdir(parents=True, exist_ok=True)
     ready = work / "ready.json"
-    ready.unlink(missing_ok=True)  # of a server that was killed: it would be taken for this one's
+    ready.unlink(missing_ok=True)  # of a server that was killed: it would be taken for this server's
     with (work / "serve.log").open("ab") as log:
         process = subprocess.Popen(
             [

@@ -18,7 +18,7 @@ class Row(NamedTuple):
     scenario: Scenario
     goals: dict[str, float]
     least: str = ""
-    """pgbench's script with the least SQL for it, where there is one."""
+    """pgbench's script with the least SQL for it, where there is any."""
     held: int = 0
     """Transactions that are open meanwhile."""
     finished: int = 0
@@ -68,7 +68,7 @@ def times(ours: float, theirs: float) -> float:
 
 
 def verdict(row: Row, ours: float, peers: Mapping[str, float]) -> str:
-    """Whether every goal is met: ``yes`` or ``no``, and how far each one is."""
+    """Whether every goal is met: ``yes`` or ``no``, and how far each is."""
     java = [rate for name, rate in peers.items() if name in {HIVE_2_3, HIVE_4_2}]
     rates = {**peers, **({JAVA: max(java)} if java else {})}
     if not all(name in rates for name in row.goals):

@@ -42,7 +42,7 @@ READ = request("open_txns", ttypes.OpenTxnRequest(1, "ann", "node1", txn_type=tt
 
 
 class Work:
-    """What a client does with one of its tables."""
+    """What a client does with a table of its own."""
 
     def __init__(self, table: str) -> None:
         kinds, operations = ttypes.LockType, ttypes.DataOperationType
@@ -126,7 +126,7 @@ def sizes(url: str) -> Sizes:
 
 
 class Line(NamedTuple):
-    """One interval."""
+    """An interval."""
 
     rate: float
     p99: float

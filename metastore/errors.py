@@ -79,7 +79,7 @@ class AccessDeniedError(MetastoreError):
 
 
 class LimitReachedError(MetastoreError):
-    """The clients of one address have taken all that they may."""
+    """The clients of an address have taken all that they may."""
 
 
 class ConfigValueSecurityError(MetastoreError):
@@ -95,7 +95,7 @@ class EndedError(MetastoreError):
 
 
 class NoSuchTxnError(EndedError):
-    """The transaction is unknown, or it is committed where an open one is needed."""
+    """The transaction is unknown, or it is committed where an open transaction is needed."""
 
 
 class TxnAbortedError(EndedError):

@@ -2,7 +2,7 @@
 
 Rules: a question (is it there, what is in it) and the making of a directory are given up after a while: what comes of
 them later hurts nobody. A change is never given up half-way, for who asked for it goes by whether it was done; it may
-take as long as it takes, as one of a limited number. Who waits here does not count as a call that is being worked on.
+take as long as it takes, in a limited number. Who waits here does not count as a call that is being worked on.
 Only file systems of listed schemes are opened (ADR 0040).
 """
 
@@ -29,12 +29,12 @@ T = TypeVar("T")
 
 
 class NoAnswerFromFilesError(OSError):
-    """A file system does not answer, or everything that may wait for one is waiting."""
+    """A file system does not answer, or all threads that may wait for it are waiting."""
 
 
 @dataclass
 class _Host:
-    """What is under way at one host."""
+    """What is under way at a host."""
 
     running: int = 0
     moved_at: float = field(default_factory=monotonic)
@@ -189,7 +189,7 @@ class BoundedFiles(Files):
         return self._ask(uri, lambda: Files.children(self, uri))
 
     def listing(self, uri: str) -> list[FileEntry]:
-        """See `Files`. A large one may take long, so that it is asked first whether the host answers at all."""
+        """See `Files`. A large file may take long, so the first question is whether the host answers at all."""
         if not self.exists(uri):
             return []
         return self._ask(uri, lambda: Files.listing(self, uri), LISTING)

@@ -3,8 +3,8 @@
 Rule: a location is Hive's text, never decoded (``%3A`` in a partition's directory is four characters on disk) and never
 a working-directory relative path. One listing per directory tree, never one per directory, and each asks the store:
 what a process has listed before is no answer. Errors are ``OSError``, whatever the store. Object stores have no
-directories: on S3 an empty object stands for one that was made, as Hadoop has it, and is no file; on others making one
-is nothing. Removing an absent one is fine everywhere.
+directories: on S3 an empty object stands for a directory that was made, as Hadoop has it, and is no file; on others
+nothing is made. Removing what is absent is fine everywhere.
 """
 
 import shutil
@@ -36,7 +36,7 @@ _AT_A_TIME = 32  # copies between two looks whether to go on
 
 
 class FileEntry(NamedTuple):
-    """A file or directory below a listed one; ``path`` is relative to that, with ``/`` between its parts."""
+    """A file or directory below a listed directory; ``path`` is relative to that, with ``/`` between its parts."""
 
     path: str
     size: int
@@ -47,7 +47,7 @@ class FileSystem(Protocol):
     """What changes the files of tables, by URI, with somebody's credentials.
 
     ``Files`` has those of this process; Spark's JVM has its own (``metastore.spark.jvm.hadoop``). Whoever writes a
-    directory renames and removes it through the same one: the other may not be allowed to.
+    directory renames and removes it through the same: the other may not be allowed to.
     """
 
     def exists(self, uri: str, /) -> bool:
@@ -269,11 +269,11 @@ class _Store(NamedTuple):
 
     @property
     def has_directories(self) -> bool:
-        """Whether one can be made. On S3 an empty object stands for it: Spark wants its plain tables to have one."""
+        """Whether a directory can be made. On S3 an empty object stands for it: Spark wants it for its plain tables."""
         return not self.has_objects or self.protocol_name == "s3"
 
     def make_directory(self) -> None:
-        """Make one that is not there."""
+        """Make a directory that is not there."""
         if self.protocol_name == "s3":
             bucket, key, _ = self.fs.split_path(self.key)
             self.fs.call_s3("put_object", Bucket=bucket, Key=f"{key.rstrip('/')}/", Body=b"")

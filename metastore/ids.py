@@ -1,4 +1,4 @@
-"""Names and ids that travel between the concepts, in their one stored spelling.
+"""Names and ids that travel between the concepts, in their stored spelling.
 
 Rule: catalog, database and table names are lower case from here on down (Hive stores them so; comparing is then
 plain equality). ``""`` stands for "no table" and "no partition" in stored rows, so unique keys need no NULL rules.
@@ -55,7 +55,7 @@ def split_catalog(name: str | None) -> tuple[str, str | None]:
 
 
 def database_name(db: str, catalog: str | None = None) -> DatabaseName:
-    """The stored name for a database argument; ``catalog`` is the request's catName field, if it has one."""
+    """The stored name for a database argument; ``catalog`` is the request's catName field, if it has it."""
     prefix_catalog, rest = split_catalog(db)
     return DatabaseName((catalog or prefix_catalog).lower(), (rest or "").lower())
 

@@ -46,7 +46,7 @@ def values_for(keys: Iterable[str], name: str) -> list[str] | None:
 
 
 def canonical(name: str) -> str:
-    """The one spelling of a name that came from a client: keys lower case, escapes as ``escape`` writes them.
+    """The stored spelling of a name that came from a client: keys lower case, escapes as ``escape`` writes them.
 
     A name with a segment that is not ``key=value`` is returned as it is. Applying it twice changes nothing.
     """

@@ -85,7 +85,7 @@ def refusal(location: str) -> str:
 
 
 def _parts(location: str) -> tuple[str, ...] | None:
-    """File system and names of a location, equal for all spellings of one; None if a name is ``.`` or ``..``."""
+    """File system and names of a location, equal for all its spellings; None if a name is ``.`` or ``..``."""
     store: tuple[str, ...]
     path = local_path(location)
     if path is not None:

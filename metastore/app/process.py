@@ -1,7 +1,7 @@
 """What a server and a worker have in common: settings in, a running process out.
 
 Rule: parts start in the order in which they need each other, the HTTP port first, so that probes always get an answer;
-they stop in reverse order, and stopping one that never started is nothing.
+they stop in reverse order, and stopping a part that never started does nothing.
 """
 
 import dataclasses
@@ -96,7 +96,7 @@ class Process:
         self.http_uri = f"{'https' if secure else 'http'}://{reachable(host)}:{port}"
 
     def _start_postgres(self) -> str:
-        """The URL to work with: the given one, or that of an embedded PostgreSQL."""
+        """The URL to work with: that of the settings, or that of an embedded PostgreSQL."""
         if self.settings.database.url:
             self.database_url = self.settings.database.full_url
             return self.database_url
@@ -147,7 +147,7 @@ class Process:
         return compaction(self.services, self.settings, runner, backlog, version=VERSION, stopping=self.stopping)
 
     def _start_loops(self, url: str, loops: list[Loop]) -> None:
-        """Run loops: those that need one leader on that, the others on every replica."""
+        """Run loops: those that need a leader on that, the others on every replica."""
         leader = Leadership(url, "loops")
         scheduler = Scheduler(loops, leader, self.stopping, self.metrics.loops)
         scheduler.start()

@@ -13,7 +13,7 @@ log = get_logger(__name__)
 
 
 class WorkerApp(Process):
-    """One worker."""
+    """A worker."""
 
     PARTS = ("database", "schema", "loops")
 

@@ -32,7 +32,7 @@ _STRANGE = "of no table: move it away before a table of that name is made"
 
 
 class PlaceError(MetastoreError):
-    """There is no database to work on, or one in the place of another."""
+    """There is no database to work on, or a database in the place of another."""
 
 
 @click.command(short_help="Write the database to a file.")
@@ -204,7 +204,7 @@ def move(
     assignments: tuple[str, ...],
     form: str,
 ) -> None:
-    """Move the database from the embedded PostgreSQL to an outside one, or from any to any other. Stop servers before.
+    """Move the database from the embedded PostgreSQL to another server, or from any to any other. Stop servers before.
 
     The rows are counted before anything is given up; afterwards no server starts on the database that was left. The
     tables' files stay where they are.

@@ -77,7 +77,7 @@ def request(
             )
             sys.exit(1)
         requested = types.ShowCompactRequest(dbName=db, tbName=name, partName=partition, limit=-1)
-        # One request for a partitioned table becomes one for each partition, with ids from the first one on.
+        # A request for a partitioned table becomes a request for each partition, with ids from the first on.
         ids = {row["compaction_id"] for row in compaction_rows(client, requested) if row["compaction_id"] >= answer.id}
         rows = _waited(client, requested, ids) if wait else _of(ids, compaction_rows(client, requested))
     show_rows(

@@ -1,6 +1,6 @@
 """What the commands share that talk to a running metastore over Thrift.
 
-Rule: whatever goes wrong is one of our errors, so that ``main`` can say it in a sentence with the right exit code.
+Rule: every failure is an error of ours, so that ``main`` can say it in a sentence with the right exit code.
 """
 
 import threading

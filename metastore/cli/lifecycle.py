@@ -64,7 +64,7 @@ def stop_signals() -> threading.Event:
 
 
 def end_with_input(stopping: threading.Event) -> None:
-    """Stop when the process that started this one is gone: its end of our input is closed then."""
+    """Stop when the process that started us is gone: its end of our input is closed then."""
 
     def wait() -> None:
         # Not through sys.stdin: its lock, held by a thread that waits, is a fatal error at the interpreter's end.
@@ -77,7 +77,7 @@ def end_with_input(stopping: threading.Event) -> None:
 
 
 def lost_threads(stopping: threading.Event, log: Any) -> list[str]:
-    """The names of threads that ended with an error, from now on; the first one sets ``stopping``."""
+    """The names of threads that ended with an error, from now on; the first sets ``stopping``."""
     lost: list[str] = []
 
     def note(ended: threading.ExceptHookArgs) -> None:

@@ -15,7 +15,7 @@ _MOST_CLAIMS = 3
 
 
 class Asked(NamedTuple):
-    """What ``lock why`` is asked about; one of the three."""
+    """The subject of ``lock why``: exactly one of the three."""
 
     lock_id: int | None = None
     txn_id: int | None = None
@@ -101,7 +101,7 @@ def why(question: Asked, uri: str | None, form: str) -> None:
     """Walk from a lock request (7 or 7.1), a transaction (txn:5) or a table to those who have to end first.
 
     Tells of each who it is, what it holds or wants, how old it is, when it was last heard of, how long until the
-    reaper may end it, and the command that ends it now. Of a table: everybody who holds a lock on it or waits for one.
+    reaper may end it, and the command that ends it now. Of a table: everybody who holds a lock on it or waits for it.
 
     Exit code 1 if there is nothing to explain: it does not wait, nobody holds or wants a lock there, or there is no
     such lock.

@@ -1,4 +1,4 @@
-"""Where the database is that a command works on: an outside PostgreSQL, or the embedded one of a data directory."""
+"""Where the database is that a command works on: an outside PostgreSQL, or that of a data directory."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,7 +9,7 @@ from metastore.db.embedded import DataDirectoryInUseError, EmbeddedPostgres
 
 
 def is_made(data_dir: Path, settings: Settings) -> bool:
-    """Whether there is a PostgreSQL; an outside one always is."""
+    """Whether there is a PostgreSQL; outside there always is."""
     return bool(settings.database.url) or EmbeddedPostgres(data_dir).is_made
 
 

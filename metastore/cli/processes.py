@@ -1,7 +1,7 @@
 """Several server processes on one port: the kernel spreads the connections over them.
 
 Rule: the process that was started serves nothing itself. It owns the port, the embedded PostgreSQL and the ready file,
-and when one of the others ends without being told to, it ends them all: who supervises it starts everything again. They
+and when any of the others ends by itself, it ends them all: who supervises it starts everything again. They
 end by themselves when it is gone. Each is a server like any other replica: one of them leads the loops.
 """
 

@@ -73,7 +73,7 @@ def show() -> None:
 @form_option
 @watch_option
 def transactions(uri: str | None, form: str, state: str | None, user: str | None, every: float, *, watch: bool) -> None:
-    """Open transactions, and aborted ones that have left something to clean up."""
+    """Open transactions, and aborted transactions that have left something to clean up."""
     with connected(uri) as client:
 
         def once() -> None:
@@ -150,7 +150,7 @@ def compactions(
     *,
     watch: bool,
 ) -> None:
-    """Compactions that wait or run, and the last ones that ended."""
+    """Compactions that wait or run, and the last that ended."""
     with connected(uri) as client:
         types = client.types
         request = types.ShowCompactRequest(
@@ -176,7 +176,7 @@ def compactions(
 @form_option
 @watch_option
 def deadlocks(uri: str | None, form: str, limit: int, every: float, *, watch: bool) -> None:
-    """Circles of waits that were ended by aborting one of their transactions, latest first."""
+    """Circles of waits that were ended by aborting a transaction of theirs, latest first."""
     with connected(uri) as client:
 
         def once() -> None:

@@ -57,8 +57,8 @@ def outcome(txn_id: int, uri: str | None, form: str) -> None:
     """Tell what became of a transaction, for a client that lost its answer.
 
     One of committed, aborted, open, never_opened and unknown, and how that is known; also long after the transaction's
-    record is gone. Exit code 0 if it was committed, 1 otherwise. An open one may still be committed, by a commit that
-    is under way.
+    record is gone. Exit code 0 if it was committed, 1 otherwise. An open transaction may still be committed, by a
+    commit that is under way.
     """
     with connected(uri) as client:
         answer = client.metastore_txn_outcome(txn_id)
@@ -73,7 +73,7 @@ def outcome(txn_id: int, uri: str | None, form: str) -> None:
 def explain(txn_id: int, uri: str | None, form: str) -> None:
     """Tell a transaction's life: who opened it, its heartbeats, what it wrote and locked, how it ended and why.
 
-    Of one that was aborted, locks are those of that moment; those of a committed one are not kept. Exit code 1 if
+    An aborted transaction is shown with its locks of that moment; a commit keeps none. Exit code 1 if
     nothing is known of it.
     """
     with connected(uri) as client:

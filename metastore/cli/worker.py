@@ -31,7 +31,7 @@ def worker(
     """Claim compactions and run their Spark jobs until told to stop (SIGTERM); then hand back what is not finished.
 
     Requests are claimed from the database; jobs take their snapshots from the metastore at --uri. A worker that dies
-    loses its claim after metastore.compactor.worker.lease, and another one begins anew.
+    loses its claim after metastore.compactor.worker.lease, and another begins anew.
     """
     stopping = lifecycle.stop_signals()
     settings = settings_of(

@@ -1,7 +1,7 @@
 """A Thrift client of the metastore: every method of the interface, fail-over, and no call silently done twice.
 
 Rules kept here. A call is sent a second time only if sending it twice means the same as sending it once
-(``_REPEATABLE``). One that is not, and whose answer did not arrive, raises ``AnswerLostError``: it may have been done.
+(``_REPEATABLE``). Any other whose answer did not arrive raises ``AnswerLostError``: it may have been done.
 One connection carries one call at a time, so threads that share a client wait for each other; give a thread that
 must not wait (a heartbeat) its own with ``clone()``.
 """
@@ -35,7 +35,7 @@ URI_VARIABLE = "METASTORE_URI"
 
 # Doing these twice equals doing them once (CLIENT-1). Everything named get_* or show_* is
 # repeatable as well, unless _NOT_READS has it; so are our own calls (metastore_*), of which all others only read. A
-# commit is not here although the metastore forgives a second one: metastore.client.outcome asks first.
+# commit is not here although the metastore forgives a second commit: metastore.client.outcome asks first.
 _REPEATABLE = frozenset(
     (
         "abort_txn",
@@ -247,7 +247,7 @@ class MetastoreClient:
         self._thrift = _Thrift(TBinaryProtocolAccelerated(TBufferedTransport(self._socket, 65536)))
         self._server = address
         with contextlib.suppress(*ANSWERS):  # a server that does not want to know the user is within its rights
-            self._thrift.set_ugi(self.user, [])  # under the connect time-out: one that hangs here is no server
+            self._thrift.set_ugi(self.user, [])  # under the connect time-out: what hangs here is no server
         self._socket.setTimeout(self._timeout_s * 1000)
 
     def _disconnect(self) -> None:
@@ -284,7 +284,7 @@ def _is_timeout(error: BaseException) -> bool:
 
 
 def _reason(error: BaseException) -> str:
-    """One phrase without library names."""
+    """A phrase without library names."""
     inner = getattr(error, "inner", None) or error
     if _is_timeout(error):
         return "no answer in time"

@@ -1,6 +1,6 @@
 """The same client for code that does not want to know Thrift: its methods raise ``metastore.errors``.
 
-Rule: whoever works for a user (a Spark session, a stream, a compaction's job) has this one, so that no answer of the
+Rule: a program that works for a user (a Spark session, a stream, a compaction's job) has this, so that no answer of the
 server reaches the user as anything but a sentence that says what happened and what to do.
 """
 
@@ -15,7 +15,7 @@ class DomainClient(MetastoreClient):
 
     @classmethod
     def like(cls, client: MetastoreClient) -> Self:
-        """Return one for the same servers and user as ``client``, with a connection of its own."""
+        """Return a client for the same servers and user as ``client``, with a connection of its own."""
         return client._like(cls)  # noqa: SLF001 - of its base class
 
     def _call(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

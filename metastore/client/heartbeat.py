@@ -1,4 +1,4 @@
-"""Keeps a transaction, or a lock without one, alive, and tells the work when it is lost.
+"""Keeps a transaction, or a lock without a transaction, alive, and tells the work when it is lost.
 
 Rule: heartbeats travel on a connection of their own, at half of the server's hive.txn.timeout, so that a slow call of
 the work never delays them. A heartbeat that does not get through is repeated sooner; when none got through for a whole
@@ -84,11 +84,11 @@ class Heartbeater:
         self.stop()
 
     def start(self) -> None:
-        """Begin; the first heartbeat is due after one interval."""
+        """Begin; the first heartbeat is due after an interval."""
         self._thread.start()
 
     def stop(self) -> None:
-        """End the heartbeats; returns at once, also while one is under way."""
+        """End the heartbeats; returns at once, also while a heartbeat is under way."""
         self._stop.set()
 
     def check(self) -> None:
@@ -120,7 +120,7 @@ class Heartbeater:
                     pause = min(self._interval_s, max(0.05, self._timeout_s / 20))
                 else:
                     alive_at = sent_at
-                    pause = max(0.0, sent_at + self._interval_s - monotonic())  # a slow call delays the next one not
+                    pause = max(0.0, sent_at + self._interval_s - monotonic())  # a slow call does not delay the next
                 planned_from = monotonic()
 
     def _beat(self) -> None:

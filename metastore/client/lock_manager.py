@@ -119,7 +119,7 @@ class LockManager:
     def explain(self, lock_id: int, plans: tuple[LockPlan, ...]) -> str:
         """A sentence on what a request waits for: who has to end first, and what ends it.
 
-        Another product's metastore only knows the next one in the way.
+        Another product's metastore only knows the next lock in the way.
         """
         try:
             with domain_errors():
@@ -184,7 +184,7 @@ def _object(row: ttypes.ShowLocksResponseElement) -> str:
 
 
 def _holder(row: ttypes.ShowLocksResponseElement) -> str:
-    """``locked EXCLUSIVE by ...`` or, for one that waits itself, ``asked for ... by ...``."""
+    """``locked EXCLUSIVE by ...`` or, for a lock that waits itself, ``asked for ... by ...``."""
     kind = _TYPE_NAMES.get(row.type, str(row.type))
     verb = "locked" if row.state == ttypes.LockState.ACQUIRED else "asked for earlier,"
     acquired_at = datetime.fromtimestamp((row.acquiredat or 0) / 1000, UTC)

@@ -76,7 +76,7 @@ class Output(NamedTuple):
 
 
 class LockPlan(NamedTuple):
-    """One component of a lock request."""
+    """A component of a lock request."""
 
     type: LockType
     operation: Operation
@@ -96,7 +96,7 @@ class StatementLocks(NamedTuple):
 
 
 class LockModes(NamedTuple):
-    """Hive's switches with Hive's defaults; 2.3 has only the first one, 3.1 few others (``in_force``)."""
+    """Hive's switches with Hive's defaults; 2.3 has only the first, 3.1 few others (``in_force``)."""
 
     strict: bool = True
     """hive.txn.strict.locking.mode"""

@@ -82,7 +82,7 @@ def abort(client: MetastoreClient, txn_id: int, code: AbortCode = AbortCode.ROLL
     """Abort a transaction that a commit was sent of: when this returns it never becomes committed.
 
     The first call waits for the disk, so that no crash of the database gives the transaction back to a commit that is
-    still on its way; the second tells what the first one met. Both wait for a commit that is being carried out.
+    still on its way; the second tells what the first met. Both wait for a commit that is being carried out.
     Raises: NoSuchTxnError (it is committed, or not on record any more), MetaError, MetastoreUnreachableError.
     """
     with domain_errors():

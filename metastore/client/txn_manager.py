@@ -133,7 +133,7 @@ class TxnManager:
 
 
 class Transaction:
-    """One open transaction. Its id can change while it waits for its first locks; see ``lock``."""
+    """An open transaction. Its id can change while it waits for its first locks; see ``lock``."""
 
     def __init__(
         self, manager: TxnManager, user: str, agent: str, kind: TxnType, cancel: Callable[[str], object] | None = None
@@ -158,7 +158,7 @@ class Transaction:
         """Take all locks of a statement, waiting for them.
 
         If another transaction changed what is locked exclusively now, and nothing was read or written yet, a
-        transaction with a later id takes this one's place: the work sees the change instead of colliding with it.
+        transaction with a later id takes its place: the work sees the change instead of colliding with it.
         Raises: LockNotAcquiredError, TxnAbortedError, WriteConflictError (its snapshot has missed a change).
         """
         request = wanted if isinstance(wanted, StatementLocks) else StatementLocks(tuple(wanted))
@@ -204,7 +204,7 @@ class Transaction:
     def valid_write_ids_at(self, name: TableName, at: datetime) -> ValidWriteIdList:
         """Return what had been committed to a table at an instant.
 
-        Raises: InvalidOperationError for one that is not on record, or still to come.
+        Raises: InvalidOperationError for a write id that is not on record, or still to come.
         """
         return txn_calls.valid_write_ids_at(self._client, name, at)
 
@@ -235,7 +235,7 @@ class Transaction:
         Raises: WriteConflictError (a concurrent transaction changed the same and committed first), TxnAbortedError (it
         timed out, or was aborted), MetaError (refused, and aborted then), MetastoreUnreachableError; NoSuchTxnError and
         AnswerLostError (it may have been done). Of a recorded batch also AlreadyExistsError (it is committed),
-        InvalidOperationError (a later one is) and NoSuchObjectError: the transaction is still open then.
+        InvalidOperationError (a later write id is) and NoSuchObjectError: the transaction is still open then.
         """
         self._heartbeater.stop()
         self._is_sent = True
@@ -245,7 +245,7 @@ class Transaction:
         txn_calls.commit(self._client, request)
 
     def abort(self, code: AbortCode = AbortCode.ROLLBACK) -> None:
-        """Abort; one that is aborted already stays so.
+        """Abort; an aborted transaction stays so.
 
         Raises: NoSuchTxnError (committed, or unknown), MetastoreUnreachableError.
         """
@@ -257,9 +257,9 @@ class Transaction:
             self._client.abort_txn(ttypes.AbortTxnRequest(txnid=self.id, errorCode=int(code)))
 
     def abort_quietly(self) -> bool:
-        """Abort while another error is on its way: that one matters, and what cannot be reached times out.
+        """Abort while another error is on its way: that matters more, and what cannot be reached times out.
 
-        Returns whether what it wrote may be removed: not of one that is committed, or may be yet.
+        Returns whether what it wrote may be removed: not of a transaction that is committed, or may be yet.
         """
         try:
             self.abort()

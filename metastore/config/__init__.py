@@ -1,4 +1,4 @@
-"""Settings: Hive's keys and value syntax, parsed and checked once, frozen, one dataclass per concept."""
+"""Settings: Hive's keys and value syntax, parsed and checked once, frozen, a dataclass per concept."""
 
 from metastore.config.keys import (
     CatalogSettings,

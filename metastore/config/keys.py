@@ -1,4 +1,4 @@
-"""The settings, one frozen dataclass per concept: each field is one row of the table of keys.
+"""The settings, a frozen dataclass per concept: each field is a row of the table of keys.
 
 Rule: a row is all that a key needs (Hive's name, kind, default as Hive writes it, one line of help), and nothing else
 in the project knows the name of a key. ``metastore.`` spellings are derived (``names``). Services receive the settings
@@ -32,7 +32,7 @@ class Key:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Every accepted spelling: Hive's, the metastore.* one, and extra ones from other versions."""
+        """Every accepted spelling: Hive's, that under metastore.*, and those of other versions."""
         spellings = dict.fromkeys((self.name, *self.aliases))
         for name in list(spellings):
             if name.startswith("hive.metastore."):
@@ -60,7 +60,7 @@ def inert(kind: Kind, name: str, default: str, reason: str, *aliases: str) -> An
 
 
 def keys_of(settings: type) -> Iterator[tuple[str, Key]]:
-    """The fields of one concept's settings with their keys."""
+    """The fields of a concept's settings with their keys."""
     for field in dataclasses.fields(settings):
         yield field.name, field.metadata["key"]
 

@@ -1,4 +1,4 @@
-"""What the clients of one address may take: connections, open transactions, locks, calls, memory.
+"""What the clients of an address may take: connections, open transactions, locks, calls, memory.
 
 Rule: nothing is limited unless somebody says so; a count is one server process's own (ADR 51).
 """

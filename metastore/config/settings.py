@@ -105,7 +105,7 @@ class Row(NamedTuple):
 
     @property
     def is_secret(self) -> bool:
-        """Whether its value is hidden: its row says so, or one of its names."""
+        """Whether its value is hidden: its row says so, or any of its names."""
         return self.key.secret or any(map(is_secret, self.key.names))
 
     def text(self, settings: Settings) -> str:
@@ -126,7 +126,7 @@ ROWS: Mapping[str, Row] = dict(_rows())
 
 
 def build(sources: Iterable[Source]) -> Settings:
-    """Put the sources together, the last one winning.
+    """Put the sources together, the last winning.
 
     Raises: InvalidInputError naming the key, the value, where it stands and what is expected.
     """

@@ -16,7 +16,7 @@ PREFIX = "METASTORE_CONF_"
 
 
 def command_line(assignments: Iterable[str]) -> Source:
-    """``--set KEY=VALUE``; a later one wins over an earlier one."""
+    """``--set KEY=VALUE``; the last wins."""
     values = {}
     for assignment in assignments:
         name, mark, text = assignment.partition("=")
@@ -85,7 +85,7 @@ def _flat(mapping: dict[Any, Any], prefix: str, path: Path) -> Iterator[tuple[st
 def _hadoop_xml(content: bytes, path: Path) -> Iterator[tuple[str, str]]:
     """<configuration><property><name/><value/>: later properties win, as Hadoop has it.
 
-    A document with a DOCTYPE is refused: entities are how a small file becomes a large one, or another one's content.
+    A document with a DOCTYPE is refused: entities are how a small file becomes large, or shows another file.
     """
     stack: list[str] = []
     text: list[str] = []

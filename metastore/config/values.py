@@ -38,7 +38,7 @@ _SIZES = {"": 1, "b": 1, "k": 2**10, "kb": 2**10, "m": 2**20, "mb": 2**20, "g": 
 
 @dataclass(frozen=True)
 class Kind:
-    """How one sort of value is read, written and described."""
+    """How a sort of value is read, written and described."""
 
     expected: str
     parse: Callable[[str], Any]
@@ -119,7 +119,7 @@ def _database_url(text: str) -> str:
 
 
 def choice(*allowed: str) -> Kind:
-    """One of a few words, in any case."""
+    """A word of a few, in any case."""
 
     def parse(text: str) -> str:
         word = text.strip().lower()

@@ -1,7 +1,7 @@
 """Several transactions that are opened, kept alive and given write ids together, and used one after the other.
 
 Rule: the ids of a batch are opened by one call and heartbeat together, so a transaction costs a lock and a commit.
-When one that is still to come is lost, the batch is: its write ids are part of the names of what it writes.
+When a transaction that is still to come is lost, the batch is: its write ids are part of the names of what it writes.
 """
 
 import socket
@@ -103,7 +103,7 @@ class Batch:
         self._fence.require_open()
 
     def commit(self, partitions: Sequence[str] | None) -> None:
-        """Commit the present transaction; ``partitions``: which ones a dynamic write has written.
+        """Commit the present transaction; ``partitions``: those that a dynamic write has written.
 
         Raises: TxnAbortedError, MetaError, MetastoreUnreachableError; NoSuchTxnError and AnswerLostError (it may have
         been done).
@@ -127,7 +127,7 @@ class Batch:
     def abort(self) -> bool:
         """Abort the present transaction; what cannot be reached times out.
 
-        Returns whether what it wrote may be removed: not of one that is committed, or may be yet.
+        Returns whether what it wrote may be removed: not of a transaction that is committed, or may be yet.
         """
         if not self._is_sent:
             self._give_up([self.txn_id])

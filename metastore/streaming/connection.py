@@ -39,7 +39,7 @@ from metastore.streaming.routing import partition_values, routed
 from metastore.streaming.table import StreamTable, connected
 
 Records: TypeAlias = bytes | str | Mapping[str, Any] | Sequence[Any]
-"""A block of text with one record a line, a mapping, or several texts or mappings; or an Arrow table or batch."""
+"""A block of text with a record on each line, a mapping, or several texts or mappings; or an Arrow table or batch."""
 
 _FLUSHERS = 8
 
@@ -106,7 +106,7 @@ def connect(
 
 
 class StreamingConnection:
-    """One stream of transactions. ``write`` may be called by several threads; begin, commit and abort by one."""
+    """A stream of transactions. ``write`` may be called by several threads; begin, commit and abort by one."""
 
     def __init__(
         self,
@@ -191,9 +191,9 @@ class StreamingConnection:
         self.commit_transaction()
 
     def begin_transaction(self) -> None:
-        """Begin a transaction, the next one of the batch or the first of a new one. Waits for the table's lock.
+        """Begin a transaction, the next of the batch or the first of a new batch. Waits for the table's lock.
 
-        Raises: LockNotAcquiredError, LostError (the batch was timed out: the next call opens a new one).
+        Raises: LockNotAcquiredError, LostError (the batch was timed out: the next call opens a new batch).
         """
         self._require(State.IDLE)
         try:
@@ -218,9 +218,9 @@ class StreamingConnection:
         self._state = State.OPEN
 
     def write(self, records: "Records | pa.Table | pa.RecordBatch") -> int:
-        """Write records: a block of text with one record a line, texts, mappings, or Arrow data; returns how many.
+        """Write records: a block of text with a record on each line, texts, mappings, or Arrow data; returns how many.
 
-        Raises: RecordError, with record and field, when one does not fit or breaks a constraint: none of them is taken
+        Raises: RecordError, with record and field, when any does not fit or breaks a constraint: none of them is taken
         then, and the transaction goes on. After any other error it must be aborted.
         """
         table = self._converted(records)

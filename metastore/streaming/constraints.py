@@ -1,7 +1,7 @@
 """NOT NULL and CHECK of a table, kept by writers without Spark.
 
 Rule: records are looked at before anything of them is written, and the first that breaks a rule is named with it. A
-CHECK that is NULL holds, as in SQL. One that cannot be evaluated here is refused when a writer connects.
+CHECK that is NULL holds, as in SQL. A CHECK that cannot be evaluated here is refused when a writer connects.
 """
 
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""The files that one batch or worker writes: in each partition one delta directory, in it a file for each writer.
+"""The files that a batch or worker writes: in each partition a delta directory, in it a file for each writer.
 
 Rule: files are written where they stay. They carry write ids that are open, so no reader looks at them before the
 commit; what is left by a process that dies is an aborted delta, which the Cleaner removes.

@@ -1,4 +1,4 @@
-"""One ``bucket_N`` file of a delta while it is being written: by one transaction, or by one after the other.
+"""A ``bucket_N`` file of a delta while it is being written: by a transaction, or by several in turn.
 
 Rule: what a transaction wrote becomes part of the file at its ``flush``, which ends with a complete footer on disk, and
 never at an ``abandon``. A file that several transactions share has a side file (``bucket_N_flush_length``) from
@@ -36,7 +36,7 @@ _LENGTH = 8
 
 
 class _Sink(io.RawIOBase):
-    """Where the ORC writer writes one part: the file, of which it does not see what is before."""
+    """Where the ORC writer writes a part: the file, of which it does not see what is before."""
 
     def __init__(self, out: BinaryIO) -> None:
         super().__init__()
@@ -211,7 +211,7 @@ class EventFile:
                 os.fsync(lengths.fileno())
 
     def _create_side_file(self) -> Path:
-        """Make the side file appear with its first length in it: an empty one would mean nothing."""
+        """Make the side file appear with its first length in it: an empty file would mean nothing."""
         path = local_path(side_file(self.path))
         if path is None:
             raise OSError(f"{self.path}: files that several transactions share need a file system that can append")

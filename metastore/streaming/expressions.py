@@ -49,7 +49,7 @@ _CASTS = {
 
 
 def evaluated(text: str, rows: pa.Table) -> Any:
-    """The value of an expression for each row, or one Arrow scalar for all.
+    """The value of an expression for each row, or an Arrow scalar for all.
 
     Raises: InvalidOperationError for what is not understood here, pa.ArrowException for an overflow.
     """

@@ -204,7 +204,7 @@ class MutationWorker:
     def __init__(
         self, ticket: Ticket, number: int = 0, *, client: DomainClient | None = None, files: Files | None = None
     ) -> None:
-        """``number``: from 0 to 4095, of its own in the transaction; an attempt after a failed one gets a new one."""
+        """``number``: from 0 to 4095, of its own in the transaction; each new attempt gets a new number."""
         if not 0 <= number <= MAX_STATEMENT_ID:
             raise InvalidInputError(f"A worker's number is from 0 to {MAX_STATEMENT_ID}, not {number}")
         self._table = table = ticket.table

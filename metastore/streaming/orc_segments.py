@@ -1,4 +1,4 @@
-"""One ORC file out of several that were written one behind the other: their stripes, under a common footer.
+"""An ORC file out of several that were written behind each other: their stripes, under a common footer.
 
 Rule: stripes never move and are never read again. Each part is a complete ORC file of a writer that knows nothing of
 what is before it; a footer that lists the stripes of all parts at their true places makes one file of them, and what
@@ -22,7 +22,7 @@ HEADER = 3
 """The bytes ``ORC`` at the beginning."""
 
 COMPRESSIONS = ("snappy", "zlib", "uncompressed")
-"""What every Hive reads; later ones know more."""
+"""What every Hive reads; later releases know more."""
 
 _PS_FOOTER, _PS_COMPRESSION, _PS_BLOCK, _PS_METADATA = 1, 2, 3, 5
 _CONTENT, _STRIPE, _NOTES, _ROWS, _STATISTICS = 2, 3, 5, 6, 7
@@ -30,7 +30,7 @@ _STRIPE_OFFSET, _STRIPE_ROWS = 1, 5
 
 
 class _Part(NamedTuple):
-    """What the end of one part says."""
+    """What the end of a part says."""
 
     postscript: bytes
     footer: bytes
@@ -104,7 +104,7 @@ class Segments:
 
 
 def tail_size(end: bytes) -> int:
-    """How many bytes behind its stripes a part has, from its last ones (MAX_TAIL of them, or all)."""
+    """How many bytes behind its stripes a part has, from the last bytes (MAX_TAIL of them, or all)."""
     size = end[-1]
     numbers = _numbers(end[-1 - size : -1])
     return numbers[_PS_FOOTER] + numbers.get(_PS_METADATA, 0) + size + 1

@@ -1,7 +1,7 @@
 """The statistics of a column over two parts of an ORC file, from those of each.
 
 Rule: readers skip what the statistics exclude, so a bound is kept only if it is known to hold for both parts; what is
-not known is left out, and misleads nobody. The message of the column's type stays, since readers expect one.
+not known is left out, and misleads nobody. The message of the column's type stays, since readers expect it.
 Source: the ORC v1 specification (ColumnStatistics).
 """
 
@@ -57,7 +57,7 @@ _TYPES: dict[int, _Rules] = {
 
 
 def merged(first: bytes, other: bytes) -> bytes:
-    """Both columns' statistics as one."""
+    """Both columns' statistics together."""
     sides = [{field.number: field for field in fields(part)} for part in (first, other)]
     result = b"".join(
         number_field(number, sum(_number(side, number) for side in sides))

@@ -1,7 +1,7 @@
-"""Where the partitions of a table lie; one that is not there yet is created.
+"""Where the partitions of a table lie; a new partition is created.
 
-Rule: a partition is registered before rows are written into it, as Hive's streaming does: one that stays empty because
-its transaction is aborted harms nobody.
+Rule: a partition is registered before rows are written into it, as Hive's streaming does: a partition that stays empty
+because its transaction is aborted harms nobody.
 """
 
 import copy

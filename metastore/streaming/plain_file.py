@@ -1,7 +1,7 @@
 """One file of an insert-only table while a transaction writes it: the table's rows, and nothing around them.
 
-Rule: rows tell nothing of their transaction, so a file belongs to one. It is complete, and safe on disk, when its
-``flush`` has returned; there is only one.
+Rule: rows tell nothing of their transaction, so a file belongs to a single transaction. It is complete, and safe on
+disk, when its ``flush`` has returned; there is only a single flush.
 """
 
 import os

@@ -28,7 +28,7 @@ _REFUSALS = (pa.ArrowException, ValueError, TypeError, OverflowError)
 
 
 class RecordError(InvalidInputError):
-    """A record does not fit the table. ``record`` counts from 0 within the call; ``field`` is "" if it is no one's."""
+    """A record does not fit the table. ``record`` counts from 0 within the call; ``field`` is "" where none is."""
 
     def __init__(self, record: int, field: str, reason: str) -> None:
         where = f"Record {record}, field {field}" if field else f"Record {record}"
@@ -113,7 +113,7 @@ class Delimited:
 
 @dataclass(frozen=True)
 class Json:
-    """One JSON object a record. Dates and times are texts as Hive shows them, binaries Base64, maps objects."""
+    """A JSON object for each record. Dates and times are texts as Hive shows them, binaries Base64, maps objects."""
 
     def read(self, texts: Sequence[bytes], columns: Sequence[Column]) -> pa.Table:
         """See RecordFormat."""
@@ -186,7 +186,7 @@ def _default(record: int, column: Column) -> Any:
 
 
 def lines(data: bytes) -> list[bytes]:
-    """The records of a block of text, one a line."""
+    """The records of a block of text, each on a line."""
     parts = data.split(b"\n")
     if parts and not parts[-1]:
         parts.pop()

@@ -48,7 +48,7 @@ def partition_values(column: Column, values: Sequence[Any]) -> list[str | None]:
 def by_partition(
     table: StreamTable, records: pa.Table, static: PartitionValues = ()
 ) -> Iterator[tuple[PartitionValues, pa.Array | None]]:
-    """The partitions of rows, and the places of their rows; no places where all rows are of one."""
+    """The partitions of rows, and the places of their rows; no places where all rows are of the same."""
     if static or not table.partition_keys:
         yield static, None
         return
@@ -83,7 +83,7 @@ def _by_bucket(table: StreamTable, records: pa.Table) -> Iterator[tuple[int | No
 
 
 def _whole(array: pa.ChunkedArray) -> pa.Array:
-    """One array of a column in one piece or none."""
+    """The array of a column in a single piece or none."""
     if array.num_chunks == 1:
         return array.chunk(0)
     return pa.concat_arrays(array.chunks) if array.num_chunks else pa.array([], array.type)

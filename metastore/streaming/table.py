@@ -23,7 +23,7 @@ from metastore.streaming.constraints import Rules
 _NAMED_BY_TEXT = frozenset(
     ("boolean", "tinyint", "smallint", "int", "bigint", "string", "char", "varchar", "date", "decimal")
 )
-"""Kinds of partition keys whose values have one spelling."""
+"""Kinds of partition keys whose values have a single spelling."""
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ class StreamTable:
 def connected(
     table: str, uri: str | None, client: MetastoreClient | None
 ) -> Iterator[tuple[DomainClient, StreamTable]]:
-    """A client of one's own, and the table ``db.table``; the client is closed when the block raises.
+    """A client, own or passed in, and the table ``db.table``; the client is closed when the block raises.
 
     Raises: InvalidOperationError, NoSuchObjectError, MetastoreUnreachableError.
     """

@@ -1,4 +1,4 @@
-"""What happens to lock requests that are contended or given up; an uncontended one counts nothing here."""
+"""What happens to lock requests that are contended or given up; uncontended requests count nothing here."""
 
 from collections.abc import Callable, Iterator
 

@@ -19,7 +19,7 @@ import structlog
 from metastore.redaction import MASK, is_secret, redacted
 
 _PATIENCE_MS = 200
-"""How long a line waits for room in a pipe; after a lost one, the next does not wait."""
+"""How long a line waits for room in a pipe; after a lost line, the next does not wait."""
 _PIECE = select.PIPE_BUF
 """What a pipe takes at once when poll() says that it takes anything."""
 
@@ -39,7 +39,7 @@ def configure(level: str = "info", form: str = "auto") -> None:
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True),
             structlog.processors.format_exc_info if json else _keep,
-            # Plain tracebacks: the pretty ones print local variables, and with them whatever a client sent.
+            # Plain tracebacks: the pretty tracebacks print local variables, and with them whatever a client sent.
             masked,
             structlog.processors.JSONRenderer()
             if json
@@ -56,7 +56,7 @@ class Lines:
     """A text stream whose lines are written whole, or counted as lost; nothing here raises or waits for long."""
 
     def __init__(self, stream: TextIO | None) -> None:
-        """``stream``: None where the process was started without one."""
+        """``stream``: None where the process was started without it."""
         self._stream, self.lost, self._cut = stream, 0, ""
         self._lock = threading.Lock()
         try:

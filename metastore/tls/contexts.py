@@ -1,7 +1,7 @@
 """OpenSSL contexts made of the settings, for our server and for our clients.
 
 Rules: nothing older than TLSv1.2; a private key is never written to a disk; stores that change on disk are taken up by
-the next connection, and one that cannot be read then leaves what was in force, with a line in the log.
+the next connection, and a file that cannot be read then leaves what was in force, with a line in the log.
 """
 
 import os
@@ -65,7 +65,7 @@ class ClientSide:
 
 
 class RenewedContext:
-    """A context that is made anew when one of its files has changed."""
+    """A context that is made anew when any of its files has changed."""
 
     def __init__(self, settings: ServerSide | ClientSide) -> None:
         """Raises: InvalidInputError."""

@@ -85,7 +85,7 @@ def _certificate(fields: _Fields, version: int) -> bytes:
 def _unprotected(protected: bytes, secret: bytes) -> bytes:
     """The key out of its EncryptedPrivateKeyInfo: whitened with a chain of SHA-1, and followed by a digest."""
     info = _Der(protected).inside()
-    info.inside()  # which algorithm: there is one
+    info.inside()  # which algorithm: there is only this
     sealed = info.value()
     salt, text, check = (sealed[:_SALT_BYTES], sealed[_SALT_BYTES:-_DIGEST_BYTES], sealed[-_DIGEST_BYTES:])
     pad, link = b"", salt

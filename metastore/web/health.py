@@ -20,7 +20,7 @@ _SILENCE_S = 5.0
 
 
 class Part(NamedTuple):
-    """One part's state; ``reason`` says what it waits for."""
+    """A part's state; ``reason`` says what it waits for."""
 
     ready: bool
     reason: str = ""
@@ -50,7 +50,7 @@ class _Probe:
     def _run(self) -> None:
         try:
             self._part = self._look()
-        except Exception as error:  # noqa: BLE001 - whatever a probe meets, the next one is to run
+        except Exception as error:  # noqa: BLE001 - whatever a probe meets, the next is to run
             self._part = Part(ready=False, reason=redacted(str(error)) or type(error).__name__)
         self._at = time.monotonic()
         self._done.set()

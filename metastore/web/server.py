@@ -48,7 +48,7 @@ class WebServer:
         }
 
     def start(self) -> tuple[str, int]:
-        """Listen; returns the address bound, so port 0 asks for a free one. Raises: OSError."""
+        """Listen; returns the address bound, so port 0 asks for a free port. Raises: OSError."""
         routes = self.routes
 
         class Handler(_Handler):

@@ -66,7 +66,7 @@ Tree = Column | Constant | Function
 
 @dataclass
 class Writer:
-    """One stream; classes are named once and numbered afterwards."""
+    """A stream; classes are named once and numbered afterwards."""
 
     kryo_5: bool
     names: list[str] = field(default_factory=list)

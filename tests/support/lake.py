@@ -91,7 +91,7 @@ class Lake:
 
     # ------------------------------------------------------------------------------------------------ writes
     def seed(self, write_id, what="d.t"):
-        """Write ids up to this one were used by transactions long ago; one of them left its trace."""
+        """Write ids up to this one were used by transactions long ago; a single transaction left its trace."""
         self.t.write_ids.seed_write_id(named(what.partition("/")[0]), write_id)
         self.db.once(
             'INSERT INTO completed_txn_components (txn_id, catalog, db, "table", partition, write_id, update_delete, at)'

@@ -1,4 +1,4 @@
-"""Fixtures: a database of the test's own; modules of a folder whose tests share one import them."""
+"""Fixtures: a database of the test's own; modules of a folder whose tests share a database import them."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""A pooler in transaction mode, as PgBouncer is one: after each transaction a backend is anybody's.
+"""A pooler in transaction mode, like PgBouncer: after each transaction a backend is anybody's.
 
 It speaks as much of PostgreSQL's protocol as psycopg2's simple queries need, and passes start-up options on, which
 PgBouncer does not: so nothing but the backends tells that it is there. With ``refuses_options`` it says what PgBouncer says.

@@ -28,7 +28,7 @@ CREATE OR REPLACE FUNCTION metastore_now() RETURNS timestamptz LANGUAGE sql STAB
 
 
 class TestPostgres:
-    """A PostgreSQL that makes databases: empty ones, and clones of a migrated one."""
+    """A PostgreSQL that makes databases: empty databases, and clones of a migrated database."""
 
     __test__ = False
 

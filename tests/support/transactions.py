@@ -37,7 +37,7 @@ def emptied(url):
 
 
 def raised(answers):
-    """The answers of a batch of one, or its error raised."""
+    """The answer of a batch with a single member, or its error raised."""
     [answer] = answers
     if isinstance(answer, Exception):
         raise answer

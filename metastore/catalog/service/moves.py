@@ -105,7 +105,7 @@ class DirectoryMoves:
     # Removals
 
     def announce_removals(self, pg: PgTx, table_id: int, places: Iterable[str | None]) -> list[Change]:
-        """In the transaction that drops their object, record which directories go; what lies inside another goes along."""
+        """In the transaction that drops their object, record which directories go, also those inside another."""
         outer: list[str] = []
         for place in sorted({place for place in places if place}):
             if not any(is_below(place, other) for other in outer):

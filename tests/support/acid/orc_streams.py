@@ -13,7 +13,7 @@ _STATISTICS = 7
 
 
 class Stream(NamedTuple):
-    """Bytes of one column in one stripe: values, lengths, which are NULL, or the index of its row groups."""
+    """Bytes of a column in a stripe: values, lengths, which are NULL, or the index of its row groups."""
 
     column: int
     start: int
@@ -29,7 +29,7 @@ def columns(path: Path, names: Collection[str]) -> set[int]:
 
 
 def destroy(path: Path, kept: Collection[int]) -> int:
-    """Make the bytes of all other columns unreadable: no chunk is as long as their first one says. How many streams."""
+    """Make the bytes of all other columns unreadable: no chunk has the length that it claims. How many streams."""
     content = bytearray(path.read_bytes())
     doomed = [stream for stream in streams(bytes(content)) if stream.column not in kept]
     for stream in doomed:
@@ -53,7 +53,7 @@ def without_statistics(path: Path) -> None:
 
 
 def streams(content: bytes) -> Iterator[Stream]:
-    """All streams of a file that zlib has compressed; empty ones have no bytes."""
+    """All streams of a file that zlib has compressed; empty streams have no bytes."""
     end = len(content) - 1 - content[-1]
     tail = {field.number: field.value for field in fields(content[end:-1])}
     assert tail[2] == 1, "not zlib"

@@ -72,7 +72,7 @@ class HiveOracle:
             java.stderr.close()
 
     def ask(self, question: str, **details: Any) -> Any:
-        """One question. Raises: OracleError with Hive's message and trace."""
+        """A question. Raises: OracleError with Hive's message and trace."""
         java = self._java
         assert java
         assert java.stdin
@@ -103,7 +103,7 @@ class HiveOracle:
 
     def events(self, directory: Path, write_ids: ValidWriteIdList, columns: dict[str, str], bucket: int, *,
                base: str | None, deltas: list[str], collapse: bool) -> list[dict[str, Any]]:
-        """Hive's compactor's input: the events of one bucket in order; one per row when collapsed."""
+        """Hive's compactor's input: the events of one bucket in order; one event per row when collapsed."""
         return list(self.ask("events", directory=str(directory), bucket=bucket, collapse=collapse,
                              base=base and f"{directory}/{base}", deltas=[f"{directory}/{delta}" for delta in deltas],
                              columns=",".join(columns), types=":".join(columns.values()), **_snapshot(write_ids)))
@@ -116,7 +116,7 @@ class HiveOracle:
 
     def stream(self, directory: Path, columns: dict[str, str], first: int, transactions: list[list[list[Any]]], *,
                last: int, bucket: int = 0, close: bool = False) -> None:
-        """Write a batch delta of write ids ``first`` to ``last`` as a streaming client does, a flush after each one.
+        """Write a batch delta of write ids ``first`` to ``last`` as a streaming client does, a flush after each.
 
         Without ``close`` it is left as it is while the client goes on: with a side file.
         """

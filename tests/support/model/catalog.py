@@ -61,7 +61,7 @@ class Catalog:
         return self.parameters_of[where].get(key)
 
     def _parameters_to_change(self, request):
-        """What the commit changes in the catalog; nothing if one of it cannot be changed."""
+        """What the commit changes in the catalog; nothing if any of it cannot be changed."""
         changes = []
         last = request.replLastIdInfo
         if last is not None:
@@ -85,7 +85,7 @@ class Catalog:
             self.parameters_of[database]["repl.incompatible"] = "true"
 
     def _locked(self, txn, component, kinds):
-        """Whether an acquired lock of one of these kinds of the transaction covers the component (TXN-31)."""
+        """Whether an acquired lock of any of these kinds of the transaction covers the component (TXN-31)."""
         return any(row.txn_id == txn.id and row.acquired_at is not None and row.kind in kinds
                    and _named(row.place) == component.place[:len(_named(row.place))] for row in self.locks)
 

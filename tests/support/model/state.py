@@ -13,7 +13,7 @@ _SPECIAL = frozenset("\"#%'*/:=?\\{[]^\x7f") | frozenset(map(chr, range(32)))
 
 
 class Place(NamedTuple):
-    """A database (table ""), a table (partition "") or a partition, in the one spelling that is stored."""
+    """A database (table ""), a table (partition "") or a partition, in the spelling that is stored."""
 
     db: str
     table: str = ""
@@ -78,7 +78,7 @@ class Txn:
 
 @dataclass
 class WriteIds:
-    """Of one table: the next one, who owns which, the highest that lost its owner."""
+    """Of a table: the next id, who owns which, the highest that lost its owner."""
 
     next: int = 1
     purged: int = 0

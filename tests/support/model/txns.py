@@ -171,7 +171,7 @@ class Txns:
         return [self.replicated[request.replPolicy, source] for source in request.replSrcTxnIds]
 
     def _refuse_second_committer(self, txn, changed, mark, *, excused):
-        """Excused from what its exclusive locks had to wait for; somebody who updates under shared ones goes past them."""
+        """Excused from what its exclusive locks had to wait for; an update under shared locks goes past them."""
         rivals = [(theirs.commit_id, theirs.txn_id, mine.place, mine.letter, theirs.letter)
                   for theirs in self.write_set for mine in changed
                   if theirs.place == mine.place and theirs.txn_id != txn.id and txn.id <= theirs.commit_id

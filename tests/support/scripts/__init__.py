@@ -1,6 +1,6 @@
 """Stories about transactions and locks as text files, told to a pure model and to a server alike.
 
-What they may say, and how to add one: tests/scripts/README.md.
+What they may say, and how to add to them: tests/scripts/README.md.
 """
 
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The names of one script, and what numbers and errors look like in its answers."""
+"""The names of a script, and what numbers and errors look like in its answers."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""One telling of a script: finds the method of each command's first word."""
+"""A run of a script: finds the method of each command's first word."""
 
 from tests.support.scripts.catalog_words import CatalogWords
 from tests.support.scripts.lock_words import LockWords
@@ -8,7 +8,7 @@ from tests.support.scripts.write_id_words import WriteIdWords
 
 
 class Story(Names, TxnWords, WriteIdWords, LockWords, CatalogWords):
-    """The names of one script, and its commands."""
+    """The names of a script, and its commands."""
 
     def __init__(self, world):
         super().__init__()
