@@ -151,7 +151,7 @@ public final class ReadTests {
         Predicate none = new Predicate("IS_NULL", new Expression[] {FieldReference.apply("i")});
         Predicate other = new Predicate("=", new Expression[] {FieldReference.apply("i"), LiteralValue.apply(1L, DataTypes.LongType)});
 
-        same(List.of(List.of("d", "=", "1970-01-02"), List.of("k", "in", List.of("a", "b")), Arrays.asList("i", "is null", null)),
+        same(List.of(List.of("d", "=", "1970-01-02"), List.of("k", "in", "a", "b"), List.of("i", "is null")),
              PartitionConditions.of(List.of(new And(day, some), none, other), KEYS));
         same(true, PartitionConditions.isOfKeys(new And(day, some), KEYS));
         same(false, PartitionConditions.isOfKeys(

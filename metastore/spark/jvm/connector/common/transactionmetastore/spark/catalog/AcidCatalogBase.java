@@ -1,17 +1,24 @@
 package transactionmetastore.spark.catalog;
 
 import com.fasterxml.jackson.databind.JsonNode;
+import java.util.HashMap;
 import java.util.Locale;
 import java.util.Map;
 import java.util.Set;
 import org.apache.spark.sql.catalyst.analysis.NoSuchFunctionException;
+import org.apache.spark.sql.catalyst.analysis.NoSuchNamespaceException;
 import org.apache.spark.sql.catalyst.analysis.NoSuchTableException;
+import org.apache.spark.sql.catalyst.analysis.TableAlreadyExistsException;
 import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.connector.catalog.Column;
 import org.apache.spark.sql.connector.catalog.DelegatingCatalogExtension;
 import org.apache.spark.sql.connector.catalog.Identifier;
 import org.apache.spark.sql.connector.catalog.Table;
+import org.apache.spark.sql.connector.catalog.TableCatalog;
+import org.apache.spark.sql.connector.catalog.TableChange;
 import org.apache.spark.sql.connector.catalog.TableWritePrivilege;
 import org.apache.spark.sql.connector.catalog.functions.UnboundFunction;
+import org.apache.spark.sql.connector.expressions.Transform;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 import transactionmetastore.spark.planner.PlannerClient;
 import transactionmetastore.spark.txn.AcidTransaction;
@@ -25,6 +32,9 @@ import transactionmetastore.spark.write.WriterFunction;
  * What differs between versions of Spark is in AcidCatalog.
  */
 public abstract class AcidCatalogBase extends DelegatingCatalogExtension {
+    /** What RoutingRule adds to the properties of a table to be made: how its files are stored. */
+    static final String FORMAT = "acid.format";
+
     private String name = "spark_catalog";
     private String address = "";
     private AcidTransaction transaction;
@@ -40,13 +50,23 @@ public abstract class AcidCatalogBase extends DelegatingCatalogExtension {
         return name;
     }
 
+    /** Another one, that knows nothing yet. */
+    abstract AcidCatalogBase another();
+
     /** A catalog of the same tables, for one transaction. */
-    final <C extends AcidCatalogBase> C inside(C other, AcidTransaction of) {
-        AcidCatalogBase base = other;
-        base.name = name;
-        base.address = address;
-        base.transaction = of;
-        base.setDelegateCatalog(delegate);
+    final AcidCatalogBase inside(AcidTransaction of) {
+        AcidCatalogBase other = another();
+        other.name = name;
+        other.address = address;
+        other.transaction = of;
+        other.setDelegateCatalog(delegate);
+        return other;
+    }
+
+    /** A catalog of the same tables that Spark does not take for its session catalog, whose DDL it keeps to itself. */
+    final AcidCatalogBase underAnotherName() {
+        AcidCatalogBase other = inside(null);
+        other.name = "acid";
         return other;
     }
 
@@ -89,10 +109,63 @@ public abstract class AcidCatalogBase extends DelegatingCatalogExtension {
         return acidTable(ident, null) != null || super.tableExists(ident);
     }
 
+    @Override
+    public Table createTable(Identifier ident, Column[] columns, Transform[] partitions, Map<String, String> properties)
+            throws TableAlreadyExistsException, NoSuchNamespaceException {
+        if (!AcidProvider.class.getName().equals(properties.get(TableCatalog.PROP_PROVIDER))) {
+            return super.createTable(ident, columns, partitions, properties);
+        }
+        planner().call("create", Creation.of(ident, columns, partitions, properties));
+        return acidTable(ident, null);
+    }
+
+    @Override
+    public Table alterTable(Identifier ident, TableChange... changes) throws NoSuchTableException {
+        AcidTable table = acidTable(ident, null);
+        if (table == null) return super.alterTable(ident, changes);
+        planner().call("alter", named(ident, "changes", Creation.changes(table, changes)));
+        return acidTable(ident, null);
+    }
+
+    @Override
+    public boolean dropTable(Identifier ident) {
+        return acidTable(ident, null) == null ? super.dropTable(ident) : drop(ident, false);
+    }
+
+    @Override
+    public boolean purgeTable(Identifier ident) {
+        return acidTable(ident, null) == null ? super.purgeTable(ident) : drop(ident, true);
+    }
+
+    private boolean drop(Identifier ident, boolean purge) {
+        planner().call("drop", named(ident, "purge", purge));
+        return true;
+    }
+
+    @Override
+    public void renameTable(Identifier from, Identifier to) throws NoSuchTableException, TableAlreadyExistsException {
+        if (acidTable(from, null) == null) {
+            super.renameTable(from, to);
+            return;
+        }
+        String db = to.namespace().length == 0 ? from.namespace()[0] : to.namespace()[0];
+        Map<String, Object> arguments = named(from, "to_db", lower(db));
+        arguments.put("to_table", lower(to.name()));
+        planner().call("rename", arguments);
+    }
+
+    private static Map<String, Object> named(Identifier ident, String key, Object value) {
+        return new HashMap<>(Map.of("db", lower(ident.namespace()[0]), "table", lower(ident.name()), key, value));
+    }
+
+    static String lower(String name) {
+        return name.toLowerCase(Locale.ROOT);
+    }
+
     /** The table where it is a transactional one, or null. */
     final AcidTable acidTable(Identifier ident, AsOf asOf) {
         if (ident.namespace().length != 1) return null;
-        String db = ident.namespace()[0].toLowerCase(Locale.ROOT), table = ident.name().toLowerCase(Locale.ROOT);
+        String db = lower(ident.namespace()[0]), table = lower(ident.name());
         PlannerClient planner = planner();
         JsonNode answer = planner.call("table", Map.of("db", db, "table", table));
         return switch (answer.path("kind").asText()) {

@@ -13,6 +13,12 @@ import transactionmetastore.spark.write.AssignedColumns;
 public final class AcidExtensions extends AbstractFunction1<SparkSessionExtensions, BoxedUnit> {
     @Override
     public BoxedUnit apply(SparkSessionExtensions session) {
+        session.injectHintResolutionRule(new AbstractFunction1<>() {
+            @Override
+            public Rule<LogicalPlan> apply(SparkSession spark) {
+                return new RoutingRule(spark);
+            }
+        });
         session.injectPostHocResolutionRule(new AbstractFunction1<>() {
             @Override
             public Rule<LogicalPlan> apply(SparkSession spark) {

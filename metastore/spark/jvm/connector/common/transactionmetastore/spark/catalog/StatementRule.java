@@ -10,7 +10,6 @@ import org.apache.spark.sql.catalyst.plans.logical.MergeIntoTable;
 import org.apache.spark.sql.catalyst.plans.logical.UpdateTable;
 import org.apache.spark.sql.catalyst.plans.logical.V2WriteCommand;
 import org.apache.spark.sql.catalyst.rules.Rule;
-import org.apache.spark.sql.connector.catalog.Table;
 import org.apache.spark.sql.connector.write.RowLevelOperationTable;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
 import scala.Function1;
@@ -47,7 +46,7 @@ final class StatementRule extends Rule<LogicalPlan> {
                 AcidTransaction of = writer != null && writer.planner() == table.planner() ? writer
                     : readers.computeIfAbsent(table.planner(), planner -> AcidTransaction.reader(planner, text));
                 @SuppressWarnings("unchecked")
-                R bound = (R) (table.isIn(of) ? node : with(node, table.in(of)));
+                R bound = (R) (table.isIn(of) ? node : RoutingRule.with(node, 0, table.in(of)));
                 return bound;
             }
         });
@@ -78,13 +77,5 @@ final class StatementRule extends Rule<LogicalPlan> {
 
     private static AcidTable table(LogicalPlan node) {
         return node instanceof DataSourceV2Relation relation && relation.table() instanceof AcidTable table ? table : null;
-    }
-
-    /** The relation with another table. Which fields it has besides differs from one Spark to the next. */
-    private static LogicalPlan with(LogicalPlan relation, Table table) {
-        Object[] parts = new Object[relation.productArity()];
-        for (int place = 0; place < parts.length; ++place) parts[place] = relation.productElement(place);
-        parts[0] = table;
-        return relation.makeCopy(parts);
     }
 }

@@ -18,7 +18,7 @@ import org.apache.spark.sql.types.IntegralType;
 import org.apache.spark.sql.types.StringType;
 import org.apache.spark.sql.types.StructType;
 
-/** Conditions on partition keys as the planner takes them: [key, operator, value as text]. What it cannot take is left out. */
+/** Conditions on partition keys as the planner takes them: [key, operator, values as texts]. What it cannot take is left out. */
 final class PartitionConditions {
     private static final Map<String, String> OPERATORS =
         Map.of("=", "=", "<", "<", "<=", "<=", ">", ">", ">=", ">=", "IN", "in", "IS_NULL", "is null");
@@ -33,13 +33,13 @@ final class PartitionConditions {
             .allMatch(one -> one.fieldNames().length == 1 && names.contains(one.fieldNames()[0]));
     }
 
-    static List<List<Object>> of(List<Predicate> predicates, StructType keys) {
-        List<List<Object>> conditions = new ArrayList<>();
+    static List<List<String>> of(List<Predicate> predicates, StructType keys) {
+        List<List<String>> conditions = new ArrayList<>();
         for (Predicate one : predicates) add(one, keys, conditions);
         return conditions;
     }
 
-    private static void add(Predicate predicate, StructType keys, List<List<Object>> to) {
+    private static void add(Predicate predicate, StructType keys, List<List<String>> to) {
         if (predicate instanceof And both) {
             add(both.left(), keys, to);
             add(both.right(), keys, to);
@@ -55,8 +55,9 @@ final class PartitionConditions {
             if (text == null) return;
             values.add(text);
         }
-        Object value = operator.equals("in") ? values : values.isEmpty() ? null : values.get(0);
-        to.add(Arrays.asList(key.fieldNames()[0], operator, value));
+        List<String> condition = new ArrayList<>(List.of(key.fieldNames()[0], operator));
+        condition.addAll(values);
+        to.add(condition);
     }
 
     /** As a partition's name would have it; null for a type of which texts differ. */

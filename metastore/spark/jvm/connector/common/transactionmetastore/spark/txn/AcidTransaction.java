@@ -44,6 +44,7 @@ public final class AcidTransaction {
     private int statements;
     private final List<Runnable> undo = new ArrayList<>();
     private boolean hasEnded, commitsItself;
+    private boolean isVouched = true;
     private AcidTransaction next;
 
     private AcidTransaction(PlannerClient planner, boolean isReader, String statement) {
@@ -98,11 +99,16 @@ public final class AcidTransaction {
         return lease != null;
     }
 
-    /** Its id. The first call opens it. */
+    /** Its id, which stays what it is. The first call opens it, and takes the locks. */
     public synchronized long id() {
+        lock();
+        return open().txn;
+    }
+
+    private Lease open() {
         if (lease == null) begin();
         lease.requireOpen();
-        return lease.txn;
+        return lease;
     }
 
     /** What it sees of these tables and of all that are known to be read. The first call takes the locks. */
@@ -111,7 +117,7 @@ public final class AcidTransaction {
         List<String> wanted = new ArrayList<>(reads);
         wanted.removeAll(writeIds.keySet());
         if (!wanted.isEmpty() || txns == null) {
-            Map<String, Object> arguments = new HashMap<>(Map.of("txn", id(), "tables", wanted));
+            Map<String, Object> arguments = new HashMap<>(Map.of("txn", open().txn, "tables", wanted));
             if (txns != null) arguments.put("txns", txns);  // a table that came late is seen as of the same moment
             JsonNode answer = planner.call("snapshot", arguments);
             if (txns == null) txns = answer.path("txns").asText();
@@ -132,7 +138,16 @@ public final class AcidTransaction {
             ofWrites.add(write);
         }
         if (ofReads.isEmpty() && ofWrites.isEmpty()) return;
-        planner.call("lock", Map.of("txn", id(), "reads", ofReads, "writes", ofWrites, "wait_s", LOCK_WAIT_SECONDS));
+        Map<String, Object> arguments = new HashMap<>(opening());
+        arguments.put("txn", open().txn);
+        arguments.put("reads", ofReads);
+        arguments.put("writes", ofWrites);
+        arguments.put("wait_s", LOCK_WAIT_SECONDS);
+        if (txns != null) arguments.put("txns", txns);
+        else if (locked.isEmpty()) arguments.put("reopen", opening());
+        JsonNode answer = planner.call("lock", arguments);
+        isVouched &= answer.path("vouched").asBoolean(false);
+        if (answer.path("txn").asLong(lease.txn) != lease.txn) adopt(answer.path("txn").asLong(), lease);
         locked.addAll(reads);
         locked.addAll(writes);
     }
@@ -158,7 +173,7 @@ public final class AcidTransaction {
         hasEnded = true;
         if (lease == null) return;
         try {
-            lease.commit();
+            lease.commit(isVouched);
         } catch (AcidException error) {
             try {
                 undoIfAborted(lease);
@@ -204,13 +219,27 @@ public final class AcidTransaction {
 
     private void begin() {
         if (hasEnded) throw new IllegalStateException("The transaction of this statement is over");
-        JsonNode answer = planner.call("begin", Map.of(
-            "kind", isReader ? "READ_ONLY" : "DEFAULT", "user", user(), "host", host(), "agent", agent(),
-            "statement", statement));
-        Lease opened = new Lease(planner, answer.path("txn").asLong(), answer.path("timeout_s").asDouble(300));
+        JsonNode answer = planner.call("begin", opening());
+        keep(new Lease(planner, answer.path("txn").asLong(), answer.path("timeout_s").asDouble(300)));
+    }
+
+    /** A later transaction has taken the place of the one that waited for its locks: see "lock" of the planner. */
+    private void adopt(long txn, Lease before) {
+        before.forget();
+        keep(new Lease(planner, txn, before.timeoutSeconds));
+    }
+
+    private void keep(Lease opened) {
         lease = opened;
         Heartbeats.keep(opened);
-        CLEANER.register(this, () -> Heartbeats.later(() -> abandon(opened, isReader)));
+        boolean hasRead = isReader;
+        CLEANER.register(this, () -> Heartbeats.later(() -> abandon(opened, hasRead)));
+    }
+
+    private Map<String, Object> opening() {
+        return Map.of(
+            "kind", isReader ? "READ_ONLY" : "DEFAULT", "user", user(), "host", host(), "agent", agent(),
+            "statement", statement);
     }
 
     /** Static, and without "this": what the cleaner runs must not keep what it waits for. */

@@ -13,6 +13,7 @@ import transactionmetastore.spark.planner.PlannerClient;
 final class Lease {
     final PlannerClient planner;
     final long txn;
+    final double timeoutSeconds;
     final Duration every;
     private boolean isOver;
     private AcidException lost;
@@ -20,6 +21,7 @@ final class Lease {
     Lease(PlannerClient planner, long txn, double timeoutSeconds) {
         this.planner = planner;
         this.txn = txn;
+        this.timeoutSeconds = timeoutSeconds;
         this.every = Duration.ofMillis(Math.max(100L, (long) (timeoutSeconds * 1000 / 3)));
     }
 
@@ -52,9 +54,16 @@ final class Lease {
         return isFirst;
     }
 
-    void commit() {
+    /** "isVouched": what the planner said when it took the last locks. */
+    void commit(boolean isVouched) {
         requireOpen();
-        if (end()) planner.call("commit", Map.of("txn", txn));
+        if (end()) planner.call("commit", Map.of("txn", txn, "kind", "DEFAULT", "vouched", isVouched));
+        Heartbeats.forget(this);
+    }
+
+    /** It is another transaction that goes on in its place. */
+    void forget() {
+        end();
         Heartbeats.forget(this);
     }
 
@@ -70,7 +79,7 @@ final class Lease {
         if (!end()) return;
         Heartbeats.forget(this);
         try {
-            planner.call("commit", Map.of("txn", txn));
+            planner.call("commit", Map.of("txn", txn, "kind", "READ_ONLY"));
         } catch (AcidException error) {
             // it expires
         }

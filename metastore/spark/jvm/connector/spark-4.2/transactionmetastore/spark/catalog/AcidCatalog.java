@@ -9,11 +9,16 @@ import transactionmetastore.spark.txn.AcidTransaction;
 
 /** The catalog where Spark runs each statement that writes in a transaction, which is the metastore's. */
 public final class AcidCatalog extends AcidCatalogBase implements TransactionalCatalogPlugin {
+    @Override
+    AcidCatalogBase another() {
+        return new AcidCatalog();
+    }
+
     /** Opens nothing: Spark begins one by a name alone, and forgets it where the table turns out to be one of its own. */
     @Override
     public Transaction beginTransaction(TransactionInfo info) {
         AcidTransaction transaction = AcidTransaction.writer(planner(), info.id());
-        return new StatementTransaction(transaction, inside(new AcidCatalog(), transaction));
+        return new StatementTransaction(transaction, inside(transaction));
     }
 
     private record StatementTransaction(AcidTransaction transaction, CatalogPlugin catalog) implements Transaction {

@@ -1,0 +1,133 @@
+package transactionmetastore.spark.catalog;
+
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import org.apache.spark.sql.connector.catalog.Column;
+import org.apache.spark.sql.connector.catalog.Identifier;
+import org.apache.spark.sql.connector.catalog.TableCatalog;
+import org.apache.spark.sql.connector.catalog.TableChange;
+import org.apache.spark.sql.connector.expressions.Literal;
+import org.apache.spark.sql.connector.expressions.NamedReference;
+import org.apache.spark.sql.connector.expressions.Transform;
+import transactionmetastore.spark.planner.AcidException;
+
+/** What Spark says of a table to be made or changed, as the planner takes it. */
+final class Creation {
+    private static final Set<String> NOT_PROPERTIES = Set.of(
+        TableCatalog.PROP_PROVIDER, TableCatalog.PROP_LOCATION, TableCatalog.PROP_COMMENT, TableCatalog.PROP_OWNER,
+        TableCatalog.PROP_EXTERNAL, TableCatalog.PROP_IS_MANAGED_LOCATION, AcidCatalogBase.FORMAT);
+
+    private Creation() {}
+
+    static Map<String, Object> of(
+            Identifier ident, Column[] columns, Transform[] partitions, Map<String, String> properties) {
+        Map<String, Object> arguments = new HashMap<>();
+        arguments.put("db", AcidCatalogBase.lower(ident.namespace()[0]));
+        arguments.put("table", AcidCatalogBase.lower(ident.name()));
+        List<String> keyNames = new ArrayList<>();
+        for (Transform transform : partitions) {
+            if (transform.name().equals("identity")) keyNames.add(name(transform.references()[0]));
+            else if (transform.name().contains("bucket")) arguments.put("buckets", buckets(transform));
+            else throw new AcidException("UNSUPPORTED", "A transactional table is partitioned by columns, not by "
+                + transform.describe() + ": name columns, or use CLUSTERED BY ... INTO n BUCKETS.");
+        }
+        List<Map<String, Object>> plain = new ArrayList<>(), keys = new ArrayList<>();
+        for (Column column : columns) if (!keyNames.contains(column.name())) plain.add(described(column));
+        for (String key : keyNames) {
+            Arrays.stream(columns).filter(column -> column.name().equals(key)).forEach(column -> keys.add(described(column)));
+        }
+        Map<String, String> kept = new HashMap<>(properties);
+        kept.keySet().removeAll(NOT_PROPERTIES);
+        kept.keySet().removeIf(key -> key.startsWith(TableCatalog.OPTION_PREFIX));
+        arguments.put("columns", plain);
+        arguments.put("partition_keys", keys);
+        arguments.put("properties", kept);
+        arguments.put("comment", properties.get(TableCatalog.PROP_COMMENT));
+        arguments.put("location", properties.get(TableCatalog.PROP_LOCATION));
+        arguments.put("format", properties.getOrDefault(AcidCatalogBase.FORMAT, "orc").toLowerCase(java.util.Locale.ROOT));
+        arguments.put("if_not_exists", false);  // Spark has looked
+        return arguments;
+    }
+
+    private static Map<String, Object> described(Column column) {
+        Map<String, Object> described = new HashMap<>();
+        described.put("name", AcidCatalogBase.lower(column.name()));
+        described.put("type", column.dataType().catalogString());
+        described.put("comment", column.comment());
+        described.put("default", column.defaultValue() == null ? null : column.defaultValue().getSql());
+        described.put("not_null", !column.nullable());
+        return described;
+    }
+
+    /** bucket(n, columns) or sorted_bucket(columns, n, columns): Spark tells the number as a literal, columns as references. */
+    private static Map<String, Object> buckets(Transform transform) {
+        List<String> columns = new ArrayList<>(), sort = new ArrayList<>();
+        Object count = null;
+        boolean isSorted = transform.name().equals("sorted_bucket");
+        for (var argument : transform.arguments()) {
+            if (argument instanceof Literal<?> number) count = number.value();
+            else if (argument instanceof NamedReference column) (isSorted && count != null ? sort : columns).add(name(column));
+        }
+        List<List<String>> order = new ArrayList<>();
+        for (String column : sort) order.add(List.of(column, "asc"));
+        return Map.of("count", count == null ? 0 : count, "columns", columns, "sort", order);
+    }
+
+    private static String name(NamedReference column) {
+        return AcidCatalogBase.lower(String.join(".", column.fieldNames()));
+    }
+
+    static List<Map<String, Object>> changes(AcidTable table, TableChange[] changes) {
+        List<Map<String, Object>> told = new ArrayList<>();
+        for (TableChange change : changes) told.add(change(table, change));
+        return told;
+    }
+
+    private static Map<String, Object> change(AcidTable table, TableChange change) {
+        Map<String, Object> told = new HashMap<>();
+        if (change instanceof TableChange.SetProperty set) {
+            if (set.property().equals(TableCatalog.PROP_COMMENT)) {
+                told.put("op", "table_comment");
+            } else {
+                told.put("op", "set");
+                told.put("key", set.property());
+            }
+            told.put("value", set.value());
+        } else if (change instanceof TableChange.RemoveProperty unset) {
+            told.put("op", "unset");
+            told.put("key", unset.property());
+        } else if (change instanceof TableChange.AddColumn add) {
+            told.put("op", "add_column");
+            told.put("name", path(add.fieldNames()));
+            told.put("type", add.dataType().catalogString());
+            told.put("comment", add.comment());
+        } else if (change instanceof TableChange.RenameColumn rename) {
+            told.put("op", "rename_column");
+            told.put("name", path(rename.fieldNames()));
+            told.put("to", AcidCatalogBase.lower(rename.newName()));
+        } else if (change instanceof TableChange.UpdateColumnType type) {
+            told.put("op", "change_type");
+            told.put("name", path(type.fieldNames()));
+            told.put("type", type.newDataType().catalogString());
+        } else if (change instanceof TableChange.UpdateColumnComment comment) {
+            told.put("op", "comment");
+            told.put("name", path(comment.fieldNames()));
+            told.put("comment", comment.newComment());
+        } else if (change instanceof TableChange.DeleteColumn drop) {
+            told.put("op", "drop_column");
+            told.put("name", path(drop.fieldNames()));
+        } else {
+            throw new AcidException("UNSUPPORTED", "The catalog cannot do this to " + table.fullName() + ": "
+                + change.getClass().getSimpleName() + ". Set or unset properties, add, rename, retype or drop columns.");
+        }
+        return told;
+    }
+
+    private static String path(String[] names) {
+        return AcidCatalogBase.lower(String.join(".", names));
+    }
+}

@@ -1,0 +1,119 @@
+package transactionmetastore.spark.catalog;
+
+import org.apache.spark.sql.SparkSession;
+import org.apache.spark.sql.catalyst.analysis.ResolvedIdentifier;
+import org.apache.spark.sql.catalyst.analysis.UnresolvedIdentifier;
+import org.apache.spark.sql.catalyst.catalog.CatalogTable;
+import org.apache.spark.sql.catalyst.plans.logical.DropTable;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.SerdeInfo;
+import org.apache.spark.sql.catalyst.plans.logical.UnresolvedTableSpec;
+import org.apache.spark.sql.catalyst.plans.logical.V2CreateTablePlan;
+import org.apache.spark.sql.catalyst.rules.Rule;
+import org.apache.spark.sql.catalyst.trees.TreeNode;
+import org.apache.spark.sql.connector.catalog.CatalogManager;
+import org.apache.spark.sql.connector.catalog.Identifier;
+import org.apache.spark.sql.execution.datasources.CreateTable;
+import scala.Option;
+import scala.Product;
+import scala.collection.immutable.Seq;
+import transactionmetastore.spark.planner.AcidException;
+
+/**
+ * Statements about transactional tables that Spark would run by its own commands, which know nothing of them.
+ *
+ * It keeps these for every extension of its session catalog, and what they write lies beside the deltas: an empty answer, or
+ * rows that nobody sees. So this comes before Spark resolves a name: what creates a transactional table gets a provider that
+ * Spark leaves to the catalog, DROP TABLE goes there too, and saveAsTable over one is refused.
+ */
+final class RoutingRule extends Rule<LogicalPlan> {
+    private final org.apache.spark.sql.classic.SparkSession spark;
+
+    RoutingRule(SparkSession spark) {
+        this.spark = (org.apache.spark.sql.classic.SparkSession) spark;
+    }
+
+    @Override
+    public LogicalPlan apply(LogicalPlan plan) {
+        if (plan instanceof V2CreateTablePlan) return created(plan);
+        if (plan instanceof DropTable drop && drop.child() instanceof UnresolvedIdentifier name) return dropped(drop, name);
+        if (plan instanceof CreateTable save && save.query().isDefined()) requireNotTransactional(save.tableDesc());
+        return plan;
+    }
+
+    private static LogicalPlan created(LogicalPlan plan) {
+        for (int place = 0; place < plan.productArity(); ++place) {
+            if (plan.productElement(place) instanceof UnresolvedTableSpec spec && isTransactional(spec.properties())) {
+                return isRouted(spec) ? plan : (LogicalPlan) with(plan, place, routed(spec));
+            }
+        }
+        return plan;
+    }
+
+    private static boolean isTransactional(scala.collection.immutable.Map<String, String> properties) {
+        for (var one = properties.iterator(); one.hasNext();) {
+            var property = one.next();
+            if (property._1().equalsIgnoreCase("transactional")) return property._2().equalsIgnoreCase("true");
+        }
+        return false;
+    }
+
+    private static boolean isRouted(UnresolvedTableSpec spec) {
+        return spec.provider().contains(AcidProvider.class.getName());
+    }
+
+    private static UnresolvedTableSpec routed(UnresolvedTableSpec spec) {
+        UnresolvedTableSpec made = spec;
+        for (int place = 0; place < spec.productArity(); ++place) {
+            switch (spec.productElementName(place)) {
+                case "properties" -> made = (UnresolvedTableSpec) with(
+                    made, place, spec.properties().updated(AcidCatalogBase.FORMAT, format(spec)));
+                case "provider" -> made = (UnresolvedTableSpec) with(made, place, Option.apply(AcidProvider.class.getName()));
+                case "serde" -> made = (UnresolvedTableSpec) with(made, place, Option.empty());
+                default -> { }
+            }
+        }
+        return made;
+    }
+
+    private static String format(UnresolvedTableSpec spec) {
+        if (spec.provider().isDefined()) return spec.provider().get();
+        if (spec.serde().isEmpty()) return "orc";
+        SerdeInfo serde = spec.serde().get();
+        if (serde.storedAs().isDefined()) return serde.storedAs().get();
+        throw new AcidException("UNSUPPORTED", "A transactional table is made with STORED AS ORC; one with a serde of its own, "
+            + "by acid(spark) of metastore.spark.");
+    }
+
+    /** The node with another part. Which parts there are differs from one Spark to the next. */
+    static <N extends TreeNode<?> & Product> TreeNode<?> with(N node, int place, Object part) {
+        Object[] parts = new Object[node.productArity()];
+        for (int other = 0; other < parts.length; ++other) parts[other] = node.productElement(other);
+        parts[place] = part;
+        return (TreeNode<?>) node.makeCopy(parts);
+    }
+
+    private LogicalPlan dropped(DropTable drop, UnresolvedIdentifier name) {
+        Seq<String> parts = name.nameParts();
+        if (spark.sessionState().catalog().isTempView(parts)) return drop;
+        CatalogManager catalogs = spark.sessionState().catalogManager();
+        boolean isInNamed = parts.length() > 2 || parts.length() == 2 && catalogs.isCatalogRegistered(parts.head());
+        var plugin = isInNamed ? catalogs.catalog(parts.head()) : catalogs.currentCatalog();
+        if (!(plugin instanceof AcidCatalogBase catalog)) return drop;
+        String[] namespace = parts.length() == 1 ? catalogs.currentNamespace()
+            : isInNamed && parts.length() == 2 ? catalog.defaultNamespace() : new String[] {parts.apply(parts.length() - 2)};
+        Identifier ident = Identifier.of(namespace, parts.last());
+        if (catalog.acidTable(ident, null) == null) return drop;
+        return drop.withNewChildInternal(new ResolvedIdentifier(catalog.underAnotherName(), ident, drop.output()));
+    }
+
+    private void requireNotTransactional(CatalogTable table) {
+        CatalogManager catalogs = spark.sessionState().catalogManager();
+        if (!(catalogs.v2SessionCatalog() instanceof AcidCatalogBase catalog)) return;
+        String db = table.identifier().database().getOrElse(() -> catalogs.v1SessionCatalog().getCurrentDatabase());
+        AcidTable found = catalog.acidTable(Identifier.of(new String[] {db}, table.identifier().table()), null);
+        if (found == null) return;
+        throw new AcidException("UNSUPPORTED", "saveAsTable would write files beside the transactions of " + found.fullName()
+            + ": use writeTo(\"" + found.fullName() + "\").append() or .overwritePartitions(), or insertInto.");
+    }
+}
