@@ -2,7 +2,8 @@
 
 Rule: nothing has to be installed on a cluster. An installed package has a jar for each version of Spark that it was
 built for. For others, and in a checkout, Spark's compiler for queries (Janino) makes the classes in the driver. Either
-way they go to the executors as a jar that the session adds, like any jar that a user adds.
+way they go to the executors as a jar that the session adds, like any jar that a user adds. A Spark that was started with
+the jar, for the sake of the catalog, has them everywhere.
 """
 
 from collections.abc import Mapping, Sequence
@@ -43,8 +44,7 @@ def java_object(spark: SparkSession, name: str) -> Any:
             objects = {}
             setattr(context, _OBJECTS, objects)
         if name not in objects:
-            jar = jar_for(spark.version)
-            objects[name] = _new(spark, name, _loaded(spark, jar) if jar.exists() else _compiled(spark, name))
+            objects[name] = _new(spark, name, _given(spark, name) or _made(spark, name))
     return objects[name]
 
 
@@ -52,6 +52,17 @@ def _new(spark: SparkSession, name: str, loader: Any) -> Any:
     jvm = jvm_of(spark)
     no_types, nothing = _array(spark, jvm.java.lang.Class, 0), _array(spark, jvm.java.lang.Object, 0)
     return loader.loadClass(f"{PACKAGE}.{name}").getConstructor(no_types).newInstance(nothing)
+
+
+def _given(spark: SparkSession, name: str) -> Any:
+    """The class loader of a Spark that has the jar already, as with the catalog: a second class would be another."""
+    loader = jvm_of(spark).org.apache.spark.util.Utils.getContextOrSparkClassLoader()
+    return loader if loader.getResource(f"{PACKAGE.replace('.', '/')}/{name}.class") is not None else None
+
+
+def _made(spark: SparkSession, name: str) -> Any:
+    jar = jar_for(spark.version)
+    return _loaded(spark, jar) if jar.exists() else _compiled(spark, name)
 
 
 def _loaded(spark: SparkSession, jar: Path) -> Any:

@@ -7,6 +7,7 @@ import org.apache.spark.sql.catalyst.rules.Rule;
 import scala.Function1;
 import scala.runtime.AbstractFunction1;
 import scala.runtime.BoxedUnit;
+import transactionmetastore.spark.read.ReadsEnd;
 import transactionmetastore.spark.write.AssignedColumns;
 
 /** What a session needs besides the catalog, in spark.sql.extensions. */

@@ -31,8 +31,7 @@ import transactionmetastore.spark.write.AcidWrites;
 /**
  * A transactional table in a statement: what it is, and the transaction in which it is read or written.
  *
- * Spark keeps the table of an analysed plan and uses it in other plans. So a statement has tables of its own, made by "in":
- * see StatementRule.
+ * Spark keeps the table of an analysed plan, as that of a frame, and uses it in other plans: see StatementRule.
  */
 public final class AcidTable
         implements SupportsRead, SupportsWrite, SupportsRowLevelOperations, SupportsMetadataColumns, TruncatableTable {
@@ -40,7 +39,7 @@ public final class AcidTable
     private final PlannerClient planner;
     private final TableDefinition definition;
     private final AsOf asOf;
-    private final AcidTransaction transaction;
+    private AcidTransaction transaction;
 
     /** "transaction": null until a statement is known; "asOf": null for what the transaction sees. */
     AcidTable(String catalog, PlannerClient planner, TableDefinition definition, AsOf asOf, AcidTransaction transaction) {
@@ -51,7 +50,7 @@ public final class AcidTable
         this.transaction = transaction;
     }
 
-    /** The same table in a statement. */
+    /** The same table in another statement. */
     public AcidTable in(AcidTransaction other) {
         other.read(fullName());
         return new AcidTable(catalog, planner, definition, asOf, other);
@@ -75,20 +74,35 @@ public final class AcidTable
         return asOf;
     }
 
-    boolean isIn(AcidTransaction other) {
-        return transaction == other;
-    }
-
     /** Whether it is in a statement that writes. */
-    public boolean isInWriter() {
+    public synchronized boolean isInWriter() {
         return transaction != null && !transaction.isReader();
     }
 
+    /** A statement has this table. What has begun to read goes on where it is. */
+    synchronized void enter(AcidTransaction statement) {
+        if (transaction != null && transaction.isReader() && statement.isReader()) {
+            transaction = AcidTransaction.join(transaction, statement);
+        } else if (transaction == null || !transaction.live().hasBegun()) {
+            transaction = statement;
+        }
+        transaction.live().read(fullName());
+    }
+
+    /** Whether a statement has this table: to DESCRIBE it none is needed. */
+    public synchronized boolean isInStatement() {
+        return transaction != null;
+    }
+
     /** The transaction of the statement that this table is in. */
-    public AcidTransaction transaction() {
+    public synchronized AcidTransaction transaction() {
         if (transaction == null) {
             throw new AcidException("NO_EXTENSION", "The table " + name() + " is in no transaction, because the session lacks "
                 + "an extension: set spark.sql.extensions=" + AcidExtensions.class.getName() + ".");
+        }
+        if (transaction.hasEnded()) {  // a frame that was written is read now
+            transaction = AcidTransaction.reader(planner, "");
+            transaction.read(fullName());
         }
         return transaction.live();
     }

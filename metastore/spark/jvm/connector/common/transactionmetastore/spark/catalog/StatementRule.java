@@ -1,7 +1,9 @@
 package transactionmetastore.spark.catalog;
 
+import java.util.Collections;
 import java.util.IdentityHashMap;
 import java.util.Map;
+import java.util.Set;
 import org.apache.spark.sql.catalyst.analysis.EliminateSubqueryAliases;
 import org.apache.spark.sql.catalyst.plans.logical.AppendData;
 import org.apache.spark.sql.catalyst.plans.logical.DeleteFromTable;
@@ -12,8 +14,6 @@ import org.apache.spark.sql.catalyst.plans.logical.V2WriteCommand;
 import org.apache.spark.sql.catalyst.rules.Rule;
 import org.apache.spark.sql.connector.write.RowLevelOperationTable;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
-import scala.Function1;
-import scala.runtime.AbstractPartialFunction;
 import transactionmetastore.spark.planner.PlannerClient;
 import transactionmetastore.spark.txn.AcidTransaction;
 import transactionmetastore.spark.txn.WriteKind;
@@ -21,35 +21,35 @@ import transactionmetastore.spark.txn.WriteKind;
 /**
  * One transaction for a statement, over all its tables: also of subqueries, views and other databases.
  *
- * Spark applies this to each plan that it analyses, the inner ones of views before that around them, so the outermost
- * decides. A frame's plan is analysed anew where another is made of it: that one has tables of its own, and what the first
- * one reads stays what it is. Where the statement writes a transactional table, all that it reads is seen by the
- * transaction that writes, which Spark has begun; where it writes one of Spark's own, Spark forgets that transaction, and
- * its tables are read in one of ours.
+ * Spark applies this to each plan that it analyses, the inner ones of views before that around them. Tables of a plan enter
+ * one transaction. A frame's tables are those of each plan that is made of it: where two meet in a plan, their readers are
+ * joined. Where the statement writes a transactional table, all that it reads is seen by the transaction that writes, which
+ * Spark has begun; where it writes one of Spark's own, Spark forgets that transaction, and its tables get a reader.
+ * The plan stays what it is: one with other tables would be equal to it, so that Spark finds what it has cached.
  */
 final class StatementRule extends Rule<LogicalPlan> {
     @Override
     public LogicalPlan apply(LogicalPlan plan) {
+        Set<AcidTable> tables = Collections.newSetFromMap(new IdentityHashMap<>());
+        collect(plan, tables);
+        if (tables.isEmpty()) return plan;
+        for (var inner = plan.subqueriesAll().iterator(); inner.hasNext();) collect(inner.next(), tables);
         AcidTransaction writer = writer(plan);
         String text = plan.origin().sqlText().getOrElse(() -> "");
         Map<PlannerClient, AcidTransaction> readers = new IdentityHashMap<>();
-        return plan.transformDownWithSubqueries(new AbstractPartialFunction<LogicalPlan, LogicalPlan>() {
-            @Override
-            public boolean isDefinedAt(LogicalPlan node) {
-                return table(node) != null;
-            }
+        for (AcidTable table : tables) {
+            boolean isOfWriter = writer != null && writer.planner() == table.planner();
+            table.enter(isOfWriter ? writer
+                : readers.computeIfAbsent(table.planner(), planner -> AcidTransaction.reader(planner, text)));
+        }
+        return plan;
+    }
 
-            @Override
-            public <N extends LogicalPlan, R> R applyOrElse(N node, Function1<N, R> otherwise) {
-                AcidTable table = table(node);
-                if (table == null) return otherwise.apply(node);
-                AcidTransaction of = writer != null && writer.planner() == table.planner() ? writer
-                    : readers.computeIfAbsent(table.planner(), planner -> AcidTransaction.reader(planner, text));
-                @SuppressWarnings("unchecked")
-                R bound = (R) (table.isIn(of) ? node : RoutingRule.with(node, 0, table.in(of)));
-                return bound;
-            }
-        });
+    private static void collect(LogicalPlan plan, Set<AcidTable> tables) {
+        AcidTable table = table(plan);
+        if (table != null) tables.add(table);
+        if (plan instanceof V2WriteCommand write && write.table() instanceof LogicalPlan target) collect(target, tables);
+        for (var children = plan.children().iterator(); children.hasNext();) collect(children.next(), tables);
     }
 
     /** The transaction of the statement's write, or null. What it is going to write is noted there: locks come first. */
@@ -76,6 +76,8 @@ final class StatementRule extends Rule<LogicalPlan> {
     }
 
     private static AcidTable table(LogicalPlan node) {
-        return node instanceof DataSourceV2Relation relation && relation.table() instanceof AcidTable table ? table : null;
+        if (!(node instanceof DataSourceV2Relation relation)) return null;
+        if (relation.table() instanceof RowLevelOperationTable rows && rows.table() instanceof AcidTable table) return table;
+        return relation.table() instanceof AcidTable table ? table : null;
     }
 }

@@ -1,6 +1,5 @@
 package transactionmetastore.spark.read;
 
-import com.fasterxml.jackson.databind.JsonNode;
 import java.time.ZoneId;
 import java.util.ArrayList;
 import java.util.HashMap;
@@ -42,22 +41,26 @@ public final class AcidScan implements Scan, Batch, SupportsReportStatistics {
     private final StructType wanted;
     private final List<Predicate> ofKeys, ofRows;
     private ScanPlan plan;
+    private AcidTransaction.Use use;
 
     AcidScan(AcidTable table, StructType wanted, List<Predicate> ofKeys, List<Predicate> ofRows) {
         this.table = table;
-        this.transaction = table.transaction();
+        this.transaction = table.isInStatement() ? table.transaction() : null;
         this.wanted = wanted;
         this.ofKeys = ofKeys;
         this.ofRows = ofRows;
     }
 
-    /** The execution that read has ended. A transaction that writes is ended by Spark. */
-    public void release() {
-        if (transaction.isReader()) transaction.close();
+    /** The execution that read has ended. */
+    synchronized void release() {
+        if (use != null) use.end();
     }
 
     private synchronized ScanPlan plan() {
         if (plan == null) {
+            if (transaction == null) table.transaction();  // which says why there is none
+            use = transaction.use().atMostAsLongAs(this);
+            ReadsEnd.isUsed(spark().sparkContext(), use);
             Snapshot snapshot = transaction.snapshot();
             Map<String, Object> arguments = new HashMap<>();
             arguments.put("table", table.fullName());
@@ -67,10 +70,13 @@ public final class AcidScan implements Scan, Batch, SupportsReportStatistics {
             arguments.put("partitions", PartitionConditions.of(ofKeys, table.definition().partitionType()));
             arguments.put("as_of", table.asOf() == null ? null : table.asOf().argument());
             arguments.put("row_ids", layout().areIdsWanted);
-            JsonNode answer = transaction.planner().call("plan", arguments);
-            plan = ScanPlan.of(answer);
+            plan = ScanPlan.of(transaction.planner().call("plan", arguments));
         }
         return plan;
+    }
+
+    boolean isUsedBy(AcidTransaction.Use one) {
+        return use == one;
     }
 
     private Layout layout() {
@@ -101,13 +107,18 @@ public final class AcidScan implements Scan, Batch, SupportsReportStatistics {
     /** Of what is read, by the share of the columns, as Spark guesses for its own files. */
     @Override
     public Statistics estimateStatistics() {
+        if (transaction == null) return statistics(table.definition().bytes(), table.definition().rows());
         long all = Math.max(1, table.type().defaultSize());
         long bytes = (long) (plan().bytes() * SQLConf.get().fileCompressionFactor() * wanted.defaultSize() / all);
         Long rows = plan().rowCount() != null ? plan().rowCount() : ofKeys.isEmpty() ? table.definition().rows() : null;
+        return statistics(bytes, rows);
+    }
+
+    private static Statistics statistics(Long bytes, Long rows) {
         return new Statistics() {
             @Override
             public OptionalLong sizeInBytes() {
-                return OptionalLong.of(bytes);
+                return bytes == null ? OptionalLong.empty() : OptionalLong.of(bytes);
             }
 
             @Override

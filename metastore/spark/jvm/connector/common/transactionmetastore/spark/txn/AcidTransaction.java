@@ -22,8 +22,8 @@ import transactionmetastore.spark.planner.PlannerClient;
  * Rules kept here. Nothing is opened before somebody needs an id or a snapshot, so that a statement that is only analysed
  * leaves nothing behind. Locks come before the snapshot: whoever plans a statement says first which tables it reads and
  * writes. There is one snapshot, over all of them.
- * A reader (kind READ_ONLY) ends when its execution does, or when the garbage collector finds nothing left that could read
- * in it; "live" is then another one, with a snapshot of its own. A writer ends by commit or abort, once.
+ * A reader (kind READ_ONLY) is open as long as somebody uses it; who uses it after that has another transaction of it, with a
+ * snapshot of its own. Readers of tables that meet in a statement are joined, for good. A writer ends by commit or abort, once.
  */
 public final class AcidTransaction {
     private static final Cleaner CLEANER = Cleaner.create();
@@ -45,7 +45,8 @@ public final class AcidTransaction {
     private final List<Runnable> undo = new ArrayList<>();
     private boolean hasEnded, commitsItself;
     private boolean isVouched = true;
-    private AcidTransaction next;
+    private int uses;
+    private volatile AcidTransaction joined;
 
     private AcidTransaction(PlannerClient planner, boolean isReader, String statement) {
         this.planner = planner;
@@ -70,14 +71,73 @@ public final class AcidTransaction {
         return isReader;
     }
 
-    /** Itself; or where it is a reader that has ended, another one over the same tables. */
-    public synchronized AcidTransaction live() {
-        if (!isReader || !hasEnded) return this;
-        if (next == null) {
-            next = reader(planner, statement);
-            next.reads.addAll(reads);
+    /** Itself, or the reader that it was joined to. */
+    public AcidTransaction live() {
+        AcidTransaction other = joined;
+        return other == null ? this : other.live();
+    }
+
+    /** One reader for the tables of both: what reads already goes on in the transaction in which it does. */
+    public static AcidTransaction join(AcidTransaction one, AcidTransaction other) {
+        synchronized (AcidTransaction.class) {
+            AcidTransaction first = one.live(), second = other.live();
+            if (first == second) return first;
+            for (String table : second.reads()) first.read(table);
+            second.joined = first;
+            return first;
         }
-        return next.live();
+    }
+
+    private synchronized List<String> reads() {
+        return List.copyOf(reads);
+    }
+
+    /** Somebody reads in it, until that use ends. What a writer reads, it reads until it ends itself. */
+    public synchronized Use use() {
+        ++uses;
+        return new Use(this);
+    }
+
+    /** Ends once, whoever says so, and when "reader" is garbage at the latest. */
+    public static final class Use {
+        private final AcidTransaction transaction;
+        private boolean hasEnded;
+
+        private Use(AcidTransaction transaction) {
+            this.transaction = transaction;
+        }
+
+        public Use atMostAsLongAs(Object reader) {
+            CLEANER.register(reader, () -> Heartbeats.later(this::end));
+            return this;
+        }
+
+        public void end() {
+            synchronized (transaction) {
+                if (hasEnded) return;
+                hasEnded = true;
+                transaction.leave();
+            }
+        }
+    }
+
+    /** Spark ends: nobody reads any more. */
+    public static void endReaders() {
+        Heartbeats.releaseReaders();
+    }
+
+    private void leave() {
+        if (--uses > 0 || !isReader || lease == null) return;
+        Lease ended = lease;
+        lease = null;
+        txns = null;
+        writeIds.clear();
+        locked.clear();
+        ended.release();
+    }
+
+    public synchronized boolean hasEnded() {
+        return hasEnded;
     }
 
     /** It will read a table ("db.table"). */
@@ -191,15 +251,11 @@ public final class AcidTransaction {
         return lease == null || undoIfAborted(lease);
     }
 
-    /** Let go of it, whatever became of it: a reader ends, and a writer that was neither committed nor aborted is aborted. */
+    /** Let go of it, whatever became of it: where it was neither committed nor aborted, it is aborted. */
     public synchronized void close() {
         if (hasEnded) return;
         hasEnded = true;
         if (lease == null) return;
-        if (isReader) {
-            lease.release();
-            return;
-        }
         try {
             undoIfAborted(lease);
         } catch (AcidException error) {
@@ -220,20 +276,19 @@ public final class AcidTransaction {
     private void begin() {
         if (hasEnded) throw new IllegalStateException("The transaction of this statement is over");
         JsonNode answer = planner.call("begin", opening());
-        keep(new Lease(planner, answer.path("txn").asLong(), answer.path("timeout_s").asDouble(300)));
+        keep(new Lease(planner, answer.path("txn").asLong(), isReader, answer.path("timeout_s").asDouble(300)));
     }
 
     /** A later transaction has taken the place of the one that waited for its locks: see "lock" of the planner. */
     private void adopt(long txn, Lease before) {
         before.forget();
-        keep(new Lease(planner, txn, before.timeoutSeconds));
+        keep(new Lease(planner, txn, isReader, before.timeoutSeconds));
     }
 
     private void keep(Lease opened) {
         lease = opened;
         Heartbeats.keep(opened);
-        boolean hasRead = isReader;
-        CLEANER.register(this, () -> Heartbeats.later(() -> abandon(opened, hasRead)));
+        if (!isReader) CLEANER.register(this, () -> Heartbeats.later(() -> abandon(opened)));
     }
 
     private Map<String, Object> opening() {
@@ -243,15 +298,12 @@ public final class AcidTransaction {
     }
 
     /** Static, and without "this": what the cleaner runs must not keep what it waits for. */
-    private static void abandon(Lease lease, boolean isReader) {
-        if (isReader) {
-            lease.release();
-        } else if (!lease.isOver()) {
-            try {
-                lease.abort();
-            } catch (AcidException error) {
-                // it expires
-            }
+    private static void abandon(Lease lease) {
+        if (lease.isOver()) return;
+        try {
+            lease.abort();
+        } catch (AcidException error) {
+            // it expires
         }
     }
 

@@ -33,6 +33,10 @@ final class Heartbeats {
         THREAD.execute(work);
     }
 
+    static void releaseReaders() {
+        for (Lease lease : KEPT.keySet()) if (lease.isReader) lease.release();
+    }
+
     private static void beat(Lease lease) {
         try {
             lease.heartbeat();

@@ -13,14 +13,16 @@ import transactionmetastore.spark.planner.PlannerClient;
 final class Lease {
     final PlannerClient planner;
     final long txn;
+    final boolean isReader;
     final double timeoutSeconds;
     final Duration every;
     private boolean isOver;
     private AcidException lost;
 
-    Lease(PlannerClient planner, long txn, double timeoutSeconds) {
+    Lease(PlannerClient planner, long txn, boolean isReader, double timeoutSeconds) {
         this.planner = planner;
         this.txn = txn;
+        this.isReader = isReader;
         this.timeoutSeconds = timeoutSeconds;
         this.every = Duration.ofMillis(Math.max(100L, (long) (timeoutSeconds * 1000 / 3)));
     }

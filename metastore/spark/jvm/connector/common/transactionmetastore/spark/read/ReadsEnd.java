@@ -1,0 +1,90 @@
+package transactionmetastore.spark.read;
+
+import java.util.Collections;
+import java.util.IdentityHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import java.util.WeakHashMap;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.CopyOnWriteArrayList;
+import org.apache.spark.SparkContext;
+import org.apache.spark.scheduler.SparkListener;
+import org.apache.spark.scheduler.SparkListenerApplicationEnd;
+import org.apache.spark.scheduler.SparkListenerEvent;
+import org.apache.spark.sql.execution.CommandResultExec;
+import org.apache.spark.sql.execution.SQLExecution;
+import org.apache.spark.sql.execution.SparkPlan;
+import org.apache.spark.sql.execution.adaptive.AdaptiveSparkPlanExec;
+import org.apache.spark.sql.execution.adaptive.QueryStageExec;
+import org.apache.spark.sql.execution.columnar.InMemoryTableScanExec;
+import org.apache.spark.sql.execution.datasources.v2.BaseCacheTableExec;
+import org.apache.spark.sql.execution.datasources.v2.BatchScanExec;
+import org.apache.spark.sql.execution.ui.SparkListenerSQLExecutionEnd;
+import transactionmetastore.spark.txn.AcidTransaction;
+
+/**
+ * Ends the use of a transaction when the execution that read in it has ended.
+ *
+ * That is each scan of its plan, and whatever was planned while it ran: for EXPLAIN, a command of Spark's own, or a branch that
+ * turned out to be empty. What a cache holds is read again when its blocks are lost. So scans below a cache go on until the
+ * garbage collector finds nothing left that refers to them, and so do those of an iterator, which reads on when its execution
+ * is over, of an RDD, and of a plan that nobody executes.
+ */
+public final class ReadsEnd extends SparkListener {
+    private static final Map<SparkContext, ReadsEnd> WATCHED = Collections.synchronizedMap(new WeakHashMap<>());
+
+    private final Map<Long, List<AcidTransaction.Use>> during = new ConcurrentHashMap<>();
+
+    private ReadsEnd() {}
+
+    public static void watch(SparkContext context) {
+        watching(context);
+    }
+
+    private static ReadsEnd watching(SparkContext context) {
+        return WATCHED.computeIfAbsent(context, one -> {
+            ReadsEnd listener = new ReadsEnd();
+            one.addSparkListener(listener);
+            return listener;
+        });
+    }
+
+    /** A use has begun, in the execution that runs in this thread, if there is one. */
+    static void isUsed(SparkContext context, AcidTransaction.Use use) {
+        String execution = context.getLocalProperty(SQLExecution.EXECUTION_ID_KEY());
+        if (execution == null) return;
+        watching(context).during.computeIfAbsent(Long.valueOf(execution), one -> new CopyOnWriteArrayList<>()).add(use);
+    }
+
+    @Override
+    public void onOtherEvent(SparkListenerEvent event) {
+        if (!(event instanceof SparkListenerSQLExecutionEnd end)) return;
+        List<AcidTransaction.Use> begun = during.remove(end.executionId());
+        if (end.qe() == null || end.executionName().contains("toLocalIterator")) return;
+        Set<AcidScan> read = Collections.newSetFromMap(new IdentityHashMap<>());
+        Set<AcidScan> cached = Collections.newSetFromMap(new IdentityHashMap<>());
+        boolean isCaching = collect(end.qe().executedPlan(), read, cached);
+        for (AcidScan scan : read) if (!cached.contains(scan)) scan.release();
+        if (begun == null || isCaching) return;
+        for (AcidTransaction.Use use : begun) if (cached.stream().noneMatch(scan -> scan.isUsedBy(use))) use.end();
+    }
+
+    @Override
+    public void onApplicationEnd(SparkListenerApplicationEnd end) {
+        AcidTransaction.endReaders();
+    }
+
+    /** Whether the plan is one that fills a cache. */
+    private static boolean collect(SparkPlan plan, Set<AcidScan> read, Set<AcidScan> cached) {
+        if (plan instanceof BatchScanExec scan && scan.scan() instanceof AcidScan acid) read.add(acid);
+        boolean isCaching = plan instanceof BaseCacheTableExec;
+        if (plan instanceof AdaptiveSparkPlanExec adaptive) isCaching |= collect(adaptive.executedPlan(), read, cached);
+        if (plan instanceof QueryStageExec stage) isCaching |= collect(stage.plan(), read, cached);
+        if (plan instanceof CommandResultExec command) isCaching |= collect(command.commandPhysicalPlan(), read, cached);
+        if (plan instanceof InMemoryTableScanExec scan) collect(scan.relation().cachedPlan(), cached, cached);
+        for (var children = plan.children().iterator(); children.hasNext();) isCaching |= collect(children.next(), read, cached);
+        for (var inner = plan.subqueries().iterator(); inner.hasNext();) collect(inner.next(), read, cached);
+        return isCaching;
+    }
+}
