@@ -1,5 +1,6 @@
 """The Spark that tests share: small, quick, in UTC, with its built-in Hive client on a metastore."""
 
+from pathlib import Path
 from typing import Any
 
 
@@ -19,8 +20,22 @@ def spark_on(uri: str, warehouse: str, master: str = "local[2]") -> Any:
         .config("spark.driver.host", "127.0.0.1")
         .config("spark.hadoop.hive.metastore.uris", uri)
         .config("spark.sql.warehouse.dir", warehouse)
+        .config("spark.jars", connector())
+        .config("spark.sql.extensions", "transactionmetastore.spark.catalog.AcidExtensions" if connector() else "")
         .enableHiveSupport()
         .getOrCreate()
     )
     session.sparkContext.setLogLevel("ERROR")
     return session
+
+
+def connector() -> str:
+    """The jar of our Java classes, which no warning passes; "" where none can be made."""
+    import pyspark
+
+    from metastore.spark.jvm.jars import NoJarError, connector_jar
+
+    try:
+        return str(connector_jar(Path(pyspark.__file__).parent, are_warnings_errors=True))
+    except NoJarError:
+        return ""

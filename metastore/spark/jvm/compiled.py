@@ -2,8 +2,8 @@
 
 Rule: nothing has to be installed on a cluster. An installed package has a jar for each version of Spark that it was
 built for. For others, and in a checkout, Spark's compiler for queries (Janino) makes the classes in the driver. Either
-way they go to the executors as a jar that the session adds, like any jar that a user adds. A Spark that was started with
-the jar, for the sake of the catalog, has them everywhere.
+way they go to the executors as a jar that the session adds, like any jar that a user adds. A Spark that was started
+with the jar, for the sake of the catalog, has them everywhere.
 """
 
 from collections.abc import Mapping, Sequence
@@ -55,7 +55,7 @@ def _new(spark: SparkSession, name: str, loader: Any) -> Any:
 
 
 def _given(spark: SparkSession, name: str) -> Any:
-    """The class loader of a Spark that has the jar already, as with the catalog: a second class would be another."""
+    """The class loader of a Spark that has the jar already, as the catalog needs it: two loaders make two classes."""
     loader = jvm_of(spark).org.apache.spark.util.Utils.getContextOrSparkClassLoader()
     return loader if loader.getResource(f"{PACKAGE.replace('.', '/')}/{name}.class") is not None else None
 

@@ -155,7 +155,9 @@ public abstract class AcidCatalogBase extends DelegatingCatalogExtension {
     }
 
     private static Map<String, Object> named(Identifier ident, String key, Object value) {
-        return new HashMap<>(Map.of("db", lower(ident.namespace()[0]), "table", lower(ident.name()), key, value));
+        Map<String, Object> arguments = new HashMap<>(AcidTransaction.caller());
+        arguments.putAll(Map.of("db", lower(ident.namespace()[0]), "table", lower(ident.name()), key, value));
+        return arguments;
     }
 
     static String lower(String name) {

@@ -14,6 +14,7 @@ import org.apache.spark.sql.connector.expressions.Literal;
 import org.apache.spark.sql.connector.expressions.NamedReference;
 import org.apache.spark.sql.connector.expressions.Transform;
 import transactionmetastore.spark.planner.AcidException;
+import transactionmetastore.spark.txn.AcidTransaction;
 
 /** What Spark says of a table to be made or changed, as the planner takes it. */
 final class Creation {
@@ -50,6 +51,7 @@ final class Creation {
         arguments.put("location", properties.get(TableCatalog.PROP_LOCATION));
         arguments.put("format", properties.getOrDefault(AcidCatalogBase.FORMAT, "orc").toLowerCase(java.util.Locale.ROOT));
         arguments.put("if_not_exists", false);  // Spark has looked
+        arguments.putAll(AcidTransaction.caller());
         return arguments;
     }
 
@@ -58,8 +60,10 @@ final class Creation {
         described.put("name", AcidCatalogBase.lower(column.name()));
         described.put("type", column.dataType().catalogString());
         described.put("comment", column.comment());
-        described.put("default", column.defaultValue() == null ? null : column.defaultValue().getSql());
-        described.put("not_null", !column.nullable());
+        if (column.defaultValue() != null || !column.nullable()) {
+            throw new AcidException("UNSUPPORTED", "The catalog creates no constraints yet, as " + column.name() + " has one: leave "
+                + "DEFAULT and NOT NULL out, and add them with session.sql of acid(spark).");
+        }
         return described;
     }
 
@@ -90,21 +94,17 @@ final class Creation {
     private static Map<String, Object> change(AcidTable table, TableChange change) {
         Map<String, Object> told = new HashMap<>();
         if (change instanceof TableChange.SetProperty set) {
-            if (set.property().equals(TableCatalog.PROP_COMMENT)) {
-                told.put("op", "table_comment");
-            } else {
-                told.put("op", "set");
-                told.put("key", set.property());
-            }
-            told.put("value", set.value());
+            told.put("op", "set");
+            told.put("properties", Map.of(set.property(), set.value()));
         } else if (change instanceof TableChange.RemoveProperty unset) {
             told.put("op", "unset");
-            told.put("key", unset.property());
+            told.put("keys", List.of(unset.property()));
         } else if (change instanceof TableChange.AddColumn add) {
             told.put("op", "add_column");
             told.put("name", path(add.fieldNames()));
             told.put("type", add.dataType().catalogString());
             told.put("comment", add.comment());
+            told.put("after", after(add.position()));
         } else if (change instanceof TableChange.RenameColumn rename) {
             told.put("op", "rename_column");
             told.put("name", path(rename.fieldNames()));
@@ -117,6 +117,10 @@ final class Creation {
             told.put("op", "comment");
             told.put("name", path(comment.fieldNames()));
             told.put("comment", comment.newComment());
+        } else if (change instanceof TableChange.UpdateColumnPosition move) {
+            told.put("op", "move_column");
+            told.put("name", path(move.fieldNames()));
+            told.put("after", after(move.position()));
         } else if (change instanceof TableChange.DeleteColumn drop) {
             told.put("op", "drop_column");
             told.put("name", path(drop.fieldNames()));
@@ -125,6 +129,12 @@ final class Creation {
                 + change.getClass().getSimpleName() + ". Set or unset properties, add, rename, retype or drop columns.");
         }
         return told;
+    }
+
+    /** The column before it: "" for none, null for where it would be anyway. */
+    private static String after(TableChange.ColumnPosition position) {
+        if (position instanceof TableChange.After after) return AcidCatalogBase.lower(after.column());
+        return position instanceof TableChange.First ? "" : null;
     }
 
     private static String path(String[] names) {

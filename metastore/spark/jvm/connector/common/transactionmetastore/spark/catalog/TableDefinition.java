@@ -13,7 +13,7 @@ import org.apache.spark.sql.connector.expressions.LiteralValue;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.StructType;
 
-/** A table as the planner describes it: "table" in docs/reference/planner.md. */
+/** A table as the planner describes it: metastore/planner/tables.py. */
 public record TableDefinition(
         String name, String kind, String id, String location, String format, List<Field> columns,
         List<Field> partitionKeys, Buckets buckets, Map<String, String> properties, String comment, String owner, Long rows,

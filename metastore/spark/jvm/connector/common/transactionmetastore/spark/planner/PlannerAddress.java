@@ -1,5 +1,6 @@
 package transactionmetastore.spark.planner;
 
+import java.net.URI;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 import org.apache.hadoop.conf.Configuration;
@@ -30,7 +31,7 @@ final class PlannerAddress {
         try {
             client = new HiveMetaStoreClient(conf);
             String address = client.getConfigValue(SETTING, "");
-            if (address != null && !address.isEmpty()) return address;
+            if (address != null && !address.isEmpty()) return reachable(address, metastore);
         } catch (TException error) {
             throw new AcidException("METASTORE_UNREACHABLE",
                 "The metastore " + metastore + " did not say where its planner is: " + error.getMessage(), error);
@@ -39,5 +40,18 @@ final class PlannerAddress {
         }
         throw new AcidException("NO_PLANNER", "The metastore " + metastore + " names no planner, without which Spark cannot "
             + "read ACID tables: start `metastore planner`, or set " + SETTING + " of the metastore.");
+    }
+
+    /** A planner that listens on all addresses of its host is beside the metastore. */
+    private static String reachable(String address, String metastore) {
+        URI planner = URI.create(address);
+        if (!planner.getHost().equals("0.0.0.0") && !planner.getHost().equals("[::]")) return address;
+        String beside = URI.create(metastore.split(",")[0].trim()).getHost();
+        return planner.getScheme() + "://" + beside + ":" + planner.getPort();
+    }
+
+    /** It could not be reached: the next one who asks gets what the metastore says then. */
+    static void forget() {
+        KNOWN.clear();
     }
 }

@@ -15,7 +15,7 @@ import java.util.concurrent.ConcurrentHashMap;
 import org.apache.hadoop.conf.Configuration;
 
 /**
- * Calls to the planner, which holds the rules of ACID tables: docs/reference/planner.md.
+ * Calls to the planner, which holds the rules of ACID tables: metastore/planner.
  *
  * One client for each planner and JVM; it may be used by any thread. An answer that did not come is not asked for again
  * here: only the planner knows which calls may be repeated.
@@ -53,6 +53,7 @@ public final class PlannerClient {
         try {
             answer = HTTP.send(request, HttpResponse.BodyHandlers.ofByteArray());
         } catch (ConnectException error) {
+            PlannerAddress.forget();
             throw new AcidException("PLANNER_UNREACHABLE", "The planner at " + address + " cannot be reached: start "
                 + "`metastore planner` (`metastore serve` starts one), or set hive.metastore.planner.uri.", error);
         } catch (IOException error) {

@@ -292,9 +292,15 @@ public final class AcidTransaction {
     }
 
     private Map<String, Object> opening() {
-        return Map.of(
-            "kind", isReader ? "READ_ONLY" : "DEFAULT", "user", user(), "host", host(), "agent", agent(),
-            "statement", statement);
+        Map<String, Object> opening = new HashMap<>(caller());
+        opening.put("kind", isReader ? "READ_ONLY" : "DEFAULT");
+        opening.put("statement", statement);
+        return opening;
+    }
+
+    /** Who calls the planner. */
+    public static Map<String, String> caller() {
+        return Map.of("user", user(), "host", host(), "agent", agent());
     }
 
     /** Static, and without "this": what the cleaner runs must not keep what it waits for. */

@@ -1,0 +1,199 @@
+"""ACID tables in Spark's own SQL, read: what ``acid(spark)`` shows, in one snapshot, and nothing is left open."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from uuid import uuid4
+
+import pyspark
+import pytest
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+
+from metastore.acid_tables import deleted
+from metastore.planner import server as planner_server
+from metastore.planner.call import Method
+from metastore.spark import acid
+from metastore.spark.catalog import CATALOG, EXTENSIONS
+from tests.support.spark_sessions import connector
+
+pytestmark = pytest.mark.spark
+
+_ACID = "STORED AS ORC TBLPROPERTIES ('transactional'='true')"
+_QUERIES = (
+    "SELECT * FROM {db}.facts",
+    "SELECT id, place.city, get(tags, 0), size(tags) FROM {db}.facts WHERE place.city IS NOT NULL",
+    "SELECT count(*), max(name) FROM {db}.facts",
+    "SELECT count(*) FROM {db}.days WHERE day = DATE'2026-01-01'",
+    "SELECT * FROM {db}.days WHERE day IS NULL OR region = 2",
+    "SELECT * FROM {db}.days WHERE day IN (DATE'2026-01-01', DATE'2026-01-02') AND name > 'a'",
+    "SELECT f.id, d.name FROM {db}.facts f LEFT JOIN {db}.days d ON f.id = d.id",
+    "SELECT id FROM {db}.facts WHERE id IN (SELECT id FROM {db}.days WHERE region = 1) AND id < (SELECT max(id) FROM {db}.days)",
+    "SELECT id, name FROM {db}.old WHERE id > 1",
+    "SELECT id, ROW__ID FROM {db}.old",
+    "SELECT id, ROW__ID.writeid, ROW__ID.rowid FROM {db}.days",
+    "WITH w AS (SELECT id FROM {db}.facts) SELECT count(*) FROM w a JOIN w b ON a.id < b.id",
+)
+
+
+@pytest.fixture(scope="module")
+def writer(spark):
+    """``acid(spark)``, which is not what is tested."""
+    with acid(spark) as session:
+        yield session
+
+
+@pytest.fixture(scope="module")
+def tables(writer, spark) -> Iterator[str]:
+    """``facts``: nested, with deletes. ``days``: partitioned, with an update. ``old``: files from before its conversion."""
+    name = f"db_{uuid4().hex[:10]}"
+    for statement in (
+        f"CREATE DATABASE {name}",
+        f"CREATE TABLE {name}.facts (id INT, name STRING, place STRUCT<city: STRING, zip: INT>, tags ARRAY<STRING>) {_ACID}",
+        f"""INSERT INTO {name}.facts VALUES (1, 'a', named_struct('city', 'x', 'zip', 1), array('p', 'q')),
+            (2, 'b', NULL, NULL), (3, 'c', named_struct('city', 'z', 'zip', 3), array())""",
+        f"INSERT INTO {name}.facts VALUES (4, 'd', NULL, array('r')), (5, NULL, NULL, NULL)",
+        f"DELETE FROM {name}.facts WHERE id IN (2, 4)",
+        f"CREATE TABLE {name}.days (id INT, name STRING) PARTITIONED BY (day DATE, region INT) {_ACID}",
+        f"""INSERT INTO {name}.days VALUES (1, 'a', DATE'2026-01-01', 1), (2, 'b', DATE'2026-01-01', 2), (3, 'c', DATE'2026-01-02', 1),
+            (4, 'd', NULL, 1), (5, 'e', DATE'2026-01-02', 2)""",
+        f"UPDATE {name}.days SET name = 'changed' WHERE region = 1",
+        f"CREATE TABLE {name}.old STORED AS ORC AS SELECT CAST(id AS INT) AS id, CAST(id AS STRING) AS name FROM range(0, 6, 1, 2)",
+        f"ALTER TABLE {name}.old SET TBLPROPERTIES ('transactional'='true')",
+        f"DELETE FROM {name}.old WHERE id IN (1, 4)",
+    ):
+        writer.sql(statement)
+    yield name
+    spark.sql(f"DROP DATABASE {name} CASCADE")
+
+
+@pytest.fixture(scope="module")
+def expected(writer, tables) -> dict[str, list[str]]:
+    rows = {query: _rows(writer.sql(query.format(db=tables))) for query in _QUERIES}
+    writer.close()  # which ends the transactions of what it has read
+    return rows
+
+
+def _rows(frame) -> list[str]:
+    return sorted(str(row) for row in frame.collect())
+
+
+@pytest.mark.parametrize("limit", [deleted.MAX_EVENTS, 0], ids=["bits", "files"])
+def test_a_query_shows_what_acid_shows(catalog, tables, expected, open_transactions, monkeypatch, limit) -> None:
+    """Deleted rows come as bits, or where they are too many as the files that the tasks read."""
+    monkeypatch.setattr(deleted, "MAX_EVENTS", limit)
+
+    assert {query: _rows(catalog.sql(query.format(db=tables))) for query in _QUERIES} == expected
+    assert [row.id for row in catalog.read.table(f"{tables}.facts").orderBy("id").collect()] == [1, 3, 5]
+    assert open_transactions() == []
+
+
+def test_a_statement_has_one_snapshot_of_all_its_tables(catalog, acid_session, db, monkeypatch) -> None:
+    """A row is committed to both tables after the first of them is planned: neither shows it, nor does the subquery."""
+    calls, plan = [], planner_server.CALLS["plan"].answer
+    for table in ("a", "b"):
+        acid_session.sql(f"CREATE TABLE {db}.{table} (id INT) {_ACID}")
+
+    def answer(call):
+        plan_of_call = plan(call)
+        if not calls:
+            acid_session.sql(f"INSERT INTO {db}.a VALUES (1)")
+            acid_session.sql(f"INSERT INTO {db}.b VALUES (1)")
+        calls.append(call.body.text("table"))
+        return plan_of_call
+
+    monkeypatch.setitem(planner_server.CALLS, "plan", Method(answer))
+    catalog.sql(f"CREATE OR REPLACE TEMPORARY VIEW seen AS SELECT id FROM {db}.b")
+    counts = catalog.sql(f"""SELECT (SELECT count(*) FROM seen), (SELECT count(*) FROM {db}.a),
+                                    count(*) FROM {db}.a JOIN {db}.b ON a.id = b.id""").first()
+    catalog.catalog.dropTempView("seen")
+
+    assert (tuple(counts), sorted(calls)) == ((0, 0, 0), [f"{db}.a", f"{db}.a", f"{db}.b", f"{db}.b"])
+    assert catalog.sql(f"SELECT count(*) FROM {db}.a JOIN {db}.b ON a.id = b.id").first() == (1,)
+
+
+@pytest.mark.parametrize("statement", [
+    "EXPLAIN SELECT * FROM {db}.days d JOIN {db}.facts f ON f.id = d.id WHERE region = 1", "DESCRIBE {db}.days", "DESCRIBE EXTENDED {db}.facts",
+    "SHOW CREATE TABLE {db}.days", "SHOW TABLES IN {db}", "SELECT nothing FROM {db}.facts", "SELECT * FROM {db}.nothing",
+    "SELECT assert_true(id > 100) FROM {db}.facts", "CREATE TABLE {db}.copy USING parquet AS SELECT id FROM {db}.facts",
+])
+def test_nothing_is_left_open(catalog, tables, open_transactions, statement) -> None:
+    try:
+        shown = str(catalog.sql(statement.format(db=tables)).collect())
+    except (PySparkException, Py4JJavaError) as error:
+        shown = str(error)
+
+    assert shown
+    assert open_transactions() == []
+
+
+def test_what_can_still_be_read_keeps_its_snapshot(catalog, tables, open_transactions) -> None:
+    cached = catalog.table(f"{tables}.facts").cache()
+    assert cached.count() == 3
+    assert len(open_transactions()) == 1
+
+    rows = catalog.table(f"{tables}.days").toLocalIterator()
+    assert next(rows).id
+    assert len(open_transactions()) == 2
+
+    assert len(list(rows)) == 4
+    cached.unpersist(blocking=True)
+    del rows, cached
+    for _ in range(20):
+        if not open_transactions(collect=True):
+            break
+    assert open_transactions() == []
+
+
+def test_the_past_is_read_by_write_id_and_by_time(catalog, tables) -> None:
+    def ids(version: str) -> list[int]:
+        return [row.id for row in catalog.sql(f"SELECT id FROM {tables}.facts {version} ORDER BY id").collect()]
+
+    assert [ids("VERSION AS OF 1"), ids("VERSION AS OF 2"), ids("VERSION AS OF 3")] == [[1, 2, 3], [1, 2, 3, 4, 5], [1, 3, 5]]
+    assert ids("TIMESTAMP AS OF current_timestamp()") == [1, 3, 5]
+    with pytest.raises(Exception, match=r"The version 'x' of the table .*facts is no write id"):
+        ids("VERSION AS OF 'x'")
+
+
+def test_a_condition_on_keys_leaves_out_partitions_before_anything_is_listed(catalog, tables, monkeypatch) -> None:
+    plan = planner_server.CALLS["plan"].answer
+    chosen = []
+
+    def answer(call):
+        told = plan(call)
+        chosen.append(sorted(one["partition"] for one in told["directories"]))
+        return told
+
+    monkeypatch.setitem(planner_server.CALLS, "plan", Method(answer))
+    for where in ("region = 2", "day = DATE'2026-01-02' AND name > 'a'", "day IS NULL", "upper(name) = 'B' AND region IN (2, 7)"):
+        catalog.sql(f"SELECT count(*) FROM {tables}.days WHERE {where}").collect()
+
+    assert chosen == [
+        ["day=2026-01-01/region=2", "day=2026-01-02/region=2"], ["day=2026-01-02/region=1", "day=2026-01-02/region=2"],
+        ["day=__HIVE_DEFAULT_PARTITION__/region=1"], ["day=2026-01-01/region=2", "day=2026-01-02/region=2"]]
+
+
+def test_save_as_table_is_refused_over_a_transactional_table(catalog, tables) -> None:
+    for mode in ("append", "overwrite"):
+        with pytest.raises(Exception, match="transact|acid|ACID"):
+            catalog.range(1).selectExpr("CAST(id AS INT) AS id").write.mode(mode).format("orc").saveAsTable(f"{tables}.facts")
+
+    assert catalog.sql(f"SELECT count(*) FROM {tables}.facts").first() == (3,)
+
+
+def test_the_shell_that_ships_with_spark_reads(lakehouse, planner, tables) -> None:
+    """Two settings and a jar, without Python."""
+    if not connector():
+        pytest.skip("there is no Java compiler")
+    shell = Path(pyspark.__file__).parent / "bin" / "spark-sql"
+    settings = {"spark.jars": connector(), "spark.sql.extensions": EXTENSIONS, "spark.sql.catalog.spark_catalog": CATALOG,
+                "spark.sql.catalog.spark_catalog.planner": planner, "spark.hadoop.hive.metastore.uris": lakehouse.uri, "spark.ui.enabled": "false",
+                "spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1", "spark.master": "local[1]",
+                "spark.sql.warehouse.dir": lakehouse.warehouse.as_uri()}
+    done = subprocess.run(
+        [shell, *(f"--conf={key}={value}" for key, value in settings.items()), "-e", f"SELECT count(*), max(id) FROM {tables}.facts"],
+        capture_output=True, text=True, check=False, cwd=lakehouse.warehouse, env={**os.environ, "PYSPARK_PYTHON": sys.executable})
+
+    assert (done.returncode, done.stdout.split()) == (0, ["3", "5"]), done.stderr[-3000:]
