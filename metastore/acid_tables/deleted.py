@@ -64,6 +64,16 @@ class DeletedRows:
         arrays = (self.versions, self.parts, self.starts, self.ends, self.words)
         return b"".join(len(one).to_bytes(8, "big") + one.astype(">i8").tobytes() for one in arrays)
 
+    def holds(self, write_ids: Numbers, buckets: Numbers, row_ids: Numbers, directory: int) -> NDArray[np.bool_]:
+        """Which of these rows of a directory are deleted."""
+        versions = write_ids << BUCKET_BITS | buckets
+        parts = directory << HIGH_BITS | row_ids >> CHUNK_BITS
+        at = ((versions ^ parts << self.shift) & POSITIVE) % len(self.versions)
+        words = self.starts[at] + ((row_ids & (1 << CHUNK_BITS) - 1) >> 6)
+        is_there = (self.versions[at] == versions) & (self.parts[at] == parts) & (words < self.ends[at])
+        bits = self.words[np.where(is_there, words, 0)] >> (row_ids & 63)
+        return is_there & (bits & 1 == 1)
+
 
 def deleted_rows(
     files: Files, directories: Sequence[Directory], write_ids: ValidWriteIdList, deletes: DeleteFiles

@@ -98,6 +98,20 @@ def insert_only_sources(table: AcidTable, location: str, stored_as: FileFormat |
     return Sources(tuple(file for one in chosen for file in _data_files(location, _filled(one.files))))
 
 
+def committed_bytes(files: Files, file: CutFile) -> bytes:
+    """What of a file counts. Raises: InvalidOperationError when it is shorter."""
+    with files.open(file.path) as source:
+        size = source.seek(0, SEEK_END)
+        source.seek(0)
+        content = source.read(min(file.length, size))  # reading asks for memory of as many bytes as it is told
+    if len(content) < file.length:
+        raise InvalidOperationError(
+            f"{file.path} has {len(content)} bytes, and its side file says that {file.length} "
+            "are committed: the file is damaged."
+        )
+    return content
+
+
 def _is_raw(files: Files, location: str, directory: BaseDirectory | DeltaDirectory) -> bool:
     """Whether LOAD DATA made it: one file tells, a directory never mixes."""
     filled = _filled(directory.files)

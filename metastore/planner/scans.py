@@ -13,23 +13,23 @@ from time import perf_counter
 from metastore.acid.names import NO_BUCKET, parse_file
 from metastore.acid.snapshots import ValidTxnList, ValidWriteIdList
 from metastore.acid.state import NotEnoughHistoryError
+from metastore.acid_tables.conjunction import conjunction
 from metastore.acid_tables.delete_files import DeleteFiles
 from metastore.acid_tables.deleted import deleted_rows
 from metastore.acid_tables.footers import orc_tails
-from metastore.acid_tables.listing import Directory, acid_directories
+from metastore.acid_tables.listing import Directory
 from metastore.acid_tables.partitions import partition_key
 from metastore.acid_tables.sources import DataFile
 from metastore.acid_tables.table import AcidTable, TableKind
-from metastore.acid_tables.time_travel import as_of_write_id, require_kept
+from metastore.acid_tables.time_travel import as_of_write_id
 from metastore.acid_tables.visibility import visibility
 from metastore.client import txn_calls
-from metastore.client.compactions import cleaned_write_ids
 from metastore.client.partitions import partition_places
+from metastore.client.scans import snapshot_directories
 from metastore.errors import InvalidInputError
 from metastore.files import Files
 from metastore.planner.body import Body
 from metastore.planner.call import Answer, Call
-from metastore.planner.pruning import conjunction
 from metastore.planner.tables import acid_table, format_of
 from metastore.telemetry.logs import get_logger
 
@@ -94,11 +94,9 @@ def _snapshot(call: Call, table: AcidTable, laps: Laps) -> Snapshot:
     places = partition_places(call.client, table, where)
     laps.end("partitions")
     txns = ValidTxnList.parse(body.text("txns"))
-    directories = acid_directories(
-        call.files, table, places, write_ids, txns, is_past=is_past, is_part=where is not None
+    directories = snapshot_directories(
+        call.client, call.files, table, places, write_ids, txns, is_past=is_past, is_part=where is not None
     )
-    if is_past:
-        require_kept(call.files, table.kind, directories, write_ids, cleaned_write_ids(call.client, table.name))
     laps.end("listing")
     return Snapshot(table, write_ids, directories)
 

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+from metastore.acid_tables.conjunction import conjunction
 from metastore.acid_tables.partitions import PartitionPlace
 from metastore.acid_tables.serde_storage import HiveStorage
 from metastore.acid_tables.table import AcidTable, FileFormat, HiveColumn, TableKind
@@ -12,7 +13,6 @@ from metastore.client.partitions import partition_places
 from metastore.errors import NoSuchObjectError
 from metastore.ids import TableName
 from metastore.planner.call import Answer, Call
-from metastore.planner.pruning import conjunction
 
 _KINDS = {TableKind.FULL_ACID: "full_acid", TableKind.INSERT_ONLY: "insert_only", TableKind.PLAIN: "plain"}
 SERDE = "serde"

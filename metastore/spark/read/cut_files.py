@@ -6,7 +6,6 @@ files (few and short-lived: one per open batch and bucket) are read by Python in
 
 from collections.abc import Iterator, Sequence
 from functools import partial
-from os import SEEK_END
 from typing import Any
 
 import pyarrow as pa
@@ -16,7 +15,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the customary name
 from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructType, TimestampNTZType, TimestampType
 
 from metastore.acid_tables.footers import damage_named
-from metastore.acid_tables.sources import CutFile
+from metastore.acid_tables.sources import CutFile, committed_bytes
 from metastore.errors import InvalidOperationError
 from metastore.files import Files
 from metastore.spark.jvm.compiled import jvm_of
@@ -38,15 +37,7 @@ def cut_events(spark: SparkSession, schema: StructType, files: Sequence[CutFile]
 
 
 def _events(file: CutFile, schema: StructType) -> Iterator[tuple[Any, ...]]:
-    with Files().open(file.path) as source:
-        size = source.seek(0, SEEK_END)
-        source.seek(0)
-        content = source.read(min(file.length, size))  # reading asks for memory of as many bytes as it is told
-    if len(content) < file.length:
-        raise InvalidOperationError(
-            f"{file.path} has {len(content)} bytes, and its side file says that {file.length} "
-            "are committed: the file is damaged."
-        )
+    content = committed_bytes(Files(), file)
     with damage_named(file.path):
         table = orc.ORCFile(pa.BufferReader(content)).read()
     table = table.cast(pa.schema([pa.field(one.name, _in_microseconds(one.type)) for one in table.schema]), safe=False)

@@ -1,4 +1,4 @@
-"""The filter of a call: conditions on partition keys that all hold, as texts."""
+"""Conditions on partition keys that all hold, as texts. Pure."""
 
 import operator
 from collections.abc import Callable, Mapping, Sequence

@@ -1,0 +1,49 @@
+"""Hive's types as Arrow has them."""
+
+import pyarrow as pa
+
+from metastore.acid.types import HiveType
+from metastore.errors import InvalidOperationError
+
+_ARROW = {
+    "boolean": pa.bool_(),
+    "tinyint": pa.int8(),
+    "smallint": pa.int16(),
+    "int": pa.int32(),
+    "bigint": pa.int64(),
+    "float": pa.float32(),
+    "double": pa.float64(),
+    "string": pa.string(),
+    "char": pa.string(),
+    "varchar": pa.string(),
+    "binary": pa.binary(),
+    "date": pa.date32(),
+    "timestamp": pa.timestamp("us"),
+}
+_DECIMAL_DEFAULT = (10, 0)
+
+
+def arrow_type(kind: HiveType, column: str) -> pa.DataType:
+    """A Hive type as Arrow has it.
+
+    Raises: InvalidOperationError.
+    """
+    match kind.kind:
+        case "decimal":
+            precision, scale = (*kind.arguments, *_DECIMAL_DEFAULT[len(kind.arguments) :])
+            return pa.decimal128(precision, scale)
+        case "array":
+            return pa.list_(arrow_type(kind.children[0], column))
+        case "map":
+            return pa.map_(*(arrow_type(child, column) for child in kind.children))
+        case "struct":
+            return pa.struct(
+                [
+                    pa.field(name.lower(), arrow_type(child, column))
+                    for name, child in zip(kind.names, kind.children, strict=True)
+                ]
+            )
+        case name if name in _ARROW:
+            return _ARROW[name]
+        case name:
+            raise InvalidOperationError(f"Column {column} is a {name}, which Arrow has no type for: use Hive.")

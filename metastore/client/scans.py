@@ -1,0 +1,142 @@
+"""Reading a table with transactions as Arrow, in this process: no Spark, no Java.
+
+    from metastore.client import scan
+
+    scan("sales.orders", uri="thrift://metastore:9083").to_arrow()              # now
+    scan("sales.orders", 17, columns=["id", "state"]).to_arrow()                # as of write id 17
+    for batch in scan("sales.orders").to_batches(): ...                         # one by one
+
+Rule: a read transaction is open as long as files are being read, so that the Cleaner leaves them; the snapshot is taken
+when the reading begins, under a shared lock.
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+
+import pyarrow as pa
+
+from metastore.acid.snapshots import ValidTxnList, ValidWriteIdList
+from metastore.acid_tables.arrow_rows import ArrowRows
+from metastore.acid_tables.conjunction import conjunction
+from metastore.acid_tables.listing import Directory, acid_directories
+from metastore.acid_tables.partitions import PartitionPlace
+from metastore.acid_tables.table import AcidTable, TableKind
+from metastore.acid_tables.time_travel import AsOf, as_of_write_id, require_kept
+from metastore.client.client import MetastoreClient
+from metastore.client.compactions import cleaned_write_ids
+from metastore.client.domain_client import DomainClient
+from metastore.client.lock_plan import statement_locks, target_of
+from metastore.client.partitions import partition_places
+from metastore.client.txn_manager import Transaction, TxnManager
+from metastore.errors import InvalidOperationError
+from metastore.files import Files
+from metastore.ids import full_table_name
+from metastore.txns.core.rules import TxnType
+
+
+@dataclass(frozen=True)
+class Scan:
+    """What ``scan`` describes; nothing is asked for or read before ``to_arrow`` or ``to_batches`` is called."""
+
+    table: str
+    snapshot: AsOf | None
+    columns: Sequence[str] | None
+    partitions: Sequence[Sequence[str]]
+    client: DomainClient
+    files: Files
+
+    def to_arrow(self) -> pa.Table:
+        """All rows as a table. Raises: as ``to_batches``."""
+        with self._rows() as rows:
+            return pa.Table.from_batches(rows.batches(), rows.schema)
+
+    def to_batches(self) -> Iterator[pa.RecordBatch]:
+        """The rows, one batch after the other; the transaction ends with the last one, or when this is closed.
+
+        Raises: NoSuchObjectError, InvalidOperationError (a table without transactions, a column that there is not),
+            NotEnoughHistoryError, LockNotAcquiredError, OSError (a file cannot be read).
+        """
+        with self._rows() as rows:
+            yield from rows.batches()
+
+    @contextmanager
+    def _rows(self) -> Iterator[ArrowRows]:
+        try:
+            with TxnManager(self.client).transaction(kind=TxnType.READ_ONLY, agent="metastore.client.scan") as txn:
+                yield self._planned(txn)
+        finally:
+            self.client.close()
+
+    def _planned(self, txn: Transaction) -> ArrowRows:
+        name = full_table_name(self.table)
+        table = AcidTable.of(name, self.client.get_table(name.db, name.table))
+        table.require(TableKind.FULL_ACID, TableKind.INSERT_ONLY, action="Reading a snapshot")
+        txn.lock(statement_locks([target_of(table)]))
+        write_ids = self._write_ids(txn, table)
+        where = conjunction([list(one) for one in self.partitions], table.partition_keys)
+        directories = snapshot_directories(
+            self.client,
+            self.files,
+            table,
+            partition_places(self.client, table, where),
+            write_ids,
+            txn.valid_txns(),
+            is_past=self.snapshot is not None,
+            is_part=where is not None,
+        )
+        names = self.columns
+        if names is None:
+            names = [one.name for one in (*table.columns, *table.partition_keys)]
+        return ArrowRows(self.files, table, directories, write_ids, [one.lower() for one in names])
+
+    def _write_ids(self, txn: Transaction, table: AcidTable) -> ValidWriteIdList:
+        if isinstance(self.snapshot, datetime):
+            if self.snapshot.tzinfo is None:
+                raise InvalidOperationError(f"{self.snapshot} has no time zone: say which one is meant.")
+            return txn.valid_write_ids_at(table.name, self.snapshot)
+        name = f"{table.name.db}.{table.name.table}"
+        now = txn.valid_write_ids([name])[name]
+        return now if self.snapshot is None else as_of_write_id(now, self.snapshot)
+
+
+def scan(
+    table: str,
+    snapshot: AsOf | None = None,
+    *,
+    columns: Sequence[str] | None = None,
+    partitions: Sequence[Sequence[str]] = (),
+    client: MetastoreClient | None = None,
+    uri: str | None = None,
+    files: Files | None = None,
+) -> Scan:
+    """The rows of ``db.table`` in one snapshot.
+
+    ``snapshot``: a write id or an instant of the past. ``partitions``: conditions on partition keys that all hold, like
+    ``("day", ">=", "2026-01-01")``; without one, all. ``client`` or ``uri``: the metastore.
+    Raises: ValueError (the address).
+    """
+    own = DomainClient(uri) if client is None else DomainClient.like(client)
+    return Scan(table, snapshot, columns, partitions, own, files or Files())
+
+
+def snapshot_directories(
+    client: DomainClient,
+    files: Files,
+    table: AcidTable,
+    places: Sequence[PartitionPlace],
+    write_ids: ValidWriteIdList,
+    txns: ValidTxnList,
+    *,
+    is_past: bool = False,
+    is_part: bool = False,
+) -> list[Directory]:
+    """What a snapshot of these partitions is read from.
+
+    Raises: NotEnoughHistoryError when files of the past are gone, or may be going.
+    """
+    directories = acid_directories(files, table, places, write_ids, txns, is_past=is_past, is_part=is_part)
+    if is_past:  # asked for after the listing
+        require_kept(files, table.kind, directories, write_ids, cleaned_write_ids(client, table.name))
+    return directories
