@@ -94,7 +94,7 @@ def _released(client: DomainClient, lock_id: int, owners: dict[int, int]) -> tup
 
 
 @lock.command(short_help="Why something waits, and what ends that.")
-@click.argument("asked", metavar="LOCK|txn:ID|DB.TABLE", type=asked_about)
+@click.argument("question", metavar="LOCK|txn:ID|DB.TABLE", type=asked_about)
 @uri_option
 @form_option
 def why(question: Asked, uri: str | None, form: str) -> None:
