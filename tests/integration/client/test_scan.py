@@ -1,6 +1,7 @@
 """Tables read as Arrow, without Spark: what was written by streams and changes is what is read."""
 
 import datetime as dt
+import re
 from decimal import Decimal
 from pathlib import Path
 
@@ -153,3 +154,16 @@ def test_a_file_that_is_no_orc_file_is_named(client):
 ])
 def test_values_fit_the_types_that_a_table_has_now(given, kind, fits):
     assert fitted(pa.array(given), kind).to_pylist() == fits
+
+
+def test_the_programs_of_the_page(client, server, monkeypatch, capsys):
+    monkeypatch.setattr("tests.support.acid.creating.DATABASE", "sales")
+    create_database(client, "sales")
+    create_table(client, "orders", {"id": "int", "state": "string"})
+    with connect("sales.orders", client=client) as stream, stream.transaction():
+        stream.write(pa.table({"id": [1, 2, 3], "state": ["open", "paid", "open"]}))
+    page = Path(__file__).parents[3] / "docs/how-to/read-without-spark.md"
+    names = {}
+    for program in re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL):
+        exec(compile(program.replace("thrift://localhost:9083", server.thrift_uri), str(page), "exec"), names)
+    assert capsys.readouterr().out.splitlines()[-2:] == ["3 ['id', 'state']", "2"]
