@@ -36,10 +36,13 @@ def pythons():
 PYTHONS = pythons()
 
 
+# Without PYTHONPATH: it would show the checkout in the place of what is installed.
+CLEAN = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "METASTORE"))}
+
+
 def run(*command, check=True, **more):
-    clean = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "METASTORE"))}
     return subprocess.run([str(part) for part in command], check=check, text=True, capture_output=True, timeout=1800,
-                          env={**clean, **more.pop("env", {})}, **more)
+                          env={**CLEAN, **more.pop("env", {})}, **more)
 
 
 @pytest.fixture(scope="session")
@@ -98,7 +101,7 @@ def served(server, tmp_path):
     with (tmp_path / "log").open("w") as log:
         process = subprocess.Popen(
             [server / "metastore", "serve", "--port", "0", "--http-port", "0", "--data-dir", tmp_path / "data",
-             "--ready-file", ready], stdout=log, stderr=log, cwd=tmp_path)
+             "--ready-file", ready], stdout=log, stderr=log, cwd=tmp_path, env=CLEAN)
     while not ready.exists():
         assert process.poll() is None, (tmp_path / "log").read_text()
         try:
