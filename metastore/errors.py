@@ -47,7 +47,7 @@ class AlreadyExistsError(MetastoreError):
 
 
 class InvalidObjectError(MetastoreError):
-    """An object is not acceptable as given (bad name, bad column type, missing parent, ...)."""
+    """An object is not acceptable (bad name, bad column type, missing parent, ...)."""
 
 
 class InvalidOperationError(MetastoreError):
@@ -87,7 +87,7 @@ class ConfigValueSecurityError(MetastoreError):
 
 
 class EndedError(MetastoreError):
-    """Something has ended. ``txn_id``: the transaction of which it shall be told what became of it."""
+    """Something has ended. ``txn_id``: the transaction whose outcome the text shall name."""
 
     def __init__(self, text: str = "", txn_id: int | None = None) -> None:
         super().__init__(text)

@@ -1,7 +1,7 @@
 """The server's work with files: bounded in time and number, so that a host that does not answer stops nobody else.
 
 Rules: a question (is it there, what is in it) and the making of a directory are given up after a while: what comes of
-them later hurts nobody. A change is never given up half-way, for who asked for it goes by whether it was done; it may
+them later hurts nobody. A change is never given up half-way, for its caller goes by whether it was done; it may
 take as long as it takes, in a limited number. Who waits here does not count as a call that is being worked on.
 Only file systems of listed schemes are opened (ADR 0040).
 """
@@ -43,7 +43,7 @@ class _Host:
 
 
 class FilePool:
-    """The threads in which questions are asked, and the count of all that is under way."""
+    """The threads for questions, and the count of all that is under way."""
 
     def __init__(
         self, threads: int, timeout_s: float, aside: Callable[[], AbstractContextManager[Any]] = nullcontext

@@ -2,7 +2,7 @@
 
 Rule: a location is Hive's text, never decoded (``%3A`` in a partition's directory is four characters on disk) and never
 a working-directory relative path. One listing per directory tree, never one per directory, and each asks the store:
-what a process has listed before is no answer. Errors are ``OSError``, whatever the store. Object stores have no
+what a process has listed before is no answer. Errors are ``OSError``, of every store. Object stores have no
 directories: on S3 an empty object stands for a directory that was made, as Hadoop has it, and is no file; on others
 nothing is made. Removing what is absent is fine everywhere.
 """

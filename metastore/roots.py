@@ -2,7 +2,7 @@
 
 Rule: what a client names is read freely and changed only here. Two looks: ``covers`` compares texts and touches
 nothing, so that it can be asked while a database lock is held; ``require`` also follows the links of the local disk,
-and is asked right before something is changed (ADR 0039).
+and stands right before each change (ADR 0039).
 """
 
 from collections.abc import Iterable

@@ -1,4 +1,4 @@
-"""A server: answers calls, and runs the loops unless it is told not to."""
+"""A server: answers calls, and runs the loops unless the settings say no."""
 
 import dataclasses
 from collections.abc import Callable, Sequence
@@ -84,7 +84,7 @@ class App(Process):
         return {**super().addresses(), **({"planner": told} if told else {})}
 
     def _planner_beside(self) -> PlannerBeside | None:
-        """The planner's port, of which clients are told; None: they are told of another planner, or of none."""
+        """The planner's port, which clients learn; None: they learn another planner's, or none."""
         settings = self.settings.planner
         if self._planner_options is None or not settings.enabled or settings.uri:
             return None

@@ -1,4 +1,4 @@
-"""What a process consists of: its services, each built once, handed to whoever uses them.
+"""What a process consists of: its services, each built once, handed to its users.
 
 Rule: nothing here touches the world. No statement is sent, no thread started, no file read; what a process does to the
 world is a named step of `metastore.app.server` and `metastore.app.worker`.

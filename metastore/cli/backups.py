@@ -7,12 +7,9 @@ from typing import Any
 
 import click
 
-from metastore.cli.options import place_options, settings_of, settings_options
 from metastore.cli.output import form_option, show_fields
-from metastore.cli.places import database_of, is_made
-from metastore.config import Settings
+from metastore.cli.places import Place, PlaceError, with_place
 from metastore.db.embedded import EmbeddedPostgres
-from metastore.errors import MetastoreError
 from metastore.redaction import redacted
 
 _LOOK = click.option(
@@ -31,10 +28,6 @@ _KEPT = "kept: it holds rows of before and of after the backup, and what it was 
 _STRANGE = "of no table: move it away before a table of that name is made"
 
 
-class PlaceError(MetastoreError):
-    """There is no database to work on, or a database in the place of another."""
-
-
 @click.command(short_help="Write the database to a file.")
 @click.argument("file", metavar="FILE", type=click.Path(path_type=Path))
 @click.option(
@@ -43,33 +36,22 @@ class PlaceError(MetastoreError):
     help="A directory with a copy of the whole embedded PostgreSQL instead, from "
     "which restore --to-time goes on with archived WAL (metastore.database.embedded.archive).",
 )
-@place_options
-@settings_options
+@with_place
 @form_option
-def backup(
-    file: Path,
-    *,
-    base: bool,
-    data_dir: Path,
-    database_url: str | None,
-    files: tuple[Path, ...],
-    assignments: tuple[str, ...],
-    form: str,
-) -> None:
+def backup(file: Path, *, base: bool, place: Place, form: str) -> None:
     """Write the database to FILE, as of one instant, while servers run or not. The tables' files are not in it.
 
     FILE can be restored into an embedded or an outside PostgreSQL, of the same or of a newer version.
     """
     from metastore.db import backup as backups
 
-    settings = settings_of(files, assignments, metastore__database__url=database_url)
-    if base and settings.database.url:
+    if base and place.settings.database.url:
         raise click.UsageError(
             "--base is for the embedded PostgreSQL. Of an outside one make a base backup with its "
             "own means, pg_basebackup for example."
         )
-    _require_made(data_dir, settings)
-    with database_of(data_dir, settings, beside_others=True) as url:
+    place.require_made()
+    with place.database(beside_others=True) as url:
         (backups.write_base if base else backups.write)(url, file)
     size = sum(path.stat().st_size for path in ([file] if file.is_file() else file.rglob("*")) if path.is_file())
     show_fields({"backup": str(file), "bytes": size}, form)
@@ -85,21 +67,9 @@ def backup(
     help="With a base backup: the instant to go to, as 2026-11-23T01:30:00Z. Default: the end of what is archived.",
 )
 @_LOOK
-@place_options
-@settings_options
+@with_place
 @form_option
-def restore(
-    file: Path,
-    *,
-    replace: bool,
-    to_time: datetime | None,
-    directories: bool,
-    data_dir: Path,
-    database_url: str | None,
-    files: tuple[Path, ...],
-    assignments: tuple[str, ...],
-    form: str,
-) -> None:
+def restore(file: Path, *, replace: bool, to_time: datetime | None, directories: bool, place: Place, form: str) -> None:
     """Let the database hold what a backup holds, all of it or nothing. Stop servers, workers and writers before.
 
     Ids go on far above those of the backup, what was open is aborted, and what directories hold of the time after the
@@ -107,39 +77,32 @@ def restore(
     """
     from metastore.db import backup as backups
 
-    settings = settings_of(files, assignments, metastore__database__url=database_url)
     recovery = _Recovery(directories=directories)
     if file.is_dir():
-        _go_back(file, to_time, data_dir, settings, replace=replace, last=lambda url: backups.change(url, recovery.run))
+        _go_back(file, to_time, place, replace=replace, last=lambda url: backups.change(url, recovery.run))
     else:
         if to_time:
             raise click.UsageError("--to-time needs a base backup (metastore db backup --base) and archived WAL.")
-        with database_of(data_dir, settings) as url:
+        with place.database() as url:
             backups.restore(url, file, replace=replace, last=recovery.run)
     recovery.show(form)
 
 
-def _go_back(
-    base: Path,
-    to_time: datetime | None,
-    data_dir: Path,
-    settings: Settings,
-    *,
-    replace: bool,
-    last: Callable[[str], None],
-) -> None:
-    if settings.database.url or settings.database.archive_dir is None:
+def _go_back(base: Path, to_time: datetime | None, place: Place, *, replace: bool, last: Callable[[str], None]) -> None:
+    archive = place.settings.database.archive_dir
+    if place.settings.database.url or archive is None:
         raise click.UsageError(
             "A base backup is restored into an embedded PostgreSQL (--data-dir), with the directory "
             "of its WAL: --set metastore.database.embedded.archive=DIR."
         )
-    embedded = EmbeddedPostgres(data_dir)
+    embedded = EmbeddedPostgres(place.data_dir)
     if embedded.is_made and not replace:
         raise PlaceError(
-            f"There is a PostgreSQL in {data_dir} already. Choose another --data-dir, or say --replace to give it up."
+            f"There is a PostgreSQL in {place.data_dir} already. Choose another --data-dir, or say --replace "
+            "to give it up."
         )
     instant = to_time.isoformat() if to_time else None
-    embedded.go_back(base.resolve(), settings.database.archive_dir.resolve(), instant, last)
+    embedded.go_back(base.resolve(), archive.resolve(), instant, last)
 
 
 @click.command(short_help="After a restore by other means: let ids go on above all that were given out.")
@@ -150,19 +113,9 @@ def _go_back(
     "everything that was acknowledged, as after pg_upgrade, or on a standby that had received all.",
 )
 @_LOOK
-@place_options
-@settings_options
+@with_place
 @form_option
-def restored(
-    *,
-    nothing_lost: bool,
-    directories: bool,
-    data_dir: Path,
-    database_url: str | None,
-    files: tuple[Path, ...],
-    assignments: tuple[str, ...],
-    form: str,
-) -> None:
+def restored(*, nothing_lost: bool, directories: bool, place: Place, form: str) -> None:
     """Make a database fit that PostgreSQL's own means brought back to an earlier time, before a server starts on it.
 
     For point-in-time recovery, copies of volumes, and standbys that had not received everything. Does what restore
@@ -170,10 +123,9 @@ def restored(
     """
     from metastore.db import backup as backups
 
-    settings = settings_of(files, assignments, metastore__database__url=database_url)
     recovery = _Recovery(directories=directories)
-    _require_made(data_dir, settings)
-    with database_of(data_dir, settings) as url:
+    place.require_made()
+    with place.database() as url:
         backups.change(url, (lambda _pg: None) if nothing_lost else recovery.run)
     if nothing_lost:
         show_fields({"recorded": "this is the database to work on"}, form)
@@ -190,20 +142,9 @@ def restored(
     help="Where the embedded PostgreSQL is to be that it moves to.",
 )
 @click.option("--replace", is_flag=True, help="Drop the metastore that is there.")
-@place_options
-@settings_options
+@with_place
 @form_option
-def move(
-    to: str | None,
-    to_data_dir: Path | None,
-    *,
-    replace: bool,
-    data_dir: Path,
-    database_url: str | None,
-    files: tuple[Path, ...],
-    assignments: tuple[str, ...],
-    form: str,
-) -> None:
+def move(to: str | None, to_data_dir: Path | None, *, replace: bool, place: Place, form: str) -> None:
     """Move the database from the embedded PostgreSQL to another server, or from any to any other. Stop servers before.
 
     The rows are counted before anything is given up; afterwards no server starts on the database that was left. The
@@ -213,14 +154,13 @@ def move(
 
     if (to is None) == (to_data_dir is None):
         raise click.UsageError("Say where to move it: either --to URL or --to-data-dir DIR.")
-    settings = settings_of(files, assignments, metastore__database__url=database_url)
-    there = settings_of(files, assignments, metastore__database__url=to or "")
-    _require_made(data_dir, settings)
-    with database_of(data_dir, settings) as source, database_of(to_data_dir or data_dir, there) as target:
+    place.require_made()
+    with place.database() as source, place.elsewhere(to, to_data_dir).database() as target:
         counted = backups.move(source, target, replace=replace)
-    place = f"--database-url {redacted(to)}" if to else f"--data-dir {to_data_dir}"
+    option = f"--database-url {redacted(to)}" if to else f"--data-dir {to_data_dir}"
     show_fields(
-        {"tables": len(counted), "rows": sum(counted.values()), "next": f"start servers and workers with {place}"}, form
+        {"tables": len(counted), "rows": sum(counted.values()), "next": f"start servers and workers with {option}"},
+        form,
     )
 
 
@@ -246,8 +186,3 @@ class _Recovery:
         for listed, text in ((report.hidden, _HIDDEN), (report.kept, _KEPT), (report.strange, _STRANGE)):
             for table, partition, path in listed:
                 click.echo(f"{table}{f' ({partition})' if partition else ''}: {path} is {text}")
-
-
-def _require_made(data_dir: Path, settings: Settings) -> None:
-    if not is_made(data_dir, settings):
-        raise PlaceError(f"There is no PostgreSQL in {data_dir}. Say --data-dir or --database-url.")

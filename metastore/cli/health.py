@@ -18,7 +18,7 @@ from metastore.errors import MetastoreError, UnavailableError
 
 
 class NotReadyError(MetastoreError):
-    """It answers, and says that it must not be asked now."""
+    """It answers, and says that it is not ready."""
 
 
 @click.command()

@@ -32,7 +32,7 @@ _log = get_logger(__name__)
 
 
 class ProcessEndedError(MetastoreError):
-    """A server process ended that nobody had told to."""
+    """A server process ended by itself."""
 
 
 @dataclass

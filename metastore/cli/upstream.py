@@ -2,14 +2,11 @@
 
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from pathlib import Path
 
 import click
 
-from metastore.cli.options import place_options, settings_of, settings_options
 from metastore.cli.output import form_option, show_fields
-from metastore.cli.places import database_of
-from metastore.config import Settings
+from metastore.cli.places import Place, with_place
 from metastore.db import migrate
 from metastore.db.engine import Database
 from metastore.txns.adoption.service import AdoptionService
@@ -28,42 +25,31 @@ def upstream() -> None:
     help="PostgreSQL of the Hive metastore 3.x or 4.x; it is only read.",
 )
 @click.option("--dry-run", is_flag=True, help="Say what would be taken over, and change nothing.")
-@place_options
-@settings_options
+@with_place
 @form_option
-def adopt(
-    *,
-    hive_database_url: str,
-    dry_run: bool,
-    data_dir: Path,
-    database_url: str | None,
-    files: tuple[Path, ...],
-    assignments: tuple[str, ...],
-    form: str,
-) -> None:
+def adopt(*, hive_database_url: str, dry_run: bool, place: Place, form: str) -> None:
     """Take over the marks, the open and aborted transactions and the locks of a Hive metastore.
 
     Nothing of it may begin a transaction from now on. Refused where an id would go backwards.
     """
-    with _service(data_dir, settings_of(files, assignments, metastore__database__url=database_url)) as service:
+    with _service(place) as service:
         show_fields(service.adopt(hive_database_url, dry_run=dry_run), form)
 
 
 @upstream.command(short_help="Print the SQL with which a Hive metastore goes on from here.")
-@place_options
-@settings_options
-def release(*, data_dir: Path, database_url: str | None, files: tuple[Path, ...], assignments: tuple[str, ...]) -> None:
+@with_place
+def release(*, place: Place) -> None:
     """Print the SQL with which the transactions of a Hive metastore 4.x go on above those of this service.
 
     Stop this service's writers first: refused while a transaction is open.
     """
-    with _service(data_dir, settings_of(files, assignments, metastore__database__url=database_url)) as service:
+    with _service(place) as service:
         click.echo(service.release(), nl=False)
 
 
 @contextmanager
-def _service(data_dir: Path, settings: Settings) -> Iterator[AdoptionService]:
-    with database_of(data_dir, settings) as url:
+def _service(place: Place) -> Iterator[AdoptionService]:
+    with place.database() as url:
         migrate.upgrade(url)
         with closing(Database(url, pool_size=1)) as database:
             yield AdoptionService(database)

@@ -1,4 +1,4 @@
-"""Write conflicts that a transaction lost, told so that a person knows who won: transaction, owner, when, and on what.
+"""Write conflicts that a transaction lost, in words that say who won: transaction, owner, when, and on what.
 
 The metastore's own text names the winner by its number; who that is, is asked for once it is needed. A metastore that
 cannot be asked leaves it at the number.

@@ -1,4 +1,4 @@
-"""The constraints that whoever writes a table must keep: those that are ENABLEd."""
+"""The constraints that the writers of a table must keep: those that are ENABLEd."""
 
 from collections.abc import Mapping
 from typing import NamedTuple

@@ -1,7 +1,7 @@
 """Whether a transaction is still open, asked right before something of it gets a name that readers look at.
 
-Rule: what heartbeats told last is no answer: a process can be stopped for longer than the time-out, and goes on without
-knowing it. An answer holds for a second; the question counts as a heartbeat, so the time-out begins anew with it.
+Rule: the last heartbeat's answer is no answer: a process can be stopped for longer than the time-out, and goes on
+without knowing it. An answer holds for a second; the question counts as a heartbeat, so the time-out begins anew.
 """
 
 import threading
@@ -38,7 +38,7 @@ class Fence:
         self._asked_at = self._asked()
 
     def _asked(self) -> float:
-        """When it was asked with success."""
+        """When the last question had an answer."""
         pause = threading.Event()
         failure: MetastoreError | None = None
         for delay in doubling(_FIRST_PAUSE, _LONGEST_PAUSE, _QUESTIONS):

@@ -73,7 +73,7 @@ class PgTx:
         return self._lease.rows()
 
     def finish(self, query: str | Prepared, parameters: Parameters = None) -> None:
-        """Run the last SQL and COMMIT in one round trip. Nothing may be run after it; no rows are told."""
+        """Run the last SQL and COMMIT in one round trip. Nothing may be run after it; it returns no rows."""
         failpoints.hit("pg.before_commit")
         self.committing = True
         self._lease.run(self._begin, query, parameters, "; COMMIT")
@@ -173,7 +173,7 @@ class _Joined(_Lease):
 
 
 def joined(raw: connection) -> PgTx:
-    """The transaction that a blocking connection is in; whoever began it ends it, and hears psycopg2's errors."""
+    """The transaction that a blocking connection is in; its beginner ends it, and hears psycopg2's errors."""
     return PgTx(_Joined(raw), "")
 
 

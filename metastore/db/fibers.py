@@ -7,7 +7,7 @@ from psycopg2.extensions import POLL_OK, POLL_READ, connection
 
 
 class Fiber(greenlet):
-    """Code that runs in turns with others on one thread. Whatever it does between two waits holds up all of them."""
+    """Code that runs in turns with others on one thread. What it does between two waits holds up all of them."""
 
     def until(self, fd: int, mask: int, seconds: float | None) -> None:
         """Wait as the function of the same name does, and let others run."""

@@ -5,7 +5,7 @@ A database whose schema is newer than this release is served if the schema says 
 else refused: an older server would write rows that the newer server cannot trust.
 A server that finds the schema current pays two queries and never loads Alembic.
 
-Which schema (namespace) of the database is ours is found out here, once, and every session then names it: a search path
+Which schema (namespace) of the database is ours is decided here, once, and every session then names it: a search path
 that is changed later, or that differs between the users of two servers, cannot lead to another database.
 """
 

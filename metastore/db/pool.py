@@ -44,7 +44,7 @@ class Link:
 
     @property
     def told(self) -> list[str]:
-        """What PostgreSQL has said since this was last asked."""
+        """What PostgreSQL has said since the last call."""
         with suppress(psycopg2.Error):  # the connection is gone
             self.raw.poll()  # what came with the last answer is taken in only by the next look at the socket
         notices = self.raw.notices
@@ -149,4 +149,4 @@ def _close(link: Link) -> None:
     try:
         link.raw.close()
     except psycopg2.Error:
-        return  # it is gone, which is what was asked for
+        return  # it is gone already

@@ -71,7 +71,7 @@ _IN_FORCE = "SELECT lower(name), setting FROM pg_settings WHERE lower(name) = AN
 
 
 def search_path(schema: str) -> str:
-    """The setting by which our tables, and nobody's of the same name, are found."""
+    """The setting that leads to our tables, and to nobody's of the same name."""
     return '"' + schema.replace('"', '""') + '"'
 
 

@@ -59,7 +59,7 @@ def _table() -> tuple[Column[str], ...]:
     )
 
 
-# One row: the gap-free transaction counter. Whoever holds its row lock decides what "before" and "after" mean.
+# One row: the gap-free transaction counter. The holder of its row lock decides what "before" and "after" mean.
 # Ids below reserved_until are on disk as used: opens inside the block need not wait for the disk (ADR 0005).
 # A column stays on its line.
 # fmt: off
@@ -166,7 +166,7 @@ notification_log = Table(
     Column("type", Text, nullable=False), Column("catalog", Text), Column("db", Text), Column("table", Text),
     Column("message", Text, nullable=False))
 
-# The files that transactions wrote to a table or partition, told by their writers where the log is on.
+# The files that transactions wrote to a table or partition, reported by their writers where the log is on.
 write_events = Table(
     "write_events", metadata,
     Column("txn_id", BigInteger, nullable=False), *_object(), Column("write_id", BigInteger, nullable=False),
@@ -198,7 +198,7 @@ write_sets = Table(
     Column("guarded", Boolean, nullable=False, server_default=text("false")),
     Index(None, "catalog", "db", "table", "partition", "commit_id"), Index(None, "commit_id"))
 
-# A name keeps its row when its table is dropped or renamed: no id is ever given out twice under a name (ADR 0037).
+# A name keeps its row when its table is dropped or renamed: no id is ever allocated twice under a name (ADR 0037).
 # first_write_id: where the ids of the table that has the name now begin; below next_write_id once it has any.
 next_write_ids = Table(
     "next_write_ids", metadata, *_table(),
@@ -256,7 +256,7 @@ locks = Table(
     Column("blocked_by_ext_id", BigInteger), Column("blocked_by_int_id", Integer),
     # The process whose calls want to hear when the row goes, "*" for several; a trigger tells them (migration 0004).
     Column("watched_by", Text),
-    # Since when the connection that asked is gone, of a request without a transaction.
+    # Since when the connection of a request without a transaction is gone.
     _instant("orphaned_at", nullable=True),
     # How many of the heartbeats were looks at the lock (check_lock) or repetitions of the request.
     Column("check_count", Integer, nullable=False, server_default=text("0")),

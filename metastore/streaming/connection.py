@@ -243,7 +243,7 @@ class StreamingConnection:
         return int(table.num_rows)
 
     def commit_transaction(self) -> None:
-        """Commit: when this returns, what was written is on disk and seen by whoever reads from now on.
+        """Commit: when this returns, what was written is on disk, and every new reader sees it.
 
         Raises: TxnAbortedError, LostError (timed out), MetastoreUnreachableError; AnswerLostError when nobody can tell
         whether it was committed.

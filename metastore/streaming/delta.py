@@ -74,7 +74,7 @@ class DeltaFiles(Generic[_File]):
         may_publish: Callable[[], None],
         statement: int = 0,
     ) -> None:
-        """``may_publish``: asked before a directory is made; raises if the transaction is over."""
+        """``may_publish``: called before a directory is made; raises if the transaction is over."""
         self._files = files
         self._may_publish = may_publish
         self._kind = kind

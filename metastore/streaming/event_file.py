@@ -246,7 +246,7 @@ class InsertFile(EventFile):
 
 
 class DeleteFile(EventFile):
-    """Delete events of rows that are given by their ROW__IDs, in ascending order."""
+    """Delete events of rows by their ROW__IDs, in ascending order."""
 
     operation = DELETE_EVENT
 

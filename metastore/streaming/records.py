@@ -1,4 +1,4 @@
-"""Records as they come in (delimited text, JSON, Python mappings, Arrow) as a table of exactly the columns asked for.
+"""Records as they come in (delimited text, JSON, Python mappings, Arrow) as a table of exactly the wanted columns.
 
 Rule: strict. A record fits as a whole or is refused with the field that does not fit, and then none of the call's
 records is taken; nothing is rounded, cut or guessed. A field that a JSON record or mapping, or a column that Arrow data
@@ -143,7 +143,7 @@ def from_mappings(records: Sequence[Mapping[str, Any]], columns: Sequence[Column
 
 
 def from_arrow(record_batch: pa.Table | pa.RecordBatch, columns: Sequence[Column]) -> pa.Table:
-    """Arrow data, its columns matched by name whatever their case; only exact conversions. Raises: RecordError."""
+    """Arrow data, its columns matched by name in any case; only exact conversions. Raises: RecordError."""
     table = record_batch if isinstance(record_batch, pa.Table) else pa.Table.from_batches([record_batch])
     at = {name.lower(): number for number, name in enumerate(table.column_names)}
     if unknown := set(at) - {column.name for column in columns}:

@@ -30,7 +30,7 @@ class LockStats:
         )
 
     def watch_waiters(self, count: Callable[[], int]) -> None:
-        """Show how many wait when asked."""
+        """Show how many wait at each look."""
         self._waiters.set_function(count)
 
     def collect(self) -> Iterator[Metric]:

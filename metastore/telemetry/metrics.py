@@ -46,7 +46,7 @@ class Metrics:
         )
 
     def watch_pool(self, lent: Callable[[], int], size: int) -> None:
-        """Show the database pool as it is when asked."""
+        """Show the database pool as it is at each look."""
         self._connections_in_use.set_function(lent)
         self._connections_limit.set(size)
 

@@ -37,7 +37,7 @@ class Connection(Protocol):
     metaconf: dict[str, str] | None
     """What setMetaConf changed."""
     session: Session | None
-    """What the upstream is told of the client."""
+    """What the upstream learns of the client."""
     closed: bool
     """True once the client is gone: an answer would not arrive."""
     busy: bool
@@ -81,7 +81,7 @@ class Call:
     """All of its message, of a `shared` method."""
     context: dict[str, object] | None = None
     patient = True
-    """False: whatever the answer is, it is wanted now."""
+    """False: any answer is wanted now."""
     effect: int | None = None
     """Id of what a coalesced handler made that must not stay if the answer cannot be sent. It gets the call again
     then, with ``lost`` set, to undo it; what it answers then is dropped."""
@@ -132,12 +132,12 @@ class Call:
 def coalesced(lane: str, apart: Callable[["Call"], bool] | None = None) -> Callable[[Handler], Handler]:
     """Run this handler with all calls of its lane that gathered meanwhile.
 
-    ``apart``: whether a call would hold the event loop for long, told by its arguments at once and without raising; it
-    is then run alone, on a thread.
+    ``apart``: whether a call would hold the event loop for long, decided by its arguments at once and without raising;
+    it is then run alone, on a thread.
 
     The method's signature is ``(self, calls: list[Call]) -> list[result | Exception]``, an item for each call, in
     order. Arguments are in ``call.args``. If it raises, every call is run again alone, so that a bad call hurts
-    nobody else; not after an UnavailableError or an OutcomeUnknownError, which every caller is told.
+    nobody else; not after an UnavailableError or an OutcomeUnknownError, which every caller gets.
     """
 
     def mark(handler: Handler) -> Handler:
@@ -161,7 +161,7 @@ def shared(handler: Handler) -> Handler:
 
 
 def refused(reason: str) -> Callable[[Handler], Handler]:
-    """Mark a handler that never does what it is asked, on purpose; the reason goes into the documentation."""
+    """Mark a handler that refuses on purpose; the reason goes into the documentation."""
 
     def mark(handler: Handler) -> Handler:
         handler.__refused__ = reason  # type: ignore[attr-defined]

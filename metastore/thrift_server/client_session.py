@@ -1,4 +1,4 @@
-"""What a client has said about itself, which an upstream is told as well."""
+"""What a client has said about itself; an upstream hears it as well."""
 
 _MOST_SETTINGS = 32
 

@@ -2,7 +2,7 @@
 
 Rule: a connection works on one call at a time, so answers are in the order of the requests and memory is bounded by
 one request, one answer and `MOST_AHEAD` bytes of requests sent ahead. Only the event loop touches a connection.
-Half a request and half an answer must move: whoever does not send the rest, or does not read on, is closed.
+Half a request and half an answer must move: a connection that does neither send the rest nor read on is closed.
 """
 
 import socket
@@ -72,7 +72,7 @@ class ClientConnection:
         self.groups: tuple[str, ...] = ()
         self.metaconf: dict[str, str] | None = None
         self.link: Link | None = None  # to the upstream
-        self.session: Session | None = None  # what the upstream is told of the client
+        self.session: Session | None = None  # what the upstream learns of the client
         self.closed = False
         self.cut_off = False  # by us, in the middle of an answer
         self.calls = 0  # that were begun
@@ -82,7 +82,7 @@ class ClientConnection:
         self.busy = False  # a call is being worked on
         self.waiting = False  # for its next turn, with requests sent ahead
         self.active = now  # when a message was last completed or answered
-        self.interest = 0  # epoll events asked for
+        self.interest = 0  # epoll events that are wanted
         self.received: bytes | bytearray = b""
         self.scanner: Scanner | None = None  # of a message that is not complete
         self.header: Header | None = None  # of the same

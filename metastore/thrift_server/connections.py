@@ -37,7 +37,7 @@ class Connections:
         """Bytes that were received or could not be sent since the last `sweep`."""
         self.refused = 0
         self.closing: Callable[[ClientConnection], None] | None = None
-        """Told of each connection that is closed."""
+        """Hears of each connection that is closed."""
         self._warned: dict[tuple[str, object], float] = {}
 
     def start(self, epoll: select.epoll) -> None:

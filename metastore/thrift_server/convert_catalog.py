@@ -16,14 +16,14 @@ from metastore.thrift_server.convert_struct import struct_from_json, struct_to_j
 
 
 def required_name(value: str | None, what: str) -> str:
-    """A name that must be given. Raises: MetaError."""
+    """A name that must be there. Raises: MetaError."""
     if value is None:
         raise MetaError(f"Null {what} name is not allowed")
     return value.strip()
 
 
 def required_struct(value: Any, what: str) -> Any:
-    """A struct that must be given. Raises: MetaError."""
+    """A struct that must be there. Raises: MetaError."""
     if value is None:
         raise MetaError(f"Null {what} is not allowed")
     return value

@@ -115,7 +115,7 @@ def _partition_name(table: Table, values: Sequence[str]) -> str:
 
 
 def info_of(event: WriteEvent) -> ttypes.WriteEventInfo:
-    """What a replication is told."""
+    """What a replication learns."""
     return ttypes.WriteEventInfo(
         writeId=event.write_id,
         database=event.name.db,

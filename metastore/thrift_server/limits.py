@@ -2,7 +2,7 @@
 
 Rules: an address is an IPv4 address or a /64 network of IPv6, whose holder chooses the rest. Nothing is counted for
 addresses that are exempt, and where nothing is limited. Calls that end something, or keep it alive, are the last to be
-refused. All of it is memory, cheap enough for every call; the time is told by whoever asks.
+refused. All of it is memory, cheap enough for every call; the caller says what time it is.
 """
 
 from collections.abc import Collection, Mapping
@@ -37,7 +37,7 @@ class Held:
         self.total += sum(counts.values())
 
     def keep(self, collectionint: Collection[int], present: Mapping[int, int]) -> None:
-        """Of those that were ``asked`` for these are still there; others came meanwhile."""
+        """Of those in question (``asked``) these are still there; others came meanwhile."""
         for limit in collectionint:
             if limit not in present:
                 self.counts.pop(limit, None)

@@ -70,7 +70,7 @@ class Waiting(Generic[Waiter]):
         self._thread.start()
 
     def stop(self) -> None:
-        """Wake whoever still waits, and accept nobody. A thread that is connecting is left to the process's end."""
+        """Wake all who still wait, and accept nobody. A thread that is connecting is left to the process's end."""
         self._stopping = True
         os.eventfd_write(self._bell, 1)
         self._thread.join(_STOP_SECONDS)

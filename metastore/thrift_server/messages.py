@@ -28,7 +28,7 @@ class Routes(Protocol):
         """Whether its calls go to the upstream as they are."""
 
     def keeps(self, method: str) -> bool:
-        """Whether the bytes of its calls are needed: they go to the upstream, whoever else reads them."""
+        """Whether the bytes of its calls are needed: they go to the upstream, whether others read them or not."""
 
 
 class AllHere:

@@ -1,6 +1,6 @@
 """Writes docs/reference/methods.md: every method of the interface with its state.
 
-``python -m metastore.thrift_server.methods_page > docs/reference/methods.md``. The handlers themselves are asked, so
+``python -m metastore.thrift_server.methods_page > docs/reference/methods.md``. The handlers themselves answer, so
 the page cannot say anything else than what the server does.
 """
 
@@ -54,7 +54,7 @@ class Entry(NamedTuple):
 
 
 def entries(*files: str) -> Iterator[Entry]:
-    """All methods of Hive's interface, or of the given files, in their order."""
+    """All methods of Hive's interface, or of these files, in their order."""
     for file in files or ("fb303.thrift", "hive_metastore.thrift"):
         service = (_IDL / file).read_text().split("\nservice ", 1)[1]
         section, versions = "fb303", ""

@@ -442,7 +442,7 @@ class Server:
 
         None if the call is not over yet, because its handler is to undo what the client will never learn.
         While a connection is busy the loop does not close its socket, so that the answer cannot reach somebody else
-        whose socket got the same number. Whoever of the two comes last closes it: this sets ``busy`` and then looks at
+        whose socket got the same number. The last of the two closes it: this sets ``busy`` and then looks at
         ``closed``, `_close` the other way round. In the same way nothing received meanwhile is forgotten.
         """
         connection: ClientConnection = call.connection  # type: ignore[assignment]
@@ -455,7 +455,7 @@ class Server:
             return None
         if call.large:
             self._large.finished()
-        call.args = ()  # whoever still knows the call needs no more than its answer
+        call.args = ()  # nobody needs more of the call than its answer
         connection.active = time.monotonic()
         connection.hurry = None
         self._busy.discard(connection)
@@ -533,7 +533,7 @@ class Server:
         """The loop was woken: go on with connections that have more to do."""
         with suppress(BlockingIOError):
             os.eventfd_read(self._wake)
-        self._waking = False  # before looking: whoever finishes from now on wakes the loop again
+        self._waking = False  # before looking: a call that finishes from now on wakes the loop again
         while self._resumed:
             self._resume(self._resumed.popleft())
         for connection in self._handshakes.completed() if self._handshakes is not None else ():

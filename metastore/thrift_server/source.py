@@ -33,4 +33,4 @@ class Nothing:
 
 
 SKIP = [Nothing, ()]
-"""How the decoder is told to step over a struct."""
+"""Makes the decoder step over a struct."""

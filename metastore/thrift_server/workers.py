@@ -97,7 +97,7 @@ class Lane:
     def __init__(
         self, run: Callable[[Batch], None], done: Callable[[Batch], None], wanted: Callable[["Lane"], None]
     ) -> None:
-        """``wanted`` is told, on any thread, that there is something to do; the loop then calls `go`."""
+        """``wanted`` hears, on any thread, that there is something to do; the loop then calls `go`."""
         self._run, self._done, self._wanted = run, done, wanted
         self._queue: deque[Call] = deque()
         self._in_work = False

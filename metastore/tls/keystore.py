@@ -1,4 +1,4 @@
-"""Key and trust stores as PEM, whatever kind of file they are in.
+"""Key and trust stores as PEM, from every kind of file.
 
 Rule: the file's content says what it is, not its name and not a setting: Java writes PKCS12 into files called .jks.
 """

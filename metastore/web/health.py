@@ -1,4 +1,4 @@
-"""Whether the process should be asked at all: a list of parts, each ready or not, with the reason.
+"""Whether the process is ready for calls: a list of parts, each ready or not, with the reason.
 
 Rule: alive says only that the process answers; ready says that a call sent now would be served. A part that has not
 reported yet is not ready. Who asks never waits long: probes run on threads of their own, one at a time of each, and one
@@ -65,7 +65,7 @@ class Health:
         self.stopping = False
 
     def report(self, name: str, part: Part) -> None:
-        """A part tells its own state."""
+        """A part says its own state."""
         self._parts[name] = part
 
     def probe(self, name: str, look: Callable[[], Part]) -> None:

@@ -1,7 +1,7 @@
 """The HTTP port: /livez, /readyz and /metrics.
 
-Rule: what is asked here must be answered while everything else is starting, stuck or stopping, so it has threads of its
-own and waits for nothing but the database's probe.
+Rule: every question here must be answered while everything else is starting, stuck or stopping, so it has threads of
+its own and waits for nothing but the database's probe.
 """
 
 import json

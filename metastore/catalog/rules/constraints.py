@@ -1,6 +1,6 @@
 """Constraints of tables: which may be added, what they are called, and what becomes of them when columns change.
 
-Source: CAT-K1, CAT-K2. Whether rows keep to them is for whoever writes rows; here they are only declared.
+Source: CAT-K1, CAT-K2. Whether rows keep to them is for the writers of rows; here they are only declared.
 """
 
 from collections.abc import Collection, Iterable, Sequence

@@ -60,7 +60,7 @@ def parse_filter(text: str | None, keys: Sequence[PartitionKey], default: str = 
 
 
 def parse(text: str) -> Syntax:
-    """The syntax tree of a filter, whatever its keys are.  Raises: InvalidRequestError."""
+    """The syntax tree of a filter, for any keys.  Raises: InvalidRequestError."""
     return _Parser(text).parse()
 
 

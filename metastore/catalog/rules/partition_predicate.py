@@ -1,7 +1,7 @@
 """Which partitions a condition keeps: the conditions as values, and the one rule that judges a partition by them.
 
-Rule: three answers. ``None`` means "cannot be told here", which only arises from a part of a serialized Hive
-expression that we do not read (``Unknown``); whoever asks must then keep the partition and say so. A value that is
+Rule: three answers. ``None`` means "cannot be known here", which only arises from a part of a serialized Hive
+expression that we do not read (``Unknown``); the caller must then keep the partition and say so. A value that is
 not of its key's type, and the default partition of a key that is not text, satisfy no comparison (not even ``!=``).
 """
 
@@ -82,7 +82,7 @@ EVERYTHING = And(())
 
 
 def keeps(predicate: Predicate, values: Sequence[str], default: str = DEFAULT_PARTITION) -> bool | None:
-    """Whether the condition holds for a partition with these values; None where that cannot be told."""
+    """Whether the condition holds for a partition with these values; None where that cannot be known."""
     match predicate:
         case Comparison():
             return _compare(predicate, values[predicate.column] or default, default)

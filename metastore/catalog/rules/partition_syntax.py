@@ -127,7 +127,7 @@ def negation(syntax: Syntax) -> Syntax:
 
 
 def _typed(key: PartitionKey, op: Op, constant: Literal, default: str) -> tuple[Kind, Literal]:
-    """The constant as the key's type. The default partition's token can be asked for whatever the type."""
+    """The constant as the key's type. The default partition's token fits every type."""
     word = re.match(r"\w*", key.type.lower())
     kind = _KINDS.get(word[0] if word else "")
     if constant == default:

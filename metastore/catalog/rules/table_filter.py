@@ -33,7 +33,7 @@ class TableFilter:
         return parsed
 
     def accepts(self, table: Table) -> bool:
-        """Whether the table is among those asked for."""
+        """Whether the filter keeps the table."""
         return _holds(self.syntax, table)
 
 

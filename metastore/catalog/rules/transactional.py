@@ -98,7 +98,7 @@ def _is_acid_format(table: Table) -> bool:
 
 
 def _taken_out(parameters: Parameters) -> tuple[str | None, Parameters]:
-    """The value under ``transactional`` in whatever case, and the other parameters."""
+    """The value under ``transactional`` in any case, and the other parameters."""
     wanted = next((value for key, value in parameters.items() if key.lower() == TRANSACTIONAL), None)
     return wanted, {key: value for key, value in parameters.items() if key.lower() != TRANSACTIONAL}
 

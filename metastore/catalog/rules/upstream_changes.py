@@ -1,4 +1,4 @@
-"""What became of a change that the upstream was asked for, judged by what the upstream has now."""
+"""The outcome of a change that went to the upstream, judged by what the upstream has now."""
 
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -8,7 +8,7 @@ from metastore.ids import TableName
 
 
 class Kind(StrEnum):
-    """What the upstream was asked to do."""
+    """The change that went to the upstream."""
 
     DROP_TABLE = "drop_table"
     DROP_PARTITION = "drop_partition"

@@ -1,4 +1,4 @@
-"""Primary, foreign and unique keys, NOT NULL, DEFAULT and CHECK: declared here, enforced by whoever writes rows.
+"""Primary, foreign and unique keys, NOT NULL, DEFAULT and CHECK: declared here, enforced by the writers of rows.
 
 Source: CAT-K1, CAT-K2.
 """
@@ -33,7 +33,7 @@ class ConstraintService:
                 add_to_table(pg, _locked(pg, name), list(group))
 
     def drop_constraint(self, name: TableName, constraint: str) -> None:
-        """Remove a constraint, of whatever kind. Foreign keys that refer to a key that is removed stay.
+        """Remove a constraint, of any kind. Foreign keys that refer to a key that is removed stay.
 
         Serialises on: the table's row.  Raises: InvalidObjectError without table or constraint.
         """

@@ -84,7 +84,7 @@ class DatabaseService:
             )
 
     def get_metastore_db_uuid(self) -> str:
-        """Which metastore this is: the same from every server on one PostgreSQL database, whenever it is asked."""
+        """Which metastore this is: always the same, from every server on a PostgreSQL database."""
         return str(uuid5(_METASTORES, "/".join(*self.db.once(store.SELECT_CLUSTER))))
 
     # Catalogs
@@ -216,7 +216,7 @@ class DatabaseService:
         return [name for (name,) in self.db.once(store.SELECT_DATABASE_NAMES, (catalog, regex, regex))]
 
     def alter_database(self, name: DatabaseName, draft: DatabaseDraft) -> None:
-        """Replace parameters and owner, and what else is given; nothing on disk. Raises: NoSuchObjectError.
+        """Replace parameters and owner, and whatever else the request has; nothing on disk. Raises: NoSuchObjectError.
 
         Serialises on: the database's row.
         """

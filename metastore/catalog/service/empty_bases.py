@@ -1,8 +1,8 @@
 """Emptying a transactional table: an empty base of the caller's transaction hides the files, which readers keep.
 
-Rule: such a base may only count if its transaction commits. So the transaction is told what it writes, which Hive's
-TRUNCATE does not do (its lock has the operation NO_TXN): without that an aborted base would be forgotten at once, and
-its base be valid. And a base that was written when its transaction had ended already is taken away again.
+Rule: such a base may only count if its transaction commits. So the transaction's components say what it writes, which
+Hive's TRUNCATE does not do (its lock has the operation NO_TXN): without that an aborted base would be forgotten at
+once, and its base be valid. And a base that was written when its transaction had ended already is taken away again.
 """
 
 from collections.abc import Mapping

@@ -1,7 +1,7 @@
 """What nobody may have a lock on while it is dropped, renamed, emptied or put elsewhere: the catalog at the lock queue.
 
-Rule (``locks.rules.in_the_way``, ADR 0046): such a change waits for whoever stands in the queue before it. It is asked
-in the PostgreSQL transaction of the change, which keeps the tail of the database's queue: nobody slips in between.
+Rule (``locks.rules.in_the_way``, ADR 0046): such a change waits for everybody who stands in the queue before it. It is
+asked in the PostgreSQL transaction of the change, which keeps the tail of the database's queue: nobody comes between.
 """
 
 from collections.abc import Sequence

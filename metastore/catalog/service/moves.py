@@ -76,7 +76,7 @@ class DirectoryMoves:
     def moving(self, move: Change) -> Iterator[PgTx]:
         """A PostgreSQL transaction for the catalog's side of an announced move, begun when the files are in place.
 
-        Serialises on: the announcement's row, and whatever the block locks. Raises: InvalidOperationError if the
+        Serialises on: the announcement's row, and what the block locks. Raises: InvalidOperationError if the
         directory cannot be moved, UnavailableError if somebody settled the move meanwhile.
         """
         with Ownership(self.db, [move], self.owner) as ours:
@@ -95,7 +95,7 @@ class DirectoryMoves:
                     if not copied:
                         store.delete_changes(pg, [move], self.owner)
             except OutcomeUnknownError:
-                raise  # whether it was committed is found out by settle_moves
+                raise  # settle_moves finds out whether it was committed
             except BaseException:
                 self._take_back(move, brought=brought)
                 raise

@@ -71,7 +71,11 @@ class PartitionLists:
         return selected
 
     def pieces(self, selection: Selection) -> Pieces:
-        """As bytes.  Raises: MetaError beyond the configured limit, before anything long is read."""
+        """As bytes.  Raises: MetaError beyond the configured limit, before anything long is read.
+
+        A list that fits into the first piece costs a single round trip. Only a full first piece shows that there is
+        more: then the snapshot reads that piece again, since the first is of another instant.
+        """
         limit = self._capped(selection)
         most = FIRST if limit < 0 else min(FIRST, limit)
         piece = partition_wires.select_piece(

@@ -1,6 +1,6 @@
 """Reading partitions: single, by values or by name; lists by prefix, names, filter or expression.
 
-What a call is about is found out here, as a `Selection`; `PartitionLists` reads it. Nothing is locked.
+Here a call becomes a `Selection`; `PartitionLists` reads it. Nothing is locked.
 """
 
 from collections.abc import Sequence
@@ -169,7 +169,7 @@ class PartitionReads:
         return f"p.name >= %s AND p.name < %s AND {condition}", [f"{prefix}/", f"{prefix}0", *parameters]
 
     def _matching(self, table: Table, predicate: Predicate, limit: int) -> Selection:
-        """The names are found by the values alone, before anything else of a partition is read."""
+        """The values alone select the names, before anything else of a partition is read."""
         if predicate == EVERYTHING:
             return Selection(table, limit=limit)
         default = self.settings.default_partition_name

@@ -1,7 +1,7 @@
 """Adding, altering, renaming and dropping partitions.
 
 Directories are made before a partition exists and removed after it is gone, outside of PostgreSQL transactions; a
-rename announces its move first (``service.moves``). Whatever a list asks for happens to all of it or to none.
+rename announces its move first (``service.moves``). What a list asks for happens to all of it or to none.
 """
 
 from collections.abc import Sequence

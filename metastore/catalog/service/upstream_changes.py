@@ -1,4 +1,4 @@
-"""Changes that another metastore makes to tables whose history is here: both sides stay right, whoever dies when.
+"""Changes that another metastore makes to tables whose history is here: both sides stay right, whichever dies when.
 
 Rule (ADR 50): noted before the upstream hears of it, followed after it said yes, both in PostgreSQL transactions of
 ours; the note is locked in between. What nobody has locked was left by the dead, and is judged by what the upstream
@@ -41,7 +41,7 @@ class Forwarded(NamedTuple):
 
     @property
     def was_done(self) -> bool:
-        """Whether the upstream did what it was asked for."""
+        """Whether the upstream made the change."""
         return self.outcome == "ok"
 
 
@@ -54,7 +54,7 @@ Forward = Callable[[], Forwarded]
 
 
 class Tables(Protocol):
-    """What is asked of the upstream. Raises: UnavailableError."""
+    """What the upstream must answer. Raises: UnavailableError."""
 
     def identity(self, name: TableName) -> int | None:
         """What tells the table from others that get its name; None: there is no such table."""
@@ -76,13 +76,13 @@ class UpstreamChanges:
     db: Database
     tables: Tables
     patience: timedelta
-    """How long the upstream may be at a change after whoever asked for it died."""
+    """How long the upstream may be at a change after its client died."""
 
     def drop_table(self, name: TableName, forward: Forward, changer: Changer = ANYBODY) -> Forwarded:
         """Forget the history of a table that the upstream drops.
 
-        Serialises on: the tail of the database's lock queue, before the upstream is asked. Raises: HeldUpError,
-        UnavailableError.
+        Serialises on: the tail of the database's lock queue, before the change goes to the upstream. Raises:
+        HeldUpError, UnavailableError.
         """
         identity = self.tables.identity(name) if self._has_history(name) else None
         with self.db.begin() as pg:
@@ -120,7 +120,7 @@ class UpstreamChanges:
     def rename_table(self, name: TableName, new: TableName, forward: Forward, changer: Changer = ANYBODY) -> Forwarded:
         """Let a table's history follow the name that the upstream gives it.
 
-        Serialises on: the rows from which both names' write ids are given out, while the upstream is at it.
+        Serialises on: the rows from which both names' write ids are allocated, while the upstream is at it.
         Raises: HeldUpError, UnavailableError.
         """
         if not self._has_history(name) or name.catalog != new.catalog:
@@ -168,7 +168,7 @@ class UpstreamChanges:
         return forward()
 
     def truncate(self, name: TableName, partitions: Sequence[str] | None, write_id: int, forward: Forward) -> Forwarded:
-        """A truncation's transaction is told what it writes, or its base would count although it was aborted."""
+        """A truncation's transaction has a component for what it writes, or its base would count after an abort."""
         with self.db.begin() as pg:
             owner = acid_history.select_owner(pg, name, write_id)
         if owner is not None:
@@ -233,7 +233,7 @@ class UpstreamChanges:
         except MetastoreError as error:
             if not answers:
                 raise
-            # What the client is told is what the upstream said; a keeper does the rest.
+            # The client gets the upstream's answer; a keeper does the rest.
             _log.warning("upstream_change_left", notes=list(ids), reason=str(error))
         [answer] = answers
         if isinstance(answer, UnavailableError):
@@ -268,7 +268,7 @@ class UpstreamChanges:
 
 
 def _answer(forward: Forward) -> Forwarded | UnavailableError:
-    """The upstream's, or that it was not asked. Raises: OutcomeLostError."""
+    """The upstream's, or that nothing went there. Raises: OutcomeLostError."""
     try:
         return forward()
     except OutcomeLostError:

@@ -1,6 +1,6 @@
 """Rows of ``table_constraints``: a row for each column of a constraint.
 
-Whoever adds or removes constraints holds the table's row; readers never wait. They go with their table, and a foreign
+Who adds or removes constraints holds the table's row; readers never wait. They go with their table, and a foreign
 key with the table that it refers to (ON DELETE CASCADE); both follow renames, because they hold the tables' ids.
 """
 

@@ -18,7 +18,7 @@ LEASE = timedelta(seconds=60)
 """Silence after which a change has no owner."""
 GRACE = timedelta(minutes=5)
 """How long the places of a change without an owner stay blocked: what its owner had begun may still take effect."""
-_CREATORS = 0x64697273  # "dirs": whoever gives a place to an object holds it, shared, until COMMIT
+_CREATORS = 0x64697273  # "dirs": who gives a place to an object holds it, shared, until COMMIT
 _OVERLAPS = "({0} = p.place OR starts_with({0}, p.place || '/') OR starts_with(p.place, {0} || '/'))"
 _TAKEN = (
     "SELECT p.place FROM directory_changes AS c, unnest(%s::text[]) AS p (place)"
@@ -120,7 +120,7 @@ def select_moving(pg: PgTx, places: Sequence[str]) -> str | None:
 def select_users(pg: PgTx, changes: Sequence[Change]) -> dict[str, str]:
     """What has the source of a change, or something below, by now: everybody who was about to take it has finished.
 
-    Serialises on: whoever is giving a place to an object. Partitions are looked for in the same tables only.
+    Serialises on: all who give a place to an object. Of partitions, only those of the same tables count.
     """
     return dict(
         pg.sql(

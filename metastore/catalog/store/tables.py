@@ -1,6 +1,6 @@
 """Rows of ``tables``, and the set-based changes that a table's alteration makes to its partitions.
 
-A table's row is locked FOR UPDATE by whoever alters or drops it (Iceberg's compare-and-set rests on this); readers
+A table's row is locked FOR UPDATE by all who alter or drop it (Iceberg's compare-and-set rests on this); readers
 never wait. Reads by name use the unique index on (catalog, db, name).
 """
 

@@ -141,7 +141,7 @@ def copy_owners(pg: PgTx, note: Note) -> None:
 
 
 def lock_ids(pg: PgTx, note: Note) -> None:
-    """Nobody is given a write id under either name until this PostgreSQL transaction ends."""
+    """Nobody gets a write id under either name until this PostgreSQL transaction ends."""
     pg.sql(
         'SELECT 1 FROM next_write_ids WHERE catalog = %(catalog)s AND (db, "table") IN ((%(db)s, %(table)s),'
         ' (%(new_db)s, %(new_table)s)) ORDER BY catalog, db, "table" FOR UPDATE',
@@ -159,7 +159,7 @@ def drop_copies(pg: PgTx, note: Note) -> None:
 
 
 def rename(pg: PgTx, note: Note) -> None:
-    """The table has its new name: its history follows, also ids that were given out after the copy was made."""
+    """The table has its new name: its history follows, also ids that were allocated after the copy was made."""
     drop_copies(pg, note)
     taken = (
         'SELECT FROM {0} AS n WHERE n.catalog = o.catalog AND n.db = %(new_db)s AND n."table" = %(new_table)s AND {1}'

@@ -1,4 +1,4 @@
-"""Whether a call is allowed: asked once for every call, before its handler sees it.
+"""Whether a call is allowed: decided once for every call, before its handler sees it.
 
 Rule: today there are two answers, everybody or only who has proven an identity; roles would go here.
 """
@@ -16,7 +16,7 @@ class Access(Protocol):
 
 
 class Everybody:
-    """Whoever can connect may call everything."""
+    """Every client may call everything."""
 
     def refusal(self, identity: Identity, method: str) -> str | None:  # noqa: ARG002 - the protocol's
         """Nobody is refused."""
@@ -27,7 +27,7 @@ class Identified:
     """Only who has proven an identity."""
 
     def refusal(self, identity: Identity, method: str) -> str | None:
-        """Whoever has none is refused everything."""
+        """A client without a user is refused everything."""
         if identity.user:
             return None
         return (

@@ -22,7 +22,7 @@ class Fb303Handlers:
 
     @immediate
     def getVersion(self, _call: Call) -> str:
-        """Version of the interface as Hive tells it, not of this product."""
+        """Hive's version of the interface, not that of this product."""
         return VERSION
 
     @immediate

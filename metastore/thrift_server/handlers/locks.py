@@ -63,8 +63,8 @@ class LockHandlers:
     ) -> None:
         """``locks``: does the work. ``waiting``: where calls wait; without it check_lock answers at once.
 
-        ``holders``: where it is noted who has locks over which connection. ``purges``: ends whoever is in the way and
-        has expired; without it only the house-keeper does. ``in_pieces``: PostgreSQL encodes long lists.
+        ``holders``: where it is noted who has locks over which connection. ``purges``: ends owners that are in the way
+        and has expired; without it only the house-keeper does. ``in_pieces``: PostgreSQL encodes long lists.
         """
         self.locks = locks
         self.waiting = waiting

@@ -98,7 +98,7 @@ class TxnHandlers:
         return [_open_txns(self.txns.get_open_txns())] * len(calls)
 
     def get_open_txns_req(self, _call: Call, request: ttypes.GetOpenTxnsRequest) -> ttypes.GetOpenTxnsResponse:
-        """Open and aborted transactions except those of the given types."""
+        """Open and aborted transactions except those of some types."""
         hidden = [txn_type(number) for number in request.excludeTxnTypes or ()]
         return _open_txns(self.txns.get_open_txns(hidden))
 

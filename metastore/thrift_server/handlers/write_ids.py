@@ -52,7 +52,7 @@ class WriteIdHandlers:
     def get_max_allocated_table_write_id(
         self, _call: Call, rqst: ttypes.MaxAllocatedTableWriteIdRequest
     ) -> ttypes.MaxAllocatedTableWriteIdResponse:
-        """The highest write id given out for a table."""
+        """The highest write id allocated for a table."""
         name = named_table(rqst.dbName, rqst.tableName)
         return ttypes.MaxAllocatedTableWriteIdResponse(self.write_ids.get_max_allocated_table_write_id(name))
 

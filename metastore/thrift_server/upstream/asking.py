@@ -58,13 +58,13 @@ class Asking:
         """Why the upstream does not answer; nothing if it does."""
         try:
             self.ask("getName")
-        except Exception as error:  # noqa: BLE001 - whatever it is, it is told
+        except Exception as error:  # noqa: BLE001 - whatever it is, the caller hears it
             return str(error) or type(error).__name__
         return ""
 
 
 class UpstreamTables:
-    """What is asked before and after changes; see `metastore.catalog.service.upstream_changes.Tables`."""
+    """The questions before and after changes; see `metastore.catalog.service.upstream_changes.Tables`."""
 
     def __init__(self, asking: Asking) -> None:
         """``asking``: makes the calls."""
@@ -100,7 +100,7 @@ class UpstreamTables:
 
 
 class UpstreamCatalog:
-    """What compaction asks of a catalog, asked of the upstream; see `entities.Catalog`."""
+    """What compaction needs of a catalog, from the upstream; see `entities.Catalog`."""
 
     def __init__(self, asking: Asking, changes: UpstreamChanges) -> None:
         """``asking``: makes the calls; ``changes``: knows what must be left alone."""
@@ -144,7 +144,7 @@ class UpstreamCatalog:
         return sorted((canonical(make_name(keys, part.values)), part.sd.location) for part in parts)
 
     def user_of(self, _pg: PgTx, location: str) -> str | None:
-        """Nobody can tell: a Hive metastore cannot be asked by location, so what has no table is not removed."""
+        """Unknown: a Hive metastore finds nothing by location, so what has no table is not removed."""
         return f"some table of the upstream, which cannot be asked who has {location}"
 
     def columns_with_statistics(self, _pg: PgTx, entity: Entity) -> list[str]:

@@ -178,7 +178,7 @@ def reason(error: BaseException) -> str:
 
 
 def lost(upstream: Upstream, method: str, why: str) -> str:
-    """What a client is told whose answer did not arrive."""
+    """The text for a client whose answer did not arrive."""
     return (
         f"The connection to the upstream ({upstream}) broke off during {method} ({why}): it may or may not have "
         "been done. Read the state back before you repeat it."

@@ -94,7 +94,7 @@ class Forwarder:
         self._attempt(link)
 
     def gone(self, client: ClientConnection) -> None:
-        """The client's connection is closed: so is its way to the upstream, whatever is on it."""
+        """The client's connection is closed: so is its way to the upstream, with all that is on it."""
         link, client.link = client.link, None
         if link is None:
             return
@@ -222,11 +222,11 @@ class Forwarder:
             self._end(link, None)
 
     def _is_its_own(self, link: Link, header: Header, outcome: str, complete: bool) -> bool:  # noqa: FBT001
-        """Whether what is held is the method's own answer, to be passed on; else it is asked in newer words."""
+        """Whether what is held is the method's own answer, to be passed on; else newer words are tried."""
         assert link.held is not None  # noqa: S101 - the method is of those
         if header.method in link.lacks:
             if complete:
-                link.reply = None  # it is there: whatever becomes of the connection now
+                link.reply = None  # it is there, even if the connection breaks now
                 self._wanted.put(partial(self._in_older_words, link, header, outcome, bytes(link.held)))
             return False
         if complete and outcome == "APPLICATION_EXCEPTION" and is_unknown(link.held):

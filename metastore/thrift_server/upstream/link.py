@@ -42,7 +42,7 @@ class Link:
         self.asked = False  # the whole request is on its way
         self.passed = False  # some of the answer has gone to the client
         self.held: bytearray | None = None  # the answer so far, of a method that the upstream may lack
-        self.lacks: set[str] = set()  # methods that whoever is at the other end of this connection does not have
+        self.lacks: set[str] = set()  # methods that the other end of this connection does not have
         self.attempts = 0
         self.said = 0  # the version of the session that the connection knows
         self.begun = self.moved = 0.0

@@ -1,6 +1,6 @@
 """Methods that Hive 4 no longer has, in the words of those that took their place, and the answers back (ADR 54).
 
-Rule: only what is told in the newer words without loss. It is decoded and encoded anew, which nothing else is.
+Rule: only what the newer words say without loss. It is decoded and encoded anew, which nothing else is.
 """
 
 from collections.abc import Callable, Mapping

@@ -167,7 +167,7 @@ class SharedPartitionHandlers:
     def __init__(
         self, changes: UpstreamChanges, forwarding: Forwarding, tables: UpstreamTables, changers: Changers
     ) -> None:
-        """As for `SharedTableHandlers`; ``tables``: knows the names of partitions whose values are given."""
+        """As for `SharedTableHandlers`; ``tables``: knows the names of partitions by their values."""
         self._changes, self._forwarding, self._tables, self._changers = changes, forwarding, tables, changers
 
     @shared
