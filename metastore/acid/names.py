@@ -25,6 +25,9 @@ MIN_WRITE_ID = -(2**63)
 NO_BUCKET = -1
 """The bucket id of a file whose name does not say it: its rows are readable, but no delete event can name them."""
 
+_UNPROVEN_PREFIX = ".unproven_"
+_STAGING = re.compile(r"\.(?:acid_stage|compaction)_([0-9]+)(?:_.*)?")
+_UNPROVEN = re.compile(r"\.unproven_([0-9]+)")
 _BUCKET_FILE = re.compile(r"bucket_([0-9]+)(?:_([0-9]+))?")
 _ORIGINAL_FILE = re.compile(r"([0-9]+)_[0-9]+(?:_copy_([0-9]+))?")
 _BASE = re.compile(r"base_(-?[0-9]+)(?:_v(-?[0-9]+))?")
@@ -119,6 +122,23 @@ def is_hidden(name: str) -> bool:
 def is_bucket_file(name: str) -> bool:
     """Whether a file of a delta holds events: named ``bucket_...`` and not the side file of such a file."""
     return name.startswith(BUCKET_PREFIX) and not name.endswith(SIDE_FILE_SUFFIX)
+
+
+def unproven_directory(txn_id: int) -> str:
+    """Where a compaction that did not write what it read leaves its outputs, for a human to look at."""
+    return f"{_UNPROVEN_PREFIX}{txn_id:07d}"
+
+
+def unproven_owner(name: str) -> int | None:
+    """The transaction of the compaction whose refused outputs a directory holds; None for others."""
+    match = _UNPROVEN.fullmatch(name)
+    return int(match[1]) if match else None
+
+
+def staging_owner(name: str) -> int | None:
+    """The transaction that a hidden directory of unfinished work belongs to; None for others."""
+    match = _STAGING.fullmatch(name)
+    return int(match[1]) if match else None
 
 
 def side_file(name: str) -> str:

@@ -5,13 +5,20 @@ what the Cleaner has yet to remove is none. ``is_unneeded`` is said only of what
 Source: ACID-1 to ACID-6, ACID-17, ACID-21, ACID-33; Hive's AcidUtils.
 """
 
-import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from metastore.acid.names import NO_BUCKET, DeltaName, MalformedNameError, is_hidden, parse_directory, parse_file
+from metastore.acid.names import (
+    NO_BUCKET,
+    DeltaName,
+    MalformedNameError,
+    is_hidden,
+    parse_directory,
+    parse_file,
+    staging_owner,
+)
 from metastore.acid.snapshots import ValidTxnList, ValidWriteIdList
 from metastore.acid.state import AcidState, BaseDirectory, DeltaDirectory, Listed, NotEnoughHistoryError, acid_state
 from metastore.errors import MetaError
@@ -78,9 +85,6 @@ class Listing:
     state: AcidState | None
 
 
-_STAGING = re.compile(r"\.(?:acid_stage|compaction)_(\d+)(?:_.*)?")
-
-
 def check_listing(
     listing: Iterable[Listed], table: Surroundings, read_metadata: Callable[[str], str | bytes]
 ) -> Listing:
@@ -131,12 +135,12 @@ def _staging(entries: Iterable[Listed], txns: ValidTxnList) -> Iterator[Finding]
     """Hidden work of transactions that have ended; ``txns`` must be newer than the listing."""
     names = dict.fromkeys(entry.path.partition("/")[0] for entry in entries)
     for name in names:
-        match = _STAGING.fullmatch(name)
-        if match and (txns.is_valid(int(match[1])) or txns.is_aborted(int(match[1]))):
+        owner = staging_owner(name)
+        if owner is not None and (txns.is_valid(owner) or txns.is_aborted(owner)):
             yield Finding(
                 Rule.DEAD_STAGING,
                 name,
-                f"Transaction {match[1]} has ended and left its staging directory",
+                f"Transaction {owner} has ended and left its staging directory",
                 is_unneeded=True,
             )
 

@@ -27,6 +27,7 @@ class OrcTail:
     rows: int
     fields: tuple[str, ...]
     notes: dict[str, bytes]
+    stripes: int = 0
 
     @property
     def is_by_spark(self) -> bool:
@@ -52,7 +53,7 @@ def orc_tail(files: Files, path: str) -> OrcTail:
     with files.open(path) as source, damage_named(path):
         opened = orc.ORCFile(source)
         notes = {key.decode("utf-8", "replace"): value for key, value in (opened.metadata or {}).items()}
-        return OrcTail(path, int(opened.nrows), tuple(opened.schema.names), notes)
+        return OrcTail(path, int(opened.nrows), tuple(opened.schema.names), notes, int(opened.nstripes))
 
 
 def opened_orc(path: str, source: Any) -> orc.ORCFile:

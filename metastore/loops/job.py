@@ -42,7 +42,7 @@ class JobLivesError(RuntimeError):
 
 
 class JobOutcome(NamedTuple):
-    """Whether the job succeeded; ``message`` says why not."""
+    """Whether the job succeeded; ``message`` says why not, and ``result`` what the job said of it, if anything."""
 
     succeeded: bool
     message: str = ""
@@ -125,9 +125,8 @@ class SubprocessRunner:
             if code != 0:
                 said = (result.error if result else "") or _last_words(work / "job.log")
                 log_place = self._kept_log(work / "job.log", spec)
-                return JobOutcome(
-                    succeeded=False, message=(f"The compaction job ended with status {code}: {said} ({log_place})")
-                )
+                message = f"The compaction job ended with status {code}: {said} ({log_place})"
+                return JobOutcome(succeeded=False, message=message, result=result)
             return JobOutcome(succeeded=True, result=result)
 
     def _kept_log(self, log: Path, spec: CompactionJobSpec) -> str:

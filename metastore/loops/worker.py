@@ -44,22 +44,27 @@ class WorkOutcome(StrEnum):
     NOTHING_TO_COMPACT = "nothing to compact"
     REFUSED = "refused"
     FAILED = "failed"
+    UNPROVEN = "failed: what was written is not what was read"
     RELEASED = "released"
     LOST = "claim lost"
 
 
 class WorkReport(NamedTuple):
-    """What a tick did. ``step``: its name in the metrics."""
+    """What a tick did."""
 
     outcome: WorkOutcome
     compaction_id: int | None = None
     reason: str = ""
-    step: str = "compaction"
+
+    @property
+    def step(self) -> str:
+        """Its name in the metrics, which tell a compaction that was wrong from one that could not be done."""
+        return "compaction_proof" if self.outcome is WorkOutcome.UNPROVEN else "compaction"
 
     @property
     def is_failure(self) -> bool:
         """Whether it counts as failed."""
-        return self.outcome is WorkOutcome.FAILED
+        return self.outcome in {WorkOutcome.FAILED, WorkOutcome.UNPROVEN}
 
     @property
     def worked(self) -> bool:
@@ -73,6 +78,10 @@ class _RefusedError(Exception):
 
 class _LaterError(Exception):
     """The request is to be tried again, here or elsewhere."""
+
+
+class _UnprovenError(Exception):
+    """The job's outputs are not what its inputs make."""
 
 
 @dataclass(frozen=True)
@@ -141,6 +150,8 @@ class _Work:
             outcome, reason = self._undone(WorkOutcome.RELEASED, str(error))
         except ClaimLostError as error:
             outcome, reason = self._undone(WorkOutcome.LOST, str(error))
+        except _UnprovenError as error:
+            outcome, reason = self._undone(WorkOutcome.UNPROVEN, str(error))
         except JobLivesError as error:
             self._may_write = True
             outcome, reason = self._undone(WorkOutcome.FAILED, str(error))
@@ -262,6 +273,9 @@ class _Work:
             ),
             self._pulse,
         )
+        if outcome.result is not None and outcome.result.differences:
+            self._log.error("compaction_unproven", differences=outcome.result.differences)
+            raise _UnprovenError(outcome.message)
         if not outcome.succeeded:
             raise RuntimeError(outcome.message)
         if outcome.result is not None:
@@ -270,6 +284,7 @@ class _Work:
                 directories=outcome.result.directories,
                 rows_in=outcome.result.rows_in,
                 rows_out=outcome.result.rows_out,
+                rows_deleted=outcome.result.rows_deleted,
             )
             if outcome.result.application_id:
                 self._note_job(outcome.result.application_id)

@@ -56,7 +56,8 @@ class CompactionJobSpec:
 class CompactionJobResult:
     """What the job did: the directories it wrote (names below the location) and how many rows went in and came out.
 
-    ``error``: why it did nothing.
+    ``rows_deleted``: rows that delete events name, which a major compaction leaves out. ``error``: why it did nothing;
+    ``differences``: what of its outputs is not as its inputs make it.
     """
 
     directories: tuple[str, ...] = ()
@@ -64,6 +65,8 @@ class CompactionJobResult:
     rows_out: int = 0
     application_id: str = ""
     error: str = ""
+    differences: tuple[str, ...] = ()
+    rows_deleted: int = 0
 
     def to_json(self) -> str:
         """The text that ``from_json`` reads."""
@@ -73,7 +76,8 @@ class CompactionJobResult:
     def from_json(cls, text: str) -> Self:
         """Read a result; an unknown field is a TypeError."""
         fields = json.loads(text)
-        return cls(**{**fields, "directories": tuple(fields.get("directories", ()))})
+        lists = {name: tuple(fields.get(name, ())) for name in ("directories", "differences")}
+        return cls(**{**fields, **lists})
 
 
 _FRAME = re.compile(r"at [\w.$/<>]+\(|\.\.\. \d+ more|File \".*\", line \d+|\^+$|~*\^+~*$|Driver stacktrace:")

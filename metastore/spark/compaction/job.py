@@ -1,8 +1,9 @@
 """The Spark job that compacts one ACID directory: what a Worker hands to a cluster, or runs in its own session.
 
 Rule: the job reads what ``acid_state`` gives to a compactor, never touches an input, and publishes directories that end
-in ``_v<txn>``, invisible until the Worker commits that transaction. It asks whether the compaction is still its own
-when all of them are complete, right before the first gets its name (ADR 0038). ROW__IDs stay as they are: other
+in ``_v<txn>``, invisible until the Worker commits that transaction. When all of them are complete it proves that they
+are what the inputs make (``compaction.working.rules``), and asks whether the compaction is still its own, right before
+the first gets its name (ADR 0038). ROW__IDs stay as they are: other
 transactions may be deleting by them at this moment. Killed at any point it leaves a hidden staging directory or an
 invisible output.
 
@@ -20,25 +21,27 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import reduce
 from pathlib import Path
+from typing import NamedTuple
 
 from pyspark.sql import DataFrame, DataFrameReader, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 from pyspark.sql.types import StructField, StructType
 
-from metastore.acid.events import EVENT_COLUMNS, ID_COLUMNS, INSERT_EVENT
+from metastore.acid.events import DELETE_EVENT, EVENT_COLUMNS, INSERT_EVENT
 from metastore.acid.names import BaseName, DeltaName
 from metastore.acid.snapshots import CompactorWriteIdList, ValidTxnList, ValidWriteIdList
 from metastore.acid.state import AcidState, BaseDirectory, DeltaDirectory, acid_state
-from metastore.acid_tables.delete_files import BROADCAST_LIMIT
 from metastore.acid_tables.sources import DataFile, Sources, acid_sources
 from metastore.acid_tables.table import AcidTable, HiveColumn, TableKind
 from metastore.client import DomainClient
 from metastore.client.compactions import require_claim
 from metastore.compaction.working.job import CompactionJobResult, CompactionJobSpec, reason
+from metastore.compaction.working.rules import InputFile, UnprovenError
 from metastore.errors import InvalidOperationError
 from metastore.files import Files
 from metastore.ids import DEFAULT_CATALOG, TableName
 from metastore.spark.compaction.plain_rows import compact_rows
+from metastore.spark.compaction.proof import Proof, input_files
 from metastore.spark.jvm.hadoop import Hadoop
 from metastore.spark.read.conditions import visible
 from metastore.spark.read.precision import require_exact
@@ -52,6 +55,7 @@ from metastore.spark.write.acid_writer import (
     staged_acid,
     writer_id,
 )
+from metastore.spark.write.event_format import HIDDEN_DELETE, HIDDEN_INSERT, Counting, Tally
 
 
 @dataclass(frozen=True)
@@ -61,8 +65,24 @@ class _Inputs:
     state: AcidState
     sources: Sources
     write_ids: CompactorWriteIdList
-    rows: int
-    delete_events: int
+    read: tuple[InputFile, ...]
+
+    @property
+    def rows(self) -> int:
+        """Events of either kind."""
+        return sum(file.rows for file in self.read)
+
+    @property
+    def lowest_write_id(self) -> int:
+        """Where the outputs of a minor compaction begin."""
+        return min((delta.name.min_write_id for delta in self.state.deltas), default=0)
+
+
+class _Compacted(NamedTuple):
+    """What a job has published, and how many rows it left out as deleted."""
+
+    directories: list[WrittenDirectory]
+    deleted: int = 0
 
 
 def run(
@@ -78,18 +98,18 @@ def run(
     repeated under the same transaction: an earlier attempt's output is replaced. ``may_publish``: raises if the
     compaction is not this job's any more; asked when all is complete and before anything has its name.
 
-    Raises: InvalidOperationError for a kind, or for files, that this job cannot compact.
+    Raises: InvalidOperationError for a kind, or for files, that this job cannot compact; UnprovenError when the outputs
+    are not what the inputs make: nothing is published, and they are kept under a hidden name.
     """
     files = files or Files()
-    job = _Job(
-        _own_session(spark), spec, StructType([StructField(one.name, type_of(one)) for one in columns]), may_publish
-    )
+    row_type = StructType([StructField(one.name, type_of(one)) for one in columns])
+    job = _Job(_own_session(spark), spec, row_type, files, may_publish)
     write_ids, state = _state(spec, files)
-    inputs = job.inputs(state, write_ids, files)
+    inputs = job.inputs(state, write_ids)
     if inputs.sources.plain:
         let_each_file_be_a_task(job.spark)
-    published = job.major(inputs) if spec.kind == "major" else job.minor(inputs)
-    return _result(spark, published, inputs.rows)
+    published, deleted = job.major(inputs) if spec.kind == "major" else job.minor(inputs)
+    return _result(spark, published, inputs.rows, deleted)
 
 
 def run_for(
@@ -125,11 +145,14 @@ def _state(spec: CompactionJobSpec, files: Files) -> tuple[CompactorWriteIdList,
     )
 
 
-def _result(spark: SparkSession, published: Sequence[WrittenDirectory], rows_in: int) -> CompactionJobResult:
+def _result(
+    spark: SparkSession, published: Sequence[WrittenDirectory], rows_in: int, deleted: int = 0
+) -> CompactionJobResult:
     return CompactionJobResult(
         directories=tuple(directory.path.rpartition("/")[2] for directory in published),
         rows_in=rows_in,
         rows_out=sum(directory.rows for directory in published),
+        rows_deleted=deleted,
         application_id=str(spark.sparkContext.applicationId),
     )
 
@@ -139,74 +162,78 @@ class _Job:
     spark: SparkSession
     spec: CompactionJobSpec
     row_type: StructType
+    files: Files
     may_publish: Callable[[], None]
 
-    def inputs(self, state: AcidState, write_ids: CompactorWriteIdList, files: Files) -> _Inputs:
+    def inputs(self, state: AcidState, write_ids: CompactorWriteIdList) -> _Inputs:
         """Sort the files of a state by how they are read. A minor compaction leaves base and original files alone."""
-        hadoop, location = Hadoop(self.spark), self.spec.location
+        location = self.spec.location
         _require_safe_mark(self.spec, state, write_ids)
         chosen = state if self.spec.kind == "major" else replace(state, base=None, originals=())
         if chosen.base is not None:
             _require_closed(chosen.base, location)
         for delta in chosen.insert_deltas:
             _require_closed(delta, location)
-        sources = acid_sources(files, location, chosen)
+        sources = acid_sources(self.files, location, chosen)
         if sources.unnamed:
             raise InvalidOperationError(
                 f"{sources.unnamed[0]} has no bucket number in its name, so its rows can get no ids: rename it like "
                 "000000_0"
             )
-        inserts = [file.path for file in sources.events]
-        require_exact(self.spark, self.row_type, inserts, sources.without_events)
-        rows = sum(map(hadoop.rows, [*inserts, *sources.without_events]))
-        delete_events = sum(hadoop.rows(file.path) for file in sources.deletes)
-        return _Inputs(chosen, sources, write_ids, rows + delete_events, delete_events)
+        require_exact(self.spark, self.row_type, [file.path for file in sources.events], sources.without_events)
+        return _Inputs(chosen, sources, write_ids, input_files(Hadoop(self.spark), sources))
 
-    def major(self, inputs: _Inputs) -> list[WrittenDirectory]:
-        """Write every live row once."""
+    def major(self, inputs: _Inputs) -> _Compacted:
+        """Write every live row once: the tasks that write leave out rows behind the delete events that name them."""
         rows = self._inserts(inputs)
-        if inputs.delete_events:
-            deleted = self._deletes(inputs).select(*ID_COLUMNS)
-            deleted = deleted.hint("broadcast" if inputs.delete_events <= BROADCAST_LIMIT else "merge")
-            rows = rows.join(deleted, list(ID_COLUMNS), "left_anti")
         rows = rows.withColumn("currentTransaction", F.col("originalTransaction"))
-        rows = rows.withColumn("operation", F.lit(INSERT_EVENT))  # old bases may say "update"
+        if inputs.sources.deletes:
+            rows = rows.union(self._deletes(inputs))
         name = BaseName(self.spec.highest_write_id, self.spec.txn_id)
-        return self._write({name: rows}, empty=[self.spec.location])
+        return self._write(inputs, {name: rows}, empty=[self.spec.location])
 
-    def minor(self, inputs: _Inputs) -> list[WrittenDirectory]:
+    def minor(self, inputs: _Inputs) -> _Compacted:
         """Write the visible events of the deltas, each kind in a directory; none for a kind without events."""
         state, sources = inputs.state, inputs.sources
         if not state.deltas:
-            return []
-        lowest = min(delta.name.min_write_id for delta in state.deltas)
-        ids = (lowest, self.spec.highest_write_id)
+            return _Compacted([])
+        ids = (inputs.lowest_write_id, self.spec.highest_write_id)
         if any(delta.name[:3] == (*ids, None) for delta in state.deltas):
-            return []  # one directory covers the range already, and a second one of its name would be read beside it
+            return _Compacted([])  # a directory covers the range already: a second one would be read beside it
         outputs: dict[BaseName | DeltaName, DataFrame] = {}
         if sources.deletes:
             outputs[DeltaName(*ids, None, self.spec.txn_id, is_delete=True)] = self._deletes(inputs)
         if sources.events or sources.plain:
             outputs[DeltaName(*ids, None, self.spec.txn_id)] = self._inserts(inputs)
-        return self._write(outputs)
+        return self._write(inputs, outputs)
 
     def _write(
-        self, outputs: Mapping[BaseName | DeltaName, DataFrame], empty: Sequence[str] = ()
-    ) -> list[WrittenDirectory]:
-        """Complete all directories, then publish them together."""
+        self, inputs: _Inputs, outputs: Mapping[BaseName | DeltaName, DataFrame], empty: Sequence[str] = ()
+    ) -> _Compacted:
+        """Complete all directories, prove them, then publish them together."""
         hadoop, location = Hadoop(self.spark), self.spec.location
         compression = self.spec.properties.get("orc.compress", "zlib").lower()
+        counting = Counting(merges=self.spec.kind == "major")
         staged: list[Staged] = []
+        tallies: list[Tally] = []
         with ExitStack() as kept:
             for number, (name, events) in enumerate(outputs.items()):
                 staging = f"{location}/.compaction_{self.spec.txn_id}_{number}"
                 for leftover in (staging, f"{location}/{name}"):  # of an attempt that died, under the same transaction
                     hadoop.delete(leftover)
                 routed = events.withColumn(WRITER_COLUMN, writer_id(F.col("bucket")))
-                staged += kept.enter_context(
-                    staged_acid(routed, name, location, staging=staging, empty=empty, compression=compression)
+                written = kept.enter_context(
+                    staged_acid(
+                        routed, name, location, staging=staging, empty=empty, compression=compression, counting=counting
+                    )
                 )
-            return publish_all(hadoop, staged, self.may_publish)
+                staged += written.directories
+                tallies += written.tallies
+            proof = Proof(hadoop, self.files, self.spec, inputs.state, inputs.write_ids, inputs.lowest_write_id)
+            proof.require_staged(inputs.read, staged, tallies)
+            published = publish_all(hadoop, staged, self.may_publish)
+            proof.require_uploaded(staged)
+            return _Compacted(published, sum(tally.deleted for tally in tallies))
 
     def _inserts(self, inputs: _Inputs) -> DataFrame:
         sources, parts = inputs.sources, []
@@ -220,20 +247,23 @@ class _Job:
         return self._events(inputs, inputs.sources.deletes, deletes=True)
 
     def _events(self, inputs: _Inputs, files: Sequence[DataFile], *, deletes: bool) -> DataFrame:
-        """Visible events. The filter names all six columns on purpose: Spark misreads pruned ACID files."""
+        """All events; those that the compaction must not see are marked, and counted by the tasks that write.
+
+        The filter names all columns before ``row`` on purpose: Spark misreads pruned ACID files.
+        """
         schema = event_type(self.row_type)
         if not files:
             return self.spark.createDataFrame([], schema)
         counts = visible(
             [inputs.state], inputs.write_ids, deletes=deletes, operation="operation", by="currentTransaction"
         )
-        whole = [f"{name} >= 0" for name in EVENT_COLUMNS if name != "row"]
-        there = "row IS NULL" if deletes else "row IS NOT NULL"
-        return (
-            self._reader()
-            .schema(schema)
-            .orc([file.path for file in files])
-            .where(" AND ".join([*counts, *whole, there]))
+        counts.append("row IS NULL" if deletes else "row IS NOT NULL")
+        seen, unseen = (DELETE_EVENT, HIDDEN_DELETE) if deletes else (INSERT_EVENT, HIDDEN_INSERT)
+        is_seen = F.expr(" AND ".join(counts))
+        events = self._reader().schema(schema).orc([file.path for file in files])
+        events = events.where(" AND ".join(f"{name} >= 0" for name in EVENT_COLUMNS if name != "row"))
+        return events.withColumns(
+            {"operation": F.when(is_seen, F.lit(seen)).otherwise(F.lit(unseen)), "row": F.when(is_seen, F.col("row"))}
         )
 
     def _reader(self) -> DataFrameReader:
@@ -259,7 +289,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             spark.stop()
     except Exception as error:  # noqa: BLE001 - whatever it is, the Worker shows its text to an operator
         traceback.print_exc()
-        _tell(spec, CompactionJobResult(error=reason(error)))
+        differences = error.differences if isinstance(error, UnprovenError) else ()
+        _tell(spec, CompactionJobResult(error=reason(error), differences=differences))
         return 1
     _tell(spec, result)
     return 0

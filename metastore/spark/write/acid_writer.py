@@ -27,7 +27,7 @@ from metastore.acid.orc_footer import RowKey, acid_entries
 from metastore.acid_tables.table import OURS
 from metastore.errors import InvalidOperationError, MetaError
 from metastore.spark.jvm.hadoop import Hadoop
-from metastore.spark.write.event_format import DELETES_PREFIX, FileReport, write_changes
+from metastore.spark.write.event_format import DELETES_PREFIX, Counting, FileReport, Reports, Tally, write_changes
 from metastore.spark.write.in_place import Below, ElsewhereError, InPlaceWrite, Upload, abort, complete
 
 WRITER_COLUMN = f"{OURS}writer"
@@ -71,6 +71,9 @@ class WrittenFile:
     bucket: int
     updates: int = 0
     """How many of its rows are new versions of others, which the same statement deleted."""
+
+    report: FileReport | None = None
+    """What its task says; None for a file without rows, which no task wrote."""
 
 
 @dataclass(frozen=True)
@@ -124,6 +127,13 @@ class Staged:
         else:
             hadoop.mkdirs(self.location)
             hadoop.rename(self.out, self.path)
+
+
+class StagedWrite(NamedTuple):
+    """What the tasks of a write have made, and what they counted if they had to."""
+
+    directories: list[Staged]
+    tallies: list[Tally]
 
 
 def write_acid(
@@ -186,7 +196,7 @@ def write_acid(
         is_routed=is_routed,
         compression=compression,
     ) as staged:
-        return publish_all(Hadoop(events.sparkSession), staged, may_publish)
+        return publish_all(Hadoop(events.sparkSession), staged.directories, may_publish)
 
 
 @contextmanager
@@ -201,20 +211,25 @@ def staged_acid(
     empty: Sequence[str] = (),
     is_routed: bool = False,
     compression: str = "zlib",
-) -> Iterator[list[Staged]]:
-    """Everything of ``write_acid`` but the names: the directories, complete, to be published inside the block."""
+    counting: Counting | None = None,
+) -> Iterator[StagedWrite]:
+    """Everything of ``write_acid`` but the names: the directories, complete, to be published inside the block.
+
+    ``counting``: as ``write_changes`` has it.
+    """
     if '"timestamp_ntz"' in events.schema.json():
         raise InvalidOperationError("Spark would store a timestamp_ntz column as a bigint: cast it to timestamp")
     hadoop = Hadoop(events.sparkSession)
     if hadoop.exists(staging):
         raise FileExistsError(f"{staging} exists already: another attempt of the same statement may be running")
 
-    def complete_files(write: InPlaceWrite | None) -> list[Staged]:
-        writing = _Writing(hadoop, events, name, location, deletes, staging, write)
+    def complete_files(write: InPlaceWrite | None) -> StagedWrite:
+        writing = _Writing(hadoop, events, name, location, deletes, staging, write, counting)
         with write.aborted_on_failure() if write else nullcontext():
-            writing.collect_files(writing.run_tasks(is_routed=is_routed, compression=compression))
+            reports = writing.run_tasks(is_routed=is_routed, compression=compression)
+            writing.collect_files(reports.files)
             writing.add_empty(empty)
-            return writing.complete()
+            return StagedWrite(writing.complete(), reports.tallies)
 
     try:
         root = Below(location) if isinstance(location, str) else below
@@ -250,10 +265,11 @@ class _Writing:
     deletes: Deletes | None
     staging: str
     write: InPlaceWrite | None
+    counting: Counting | None
     staged: dict[tuple[bool, str], Staged] = field(default_factory=dict)
     """By whether they are delete deltas, and by location."""
 
-    def run_tasks(self, *, is_routed: bool, compression: str) -> list[FileReport]:
+    def run_tasks(self, *, is_routed: bool, compression: str) -> Reports:
         """Let Spark write the files, one of each kind for each (partition, writer)."""
         routing = [] if isinstance(self.location, str) else [PARTITION_COLUMN]
         if not is_routed:
@@ -262,14 +278,21 @@ class _Writing:
         if not is_routed:
             events = spread(events, routing)
         if routing:
-            events = in_order(events, routing, [*map(F.col, ID_COLUMNS), F.col("currentTransaction").desc()])
+            events = in_order(events, routing, self._order())
         writer = for_tasks(events.select(*EVENT_COLUMNS, *routing).write.option("compression", compression), routing)
         statement = self.name.statement_id if isinstance(self.name, DeltaName) else None
         spark, number = events.sparkSession, statement or 0
         if self.write is None:
-            return write_changes(spark, writer, f"{self.staging}/tasks", number)
+            return write_changes(spark, writer, f"{self.staging}/tasks", number, counting=self.counting)
         with TemporaryDirectory(prefix="in-place-") as nothing:  # Spark's committer finds nothing to commit there
-            return write_changes(spark, writer, Path(nothing, "tasks").as_uri(), number, self.write.write)
+            return write_changes(
+                spark, writer, Path(nothing, "tasks").as_uri(), number, self.write.write, self.counting
+            )
+
+    def _order(self) -> list[Column]:
+        """That of Hive's files; where deletes are merged they come before the row that they name."""
+        deletes_first = [F.col("operation").desc()] if self.counting and self.counting.merges else []
+        return [*map(F.col, ID_COLUMNS), *deletes_first, F.col("currentTransaction").desc()]
 
     def collect_files(self, reports: Sequence[FileReport]) -> None:
         """Give every file that the tasks wrote its place. Raises: RoutingError, ChangedTwiceError, ElsewhereError."""
@@ -341,7 +364,7 @@ class _Writing:
                 raise ElsewhereError(f"{file.target} was to be {bucket_file(bucket)} of {staged.path}")
             staged.uploads.append(file)
             size = int(file.size)
-        staged.files.append(WrittenFile(bucket_file(bucket), report.rows, size, bucket, report.updates))
+        staged.files.append(WrittenFile(bucket_file(bucket), report.rows, size, bucket, report.updates, report))
 
     def _staged(self, name: BaseName | DeltaName, location: str, *, is_delete: bool) -> Staged:
         if (is_delete, location) not in self.staged:

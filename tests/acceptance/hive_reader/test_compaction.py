@@ -2,21 +2,25 @@
 
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pyorc
 import pytest
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
 
 from metastore.acid.bucket import encode
 from metastore.acid.names import BaseName, DeltaName
 from metastore.acid.snapshots import NO_OPEN, ValidWriteIdList
 from metastore.acid_tables.table import HiveColumn
 from metastore.compaction.working.job import CompactionJobResult, CompactionJobSpec
+from metastore.compaction.working.rules import UnprovenError
 from metastore.errors import ClaimLostError, InvalidOperationError
 from metastore.files import Files
 from metastore.spark.check.file_check import check_file
+from metastore.spark.compaction import job as compact_job
 from metastore.spark.compaction.job import run
 from metastore.spark.write import acid_writer
 from tests.support.acid.tables import B0, B1, AcidTable
@@ -85,7 +89,7 @@ def test_minor_and_major_keep_what_hive_reads(table: AcidTable, oracle: HiveOrac
     major = _compact(table, "major", f"4:{NO_OPEN}::", txn_id=21)
 
     assert major.directories == ("base_0000004_v0000021",)
-    assert (major.rows_in, major.rows_out) == (21, 13)
+    assert (major.rows_in, major.rows_out, major.rows_deleted) == (21, 13, 4)
     assert _hive(oracle, _only(table, *major.directories), table, f"4:{NO_OPEN}::") == before
     assert set(inputs) < set(table.names()), "inputs are the Cleaner's"
     assert not [child.name for child in table.directory.iterdir() if child.name.startswith(".")]
@@ -320,3 +324,51 @@ def test_timestamps_that_spark_would_cut_are_not_compacted(spark: SparkSession, 
             _compact(table, "major", f"1:{NO_OPEN}::")
 
         assert table.names() == before
+
+
+def _sources(change: Callable[[Any], Any]) -> Callable[[pytest.MonkeyPatch], None]:
+    real = compact_job.acid_sources
+    return lambda patch: patch.setattr(compact_job, "acid_sources", lambda *given: change(real(*given)))
+
+
+def _named(change: Callable[[int, int], BaseName]) -> Callable[[pytest.MonkeyPatch], None]:
+    return lambda patch: patch.setattr(compact_job, "BaseName", change)
+
+
+def _unsorted(patch: pytest.MonkeyPatch) -> None:
+    order = acid_writer._Writing._order
+    patch.setattr(acid_writer._Writing, "_order", lambda self: [F.col("rowId").desc(), *order(self)])
+
+
+def _no_deletes(patch: pytest.MonkeyPatch) -> None:
+    deletes = compact_job._Job._deletes
+    patch.setattr(compact_job._Job, "_deletes", lambda self, inputs: deletes(self, inputs).where("rowId < 0"))
+
+
+@pytest.mark.parametrize(("plant", "said"), [
+    (_sources(lambda one: replace(one, events=one.events[1:])), "bucket_00000 was not read; Bucket 0: the input files have"),
+    (_sources(lambda one: replace(one, events=(*one.events, one.events[0]))), "bucket_00000 was read 2 times"),
+    (_no_deletes, "Bucket 0: the input files have 2 delete events, and 0 were read"),
+    (_unsorted, "events that do not belong behind the ones before them"),
+    (_named(lambda write_id, _: BaseName(write_id)), "base_0000004 was written, where only base_0000004_v0000020 may be"),
+    (_named(lambda write_id, txn_id: BaseName(write_id - 1, txn_id)), "base_0000003_v0000020 was written, where only"),
+    (lambda patch: patch.setattr(compact_job, "visible", lambda *_, **__: ["currentTransaction < 4"]),
+     "Bucket 0: 1 delete events were left out as invisible, and none is"),
+], ids=["lost bucket", "doubled delta", "delete not applied", "unsorted", "no visibility", "mark off by one", "cut off by one"])
+def test_a_planted_fault_is_found_before_anything_has_its_name(
+        table: AcidTable, monkeypatch: pytest.MonkeyPatch, plant: Callable[[pytest.MonkeyPatch], None], said: str) -> None:
+    _fill(table)
+    before = table.names()
+    (table.directory / ".unproven_0000019").mkdir()
+    plant(monkeypatch)
+
+    with pytest.raises(UnprovenError) as raised:
+        _compact(table, "major", f"4:{NO_OPEN}::")
+
+    assert said in str(raised.value)
+    assert table.names() == before
+    [aside] = [child for child in table.directory.iterdir() if child.name.startswith(".")]
+    assert aside.name == ".unproven_0000020", "instead of an earlier attempt's"
+    [kept] = aside.iterdir()
+    assert kept.name.startswith("base_000000")
+    assert sorted(one.name for one in kept.glob("bucket_*")) == ["bucket_00000", "bucket_00001"]

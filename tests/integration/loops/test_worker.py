@@ -237,6 +237,29 @@ def test_a_job_that_wrote_nothing_has_failed(lake):
     assert "left nothing" in report.reason
 
 
+def test_what_cannot_be_proven_fails_the_request_and_changes_nothing(lake):
+    """The outputs stay under their hidden name; the metric tells it from other failures."""
+    class Wrong(FakeRunner):
+        def run(self, spec, pulse):
+            from metastore.compaction.working.job import CompactionJobResult
+            from metastore.loops.job import JobOutcome
+
+            place = self.files_path(spec.location) / f".unproven_{spec.txn_id:07d}" / "base_0000002"
+            place.mkdir(parents=True)
+            return JobOutcome(succeeded=False, message="Bucket 0: of 2 insert events 1 were written",
+                              result=CompactionJobResult(differences=("Bucket 0: of 2 insert events 1 were written",)))
+
+    lake.table()
+    lake.insert(times=2)
+    report, request = work(lake, runner=Wrong(lake.files))
+
+    assert (report.outcome, report.is_failure, report.step) == (WorkOutcome.UNPROVEN, True, "compaction_proof")
+    assert (request.state, request.error_message) == ("failed", "Bucket 0: of 2 insert events 1 were written")
+    assert lake.t.state(request.txn_id) in ("aborted", None)
+    assert lake.directories() == ["delta_0000001_0000001_0000", "delta_0000002_0000002_0000"]
+    assert (lake.path("t") / f".unproven_{request.txn_id:07d}" / "base_0000002").is_dir()
+
+
 def test_a_transaction_aborted_during_the_run_voids_the_result(lake):
     """COMP-W27."""
     lake.table()

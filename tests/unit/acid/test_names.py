@@ -18,6 +18,9 @@ from metastore.acid.names import (
     parse_directory,
     parse_file,
     side_file,
+    staging_owner,
+    unproven_directory,
+    unproven_owner,
 )
 
 
@@ -111,3 +114,11 @@ def test_every_base_name_is_read_back(name: BaseName) -> None:
 @given(st.builds(DeltaName, _IDS, _IDS, st.none() | st.integers(0, 4095), _IDS, st.booleans()))
 def test_every_delta_name_is_read_back(name: DeltaName) -> None:
     assert parse_directory(str(name)) == name
+
+
+def test_hidden_work_says_whose_it_is():
+    assert [staging_owner(name) for name in (".acid_stage_7", ".acid_stage_7_2", ".compaction_12_0", ".compaction_x", "x")] == [
+        7, 7, 12, None, None]
+    assert unproven_directory(9) == ".unproven_0000009"
+    assert unproven_owner(unproven_directory(9)) == 9
+    assert unproven_owner(".compaction_9") is None

@@ -129,6 +129,65 @@ public final class Tests {
         same(Arrays.asList(3, bucket(1, 0), 2), reported(0).get("repeated"));
     }
 
+    public void aDeletedRowIsLeftOutBehindItsDeleteEventsAndCounted() throws Exception {
+        AcidOrcWriter.Changes writer = compactor("part-0", true);
+        int bucket = bucket(1, 0), other = bucket(1, 1);
+        writer.write(change(DELETE, 3L, bucket, 0L, 9L, null));
+        writer.write(change(DELETE, 3L, bucket, 0L, 8L, null));
+        writer.write(change(INSERT, 3L, bucket, 0L, 3L, row(0, "gone")));
+        writer.write(change(INSERT, 3L, bucket, 1L, 3L, row(1, "a1")));
+        writer.write(change(INSERT, 3L, other, 0L, 3L, row(2, "of another statement")));
+        writer.write(change(DELETE, 4L, bucket, 7L, 9L, null));
+        writer.write(change(3, 5L, bucket, 0L, 5L, null));
+        writer.write(change(4, 5L, bucket, 0L, 6L, null));
+        writer.close();
+
+        same(texts("[0,3," + bucket + ",1,3,1,a1]", "[0,3," + other + ",0,3,2,of another statement]"), events("part-0"));
+        same(false, path("delete-part-0").toFile().exists());
+        same(0, reported(0).get("unsorted"));
+        same(Arrays.asList(3, other, 0), reported(0).get("last"));
+        Map<?, ?> tally = reported(1);
+        same(Arrays.asList(1, 1), Arrays.asList(tally.get("lowest_writer"), tally.get("highest_writer")));
+        same(Arrays.asList(3, 3), Arrays.asList(tally.get("inserts"), tally.get("deletes")));
+        same(Arrays.asList(1, 1), Arrays.asList(tally.get("hidden_inserts"), tally.get("hidden_deletes")));
+        same(Arrays.asList(1, 1, 4), Arrays.asList(tally.get("deleted"), tally.get("found"), tally.get("highest_named")));
+    }
+
+    public void aWriterWithoutARowLeftReportsNoFile() throws Exception {
+        AcidOrcWriter.Changes writer = compactor("part-0", true);
+        writer.write(change(DELETE, 3L, bucket(1, 0), 0L, 9L, null));
+        writer.write(change(INSERT, 3L, bucket(1, 0), 0L, 3L, row(0, "gone")));
+        writer.close();
+
+        same(false, path("part-0").toFile().exists());
+        same(1, reported(0).get("deleted"));
+    }
+
+    public void whatIsOutOfOrderIsCounted() throws Exception {
+        AcidOrcWriter.Changes writer = compactor("part-0", false);
+        int bucket = bucket(1, 0);
+        for (long rowId : new long[] {1L, 0L, 2L, 2L}) writer.write(change(INSERT, 3L, bucket, rowId, 3L, row(0, "a")));
+        writer.write(change(INSERT, 2L, bucket, 9L, 2L, row(0, "a")));
+        for (long current : new long[] {9L, 8L, 10L}) writer.write(change(DELETE, 3L, bucket, 0L, current, null));
+        writer.close();
+
+        same(1, reported(0).get("unsorted"));
+        same(2, reported(1).get("unsorted"));
+        same(2, reported(1).get("times"));
+    }
+
+    public void aCompactionKnowsNoNewRows() throws Exception {
+        for (InternalRow event : new InternalRow[] {
+                change(INSERT, 3L, bucket(1, 0), null, 3L, row(0, "a")), change(UPDATE, 3L, bucket(1, 0), 0L, 3L, row(0, "a"))}) {
+            try {
+                compactor("refused", true).write(event);
+            } catch (IllegalStateException error) {
+                continue;
+            }
+            throw new AssertionError("This was written: " + event);
+        }
+    }
+
     public void theKeysOfPartitionsArePartOfAFilesPlace() throws Exception {
         Files.createDirectories(path("p=1"));
         AcidOrcWriter.Changes writer = writer("p=1/part-0");
@@ -155,7 +214,7 @@ public final class Tests {
             19000};
         StructType events = StructType.fromDDL(EVENTS.toDDL().replace("STRUCT<n: INT, t: STRING>", type.sql()));
         AcidOrcWriter.Changes writer = new AcidOrcWriter.Changes(
-            path("part-0").toUri().toString(), events, settings, reports, STATEMENT);
+            path("part-0").toUri().toString(), events, settings, reports, STATEMENT, null);
         writer.write(change(INSERT, 5L, 0, 0L, 5L, new GenericInternalRow(full)));
         writer.write(change(INSERT, 5L, 0, 1L, 5L, new GenericInternalRow(new Object[full.length])));
         writer.write(change(INSERT, 5L, 0, 2L, 5L, null));
@@ -298,7 +357,12 @@ public final class Tests {
     }
 
     private AcidOrcWriter.Changes writer(String name) {
-        return new AcidOrcWriter.Changes(path(name).toUri().toString(), EVENTS, settings, reports, STATEMENT);
+        return new AcidOrcWriter.Changes(path(name).toUri().toString(), EVENTS, settings, reports, STATEMENT, null);
+    }
+
+    private AcidOrcWriter.Changes compactor(String name, boolean merges) {
+        return new AcidOrcWriter.Changes(
+            path(name).toUri().toString(), EVENTS, settings, reports, STATEMENT, new AcidOrcWriter.Tally(merges));
     }
 
     private void write(String name, int writer, long... rowIds) {

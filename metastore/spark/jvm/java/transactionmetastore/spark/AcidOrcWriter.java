@@ -29,7 +29,7 @@ import org.apache.spark.util.CollectionAccumulator;
  */
 public class AcidOrcWriter extends OrcFileFormat {
     private static final long serialVersionUID = 1L;
-    private static final int INSERT = 0, UPDATE = 1, DELETE = 2;
+    private static final int INSERT = 0, UPDATE = 1, DELETE = 2, HIDDEN_INSERT = 3, HIDDEN_DELETE = 4;
     private static final int OPERATION = 0, ORIGINAL = 1, BUCKET = 2, ROW_ID = 3, CURRENT = 4, ROW = 5;
     private static final String REPORTS = "acidreports";
     /** Writes that go on, by their names: Spark makes the format anew, and tells it no more than texts. */
@@ -37,18 +37,20 @@ public class AcidOrcWriter extends OrcFileFormat {
 
     /**
      * Let a writer that has got everything but its format write below a path. "statement" marks the new row versions;
-     * "around", if there is one, makes another factory of writers of the one here.
+     * "around", if there is one, makes another factory of writers of the one here. "tallies": whether each event that comes
+     * is counted; "merges": whether an insert event behind a delete event of its row is left out, and the delete event too.
      *
-     * Returns the report of each file (Changes.finished), as JSON. Spark finds a format by its class's name.
+     * Returns the report of each file (Changes.finished) and the tallies, as JSON. Spark finds a format by its class's name.
      */
-    public String save(SparkSession spark, DataFrameWriter<?> writer, String path, int statement, Function<?, ?> around) {
+    public String save(SparkSession spark, DataFrameWriter<?> writer, String path, int statement, Function<?, ?> around,
+                       boolean tallies, boolean merges) {
         CollectionAccumulator<String> reports = new CollectionAccumulator<>();
         spark.sparkContext().register(reports);
         String name = UUID.randomUUID().toString();
         Thread thread = Thread.currentThread();
         ClassLoader usual = thread.getContextClassLoader();
         thread.setContextClassLoader(new KnowingUs(usual));
-        WRITES.put(name, new Write(reports, statement, around));
+        WRITES.put(name, new Write(reports, statement, around, tallies, merges));
         try {
             writer.format(getClass().getName()).option(REPORTS, name).save(path);
         } finally {
@@ -63,11 +65,15 @@ public class AcidOrcWriter extends OrcFileFormat {
         final CollectionAccumulator<String> reports;
         final int statement;
         final Function<?, ?> around;
+        final boolean tallies, merges;
 
-        Write(CollectionAccumulator<String> reports, int statement, Function<?, ?> around) {
+        Write(CollectionAccumulator<String> reports, int statement, Function<?, ?> around, boolean tallies,
+              boolean merges) {
             this.reports = reports;
             this.statement = statement;
             this.around = around;
+            this.tallies = tallies;
+            this.merges = merges;
         }
     }
 
@@ -90,7 +96,7 @@ public class AcidOrcWriter extends OrcFileFormat {
         Object found = WRITES.get((Object) options.apply(REPORTS));
         Write write = (Write) found;
         OutputWriterFactory made = new Factory(
-            super.prepareWrite(spark, job, options, events), write.reports, write.statement);
+            super.prepareWrite(spark, job, options, events), write.reports, write.statement, write.tallies, write.merges);
         return write.around == null ? made : around(write.around, made);
     }
 
@@ -105,11 +111,15 @@ public class AcidOrcWriter extends OrcFileFormat {
         private final OutputWriterFactory plain;
         private final CollectionAccumulator<String> reports;
         private final int statement;
+        private final boolean tallies, merges;
 
-        public Factory(OutputWriterFactory plain, CollectionAccumulator<String> reports, int statement) {
+        public Factory(OutputWriterFactory plain, CollectionAccumulator<String> reports, int statement, boolean tallies,
+                       boolean merges) {
             this.plain = plain;
             this.reports = reports;
             this.statement = statement;
+            this.tallies = tallies;
+            this.merges = merges;
         }
 
         @Override
@@ -119,7 +129,8 @@ public class AcidOrcWriter extends OrcFileFormat {
 
         @Override
         public OutputWriter newInstance(String path, StructType events, TaskAttemptContext context) {
-            return new Changes(path, events, context.getConfiguration(), reports, statement);
+            return new Changes(
+                path, events, context.getConfiguration(), reports, statement, tallies ? new Tally(merges) : null);
         }
     }
 
@@ -130,16 +141,18 @@ public class AcidOrcWriter extends OrcFileFormat {
         private final Configuration settings;
         private final CollectionAccumulator<String> reports;
         private final int statement, columns;
+        private final Tally tally;
         private EventFile inserts, deletes;
         private long nextRowId, updates;
 
         public Changes(String path, StructType events, Configuration settings, CollectionAccumulator<String> reports,
-                       int statement) {
+                       int statement, Tally tally) {
             this.path = path;
             this.events = events;
             this.settings = settings;
             this.reports = reports;
             this.statement = statement;
+            this.tally = tally;
             this.columns = ((StructType) events.fields()[ROW].dataType()).length();
         }
 
@@ -158,9 +171,10 @@ public class AcidOrcWriter extends OrcFileFormat {
             int operation = change.getInt(OPERATION), bucket = change.getInt(BUCKET);
             long original = change.getLong(ORIGINAL), current = change.getLong(CURRENT);
             boolean isNew = change.isNullAt(ROW_ID);
-            if (isNew && operation != INSERT) {
+            if (isNew && (operation != INSERT || tally != null)) {
                 throw new IllegalStateException("Only an inserted row may be without an id");
             }
+            if (tally != null && tally.leavesOut(operation, original, bucket, change.getLong(ROW_ID))) return;
             try {
                 if (operation != INSERT) {
                     if (deletes == null) deletes = open("delete-", true);
@@ -190,6 +204,7 @@ public class AcidOrcWriter extends OrcFileFormat {
             try {
                 if (deletes != null) reports.add(finished(deletes, 0));
                 if (inserts != null) reports.add(finished(inserts, updates));
+                if (tally != null) reports.add(tally.text());
             } catch (IOException error) {
                 throw new UncheckedIOException(error);
             }
@@ -205,6 +220,8 @@ public class AcidOrcWriter extends OrcFileFormat {
             report.put("updates", updates);
             report.put("repeated", file.mostRepeated());
             report.put("times", file.timesRepeated());
+            report.put("unsorted", file.unsorted());
+            report.put("last", file.last());
             report.put("file", place(file.path()));
             return Messages.text(report);
         }
@@ -216,6 +233,67 @@ public class AcidOrcWriter extends OrcFileFormat {
                 place = above.getName() + "/" + place;
             }
             return place;
+        }
+    }
+
+    /** What became of all events that came to one writer, also of those that are in no file: Tally in event_format.py. */
+    static class Tally {
+        private final boolean merges;
+        private int lowest = Integer.MAX_VALUE, highest = Integer.MIN_VALUE, namedBucket;
+        private long inserts, deletes, hiddenInserts, hiddenDeletes, deleted, found, highestNamed = -1;
+        private long namedOriginal = -1, namedRowId = -1;
+        private boolean isFound;
+
+        Tally(boolean merges) {
+            this.merges = merges;
+        }
+
+        /** Count an event; whether it is not to be written. Of one row the delete events come first. */
+        boolean leavesOut(int operation, long original, int bucket, long rowId) {
+            lowest = Math.min(lowest, EventFile.writerId(bucket));
+            highest = Math.max(highest, EventFile.writerId(bucket));
+            boolean isNamed = original == namedOriginal && rowId == namedRowId && bucket == namedBucket;
+            switch (operation) {
+            case INSERT:
+                ++inserts;
+                if (!merges || !isNamed) return false;
+                ++deleted;
+                if (!isFound) ++found;
+                isFound = true;
+                return true;
+            case DELETE:
+                ++deletes;
+                if (merges && !isNamed) {
+                    namedOriginal = original;
+                    namedBucket = bucket;
+                    namedRowId = rowId;
+                    isFound = false;
+                    highestNamed = Math.max(highestNamed, original);
+                }
+                return merges;
+            case HIDDEN_INSERT:
+                ++hiddenInserts;
+                return true;
+            case HIDDEN_DELETE:
+                ++hiddenDeletes;
+                return true;
+            default:
+                throw new IllegalStateException("No event of a compaction has the operation " + operation);
+            }
+        }
+
+        String text() {
+            Map<String, Object> text = new LinkedHashMap<>();
+            text.put("lowest_writer", lowest);
+            text.put("highest_writer", highest);
+            text.put("inserts", inserts);
+            text.put("deletes", deletes);
+            text.put("hidden_inserts", hiddenInserts);
+            text.put("hidden_deletes", hiddenDeletes);
+            text.put("deleted", deleted);
+            text.put("found", found);
+            text.put("highest_named", highestNamed);
+            return Messages.text(text);
         }
     }
 }

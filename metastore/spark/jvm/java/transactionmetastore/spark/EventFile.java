@@ -55,7 +55,7 @@ public final class EventFile implements OrcFile.WriterCallback {
     private final StructColumnVector row;
     private final Column[] columns;
     private final StringBuilder index = new StringBuilder();
-    private long rows, lastOriginal = -1, lastBucket, lastRowId, times, mostTimes;
+    private long rows, lastOriginal = -1, lastBucket, lastRowId, lastCurrent, times, mostTimes, unsorted;
     private long[] mostRepeated = {};
     private int lowest = Integer.MAX_VALUE, highest = -1;
     private String lastFlushed = "";
@@ -97,11 +97,13 @@ public final class EventFile implements OrcFile.WriterCallback {
             for (int place = 0; place < columns.length; ++place) columns[place].set(at, values);
         }
         batch.size = at + 1;
-        note(original, bucket, rowId);
+        note(original, bucket, rowId, current);
     }
 
-    private void note(long original, int bucket, long rowId) {
+    private void note(long original, int bucket, long rowId, long current) {
         boolean isSame = original == lastOriginal && bucket == lastBucket && rowId == lastRowId;
+        if (isSame ? current > lastCurrent : rows > 0 && belongsBeforeLast(original, bucket, rowId)) ++unsorted;
+        lastCurrent = current;
         times = isSame ? times + 1 : 1;
         if (times > mostTimes) {
             mostTimes = times;
@@ -114,6 +116,12 @@ public final class EventFile implements OrcFile.WriterCallback {
         lowest = Math.min(lowest, writer);
         highest = Math.max(highest, writer);
         ++rows;
+    }
+
+    /** Whether an event belongs before the last one, which is of another row. */
+    private boolean belongsBeforeLast(long original, int bucket, long rowId) {
+        if (original != lastOriginal) return original < lastOriginal;
+        return bucket != lastBucket ? bucket < lastBucket : rowId < lastRowId;
     }
 
     private void flush() throws IOException {
@@ -170,6 +178,16 @@ public final class EventFile implements OrcFile.WriterCallback {
     /** How many events that are. */
     public long timesRepeated() {
         return mostTimes;
+    }
+
+    /** How many events do not belong behind the one before them. */
+    public long unsorted() {
+        return unsorted;
+    }
+
+    /** The id of the last event. */
+    public long[] last() {
+        return new long[] {lastOriginal, lastBucket, lastRowId};
     }
 
     /** The writer id in a ROW__ID's bucket number (metastore/acid/bucket.py). */

@@ -1,0 +1,137 @@
+"""The evidence of a full-ACID compaction, put before the rule (``metastore.compaction.working.rules``).
+
+Rule: rows are never read a second time: what is collected here are footers, listings and what tasks have counted.
+Outputs that differ get a hidden name instead of theirs, so that somebody can look at them. Uploads, which are no files
+before they have their names, are read back afterwards: still before the transaction commits, so that no reader sees
+them either.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from metastore.acid.bucket import decode
+from metastore.acid.names import parse_file, unproven_directory, unproven_owner
+from metastore.acid.snapshots import ValidWriteIdList
+from metastore.acid.state import AcidState, BaseDirectory, DeltaDirectory, hidden_write_ids
+from metastore.acid_tables.footers import orc_tails
+from metastore.acid_tables.sources import Sources
+from metastore.compaction.working.job import CompactionJobSpec
+from metastore.compaction.working.rules import (
+    Came,
+    Evidence,
+    Footer,
+    InputFile,
+    OutputFile,
+    UnprovenError,
+    differences,
+    footer_differences,
+)
+from metastore.files import Files
+from metastore.spark.jvm.hadoop import Hadoop
+from metastore.spark.write.acid_writer import Staged, WrittenFile
+from metastore.spark.write.event_format import Tally
+
+
+def input_files(hadoop: Hadoop, sources: Sources) -> tuple[InputFile, ...]:
+    """The files that a job reads, with the rows that their footers say."""
+
+    def file(path: str, bucket: int, *, is_of_deletes: bool = False) -> InputFile:
+        return InputFile(path, bucket, hadoop.rows(path), is_of_deletes)
+
+    return (
+        *(file(one.path, _bucket(one.path)) for one in sources.events),
+        *(file(one.path, _bucket(one.path), is_of_deletes=True) for one in sources.deletes),
+        *(file(one.path, decode(one.bucket).writer_id) for one in sources.plain),
+    )
+
+
+@dataclass(frozen=True)
+class Proof:
+    """Of one job. ``state`` and ``write_ids``: what it compacts of its directory."""
+
+    hadoop: Hadoop
+    files: Files
+    spec: CompactionJobSpec
+    state: AcidState
+    write_ids: ValidWriteIdList
+    lowest_write_id: int
+
+    def require_staged(self, read: Sequence[InputFile], staged: Sequence[Staged], tallies: Iterable[Tally]) -> None:
+        """What is about to be published is what the inputs make. Raises: UnprovenError."""
+        evidence = Evidence(
+            kind=self.spec.kind,
+            highest_write_id=self.spec.highest_write_id,
+            txn_id=self.spec.txn_id,
+            lowest_write_id=self.lowest_write_id,
+            may_hide=self._may_hide(),
+            there=self._there(),
+            inputs=tuple(read),
+            came=tuple(Came(*tally) for tally in tallies),
+            outputs=tuple(
+                output
+                for directory in staged
+                for output in self._outputs(directory, "" if directory.uploads else directory.out)
+            ),
+            directories=tuple(directory.name for directory in staged),
+        )
+        if found := differences(evidence):
+            kept = [(directory.out, str(directory.name)) for directory in staged if not directory.uploads]
+            raise UnprovenError(found, self._set_aside(kept))
+
+    def require_uploaded(self, published: Sequence[Staged]) -> None:
+        """What was uploaded says what its task reported. Raises: UnprovenError."""
+        uploaded = [directory for directory in published if directory.uploads]
+        outputs = [output for directory in uploaded for output in self._outputs(directory, directory.path)]
+        if found := [text for output in outputs for text in footer_differences(output)]:
+            raise UnprovenError(found, self._set_aside([(one.path, str(one.name)) for one in uploaded]))
+
+    def _there(self) -> tuple[str, ...]:
+        """Every file with rows: from the listing alone, whatever became of it on the way to the job's readers."""
+        state, chosen = self.state, list[BaseDirectory | DeltaDirectory](self.state.insert_deltas)
+        if state.base is not None:
+            chosen.append(state.base)
+        files = [file for one in chosen for file in one.bucket_files or one.files]
+        files += [file for delta in state.delete_deltas for file in delta.bucket_files]
+        return tuple(f"{self.spec.location}/{file.path}" for file in (*files, *state.originals) if file.size)
+
+    def _may_hide(self) -> bool:
+        """Rows of aborted write ids among others, or of Hive before 3, whose operation alone says what counts."""
+        marked = [*self.state.insert_deltas, *([self.state.base] if self.state.base else [])]
+        return bool(hidden_write_ids(self.state.deltas, self.write_ids)) or not all(one.is_marked for one in marked)
+
+    def _outputs(self, directory: Staged, readable: str) -> list[OutputFile]:
+        """The files of a directory; with their footers if they can be read there."""
+        paths = [f"{readable}/{file.path}" for file in directory.files] if readable else []
+        footers: list[Footer | None] = [
+            Footer(tail.rows, tail.stripes, tail.fields, tail.notes) for tail in orc_tails(self.files, paths)
+        ]
+        return [
+            _output(directory, file, footer)
+            for file, footer in zip(directory.files, footers or [None] * len(directory.files), strict=True)
+        ]
+
+    def _set_aside(self, directories: Sequence[tuple[str, str]]) -> str:
+        """Keep these (path, name) under a hidden name, instead of those of an earlier attempt."""
+        location = self.spec.location
+        for name, _ in self.hadoop.children(location):
+            if unproven_owner(name) is not None:
+                self.hadoop.delete(f"{location}/{name}")
+        if not directories:
+            return ""
+        aside = f"{location}/{unproven_directory(self.spec.txn_id)}"
+        self.hadoop.mkdirs(aside)
+        for path, name in directories:
+            self.hadoop.rename(path, f"{aside}/{name}")
+        return aside
+
+
+def _output(directory: Staged, file: WrittenFile, footer: Footer | None) -> OutputFile:
+    plain = OutputFile(directory.name, file.path, file.bucket, file.rows, footer=footer)
+    report = file.report
+    if report is None:
+        return plain
+    return plain._replace(unsorted=report.unsorted, times=report.times, last=report.last)
+
+
+def _bucket(path: str) -> int:
+    return parse_file(path.rpartition("/")[2]).bucket

@@ -1,0 +1,145 @@
+"""The rule by which a compaction's outputs are believed: each planted fault is said, and nothing else is."""
+
+from dataclasses import replace
+
+import pytest
+
+from metastore.acid.events import EVENT_COLUMNS
+from metastore.acid.names import BaseName, DeltaName
+from metastore.acid.orc_footer import RowKey, acid_entries
+from metastore.compaction.working.rules import (
+    Came,
+    Evidence,
+    Footer,
+    InputFile,
+    OutputFile,
+    UnprovenError,
+    differences,
+    footer_differences,
+)
+
+BASE, INSERTS, DELETES = BaseName(5, 9), DeltaName(1, 5, None, 9), DeltaName(1, 5, None, 9, is_delete=True)
+
+
+def output(directory, bucket, rows, **more):
+    is_delete = directory is DELETES
+    last = RowKey(5, bucket, rows)
+    footer = Footer(rows, 1, EVENT_COLUMNS, acid_entries([last], rows, is_delete=is_delete))
+    file = OutputFile(directory, f"bucket_{bucket:05d}", bucket, rows, times=1, last=last, footer=footer)
+    return file._replace(**more)
+
+
+MAJOR = Evidence(
+    kind="major", highest_write_id=5, txn_id=9, lowest_write_id=1, may_hide=False,
+    there=("t/base_1/bucket_00000", "t/delta_2_5/bucket_00000", "t/delta_2_5/bucket_00001", "t/delete_delta_3_3/bucket_00000"),
+    inputs=(InputFile("t/base_1/bucket_00000", 0, 6), InputFile("t/delta_2_5/bucket_00000", 0, 4),
+            InputFile("t/delta_2_5/bucket_00001", 1, 3), InputFile("t/delete_delta_3_3/bucket_00000", 0, 2, is_of_deletes=True)),
+    came=(Came(0, 0, inserts=10, deletes=2, deleted=2, found=2, highest_named=4), Came(1, 1, inserts=3)),
+    outputs=(output(BASE, 0, 8), output(BASE, 1, 3)),
+    directories=(BASE,))
+MINOR = replace(
+    MAJOR, kind="minor", there=MAJOR.there[1:], inputs=MAJOR.inputs[1:],
+    came=(Came(0, 0, inserts=4), Came(1, 1, inserts=3), Came(0, 0, deletes=2)),
+    outputs=(output(DELETES, 0, 2, times=2), output(INSERTS, 0, 4), output(INSERTS, 1, 3)), directories=(DELETES, INSERTS))
+
+
+def changed(evidence, part, at, **changes):
+    values = list(getattr(evidence, part))
+    values[at] = values[at]._replace(**changes)
+    return replace(evidence, **{part: tuple(values)})
+
+
+def without(evidence, part, at):
+    values = list(getattr(evidence, part))
+    del values[at]
+    return replace(evidence, **{part: tuple(values)})
+
+
+@pytest.mark.parametrize("evidence", [
+    MAJOR, MINOR,
+    replace(MAJOR, outputs=tuple(one._replace(footer=None) for one in MAJOR.outputs)),
+    replace(MAJOR, there=(), inputs=(), came=(), outputs=(output(BASE, 0, 0, last=None, footer=Footer(
+        0, 0, EVENT_COLUMNS, acid_entries((), 0, is_delete=False))),)),
+], ids=["major", "minor", "uploads", "empty base"])
+def test_what_is_right_is_proven(evidence):
+    assert differences(evidence) == []
+
+
+def test_rows_of_aborted_write_ids_are_left_out_and_counted():
+    hidden = changed(replace(MINOR, may_hide=True), "came", 0, inserts=3, hidden_inserts=1)
+    assert differences(changed(hidden, "outputs", 1, rows=3, footer=None)) == []
+    assert differences(changed(replace(hidden, may_hide=False), "outputs", 1, rows=3, footer=None)) == [
+        "Bucket 0: 1 insert events were left out as invisible, and none is"]
+
+
+@pytest.mark.parametrize(("evidence", "said"), [
+    (without(MAJOR, "inputs", 2), ["t/delta_2_5/bucket_00001 was not read",
+                                   "Bucket 1: the input files have 0 insert events, and 3 were read"]),
+    (replace(MAJOR, inputs=(*MAJOR.inputs, MAJOR.inputs[1])),
+     ["t/delta_2_5/bucket_00000 was read 2 times", "Bucket 0: the input files have 14 insert events, and 10 were read"]),
+    (without(MAJOR, "there", 3), ["t/delete_delta_3_3/bucket_00000 was read and is no part of what is compacted"]),
+    (without(MAJOR, "outputs", 1), ["Bucket 1: of 3 insert events 0 were written and 0 left out as deleted"]),
+    (without(MAJOR, "came", 1), ["Bucket 1: the input files have 3 insert events, and 0 were read",
+                                 "Bucket 1: of 0 insert events 3 were written and 0 left out as deleted"]),
+    (changed(MAJOR, "came", 0, inserts=12), ["Bucket 0: the input files have 10 insert events, and 12 were read",
+                                             "Bucket 0: of 12 insert events 8 were written and 2 left out as deleted"]),
+    (changed(MAJOR, "came", 0, deletes=0, deleted=2), ["Bucket 0: the input files have 2 delete events, and 0 were read"]),
+    (changed(MAJOR, "came", 0, deleted=0, found=0), ["Bucket 0: of 10 insert events 8 were written and 0 left out as deleted"]),
+    (changed(MAJOR, "came", 0, found=1), ["Bucket 0: 2 events were left out for 1 deleted rows"]),
+    (changed(MAJOR, "came", 0, highest_named=6),
+     ["Bucket 0: a delete event names a row of write id 6, above the mark 5: it would be lost"]),
+    (changed(MAJOR, "came", 1, highest_bucket=2), ["One task's writer got events of the buckets 1 to 2"]),
+    (without(MINOR, "outputs", 0), ["Bucket 0: of 2 delete events 0 were written and 0 left out as deleted"]),
+    (changed(MAJOR, "outputs", 0, unsorted=3),
+     ["base_0000005_v0000009/bucket_00000 has 3 events that do not belong behind the ones before them"]),
+    (changed(MINOR, "outputs", 0, unsorted=1),
+     ["delete_delta_0000001_0000005_v0000009/bucket_00000 has 1 events that do not belong behind the ones before them"]),
+    (changed(MAJOR, "outputs", 1, times=2), ["base_0000005_v0000009/bucket_00001 has a row 2 times"]),
+    (changed(MAJOR, "outputs", 1, name="bucket_00000"), ["base_0000005_v0000009/bucket_00000 holds events of the bucket 1"]),
+])
+def test_a_planted_fault_is_said(evidence, said):
+    assert differences(evidence) == said
+
+
+def test_a_bucket_number_of_no_codec_is_said():
+    wrong = changed(changed(MAJOR, "outputs", 1, bucket=1 << 30), "came", 1, lowest_bucket=1 << 30, highest_bucket=1 << 30)
+    wrong = changed(wrong, "inputs", 2, bucket=1 << 30)
+    assert differences(wrong) == [
+        "base_0000005_v0000009/bucket_00001 holds events of the bucket 1073741824, which no bucket number stands for"]
+
+
+@pytest.mark.parametrize(("evidence", "written", "said"), [
+    (MAJOR, BaseName(5), "base_0000005 was written, where only base_0000005_v0000009 may be"),
+    (MAJOR, BaseName(4, 9), "base_0000004_v0000009 was written, where only base_0000005_v0000009 may be"),
+    (MAJOR, BaseName(6, 9), "base_0000006_v0000009 was written, where only base_0000005_v0000009 may be"),
+    (MINOR, DeltaName(1, 5, 0, 9), "delta_0000001_0000005_0000_v0000009 was written"),
+    (MINOR, DeltaName(2, 5, None, 9), "delta_0000002_0000005_v0000009 was written"),
+    (MINOR, DeltaName(1, 4, None, 9), "delta_0000001_0000004_v0000009 was written"),
+    (MINOR, DeltaName(1, 5), "delta_0000001_0000005 was written"),
+])
+def test_a_name_is_the_one_that_the_transaction_hides(evidence, written, said):
+    found = differences(replace(evidence, directories=(written,)))
+    assert any(said in text for text in found)
+    assert ("base_0000005_v0000009 was not written" in found) is evidence.is_major
+
+
+@pytest.mark.parametrize(("footer", "said"), [
+    ({"rows": 7}, "bucket_00000 has 7 rows, and its task wrote 8"),
+    ({"columns": ("v",)}, "has the columns v, which are not"),
+    ({"notes": {}}, "notes hive.acid.stats as None, which must be b'8,0,0'"),
+    ({"notes": acid_entries([RowKey(5, 0, 8)], 7, is_delete=False)}, "notes hive.acid.stats as b'7,0,0'"),
+    ({"stripes": 2}, "has 1 keys in its index for 2 stripes"),
+    ({"notes": acid_entries([RowKey(5, 0, 7)], 8, is_delete=False)}, "ends with 5,0,7, and its last event is 5,0,8"),
+])
+def test_a_footer_is_read_back(footer, said):
+    file = MAJOR.outputs[0]
+    found = list(footer_differences(file._replace(footer=file.footer._replace(**footer))))
+    assert said in found[0]
+
+
+def test_the_error_says_what_differs_and_where_the_outputs_are():
+    error = UnprovenError(["bucket 1 is lost", "so is 2"], "t/.unproven_9")
+    assert str(error) == ("The compaction did not write what it read, so nothing was changed: bucket 1 is lost; so is 2; "
+                          "what it wrote is kept in t/.unproven_9")
+    assert error.differences == ("bucket 1 is lost", "so is 2")
+    assert "kept" not in str(UnprovenError(["bucket 1 is lost"], ""))
