@@ -3,10 +3,11 @@
 Rule: this is the only place that turns a listing and a snapshot into base, deltas, originals, obsolete and aborted.
 Reader, Initiator, compaction job and Cleaner all ask here, each with its own list. Pure: the caller lists (one
 recursive listing) and reads the rare ``_metadata_acid`` file on demand.
-Source: ACID-15 to ACID-17, ACID-22; Hive 4's AcidUtils.getAcidState; steps A to F as in TestAcidUtils. Two deliberate
+Source: ACID-15 to ACID-17, ACID-22; Hive 4's AcidUtils.getAcidState; steps A to F as in TestAcidUtils. Three deliberate
 differences: an overwrite base whose write id *equals* the smallest open id is not used (Hive 4 master would show an
 uncommitted INSERT OVERWRITE); files beside a base with a name that no original has are not obsolete (Hive's Cleaner
-removes them, rows and all).
+removes them, rows and all). Of two results of one range, by two runs of a compaction, the one of the later transaction
+is read and the other is obsolete; Hive does so since 4.2 for insert deltas (HIVE-29210), and reads all of them before.
 """
 
 import json
@@ -247,7 +248,7 @@ class _Selection:
     mixed_aborts: bool = False
 
     def consider_base(self, base: BaseDirectory) -> None:
-        """Step A: the highest valid base wins; a compacted base wins over an overwrite of the same write id."""
+        """Step A: the highest valid base wins; of one write id a compacted one, and of these the last transaction's."""
         if not self._is_published(base):
             return
         write_id = base.name.write_id
@@ -275,7 +276,10 @@ class _Selection:
             self.working.append(delta)
 
     def current_deltas(self) -> list[DeltaDirectory]:
-        """Order and choose (steps D and E): wider directories hide what they cover; one write id's statements stay."""
+        """Order and choose (steps D and E): wider directories hide what they cover; one write id's statements stay.
+
+        Both kinds of one compaction stay together; what another compaction made of the same range does not.
+        """
         covered = self.best.name.write_id if self.best else 0
         statement = _NO_STATEMENT
         previous: DeltaName | None = None
@@ -288,7 +292,7 @@ class _Selection:
                 covered, statement = name.max_write_id, _statement(name)
             elif not (
                 (name.max_write_id == covered and statement >= 0)
-                or (previous is not None and _same_range(previous, name))
+                or (previous is not None and _is_its_other_kind(previous, name))
             ):
                 self.obsolete.append(delta.path)
                 continue
@@ -308,8 +312,10 @@ class _Selection:
     def _is_beaten(self, base: BaseDirectory) -> bool:
         if self.best is None:
             return False
-        best_id, write_id = self.best.name.write_id, base.name.write_id
-        return best_id > write_id or (best_id == write_id and not base.compacted)
+        best, name = self.best.name, base.name
+        if best.write_id != name.write_id:
+            return best.write_id > name.write_id
+        return not base.compacted or (self.best.compacted and best.visibility_txn_id > name.visibility_txn_id)
 
     def _is_valid(self, base: BaseDirectory) -> bool:
         write_id, min_open = base.name.write_id, self.write_ids.min_open_write_id
@@ -365,13 +371,14 @@ def _statement(name: DeltaName) -> int:
     return _NO_STATEMENT if name.statement_id is None else name.statement_id
 
 
-def _reading_order(delta: DeltaDirectory) -> tuple[int, int, int, str]:
+def _reading_order(delta: DeltaDirectory) -> tuple[int, int, int, int, str]:
     name = delta.name
-    return name.min_write_id, -name.max_write_id, _statement(name), delta.path
+    return name.min_write_id, -name.max_write_id, _statement(name), -name.visibility_txn_id, delta.path
 
 
-def _same_range(name: DeltaName, other: DeltaName) -> bool:
-    return name[:3] == other[:3]
+def _is_its_other_kind(name: DeltaName, other: DeltaName) -> bool:
+    """Whether two deltas of one range are the inserts and the deletes of the same writer or compaction."""
+    return name[:4] == other[:4]
 
 
 def _is_compacted(directory: str, read_metadata: Callable[[str], str | bytes]) -> bool:

@@ -216,12 +216,28 @@ def _overlaps(state: AcidState) -> Iterator[Finding]:
                 )
             if widest is None or delta.name.max_write_id > widest.name.max_write_id:
                 widest = delta
+    yield from _twins(state)
     for delta in state.deltas:
         if state.base and delta.name.min_write_id <= state.base.name.write_id < delta.name.max_write_id:
             yield Finding(
                 Rule.OVERLAPPING_RANGES,
                 delta.path,
                 f"It begins within {state.base.path} and ends behind it: events may be read twice",
+            )
+
+
+def _twins(state: AcidState) -> Iterator[Finding]:
+    """What is left of a second run of a compaction: we read the later run's, and other readers may read both."""
+    chosen = {(delta.name[:3], delta.is_delete): delta for delta in state.deltas}
+    for path in state.obsolete:
+        name = parse_directory(path) if "/" not in path else None
+        twin = chosen.get((name[:3], name.is_delete)) if isinstance(name, DeltaName) else None
+        if twin is not None:
+            yield Finding(
+                Rule.OVERLAPPING_RANGES,
+                path,
+                f"It has the range of {twin.path}, which is read instead; Hive before 4.2 reads both until "
+                "the Cleaner has been here",
             )
 
 

@@ -22,7 +22,7 @@ from metastore.loops.cleaner import Cleaner
 from metastore.loops.initiator import Initiator
 from metastore.loops.job import JobOutcome
 from metastore.loops.worker import Worker
-from metastore.txns.core.rules import Operation
+from metastore.txns.core.rules import Operation, reader_snapshot
 from tests.support.transactions import Transactions, named, seconds
 
 ROW = 100  # bytes that a row takes in these files
@@ -85,6 +85,13 @@ class Lake:
             place = self.path(what) / directory
             place.mkdir(parents=True)
             (place / "bucket_00000").write_bytes(b"x" * rows * ROW)
+
+    def state_of(self, what="d.t"):
+        """What a reader who begins now chooses."""
+        location = f"file://{self.path(what)}"
+        txns = reader_snapshot(self.t.txns.get_open_txns())
+        return acid_state(self.files.listing(location), self.t.reads(what.partition("/")[0], txns.format()), txns,
+                          lambda path: self.files.read(f"{location}/{path}"))
 
     def directories(self, what="d.t"):
         return sorted(child.name for child in self.path(what).iterdir() if child.is_dir())

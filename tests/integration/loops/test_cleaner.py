@@ -55,6 +55,31 @@ def test_minor(lake):
     assert delta.startswith("delta_0000021_0000023_v")
 
 
+@pytest.mark.parametrize("kinds", [("delta",), ("delete_delta", "delta")], ids=["inserts", "both kinds"])
+def test_of_two_results_of_one_range_one_is_read_and_the_other_goes(lake, kinds):
+    """COMP-C38: reader, compaction and Cleaner choose the same."""
+    lake.table()
+    lake.insert(times=5)
+    twins = [lake.t.open() for _ in range(2)]
+    for txn_id in twins:
+        lake.t.commit(txn_id)
+        for kind in kinds:
+            lake.put("d.t", f"{kind}_0000001_0000005_v{txn_id:07d}")
+    lake.insert()
+    asked = lake.request("minor")
+    kept = [f"{kind}_0000001_0000005_v{twins[1]:07d}" for kind in kinds]
+    gone = [f"{kind}_0000001_0000005_v{twins[0]:07d}" for kind in kinds]
+
+    state = lake.state_of("d.t")
+    assert [delta.path for delta in state.deltas][:-1] == kept
+    assert set(gone) < set(state.obsolete)
+    assert lake.worker().tick().outcome == "compacted"
+    assert outcomes(lake) == ["cleaned"]
+    assert [name.partition("_v")[0] for name in lake.directories()] == [
+        name for name in ("delete_delta_0000001_0000006", "delta_0000001_0000006") if name.startswith(kinds)]
+    assert lake.state(asked.id) == "succeeded"
+
+
 def test_writes_since_the_compaction_are_untouched(lake):
     """COMP-C08, COMP-W29."""
     lake.table()

@@ -23,6 +23,14 @@ def _make(place, vector):
         (place / child / "_metadata_acid").write_text(json.dumps({"thisFileVersion": "0", "dataFormat": "compacted"}))
 
 
+def _check_twins(vector, found):
+    """Results of two runs of one compaction: 4.0.1 reads both deltas, and the base that it lists first."""
+    if vector.base:
+        assert {found["base"], *found["obsolete"]} == {vector.base, *vector.obsolete}
+    else:
+        assert set(vector.deltas) <= set(found["deltas"]) <= {*vector.deltas, *vector.obsolete}
+
+
 @pytest.mark.parametrize("vector", directory_vectors(), ids=lambda vector: vector.name)
 def test_hive_4_selects_the_same(vector, hive, tmp_path):
     _make(tmp_path, vector)
@@ -39,6 +47,9 @@ def test_hive_4_selects_the_same(vector, hive, tmp_path):
 
     if vector.name == "B19":  # shows rows that are not committed (at X <= the first open id), which we do not imitate
         assert (found["base"], vector.base) == ("base_0000005", None)
+        return
+    if vector.name in ("B28", "B41", "B42", "B43", "B45", "B46", "B47"):
+        _check_twins(vector, found)
         return
     assert found["base"] == vector.base
     assert tuple(found["deltas"]) == vector.deltas

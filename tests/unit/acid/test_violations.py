@@ -42,7 +42,7 @@ def test_a_sound_directory() -> None:
     (_delta("delta_0000003_0000005") + _delta("delta_0000005_0000006"),
      (Rule.OVERLAPPING_RANGES, "delta_0000005_0000006", False)),
     (_delta("delta_0000003_0000004") + _delta("delta_0000003_0000004_v0000020"),
-     (Rule.OVERLAPPING_RANGES, "delta_0000003_0000004_v0000020", False)),
+     (Rule.OVERLAPPING_RANGES, "delta_0000003_0000004", False)),
     (_delta("delete_delta_0000003_0000005") + _delta("delete_delta_0000004_0000006"),
      (Rule.OVERLAPPING_RANGES, "delete_delta_0000004_0000006", False)),
     (["delta_0000001_0000001_0000/bucket_00000_1"],
