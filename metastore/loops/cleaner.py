@@ -20,7 +20,9 @@ from metastore.compaction.cleaning.rules import (
     Verdict,
     acid_directories,
     cleaning_write_ids,
+    dead_staging,
     mixed_write_ids,
+    superseded_outputs,
     top_directories,
 )
 from metastore.compaction.cleaning.service import AbortCleaning, CleanerService, Cleaning
@@ -183,7 +185,9 @@ class Cleaner:
             now = self._state(location, entries, cleaning.write_ids, cleaning.txns)
             return list(dict.fromkeys([*covered.obsolete, *covered.aborted, *now.aborted]))
 
-        removed = self._delete(table, location, doomed(self._listing(location)))
+        listing = self._listing(location)
+        self._remove_leftovers(table, cleaning.txns, cleaning.request.txn_id)
+        removed = self._delete(table, location, doomed(listing))
         after = self.files.listing(location)
         keep = mixed_write_ids(top_directories(after), cleaning.write_ids)
         return removed, doomed(after), keep, self._covered(table, cleaning)
@@ -218,11 +222,24 @@ class Cleaner:
         """What only aborted transactions wrote, never obsolete directories (HIVE-25502): (removed, still there)."""
         removed: list[str] = []
         left: list[str] = []
+        self._remove_leftovers(table, txns)
         for location in self._locations(table):
             aborted = self._aborted_below(location, self._listing(location), write_ids, txns)
             removed += self._delete(table, location, aborted)
             left += self._aborted_below(location, self.files.listing(location), write_ids, txns)
         return removed, left
+
+    def _remove_leftovers(self, table: Described, txns: ValidTxnList, proven_by: int | None = None) -> None:
+        """What dead writers and jobs have left in hidden directories, which are of no state: nobody waits for them.
+
+        Writers prepare what is for a partition in the table's directory. ``proven_by``: the transaction of a compaction
+        that was proven, after which nobody needs the outputs of those before it that were not.
+        """
+        for location in dict.fromkeys([table.location.rstrip("/"), table.root.rstrip("/")]):
+            names = self.files.children(location) if location else []
+            unneeded = [*dead_staging(names, txns), *superseded_outputs(names, proven_by)]
+            if removed := self._delete(table, location, unneeded):
+                _log.info("compaction_leftovers_removed", entity=str(table.entity), location=location, removed=removed)
 
     def _aborted_below(
         self, location: str, listing: Iterable[FileEntry], write_ids: ValidWriteIdList, txns: ValidTxnList

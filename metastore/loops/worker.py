@@ -14,7 +14,7 @@ from time import perf_counter
 from typing import Any, NamedTuple
 
 from metastore.acid.state import AcidState, acid_state
-from metastore.compaction.cleaning.rules import results_of, top_directories
+from metastore.compaction.cleaning.rules import results_of, staging_of, top_directories
 from metastore.compaction.initiating.rules import Action, decide
 from metastore.compaction.queue.rules.properties import refused_property
 from metastore.compaction.queue.rules.requests import Compaction, CompactionType
@@ -371,7 +371,7 @@ class _Work:
         """
         try:
             if self._ended(outcome, reason):
-                for name in self._results():
+                for name in [*self._results(), *self._staging()]:
                     self._worker.files.delete(f"{self._location}/{name}")
                 if not self._may_write and not self._results():
                     self._worker.compactions.forget(self._started_txn())
@@ -395,6 +395,12 @@ class _Work:
             return []
         listing = self._worker.files.listing(self._location)
         return results_of(top_directories(listing), self._started_txn().txn_id)
+
+    def _staging(self) -> list[str]:
+        """What a job that was killed leaves: nobody else may use it."""
+        if not self._location:
+            return []
+        return staging_of(self._worker.files.children(self._location), self._started_txn().txn_id)
 
 
 def _job_properties(table: Described, claimed: Compaction) -> dict[str, str]:

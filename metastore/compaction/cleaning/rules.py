@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import NamedTuple
 
-from metastore.acid.names import BaseName, DeltaName, MalformedNameError, parse_directory
+from metastore.acid.names import BaseName, DeltaName, MalformedNameError, parse_directory, staging_owner, unproven_owner
 from metastore.acid.snapshots import CompactorWriteIdList, RangeState, ValidTxnList, ValidWriteIdList
 from metastore.acid.state import Listed, ListedFile
 from metastore.compaction.queue.rules.requests import Compaction, CompactionType, Entity
@@ -140,6 +140,26 @@ def mixed_write_ids(directories: Iterable[str], current: ValidWriteIdList) -> se
 def results_of(directories: Iterable[str], txn_id: int) -> list[str]:
     """The directories that a compaction's transaction wrote; recognised by their ``_v`` number."""
     return [path for path in directories if _visibility(path) == txn_id]
+
+
+def staging_of(names: Iterable[str], txn_id: int) -> list[str]:
+    """The hidden directories in which a transaction prepares what it publishes."""
+    return [name for name in names if staging_owner(name) == txn_id]
+
+
+def dead_staging(names: Iterable[str], txns: ValidTxnList) -> list[str]:
+    """Hidden directories of transactions that have ended, whoever still runs for them: nothing of it can be published.
+
+    ``txns``: as of before the names were listed. Age tells nothing: a job may take days, and a transaction that nobody
+    keeps alive is ended.
+    """
+    owners = {name: owner for name in names if (owner := staging_owner(name)) is not None}
+    return [name for name, owner in owners.items() if txns.is_valid(owner) or txns.is_aborted(owner)]
+
+
+def superseded_outputs(names: Iterable[str], txn_id: int | None) -> list[str]:
+    """Outputs that were put aside because they could not be proven, of compactions before one that was."""
+    return [name for name in names if (owner := unproven_owner(name)) is not None and owner < (txn_id or 0)]
 
 
 def acid_directories(listing: Iterable[Listed]) -> dict[str, list[ListedFile]]:

@@ -127,6 +127,7 @@ class UpstreamCatalog:
             tuple(table.sd.bucketCols or ()),
             bool(table.sd.sortCols),
             table.owner,
+            table.sd.location or "",
         )
 
     def all_partitions(self, _pg: PgTx, table: TableName) -> list[tuple[str, str]]:

@@ -1,5 +1,6 @@
 """The Cleaner over real directories (COMP-17 to COMP-23)."""
 
+import os
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 
@@ -149,6 +150,43 @@ def test_a_dropped_table(lake):
     assert outcomes(lake) == ["nothing to clean any more"]
     assert lake.state(request_id) == "succeeded"
     assert len(lake.directories()) == 3
+
+
+@pytest.mark.parametrize("what", ["d.t", "d.p/x=1"])
+def test_what_dead_writers_and_jobs_prepared_goes_when_their_transactions_have_ended(lake, what):
+    """Never by age: what an open transaction prepares stays, however old it is."""
+    lake.table()
+    lake.table("p", keys=["x"])
+    lake.partition("x=1", "p")
+    root = lake.path(what.partition("/")[0])
+    aborted, ended = (lake.t.open() for _ in range(2))
+    lake.t.abort(aborted)
+    lake.t.commit(ended)
+    lake.insert(what, times=2)
+    lake.compact("major", what)
+    alive = lake.t.open()  # after the compaction: in nobody's way
+    for txn_id in (aborted, ended, alive):
+        for place in (root / f".acid_stage_{txn_id}_0_b", lake.path(what) / f".compaction_{txn_id}_1"):
+            (place / "tasks").mkdir(parents=True)
+            (place / "tasks" / "part-0").touch()
+            os.utime(place, (0, 0))
+    (lake.path(what) / f".unproven_{aborted:07d}").mkdir()
+    (lake.path(what) / ".unproven_9999999").mkdir()
+
+    assert outcomes(lake) == ["cleaned"]
+    hidden = sorted(child.name for child in {*root.iterdir(), *lake.path(what).iterdir()} if child.name.startswith("."))
+    assert hidden == [f".acid_stage_{alive}_0_b", f".compaction_{alive}_1", ".unproven_9999999"]
+
+
+def test_aborted_writes_are_cleaned_with_what_was_prepared_for_them(new_lake):
+    lake = new_lake(aborted_txn_threshold=0)
+    lake.table()
+    txn_id, _ = lake.begin()
+    (lake.path("t") / f".acid_stage_{txn_id}_0").mkdir()
+    lake.t.abort(txn_id)
+
+    assert outcomes(lake) == ["cleaned"]
+    assert lake.directories() == []
 
 
 @pytest.mark.parametrize(("table", "partition"), [({"no_cleanup": "true"}, {}), ({}, {"NO_CLEANUP": "True"})])

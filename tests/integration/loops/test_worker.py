@@ -222,6 +222,21 @@ def test_a_job_that_may_still_write_is_not_forgotten(lake):
     assert lake.t.rows("SELECT operation, txn_id FROM txn_components") == [("c", request.txn_id)]
 
 
+def test_a_job_that_was_killed_leaves_nothing_that_it_prepared(lake):
+    def killed(spec, _):
+        (lake.path("t") / f".compaction_{spec.txn_id}_0").mkdir()
+        (lake.path("t") / f".acid_stage_{spec.txn_id + 1}_0").mkdir()
+        raise RuntimeError("killed")
+
+    lake.table()
+    lake.insert(times=2)
+    report, request = work(lake, runner=FakeRunner(lake.files, during=killed))
+
+    assert report.outcome is WorkOutcome.FAILED
+    assert lake.directories() == [
+        f".acid_stage_{request.txn_id + 1}_0", "delta_0000001_0000001_0000", "delta_0000002_0000002_0000"]
+
+
 def test_a_job_that_wrote_nothing_has_failed(lake):
     class Idle(FakeRunner):
         def run(self, spec, pulse):

@@ -28,6 +28,8 @@ class Described:
     bucket_columns: tuple[str, ...] = ()
     is_sorted: bool = False
     owner: str | None = None
+    root: str = ""
+    """The table's directory, whichever partition is named; "" where it is not known."""
 
     @property
     def is_transactional(self) -> bool:
@@ -109,6 +111,7 @@ def select_described(pg: PgTx, entity: Entity) -> Described | None:
         tuple(sd.get("bucketCols") or ()),
         bool(_sort_columns(sd)),
         owner,
+        location or "",
     )
 
 

@@ -14,11 +14,14 @@ from metastore.compaction.cleaning.rules import (
     acid_directories,
     cleaning_txns,
     cleaning_write_ids,
+    dead_staging,
     gate,
     may_read_old_files,
     mixed_write_ids,
     next_in_line,
     results_of,
+    staging_of,
+    superseded_outputs,
     top_directories,
 )
 from metastore.compaction.queue.rules.requests import Entity
@@ -172,3 +175,19 @@ def test_results_are_recognised_by_their_transaction():
                ListedFile("base_0000026"), ListedFile("delta_broken_v26/x"), ListedFile("_tmp/x")]
 
     assert results_of(top_directories(listing), 26) == ["base_0000025_v0000026"]
+
+
+def test_hidden_work_is_dead_when_its_transaction_has_ended():
+    """Committed 3, aborted 5, open 7, unknown 12; the transactions are told as of before the listing."""
+    txns = ValidTxnList(10, 7, (5, 7), frozenset({5}))
+    names = [f".acid_stage_{txn_id}_0" for txn_id in (3, 5, 7, 12)] + [".compaction_5", "base_0000005", ".hive-staging_3"]
+
+    assert dead_staging(names, txns) == [".acid_stage_3_0", ".acid_stage_5_0", ".compaction_5"]
+    assert staging_of(names, 5) == [".acid_stage_5_0", ".compaction_5"]
+
+
+def test_unproven_outputs_are_kept_until_a_later_compaction_was_proven():
+    names = [".unproven_0000005", ".unproven_0000009", ".compaction_5"]
+
+    assert superseded_outputs(names, 9) == [".unproven_0000005"]
+    assert superseded_outputs(names, None) == []
