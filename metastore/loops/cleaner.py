@@ -8,7 +8,8 @@ by the job of an aborted compaction or by a writer that somebody else has aborte
 not there is an error, not "nothing to remove": a file system that is not mounted must not make us forget aborts.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from enum import StrEnum
 from threading import Event
@@ -16,6 +17,7 @@ from typing import NamedTuple
 
 from metastore.acid.snapshots import ValidTxnList, ValidWriteIdList
 from metastore.acid.state import AcidState, Listed, NotEnoughHistoryError, acid_state
+from metastore.catalog.service.moves import DirectoryMoves
 from metastore.compaction.cleaning.rules import (
     Verdict,
     acid_directories,
@@ -39,6 +41,8 @@ from metastore.compaction.queue.store.entities import Described
 from metastore.db import failpoints
 from metastore.errors import MetastoreError, UnavailableError
 from metastore.files import FileEntry, Files
+from metastore.locks.rules import LockObject, LockRequest, LockState, LockType, Operation, WantedLock
+from metastore.locks.service import LockService
 from metastore.roots import OutsideError
 from metastore.telemetry.logs import get_logger
 
@@ -84,6 +88,9 @@ class Cleaner:
     compactions: CleanerService
     files: Files
     stopping: Event = field(default_factory=Event)
+    locks: LockService | None = None
+    moves: DirectoryMoves | None = None
+    """Who keeps others from putting a table or partition into a place; None where another metastore has the catalog."""
 
     def tick(self) -> list[Cleaned]:
         """Clean what may be cleaned; say of the rest what it waits for."""
@@ -163,16 +170,55 @@ class Cleaner:
         return Cleaned(request.id, request.entity, CleanOutcome.CLEANED, removed=tuple(removed), forgotten=forgotten)
 
     def _clean_dropped(self, cleaning: Cleaning, location: str) -> Cleaned:
-        """A soft drop: the whole location goes, unless something else lives there by now."""
+        """A soft drop: the whole location goes, unless something else lives there by now.
+
+        Who writes to a new partition of this name holds a lock that ours is in the way of; who adds one, or a table,
+        needs a place that we hold. Source: COMP-C24.
+        """
         request = cleaning.request
-        user = self.compactions.user_of_location(location)
-        if user is not None:
-            reason = f"{location} is used by {user}: nothing was removed"
-            self.compactions.end(request, CompactionState.REFUSED, reason)
-            return Cleaned(request.id, request.entity, CleanOutcome.REFUSED, reason)
-        self.files.delete(location)
+        with ExitStack() as kept:
+            blocker = kept.enter_context(self._locked_out(request))
+            if blocker is not None:
+                self.compactions.leave(request, blocker)
+                return Cleaned(request.id, request.entity, CleanOutcome.WAITING, blocker)
+            place = kept.enter_context(self.moves.held(location)) if self.moves is not None else None
+            user = self.compactions.user_of_location(location)
+            if user is not None:
+                reason = f"{location} is used by {user}: nothing was removed"
+                self.compactions.end(request, CompactionState.REFUSED, reason)
+                return Cleaned(request.id, request.entity, CleanOutcome.REFUSED, reason)
+            failpoints.hit("cleaner.before_drop")
+            if place is not None:
+                place.require()
+            self.files.delete(location)
         forgotten = self.compactions.clean(cleaning, (), GONE) or 0
+        self._tidy_database(request.entity, location)
         return Cleaned(request.id, request.entity, CleanOutcome.CLEANED, removed=(location,), forgotten=forgotten)
+
+    @contextmanager
+    def _locked_out(self, request: Compaction) -> Iterator[str | None]:
+        """Hold the exclusive lock on what was dropped; yields why not, when somebody has one that is in its way."""
+        if self.locks is None:
+            yield None
+            return
+        entity = request.entity
+        wanted = WantedLock(LockType.EXCLUSIVE, LockObject(*entity.table, entity.partition), Operation.NO_TXN)
+        [answer] = self.locks.lock([LockRequest((wanted,), user="cleaner", agent_info=f"cleaning {request.id}")])
+        if isinstance(answer, MetastoreError):
+            raise answer
+        try:
+            is_ours = answer.state is LockState.ACQUIRED
+            yield None if is_ours else f"waiting for locks on {entity}; see SHOW LOCKS"
+        finally:
+            self.locks.unlock([answer.lock_id])
+
+    def _tidy_database(self, entity: Entity, location: str) -> None:
+        """With the last of a dropped database's tables its directory goes, if nothing else is in it."""
+        above = location.rstrip("/").rpartition("/")[0]
+        if entity.partition or self.compactions.is_database_of(entity.table, above):
+            return
+        with suppress(OSError, MetastoreError):  # not empty, or not ours: it stays
+            self.files.delete(above, recursive=False)
 
     def _remove_obsolete(self, table: Described, cleaning: Cleaning) -> tuple[list[str], list[str], set[int], Covered]:
         """What a compacted directory no longer needs: (removed, still there, write ids to remember, covered)."""

@@ -3,6 +3,7 @@
 from datetime import timedelta
 from threading import Event
 
+from metastore.catalog.service.moves import DirectoryMoves
 from metastore.compaction.cleaning.service import CleanerService
 from metastore.compaction.initiating.service import InitiatorService
 from metastore.compaction.working.service import WorkerService
@@ -21,6 +22,7 @@ def compaction_loops(
     cleaner: CleanerService,
     worker: WorkerService,
     locks: LockService,
+    moves: DirectoryMoves | None,
     files: Files,
     runner: JobRunner,
     *,
@@ -42,7 +44,7 @@ def compaction_loops(
             Loop("compaction-housekeeper", CompactionHousekeeper(initiator).tick, settings.history_interval),
         ]
     if settings.cleaner_on:
-        loops.append(Loop("cleaner", Cleaner(cleaner, files, stopping).tick, settings.cleaner_interval))
+        loops.append(Loop("cleaner", Cleaner(cleaner, files, stopping, locks, moves).tick, settings.cleaner_interval))
     pools = settings.worker_pools or (None,)
     for number in range(settings.worker_threads):
         loop = Worker(

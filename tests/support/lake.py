@@ -8,6 +8,7 @@ from threading import Event
 from metastore.acid.names import BaseName, DeltaName
 from metastore.acid.snapshots import ValidTxnList, ValidWriteIdList
 from metastore.acid.state import acid_state
+from metastore.catalog.service.moves import DirectoryMoves
 from metastore.catalog.store import acid_history
 from metastore.compaction.cleaning.service import CleanerService
 from metastore.compaction.initiating.service import InitiatorService
@@ -130,7 +131,8 @@ class Lake:
                       name, "test", seconds(300), pool)
 
     def cleaner(self, files=None):
-        return Cleaner(CleanerService(self.db, self.settings), files or self.files, Event())
+        return Cleaner(CleanerService(self.db, self.settings), files or self.files, Event(), self.t.locks,
+                       DirectoryMoves(self.db, files or self.files))
 
     def request(self, kind="major", what="d.t", **more):
         table, _, partition = what.partition("/")

@@ -131,6 +131,24 @@ class DirectoryMoves:
                 with self.db.begin() as pg:
                     store.delete_changes(pg, removals, self.owner)
 
+    @contextmanager
+    def held(self, place: str) -> Iterator[Ownership]:
+        """Keep everybody from putting an object into a place, for who wants to see that none is there and remove it.
+
+        Inside, whoever was about to put one there has finished. Raises: UnavailableError.
+        """
+        with self.db.begin() as pg:
+            self.require_free(pg, [place])
+            hold = store.insert_hold(pg, self.owner, place)
+        with Ownership(self.db, [hold], self.owner) as ours:
+            try:
+                with self.db.begin() as pg:
+                    store.select_users(pg, [hold])
+                yield ours
+            finally:
+                with self.db.begin() as pg:
+                    store.delete_changes(pg, [hold], self.owner)
+
     # What is left
 
     def settle_moves(self) -> int:

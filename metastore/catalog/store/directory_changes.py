@@ -58,6 +58,11 @@ def insert_removals(pg: PgTx, owner: str, table_id: int, places: Sequence[str]) 
     return _insert(pg, owner, table_id, places, None, Phase.DONE) if places else []
 
 
+def insert_hold(pg: PgTx, owner: str, place: str) -> Change:
+    """Keep everybody out of a place without an object, from COMMIT on; if its owner dies, only the row goes."""
+    return _insert(pg, owner, 0, [place], None, Phase.ANNOUNCED)[0]
+
+
 def update_phase(pg: PgTx, change: Change, owner: str, before: Phase, after: Phase) -> bool:
     """Go on, and hold the row until COMMIT; False if the change is not ours, or is not where we thought."""
     pg.sql(

@@ -23,6 +23,7 @@ from metastore.compaction.queue.store.entities import OWN_CATALOG, Catalog, Desc
 from metastore.compaction.queue.store.requests import NewRequest
 from metastore.config import CompactionSettings
 from metastore.db.engine import Database, PgTx
+from metastore.ids import TableName
 
 
 @dataclass(frozen=True)
@@ -219,6 +220,11 @@ class CleanerService:
         """The database, table or partition that has a directory, or a directory above or below it."""
         with self.db.begin(durable=False) as pg:
             return self.catalog.user_of(pg, location)
+
+    def is_database_of(self, table: TableName, directory: str) -> bool:
+        """Whether a directory may be that of a table's database: it exists, or something else has the directory."""
+        with self.db.begin(durable=False) as pg:
+            return self.catalog.has_database(pg, table) or self.catalog.user_of(pg, directory) is not None
 
     @property
     def _retention(self) -> timedelta:

@@ -148,6 +148,10 @@ class UpstreamCatalog:
         """Unknown: a Hive metastore finds nothing by location, so what has no table is not removed."""
         return f"some table of the upstream, which cannot be asked who has {location}"
 
+    def has_database(self, _pg: PgTx, _table: TableName) -> bool:
+        """As if it were there: directories of databases are the upstream's."""
+        return True
+
     def columns_with_statistics(self, _pg: PgTx, entity: Entity) -> list[str]:
         """Names of the columns that have statistics, in the table or in the partition."""
         table = self._asking.table(entity.table)

@@ -21,6 +21,7 @@ from metastore.compaction.queue.store import requests as queue
 from metastore.compaction.queue.store.requests import Filter, NewRequest
 from metastore.compaction.working.service import WorkerService
 from metastore.errors import ClaimLostError, InvalidOperationError
+from metastore.locks.rules import LockType, Operation
 from tests.support.transactions import named, seconds
 
 HOUR = timedelta(hours=1)
@@ -412,6 +413,75 @@ def test_a_soft_drop_waits_for_its_transaction(lake):
     lake.t.commit(txn_id)
     assert [one.outcome for one in lake.cleaner().tick()] == ["cleaned"]
     assert not place.exists()
+
+
+def dropped(lake, what, place):
+    """A soft drop, committed."""
+    from metastore.txns.core.rules import TxnType
+
+    place.mkdir(parents=True)
+    txn_id = lake.t.open(kind=TxnType.SOFT_DELETE)
+    table, _, partition = what.partition("/")
+    lake.service.submit_for_cleanup(NewRequest(entity(table)._replace(partition=partition), CompactionType.MAJOR,
+                                               {"location": place.as_uri()}), 0, txn_id)
+    lake.t.commit(txn_id)
+
+
+def test_a_dropped_partition_waits_for_who_writes_to_a_new_one_of_its_name(lake):
+    """COMP-C24: his files lie there before the catalog knows of them."""
+    lake.table("p", keys=["x"])
+    dropped(lake, "d.p/x=1", lake.path("p") / "x=1")
+    writer = lake.t.open()
+    lake.t.lock(writer, "d.p", Operation.INSERT, LockType.SHARED_WRITE)
+
+    [waiting] = lake.cleaner().tick()
+    assert (waiting.outcome, waiting.reason) == ("waiting", "waiting for locks on d.p/x=1; see SHOW LOCKS")
+    assert (lake.path("p") / "x=1").exists()
+    assert lake.t.count("locks") == 1, "it does not stand in the queue"
+    lake.t.commit(writer)
+    assert [one.outcome for one in lake.cleaner().tick()] == ["cleaned"]
+    assert not (lake.path("p") / "x=1").exists()
+    assert (lake.t.count("locks"), lake.t.count("directory_changes")) == (0, 0)
+
+
+def test_nobody_puts_a_partition_where_a_dropped_one_is_being_removed(lake, monkeypatch):
+    """Between the look and the removal."""
+    from metastore.catalog.service.moves import DirectoryMoves
+    from metastore.db import failpoints
+    from metastore.errors import UnavailableError
+
+    lake.table("p", keys=["x"])
+    place = lake.path("p") / "x=1"
+    dropped(lake, "d.p/x=1", place)
+    refused = []
+
+    def add_partition(name):
+        if name == "cleaner.before_drop":
+            with pytest.raises(UnavailableError, match="is being moved, emptied or removed"), lake.db.begin() as pg:
+                DirectoryMoves.require_free(pg, [place.as_uri()])
+            refused.append(name)
+
+    monkeypatch.setattr(failpoints, "hit", add_partition)
+    assert [one.outcome for one in lake.cleaner().tick()] == ["cleaned"]
+    assert refused == ["cleaner.before_drop"]
+    with lake.db.begin() as pg:
+        DirectoryMoves.require_free(pg, [place.as_uri()])
+
+
+@pytest.mark.parametrize(("exists", "other", "left"), [(False, False, False), (True, False, True), (False, True, True)],
+                         ids=["gone", "there", "not empty"])
+def test_a_dropped_databases_directory_goes_when_it_is_empty(lake, exists, other, left):
+    """COMP-C23."""
+    place = lake.folder / "old.db" / "t"
+    dropped(lake, "d.t", place)
+    if other:
+        (place.parent / "somebody's").touch()
+    if not exists:
+        lake.db.once("DELETE FROM databases")
+
+    assert [one.outcome for one in lake.cleaner().tick()] == ["cleaned"]
+    assert not place.exists()
+    assert place.parent.exists() is left
 
 
 def test_a_soft_drop_never_removes_what_somebody_uses(lake):

@@ -59,6 +59,9 @@ class Catalog(Protocol):
     def user_of(self, pg: PgTx, location: str) -> str | None:
         """Who has a location, or a place below it; a table or partition also: a place above it."""
 
+    def has_database(self, pg: PgTx, table: TableName) -> bool:
+        """Whether a table's database exists."""
+
     def columns_with_statistics(self, pg: PgTx, entity: Entity) -> list[str]:
         """Names of the columns that have statistics, in the table or in the partition."""
 
@@ -77,6 +80,10 @@ class OwnCatalog:
     def user_of(self, pg: PgTx, location: str) -> str | None:
         """See `Catalog`."""
         return select_user_of(pg, location)
+
+    def has_database(self, pg: PgTx, table: TableName) -> bool:
+        """See `Catalog`."""
+        return bool(pg.sql("SELECT FROM databases WHERE catalog = %s AND name = %s", (table.catalog, table.db)))
 
     def columns_with_statistics(self, pg: PgTx, entity: Entity) -> list[str]:
         """See `Catalog`."""
