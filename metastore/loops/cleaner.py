@@ -9,7 +9,7 @@ not there is an error, not "nothing to remove": a file system that is not mounte
 """
 
 from collections.abc import Iterable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from enum import StrEnum
 from threading import Event
@@ -175,25 +175,34 @@ class Cleaner:
         Who writes to a new partition of this name holds a lock that ours is in the way of; who adds one, or a table,
         needs a place that we hold. Source: COMP-C24.
         """
-        request = cleaning.request
-        with ExitStack() as kept:
-            blocker = kept.enter_context(self._locked_out(request))
-            if blocker is not None:
-                self.compactions.leave(request, blocker)
-                return Cleaned(request.id, request.entity, CleanOutcome.WAITING, blocker)
-            place = kept.enter_context(self.moves.held(location)) if self.moves is not None else None
-            user = self.compactions.user_of_location(location)
-            if user is not None:
-                reason = f"{location} is used by {user}: nothing was removed"
-                self.compactions.end(request, CompactionState.REFUSED, reason)
-                return Cleaned(request.id, request.entity, CleanOutcome.REFUSED, reason)
-            failpoints.hit("cleaner.before_drop")
-            if place is not None:
-                place.require()
-            self.files.delete(location)
+        request, user = cleaning.request, None
+        try:
+            with self._locked_out(request) as blocker:
+                if blocker is None:
+                    user = self._remove_dropped(location)
+        except UnavailableError as error:  # the place is taken for a while; where it is the database, noting it fails
+            blocker = str(error)
+        if blocker is not None:
+            self.compactions.leave(request, blocker)
+            return Cleaned(request.id, request.entity, CleanOutcome.WAITING, blocker)
+        if user is not None:
+            reason = f"{location} is used by {user}: nothing was removed"
+            self.compactions.end(request, CompactionState.REFUSED, reason)
+            return Cleaned(request.id, request.entity, CleanOutcome.REFUSED, reason)
         forgotten = self.compactions.clean(cleaning, (), GONE) or 0
         self._tidy_database(request.entity, location)
         return Cleaned(request.id, request.entity, CleanOutcome.CLEANED, removed=(location,), forgotten=forgotten)
+
+    def _remove_dropped(self, location: str) -> str | None:
+        """Remove a place that has no object; who has it, if somebody does. Raises: UnavailableError if it is taken."""
+        with self.moves.held(location.rstrip("/")) if self.moves is not None else nullcontext() as place:
+            user = self.compactions.user_of_location(location)
+            if user is None:
+                failpoints.hit("cleaner.before_drop")
+                if place is not None:
+                    place.require()
+                self.files.delete(location)
+            return user
 
     @contextmanager
     def _locked_out(self, request: Compaction) -> Iterator[str | None]:

@@ -461,6 +461,9 @@ def test_nobody_puts_a_partition_where_a_dropped_one_is_being_removed(lake, monk
                 DirectoryMoves.require_free(pg, [place.as_uri()])
             refused.append(name)
 
+    with DirectoryMoves(lake.db, lake.files).held(place.as_uri()):
+        [waiting] = lake.cleaner().tick()
+        assert (waiting.outcome, "nothing was changed" in waiting.reason) == ("waiting", True)
     monkeypatch.setattr(failpoints, "hit", add_partition)
     assert [one.outcome for one in lake.cleaner().tick()] == ["cleaned"]
     assert refused == ["cleaner.before_drop"]
