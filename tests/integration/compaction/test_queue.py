@@ -423,7 +423,7 @@ def dropped(lake, what, place):
     txn_id = lake.t.open(kind=TxnType.SOFT_DELETE)
     table, _, partition = what.partition("/")
     lake.service.submit_for_cleanup(NewRequest(entity(table)._replace(partition=partition), CompactionType.MAJOR,
-                                               {"location": place.as_uri()}), 0, txn_id)
+                                               {"location": f"file://{place}"}), 0, txn_id)
     lake.t.commit(txn_id)
 
 
@@ -438,7 +438,7 @@ def test_a_dropped_partition_waits_for_who_writes_to_a_new_one_of_its_name(lake)
     assert (waiting.outcome, waiting.reason) == ("waiting", "waiting for locks on d.p/x=1; see SHOW LOCKS")
     assert (lake.path("p") / "x=1").exists()
     assert lake.t.count("locks") == 1, "it does not stand in the queue"
-    lake.t.commit(writer)
+    lake.t.abort(writer)
     assert [one.outcome for one in lake.cleaner().tick()] == ["cleaned"]
     assert not (lake.path("p") / "x=1").exists()
     assert (lake.t.count("locks"), lake.t.count("directory_changes")) == (0, 0)
@@ -458,17 +458,17 @@ def test_nobody_puts_a_partition_where_a_dropped_one_is_being_removed(lake, monk
     def add_partition(name):
         if name == "cleaner.before_drop":
             with pytest.raises(UnavailableError, match="is being moved, emptied or removed"), lake.db.begin() as pg:
-                DirectoryMoves.require_free(pg, [place.as_uri()])
+                DirectoryMoves.require_free(pg, [f"file://{place}"])
             refused.append(name)
 
-    with DirectoryMoves(lake.db, lake.files).held(place.as_uri()):
+    with DirectoryMoves(lake.db, lake.files).held(f"file://{place}"):
         [waiting] = lake.cleaner().tick()
         assert (waiting.outcome, "nothing was changed" in waiting.reason) == ("waiting", True)
     monkeypatch.setattr(failpoints, "hit", add_partition)
     assert [one.outcome for one in lake.cleaner().tick()] == ["cleaned"]
     assert refused == ["cleaner.before_drop"]
     with lake.db.begin() as pg:
-        DirectoryMoves.require_free(pg, [place.as_uri()])
+        DirectoryMoves.require_free(pg, [f"file://{place}"])
 
 
 @pytest.mark.parametrize(("exists", "other", "left"), [(False, False, False), (True, False, True), (False, True, True)],

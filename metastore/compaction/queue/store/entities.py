@@ -83,7 +83,7 @@ class OwnCatalog:
 
     def has_database(self, pg: PgTx, table: TableName) -> bool:
         """See `Catalog`."""
-        return bool(pg.sql("SELECT FROM databases WHERE catalog = %s AND name = %s", (table.catalog, table.db)))
+        return bool(pg.sql("SELECT 1 FROM databases WHERE catalog = %s AND name = %s", (table.catalog, table.db)))
 
     def columns_with_statistics(self, pg: PgTx, entity: Entity) -> list[str]:
         """See `Catalog`."""
