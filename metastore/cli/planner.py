@@ -39,6 +39,8 @@ def planner(
 
     logs.configure(settings.log.level, settings.log.format)
     lost = lifecycle.lost_threads(stopping, logs.get_logger(__name__))
+    if inherited is not None:
+        ready_file = None  # the variable is meant for the server that started this process
     if ready_file:
         ready_file.unlink(missing_ok=True)
 

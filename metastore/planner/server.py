@@ -33,6 +33,9 @@ _log = get_logger(__name__)
 _PREFIX = "/v1/"
 _LONGEST_BODY = 64 << 20
 _LONGEST_QUEUE_S = 60.0
+_DRAIN_S = 3.0
+_IN_A_CALL_S, _BETWEEN_CALLS_S = 30.0, 1300.0
+"""How long a connection may be silent: between calls longer than Java's clients keep one that is idle (1200 s)."""
 
 
 class PlannerServer:
@@ -46,6 +49,8 @@ class PlannerServer:
         self._context = RenewedContext(tls) if tls.use_ssl else None
         self._connections = settings.connections
         self._work = threading.BoundedSemaphore(settings.threads)
+        self._running = 0
+        self._changed = threading.Condition()
 
     def start(self, host: str, port: int, inherited: socket.socket | None = None) -> tuple[str, int]:
         """Listen; returns the address bound, so port 0 asks for a free one. Raises: OSError."""
@@ -61,9 +66,23 @@ class PlannerServer:
         return str(bound), int(number)
 
     def stop(self) -> None:
-        """Stop listening."""
+        """Stop listening, and let calls end that are short."""
         self._listener.shutdown()
+        with self._changed:
+            self._changed.wait_for(lambda: not self._running, _DRAIN_S)
         self._listener.server_close()
+
+    @contextmanager
+    def counted(self) -> Iterator[None]:
+        """Around a call, from its first byte to its answer's last."""
+        with self._changed:
+            self._running += 1
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._running -= 1
+                self._changed.notify_all()
 
     def answer(self, method: Method, content: bytes, user: str | None, connection: socket.socket) -> Answer:
         """Do one call."""
@@ -136,7 +155,7 @@ class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
     wbufsize = -1  # head and body leave together
-    timeout = 120
+    timeout = _IN_A_CALL_S
 
     def do_GET(self) -> None:
         """For probes: whether the process answers."""
@@ -145,8 +164,18 @@ class _Handler(BaseHTTPRequestHandler):
         else:
             self._send(HTTPStatus.NOT_FOUND, told(_no_such(self.path)))
 
+    def parse_request(self) -> bool:
+        """The head of a call, whose first line is there."""
+        self.connection.settimeout(_IN_A_CALL_S)
+        return super().parse_request()
+
     def do_POST(self) -> None:
         """One call."""
+        with self.planner.counted():
+            self._do_call()
+        self.connection.settimeout(_BETWEEN_CALLS_S)
+
+    def _do_call(self) -> None:
         began, name = perf_counter(), urlsplit(self.path).path.removeprefix(_PREFIX)
         try:
             content = self._content()

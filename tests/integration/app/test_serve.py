@@ -111,13 +111,14 @@ def has_ended(pid):
 
 
 def test_a_planner_beside_it_comes_with_the_first_call_and_again_when_it_was_killed(place):
-    with serving(place) as (process, addresses):
+    with serving(place, env={"METASTORE_READY_FILE": str(place / "ready.json")}) as (process, addresses):
         with MetastoreClient(addresses["thrift"]) as client:
             uri = client.get_config_value("hive.metastore.planner.uri", "")
         assert uri == addresses["planner"]
         assert planners(place) == []   # nobody has asked it for anything yet
 
         assert planned(uri) == "absent"
+        assert json.loads((place / "ready.json").read_text()) == addresses   # the variable is the server's
         [first] = planners(place)
         os.kill(first, signal.SIGKILL)
         until(lambda: has_ended(first))

@@ -3,6 +3,7 @@
 import base64
 import json
 import shutil
+import threading
 from datetime import timedelta
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from pyarrow import orc
 from metastore.acid_tables import deleted
 from metastore.config import PlannerSettings, TlsSettings
 from metastore.planner import calls
+from metastore.planner import server as planner_server
 from metastore.planner.call import Method
 from metastore.planner.metastores import Metastores
 from metastore.planner.server import PlannerServer
@@ -313,6 +315,38 @@ def test_bodies_that_are_too_large_or_of_no_length_are_not_read(planner):
         assert answer.status == 400
         assert json.loads(answer.read())["message"].startswith(said)
         caller.connection.close()
+
+
+def test_the_end_waits_for_what_is_being_answered(planner, monkeypatch):
+    monkeypatch.setattr(planner_server, "_DRAIN_S", 600)
+    began, may_end, order = threading.Event(), threading.Event(), []
+
+    def slow(_):
+        began.set()
+        may_end.wait()
+        order.append("answered")
+        return {"done": True}
+
+    def stop():
+        planner.stop()
+        order.append("stopped")
+
+    monkeypatch.setitem(calls.CALLS, "table", Method(slow))
+    caller = Caller(planner.address)
+    calling = threading.Thread(target=lambda: order.append(caller("table")))
+    calling.start()
+    began.wait()
+    stopping = threading.Thread(target=stop)
+    stopping.start()
+    until(lambda: planner._changed._waiters or order)
+    may_end.set()
+    stopping.join()
+    calling.join()
+    caller.connection.close()
+
+    assert order[0] == "answered"
+    assert {"done": True} in order
+    planner.start("127.0.0.1", 0)   # for the fixture, which stops it
 
 
 def test_calls_that_there_are_not(call):
