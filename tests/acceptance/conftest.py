@@ -11,7 +11,7 @@ import psycopg2
 import pytest
 
 from metastore.client import MetastoreClient
-from tests.support.spark_sessions import spark_on
+from tests.support.spark_sessions import drop_database, spark_on
 
 
 @pytest.fixture(scope="session")
@@ -94,10 +94,4 @@ def db(spark, lakehouse):
     name = f"db_{uuid4().hex[:10]}"
     spark.sql(f"CREATE DATABASE {name}")
     yield name
-    with MetastoreClient(lakehouse.uri) as client:
-        for lock in client.show_locks(client.types.ShowLocksRequest(dbname=name)).locks:
-            if lock.txnid:
-                client.abort_txns(client.types.AbortTxnsRequest([lock.txnid]))
-            else:
-                client.unlock(client.types.UnlockRequest(lock.lockid))
-    spark.sql(f"DROP DATABASE {name} CASCADE")
+    drop_database(spark, lakehouse.uri, name)

@@ -39,3 +39,16 @@ def connector() -> str:
         return str(connector_jar(Path(pyspark.__file__).parent, are_warnings_errors=True))
     except NoJarError:
         return ""
+
+
+def drop_database(spark: Any, uri: str, name: str) -> None:
+    """With all that is in it, whatever drivers that were killed still hold."""
+    from metastore.client import MetastoreClient
+
+    with MetastoreClient(uri) as client:
+        for lock in client.show_locks(client.types.ShowLocksRequest(dbname=name)).locks:
+            if lock.txnid:
+                client.abort_txns(client.types.AbortTxnsRequest([lock.txnid]))
+            else:
+                client.unlock(client.types.UnlockRequest(lock.lockid))
+    spark.sql(f"DROP DATABASE {name} CASCADE")

@@ -17,7 +17,7 @@ from metastore.planner import server as planner_server
 from metastore.planner.call import Method
 from metastore.spark import acid
 from metastore.spark.catalog import CATALOG, EXTENSIONS
-from tests.support.spark_sessions import connector
+from tests.support.spark_sessions import connector, drop_database
 
 pytestmark = pytest.mark.spark
 
@@ -46,7 +46,7 @@ def writer(spark):
 
 
 @pytest.fixture(scope="module")
-def tables(writer, spark) -> Iterator[str]:
+def tables(writer, spark, lakehouse) -> Iterator[str]:
     """``facts``: nested, with deletes. ``days``: partitioned, with an update. ``old``: files from before its conversion."""
     name = f"db_{uuid4().hex[:10]}"
     for statement in (
@@ -59,6 +59,8 @@ def tables(writer, spark) -> Iterator[str]:
         f"CREATE TABLE {name}.days (id INT, name STRING) PARTITIONED BY (day DATE, region INT) {_ACID}",
         f"""INSERT INTO {name}.days VALUES (1, 'a', DATE'2026-01-01', 1), (2, 'b', DATE'2026-01-01', 2), (3, 'c', DATE'2026-01-02', 1),
             (4, 'd', NULL, 1), (5, 'e', DATE'2026-01-02', 2)""",
+        f"CREATE TABLE {name}.chosen (day DATE, note STRING) {_ACID}",
+        f"INSERT INTO {name}.chosen VALUES (DATE'2026-01-02', 'this'), (DATE'2026-01-01', 'other')",
         f"UPDATE {name}.days SET name = 'changed' WHERE region = 1",
         f"CREATE TABLE {name}.old STORED AS ORC AS SELECT CAST(id AS INT) AS id, CAST(id AS STRING) AS name FROM range(0, 6, 1, 2)",
         f"ALTER TABLE {name}.old SET TBLPROPERTIES ('transactional'='true')",
@@ -66,7 +68,7 @@ def tables(writer, spark) -> Iterator[str]:
     ):
         writer.sql(statement)
     yield name
-    spark.sql(f"DROP DATABASE {name} CASCADE")
+    drop_database(spark, lakehouse.uri, name)
 
 
 @pytest.fixture(scope="module")
@@ -175,6 +177,24 @@ def test_a_condition_on_keys_leaves_out_partitions_before_anything_is_listed(cat
         ["day=__HIVE_DEFAULT_PARTITION__/region=1"], ["day=2026-01-01/region=2", "day=2026-01-02/region=2"]]
 
 
+def test_a_join_leaves_out_partitions_while_it_runs(catalog, tables) -> None:
+    """Of the files of ``days`` only those of the days that the other side has are read."""
+    frame = catalog.sql(f"""SELECT d.id FROM {tables}.days d JOIN {tables}.chosen c ON d.day = c.day WHERE c.note = 'this'""")
+
+    assert sorted(row.id for row in frame.collect()) == [3, 5]
+    assert "dynamicpruning" in frame._jdf.queryExecution().executedPlan().toString()
+
+
+def test_a_count_comes_from_footers_where_nothing_is_deleted(catalog, tables) -> None:
+    whole = catalog.sql(f"SELECT count(*), count(1) FROM {tables}.chosen")
+    deleted_from = catalog.sql(f"SELECT count(*) FROM {tables}.facts")
+    chosen = catalog.sql(f"SELECT count(*) FROM {tables}.chosen WHERE note = 'this'")
+
+    assert [tuple(frame.first()) for frame in (whole, deleted_from, chosen)] == [(2, 2), (3,), (1,)]
+    plans = [frame._jdf.queryExecution().executedPlan().toString() for frame in (whole, deleted_from, chosen)]
+    assert ["count(*) from footers" in plan for plan in plans] == [True, False, False]
+
+
 def test_save_as_table_is_refused_over_a_transactional_table(catalog, tables) -> None:
     for mode in ("append", "overwrite"):
         with pytest.raises(Exception, match="transact|acid|ACID"):
@@ -183,6 +203,7 @@ def test_save_as_table_is_refused_over_a_transactional_table(catalog, tables) ->
     assert catalog.sql(f"SELECT count(*) FROM {tables}.facts").first() == (3,)
 
 
+@pytest.mark.robustness  # it starts a Spark of its own
 def test_the_shell_that_ships_with_spark_reads(lakehouse, planner, tables) -> None:
     """Two settings and a jar, without Python."""
     if not connector():

@@ -18,6 +18,7 @@ import org.apache.spark.sql.execution.vectorized.ConstantColumnVector;
 import org.apache.spark.sql.execution.vectorized.OnHeapColumnVector;
 import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.StructField;
+import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.vectorized.ColumnVector;
 import org.apache.spark.sql.vectorized.ColumnarBatch;
 import org.apache.spark.unsafe.types.UTF8String;
@@ -200,7 +201,7 @@ final class AcidFileReader implements PartitionReader<ColumnarBatch> {
                 columns[column] = switch (source.from()) {
                     case FILE -> file.ids() == null ? read.column(Layout.ROW).getChild(source.place()) : read.column(source.place());
                     case KEY -> key(source.place(), layout.wanted.fields()[column]);
-                    case ID -> id(RowId.values()[source.place()], read);
+                    case ID -> id(RowId.values()[source.place()], layout.wanted.fields()[column], read);
                 };
                 through[column] = chosen == null || columns[column] instanceof ConstantColumnVector
                     ? columns[column] : new ChosenRows(columns[column], chosen);
@@ -215,9 +216,11 @@ final class AcidFileReader implements PartitionReader<ColumnarBatch> {
             return column;
         }
 
-        private ColumnVector id(RowId id, ColumnarBatch read) {
+        private ColumnVector id(RowId id, StructField wanted, ColumnarBatch read) {
             return switch (id) {
-                case ROW__ID -> new RowIdColumn(id(RowId.WRITE_ID, read), id(RowId.BUCKET, read), id(RowId.ROW, read));
+                case ROW__ID -> new RowIdColumn(
+                    (StructType) wanted.dataType(), id(RowId.WRITE_ID, wanted, read), id(RowId.BUCKET, wanted, read),
+                    id(RowId.ROW, wanted, read));
                 case WRITE_ID -> file.ids() == null ? read.column(Layout.WRITE_ID) : constant(file.ids().writeId());
                 case BUCKET -> file.ids() == null ? read.column(Layout.BUCKET) : bucket(file.ids().bucket());
                 case ROW -> file.ids() == null ? read.column(Layout.ROW_ID) : plainRowIds();

@@ -1,7 +1,9 @@
 package transactionmetastore.spark.read;
 
+import com.fasterxml.jackson.databind.JsonNode;
 import java.time.ZoneId;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -16,6 +18,8 @@ import org.apache.spark.api.java.JavaSparkContext;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
 import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.connector.expressions.FieldReference;
+import org.apache.spark.sql.connector.expressions.NamedReference;
 import org.apache.spark.sql.connector.expressions.filter.Predicate;
 import org.apache.spark.sql.connector.read.Batch;
 import org.apache.spark.sql.connector.read.InputPartition;
@@ -23,6 +27,7 @@ import org.apache.spark.sql.connector.read.PartitionReaderFactory;
 import org.apache.spark.sql.connector.read.Scan;
 import org.apache.spark.sql.connector.read.Statistics;
 import org.apache.spark.sql.connector.read.SupportsReportStatistics;
+import org.apache.spark.sql.connector.read.SupportsRuntimeV2Filtering;
 import org.apache.spark.sql.execution.datasources.PartitioningUtils;
 import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.internal.connector.PredicateUtils;
@@ -31,19 +36,29 @@ import org.apache.spark.sql.types.StructType;
 import org.apache.spark.util.SerializableConfiguration;
 import transactionmetastore.spark.SparkInternals;
 import transactionmetastore.spark.catalog.AcidTable;
+import transactionmetastore.spark.planner.AcidException;
 import transactionmetastore.spark.txn.AcidTransaction;
 import transactionmetastore.spark.txn.Snapshot;
 
 /** A scan of a table in the snapshot of its statement. The planner is asked when somebody wants to know sizes or files. */
-public final class AcidScan implements Scan, Batch, SupportsReportStatistics {
+public final class AcidScan implements Scan, Batch, SupportsReportStatistics, SupportsRuntimeV2Filtering {
     private final AcidTable table;
     private final AcidTransaction transaction;
     private final StructType wanted;
+    private final boolean isCounted;
+    private final AcidScan planned;
     private final List<Predicate> ofKeys, ofRows;
+    private List<Predicate> whileRunning = List.of();
     private ScanPlan plan;
+    private List<InternalRow> keys;
     private AcidTransaction.Use use;
 
-    AcidScan(AcidTable table, StructType wanted, List<Predicate> ofKeys, List<Predicate> ofRows) {
+    /** "isCounted": whether it is worth the footers to know how many rows there are; "planned": one of the same files, or null. */
+    AcidScan(
+            AcidTable table, StructType wanted, List<Predicate> ofKeys, List<Predicate> ofRows, boolean isCounted,
+            AcidScan planned) {
+        this.isCounted = isCounted;
+        this.planned = planned;
         this.table = table;
         this.transaction = table.isInStatement() ? table.transaction() : null;
         this.wanted = wanted;
@@ -57,6 +72,10 @@ public final class AcidScan implements Scan, Batch, SupportsReportStatistics {
     }
 
     private synchronized ScanPlan plan() {
+        if (plan == null && planned != null) {
+            plan = planned.plan();
+            use = planned.use;
+        }
         if (plan == null) {
             if (transaction == null) table.transaction();  // which says why there is none
             use = transaction.use().atMostAsLongAs(this);
@@ -70,9 +89,27 @@ public final class AcidScan implements Scan, Batch, SupportsReportStatistics {
             arguments.put("partitions", PartitionConditions.of(ofKeys, table.definition().partitionType()));
             arguments.put("as_of", table.asOf() == null ? null : table.asOf().argument());
             arguments.put("row_ids", layout().areIdsWanted);
-            plan = ScanPlan.of(transaction.planner().call("plan", arguments));
+            arguments.put("count", isCounted);
+            JsonNode answer = transaction.planner().call("plan", arguments);
+            if (!table.definition().isFullAcid()) requireOrc(answer);
+            plan = ScanPlan.of(answer, table.definition().isFullAcid());
         }
         return plan;
+    }
+
+    private void requireOrc(JsonNode answer) {
+        for (JsonNode directory : answer.path("directories")) {
+            String format = directory.path("format").asText();
+            if (!format.equals("orc")) {
+                throw new AcidException("UNSUPPORTED", "The catalog reads insert-only tables that are stored as ORC, and "
+                    + table.fullName() + " has files stored as " + format + ": read it with acid(spark) of metastore.spark.");
+            }
+        }
+    }
+
+    /** How many rows there are, where footers tell it; null where rows have to be read. */
+    Long rowCount() {
+        return plan().rowCount();
     }
 
     boolean isUsedBy(AcidTransaction.Use one) {
@@ -133,9 +170,27 @@ public final class AcidScan implements Scan, Batch, SupportsReportStatistics {
         SQLConf settings = SQLConf.get();
         scala.Option<Object> least = settings.filesMinPartitionNum();
         int parallelism = least.isDefined() ? (Integer) least.get() : spark().leafNodeDefaultParallelism();
+        List<ScanPlan.DataFile> files = plan().files();
+        if (!whileRunning.isEmpty()) files = files.stream().filter(file -> canHoldRows(keys().get(file.directory()))).toList();
         return AcidPartition.of(
-            plan().files(), settings.filesMaxPartitionBytes(), settings.filesOpenCostInBytes(), parallelism)
+            files, settings.filesMaxPartitionBytes(), settings.filesOpenCostInBytes(), parallelism)
             .toArray(new InputPartition[0]);
+    }
+
+    /** Keys by which a join may leave out partitions once it has read its other side. */
+    @Override
+    public NamedReference[] filterAttributes() {
+        List<String> names = List.of(table.definition().partitionType().fieldNames());
+        return Arrays.stream(wanted.fieldNames()).filter(names::contains).map(FieldReference::apply).toArray(NamedReference[]::new);
+    }
+
+    @Override
+    public void filter(Predicate[] predicates) {
+        whileRunning = List.of(predicates);
+    }
+
+    private boolean canHoldRows(InternalRow keys) {
+        return whileRunning.stream().allMatch(one -> PartitionConditions.canHold(one, table.definition().partitionType(), keys));
     }
 
     @Override
@@ -175,10 +230,15 @@ public final class AcidScan implements Scan, Batch, SupportsReportStatistics {
     }
 
     /** The values of the partition keys of each directory. */
-    private List<InternalRow> keys() {
+    private synchronized List<InternalRow> keys() {
+        if (keys == null) keys = valuesOfKeys();
+        return keys;
+    }
+
+    private List<InternalRow> valuesOfKeys() {
         var fields = table.definition().partitionType().fields();
         ZoneId zone = ZoneId.of(SQLConf.get().sessionLocalTimeZone());
-        List<InternalRow> keys = new ArrayList<>();
+        List<InternalRow> all = new ArrayList<>();
         for (ScanPlan.Directory directory : plan().directories()) {
             Object[] values = new Object[directory.values().length];
             for (int key = 0; key < values.length; ++key) {
@@ -186,9 +246,9 @@ public final class AcidScan implements Scan, Batch, SupportsReportStatistics {
                 values[key] = text == null ? null
                     : PartitioningUtils.castPartValueToDesiredType(fields[key].dataType(), text, zone);
             }
-            keys.add(new GenericInternalRow(values));
+            all.add(new GenericInternalRow(values));
         }
-        return keys;
+        return all;
     }
 
     /** The same rows of the same columns: Spark then reads them once. */

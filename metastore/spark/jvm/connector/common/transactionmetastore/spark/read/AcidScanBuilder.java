@@ -1,20 +1,27 @@
 package transactionmetastore.spark.read;
 
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
+import org.apache.spark.sql.connector.expressions.aggregate.Aggregation;
+import org.apache.spark.sql.connector.expressions.aggregate.CountStar;
 import org.apache.spark.sql.connector.expressions.filter.Predicate;
 import org.apache.spark.sql.connector.read.Scan;
 import org.apache.spark.sql.connector.read.ScanBuilder;
+import org.apache.spark.sql.connector.read.SupportsPushDownAggregates;
 import org.apache.spark.sql.connector.read.SupportsPushDownRequiredColumns;
 import org.apache.spark.sql.connector.read.SupportsPushDownV2Filters;
 import org.apache.spark.sql.types.StructType;
 import transactionmetastore.spark.catalog.AcidTable;
 
 /** What a query wants of a table. Building the scan asks nobody. */
-public final class AcidScanBuilder implements ScanBuilder, SupportsPushDownRequiredColumns, SupportsPushDownV2Filters {
+public final class AcidScanBuilder
+        implements ScanBuilder, SupportsPushDownRequiredColumns, SupportsPushDownV2Filters, SupportsPushDownAggregates {
     private final AcidTable table;
     private StructType wanted;
     private Predicate[] pushed = {};
+    private AcidScan planned;
+    private CountScan count;
 
     public AcidScanBuilder(AcidTable table) {
         this.table = table;
@@ -38,12 +45,33 @@ public final class AcidScanBuilder implements ScanBuilder, SupportsPushDownRequi
         return pushed.clone();
     }
 
+    /** count(*) of a whole table, where footers tell it. */
+    @Override
+    public boolean pushAggregation(Aggregation aggregation) {
+        boolean isCount = aggregation.groupByExpressions().length == 0 && aggregation.aggregateExpressions().length > 0
+            && Arrays.stream(aggregation.aggregateExpressions()).allMatch(CountStar.class::isInstance);
+        if (!isCount || pushed.length > 0 || !table.isInStatement() || !table.definition().isFullAcid()) return false;
+        planned = scan(true);
+        if (planned.rowCount() == null) return false;
+        count = new CountScan(planned, aggregation.aggregateExpressions().length);
+        return true;
+    }
+
+    @Override
+    public boolean supportCompletePushDown(Aggregation aggregation) {
+        return true;
+    }
+
     @Override
     public Scan build() {
+        return count != null ? count : scan(false);
+    }
+
+    private AcidScan scan(boolean isCounted) {
         List<Predicate> ofKeys = new ArrayList<>(), ofRows = new ArrayList<>();
         for (Predicate one : pushed) {
             (PartitionConditions.isOfKeys(one, table.definition().partitionType()) ? ofKeys : ofRows).add(one);
         }
-        return new AcidScan(table, wanted, ofKeys, ofRows);
+        return new AcidScan(table, wanted, ofKeys, ofRows, isCounted, isCounted ? null : planned);
     }
 }

@@ -5,6 +5,7 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
+import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.connector.expressions.Expression;
 import org.apache.spark.sql.connector.expressions.Literal;
 import org.apache.spark.sql.connector.expressions.NamedReference;
@@ -58,6 +59,21 @@ final class PartitionConditions {
         List<String> condition = new ArrayList<>(List.of(key.fieldNames()[0], operator));
         condition.addAll(values);
         to.add(condition);
+    }
+
+    /** Whether a partition with these keys can have rows for a condition that Spark found while it ran: [key] IN (values). */
+    static boolean canHold(Predicate predicate, StructType keys, InternalRow values) {
+        Expression[] parts = predicate.children();
+        boolean isList = predicate.name().equals("IN") || predicate.name().equals("=");
+        if (!isList || !(parts[0] instanceof NamedReference key) || key.fieldNames().length != 1) return true;
+        int place = keys.fieldIndex(key.fieldNames()[0]);
+        DataType type = keys.fields()[place].dataType();
+        Object value = values.isNullAt(place) ? null : values.get(place, type);
+        for (int part = 1; part < parts.length; ++part) {
+            if (!(parts[part] instanceof Literal<?> literal) || !literal.dataType().equals(type)) return true;
+            if (value != null && value.equals(literal.value())) return true;
+        }
+        return false;
     }
 
     /** As a partition's name would have it; null for a type of which texts differ. */

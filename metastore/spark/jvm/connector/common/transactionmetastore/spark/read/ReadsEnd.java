@@ -61,13 +61,18 @@ public final class ReadsEnd extends SparkListener {
     public void onOtherEvent(SparkListenerEvent event) {
         if (!(event instanceof SparkListenerSQLExecutionEnd end)) return;
         List<AcidTransaction.Use> begun = during.remove(end.executionId());
-        if (end.qe() == null || end.executionName().contains("toLocalIterator")) return;
+        if (end.qe() == null || isOfIterator(end)) return;
         Set<AcidScan> read = Collections.newSetFromMap(new IdentityHashMap<>());
         Set<AcidScan> cached = Collections.newSetFromMap(new IdentityHashMap<>());
         boolean isCaching = collect(end.qe().executedPlan(), read, cached);
         for (AcidScan scan : read) if (!cached.contains(scan)) scan.release();
         if (begun == null || isCaching) return;
         for (AcidTransaction.Use use : begun) if (cached.stream().noneMatch(scan -> scan.isUsedBy(use))) use.end();
+    }
+
+    /** PySpark's has no name. */
+    private static boolean isOfIterator(SparkListenerSQLExecutionEnd end) {
+        return end.executionName().isEmpty() || end.executionName().contains("toLocalIterator");
     }
 
     @Override
@@ -78,6 +83,7 @@ public final class ReadsEnd extends SparkListener {
     /** Whether the plan is one that fills a cache. */
     private static boolean collect(SparkPlan plan, Set<AcidScan> read, Set<AcidScan> cached) {
         if (plan instanceof BatchScanExec scan && scan.scan() instanceof AcidScan acid) read.add(acid);
+        if (plan instanceof BatchScanExec scan && scan.scan() instanceof CountScan count) read.add(count.counted());
         boolean isCaching = plan instanceof BaseCacheTableExec;
         if (plan instanceof AdaptiveSparkPlanExec adaptive) isCaching |= collect(adaptive.executedPlan(), read, cached);
         if (plan instanceof QueryStageExec stage) isCaching |= collect(stage.plan(), read, cached);

@@ -1,21 +1,25 @@
 package transactionmetastore.spark.read;
 
+import java.util.Arrays;
+import java.util.Map;
 import org.apache.spark.sql.types.Decimal;
+import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.vectorized.ColumnVector;
 import org.apache.spark.sql.vectorized.ColumnarArray;
 import org.apache.spark.sql.vectorized.ColumnarMap;
 import org.apache.spark.unsafe.types.UTF8String;
-import transactionmetastore.spark.catalog.RowId;
 
-/** ROW__ID: a struct of columns that are there already; null where a row has no bucket, and so no id. */
+/** ROW__ID, or those of its fields that a query wants: of columns that are there already; null where a row has no bucket. */
 final class RowIdColumn extends ColumnVector {
-    private static final int BUCKET = 1;
-
+    private final ColumnVector bucket;
     private final ColumnVector[] parts;
 
-    RowIdColumn(ColumnVector writeId, ColumnVector bucket, ColumnVector rowId) {
-        super(RowId.ROW__ID.type());
-        parts = new ColumnVector[] {writeId, bucket, rowId};
+    /** "wanted": the struct with its fields as far as they are wanted, by their names. */
+    RowIdColumn(StructType wanted, ColumnVector writeId, ColumnVector bucket, ColumnVector rowId) {
+        super(wanted);
+        this.bucket = bucket;
+        Map<String, ColumnVector> named = Map.of("writeid", writeId, "bucketid", bucket, "rowid", rowId);
+        parts = Arrays.stream(wanted.fieldNames()).map(named::get).toArray(ColumnVector[]::new);
     }
 
     @Override
@@ -23,17 +27,17 @@ final class RowIdColumn extends ColumnVector {
 
     @Override
     public boolean hasNull() {
-        return parts[BUCKET].hasNull();
+        return bucket.hasNull();
     }
 
     @Override
     public int numNulls() {
-        return parts[BUCKET].numNulls();
+        return bucket.numNulls();
     }
 
     @Override
     public boolean isNullAt(int row) {
-        return parts[BUCKET].isNullAt(row);
+        return bucket.isNullAt(row);
     }
 
     @Override

@@ -49,7 +49,8 @@ public record ScanPlan(
         private static final long serialVersionUID = 1L;
     }
 
-    static ScanPlan of(JsonNode answer) {
+    /** "areEvents": whether "events" are that: an insert-only table has files of its rows there. */
+    static ScanPlan of(JsonNode answer, boolean areEvents) {
         List<Directory> directories = new ArrayList<>();
         for (JsonNode one : answer.path("directories")) {
             JsonNode values = one.path("values");
@@ -58,7 +59,7 @@ public record ScanPlan(
             directories.add(new Directory(texts.length == 0 ? "" : one.path("key").asText(), texts));
         }
         List<DataFile> files = new ArrayList<>();
-        for (JsonNode one : answer.path("events")) files.add(file(one, "size", false));
+        for (JsonNode one : answer.path("events")) files.add(areEvents ? file(one, "size", false) : withoutIds(one));
         for (JsonNode one : answer.path("cut")) files.add(file(one, "length", true));
         for (JsonNode one : answer.path("plain")) {
             Integer encoded = integer(one.path("bucket"));
@@ -82,6 +83,11 @@ public record ScanPlan(
     private static DataFile file(JsonNode one, String size, boolean isCut) {
         return new DataFile(
             one.path("path").asText(), one.path(size).asLong(), one.path("dir").asInt(), isCut, integer(one.path("bucket")), null);
+    }
+
+    private static DataFile withoutIds(JsonNode one) {
+        return new DataFile(
+            one.path("path").asText(), one.path("size").asLong(), one.path("dir").asInt(), false, null, new PlainIds(0, null, 0));
     }
 
     /** The bucket of a row's number: metastore/acid/bucket.py. */
