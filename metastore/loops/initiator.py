@@ -1,7 +1,7 @@
 """The Initiator: look at what was written since the last round and queue what is due.
 
-Rule: one candidate's failure never stops the others; it becomes a "did not initiate" row with the message. Whatever
-was passed over for a reason that may go away without a new write is looked at again in the next round.
+Rule: one candidate's failure never stops the others; it becomes a "did not initiate" row with the message. A
+candidate that was passed over for a reason that may go away without a new write comes up again in the next round.
 """
 
 from dataclasses import dataclass, field

@@ -1,8 +1,8 @@
 """How a Worker gets a compaction job done: a child process with Spark in it, local or through spark-submit.
 
-Rule: nothing that handles rows runs in the server's process. A job that has lost its claim is killed at once, and one
-whose server is gone ends by itself (``job_guard``). The driver runs beside us, never in a cluster, so that killing it
-ends all renames. The child's exit status and what it says of its error are all that is believed; what it wrote is
+Rule: nothing that handles rows runs in the server's process. A job that has lost its claim is killed at once; a
+job whose server is gone ends by itself (``job_guard``). The driver runs beside us, never in a cluster, so that killing
+it ends all renames. The child's exit status and what it says of its error are all that is believed; what it wrote is
 checked on disk. The log of a job that failed is kept.
 """
 

@@ -1,8 +1,8 @@
 """Whether the process is ready for calls: a list of parts, each ready or not, with the reason.
 
 Rule: alive says only that the process answers; ready says that a call sent now would be served. A part that has not
-reported yet is not ready. Who asks never waits long: probes run on threads of their own, one at a time of each, and one
-that does not come back makes its part not ready.
+reported yet is not ready. Nobody waits long for an answer: each probe runs on a thread of its own, at most once at a
+time, and a probe that does not come back makes its part not ready.
 """
 
 import threading

@@ -122,7 +122,7 @@ def first_refusal(
 
 
 def check_replayed(owners: Sequence[tuple[int, int]]) -> None:
-    """See that (source transaction, write id) can be what one allocation of a source warehouse gave out.
+    """See that (source transaction, write id) can be the answer to an allocation of a source warehouse.
 
     Raises: InvalidRequestError.
     """
