@@ -39,17 +39,22 @@ def test_a_table_is_created_as_it_is_described(client, call):
     assert call.refused("create", **wanted)[:2] == (400, "AlreadyExistsError")
 
 
-@pytest.mark.parametrize(("changes", "said"), [
+WRONG_TABLES = [
     ({"columns": []}, "CREATE TABLE hive.d.t declares no columns."),
     ({"columns": [{"name": "__acid_x", "type": "int"}]}, "hive.d.t has a column __acid_x"),
     ({"format": "csv"}, "Tables are STORED AS ORC, PARQUET"),
     ({"buckets": {"count": 1, "columns": ["id"], "sort": ["id"]}}, "buckets.sort is a list like"),
     ({"properties": {"x": 1}}, "properties must be an object of texts."),
     ({"columns": [{"name": "id"}]}, "columns[0].type is missing: it must be a text."),
-])
-def test_what_cannot_be_created_is_said(call, changes, said):
-    status, _, message = call.refused("create", **{"db": "d", "table": "t", "columns": COLUMNS, **changes})
-    assert (status, message.removeprefix("hive.")[:len(said)]) == (400, said) or message.startswith(said.replace("hive.", "")), message
+]
+
+
+def test_what_cannot_be_created_is_said(call):
+    for changes, said in WRONG_TABLES:
+        status, _, message = call.refused("create", **{"db": "d", "table": "t", "columns": COLUMNS, **changes})
+        assert status == 400
+        assert message.startswith((said, said.replace("hive.", "")))
+    assert call("table", db="d", table="t") == {"kind": "absent"}
 
 
 def test_changes_of_columns_and_properties_are_made_together_or_not_at_all(client, call):
