@@ -49,7 +49,7 @@ class Turn:
 
 
 @dataclass
-class Found:
+class Counted:
     """What happened."""
 
     turns: list[Turn] = field(default_factory=list)
@@ -83,7 +83,7 @@ def pauses() -> Iterator[float]:
         pause = min(2 * pause, 60.0)
 
 
-async def commit(caller: Caller, tally: Found, number: int) -> None:
+async def commit(caller: Caller, tally: Counted, number: int) -> None:
     """An Iceberg commit."""
     component = ttypes.LockComponent(ttypes.LockType.EXCLUSIVE, ttypes.LockLevel.TABLE, DB, TABLE)
     asked_at = time.perf_counter()
@@ -105,7 +105,7 @@ async def commit(caller: Caller, tally: Found, number: int) -> None:
     tally.turns.append(turn)
 
 
-async def writer(address: Address, tally: Found, number: int, until: float) -> None:
+async def writer(address: Address, tally: Counted, number: int, until: float) -> None:
     caller = Caller(*await asyncio.open_connection(*address))
     try:
         while time.perf_counter() < until:
@@ -116,8 +116,8 @@ async def writer(address: Address, tally: Found, number: int, until: float) -> N
         caller.writer.close()
 
 
-async def compete(address: Address, writers: int, seconds: float) -> Found:
-    tally = Found()
+async def compete(address: Address, writers: int, seconds: float) -> Counted:
+    tally = Counted()
     begin = time.perf_counter()
     await asyncio.gather(*(writer(address, tally, number, begin + seconds) for number in range(writers)))
     tally.seconds = time.perf_counter() - begin
@@ -160,7 +160,7 @@ def make_table(server: Contestant, work: Path) -> None:
         )
 
 
-def measure(server: Contestant, work: Path, writers: int, seconds: float) -> Found:
+def measure(server: Contestant, work: Path, writers: int, seconds: float) -> Counted:
     make_table(server, work)
     tally = asyncio.run(compete(server.address, writers, seconds))
     with server.client() as client:
@@ -173,7 +173,7 @@ def percentile(values: list[float], percent: float) -> float:
     return ordered[min(len(ordered) - 1, int(len(ordered) * percent / 100))] if ordered else float("nan")
 
 
-def report(title: str, tally: Found, *, goal: bool) -> None:
+def report(title: str, tally: Counted, *, goal: bool) -> None:
     turns = sorted(tally.turns, key=lambda turn: turn.granted)
     pairs = list(pairwise(turns))
     waited = [pair for pair in pairs if pair[1].asked < pair[0].released]  # else nobody was there to hand over to

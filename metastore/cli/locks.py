@@ -14,7 +14,7 @@ from metastore.errors import TxnOpenError
 _MOST_CLAIMS = 3
 
 
-class Asked(NamedTuple):
+class Question(NamedTuple):
     """The subject of ``lock why``: exactly one of the three."""
 
     lock_id: int | None = None
@@ -30,21 +30,21 @@ def lock_number(text: str) -> int:
     return int(number)
 
 
-def asked_about(text: str) -> Asked:
+def question_of(text: str) -> Question:
     """Read ``7`` or ``7.1`` or ``lockid:7``; ``txn:5`` or ``txnid:5``; ``DB.TABLE`` or ``CATALOG.DB.TABLE``."""
     prefix, colon, rest = text.partition(":")
     if colon and prefix in {"txn", "txnid"} and rest.isdecimal():
-        return Asked(txn_id=int(rest))
+        return Question(txn_id=int(rest))
     if colon and prefix in {"lock", "lockid"}:
-        return Asked(lock_id=lock_number(rest))
+        return Question(lock_id=lock_number(rest))
     if text[:1].isdecimal() and text.replace(".", "").isdecimal():
-        return Asked(lock_id=lock_number(text))
+        return Question(lock_id=lock_number(text))
     parts = text.split(".")
     if colon or not all(parts) or len(parts) not in {2, 3}:
         raise click.BadParameter(
             f"{text!r} is neither a lock (7 or 7.1), nor a transaction (txn:5), nor a table (DB.TABLE)"
         )
-    return Asked(table=(parts[0] if len(parts) == 3 else None, parts[-2], parts[-1]))  # noqa: PLR2004
+    return Question(table=(parts[0] if len(parts) == 3 else None, parts[-2], parts[-1]))  # noqa: PLR2004
 
 
 @click.group()
@@ -94,10 +94,10 @@ def _released(client: DomainClient, lock_id: int, owners: dict[int, int]) -> tup
 
 
 @lock.command(short_help="Why something waits, and what ends that.")
-@click.argument("question", metavar="LOCK|txn:ID|DB.TABLE", type=asked_about)
+@click.argument("question", metavar="LOCK|txn:ID|DB.TABLE", type=question_of)
 @uri_option
 @form_option
-def why(question: Asked, uri: str | None, form: str) -> None:
+def why(question: Question, uri: str | None, form: str) -> None:
     """Walk from a lock request (7 or 7.1), a transaction (txn:5) or a table to those who have to end first.
 
     Tells of each who it is, what it holds or wants, how old it is, when it was last heard of, how long until the

@@ -56,14 +56,14 @@ class TxnManager:
     @cached_property
     def locks(self) -> LockManager:
         """Asks for locks, and waits as long as the metastore's settings say, unless something else was wished for."""
-        return LockManager(self.client, self._wait or told_wait(self._told))
+        return LockManager(self.client, self._wait or told_wait(self._setting))
 
     @cached_property
     def modes(self) -> LockModes:
         """The switches of the lock plan as the metastore's settings have them."""
-        return told_modes(self._told)
+        return told_modes(self._setting)
 
-    def _told(self, key: str, default: str) -> str:
+    def _setting(self, key: str, default: str) -> str:
         with domain_errors():
             return str(self.client.get_config_value(key, default))
 

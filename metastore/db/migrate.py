@@ -89,7 +89,7 @@ def versions(url: str) -> Versions:
     sessions.require_own(url)
     session = _connect(url)
     try:
-        return _found(session)
+        return _known(session)
     finally:
         session.close()
 
@@ -161,7 +161,7 @@ def table_names() -> set[str]:
 
 def _checked(session: connection, *, beside_newer: bool = False) -> Versions:
     """``beside_newer``: also a newer schema, if it can be worked on as it is."""
-    known = _found(session)
+    known = _known(session)
     require_here(known)
     if known.database > known.release and not (beside_newer and _is_for(session, known.release)):
         raise SchemaTooNewError(
@@ -178,7 +178,7 @@ def _is_for(session: connection, release: str) -> bool:
         return bool(cursor.fetchall()[0][0])
 
 
-def _found(session: connection) -> Versions:
+def _known(session: connection) -> Versions:
     schema = _schema(session)
     return Versions(_database_version(session, schema), release_version(), schema)
 

@@ -12,7 +12,7 @@ from metastore.db.engine import PgTx
 from metastore.files import FileEntry, Files
 from metastore.ids import TableName
 from metastore.recovery import rules, store
-from metastore.recovery.rules import Found, Known, Verdict
+from metastore.recovery.rules import Directory, Known, Verdict
 from metastore.roots import local_path
 
 
@@ -39,7 +39,7 @@ def recover(pg: PgTx, files: Files | None) -> Report:
     highest: dict[TableName, int] = {}
     tables = store.select_transactional(pg)
     for table in tables:
-        directories = list(_found(files, table)) if files else []
+        directories = list(_directories(files, table)) if files else []
         known = Known(
             store.select_next_write_id(pg, table.name),
             next_txn_id,
@@ -50,12 +50,12 @@ def recover(pg: PgTx, files: Files | None) -> Report:
         )
         verdict = verdicts[table.name] = rules.verdict(directories, known)
         highest[table.name] = verdict.highest
-        report.hidden += _told(table.name, verdict.hidden)
-        report.kept += _told(table.name, verdict.kept)
+        report.hidden += _rows(table.name, verdict.hidden)
+        report.kept += _rows(table.name, verdict.kept)
     if files:
         for name, strange in _strangers(pg, files, tables).items():
             highest[name] = max(highest.get(name, 0), *(rules.span(directory.name)[1] for directory in strange))
-            report.strange += _told(name, strange)
+            report.strange += _rows(name, strange)
 
     results = {result.txn_id for verdict in verdicts.values() for result in verdict.void_results}
     finished = {txn_id for verdict in verdicts.values() for txn_id in verdict.finished}
@@ -73,7 +73,7 @@ def recover(pg: PgTx, files: Files | None) -> Report:
     return report
 
 
-def _found(files: Files, table: store.Located) -> Iterator[Found]:
+def _directories(files: Files, table: store.Located) -> Iterator[Directory]:
     """The bases and deltas of a table, each in the partition whose location it is in."""
     places = sorted(((_plain(location), location, partition) for partition, location in table.places), reverse=True)
     seen: set[str] = set()
@@ -84,10 +84,10 @@ def _found(files: Files, table: store.Located) -> Iterator[Found]:
         for path, name in _acid(files.listing(location)):
             whole = f"{place}/{path}"
             partition = next(inner for above, _, inner in places if whole.startswith(f"{above}/"))
-            yield Found(partition, f"{location.rstrip('/')}/{path}", name)
+            yield Directory(partition, f"{location.rstrip('/')}/{path}", name)
 
 
-def _strangers(pg: PgTx, files: Files, tables: Collection[store.Located]) -> dict[TableName, list[Found]]:
+def _strangers(pg: PgTx, files: Files, tables: Collection[store.Located]) -> dict[TableName, list[Directory]]:
     """Bases and deltas beside the tables, by the name of the table that would find them: it is not known any more."""
     databases = store.select_databases(pg)
     known = {
@@ -95,7 +95,7 @@ def _strangers(pg: PgTx, files: Files, tables: Collection[store.Located]) -> dic
         *(_plain(location) for *_, location in databases),
         *(_plain(location) for table in tables for _, location in table.places),
     }
-    strange: dict[TableName, list[Found]] = {}
+    strange: dict[TableName, list[Directory]] = {}
     for catalog, db, location in databases:
         for child in files.children(location):
             place = f"{_plain(location)}/{child}"
@@ -105,7 +105,7 @@ def _strangers(pg: PgTx, files: Files, tables: Collection[store.Located]) -> dic
                 continue
             for path, name in _acid(files.listing(f"{location.rstrip('/')}/{child}")):
                 owner = _owner(catalog, db, child, path)
-                strange.setdefault(owner, []).append(Found("", f"{location.rstrip('/')}/{child}/{path}", name))
+                strange.setdefault(owner, []).append(Directory("", f"{location.rstrip('/')}/{child}/{path}", name))
     return strange
 
 
@@ -141,5 +141,5 @@ def _plain(location: str) -> str:
     return str(local_path(location) or location).rstrip("/")
 
 
-def _told(name: TableName, list_found: list[Found]) -> list[tuple[str, str, str]]:
-    return [(str(name), directory.partition, directory.path) for directory in list_found]
+def _rows(name: TableName, directories: list[Directory]) -> list[tuple[str, str, str]]:
+    return [(str(name), directory.partition, directory.path) for directory in directories]

@@ -13,7 +13,7 @@ from metastore.locks import store
 from metastore.locks.rules import NO_TXN, Changer, Lock, LockObject, LockState, LockType, in_the_way
 
 ANYBODY = Changer()
-_MOST_TOLD = 3
+_MOST_SHOWN = 3
 
 
 def database_object(name: DatabaseName) -> list[LockObject]:
@@ -61,8 +61,8 @@ def require_exclusive(
     locks, writers = store.lock_tail(pg, objects)
     ahead = in_the_way(objects, locks, changer, writers, kind)
     if ahead:
-        holders = "; ".join(_told(lock) for lock in ahead[:_MOST_TOLD])
-        more = f"; and {len(ahead) - _MOST_TOLD} more" if len(ahead) > _MOST_TOLD else ""
+        holders = "; ".join(_described(lock) for lock in ahead[:_MOST_SHOWN])
+        more = f"; and {len(ahead) - _MOST_SHOWN} more" if len(ahead) > _MOST_SHOWN else ""
         name = ".".join(part for part in (objects[0].db, objects[0].table) if part)
         shown = f"`metastore lock why {name}`" if objects[0].table else "`metastore show locks`"
         raise HeldUpError(
@@ -71,7 +71,7 @@ def require_exclusive(
         )
 
 
-def _told(lock: Lock) -> str:
+def _described(lock: Lock) -> str:
     holds = "holds" if lock.state is LockState.ACQUIRED else "waits for"
     owner, ends = (
         (f"transaction {lock.txn_id}", f"metastore txn abort {lock.txn_id}")

@@ -102,7 +102,7 @@ def select_wait_graph(pg: PgTx) -> list[Lock]:
 
 def insert_deadlock(pg: PgTx, deadlock: Deadlock) -> None:
     """Keep a deadlock, and only the latest deadlocks."""
-    cycle = [{"wanted": _told(wait.wanted), "blocker": _told(wait.blocker)} for wait in deadlock.waits]
+    cycle = [{"wanted": _described(wait.wanted), "blocker": _described(wait.blocker)} for wait in deadlock.waits]
     pg.sql(
         f"""
         WITH added AS (
@@ -145,7 +145,7 @@ def _lock(row: Sequence[Any]) -> Lock:
     )
 
 
-def _told(lock: Lock) -> dict[str, Any]:
+def _described(lock: Lock) -> dict[str, Any]:
     return {
         "lock_id": lock.ext_id,
         "txn_id": lock.txn_id,

@@ -16,7 +16,7 @@ from metastore.txns.core.rules import TxnType
 from metastore.txns.history.rules import when
 
 
-class Asked(NamedTuple):
+class Question(NamedTuple):
     """What the question is about: a lock request, a transaction or a table."""
 
     lock_id: int = 0
@@ -78,7 +78,7 @@ class WhyService:
     not_before: datetime | None = None
     """Until then nothing expires: a server that has just started gives its clients time to come back."""
 
-    def explain(self, question: Asked) -> Explanation:
+    def explain(self, question: Question) -> Explanation:
         """Walk from the locks in question to those who have to end first."""
         waits = why_store.select_waits(self.db, question.lock_id, question.txn_id, question.table)
         steps = why.walk(waits.locks, question.includes)
@@ -134,7 +134,7 @@ class WhyService:
         return min(regular, info.orphaned_at + self.orphan_timeout)
 
 
-def _nothing(question: Asked) -> str:
+def _nothing(question: Question) -> str:
     if question.table is not None:
         return f"Nobody holds a lock on {question} or waits for one."
     if question.lock_id:
@@ -145,7 +145,7 @@ def _nothing(question: Asked) -> str:
     )
 
 
-def _sentence(question: Asked, owners: list[Explained], *, blocked: bool) -> str:
+def _sentence(question: Question, owners: list[Explained], *, blocked: bool) -> str:
     cycle = [owner for owner in owners if owner.in_cycle]
     if cycle:
         return (
@@ -160,10 +160,10 @@ def _sentence(question: Asked, owners: list[Explained], *, blocked: bool) -> str
             else f"{_capital(question)} waits for nobody."
         )
     roots = [owner for owner in owners if owner.is_root and not (owner.asked and question.table is None)]
-    return f"{_capital(question)} waits for {', '.join(map(_told, roots))}."
+    return f"{_capital(question)} waits for {', '.join(map(_described, roots))}."
 
 
-def _told(explained: Explained) -> str:
+def _described(explained: Explained) -> str:
     """Somebody who has to end first: with what, until when, and what ends it."""
     claims = [
         f"{'holds' if times.acquired_at else 'wants'} {lock.type.upper()} on {place(lock.object)} since "
@@ -196,6 +196,6 @@ def _name(explained: Explained) -> str:
     )
 
 
-def _capital(question: Asked) -> str:
+def _capital(question: Question) -> str:
     text = str(question)
     return text[0].upper() + text[1:]

@@ -6,7 +6,7 @@ from metastore.errors import InvalidRequestError
 from metastore.ids import TableName, table_name
 from metastore.locks.rules import Lock
 from metastore.locks.service import LockService
-from metastore.locks.why.service import Asked, Claim, Explained, WhyService
+from metastore.locks.why.service import Claim, Explained, Question, WhyService
 from metastore.thrift_gen.operators import ttypes
 from metastore.thrift_server.call import Call
 from metastore.txns.history.rules import Answer
@@ -34,7 +34,7 @@ class OperatorHandlers:
 
     def metastore_lock_why(self, call: Call, request: ttypes.LockWhyRequest) -> ttypes.LockWhyResponse:
         """Who is behind a wait."""
-        question = _asked(request)
+        question = _question(request)
         call.log(asked=str(question))
         explanation = self._waits.explain(question)
         return ttypes.LockWhyResponse(
@@ -60,15 +60,15 @@ def _wanted(number: int | None, name: str) -> int:
     return number
 
 
-def _asked(request: ttypes.LockWhyRequest | None) -> Asked:
+def _question(request: ttypes.LockWhyRequest | None) -> Question:
     if request is None:
         raise InvalidRequestError("The question is missing")
     questions = [request.lockid is not None, request.txnid is not None, request.tablename is not None]
     if sum(questions) != 1:
         raise InvalidRequestError("Ask about a lockid, or a txnid, or a dbname with a tablename")
     if request.tablename is None:
-        return Asked(request.lockid or 0, request.txnid or 0)
-    return Asked(table=table_name(request.dbname or "default", request.tablename, request.catName))
+        return Question(request.lockid or 0, request.txnid or 0)
+    return Question(table=table_name(request.dbname or "default", request.tablename, request.catName))
 
 
 def _outcome(txn_id: int, answer: Answer) -> ttypes.TxnOutcome:

@@ -8,7 +8,7 @@ import pytest
 
 from metastore.client import MetastoreClient
 from metastore.locks.service import LockService
-from metastore.locks.why.service import Asked, WhyService
+from metastore.locks.why.service import Question, WhyService
 from metastore.loops.lock_keeper import OrphanReport, Orphans
 from metastore.thrift_gen.hive_metastore import ttypes
 from metastore.thrift_server.holders import Holders
@@ -180,6 +180,6 @@ def test_the_countdown_tells_it(server, killed, orphans):
     orphans.tick()
 
     [owner] = WhyService(server.database, server.settings.txns, server.settings.locks.orphan_timeout).explain(
-        Asked(lock_id=lock_id)).owners
+        Question(lock_id=lock_id)).owners
 
     assert 0 < owner.expires_in.total_seconds() <= 40  # and not the usual 300

@@ -10,7 +10,7 @@ from metastore.config import TxnSettings
 from metastore.db.engine import Database
 from metastore.housekeeping.service import PurgeService
 from metastore.locks.service import LockFilter
-from metastore.locks.why.service import Asked, WhyService
+from metastore.locks.why.service import Question, WhyService
 from metastore.loops.reaper import EXPIRY, Reaper, until_due
 from metastore.thrift_gen.hive_metastore import ttypes
 from metastore.thrift_server.call import Call
@@ -109,7 +109,7 @@ def test_the_countdown_is_what_the_house_keeper_goes_by(database, ask, expiry, t
     lock_id, _ = ask("X db.t")
     test_clock.advance(seconds(120))
 
-    [owner] = WhyService(database, TxnSettings()).explain(Asked(lock_id=lock_id)).owners
+    [owner] = WhyService(database, TxnSettings()).explain(Question(lock_id=lock_id)).owners
 
     assert abs(owner.expires_in - until_due(expiry.tick())) < seconds(30)
 
@@ -157,7 +157,7 @@ def test_a_server_that_has_just_started_lets_clients_come_back(database, ask, lo
     waiting, _ = ask("X db.t")
 
     assert look(waiting, purges) == ttypes.LockState.WAITING
-    [owner] = WhyService(database, TxnSettings(), not_before=purges.not_before).explain(Asked(lock_id=held)).owners
+    [owner] = WhyService(database, TxnSettings(), not_before=purges.not_before).explain(Question(lock_id=held)).owners
     assert seconds(70) < owner.expires_in <= seconds(100)
     test_clock.advance(seconds(101))
     assert look(waiting, purges) == ttypes.LockState.ACQUIRED

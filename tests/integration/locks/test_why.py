@@ -12,7 +12,7 @@ from metastore.locks.orphans.rules import Gone, Left
 from metastore.locks.rules import LockObject, LockRequest, LockType, WantedLock
 from metastore.locks.why import rules as why
 from metastore.locks.why import store as why_store
-from metastore.locks.why.service import Asked, WhyService
+from metastore.locks.why.service import Question, WhyService
 
 OBJECTS = [LockObject("hive", db, table, partition) for db in ("a", "b")
            for table, partition in (("", ""), ("t", ""), ("u", ""), ("t", "p=1"), ("t", "p=2"))]
@@ -31,9 +31,9 @@ def test_nothing_that_matters_is_left_out(t, seed):
         t.locks.lock([LockRequest(wanted, chance.choice(txns), "ann", "h1")])  # some are refused: victims of deadlocks
     with t.db.begin() as pg:
         every = sorted(row.lock for row in store.select_locks(pg, None, None, None, None))
-    questions = [*(Asked(lock_id=number) for number in {lock.ext_id for lock in every}),
-                 *(Asked(txn_id=number) for number in txns[2:]),
-                 *(Asked(table=TableName("hive", db, table)) for db in "ab" for table in "tu")]
+    questions = [*(Question(lock_id=number) for number in {lock.ext_id for lock in every}),
+                 *(Question(txn_id=number) for number in txns[2:]),
+                 *(Question(table=TableName("hive", db, table)) for db in "ab" for table in "tu")]
 
     for asked in questions:
         waits = why_store.select_waits(t.db, asked.lock_id, asked.txn_id, asked.table)
@@ -53,7 +53,7 @@ def test_an_orphan_expires_sooner(t, test_clock, lives, expires_in):
     t.locks.orphan(Left([Gone(held.lock_id, 0, at_once=False)], set(), set()))
 
     def told(*more):
-        [owner] = WhyService(t.db, TxnSettings(), *more).explain(Asked(lock_id=held.lock_id)).owners
+        [owner] = WhyService(t.db, TxnSettings(), *more).explain(Question(lock_id=held.lock_id)).owners
         return owner.expires_in.total_seconds()
 
     assert expires_in - 20 < told(timedelta(seconds=30)) <= expires_in  # less what has passed since
