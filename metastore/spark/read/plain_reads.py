@@ -15,6 +15,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, DataFrameReader, DataFrameWriter, SparkSession
 
 from metastore.errors import InvalidOperationError
+from metastore.spark.jvm.compiled import PACKAGE
 
 _WATCHED = "_acid_watched"
 
@@ -100,8 +101,13 @@ def watch(spark: SparkSession) -> None:
 
 
 def _is_watched(one: Any, *_: Any) -> bool:
-    """Whether a reader or writer is of a session that is watched."""
-    return getattr(one._spark, _WATCHED, False) is True  # noqa: SLF001 - they do not show their session
+    """Whether a reader or writer is of a session that is watched; one with the catalog does it all well by itself."""
+    spark = one._spark  # noqa: SLF001 - they do not show their session
+    return getattr(spark, _WATCHED, False) is True and not _has_catalog(spark)
+
+
+def _has_catalog(spark: SparkSession) -> bool:
+    return str(spark.conf.get("spark.sql.catalog.spark_catalog", "")).startswith(PACKAGE)
 
 
 def _warning(

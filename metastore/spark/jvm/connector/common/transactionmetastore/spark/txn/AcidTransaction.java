@@ -63,6 +63,13 @@ public final class AcidTransaction {
         return new AcidTransaction(planner, false, statement);
     }
 
+    /** For a statement that Spark runs in no transaction: it is committed as soon as that has written. */
+    public static AcidTransaction committingItself(PlannerClient planner, String statement) {
+        AcidTransaction transaction = writer(planner, statement);
+        transaction.commitsItself = true;
+        return transaction;
+    }
+
     public PlannerClient planner() {
         return planner;
     }
@@ -220,6 +227,11 @@ public final class AcidTransaction {
     /** What is to be done once nothing of it counts: to remove what it wrote. */
     public synchronized void whenUndone(Runnable what) {
         undo.add(what);
+    }
+
+    /** Whether no Spark ends it. */
+    public boolean commitsItself() {
+        return commitsItself;
     }
 
     /** A statement has written all that it writes. Where Spark has no transactions, that is the end of this one. */

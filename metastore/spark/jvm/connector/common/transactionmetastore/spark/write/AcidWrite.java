@@ -35,6 +35,7 @@ import transactionmetastore.spark.catalog.AcidTable;
 import transactionmetastore.spark.catalog.RowId;
 import transactionmetastore.spark.planner.AcidException;
 import transactionmetastore.spark.txn.AcidTransaction;
+import transactionmetastore.spark.txn.WriteKind;
 
 /**
  * One statement that writes one table: tasks write files in staging, the planner says what becomes of them, and the driver
@@ -145,11 +146,26 @@ final class AcidWrite implements DeltaWrite, DeltaBatchWrite, RequiresDistributi
     /** The write id; the locks are held, or are taken now. */
     long begin() {
         transaction = of.transaction();
+        if (transaction.isReader()) transaction = ofItsOwn();
         statement = transaction.nextStatement();
         transaction.lock();
         JsonNode told = call("write", Map.of("kind", kind()));
         staging = told.path("staging").asText();
         return told.path("write_id").asLong();
+    }
+
+    /**
+     * Where Spark has begun no transaction, as before 4.2. What else the statement reads is then of a snapshot that was taken
+     * before the locks, which is right for rows that are added; rows that change must be seen by who changes them.
+     */
+    private AcidTransaction ofItsOwn() {
+        if (command != null) {
+            throw new AcidException("NO_TRANSACTION", command + " of " + table.name() + " needs a transaction of the statement, "
+                + "and Spark has begun none: use Spark 4.2 or newer, with the catalog set for the session that runs it.");
+        }
+        AcidTransaction own = AcidTransaction.committingItself(of.planner(), description());
+        own.write(table.name(), WriteKind.valueOf(kind()), null);
+        return own;
     }
 
     private String kind() {
@@ -170,6 +186,7 @@ final class AcidWrite implements DeltaWrite, DeltaBatchWrite, RequiresDistributi
     @Override
     public void abort(WriterCommitMessage[] messages) {
         removeStaging();
+        if (transaction != null && transaction.commitsItself()) transaction.close();
     }
 
     // -- the end of the statement --------------------------------------------------------------------------------------

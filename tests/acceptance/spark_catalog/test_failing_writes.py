@@ -1,0 +1,141 @@
+"""What is left of a statement that fails, loses, or does not hear how its commit ended: nothing that anybody sees."""
+
+import socket
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+
+from metastore.client import DomainClient, TxnManager
+from metastore.locks.rules import Operation
+from metastore.planner import server as planner_server
+from metastore.planner.call import Method
+from metastore.planner.calls import CALLS
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.fixture(scope="module")
+def table(catalog):
+    """One for all that fail; it stays what it is."""
+    catalog.sql("CREATE DATABASE failing")
+    catalog.sql("CREATE TABLE failing.t (n INT) PARTITIONED BY (k INT) STORED AS ORC TBLPROPERTIES ('transactional'='true')")
+    catalog.sql("INSERT INTO failing.t VALUES (1, 1), (2, 2)")
+    yield "failing.t"
+    catalog.sql("DROP DATABASE failing CASCADE")
+
+
+@pytest.fixture
+def client(lakehouse):
+    with DomainClient(lakehouse.uri) as found:
+        yield found
+
+
+def files(client, name):
+    root = Path(urlsplit(client.get_table(*name.split(".")).sd.location).path)
+    return {str(path.relative_to(root)) for path in root.rglob("*") if path.is_file() and not path.name.endswith(".crc")}
+
+
+def rows(catalog, name):
+    return sorted(map(tuple, catalog.table(name).collect()))
+
+
+@pytest.fixture
+def around(monkeypatch):
+    """Let something happen before or after the planner's call of a name: it is given the call, and the answer."""
+    def put(name, *, before=lambda _: None, after=lambda *_: None):
+        answer = CALLS[name].answer
+
+        def disturbed(call):
+            before(call)
+            answered = answer(call)
+            after(call, answered)
+            return answered
+
+        monkeypatch.setattr(planner_server, "CALLS", {**planner_server.CALLS, name: Method(disturbed)})
+
+    return put
+
+
+def hang_up(call, _=None):
+    """The caller's connection breaks before it has an answer."""
+    call.gone._connection.shutdown(socket.SHUT_RDWR)
+    raise ConnectionAbortedError
+
+
+def refuse(_):
+    raise OSError(5, "no more room")
+
+
+@pytest.fixture
+def unchanged(catalog, client, table, around):
+    """The transactions that statements begin to write in; of those nothing is left in the end."""
+    before, begun = files(client, table), []
+
+    def note(call, answer):
+        if call.body.text("kind") == "DEFAULT":
+            begun.append(answer["txn"])
+
+    around("begin", after=note)
+    yield begun
+    opened = {one.id for one in client.get_open_txns_info().open_txns if one.state == client.types.TxnState.OPEN}
+    assert begun
+    assert opened.isdisjoint(begun)
+    assert files(client, table) == before
+    with pytest.MonkeyPatch.context() as undisturbed:
+        undisturbed.setattr(planner_server, "CALLS", CALLS)
+        assert rows(catalog, table) == [(1, 1), (2, 2)]
+
+
+def test_a_failing_task(catalog, table, unchanged) -> None:
+    with pytest.raises(Exception, match="not this one"):
+        catalog.sql(f"INSERT INTO {table} SELECT IF(id = 7, raise_error('not this one'), id), 3 FROM range(8)")
+
+
+def test_a_publication_that_is_refused(catalog, table, unchanged, around) -> None:
+    around("publish", before=refuse)
+    with pytest.raises(Exception, match="no more room"):
+        catalog.sql(f"UPDATE {table} SET n = 10")
+
+
+def test_partitions_that_cannot_be_announced_leave_no_files(catalog, table, unchanged, around) -> None:
+    around("announce", before=refuse)
+    with pytest.raises(Exception, match="no more room"):
+        catalog.sql(f"INSERT INTO {table} VALUES (3, 3)")
+
+
+def test_a_planner_that_dies_before_it_commits(catalog, table, unchanged, around) -> None:
+    around("commit", before=hang_up)
+    with pytest.raises(Exception, match="did not answer to commit"):
+        catalog.sql(f"DELETE FROM {table}")
+
+
+def test_what_was_committed_stays_though_nobody_heard_of_it(catalog, table, around) -> None:
+    around("commit", after=hang_up)
+    with pytest.raises(Exception, match="did not answer to commit"):
+        catalog.sql(f"UPDATE {table} SET n = 10 WHERE n = 1")
+    around("commit")
+
+    assert rows(catalog, table) == [(2, 2), (10, 1)]
+    catalog.sql(f"UPDATE {table} SET n = 1 WHERE n = 10")
+
+
+def test_the_loser_of_a_conflict_is_told_by_whom(catalog, client, table, unchanged, around) -> None:
+    winners = []
+
+    def overtaken(*_):
+        with TxnManager(client, host="elsewhere").transaction(user="trino", agent="q42") as txn:
+            txn.add_dynamic_partitions(*table.split("."), ["k=1"], Operation.UPDATE)
+        winners.append(txn.id)
+
+    around("announce", after=overtaken)
+    with pytest.raises(Exception, match="committed its update of") as lost:
+        catalog.sql(f"UPDATE {table} SET n = n + 1")
+    assert f"Transaction {winners[0]} of trino@elsewhere (q42)" in str(lost.value)
+
+
+def test_a_transaction_that_was_aborted_meanwhile(catalog, client, table, unchanged, around) -> None:
+    abort = client.types.AbortTxnsRequest
+    around("publish", before=lambda _: client.abort_txns(abort(unchanged)))
+    with pytest.raises(Exception, match="abort"):
+        catalog.sql(f"INSERT INTO {table} VALUES (3, 3)")

@@ -1,0 +1,90 @@
+"""What statements write through the catalog: beside a model, read by the catalog and by acid(spark), and looked through."""
+
+import pytest
+from pyspark.sql import functions as F
+
+from metastore.client import DomainClient
+from metastore.files import Files
+from metastore.ids import table_name
+from metastore.spark.check.table_check import check_table
+
+pytestmark = pytest.mark.spark
+
+PLACED = "(n BIGINT, c STRUCT<a: INT, b: ARRAY<STRING>>) PARTITIONED BY (k STRING) CLUSTERED BY (n) INTO 3 BUCKETS"
+ODD = "a b/ü=\"'1"
+
+
+def created(session, name, columns):
+    session.sql(f"CREATE TABLE {name} {columns} STORED AS ORC TBLPROPERTIES ('transactional'='true', 'bucketing_version'='2')")
+    return name
+
+
+def rows(frame):
+    """(n, c.a, k) of each row."""
+    return sorted(map(tuple, frame.selectExpr("n", "c.a", "k").collect()), key=repr)
+
+
+def findings(lakehouse, name):
+    with DomainClient(lakehouse.uri) as client:
+        return [one for one in check_table(client, Files(), table_name(*name.split("."))) if not one.finding.is_unneeded]
+
+
+def test_statements_equal_a_model(catalog, acid_session, db, lakehouse) -> None:
+    name, model = created(acid_session, f"{db}.t", PLACED), {}
+
+    def run(statement, change):
+        nonlocal model
+        catalog.sql(statement.format(t=name))
+        model = change(dict(model))
+        assert rows(catalog.table(name)) == sorted(((n, *values) for n, values in model.items()), key=repr), statement
+
+    odd = ODD.replace("'", "\\'")
+    run(f"INSERT INTO {{t}} SELECT id, named_struct('a', id, 'b', array('x')), CASE WHEN id % 3 = 0 THEN '{odd}' WHEN id % 3 = 1 THEN 'q' END "
+        "FROM range(12)", lambda _: {n: (n, (ODD, "q", None)[n % 3]) for n in range(12)})
+    run("UPDATE {t} SET c.a = c.a + 100 WHERE n % 4 = 1", lambda now: {n: ((a + 100) if n % 4 == 1 else a, k) for n, (a, k) in now.items()})
+    run("DELETE FROM {t} WHERE n % 5 = 2", lambda now: {n: values for n, values in now.items() if n % 5 != 2})
+    run("""MERGE INTO {t} t USING (SELECT id AS n, 'q' AS k FROM range(6, 15)) s ON t.n = s.n
+           WHEN MATCHED AND t.n = 6 THEN DELETE WHEN MATCHED THEN UPDATE SET c = named_struct('a', 0, 'b', NULL)
+           WHEN NOT MATCHED THEN INSERT (n, c, k) VALUES (s.n, NULL, s.k)
+           WHEN NOT MATCHED BY SOURCE AND t.n = 1 THEN UPDATE SET c.a = -1""",
+        lambda now: {n: (0, k) if n > 6 else (-1, k) if n == 1 else (a, k) for n, (a, k) in now.items() if n != 6}
+        | {n: (None, "q") for n in range(6, 15) if n not in now})
+
+    assert rows(acid_session.table(name)) == rows(catalog.table(name))
+    assert findings(lakehouse, name) == []
+
+
+def test_an_overwrite_replaces_what_hive_replaces(catalog, acid_session, db, lakehouse) -> None:
+    name = created(acid_session, f"{db}.t", "(n BIGINT) PARTITIONED BY (k INT, d DATE)")
+    catalog.sql(f"INSERT INTO {name} VALUES (1, 1, DATE'2024-01-05'), (2, 1, NULL), (3, 2, DATE'2024-01-05')")
+
+    def left(statement):
+        catalog.sql(statement.format(t=name))
+        return sorted((n, k, d and str(d)) for n, k, d in catalog.table(name).collect())
+
+    assert left("INSERT OVERWRITE {t} PARTITION (k = 1, d = '2024-01-05') SELECT 10") == [
+        (2, 1, None), (3, 2, "2024-01-05"), (10, 1, "2024-01-05")]
+    assert left("INSERT OVERWRITE {t} PARTITION (k = 1, d) SELECT 11, CAST(NULL AS DATE)") == [
+        (3, 2, "2024-01-05"), (10, 1, "2024-01-05"), (11, 1, None)]
+    assert left("INSERT OVERWRITE {t} SELECT 12, 2, DATE'2024-01-05'") == [(10, 1, "2024-01-05"), (11, 1, None), (12, 2, "2024-01-05")]
+    assert left("INSERT OVERWRITE {t} PARTITION (k = 1, d = '2024-01-05') SELECT 13 WHERE false") == [
+        (11, 1, None), (12, 2, "2024-01-05")]
+    with pytest.raises(Exception, match=r"are of k = 5, and only PARTITION \(k = 1\) is overwritten"):
+        catalog.sql("SELECT 14L n, 5 k, DATE'2024-01-05' d").writeTo(name).overwrite(F.col("k") == 1)
+    assert left("TRUNCATE TABLE {t}") == []
+    assert findings(lakehouse, name) == []
+
+
+def test_columns_by_which_rows_are_placed_are_not_assigned(catalog, acid_session, db) -> None:
+    name = created(acid_session, f"{db}.t", PLACED)
+    catalog.sql(f"INSERT INTO {name} SELECT id, NULL, 'q' FROM range(6)")
+
+    with pytest.raises(Exception, match=f"Bucketing column n of {name} cannot be updated: delete the row and insert the new one"):
+        catalog.sql(f"UPDATE {name} SET n = n + 1")
+    with pytest.raises(Exception, match=f"Partition column k of {name} cannot be updated: delete the row and insert it into"):
+        catalog.sql(f"UPDATE {name} SET k = 'other'")
+    source = "(SELECT id AS n, named_struct('a', 1, 'b', NULL) AS c, '{k}' AS k FROM range(2)) s"
+    catalog.sql(f"MERGE INTO {name} t USING {source.format(k='q')} ON t.n = s.n WHEN MATCHED THEN UPDATE SET *")
+    with pytest.raises(Exception, match=f"Partition column k of {name} cannot be updated"):
+        catalog.sql(f"MERGE INTO {name} t USING {source.format(k='z')} ON t.n = s.n WHEN MATCHED THEN UPDATE SET *")
+    assert rows(acid_session.table(name)) == sorted([(n, 1 if n < 2 else None, "q") for n in range(6)], key=repr)
