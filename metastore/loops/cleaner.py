@@ -291,10 +291,17 @@ class Cleaner:
         that was proven, after which nobody needs the outputs of those before it that were not.
         """
         for location in dict.fromkeys([table.location.rstrip("/"), table.root.rstrip("/")]):
-            names = self.files.children(location) if location else []
-            unneeded = [*dead_staging(names, txns), *superseded_outputs(names, proven_by)]
-            if removed := self._delete(table, location, unneeded):
-                _log.info("compaction_leftovers_removed", entity=str(table.entity), location=location, removed=removed)
+            try:
+                names = self.files.children(location) if location else []
+                unneeded = [*dead_staging(names, txns), *superseded_outputs(names, proven_by)]
+                removed = self._delete(table, location, unneeded)
+            except OSError as error:
+                _log.warning("compaction_leftovers_kept", entity=str(table.entity), location=location, error=str(error))
+            else:
+                if removed:
+                    _log.info(
+                        "compaction_leftovers_removed", entity=str(table.entity), location=location, removed=removed
+                    )
 
     def _aborted_below(
         self, location: str, listing: Iterable[FileEntry], write_ids: ValidWriteIdList, txns: ValidTxnList

@@ -268,6 +268,19 @@ def test_failures_double_the_pause_and_end(new_lake, test_clock, broken):
     assert "delta_0000002_0000002_0000" not in lake.directories()  # what could go is gone
 
 
+def test_what_a_dead_writer_prepared_and_cannot_be_removed_holds_nothing_up(lake, broken):
+    """It is another user's, say."""
+    lake.table()
+    dead = lake.t.open()
+    lake.t.abort(dead)
+    (lake.path("t") / f".acid_stage_{dead}_0").mkdir()
+    lake.insert(times=2)
+    request_id = lake.compact()
+
+    assert [one.outcome.value for one in lake.cleaner(broken(".acid_stage")).tick()] == ["cleaned"]
+    assert lake.directories() == [f".acid_stage_{dead}_0", f"base_0000002_v{lake.one(request_id).txn_id:07d}"]
+
+
 def test_what_could_not_be_removed_is_not_a_success(lake, broken):
     """COMP-C22, HIVE-24444."""
     lake.table()
