@@ -17,7 +17,7 @@ from pathlib import Path
 
 from benchmarks import peers
 from benchmarks.startup import resident
-from metastore.client import MetastoreClient
+from metastore.client import DomainClient
 from metastore.client.client import parse_uris
 from metastore.thrift_gen.hive_metastore import ttypes
 
@@ -67,7 +67,7 @@ def table(name: str, keys: int = 0) -> ttypes.Table:
     )
 
 
-def partitions(client: MetastoreClient, count: int) -> None:
+def partitions(client: DomainClient, count: int) -> None:
     """Of one table, in batches; statistics as Hive writes them."""
     sd = client.get_table("sizes", "partitioned").sd
     for first in range(0, count, _BATCH):
@@ -87,7 +87,7 @@ def partitions(client: MetastoreClient, count: int) -> None:
         client.add_partitions(rows)
 
 
-def writes(client: MetastoreClient, count: int) -> None:
+def writes(client: DomainClient, count: int) -> None:
     """Transactions that lock, write and commit."""
     for _ in range(count):
         [txn] = client.open_txns(ttypes.OpenTxnRequest(1, "ann", "here")).txn_ids
@@ -118,7 +118,7 @@ def main() -> None:
         process, said = peers.start_ours(Path(folder), "--no-loops", "--set", "hive.max.open.txns=1000000")
         held.callback(peers.end, process)
         pid, url = process.pid, said["database_url"]
-        client = held.enter_context(MetastoreClient(said["thrift"], timeout_s=600))
+        client = held.enter_context(DomainClient(said["thrift"], timeout_s=600))
         client.create_database(ttypes.Database(name="sizes"))
         client.create_table(table("partitioned", keys=1))
         print("| | how many | stored, each | memory of the server, each | a second |\n|---|--:|--:|--:|--:|")

@@ -59,10 +59,10 @@ def server(database_url, database, tmp_path, server_settings):
 
 @pytest.fixture
 def client(server):
-    """A connected MetastoreClient."""
-    from metastore.client import MetastoreClient
+    """A connected MetastoreClient, which may look at every table."""
+    from tests.support.able import AbleClient
 
-    with MetastoreClient(server.thrift_uri) as connected:
+    with AbleClient(server.thrift_uri) as connected:
         yield connected
 
 

@@ -5,10 +5,12 @@ import time
 from metastore.app.services import Services, UpstreamServices
 from metastore.config import Settings
 from metastore.telemetry.calls import CallStats
+from metastore.telemetry.tables import TableStats
 from metastore.thrift_server.call import Call
 from metastore.thrift_server.changers import Changers
 from metastore.thrift_server.convert_write_events import WriteEvents
 from metastore.thrift_server.endings import telling
+from metastore.thrift_server.gate import TableGate
 from metastore.thrift_server.handler import Handler, handlers_of
 from metastore.thrift_server.handlers.catalogs import CatalogHandlers
 from metastore.thrift_server.handlers.compaction import CompactionHandlers
@@ -40,9 +42,15 @@ from metastore.thrift_server.upstream.shared import SharedPartitionHandlers, Sha
 
 
 def handlers(
-    services: Services, settings: Settings, stats: CallStats, limits: Limits, *, waiting: Waiting[Call] | None = None
+    services: Services,
+    settings: Settings,
+    stats: CallStats,
+    limits: Limits,
+    *,
+    tables: TableStats,
+    waiting: Waiting[Call] | None = None,
 ) -> dict[str, Handler]:
-    """By method. ``waiting``: where calls wait for locks, if they may."""
+    """By method. ``tables``: where refusals are counted. ``waiting``: where calls wait for locks, if they may."""
     writes = WriteEvents(services.events, services.catalog.table_reads, services.catalog.partition_reads)
     changers = Changers(services.holders)
     answered = handlers_of(
@@ -54,7 +62,7 @@ def handlers(
         CompactionHandlers(services.compaction.queue),
         OperatorHandlers(services.history, services.waits, services.locks),
         *(
-            _catalog(services, settings, changers, writes)
+            _catalog(services, settings, changers, writes, TableGate(settings.abilities, tables))
             if services.upstream is None
             else _shared(services.upstream, settings, changers)
         ),
@@ -72,7 +80,9 @@ def _in_pieces(settings: Settings) -> bool:
     return not (settings.server.framed or settings.server.compact_protocol)
 
 
-def _catalog(services: Services, settings: Settings, changers: Changers, writes: WriteEvents) -> list[object]:
+def _catalog(
+    services: Services, settings: Settings, changers: Changers, writes: WriteEvents, gate: TableGate
+) -> list[object]:
     """Everything about the catalog, which is here."""
     catalog = services.catalog
     return [
@@ -80,7 +90,7 @@ def _catalog(services: Services, settings: Settings, changers: Changers, writes:
         CatalogHandlers(catalog.databases),
         DatabaseHandlers(catalog.databases, changers),
         TableHandlers(catalog.tables, changers),
-        TableReadHandlers(catalog.table_reads),
+        TableReadHandlers(catalog.table_reads, gate),
         PartitionHandlers(catalog.partitions, changers),
         PartitionReadHandlers(catalog.partition_reads, in_pieces=_in_pieces(settings)),
         PartitionExchangeHandlers(catalog.partition_exchange),

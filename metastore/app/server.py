@@ -16,6 +16,7 @@ from metastore.db.engine import Database
 from metastore.db.listener import Listener
 from metastore.telemetry.calls import CallStats
 from metastore.telemetry.logs import get_logger
+from metastore.telemetry.tables import TableStats
 from metastore.thrift_server.auth.access import Access, Everybody, Identified
 from metastore.thrift_server.call import Call
 from metastore.thrift_server.handlers.locks import overdue
@@ -48,6 +49,8 @@ class App(Process):
         """
         super().__init__(settings, data_dir=data_dir)
         self._with_loops, self._shares_port, self._planner_options = loops, shares_port, planner
+        self.table_stats = TableStats()
+        self.metrics.add(self.table_stats)
         self.limits = Limits(self.settings.limits, forget_after=self.settings.txns.timeout)
 
     def _start_parts(self) -> None:
@@ -142,7 +145,7 @@ class App(Process):
             log.warning("open_to_the_network", what=exposed)
         server = Server(
             settings,
-            handlers(services, self.settings, stats, self.limits, waiting=self.waiting),
+            handlers(services, self.settings, stats, self.limits, tables=self.table_stats, waiting=self.waiting),
             stats,
             reuse_port=self._shares_port,
             tls=self.settings.tls,

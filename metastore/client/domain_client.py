@@ -6,6 +6,7 @@ server reaches the user as anything but a sentence that says what happened and w
 
 from typing import Any, Self
 
+from metastore.client.abilities import table_request
 from metastore.client.answers import domain_errors
 from metastore.client.client import MetastoreClient
 
@@ -17,6 +18,10 @@ class DomainClient(MetastoreClient):
     def like(cls, client: MetastoreClient) -> Self:
         """Return a client for the same servers and user as ``client``, with a connection of its own."""
         return client._like(cls)  # noqa: SLF001 - of its base class
+
+    def get_table(self, db: str, name: str) -> Any:
+        """Return the table, which a client gets that says what it can do. Raises: NoSuchObjectError, MetaError."""
+        return self.get_table_req(table_request(db, name)).table
 
     def _call(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         with domain_errors():

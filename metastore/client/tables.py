@@ -7,20 +7,12 @@ no place to say it.
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from metastore.client.abilities import CAPABILITIES, IDENTIFIER
 from metastore.client.answers import is_unknown_method
 from metastore.client.domain_client import DomainClient
 from metastore.errors import MetaError
 from metastore.ids import TableName
 
-CAPABILITIES = (
-    "HIVEFULLACIDREAD",
-    "HIVEFULLACIDWRITE",
-    "HIVEMANAGEDINSERTREAD",
-    "HIVEMANAGEDINSERTWRITE",
-    "EXTREAD",
-    "EXTWRITE",
-)
-"""What the Spark side can do with tables, in Hive's words."""
 _CONSTRAINTS = (
     "primaryKeys",
     "foreignKeys",
@@ -64,7 +56,7 @@ def create_table(client: DomainClient, table: Any, *constraints: Any) -> None:
             client.types.CreateTableRequest(
                 table=table,
                 processorCapabilities=list(CAPABILITIES),
-                processorIdentifier="transaction-metastore",
+                processorIdentifier=IDENTIFIER,
                 **dict(zip(_CONSTRAINTS, constraints, strict=False)),
             )
         )

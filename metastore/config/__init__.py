@@ -1,5 +1,6 @@
 """Settings: Hive's keys and value syntax, parsed and checked once, frozen, a dataclass per concept."""
 
+from metastore.config.abilities import AbilitySettings
 from metastore.config.keys import (
     CatalogSettings,
     ClientSettings,
@@ -19,6 +20,7 @@ from metastore.config.settings import Settings, build
 from metastore.config.upstream import UpstreamSettings
 
 __all__ = [
+    "AbilitySettings",
     "CatalogSettings",
     "ClientSettings",
     "CompactionSettings",

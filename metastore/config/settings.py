@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from metastore.config.abilities import AbilitySettings
 from metastore.config.keys import (
     CatalogSettings,
     ClientSettings,
@@ -58,6 +59,7 @@ class Settings:
     events: EventSettings = EventSettings()
     compaction: CompactionSettings = CompactionSettings()
     catalog: CatalogSettings = CatalogSettings()
+    abilities: AbilitySettings = AbilitySettings()
     server: ServerSettings = ServerSettings()
     tls: TlsSettings = TlsSettings()
     upstream: UpstreamSettings = UpstreamSettings()

@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
-from ipaddress import ip_network
+from ipaddress import IPv4Network, IPv6Network, ip_network
 from typing import Any
 
 _DURATION = re.compile(r"\s*(-?\d+)\s*([a-zA-Z]*)\s*")
@@ -118,6 +118,13 @@ def _database_url(text: str) -> str:
     return f"postgresql://{rest}"
 
 
+def _user_or_network(word: str) -> str | IPv4Network | IPv6Network:
+    try:
+        return ip_network(word)
+    except ValueError:
+        return word
+
+
 def choice(*allowed: str) -> Kind:
     """A word of a few, in any case."""
 
@@ -139,6 +146,11 @@ NETWORKS = Kind(
     "addresses or networks separated by commas (10.0.0.7, 10.1.0.0/16, fd00::/8)",
     lambda text: tuple(ip_network(word.strip()) for word in text.split(",") if word.strip()),
     lambda networks: ",".join(map(str, networks)),
+)
+CLIENTS = Kind(
+    "users, addresses and networks separated by commas (hive, 10.0.0.7, 10.1.0.0/16)",
+    lambda text: tuple(_user_or_network(word.strip()) for word in text.split(",") if word.strip()),
+    lambda clients: ",".join(map(str, clients)),
 )
 DATABASE_URL = Kind(
     "postgresql://user@host:5432/name, or Hive's jdbc:postgresql://host:5432/name; PostgreSQL is the "

@@ -51,6 +51,10 @@ class Connection(Protocol):
     hurry: Callable[[], None] | None
     """Called by the event loop when a parked call had better be answered: the client left, or the server stops."""
 
+    @property
+    def host(self) -> str:
+        """Address of the client, without the port."""
+
 
 class Later:
     """The type of `LATER`."""

@@ -80,6 +80,14 @@ def acid_session(spark):
 
 
 @pytest.fixture
+def no_capability_check(monkeypatch):
+    """As with metastore.client.capability.check=false: Spark's own client gets transactional tables too."""
+    from metastore.thrift_server.gate import TableGate
+
+    monkeypatch.setattr(TableGate, "require", lambda *_: None)
+
+
+@pytest.fixture
 def nobody_reads(lakehouse):
     """No transaction is open: a Cleaner waits for those that drivers left open which earlier tests killed."""
     with MetastoreClient(lakehouse.uri) as client:

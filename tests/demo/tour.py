@@ -74,7 +74,7 @@ class Tour:
         self.promises.equal("rows written to nyc.flights", self.session.insert("nyc.flights", self.flights), 336_776)
         self.promises.equal("rows written to nyc.planes", self.session.insert("nyc.planes", self.planes), 3_322)
         self.promises.equal("Spark's own Hive client lists the partitions",
-                            self.spark.sql("SHOW PARTITIONS nyc.flights").count(), 12)
+                            self.session.sql("SHOW PARTITIONS nyc.flights").count(), 12)
         tree(self._warehouse("flights"))
 
     def change(self) -> None:
@@ -148,7 +148,7 @@ class Tour:
 
     def compact(self) -> None:
         chapter("Small inserts: the Initiator queues a major, later a minor compaction by itself")
-        self.spark.sql("ALTER TABLE nyc.planes SET TBLPROPERTIES "
+        self.session.sql("ALTER TABLE nyc.planes SET TBLPROPERTIES "
                        "('compactorthreshold.hive.compactor.delta.pct.threshold'='1000')")
         self.added = []
         for kind in ("MAJOR", "MINOR"):

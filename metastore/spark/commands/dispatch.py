@@ -26,6 +26,7 @@ from metastore.spark.commands.multi_insert import multi_insert
 from metastore.spark.commands.truncate import truncate
 from metastore.spark.commands.update import update
 from metastore.spark.jvm.hadoop import Hadoop
+from metastore.spark.jvm.hive_client import SparksHiveClient
 from metastore.spark.read.plain_reads import checked_sql, require_parsed
 from metastore.spark.sql.binding import Resolve, bound_sql, names_row_id
 from metastore.spark.sql.dialect import DIALECT
@@ -68,6 +69,7 @@ class Runner:
     ) -> None:
         self.spark = spark
         self.client = client
+        self.hive = SparksHiveClient(spark, client)
         self.files = files
         self.tables = tables
         self.txns = txns
@@ -146,7 +148,7 @@ class Runner:
                     add_constraints(self.spark, self.client, table, constraints, column)
                 case DropConstraint(name=name):
                     drop_constraint(self.client, table, name)
-        self.spark.catalog.refreshTable(f"{table.name.db}.{table.name.table}")
+        self.hive.run(lambda: self.spark.catalog.refreshTable(f"{table.name.db}.{table.name.table}"))
         return 0
 
     def _locations(self, table: AcidTable) -> list[str]:
@@ -175,7 +177,7 @@ class Runner:
                     "session.sql(...) and session.table(...) give frames of a snapshot, for cache() or "
                     "createOrReplaceTempView(...)."
                 )
-        return self.spark.sql(text)
+        return self.hive.run(lambda: self.spark.sql(text))
 
     def _run_over(self, query: exp.Expr, statement: Callable[[str], str], text: str) -> DataFrame:
         """Let Spark run a statement that is its own over the snapshots of the tables of ours that its query reads.

@@ -8,6 +8,7 @@ import re
 from metastore.config import Settings
 from metastore.errors import ConfigValueSecurityError, MetaError
 from metastore.thrift_server.call import Call, immediate
+from metastore.thrift_server.gate import CHECK
 
 _READABLE = re.compile(r"(hive|hdfs|mapred|metastore)")
 _SESSION_KEYS = {
@@ -15,7 +16,7 @@ _SESSION_KEYS = {
     "metastore.try.direct.sql.ddl": "true",
     "metastore.client.socket.timeout": "600s",
     "metastore.partition.name.whitelist.pattern": "",
-    "metastore.client.capability.check": "true",
+    CHECK: "true",
     "metastore.disallow.incompatible.col.type.changes": "true",
     "metastore.expression.proxy": "org.apache.hadoop.hive.ql.optimizer.ppr.PartitionExpressionForMetastore",
 }

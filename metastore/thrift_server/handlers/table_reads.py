@@ -1,5 +1,6 @@
 """RPCs that read tables; all dialects of a call end in one service method."""
 
+from metastore.catalog.rules.abilities import Said
 from metastore.catalog.rules.table_filter import TableFilter
 from metastore.catalog.service.table_reads import TableReads
 from metastore.errors import InvalidOperationError, MetaError, UnknownDatabaseError
@@ -14,23 +15,30 @@ from metastore.thrift_server.convert_catalog import (
     table_name_of,
     table_to_thrift,
 )
+from metastore.thrift_server.gate import TableGate, said_in
 from metastore.thrift_server.projection import projected
 
 
 class TableReadHandlers:
-    """get_table and everything that lists or describes tables. Capabilities of clients are not asked for."""
+    """get_table and everything that lists or describes tables.
 
-    def __init__(self, tables: TableReads) -> None:
-        """``tables``: does the work."""
-        self._tables = tables
+    Who gets a whole table in order to read or write it has to be able to; lists and names are for everybody.
+    """
 
-    def get_table(self, _call: Call, db: str | None, name: str | None) -> ttypes.Table:
-        """One table."""
-        return table_to_thrift(self._tables.get_table(table_name_of(db, name)))
+    def __init__(self, tables: TableReads, gate: TableGate) -> None:
+        """``tables``: does the work. ``gate``: who gets transactional tables."""
+        self._tables, self._gate = tables, gate
 
-    def get_table_req(self, _call: Call, request: ttypes.GetTableRequest) -> ttypes.GetTableResult:
+    def get_table(self, call: Call, db: str | None, name: str | None) -> ttypes.Table:
+        """One table, for a client that says nothing of itself."""
+        found = self._tables.get_table(table_name_of(db, name))
+        self._gate.require(call, found.name, found.parameters, Said())
+        return table_to_thrift(found)
+
+    def get_table_req(self, call: Call, request: ttypes.GetTableRequest) -> ttypes.GetTableResult:
         """One table."""
         found = self._tables.get_table(table_name_of(request.dbName, request.tblName, request.catName))
+        self._gate.require(call, found.name, found.parameters, said_in(request))
         return ttypes.GetTableResult(table_to_thrift(found))
 
     def get_table_objects_by_name(self, _call: Call, db: str | None, names: list[str] | None) -> list[ttypes.Table]:

@@ -42,7 +42,7 @@ def loops(lakehouse, nobody_reads):
 
 
 def test_a_table_is_compacted_cleaned_and_read_the_same(acid_session, db, loops, lakehouse):
-    from metastore.client import MetastoreClient
+    from tests.support.able import AbleClient
 
     table = f"{db}.t"
     acid_session.sql(f"CREATE TABLE {table} (id INT, name STRING) STORED AS ORC TBLPROPERTIES ('transactional'='true')")
@@ -67,7 +67,7 @@ def test_a_table_is_compacted_cleaned_and_read_the_same(acid_session, db, loops,
     wait_until_cleaned(loops.cleaner, queued.id)
 
     assert rows() == before
-    with MetastoreClient(lakehouse.uri) as client:
+    with AbleClient(lakehouse.uri) as client:
         place = Path(unquote(urlsplit(client.get_table(db, "t").sd.location).path))
         [shown] = [one for one in client.show_compact(client.types.ShowCompactRequest(limit=0)).compacts
                    if one.dbname == db]

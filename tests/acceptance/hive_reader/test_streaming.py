@@ -10,6 +10,7 @@ import pytest
 from metastore.acid.bucket import encode
 from metastore.client import MetastoreClient
 from metastore.streaming import Json, connect, event_file, mutate
+from tests.support.able import AbleClient
 from tests.support.acid.creating import create_database, create_table, snapshot
 from tests.support.hive_oracle.oracle import HiveOracle
 
@@ -21,7 +22,7 @@ BATCH = "delta_0000001_0000005"
 
 @pytest.fixture
 def client(lakehouse):
-    with MetastoreClient(lakehouse.uri) as connected:
+    with AbleClient(lakehouse.uri) as connected:
         create_database(connected)
         yield connected
         connected.drop_database("d", True, True)

@@ -139,6 +139,6 @@ def test_what_cannot_be_declared_is_refused_with_the_reason(acid_session, ruled)
 
 
 def test_spark_itself_still_sees_the_table(spark, acid_session, ruled):
-    shown = {row[0]: row[1] for row in spark.sql(f"DESCRIBE EXTENDED {ruled}").collect()}
+    shown = {row[0]: row[1] for row in acid_session.sql(f"DESCRIBE EXTENDED {ruled}").collect()}
     assert (shown["id"], shown["name"], shown["amount"]) == ("int", "string", "int")
     assert acid_session.sql(f"SHOW TBLPROPERTIES {ruled}").count() > 0

@@ -18,7 +18,7 @@ def tables(spark) -> Iterator[list[str]]:
     spark.sql(f"CREATE DATABASE {db}")
     with acid(spark) as session:
         yield [*_made(session, spark, db)]
-    spark.sql(f"DROP DATABASE {db} CASCADE")
+        session.client.drop_database(db, True, True)
 
 
 def _made(session, spark, db) -> Iterator[str]:

@@ -166,6 +166,7 @@ def _rows_read(frame) -> int:
     return sum(node.metrics().apply("numOutputRows").value() for node in _nodes(frame) if node.nodeName().startswith("Scan"))
 
 
+@pytest.mark.usefixtures("no_capability_check")  # Spark's own ADD COLUMNS does not look for old files
 def test_conditions_on_columns_leave_out_row_groups(acid_session, spark, db) -> None:
     """Three row groups of 10,000 rows in one file, sorted by every column; one column came later."""
     name = f"{db}.groups"

@@ -68,6 +68,7 @@ def test_an_insert_by_name(acid_session, db):
     assert rows(acid_session.table(f"{db}.named")) == [(7, "x", 1), (8, None, 2)]
 
 
+@pytest.mark.usefixtures("no_capability_check")
 def test_writes_behind_the_sessions_back_are_warned_of(acid_session, db, spark):
     for name, kind in (("full", ACID), ("plain", "STORED AS ORC")):
         acid_session.sql(f"CREATE TABLE {db}.{name} (id INT) {kind}")

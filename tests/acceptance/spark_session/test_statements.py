@@ -135,7 +135,7 @@ def test_partitions(acid_session, parted):
     assert acid_session.delete(parted, "day IS NULL") == 1
     assert rows(acid_session, parted) == [(1, "a", "x/y"), (2, "b", "ä b%"), (4, "D", "x/y")]
     assert acid_session.table(parted).where("day = 'ä b%'").count() == 1
-    names = [row[0] for row in acid_session.spark.sql(f"SHOW PARTITIONS {parted}").collect()]
+    names = [row[0] for row in acid_session.sql(f"SHOW PARTITIONS {parted}").collect()]
     assert names == ["day=__HIVE_DEFAULT_PARTITION__", "day=x%2Fy", "day=ä b%25"]
 
 

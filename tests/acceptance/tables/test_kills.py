@@ -114,7 +114,7 @@ def test_a_driver_killed_while_it_fills_a_new_table(acid_session, db, lakehouse,
     assert acid_session.table(name).count() == 0
     with pytest.raises(AlreadyExistsError):
         acid_session.sql(create)
-    acid_session.spark.sql(f"DROP TABLE {name}")
+    acid_session.sql(f"DROP TABLE {name}")
     assert not (lakehouse.warehouse / f"{db}.db" / "t").exists()
     acid_session.sql(create)
     assert client.get_table(db, "t").tableName == "t"

@@ -18,7 +18,6 @@ from metastore.acid.bucket import encode
 from metastore.acid.violations import Rule
 from metastore.app import App
 from metastore.cli.main import main
-from metastore.client import MetastoreClient
 from metastore.client.domain_client import DomainClient
 from metastore.config.settings import Source, build
 from metastore.db import backup, migrate
@@ -28,6 +27,7 @@ from metastore.housekeeping.service import PurgeService
 from metastore.ids import table_name
 from metastore.spark.check import table_check
 from tests.support import how_to
+from tests.support.able import AbleClient
 
 _EVENT = ("struct<operation:int,originalTransaction:bigint,bucket:int,rowId:bigint,currentTransaction:bigint,"
           "row:struct<a:int>>")
@@ -54,7 +54,7 @@ def served(url, tmp_path):
         "hive.metastore.warehouse.dir": (tmp_path / "warehouse").as_uri(), "metastore.lock.check.wait": "0"})]), loops=False)
     app.start()
     try:
-        with MetastoreClient(app.thrift_uri) as client:
+        with AbleClient(app.thrift_uri) as client:
             yield client
     finally:
         app.stop()

@@ -2,7 +2,6 @@
 
 import pytest
 
-from metastore.client import MetastoreClient
 from metastore.db.engine import Database
 from metastore.errors import UnavailableError
 from metastore.locks import store
@@ -11,6 +10,7 @@ from metastore.locks.service import LockService
 from metastore.thrift_gen.hive_metastore import ttypes
 from metastore.thrift_server import middleware
 from tests.integration.locks.conftest import wanted
+from tests.support.able import AbleClient
 
 READ, WRITE, EXCLUSIVE = ttypes.LockType.SHARED_READ, ttypes.LockType.SHARED_WRITE, ttypes.LockType.EXCLUSIVE
 
@@ -34,7 +34,7 @@ def catalog(client):
 
 @pytest.fixture
 def other(server):
-    with MetastoreClient(server.thrift_uri) as opened:
+    with AbleClient(server.thrift_uri) as opened:
         yield opened
 
 

@@ -5,9 +5,9 @@ import shutil
 import pytest
 
 from metastore.app import App
-from metastore.client import MetastoreClient
 from metastore.config.settings import Source, build
 from metastore.thrift_gen.hive_metastore import ttypes as T
+from tests.support.able import AbleClient
 from tests.support.scripts.server import RESET
 from tests.support.shared_database import database, database_url, shared_url
 
@@ -61,14 +61,14 @@ def front(running_front, behind, database):
 @pytest.fixture
 def catalog(behind):
     """A client of the catalog's server alone."""
-    with MetastoreClient(behind.thrift_uri) as connected:
+    with AbleClient(behind.thrift_uri) as connected:
         yield connected
 
 
 @pytest.fixture
 def client(front):
     """A client of the one address."""
-    with MetastoreClient(front.thrift_uri, user="ann") as connected:
+    with AbleClient(front.thrift_uri, user="ann") as connected:
         yield connected
 
 

@@ -8,7 +8,7 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 
-from metastore.client import MetastoreClient
+from tests.support.able import AbleClient
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
 
@@ -30,7 +30,7 @@ def both(hive, acid_session):
 def location(lakehouse):
     """``location(database, table)``."""
     def told(database, table):
-        with MetastoreClient(lakehouse.uri) as client:
+        with AbleClient(lakehouse.uri) as client:
             return client.get_table(database, table).sd.location
     return told
 

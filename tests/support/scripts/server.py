@@ -9,6 +9,7 @@ from metastore.config import TxnSettings
 from metastore.housekeeping.service import PurgeService
 from metastore.loops.reaper import EXPIRY, PURGES, TXN_RECORDS, Reaper
 from metastore.thrift_server import middleware
+from tests.support.able import AbleClient
 from tests.support.model.state import EPOCH_MS
 from tests.support.transactions import EMPTY
 
@@ -140,7 +141,6 @@ class Server:
 def served(url, warehouse, settings=None):
     """A server over the database, as a world."""
     from metastore.app import App
-    from metastore.client import MetastoreClient
     from metastore.config.settings import Source, build
     from metastore.db.engine import Database
 
@@ -153,7 +153,7 @@ def served(url, warehouse, settings=None):
     app.start()
     patience, middleware.PAUSES = middleware.PAUSES, 1  # a story's locks do not go while a call waits for them
     try:
-        with MetastoreClient(app.thrift_uri) as client, MetastoreClient(app.thrift_uri) as other:
+        with AbleClient(app.thrift_uri) as client, AbleClient(app.thrift_uri) as other:
             yield Server([client, other], database)
     finally:
         middleware.PAUSES = patience

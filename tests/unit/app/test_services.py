@@ -19,6 +19,7 @@ from metastore.file_work import FilePool
 from metastore.loops.backlog import BacklogCounter
 from metastore.telemetry.calls import CallStats
 from metastore.telemetry.locks import LockStats
+from metastore.telemetry.tables import TableStats
 from metastore.thrift_server.limits import Limits
 from metastore.thrift_server.upstream.connecting import Upstream
 from metastore.thrift_server.upstream.shared import Forwarding
@@ -62,7 +63,7 @@ def compose(upstream):
         forwarding = Forwarding(Upstream(settings.upstream, settings.server), CallStats(), None)
     services = Services.of(Untouched(), settings, LockStats(), FilePool(1, 1.0, None), started_at=STARTED,
                            forwarding=forwarding)
-    handlers(services, settings, CallStats(), Limits(settings.limits))
+    handlers(services, settings, CallStats(), Limits(settings.limits), tables=TableStats())
     loops = [*server_loops(services, settings),
              *compaction(services, settings, None, BacklogCounter(services.compaction.queue), version="1",
                          stopping=threading.Event())]

@@ -1,0 +1,96 @@
+"""Which clients get to see a transactional table, and what the others are told.
+
+Rule: a client that cannot read such a table sees none of its rows, or rows that were deleted, and what it writes lies
+beside what others read. So it is told before it begins, and does not get the table. A client can do what it says
+(CLIENT-11): ``processorCapabilities`` name each ability; INSERT_ONLY_TABLES alone comes from Hive 3 and 4 and from
+Trino, which have both; who says nothing has none. An operator who knows better says so by user or by address.
+"""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from ipaddress import IPv4Network, IPv6Network, ip_address
+
+from metastore.catalog.model import Parameters
+from metastore.catalog.rules.transactional import is_insert_only, is_transactional
+from metastore.ids import TableName
+
+Network = IPv4Network | IPv6Network
+
+
+class Kind(StrEnum):
+    """What a client must be able to handle."""
+
+    FULL_ACID = "full ACID"
+    INSERT_ONLY = "insert-only"
+
+
+_ALL = frozenset(Kind)
+_NONE: frozenset[Kind] = frozenset()
+_EITHER = frozenset(("CONNECTORREAD", "CONNECTORWRITE", "MANAGERAWMETADATA"))
+_WORDS: Mapping[Kind, frozenset[str]] = {
+    Kind.FULL_ACID: _EITHER | {"HIVEFULLACIDREAD", "HIVEFULLACIDWRITE"},
+    Kind.INSERT_ONLY: _EITHER | {"HIVEMANAGEDINSERTREAD", "HIVEMANAGEDINSERTWRITE"},
+}
+
+
+@dataclass(frozen=True)
+class Said:
+    """What a client says of itself in a call."""
+
+    insert_only_tables: bool = False
+    """Its ``capabilities`` have INSERT_ONLY_TABLES."""
+    processor: tuple[str, ...] = ()
+    """Its ``processorCapabilities``."""
+
+
+@dataclass(frozen=True)
+class Client:
+    """Who a client is."""
+
+    user: str | None
+    host: str
+
+
+def is_named(client: Client, clients: Collection[str | Network]) -> bool:
+    """Whether a list of users, addresses and networks has this client."""
+    if client.user in clients:
+        return True
+    try:
+        address = ip_address(client.host.partition("%")[0])
+    except ValueError:
+        return False
+    address = getattr(address, "ipv4_mapped", None) or address
+    return any(not isinstance(each, str) and address in each for each in clients)
+
+
+def abilities(said: Said, *, trusted: bool = False, doubted: bool = False) -> frozenset[Kind]:
+    """The kinds of transactional tables that a client can handle.
+
+    ``trusted``: it can, whatever it says. ``doubted``: only what it names counts, since its Hive client says more than
+    the engine around it can do.
+    """
+    if trusted:
+        return _ALL
+    if said.processor:
+        named = frozenset(word.upper() for word in said.processor)
+        return frozenset(kind for kind, words in _WORDS.items() if words & named)
+    return _ALL if said.insert_only_tables and not doubted else _NONE
+
+
+def kind_of(parameters: Parameters) -> Kind | None:
+    """What a table asks of its readers; None: nothing."""
+    if not is_transactional(parameters):
+        return None
+    return Kind.INSERT_ONLY if is_insert_only(parameters) else Kind.FULL_ACID
+
+
+def refusal(table: TableName, kind: Kind) -> str:
+    """What a client is told that does not get a table."""
+    return (
+        f"{table} is a transactional table ({kind}), and this client has not said that it can handle such tables: it "
+        "would see no rows or wrong ones, and others would not see what it writes. In Spark use acid(spark) or the "
+        "ACID catalog (metastore.spark.configure, or spark.sql.catalog.spark_catalog and spark.sql.extensions); else "
+        "Hive 3 or later, or Trino. Hive 2.3: SET metaconf:hive.metastore.client.capability.check=false, or have its "
+        "user or address listed in the metastore's setting metastore.client.capability.trusted."
+    )
