@@ -114,6 +114,30 @@ def test_long_lists(server, client, version):
         assert TxnWriteIds.parse(told["ValidTxnWriteIdList"]) == TxnWriteIds(3, (ours,))
 
 
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("version", VERSIONS)
+def test_who_gets_a_transactional_table(server, client, tmp_path, version):
+    """Hive 3 and later say that they can; 2.3, which is also Spark's, can only say that it wants no check (CLIENT-11)."""
+    orc = "org.apache.hadoop.hive.ql.io.orc.Orc"
+    sd = ttypes.StorageDescriptor(cols=[ttypes.FieldSchema("id", "int", "")], serdeInfo=ttypes.SerDeInfo("", "", {}),
+                                  inputFormat=f"{orc}InputFormat", outputFormat=f"{orc}OutputFormat")
+    client.create_database(ttypes.Database("d", "", (tmp_path / "d").as_uri(), {}))
+    kinds = {"full": {"transactional": "true"}, "plain": {},
+             "appended": {"transactional": "true", "transactional_properties": "insert_only"}}
+    for name, parameters in kinds.items():
+        client.create_table(ttypes.Table(tableName=name, dbName="d", owner="ann", sd=sd, partitionKeys=[],
+                                         tableType="MANAGED_TABLE", parameters=parameters))
+
+    told = session(version, server.thrift_uri, "Tables", *kinds)
+
+    for name, parameters in kinds.items():
+        assert (told[f"{name}.listed"], told[f"{name}.byName"], told[f"{name}.unchecked"]) == ("true", "1", name)
+        if parameters and version == "2.3.10":
+            assert told[name].startswith(f"MetaException: d.{name} is a transactional table (")
+        else:
+            assert told[name] == name
+
+
 @pytest.fixture
 def server_settings(request):
     return getattr(request, "param", {})
