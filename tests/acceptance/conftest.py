@@ -102,4 +102,4 @@ def db(spark, lakehouse):
     name = f"db_{uuid4().hex[:10]}"
     spark.sql(f"CREATE DATABASE {name}")
     yield name
-    drop_database(spark, lakehouse.uri, name)
+    drop_database(lakehouse.uri, name)

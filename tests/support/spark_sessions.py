@@ -41,8 +41,11 @@ def connector() -> str:
         return ""
 
 
-def drop_database(spark: Any, uri: str, name: str) -> None:
-    """With all that is in it, whatever drivers that were killed still hold."""
+def drop_database(uri: str, name: str) -> None:
+    """With all that is in it, whatever drivers that were killed still hold.
+
+    By our client: Spark's asks for each table first, and does not get transactional ones.
+    """
     from metastore.client import MetastoreClient
 
     with MetastoreClient(uri) as client:
@@ -51,4 +54,4 @@ def drop_database(spark: Any, uri: str, name: str) -> None:
                 client.abort_txns(client.types.AbortTxnsRequest([lock.txnid]))
             else:
                 client.unlock(client.types.UnlockRequest(lock.lockid))
-    spark.sql(f"DROP DATABASE {name} CASCADE")
+        client.drop_database(name, True, True)

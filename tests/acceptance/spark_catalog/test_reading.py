@@ -46,7 +46,7 @@ def writer(spark):
 
 
 @pytest.fixture(scope="module")
-def tables(writer, spark, lakehouse) -> Iterator[str]:
+def tables(writer, lakehouse) -> Iterator[str]:
     """``facts``: nested, with deletes. ``days``: partitioned, with an update. ``old``: files from before its conversion."""
     name = f"db_{uuid4().hex[:10]}"
     for statement in (
@@ -68,7 +68,7 @@ def tables(writer, spark, lakehouse) -> Iterator[str]:
     ):
         writer.sql(statement)
     yield name
-    drop_database(spark, lakehouse.uri, name)
+    drop_database(lakehouse.uri, name)
 
 
 @pytest.fixture(scope="module")
