@@ -13,7 +13,7 @@ _ACID = "STORED AS ORC TBLPROPERTIES ('transactional'='true')"
 
 
 @pytest.mark.parametrize(("lost", "statement"), [
-    ("get_table", "INSERT INTO {db}.t VALUES (1, 'a')"),
+    ("get_table_req", "INSERT INTO {db}.t VALUES (1, 'a')"),
     ("get_partitions_by_names", "INSERT INTO {db}.t VALUES (1, 'a')"),
     ("add_partitions_req", "INSERT INTO {db}.t VALUES (1, 'new')"),
     ("get_partitions", "SELECT * FROM {db}.t"),

@@ -17,7 +17,7 @@ def table(client):
     create_table(client, "t", {"id": "bigint"}, keys=KEYS)
 
 
-@pytest.mark.parametrize("lost", ["get_table", "get_all_table_constraints", "allocate_table_write_ids", "get_partition",
+@pytest.mark.parametrize("lost", ["get_table_req", "get_all_table_constraints", "allocate_table_write_ids", "get_partition",
                                   "add_partitions_req"])
 def test_a_stream_tells_it_in_a_sentence(client, table, lost):
     def write():

@@ -57,8 +57,8 @@ def test_forwarded_calls_are_counted_by_what_the_upstream_answered(front, client
         client.get_table("d", "missing")
     with urllib.request.urlopen(f"{front.http_uri}/metrics") as answer:
         text = answer.read().decode()
-    assert 'metastore_forwarded_calls_total{method="get_table",outcome="NoSuchObjectException"}' in text
-    assert 'metastore_forwarded_call_seconds_count{method="get_table"}' in text
+    assert 'metastore_forwarded_calls_total{method="get_table_req",outcome="NoSuchObjectException"}' in text
+    assert 'metastore_forwarded_call_seconds_count{method="get_table_req"}' in text
 
 
 def test_batches_of_streams_are_refused_with_a_sentence(client):
