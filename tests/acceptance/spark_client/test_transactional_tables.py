@@ -98,14 +98,6 @@ def test_everybody_sees_that_there_are_such_tables(spark, db, tables):
     assert spark.sql(f"SELECT * FROM {db}.plain").collect() == []
 
 
-def test_a_new_transactional_table_gets_no_files_of_sparks(spark, acid_session, db):
-    """CREATE TABLE ... AS: Spark makes the table, is refused when it reads it back, and may not drop it again."""
-    with pytest.raises(PySparkException, match=REFUSED):
-        spark.sql(f"CREATE TABLE {db}.t STORED AS ORC TBLPROPERTIES ('transactional' = 'true') AS SELECT 7 AS id")
-    table, rows, files = state(acid_session, f"{db}.t")
-    assert (table.parameters["transactional"], rows, files) == ("true", [], [])
-
-
 def test_the_session_lets_spark_through_for_one_statement(spark, acid_session, db, tables):
     """DESCRIBE, ALTER, DROP are Spark's, which asks for the table; the check is on again after each."""
     name = tables["full"]
