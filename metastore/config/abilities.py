@@ -1,4 +1,4 @@
-"""Which clients get transactional tables (ADR 66).
+"""Which clients get transactional tables (ADR 67).
 
 Rule: a client that may not be able to read them is refused unless somebody says that it is.
 """

@@ -11,18 +11,19 @@ from metastore.locks.rules import Operation
 from metastore.planner import server as planner_server
 from metastore.planner.call import Method
 from metastore.planner.calls import CALLS
+from tests.support.spark_sessions import drop_database
 
 pytestmark = pytest.mark.spark
 
 
 @pytest.fixture(scope="module")
-def table(catalog):
+def table(catalog, lakehouse):
     """One for all that fail; it stays what it is."""
     catalog.sql("CREATE DATABASE failing")
     catalog.sql("CREATE TABLE failing.t (n INT) PARTITIONED BY (k INT) STORED AS ORC TBLPROPERTIES ('transactional'='true')")
     catalog.sql("INSERT INTO failing.t VALUES (1, 1), (2, 2)")
     yield "failing.t"
-    catalog.sql("DROP DATABASE failing CASCADE")
+    drop_database(lakehouse.uri, "failing")
 
 
 @pytest.fixture
