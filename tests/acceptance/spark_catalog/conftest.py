@@ -1,6 +1,5 @@
 """A Spark session whose own SQL knows ACID tables, with a planner in this process."""
 
-import gc
 from collections.abc import Iterator
 
 import pytest
@@ -37,15 +36,15 @@ def catalog(spark, planner):
 
 @pytest.fixture
 def open_transactions(catalog, lakehouse):
-    """Call it for what is open, once Spark has told its listeners what has ended; with ``collect`` also what is garbage."""
-    def look(*, collect: bool = False) -> list[str]:
-        jvm = catalog.sparkContext._jvm
-        if collect:
-            gc.collect()
-            jvm.System.gc()
+    """Call it for what the test has left open, once Spark has told its listeners what has ended. It goes with the test."""
+    def look() -> list[int]:
         catalog.sparkContext._jsc.sc().listenerBus().waitUntilEmpty()
         with MetastoreClient(lakehouse.uri) as client:
             states = client.get_open_txns_info().open_txns
-            return [one.agentInfo for one in states if one.state == client.types.TxnState.OPEN and one.agentInfo.startswith("spark ")]
+            return [one.id for one in states if one.state == client.types.TxnState.OPEN and one.id not in before]
 
-    return look
+    before: list[int] = []
+    before += look()
+    yield look
+    with MetastoreClient(lakehouse.uri) as client:
+        client.abort_txns(client.types.AbortTxnsRequest(look()))

@@ -1,5 +1,6 @@
 package transactionmetastore.spark.read;
 
+import java.lang.ref.WeakReference;
 import java.util.Collections;
 import java.util.IdentityHashMap;
 import java.util.List;
@@ -21,6 +22,7 @@ import org.apache.spark.sql.execution.columnar.InMemoryTableScanExec;
 import org.apache.spark.sql.execution.datasources.v2.BaseCacheTableExec;
 import org.apache.spark.sql.execution.datasources.v2.BatchScanExec;
 import org.apache.spark.sql.execution.ui.SparkListenerSQLExecutionEnd;
+import transactionmetastore.spark.SparkInternals;
 import transactionmetastore.spark.txn.AcidTransaction;
 
 /**
@@ -36,7 +38,11 @@ public final class ReadsEnd extends SparkListener {
 
     private final Map<Long, List<AcidTransaction.Use>> during = new ConcurrentHashMap<>();
 
-    private ReadsEnd() {}
+    private final WeakReference<SparkContext> context;
+
+    private ReadsEnd(SparkContext context) {
+        this.context = new WeakReference<>(context);
+    }
 
     public static void watch(SparkContext context) {
         watching(context);
@@ -44,7 +50,7 @@ public final class ReadsEnd extends SparkListener {
 
     private static ReadsEnd watching(SparkContext context) {
         return WATCHED.computeIfAbsent(context, one -> {
-            ReadsEnd listener = new ReadsEnd();
+            ReadsEnd listener = new ReadsEnd(one);
             one.addSparkListener(listener);
             return listener;
         });
@@ -61,6 +67,7 @@ public final class ReadsEnd extends SparkListener {
     public void onOtherEvent(SparkListenerEvent event) {
         if (!(event instanceof SparkListenerSQLExecutionEnd end)) return;
         List<AcidTransaction.Use> begun = during.remove(end.executionId());
+        forgetJobs();
         if (end.qe() == null || isOfIterator(end)) return;
         Set<AcidScan> read = Collections.newSetFromMap(new IdentityHashMap<>());
         Set<AcidScan> cached = Collections.newSetFromMap(new IdentityHashMap<>());
@@ -68,6 +75,16 @@ public final class ReadsEnd extends SparkListener {
         for (AcidScan scan : read) if (!cached.contains(scan)) scan.release();
         if (begun == null || isCaching) return;
         for (AcidTransaction.Use use : begun) if (cached.stream().noneMatch(scan -> scan.isUsedBy(use))) use.end();
+    }
+
+    /** Spark goes on referring to what an iterator has read. */
+    private void forgetJobs() {
+        SparkContext of = context.get();
+        try {
+            if (of != null) SparkInternals.forgetJobs(of.dagScheduler());
+        } catch (ReflectiveOperationException error) {
+            // a snapshot is held longer
+        }
     }
 
     /** PySpark's has no name. */
