@@ -4,7 +4,7 @@ import pytest
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
-from metastore.client import MetastoreClient
+from metastore.client import DomainClient
 
 pytestmark = pytest.mark.spark
 
@@ -12,7 +12,7 @@ _ACID = "STORED AS ORC TBLPROPERTIES ('transactional'='true')"
 
 
 def _table(lakehouse, db: str, name: str):
-    with MetastoreClient(lakehouse.uri) as client:
+    with DomainClient(lakehouse.uri) as client:
         return client.get_table(db, name)
 
 
