@@ -88,3 +88,15 @@ def test_columns_by_which_rows_are_placed_are_not_assigned(catalog, acid_session
     with pytest.raises(Exception, match=f"Partition column k of {name} cannot be updated"):
         catalog.sql(f"MERGE INTO {name} t USING {source.format(k='z')} ON t.n = s.n WHEN MATCHED THEN UPDATE SET *")
     assert rows(acid_session.table(name)) == sorted([(n, 1 if n < 2 else None, "q") for n in range(6)], key=repr)
+
+
+def test_rows_are_added_where_spark_has_begun_no_transaction(catalog, spark, acid_session, db) -> None:
+    """It asks the thread's session for the catalog, and not the frame's; before 4.2 it begins none at all."""
+    name = created(acid_session, f"{db}.t", "(n BIGINT)")
+    active = catalog._jvm.org.apache.spark.sql.classic.SparkSession
+    active.setActiveSession(spark._jsparkSession)
+    catalog.sql("SELECT 1L n").writeTo(name).append()
+    active.setActiveSession(spark._jsparkSession)
+    catalog.sql("SELECT 2L n").writeTo(name).overwritePartitions()
+
+    assert [tuple(row) for row in acid_session.table(name).collect()] == [(2,)]

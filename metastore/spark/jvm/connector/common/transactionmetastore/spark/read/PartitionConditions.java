@@ -61,17 +61,22 @@ final class PartitionConditions {
         to.add(condition);
     }
 
-    /** Whether a partition with these keys can have rows for a condition that Spark found while it ran: [key] IN (values). */
+    /**
+     * Whether a partition with these keys can have rows for a condition that Spark found while it ran: [key] IN (values).
+     *
+     * That of NULL always can: with such a condition Spark also finds the partitions in which an UPDATE changes rows.
+     */
     static boolean canHold(Predicate predicate, StructType keys, InternalRow values) {
         Expression[] parts = predicate.children();
         boolean isList = predicate.name().equals("IN") || predicate.name().equals("=");
         if (!isList || !(parts[0] instanceof NamedReference key) || key.fieldNames().length != 1) return true;
         int place = keys.fieldIndex(key.fieldNames()[0]);
+        if (values.isNullAt(place)) return true;
         DataType type = keys.fields()[place].dataType();
-        Object value = values.isNullAt(place) ? null : values.get(place, type);
+        Object value = values.get(place, type);
         for (int part = 1; part < parts.length; ++part) {
             if (!(parts[part] instanceof Literal<?> literal) || !literal.dataType().equals(type)) return true;
-            if (value != null && value.equals(literal.value())) return true;
+            if (value.equals(literal.value())) return true;
         }
         return false;
     }
