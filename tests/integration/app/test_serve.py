@@ -257,7 +257,7 @@ def until_gone(pids):
 
 def test_several_processes_share_the_port_and_end_together(place):
     with serving(place, "--processes", "2") as (process, addresses):
-        assert set(addresses) == {"thrift", "http", "database_url", "pid", "version", "processes"}
+        assert set(addresses) == {"thrift", "http", "planner", "database_url", "pid", "version", "processes"}
         assert addresses["pid"] == process.pid
         children = addresses["processes"]
         assert len({one["pid"] for one in children} | {process.pid}) == 3
