@@ -7,6 +7,7 @@ from metastore.client import DomainClient
 from metastore.files import Files
 from metastore.ids import table_name
 from metastore.spark.check.table_check import check_table
+from tests.support.nanoseconds import insert_nanoseconds
 
 pytestmark = pytest.mark.spark
 
@@ -100,3 +101,17 @@ def test_rows_are_added_where_spark_has_begun_no_transaction(catalog, spark, aci
     catalog.sql("SELECT 2L n").writeTo(name).overwritePartitions()
 
     assert [tuple(row) for row in acid_session.table(name).collect()] == [(2,)]
+
+
+def test_nanoseconds_are_not_cut(catalog, acid_session, db) -> None:
+    name = created(acid_session, f"{db}.fine", "(id INT, at TIMESTAMP, note STRING)")
+    catalog.sql(f"INSERT INTO {name} VALUES (1, TIMESTAMP'2020-01-01 00:00:00.123456', 'x')")
+    insert_nanoseconds(acid_session, name)
+
+    for statement in (f"UPDATE {name} SET note = 'z' WHERE id = 2",
+                      f"MERGE INTO {name} t USING (SELECT 2 AS id) s ON t.id = s.id WHEN MATCHED THEN UPDATE SET note = 'z'"):
+        with pytest.raises(Exception, match=r"bucket_00000 holds timestamps with nanoseconds"):
+            catalog.sql(statement)
+    catalog.sql(f"UPDATE {name} SET at = NULL WHERE id = 3")
+    catalog.sql(f"DELETE FROM {name} WHERE id = 2")
+    assert catalog.sql(f"SELECT id, at IS NULL, note FROM {name} ORDER BY id").collect() == [(1, False, "x"), (3, True, "y")]

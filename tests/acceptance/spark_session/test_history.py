@@ -5,11 +5,9 @@ from datetime import UTC, timedelta
 from pathlib import Path
 
 import psycopg2
-import pyorc
 import pytest
 from pyspark.sql import functions as F
 
-from metastore.acid.bucket import encode
 from metastore.acid.state import NotEnoughHistoryError
 from metastore.errors import InvalidOperationError
 from metastore.housekeeping.service import PurgeService
@@ -17,6 +15,7 @@ from metastore.ids import table_name
 from metastore.loops.reaper import Reaper
 from metastore.spark.check.table_check import check_table
 from metastore.spark.read.plain_reads import PlainReadWarning
+from tests.support.nanoseconds import insert_nanoseconds
 
 pytestmark = pytest.mark.spark
 
@@ -145,20 +144,7 @@ def test_nanoseconds_are_not_cut_by_an_update(acid_session, db):
     name = f"{db}.fine"
     acid_session.sql(f"CREATE TABLE {name} (id INT, at TIMESTAMP, note STRING) {_ACID}")
     acid_session.sql(f"INSERT INTO {name} VALUES (1, TIMESTAMP'2020-01-01 00:00:00.123456', 'x')")
-    types = acid_session.client.types
-    [txn_id] = acid_session.client.open_txns(types.OpenTxnRequest(num_txns=1, user="other", hostname="engine")).txn_ids
-    acid_session.client.allocate_table_write_ids(
-        types.AllocateTableWriteIdsRequest(dbName=db, tableName="fine", txnIds=[txn_id]))
-    delta = location(acid_session, name) / "delta_0000002_0000002_0000"
-    delta.mkdir()
-    schema = ("struct<operation:int,originalTransaction:bigint,bucket:int,rowId:bigint,currentTransaction:bigint,"
-              "row:struct<id:int,at:timestamp,note:string>>")
-    nanos = [(1577836800, 123456789), (1577836800, 123456000)]
-    with (delta / "bucket_00000").open("wb") as out, pyorc.Writer(
-            out, schema, converters={pyorc.TypeKind.TIMESTAMP: _Nanoseconds}) as writer:
-        writer.writerows((0, 2, encode(0), row, 2, (row + 2, at, "y")) for row, at in enumerate(nanos))
-        writer.set_user_metadata(**{"hive.acid.stats": b"2,0,0"})
-    acid_session.client.commit_txn(types.CommitTxnRequest(txnid=txn_id))
+    insert_nanoseconds(acid_session, name)
 
     assert acid_session.table(name).select(F.max("at").cast("string")).first()[0] == "2020-01-01 00:00:00.123456"
     with pytest.raises(InvalidOperationError, match=r"row \[2, 536870912, 0\] of .*fine holds a timestamp with nanoseconds"):
@@ -169,18 +155,6 @@ def test_nanoseconds_are_not_cut_by_an_update(acid_session, db):
     assert acid_session.update(name, {"at": "NULL"}, "id = 2") == 1
     assert acid_session.update(name, {"note": "'z'"}, "id = 2") == 1
     assert acid_session.delete(name, "id = 2") == 1
-
-
-class _Nanoseconds(pyorc.converters.ORCConverter):
-    """Timestamps as pairs of seconds and nanoseconds."""
-
-    @staticmethod
-    def from_orc(seconds, nanoseconds, timezone):
-        return seconds, nanoseconds
-
-    @staticmethod
-    def to_orc(obj, timezone):
-        return obj
 
 
 @pytest.mark.usefixtures("no_capability_check")

@@ -9,8 +9,10 @@ import java.util.Objects;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.Path;
 import org.apache.hadoop.hive.ql.exec.vector.BytesColumnVector;
+import org.apache.hadoop.hive.ql.exec.vector.ListColumnVector;
 import org.apache.hadoop.hive.ql.exec.vector.LongColumnVector;
 import org.apache.hadoop.hive.ql.exec.vector.StructColumnVector;
+import org.apache.hadoop.hive.ql.exec.vector.TimestampColumnVector;
 import org.apache.hadoop.hive.ql.exec.vector.VectorizedRowBatch;
 import org.apache.hadoop.mapred.JobConf;
 import org.apache.orc.OrcFile;
@@ -28,6 +30,7 @@ import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.vectorized.ColumnarBatch;
 import org.apache.spark.unsafe.types.UTF8String;
 import org.apache.spark.util.SerializableConfiguration;
+import transactionmetastore.spark.planner.AcidException;
 
 /** What the catalog's reader does in a task, and what is asked of the planner. Run by Tests. */
 public final class ReadTests {
@@ -187,6 +190,55 @@ public final class ReadTests {
         }
     }
 
+    public void rowsThatAreWrittenAgainHaveNoNanoseconds() throws Exception {
+        for (int nanos : new int[] {1, 999, 1001}) {
+            times("times", 123456000, 123456000 + nanos);
+            try (ExactRecords records = exact("times")) {
+                records.nextBatch(TypeDescription.fromString("struct<a:array<timestamp>>").createRowBatch());
+                throw new AssertionError(nanos + " ns are not seen");
+            } catch (AcidException refused) {
+                if (!refused.getMessage().contains("nanoseconds")) throw refused;
+            }
+        }
+        times("times", 0, 123456000);
+        try (ExactRecords records = exact("times")) {
+            VectorizedRowBatch batch = TypeDescription.fromString("struct<a:array<timestamp>>").createRowBatch();
+            same(true, records.nextBatch(batch));
+            same(3, batch.size);
+            same(false, records.nextBatch(batch));
+        }
+    }
+
+    private ExactRecords exact(String name) throws Exception {
+        return new ExactRecords(OrcFile.createReader(path(name), OrcFile.readerOptions(settings)).rows(), name);
+    }
+
+    /** A row with both, one with NULL in the place of the second, one without any. */
+    private void times(String name, int... nanos) throws Exception {
+        TypeDescription type = TypeDescription.fromString("struct<a:array<timestamp>>");
+        OrcFile.WriterOptions options = OrcFile.writerOptions(settings).setSchema(type).overwrite(true);
+        try (Writer out = OrcFile.createWriter(path(name), options)) {
+            VectorizedRowBatch batch = type.createRowBatch();
+            ListColumnVector list = (ListColumnVector) batch.cols[0];
+            TimestampColumnVector times = (TimestampColumnVector) list.child;
+            for (int row = 0; row < 2; ++row) {
+                list.offsets[row] = 2 * row;
+                list.lengths[row] = 2;
+                for (int place = 0; place < 2; ++place) {
+                    times.time[2 * row + place] = 1577836800000L;
+                    times.nanos[2 * row + place] = nanos[place];
+                }
+            }
+            times.noNulls = false;
+            times.isNull[3] = true;
+            list.noNulls = false;
+            list.isNull[2] = true;
+            list.childCount = 4;
+            batch.size = 3;
+            out.addRowBatch(batch);
+        }
+    }
+
     private void plain(String name, String schema, int count) throws Exception {
         TypeDescription type = TypeDescription.fromString(schema);
         try (Writer out = OrcFile.createWriter(path(name), OrcFile.writerOptions(settings).setSchema(type))) {
@@ -218,7 +270,7 @@ public final class ReadTests {
         ScanPlan plan = ScanPlan.of(new ObjectMapper().readTree(json.replace('\'', '"')), true);
         ReadContext context = new ReadContext(
             new SerializableConfiguration(new JobConf(settings)), new Layout(wanted, ROW, StructType.fromDDL("k STRING")), plan,
-            List.of(new GenericInternalRow(new Object[] {UTF8String.fromString("x")})), 4);
+            List.of(new GenericInternalRow(new Object[] {UTF8String.fromString("x")})), 4, false);
         List<String> rows = new ArrayList<>();
         for (AcidPartition partition : AcidPartition.of(plan.files(), 1 << 20, 1, 1)) {
             try (AcidFileReader reader = new AcidFileReader(context, partition)) {

@@ -15,7 +15,6 @@ import org.apache.spark.sql.connector.catalog.TableCapability;
 import org.apache.spark.sql.connector.catalog.TableCatalog;
 import org.apache.spark.sql.connector.catalog.TruncatableTable;
 import org.apache.spark.sql.connector.expressions.Transform;
-import org.apache.spark.sql.connector.read.ScanBuilder;
 import org.apache.spark.sql.connector.write.LogicalWriteInfo;
 import org.apache.spark.sql.connector.write.RowLevelOperationBuilder;
 import org.apache.spark.sql.connector.write.RowLevelOperationInfo;
@@ -153,7 +152,7 @@ public final class AcidTable
     }
 
     @Override
-    public ScanBuilder newScanBuilder(CaseInsensitiveStringMap options) {
+    public AcidScanBuilder newScanBuilder(CaseInsensitiveStringMap options) {
         return new AcidScanBuilder(this);
     }
 

@@ -142,7 +142,7 @@ final class AcidFileReader implements PartitionReader<ColumnarBatch> {
                     wanted.include(included);
                 }
             }
-            return source.rows(wanted);
+            return context.isMoving ? new ExactRecords(source.rows(wanted), file.path()) : source.rows(wanted);
         }
 
         /** The next batch with a row that counts, or null. */

@@ -45,7 +45,7 @@ public final class AcidScan implements Scan, Batch, SupportsReportStatistics, Su
     private final AcidTable table;
     private final AcidTransaction transaction;
     private final StructType wanted;
-    private final boolean isCounted;
+    private final boolean isCounted, isMoving;
     private final AcidScan planned;
     private final List<Predicate> ofKeys, ofRows;
     private List<Predicate> whileRunning = List.of();
@@ -53,10 +53,14 @@ public final class AcidScan implements Scan, Batch, SupportsReportStatistics, Su
     private List<InternalRow> keys;
     private AcidTransaction.Use use;
 
-    /** "isCounted": whether it is worth the footers to know how many rows there are; "planned": one of the same files, or null. */
+    /**
+     * "isCounted": whether it is worth the footers to know how many rows there are; "planned": one of the same files, or
+     * null; "isMoving": whether the rows that are read are written again.
+     */
     AcidScan(
             AcidTable table, StructType wanted, List<Predicate> ofKeys, List<Predicate> ofRows, boolean isCounted,
-            AcidScan planned) {
+            AcidScan planned, boolean isMoving) {
+        this.isMoving = isMoving;
         this.isCounted = isCounted;
         this.planned = planned;
         this.table = table;
@@ -200,7 +204,7 @@ public final class AcidScan implements Scan, Batch, SupportsReportStatistics, Su
         pushDown(settings);
         ReadContext context = new ReadContext(
             new SerializableConfiguration(new JobConf(settings)), layout(), plan(), keys(),
-            SQLConf.get().orcVectorizedReaderBatchSize());
+            SQLConf.get().orcVectorizedReaderBatchSize(), isMoving);
         return new AcidReaderFactory(
             JavaSparkContext.fromSparkContext(spark().sparkContext()).broadcast(context), this);
     }

@@ -22,10 +22,17 @@ public final class AcidScanBuilder
     private Predicate[] pushed = {};
     private AcidScan planned;
     private CountScan count;
+    private boolean isMoving;
 
     public AcidScanBuilder(AcidTable table) {
         this.table = table;
         this.wanted = table.type();
+    }
+
+    /** For an UPDATE or a MERGE: rows that are read are written again. */
+    public AcidScanBuilder moving() {
+        isMoving = true;
+        return this;
     }
 
     @Override
@@ -72,6 +79,6 @@ public final class AcidScanBuilder
         for (Predicate one : pushed) {
             (PartitionConditions.isOfKeys(one, table.definition().partitionType()) ? ofKeys : ofRows).add(one);
         }
-        return new AcidScan(table, wanted, ofKeys, ofRows, isCounted, isCounted ? null : planned);
+        return new AcidScan(table, wanted, ofKeys, ofRows, isCounted, isCounted ? null : planned, isMoving);
     }
 }

@@ -27,9 +27,14 @@ final class ReadContext implements Serializable {
     final long[][] deletedBits;
     final int shift, capacity;
     final ScanPlan.DeleteFiles deleteFiles;
+    /** Whether what is read is written again. */
+    final boolean isMoving;
     private transient Prepared events, plain;
 
-    ReadContext(SerializableConfiguration settings, Layout layout, ScanPlan plan, List<InternalRow> keys, int capacity) {
+    ReadContext(
+            SerializableConfiguration settings, Layout layout, ScanPlan plan, List<InternalRow> keys, int capacity,
+            boolean isMoving) {
+        this.isMoving = isMoving;
         this.settings = settings;
         this.layout = layout;
         this.directories = plan.directories();

@@ -11,6 +11,7 @@ import org.apache.spark.sql.connector.write.SupportsDelta;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 import transactionmetastore.spark.catalog.AcidTable;
 import transactionmetastore.spark.catalog.RowId;
+import transactionmetastore.spark.read.AcidScanBuilder;
 
 /** UPDATE, DELETE and MERGE: rows are named by their ids within their partition. */
 final class RowChanges implements SupportsDelta {
@@ -35,7 +36,8 @@ final class RowChanges implements SupportsDelta {
 
     @Override
     public ScanBuilder newScanBuilder(CaseInsensitiveStringMap options) {
-        return table.newScanBuilder(options);
+        AcidScanBuilder scan = table.newScanBuilder(options);
+        return command == Command.DELETE ? scan : scan.moving();
     }
 
     @Override
