@@ -345,15 +345,21 @@ def _no_deletes(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(compact_job._Job, "_deletes", lambda self, inputs: deletes(self, inputs).where("rowId < 0"))
 
 
+_LONG = pytest.mark.robustness  # a job each: the rule itself has its cases in tests/unit/compaction/working
+
+
 @pytest.mark.parametrize(("plant", "said"), [
-    (_sources(lambda one: replace(one, events=one.events[1:])), "delta_0000001_0000001_0000/bucket_00000 was not read"),
-    (_sources(lambda one: replace(one, events=(*one.events, one.events[0]))), "bucket_00000 was read 2 times"),
-    (_no_deletes, "Bucket 0: the input files have 2 delete events, and 0 were read"),
-    (_unsorted, "events that do not belong behind the ones before them"),
-    (_named(lambda write_id, _: BaseName(write_id)), "base_0000004 was written, where only base_0000004_v0000020 may be"),
-    (lambda patch: patch.setattr(compact_job, "visible", lambda *_, **__: ["currentTransaction < 4"]),
-     "Bucket 0: 1 delete events were left out as invisible, and none is"),
-], ids=["lost bucket", "doubled delta", "delete not applied", "unsorted", "no visibility", "cut off by one"])
+    pytest.param(_sources(lambda one: replace(one, events=one.events[1:])),
+                 "delta_0000001_0000001_0000/bucket_00000 was not read", id="lost bucket"),
+    pytest.param(_sources(lambda one: replace(one, events=(*one.events, one.events[0]))),
+                 "bucket_00000 was read 2 times", id="doubled delta", marks=_LONG),
+    pytest.param(_no_deletes, "Bucket 0: the input files have 2 delete events, and 0 were read", id="delete not applied"),
+    pytest.param(_unsorted, "events that do not belong behind the ones before them", id="unsorted", marks=_LONG),
+    pytest.param(_named(lambda write_id, _: BaseName(write_id)),
+                 "base_0000004 was written, where only base_0000004_v0000020 may be", id="no visibility", marks=_LONG),
+    pytest.param(lambda patch: patch.setattr(compact_job, "visible", lambda *_, **__: ["currentTransaction < 4"]),
+                 "Bucket 0: 1 delete events were left out as invisible, and none is", id="cut off by one", marks=_LONG),
+])
 def test_a_planted_fault_is_found_before_anything_has_its_name(
         table: AcidTable, monkeypatch: pytest.MonkeyPatch, plant: Callable[[pytest.MonkeyPatch], None], said: str) -> None:
     _fill(table)

@@ -69,6 +69,7 @@ QUERIES = [
     ("SELECT ROW__ID.writeid + id FROM {t} WHERE day = '2024-02-20'", [1, 21], _days(0))]
 
 
+@pytest.mark.usefixtures("no_capability_check")
 def test_only_partitions_that_match_are_fetched_and_listed(acid_session, days, seen) -> None:
     for query, ids, listed in QUERIES:
         seen.listed, seen.fetched = set(), []

@@ -116,19 +116,20 @@ def test_files_of_every_kind_of_directory_are_looked_into(run, client, table):
 
 
 def test_rows_that_stand_twice(run, client, table):
-    """Within a file, and in two results of one compaction that are read beside one another."""
+    """Within a file, and in two results of compactions of which neither contains the other."""
     _delta(client, table, rows=((0, 0), (1, 1), (1, 1), (2, 2)))
-    shutil.move(_delta(client, table, rows=((0, 0), (1, 1), (2, 2))), table / "delta_0000002_0000002_v0000001")
-    shutil.copytree(table / "delta_0000002_0000002_v0000001", table / "delta_0000002_0000002_v0000002")
+    _delta(client, table)
+    shutil.move(_delta(client, table, rows=((0, 0), (1, 1), (2, 2))), table / "delta_0000002_0000003_v0000001")
+    shutil.copytree(table / "delta_0000002_0000003_v0000001", table / "delta_0000003_0000004_v0000002")
     _delta(client, table)
 
     found = json.loads(run("table", "check", "db.t", "-o", "json")[1])
 
     twice = {one["path"]: one["detail"] for one in found if one["violation"] == "row that stands twice"}
-    assert sorted(twice) == ["delta_0000001_0000001_0000/bucket_00000", "delta_0000002_0000002_v0000002/bucket_00000"]
+    assert sorted(twice) == ["delta_0000001_0000001_0000/bucket_00000", "delta_0000003_0000004_v0000002/bucket_00000"]
     assert "Rows 1 and 2 have one id" in twice["delta_0000001_0000001_0000/bucket_00000"]
-    assert ("3 of its rows stand in delta_0000002_0000002_v0000001/bucket_00000 as well"
-            in twice["delta_0000002_0000002_v0000002/bucket_00000"])
+    assert ("3 of its rows stand in delta_0000002_0000003_v0000001/bucket_00000 as well"
+            in twice["delta_0000003_0000004_v0000002/bucket_00000"])
 
 
 def test_what_is_wrong_depends_on_the_kind_of_table(run, client, table):
