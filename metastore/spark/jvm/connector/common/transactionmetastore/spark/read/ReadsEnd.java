@@ -69,12 +69,26 @@ public final class ReadsEnd extends SparkListener {
         List<AcidTransaction.Use> begun = during.remove(end.executionId());
         forgetJobs();
         if (end.qe() == null || isOfIterator(end)) return;
+        SparkPlan plan = executed(end);
+        if (plan == null) {
+            if (begun != null) begun.forEach(AcidTransaction.Use::end);
+            return;
+        }
         Set<AcidScan> read = Collections.newSetFromMap(new IdentityHashMap<>());
         Set<AcidScan> cached = Collections.newSetFromMap(new IdentityHashMap<>());
-        boolean isCaching = collect(end.qe().executedPlan(), read, cached);
+        boolean isCaching = collect(plan, read, cached);
         for (AcidScan scan : read) if (!cached.contains(scan)) scan.release();
         if (begun == null || isCaching) return;
         for (AcidTransaction.Use use : begun) if (cached.stream().noneMatch(scan -> scan.isUsedBy(use))) use.end();
+    }
+
+    /** What was executed; null of a statement that Spark could not analyse or plan, which throws that here once more. */
+    private static SparkPlan executed(SparkListenerSQLExecutionEnd end) {
+        try {
+            return end.qe().executedPlan();
+        } catch (Exception error) {
+            return null;
+        }
     }
 
     /** Spark goes on referring to what an iterator has read. */
