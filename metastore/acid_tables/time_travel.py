@@ -39,6 +39,18 @@ def as_of_write_id(write_ids: ValidWriteIdList, write_id: int) -> ValidWriteIdLi
     )
 
 
+def require_changes(directories: Iterable[Directory], after: int) -> None:
+    """Raise NotEnoughHistoryError where a base holds what was written after that write id: changes are one there."""
+    for directory in directories:
+        base = directory.state.base
+        if base is not None and base.name.write_id > after:
+            how = "compacted" if base.compacted else "overwritten"
+            raise NotEnoughHistoryError(
+                f"{directory.location} was {how} up to write id {base.name.write_id} ({base.path}): changes can be "
+                "read after that one only"
+            )
+
+
 def require_kept(
     files: Files,
     kind: TableKind,

@@ -12,7 +12,6 @@ from time import perf_counter
 
 from metastore.acid.names import NO_BUCKET, parse_file
 from metastore.acid.snapshots import ValidTxnList, ValidWriteIdList
-from metastore.acid.state import NotEnoughHistoryError
 from metastore.acid_tables.conjunction import conjunction
 from metastore.acid_tables.delete_files import DeleteFiles
 from metastore.acid_tables.deleted import deleted_rows
@@ -21,7 +20,7 @@ from metastore.acid_tables.listing import Directory
 from metastore.acid_tables.partitions import partition_key
 from metastore.acid_tables.sources import DataFile
 from metastore.acid_tables.table import AcidTable, TableKind
-from metastore.acid_tables.time_travel import as_of_write_id
+from metastore.acid_tables.time_travel import as_of_write_id, require_changes
 from metastore.acid_tables.visibility import visibility
 from metastore.client import txn_calls
 from metastore.client.partitions import partition_places
@@ -66,7 +65,8 @@ def plan(call: Call) -> Answer:
     laps.end("table")
     seen = _snapshot(call, table, laps)
     if body.has("changes_after"):
-        _require_changes(seen, body.number("changes_after"))
+        table.require(TableKind.FULL_ACID, action="Reading changes")
+        require_changes(seen.directories, body.number("changes_after"))
     answer = _files(seen)
     deletes = DeleteFiles.of(call.files, [file for one in seen.directories for file in one.sources.deletes])
     events = deletes.events(file for one in seen.directories for file in one.sources.deletes)
@@ -116,19 +116,6 @@ def _past(call: Call, table: AcidTable, write_ids: ValidWriteIdList, as_of: Body
         return as_of_write_id(write_ids, as_of.number("write_id"))
     at = datetime.fromtimestamp(0, UTC) + timedelta(milliseconds=as_of.number("timestamp_ms"))
     return txn_calls.valid_write_ids_at(call.client, table.name, at)
-
-
-def _require_changes(seen: Snapshot, after: int) -> None:
-    """Raise NotEnoughHistoryError when single changes are no longer told apart."""
-    seen.table.require(TableKind.FULL_ACID, action="Reading changes")
-    for one in seen.directories:
-        base = one.state.base
-        if base is not None and base.name.write_id > after:
-            how = "compacted" if base.compacted else "overwritten"
-            raise NotEnoughHistoryError(
-                f"{one.location} was {how} up to write id {base.name.write_id} ({base.path}): changes can be "
-                "read after that one only"
-            )
 
 
 def _files(seen: Snapshot) -> Answer:

@@ -16,15 +16,14 @@ from pyspark.sql import DataFrame, SparkSession
 
 from metastore.acid.names import BaseName, DeltaName, parse_directory
 from metastore.acid.snapshots import ValidWriteIdList
-from metastore.acid.state import NotEnoughHistoryError
-from metastore.acid_tables.listing import Directory, acid_directories
+from metastore.acid_tables.listing import Directory
 from metastore.acid_tables.partitions import PartitionPlace
 from metastore.acid_tables.pruning import Restriction
 from metastore.acid_tables.table import AcidTable, TableKind
-from metastore.acid_tables.time_travel import AsOf, as_of_write_id, require_kept
+from metastore.acid_tables.time_travel import AsOf, as_of_write_id, require_changes
 from metastore.client import AnswerLostError, DomainClient, Transaction
-from metastore.client.compactions import cleaned_write_ids
 from metastore.client.partitions import Locations, add_partitions, partition_places
+from metastore.client.scans import snapshot_directories
 from metastore.errors import InvalidOperationError, MetastoreError, NoSuchTxnError, TxnAbortedError
 from metastore.files import Files, FileSystem
 from metastore.ids import TableName
@@ -102,7 +101,8 @@ class Work:
         """
         table.require(TableKind.FULL_ACID, TableKind.INSERT_ONLY, action="Reading a snapshot")
         write_ids = self._past(table, as_of) if as_of is not None else self._snapshot(table)
-        directories = acid_directories(
+        directories = snapshot_directories(
+            self.client,
             self.files,
             table,
             self.places(table, where),
@@ -111,8 +111,6 @@ class Work:
             is_past=as_of is not None,
             is_part=where is not None,
         )
-        if as_of is not None:
-            require_kept(self.files, table.kind, directories, write_ids, cleaned_write_ids(self.client, table.name))
         return View(table, write_ids, tuple(directories))
 
     def changes(self, table: AcidTable, after: int, up_to: int | None) -> DataFrame:
@@ -124,14 +122,7 @@ class Work:
         if after < 0 or (up_to is not None and up_to < after):
             raise InvalidOperationError(f"Changes are read after one write id up to another, not {after} to {up_to}.")
         seen = self.view(table, as_of=up_to)
-        for directory in seen.directories:
-            base = directory.state.base
-            if base is not None and base.name.write_id > after:
-                how = "compacted" if base.compacted else "overwritten"
-                raise NotEnoughHistoryError(
-                    f"{directory.location} was {how} up to write id {base.name.write_id} ({base.path}): changes can be "
-                    "read after that one only"
-                )
+        require_changes(seen.directories, after)
         return self.hold(read_changes(self.spark, table, seen.directories, seen.write_ids, after))
 
     def next_statement(self, table: AcidTable) -> StatementId:
