@@ -8,7 +8,7 @@ are none, and a join has to do.
 
 A chunk is 2**22 neighbouring row ids of one write id, bucket and directory; its bits are some of ``words``. Chunks are
 found without searching: two numbers name a chunk exactly, and both mixed, modulo a number by which no two chunks meet,
-are its place in a table. Scans look into it in Java (``AcidOrcReader.java``); ``holds`` says the same for other rows.
+are its place in a table. Scans look into it in Java (``DeletedBits.java``); ``holds`` says the same for other rows.
 """
 
 from collections import defaultdict

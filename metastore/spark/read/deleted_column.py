@@ -1,4 +1,4 @@
-"""Whether a row is deleted, as a column: for rows that no scan of ours reads; ``AcidOrcReader.java`` says it there."""
+"""Whether a row is deleted, as a column: for rows that no scan of ours reads; ``DeletedBits.java`` says it there."""
 
 from typing import Any
 

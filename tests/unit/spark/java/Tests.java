@@ -436,7 +436,7 @@ public final class Tests {
     /** The table of deleted rows with one chunk, in the form that deleted.py gives it. */
     private static long[][] table(long writeId, int bucket, long directory, long bits) {
         return new long[][] {
-            {writeId << AcidOrcReader.BUCKET_BITS | bucket}, {directory << AcidOrcReader.HIGH_BITS}, {0L}, {1L}, {bits}};
+            {writeId << DeletedBits.BUCKET_BITS | bucket}, {directory << DeletedBits.HIGH_BITS}, {0L}, {1L}, {bits}};
     }
 
     private List<Boolean> marks(String name, long[][] deleted, long directoryNumber, int small) throws Exception {

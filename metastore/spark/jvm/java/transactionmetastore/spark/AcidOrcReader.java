@@ -41,14 +41,13 @@ import scala.runtime.AbstractFunction1;
  * Spark's own vectorized reader reads what is opened here: a small file whole (SmallOrcFile). ORC is always asked for the
  * six fields of an event, since it takes any other request for one of fields inside "row", but of the six it reads only
  * those that are included. "places" says for each column of the result where it is: a field of the event (0 to 4), whether
- * the row is deleted (5), or a field of "row" (from 6 on). Deleted rows are looked up in the table that
- * metastore/acid_tables/deleted.py makes: five arrays, in the order of its fields.
+ * the row is deleted (5), or a field of "row" (from 6 on). Deleted rows are looked up
+ * in DeletedBits.
  */
 public class AcidOrcReader extends AbstractFunction1<Object, Object> implements Serializable {
     private static final long serialVersionUID = 1L;
     public static final int DELETED = 5, IN_ROW = 6;
     static final int WRITE_ID = 1, BUCKET = 2, ROW_ID = 3, ROW = 5;
-    static final int CHUNK_BITS = 22, BUCKET_BITS = 31, HIGH_BITS = 41;
 
     final Broadcast<?> sent;
     final StructType events;
@@ -198,7 +197,7 @@ public class AcidOrcReader extends AbstractFunction1<Object, Object> implements 
         private Run(long writeId, int bucket, long first) {
             this.writeId = writeId;
             this.bucket = bucket;
-            this.version = version(writeId, bucket);
+            this.version = DeletedBits.version(writeId, bucket);
             this.first = first;
         }
 
@@ -224,29 +223,16 @@ public class AcidOrcReader extends AbstractFunction1<Object, Object> implements 
         }
     }
 
-    private static long version(long writeId, long bucket) {
-        return writeId << BUCKET_BITS | bucket;
-    }
-
     /** The rows of one file, and which of them are deleted: "found", anew for each batch. */
     static final class Marks implements RecordReader {
         final OnHeapColumnVector found;
         RecordReader source;
         Run run;
-        private final long directory;
-        private final int shift;
-        private final long[] versions, parts, starts, ends, words;
-        private long version = -1, part = -1, start, end;
+        private final DeletedBits deleted;
 
         Marks(long[][] table, int shift, long directory, int capacity) {
             this.found = new OnHeapColumnVector(capacity, DataTypes.BooleanType);
-            this.shift = shift;
-            this.directory = directory;
-            versions = table[0];
-            parts = table[1];
-            starts = table[2];
-            ends = table[3];
-            words = table[4];
+            this.deleted = new DeletedBits(table, shift, directory);
         }
 
         @Override
@@ -263,31 +249,16 @@ public class AcidOrcReader extends AbstractFunction1<Object, Object> implements 
         }
 
         private void mark(long first, int count) {
-            for (int row = 0; row < count; ++row) found.putBoolean(row, isDeleted(run.version, first + row));
+            for (int row = 0; row < count; ++row) found.putBoolean(row, deleted.contains(run.version, first + row));
         }
 
         private void mark(LongColumnVector writeIds, LongColumnVector buckets, LongColumnVector rowIds, int count) {
             int nextWriteId = writeIds.isRepeating ? 0 : 1, nextBucket = buckets.isRepeating ? 0 : 1;
             int nextRowId = rowIds.isRepeating ? 0 : 1;
             for (int row = 0; row < count; ++row) {
-                long ofRow = version(writeIds.vector[row * nextWriteId], buckets.vector[row * nextBucket]);
-                found.putBoolean(row, isDeleted(ofRow, rowIds.vector[row * nextRowId]));
+                long ofRow = DeletedBits.version(writeIds.vector[row * nextWriteId], buckets.vector[row * nextBucket]);
+                found.putBoolean(row, deleted.contains(ofRow, rowIds.vector[row * nextRowId]));
             }
-        }
-
-        /** Neighbours are most often of the same chunk: it is looked up only where it changes. */
-        private boolean isDeleted(long ofRow, long rowId) {
-            long around = directory << HIGH_BITS | rowId >> CHUNK_BITS;
-            if (ofRow != version || around != part) {
-                version = ofRow;
-                part = around;
-                int place = (int) (((version ^ part << shift) & Long.MAX_VALUE) % (long) versions.length);
-                boolean known = versions[place] == version && parts[place] == part;
-                start = known ? starts[place] : 0L;
-                end = known ? ends[place] : 0L;
-            }
-            long word = start + ((rowId & (1L << CHUNK_BITS) - 1L) >> 6);
-            return word < end && (words[(int) word] >>> (int) (rowId & 63L) & 1L) != 0L;
         }
 
         @Override

@@ -12,6 +12,7 @@ import org.apache.orc.OrcFile;
 import org.apache.orc.Reader;
 import org.apache.orc.RecordReader;
 import org.roaringbitmap.longlong.Roaring64Bitmap;
+import transactionmetastore.spark.DeletedBits;
 
 /**
  * The delete events of a directory and bucket, read by the task that needs them: where the driver would carry too many.
@@ -20,7 +21,6 @@ import org.roaringbitmap.longlong.Roaring64Bitmap;
  */
 final class DeleteEvents implements DeletedRows {
     private static final int DELETE = 2, OPERATION = 0, WRITE_ID = 1, BUCKET = 2, ROW_ID = 3, BY = 4;
-    private static final int BUCKET_BITS = 31;
 
     private final Map<Long, Roaring64Bitmap> versions = new HashMap<>();
     private long version = -1;
@@ -69,7 +69,7 @@ final class DeleteEvents implements DeletedRows {
     }
 
     private void select(long writeId, long bucket) {
-        long wanted = writeId << BUCKET_BITS | bucket;
+        long wanted = DeletedBits.version(writeId, bucket);
         if (wanted == version) return;
         version = wanted;
         rows = versions.get(version);
