@@ -1,8 +1,8 @@
 """The rows of a snapshot as Arrow's batches, without Spark: whatever kind of file they are in.
 
 Rules. A row counts as everywhere: its write id is visible, and no visible delete event of its directory names it.
-Columns are known by their names in any case, in files of old Hives (``_col0``) by their places; one that a file lacks
-is NULL. Timestamps are wall clocks, as in ORC.
+Columns are known by their names in any case, in files of old Hives (``_col0``) by their places. A column that
+a file lacks is NULL. Timestamps are wall clocks, as in ORC.
 """
 
 import re
@@ -41,7 +41,7 @@ Kept = NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class ArrowRows:
-    """``columns``: those of them, or of the partition keys, that are wanted, lower case."""
+    """A scan of a table's directories. ``columns``: names of wanted columns and partition keys, lower case."""
 
     files: Files
     table: AcidTable
@@ -51,8 +51,8 @@ class ArrowRows:
 
     @cached_property
     def schema(self) -> pa.Schema:
-        """The wanted columns, as they are asked for. Raises: InvalidOperationError for one that there is not."""
-        kinds = {one.name: one.type for one in (*self.table.columns, *self.table.partition_keys)}
+        """The wanted columns, in the order of ``columns``. Raises: InvalidOperationError for an unknown name."""
+        kinds = {column.name: column.type for column in (*self.table.columns, *self.table.partition_keys)}
         if unknown := [name for name in self.columns if name not in kinds]:
             raise InvalidOperationError(f"{self.table.name} has no column {unknown[0]}. It has: {', '.join(kinds)}.")
         if not self.columns:
@@ -60,17 +60,20 @@ class ArrowRows:
         return pa.schema([pa.field(name, arrow_type(parse_type(kinds[name]), name)) for name in self.columns])
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        """All rows. Raises: InvalidOperationError, OSError for a file that cannot be read, with its path."""
+        """All rows, in batches of ``schema``.
+
+        Raises: InvalidOperationError for what only Hive or Spark reads; OSError, with the path, for a damaged file.
+        """
         deleted = _Deleted(self.files, self.directories, self.write_ids)
-        told = visibility([one.state for one in self.directories], self.write_ids, deletes=False)
+        visible = visibility([directory.state for directory in self.directories], self.write_ids, deletes=False)
         for number, directory in enumerate(self.directories):
             keys = dict(zip(self.table.partition_names, directory.values, strict=True))
-            for batch in self._of_directory(directory, number, told, deleted):
+            for batch in self._of_directory(directory, number, visible, deleted):
                 if batch.num_rows:
                     yield self._shaped(batch, keys)
 
     def _of_directory(
-        self, directory: Directory, number: int, told: Visibility, deleted: "_Deleted"
+        self, directory: Directory, number: int, visible: Visibility, deleted: "_Deleted"
     ) -> Iterator[pa.RecordBatch]:
         """Rows with those columns that the files have, under the names of the table."""
         sources = directory.sources
@@ -81,31 +84,31 @@ class ArrowRows:
             return
         for file in sources.events:
             with self.files.open(file.path) as source:
-                yield from self._events(file.path, source, number, told, deleted)
+                yield from self._events(file.path, source, number, visible, deleted)
         for cut in sources.cut:
             content = pa.BufferReader(committed_bytes(self.files, cut))
-            yield from self._events(cut.path, content, number, told, deleted)
+            yield from self._events(cut.path, content, number, visible, deleted)
         for ids in sources.plain:
             yield from self._numbered(ids, number, deleted)
         for path in sources.unnamed:
             yield from self._plain(path, "orc")
 
     def _events(
-        self, path: str, source: Any, number: int, told: Visibility, deleted: "_Deleted"
+        self, path: str, source: Any, number: int, visible: Visibility, deleted: "_Deleted"
     ) -> Iterator[pa.RecordBatch]:
         with damage_named(path):
             file = orc.ORCFile(source)
-            names = _known_as([one.name for one in file.schema.field(_ROW).type], self._own)
+            names = _known_as([field.name for field in file.schema.field(_ROW).type], self._own)
             wanted = [_ROW] if any("." in name for name in names) else [f"{_ROW}.{name}" for name in names]
             stripes = (file.read_stripe(at, [*EVENT_COLUMNS[:-1], *wanted]) for at in range(file.nstripes))
         for stripe in _named(path, stripes):
-            kept = _visible(stripe, told) & ~deleted.holds(*_ids(stripe), number)
+            kept = _visible(stripe, visible) & ~deleted.holds(*_ids(stripe), number)
             rows = stripe.filter(pa.array(kept))
             if not names:
                 yield pa.RecordBatch.from_arrays([pa.nulls(rows.num_rows)], [_ROW])
                 continue
             row = rows.column(rows.schema.get_field_index(_ROW))
-            fields = dict(zip([one.name for one in row.type], row.flatten(), strict=True))
+            fields = dict(zip([field.name for field in row.type], row.flatten(), strict=True))
             yield pa.RecordBatch.from_arrays([fields[name] for name in names], list(names.values()))
 
     def _numbered(self, ids: SyntheticIds, number: int, deleted: "_Deleted") -> Iterator[pa.RecordBatch]:
@@ -132,40 +135,40 @@ class ArrowRows:
                     names = _known_as(file.schema_arrow.names, self._own)
                     batches = file.iter_batches(columns=list(names) or None)
             for batch in _named(path, batches):
-                found = [batch.column(batch.schema.get_field_index(name)) for name in names]
-                if found:
-                    yield pa.RecordBatch.from_arrays(found, list(names.values()))
-                else:  # how many rows there are is all that is wanted
+                values = [batch.column(batch.schema.get_field_index(name)) for name in names]
+                if values:
+                    yield pa.RecordBatch.from_arrays(values, list(names.values()))
+                else:  # no column is wanted: only the number of rows counts
                     yield pa.RecordBatch.from_arrays([pa.nulls(batch.num_rows)], [_ROW])
 
     @cached_property
     def _own(self) -> dict[str, int]:
         """The wanted columns that are in files, and their places."""
-        return {one.name: at for at, one in enumerate(self.table.columns) if one.name in self.columns}
+        return {column.name: at for at, column in enumerate(self.table.columns) if column.name in self.columns}
 
     def _shaped(self, batch: pa.RecordBatch, keys: Mapping[str, str | None]) -> pa.RecordBatch:
         """The wanted columns in their types, partition keys among them."""
-        found = {name: batch.column(at) for at, name in enumerate(batch.schema.names)}
+        arrays_of_file = {name: batch.column(at) for at, name in enumerate(batch.schema.names)}
         arrays = []
-        for one in self.schema:
-            if one.name in keys:
-                arrays.append(_constant(keys[one.name], one, batch.num_rows))
-            elif one.name in self._own and one.name in found:
-                arrays.append(fitted(found[one.name], one.type))
+        for field in self.schema:
+            if field.name in keys:
+                arrays.append(_constant(keys[field.name], field, batch.num_rows))
+            elif field.name in self._own and field.name in arrays_of_file:
+                arrays.append(fitted(arrays_of_file[field.name], field.type))
             else:
-                arrays.append(pa.nulls(batch.num_rows, one.type))
+                arrays.append(pa.nulls(batch.num_rows, field.type))
         return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
 
 
 class _Deleted:
-    """The deleted rows of a snapshot: as bits, or one by one where there would be too many bits."""
+    """The deleted rows of a snapshot: as bits, or as a table of their ids where bits would be too many."""
 
     def __init__(self, files: Files, directories: Sequence[Directory], write_ids: ValidWriteIdList) -> None:
-        deletes = DeleteFiles.of(files, [file for one in directories for file in one.sources.deletes])
-        self._is_none = deletes.events(file for one in directories for file in one.sources.deletes) == 0
+        deletes = DeleteFiles.of(files, [file for directory in directories for file in directory.sources.deletes])
+        self._is_none = deletes.events(file for directory in directories for file in directory.sources.deletes) == 0
         self._bits = None if self._is_none else deleted_rows(files, directories, write_ids, deletes)
         self._files, self._directories = files, directories
-        self._told = visibility([one.state for one in directories], write_ids, deletes=True)
+        self._visible = visibility([directory.state for directory in directories], write_ids, deletes=True)
         self._named: dict[int, pa.Table] = {}
 
     def holds(self, write_ids: Numbers, buckets: Numbers, row_ids: Numbers, directory: int) -> Kept:
@@ -176,42 +179,46 @@ class _Deleted:
         if self._bits is not None:
             return self._bits.holds(write_ids, buckets, row_ids, directory)
         if directory not in self._named:
-            self._named = {directory: self._of_directory(self._directories[directory])}  # one at a time in memory
+            self._named = {
+                directory: self._of_directory(self._directories[directory])
+            }  # a single directory's in memory
         places = pa.array(np.arange(len(row_ids)))
         rows = pa.table([*map(pa.array, (write_ids, buckets, row_ids)), places], [*_IDS, "place"])
-        found = np.zeros(len(row_ids), np.bool_)
-        found[rows.join(self._named[directory], list(_IDS), join_type="left semi")["place"].to_numpy()] = True
-        return found
+        deleted = np.zeros(len(row_ids), np.bool_)
+        deleted[rows.join(self._named[directory], list(_IDS), join_type="left semi")["place"].to_numpy()] = True
+        return deleted
 
     def _of_directory(self, directory: Directory) -> pa.Table:
         tables = []
         for file in directory.sources.deletes:
             with self._files.open(file.path) as source, damage_named(file.path):
                 events = orc.ORCFile(source).read(columns=list(EVENT_COLUMNS[:-1]))
-            counts = (events[_OPERATION].to_numpy() == DELETE_EVENT) & _by_visible(events[_BY].to_numpy(), self._told)
+            counts = (events[_OPERATION].to_numpy() == DELETE_EVENT) & _by_visible(
+                events[_BY].to_numpy(), self._visible
+            )
             ids = events.filter(pa.array(counts)).select(list(_IDS))
             tables.append(ids.cast(pa.schema([(name, pa.int64()) for name in _IDS])))
         return pa.concat_tables(tables)
 
 
 def _ids(events: pa.RecordBatch) -> tuple[Numbers, Numbers, Numbers]:
-    write_ids, buckets, row_ids = (events.column(events.schema.get_field_index(one)).to_numpy() for one in _IDS)
+    write_ids, buckets, row_ids = (events.column(events.schema.get_field_index(name)).to_numpy() for name in _IDS)
     return write_ids, buckets, row_ids
 
 
-def _visible(events: pa.RecordBatch, told: Visibility) -> Kept:
-    kept = _by_visible(events.column(events.schema.get_field_index(_BY)).to_numpy(), told)
-    if told.by_operation:
+def _visible(events: pa.RecordBatch, visible: Visibility) -> Kept:
+    kept = _by_visible(events.column(events.schema.get_field_index(_BY)).to_numpy(), visible)
+    if visible.by_operation:
         kept &= events.column(events.schema.get_field_index(_OPERATION)).to_numpy() < DELETE_EVENT
     return kept
 
 
-def _by_visible(by: Numbers, told: Visibility) -> Kept:
+def _by_visible(by: Numbers, visible: Visibility) -> Kept:
     kept = np.ones(len(by), np.bool_)
-    if told.high_watermark is not None:
-        kept &= by <= told.high_watermark
-    if told.hidden:
-        kept &= ~np.isin(by, told.hidden)
+    if visible.high_watermark is not None:
+        kept &= by <= visible.high_watermark
+    if visible.hidden:
+        kept &= ~np.isin(by, visible.hidden)
     return kept
 
 
@@ -226,7 +233,7 @@ def _named(path: str, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBa
 
 
 def _known_as(names: Sequence[str], wanted: Mapping[str, int]) -> dict[str, str]:
-    """The names of a file's columns that are wanted, with the table's names of them; ``wanted``: names and places."""
+    """Names of a file's columns with the table's names for them; ``wanted``: the table's names and their places."""
     if names and all(_NAMELESS.fullmatch(name) for name in names):
         return {names[place]: name for name, place in wanted.items() if place < len(names)}
     here = {name.lower(): name for name in reversed(names)}
@@ -238,9 +245,10 @@ def fitted(values: pa.Array, kind: pa.DataType) -> pa.Array:
     if values.type == kind:
         return values
     if pa.types.is_struct(kind) and pa.types.is_struct(values.type):
-        here = {one.name.lower(): field for one, field in zip(values.type, values.flatten(), strict=True)}
+        here = {field.name.lower(): field for field, field in zip(values.type, values.flatten(), strict=True)}
         fields = [
-            fitted(here[one.name], one.type) if one.name in here else pa.nulls(len(values), one.type) for one in kind
+            fitted(here[field.name], field.type) if field.name in here else pa.nulls(len(values), field.type)
+            for field in kind
         ]
         return pa.StructArray.from_arrays(fields, fields=list(kind), mask=values.is_null())
     if pa.types.is_list(kind) and pa.types.is_list(values.type):
@@ -250,7 +258,7 @@ def fitted(values: pa.Array, kind: pa.DataType) -> pa.Array:
 
 
 def _constant(text: str | None, field: pa.Field, count: int) -> pa.Array:
-    """A partition's value, for each of its rows. Raises: InvalidOperationError."""
+    """A partition's value, repeated for each row. Raises: InvalidOperationError for a text that is not of its type."""
     if text is None:
         return pa.nulls(count, field.type)
     try:

@@ -24,10 +24,7 @@ _DECIMAL_DEFAULT = (10, 0)
 
 
 def arrow_type(kind: HiveType, column: str) -> pa.DataType:
-    """A Hive type as Arrow has it.
-
-    Raises: InvalidOperationError.
-    """
+    """The Arrow type that holds all values of a Hive type. Raises: InvalidOperationError where Arrow has none."""
     match kind.kind:
         case "decimal":
             precision, scale = (*kind.arguments, *_DECIMAL_DEFAULT[len(kind.arguments) :])

@@ -1,9 +1,9 @@
-"""Changes of a transactional table's columns: which of them its files can be read with.
+"""Changes of a transactional table's columns: which of them leave its files readable.
 
 Rule: files stay as they are, and readers find their columns by name. So a column may be added, moved, widened or
-dropped; what would make rows that are there read differently is refused: a rename while there are files, a type that
-cannot hold all, a name whose values of before it was dropped are still there. Files of old Hives, which do not name
-their columns (``_col0``), are read by place.
+dropped. A change is refused when existing rows would read differently after it: a rename while there are files, a type
+that cannot hold every value, the name of a dropped column whose values are still in files. Files of old Hives, which do
+not name their columns (``_col0``), are read by place.
 """
 
 import re
@@ -38,7 +38,7 @@ class FileColumns(NamedTuple):
 
     @property
     def is_nameless(self) -> bool:
-        """Whether readers go by place."""
+        """Whether readers know the columns by their places."""
         return bool(self.names) and all(_NAMELESS.fullmatch(name) for name in self.names)
 
 
@@ -50,38 +50,41 @@ def require_same_rows(
     after: Sequence[ColumnDefinition],
     renamed: Sequence[tuple[str, str]] = (),
 ) -> None:
-    """Raise InvalidOperationError when rows that are there would be read otherwise with the columns ``after``.
+    """Raise InvalidOperationError when existing rows would read differently with the columns ``after``.
 
-    ``locations``: of the table's partitions, or its own. ``renamed``: old and new names.
+    ``locations``: of the table's partitions, or its own. ``renamed``: pairs of old and new names.
     """
     table.require(TableKind.FULL_ACID, TableKind.INSERT_ONLY, action="ALTER TABLE")
     require_columns(after)
-    require_user_names(table.name, [one.name.lower() for one in after])
+    require_user_names(table.name, [column.name.lower() for column in after])
     _require_kept(table, before, after)
     paths = list(_data_files(files, locations))
     storage = table.file_format
     if isinstance(storage, HiveStorage) and paths:
         require_alterable(
-            str(table.name), storage, [(one.name, one.type) for one in before], [(one.name, one.type) for one in after]
+            str(table.name),
+            storage,
+            [(column.name, column.type) for column in before],
+            [(column.name, column.type) for column in after],
         )
     is_named = not isinstance(storage, HiveStorage) or storage.is_by_name
     if renamed and paths and is_named:
         old, new = renamed[0]
         raise InvalidOperationError(
-            f"{table.name} has files, in which {old} is named so: rows that are there would be NULL in "
+            f"{table.name} has files that call the column {old}: their rows would be NULL in "
             f"{new}. ADD COLUMNS ({new} ...), UPDATE ... SET {new} = {old}, then DROP COLUMN {old}."
         )
     if storage in _SCHEMAS:
         with ThreadPoolExecutor(_READERS) as pool:
             require_read_alike(
-                [one.name for one in before],
-                [one.name for one in after],
+                [column.name for column in before],
+                [column.name for column in after],
                 pool.map(partial(_columns_of, files), paths, repeat(table)),
             )
 
 
 def require_known(names: Sequence[str], wanted: Sequence[str]) -> None:
-    """Raise InvalidOperationError for a name that is not among these."""
+    """Raise InvalidOperationError for a wanted name that is not among ``names``."""
     if unknown := [name for name in wanted if name not in names]:
         raise InvalidOperationError(f"There is no column {unknown[0]}. There is: {', '.join(names)}.")
 
@@ -90,37 +93,37 @@ def require_columns(columns: Sequence[ColumnDefinition]) -> None:
     """Raise InvalidOperationError for no columns, or two of one name."""
     if not columns:
         raise InvalidOperationError("A table has at least one column.")
-    if len({one.name for one in columns}) < len(columns):
+    if len({column.name for column in columns}) < len(columns):
         raise InvalidOperationError("Two columns would have the same name.")
 
 
 def placed(
     columns: Sequence[ColumnDefinition], old: str, new: ColumnDefinition, after: str | None
 ) -> tuple[ColumnDefinition, ...]:
-    """``new`` in the place of the column ``old``, or ``after`` another one; "": first; None: where it is.
+    """``new`` in the place of the column ``old``, or ``after`` another; after "": first; after None: where it is.
 
     Raises: InvalidOperationError.
     """
-    names = [one.name for one in columns]
+    names = [column.name for column in columns]
     require_known(names, [old, *([after] if after else [])])
-    at, result = names.index(old), [one for one in columns if one.name != old]
+    at, result = names.index(old), [column for column in columns if column.name != old]
     if after == old:
         raise InvalidOperationError(f"{old} cannot come after itself.")
     if after is not None:
-        at = [one.name for one in result].index(after) + 1 if after else 0
+        at = [column.name for column in result].index(after) + 1 if after else 0
     result.insert(at, new)
     return tuple(result)
 
 
 def require_read_alike(before: Sequence[str], after: Sequence[str], files: Iterable[FileColumns]) -> None:
-    """Raise InvalidOperationError when columns would be read out of files that do not mean them."""
+    """Raise InvalidOperationError when a column would read values of files that belong to another column."""
     fresh = {name: place for place, name in enumerate(after) if name not in before}
     moved = [name for place, name in enumerate(after) if name in before and before.index(name) != place]
     for file in files if fresh or moved else ():
         if moved and file.is_nameless:
             raise InvalidOperationError(
                 f"{file.path} does not name its columns, so they are known by their places, "
-                f"and {moved[0]} would get another one. A major compaction names them."
+                f"and {moved[0]} would get another place. A major compaction names them."
             )
         if held := [
             name
@@ -128,13 +131,13 @@ def require_read_alike(before: Sequence[str], after: Sequence[str], files: Itera
             if (place < len(file.names) if file.is_nameless else name in file.names)
         ]:
             raise InvalidOperationError(
-                f"{file.path} still holds values of a column {held[0]} that was dropped: they would be seen again. "
+                f"{file.path} still holds values of a column {held[0]} that was dropped: they would be visible again. "
                 "Take another name, or let a major compaction write the files anew and the Cleaner remove these."
             )
 
 
 def _data_files(files: Files, locations: Sequence[str]) -> Iterator[str]:
-    """Files that hold rows, whether a snapshot still shows them or not."""
+    """Paths of all files that hold rows, those of no snapshot included."""
     for location in locations:
         for entry in files.listing(location):
             is_data = not entry.is_dir and entry.size and not entry.path.endswith(SIDE_FILE_SUFFIX)
@@ -163,7 +166,7 @@ _SCHEMAS = {
 
 
 def _require_kept(table: AcidTable, before: Sequence[ColumnDefinition], after: Sequence[ColumnDefinition]) -> None:
-    new = {one.name: one.type for one in after}
+    new = {column.name: column.type for column in after}
     used = {*table.bucket_columns, *(name for name, _ in table.order)}
     for column in before:
         kind = new.get(column.name)
@@ -186,7 +189,7 @@ def is_wider(old: HiveType, new: HiveType) -> bool:
         if old.kind in chain and new.kind in chain:
             return chain.index(old.kind) < chain.index(new.kind)
     if old.kind == new.kind == "decimal":
-        (precision, scale), (wider, finer) = ((*one.arguments, *(10, 0)[len(one.arguments) :]) for one in (old, new))
+        (precision, scale), (wider, finer) = ((*kind.arguments, *(10, 0)[len(kind.arguments) :]) for kind in (old, new))
         return bool(finer >= scale and wider - finer >= precision - scale)
     if old.kind in _TEXT and new.kind in _TEXT:
         return new.kind == "string" or bool(old.arguments and new.kind == old.kind and new.arguments >= old.arguments)

@@ -1,4 +1,4 @@
-"""Conditions on partition keys that all hold, as texts. Pure."""
+"""A list of conditions on partition keys, as a client writes it: all of them must hold. Pure."""
 
 import operator
 from collections.abc import Callable, Mapping, Sequence
@@ -22,13 +22,13 @@ _KEY_AND_OPERATOR = 2
 
 
 def conjunction(conditions: Sequence[Any], keys: Sequence[HiveColumn]) -> Restriction | None:
-    """``[["d", ">=", "2026-01-01"], ["r", "in", "a", "b"]]``; None: nothing is said.
+    """``[["d", ">=", "2026-01-01"], ["r", "in", "a", "b"]]`` as a restriction; None: every partition is left.
 
-    A value that is not written as the key's type is written says nothing: the engine looks at the rows itself.
-    Raises: InvalidInputError.
+    A condition with a value that is not spelled as the key's type spells it is left out: the engine filters the rows.
+    Raises: InvalidInputError for any other form, or a column that is no partition key.
     """
     places = {key.name: place for place, key in enumerate(keys)}
-    return all_of([part for one in conditions if (part := _condition(one, places, keys)) is not None])
+    return all_of([part for condition in conditions if (part := _condition(condition, places, keys)) is not None])
 
 
 def _condition(condition: Any, places: Mapping[str, int], keys: Sequence[HiveColumn]) -> Restriction | None:
@@ -45,7 +45,7 @@ def _condition(condition: Any, places: Mapping[str, int], keys: Sequence[HiveCol
     if holds not in _COMPARED or not texts or (holds != "in" and len(texts) > 1):
         raise InvalidInputError(f"A condition on a partition key is {_FORM}, not {condition!r}.")
     constants = [typed(text, kind) for text in texts]
-    parts = tuple(Comparison(place, kind, _COMPARED[holds], one) for one in constants if one is not None)
+    parts = tuple(Comparison(place, kind, _COMPARED[holds], constant) for constant in constants if constant is not None)
     if len(parts) < len(texts):
         return None
     return AnyOf(parts) if len(parts) > 1 else parts[0]

@@ -1,7 +1,8 @@
-"""The files of a snapshot's delete deltas: how many events each holds, then the events, with one opening for both.
+"""The files of a snapshot's delete deltas: how many events each holds, then the events.
 
-Rule: counted before anything is decoded, and never guessed from sizes, since five million events fit in 34 kB. A small
-file is taken into memory whole; one that is not is opened once to count, and again where its events are wanted.
+Rule: events are counted before any is decoded, and never guessed from sizes: five million events fit in 34 kB. A small
+file is read into memory whole, so that it is opened once for both. A large file is opened to count, and again when its
+events are wanted.
 """
 
 from collections.abc import Iterable, Sequence
@@ -18,10 +19,10 @@ from metastore.files import Files
 from metastore.roots import local_path
 
 BROADCAST_LIMIT = 1_000_000
-"""Rows up to which a join broadcasts them one by one, delete events above all."""
+"""A join broadcasts up to as many rows, delete events above all."""
 
 SMALL, ROOM = 1 << 20, 1 << 26
-"""Up to which size a file is taken into memory, and all of them together."""
+"""Bytes: a file up to this size is kept in memory, and all such files together up to the second."""
 
 _MANY_FILES = 20_000
 _MANY_REMOTE_FILES = 500
@@ -32,39 +33,39 @@ class _DeleteFile:
     path: str
     events: int
     whole: bytes | None
-    """Its bytes rather than what reads them, which takes more space than they do."""
+    """The file's bytes. (An open ORC reader would take more space than they do.)"""
 
 
 @dataclass(frozen=True)
 class DeleteFiles:
-    """Delete files by their paths; None: so many that asking them would take long."""
+    """Delete files by their paths; None: there are so many that opening each would take long."""
 
-    found: dict[str, _DeleteFile] | None
+    by_path: dict[str, _DeleteFile] | None
 
     @classmethod
     def of(cls, files: Files, wanted: Sequence[DataFile]) -> "DeleteFiles":
-        """Count the events of all. Raises: OSError for one that cannot be read, with its path."""
-        is_local = all(local_path(one.path) is not None for one in wanted)
+        """Count the events of all. Raises: OSError, with the path, for a file that cannot be read."""
+        is_local = all(local_path(file.path) is not None for file in wanted)
         if len(wanted) > (_MANY_FILES if is_local else _MANY_REMOTE_FILES):
             return cls(None)
-        so_far = accumulate(min(one.size, SMALL) for one in wanted)
+        so_far = accumulate(min(file.size, SMALL) for file in wanted)
         tasks = [
-            (files, one.path, one.size <= SMALL and total <= ROOM) for one, total in zip(wanted, so_far, strict=True)
+            (files, file.path, file.size <= SMALL and total <= ROOM) for file, total in zip(wanted, so_far, strict=True)
         ]
         if is_local:  # a disk answers sooner than threads start
             return cls({task[1]: _counted(*task) for task in tasks})
         with ThreadPoolExecutor(READERS) as pool:
-            return cls({one.path: one for one in pool.map(lambda task: _counted(*task), tasks)})
+            return cls({file.path: file for file in pool.map(lambda task: _counted(*task), tasks)})
 
     def events(self, wanted: Iterable[DataFile]) -> int | None:
         """How many delete events these files hold; None: not counted."""
-        if self.found is None:
+        if self.by_path is None:
             return None
-        return sum(self.found[one.path].events for one in wanted)
+        return sum(self.by_path[file.path].events for file in wanted)
 
     def read(self, files: Files, path: str, columns: Sequence[str]) -> pa.Table:
-        """Columns of a file that was counted. Raises: OSError when it cannot be read, with its path."""
-        file = (self.found or {})[path]
+        """Columns of a counted file, a row per event. Raises: OSError, with the path, when it cannot be read."""
+        file = (self.by_path or {})[path]
         with damage_named(path):
             if file.whole is not None:
                 return orc.ORCFile(pa.BufferReader(file.whole)).read(columns=columns)

@@ -1,14 +1,14 @@
-"""The delete events of a snapshot as bits, one for each row id, which a scan looks into for each row: no join, no job.
+"""The delete events of a snapshot as bits, a bit per row id. A scan looks up each row's bit: no join, no Spark job.
 
-Rules kept here. The answer is exact: a row is found by its write id, bucket, row id and directory, of which nothing is
-cut off. The driver reads the delete files itself, four numbers for each event, which take next to no space in ORC; by
-whom it is, the fifth, only where the name of a delta does not tell that all of them are visible.
-Where the bits would take too much space, because the events are few for how far their row ids spread or too many, there
-are none, and a join has to do.
+Rules. The answer is exact: write id, bucket, row id and directory identify a row, and none of them is shortened. The
+driver reads the delete files itself: four numbers of each event, which take next to no space in ORC. The fifth, the
+write id of the event's writer, is read only where the name of the delta does not say that all its events are visible.
+There are no bits where they would take too much space (too many events, or few events whose row ids are far apart); a
+join does the work then.
 
-A chunk is 2**22 neighbouring row ids of one write id, bucket and directory; its bits are some of ``words``. Chunks are
-found without searching: two numbers name a chunk exactly, and both mixed, modulo a number by which no two chunks meet,
-are its place in a table. Scans look into it in Java (``DeletedBits.java``); ``holds`` says the same for other rows.
+A chunk is 2**22 neighbouring row ids of one write id, bucket and directory; its bits are a range of ``words``. The
+look-up of a chunk needs no search: two numbers name it exactly, and both mixed, modulo a number that keeps all chunks
+apart, are its place in a table. Spark's scans do the look-up in Java (``DeletedBits.java``), all others by ``holds``.
 """
 
 from collections import defaultdict
@@ -30,7 +30,7 @@ from metastore.acid_tables.listing import Directory
 from metastore.files import Files
 
 MAX_EVENTS, MAX_WORDS, MAX_CHUNKS = 20_000_000, 1 << 20, 512
-"""What is read by the driver and carried to each task at most: 8 MB of bits."""
+"""What the driver reads, and each task gets, at most: 2**20 words are 8 MB of bits."""
 
 CHUNK_BITS, BUCKET_BITS, HIGH_BITS = 22, 31, 41
 _MAX_WRITE_ID, _MAX_DIRECTORIES = 1 << 32, 1 << CHUNK_BITS
@@ -42,7 +42,7 @@ Numbers = NDArray[np.int64]
 
 
 class Chunk(NamedTuple):
-    """What names a chunk: write id and bucket in one number, directory and the row id's upper part in the other."""
+    """A chunk's name: write id and bucket in one number, directory and the row id's upper part in the other."""
 
     version: int
     part: int
@@ -50,7 +50,7 @@ class Chunk(NamedTuple):
 
 @dataclass(frozen=True)
 class DeletedRows:
-    """The bits, and the table of their chunks: an entry per place."""
+    """The bits (``words``), and the table of their chunks: the other arrays have an entry per place."""
 
     versions: Numbers
     parts: Numbers
@@ -62,7 +62,7 @@ class DeletedRows:
     def in_bytes(self) -> bytes:
         """The arrays as ``AcidOrcFormat.java`` takes them, each after its length."""
         arrays = (self.versions, self.parts, self.starts, self.ends, self.words)
-        return b"".join(len(one).to_bytes(8, "big") + one.astype(">i8").tobytes() for one in arrays)
+        return b"".join(len(numbers).to_bytes(8, "big") + numbers.astype(">i8").tobytes() for numbers in arrays)
 
     def holds(self, write_ids: Numbers, buckets: Numbers, row_ids: Numbers, directory: int) -> NDArray[np.bool_]:
         """Which of these rows of a directory are deleted."""
@@ -78,8 +78,11 @@ class DeletedRows:
 def deleted_rows(
     files: Files, directories: Sequence[Directory], write_ids: ValidWriteIdList, deletes: DeleteFiles
 ) -> DeletedRows | None:
-    """The visible delete events of all directories; None where bits are not the way to hold them."""
-    count = deletes.events(file for one in directories for file in one.sources.deletes)
+    """The visible delete events of all directories; None where bits would take too much space.
+
+    Raises: OSError, with the path, for a delete file that cannot be read.
+    """
+    count = deletes.events(file for directory in directories for file in directory.sources.deletes)
     if count is None or count > MAX_EVENTS:
         return None
     if write_ids.high_watermark >= _MAX_WRITE_ID or len(directories) >= _MAX_DIRECTORIES:
@@ -93,37 +96,37 @@ def deleted_rows(
         events = deletes.read(files, path, _COLUMNS if unseen is None else [*_COLUMNS, _BY])
         return _chunks(_counting(events, write_ids.high_watermark, unseen), number)
 
-    found: dict[Chunk, list[Numbers]] = defaultdict(list)
-    with ThreadPoolExecutor(READERS) as pool:  # whose map drops what has not begun when this returns early
+    offsets_of: dict[Chunk, list[Numbers]] = defaultdict(list)
+    with ThreadPoolExecutor(READERS) as pool:  # an early return cancels what has not begun
         for of_file in pool.map(lambda task: read(*task), tasks):
             for chunk, offsets in of_file:
-                found[chunk].append(offsets)
-                if len(found) > MAX_CHUNKS:
+                offsets_of[chunk].append(offsets)
+                if len(offsets_of) > MAX_CHUNKS:
                     return None
-    return _tabled(found)
+    return _tabled(offsets_of)
 
 
 def _unseen(directory: Directory, write_ids: ValidWriteIdList) -> Sequence[int] | None:
-    """Write ids whose events do not count; None where the names of the deltas tell that all do."""
+    """Write ids whose events do not count; None where the deltas' names say that all count."""
     if any(delta.visible is RangeState.SOME for delta in directory.state.delete_deltas):
         return hidden_write_ids(directory.state.delete_deltas, write_ids)
     return None
 
 
 def _counting(events: pa.Table, high_watermark: int, unseen: Sequence[int] | None) -> list[Numbers]:
-    """Write id, bucket and row id of those delete events that count: most often all, which are not copied then."""
+    """Write id, bucket and row id of the delete events that count. Most often all do: nothing is copied then."""
     operation, *places = (events[name].to_numpy() for name in _COLUMNS)
     counts = operation == DELETE_EVENT
     if unseen is not None:
         current = events[_BY].to_numpy()
         counts &= (current <= high_watermark) & ~np.isin(current, unseen)
-    return places if counts.all() else [one[counts] for one in places]
+    return places if counts.all() else [numbers[counts] for numbers in places]
 
 
 def _chunks(events: Sequence[Numbers], directory: int) -> Iterator[tuple[Chunk, Numbers]]:
-    """The events as runs of neighbours in one chunk each: the chunk, and the lower parts of their row ids.
+    """The events as runs of neighbours in the same chunk: the chunk, and the lower parts of their row ids.
 
-    The arrays are cut at once, in the thread that asks; chunks are named as they are wanted: they may be too many.
+    The arrays are cut at once, in the calling thread. Chunks are named lazily: they may be too many.
     """
     write_id, bucket, row_id = events
     if not len(row_id):
@@ -137,24 +140,24 @@ def _chunks(events: Sequence[Numbers], directory: int) -> Iterator[tuple[Chunk, 
 
 
 def _changes(numbers: Numbers) -> NDArray[np.bool_]:
-    """Whether the number after each is another one."""
+    """Whether the number after each is a different number."""
     return numbers[1:] != numbers[:-1]
 
 
-def _tabled(found: dict[Chunk, list[Numbers]]) -> DeletedRows | None:
-    bits = {chunk: _bits(offsets) for chunk, offsets in found.items()}
+def _tabled(offsets_of: dict[Chunk, list[Numbers]]) -> DeletedRows | None:
+    bits = {chunk: _bits(offsets) for chunk, offsets in offsets_of.items()}
     if sum(map(len, bits.values())) > MAX_WORDS:
         return None
     chunks = list(bits)
     for shift in (0, 3, 7, 12, 19):
-        mixed = np.array([(one.version ^ one.part << shift) & POSITIVE for one in chunks], np.int64)
+        mixed = np.array([(chunk.version ^ chunk.part << shift) & POSITIVE for chunk in chunks], np.int64)
         if (places := _apart(mixed)) is not None:
             return _filled(bits, mixed % places, places, shift)
     return None
 
 
 def _apart(mixed: Numbers) -> int | None:
-    """A number by which all of these have different remainders."""
+    """A divisor by which all of these have different remainders; None: too large a table."""
     places = len(mixed) | 1
     while places < _MAX_PLACES:
         if len(np.unique(mixed % places)) == len(mixed):
@@ -165,8 +168,8 @@ def _apart(mixed: Numbers) -> int | None:
 
 def _filled(bits: dict[Chunk, Numbers], at: Numbers, places: int, shift: int) -> DeletedRows:
     versions, parts, starts, ends = (np.full(places, value, np.int64) for value in (-1, -1, 0, 0))
-    sizes = np.array([len(one) for one in bits.values()], np.int64)
-    versions[at], parts[at] = [one.version for one in bits], [one.part for one in bits]
+    sizes = np.array([len(words) for words in bits.values()], np.int64)
+    versions[at], parts[at] = [chunk.version for chunk in bits], [chunk.part for chunk in bits]
     ends[at] = np.cumsum(sizes)
     starts[at] = np.cumsum(sizes) - sizes
     return DeletedRows(versions, parts, starts, ends, np.concatenate([*bits.values(), np.zeros(1, np.int64)]), shift)
@@ -174,7 +177,7 @@ def _filled(bits: dict[Chunk, Numbers], at: Numbers, places: int, shift: int) ->
 
 def _bits(offsets: Sequence[Numbers]) -> Numbers:
     """Words of 64 bits, the lowest first, up to the highest that is set."""
-    flags = np.zeros((max(int(one.max()) for one in offsets) >> 6) + 1 << 6, np.bool_)
-    for one in offsets:
-        flags[one] = True
+    flags = np.zeros((max(int(numbers.max()) for numbers in offsets) >> 6) + 1 << 6, np.bool_)
+    for numbers in offsets:
+        flags[numbers] = True
     return np.packbits(flags, bitorder="little").view("<i8").astype(np.int64)

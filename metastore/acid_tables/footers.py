@@ -1,4 +1,4 @@
-"""What the tails of ORC files say: rows, columns, their writer's notes. Read in the driver, without a Spark job."""
+"""The tails of ORC files: rows, columns, the writer's notes. The driver reads them itself, without a Spark job."""
 
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -14,14 +14,14 @@ from metastore.acid.orc_footer import STATS
 from metastore.files import Files
 
 READERS = 8
-"""Files that are looked at at a time."""
+"""Files that are read at the same time."""
 
 _SPARK_VERSION = "org.apache.spark.version"
 
 
 @dataclass(frozen=True)
 class OrcTail:
-    """Of one file."""
+    """The tail of a file; ``fields``: top-level columns, ``notes``: user metadata."""
 
     path: str
     rows: int
@@ -49,7 +49,7 @@ class EventCounts(NamedTuple):
 
 
 def orc_tail(files: Files, path: str) -> OrcTail:
-    """Look at one file. Raises: OSError when it is not an ORC file, with its path."""
+    """Read the tail of a file. Raises: OSError, with the path, when it is not an ORC file."""
     with files.open(path) as source, damage_named(path):
         opened = orc.ORCFile(source)
         notes = {key.decode("utf-8", "replace"): value for key, value in (opened.metadata or {}).items()}
@@ -57,17 +57,14 @@ def orc_tail(files: Files, path: str) -> OrcTail:
 
 
 def opened_orc(path: str, source: Any) -> orc.ORCFile:
-    """What can be read from, or is in memory, as an ORC file. Raises: OSError when it is none, with its path."""
+    """``source``, a stream or a buffer, as an ORC file. Raises: OSError, with the path, when it is none."""
     with damage_named(path):
         return orc.ORCFile(source)
 
 
 @contextmanager
 def damage_named(path: str) -> Iterator[None]:
-    """Around whatever reads an ORC file: one error for all that the reader says of a damaged one.
-
-    Raises: OSError, with the path.
-    """
+    """Turn each error of the reader of a damaged ORC file into one. Raises: OSError, with the path."""
     try:
         yield
     except (ArrowException, UnicodeDecodeError, OSError) as error:  # a column's name is damaged as well as any byte
@@ -75,13 +72,13 @@ def damage_named(path: str) -> Iterator[None]:
 
 
 def orc_tails(files: Files, paths: Iterable[str]) -> list[OrcTail]:
-    """Look at several files at a time."""
+    """Read the tails of several files at a time, in the order of ``paths``. Raises: as ``orc_tail``."""
     with ThreadPoolExecutor(READERS) as pool:
         return list(pool.map(partial(orc_tail, files), paths))
 
 
 def event_counts(tail: OrcTail) -> EventCounts | None:
-    """What the writer noted; None where it noted nothing."""
+    """The numbers of events that the writer noted; None where it noted none."""
     try:
         return EventCounts(*map(int, tail.notes[STATS].split(b",")))
     except (KeyError, ValueError, TypeError):
@@ -91,10 +88,10 @@ def event_counts(tail: OrcTail) -> EventCounts | None:
 def has_old_events(files: Files, tail: OrcTail) -> bool:
     """Whether an insert delta's file holds update or delete events, as Hive wrote them before version 2 of ACID.
 
-    Raises: OSError when it cannot be read, with its path.
+    Raises: OSError, with the path, when it cannot be read.
     """
     if (counts := event_counts(tail)) is not None:
         return counts.updates + counts.deletes > 0
     with files.open(tail.path) as source, damage_named(tail.path):
         operations = orc.ORCFile(source).read(columns=["operation"])["operation"]
-    return any(one != INSERT_EVENT for one in operations.unique().to_pylist())
+    return any(operation != INSERT_EVENT for operation in operations.unique().to_pylist())

@@ -1,4 +1,4 @@
-"""Which ACID directories a table has, each with its sources in a snapshot: one recursive listing per table."""
+"""The ACID directories of a table, each with its sources in a snapshot: a single recursive listing per table."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -26,7 +26,7 @@ class Directory:
     state: AcidState
     sources: Sources
     stored_as: FileFormat | None = None
-    """How its files are stored, where that is not as the table's are."""
+    """How its files are stored; None: as the table's."""
 
 
 def acid_directories(
@@ -39,11 +39,11 @@ def acid_directories(
     is_past: bool = False,
     is_part: bool = False,
 ) -> list[Directory]:
-    """The directories of a table as the snapshot sees them; an unpartitioned table is one place.
+    """The directories of a table as the snapshot sees them; an unpartitioned table is a single place.
 
-    ``is_past``: the snapshot is an old one, whose files nobody has kept from the Cleaner. ``is_part``: there are more
-    places than these.
-    Raises: NotEnoughHistoryError when the snapshot's files are gone, InvalidOperationError for files that nobody here
+    ``is_past``: the snapshot is of the past, and nothing has kept its files from the Cleaner. ``is_part``: the table
+    has more places than these.
+    Raises: NotEnoughHistoryError when the snapshot's files are gone, InvalidOperationError for files that only Hive
         can read.
     """
     listings = _by_place(files, table.location, places, is_part=is_part)
@@ -61,9 +61,9 @@ def acid_directories(
 
 
 def _require_past(location: str, listing: Iterable[Listed], state: AcidState, write_ids: ValidWriteIdList) -> None:
-    """An INSERT OVERWRITE lets the Cleaner remove what was before; then a past snapshot would just be empty.
+    """After an INSERT OVERWRITE the Cleaner removes the older files; a past snapshot would look empty then.
 
-    (A compaction does so too, but the directory selection itself knows that one.)
+    (``acid_state`` itself notices when a compaction's base is the cause.)
     """
     if state.base or state.deltas or state.originals:
         return
@@ -73,7 +73,8 @@ def _require_past(location: str, listing: Iterable[Listed], state: AcidState, wr
         if not is_hidden(name)
     )
     later = min(
-        (one for one in parsed if isinstance(one, BaseName) and one.write_id > write_ids.high_watermark), default=None
+        (name for name in parsed if isinstance(name, BaseName) and name.write_id > write_ids.high_watermark),
+        default=None,
     )
     if later is not None:
         raise NotEnoughHistoryError(
@@ -87,7 +88,7 @@ def _read(files: Files, location: str, path: str) -> bytes:
 
 
 def _by_place(files: Files, root: str, places: Iterable[PartitionPlace], *, is_part: bool) -> dict[str, list[Listed]]:
-    """What lies below each place, with paths relative to it; a few of many places are listed each alone."""
+    """Entries below each place, with paths relative to it; a few of many places are listed separately."""
     places = list(places)
     result: dict[str, list[Listed]] = defaultdict(list)
     alone = is_part and len(places) <= _LISTED_ALONE
@@ -102,7 +103,7 @@ def _by_place(files: Files, root: str, places: Iterable[PartitionPlace], *, is_p
 
 
 def _home(root: str, entry: FileEntry, inside: set[str]) -> str | None:
-    """The place that an entry belongs to: the deepest one above it."""
+    """The place that an entry belongs to: the deepest place above it."""
     location = root
     for part in entry.path.split("/")[:-1]:
         location = f"{location}/{part}"

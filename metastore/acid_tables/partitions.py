@@ -11,7 +11,7 @@ from metastore.partition_names import make_name
 class PartitionPlace(NamedTuple):
     """A partition: its name, its values (None for the default partition) and where it lies.
 
-    ``stored_as``: how its files are stored, where that is not as the table's are.
+    ``stored_as``: how its files are stored; None: as the table's.
     """
 
     name: str

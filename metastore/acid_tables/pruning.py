@@ -1,7 +1,7 @@
-"""Which partitions conditions on partition keys leave out: they need not be asked for, listed or read. Pure.
+"""Conditions on partition keys, and the partitions that they leave out: those are not looked up, listed or read. Pure.
 
-Rule: a partition is left out only where no row of it can meet the conditions, whatever Spark's settings are. Nothing is
-said of a value that is not written as its type is written (`` 7``, ``2024-1-5``): it may hold.
+Rule: a partition is left out only where no row of it can meet the conditions, whatever Spark's settings are. A value
+that is not spelled as its type spells it (`` 7``, ``2024-1-5``) may meet any condition.
 """
 
 import operator
@@ -20,7 +20,7 @@ Values: TypeAlias = Sequence[str | None]
 _NUMBER = re.compile(r"-?[0-9]{1,18}(?:\.[0-9]{1,18})?")
 _DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _SIMPLE = re.compile(r"[A-Za-z0-9_-]+")
-"""Texts that are the same in names, and to metastores that take them for patterns."""
+"""Texts that nothing escapes in partition names, and that metastores with patterns take literally."""
 BITS = {"tinyint": 7, "smallint": 15, "int": 31, "bigint": 63}
 _TEXT = ("string", "varchar", "char")
 _DECIMAL = (10, 0)
@@ -84,7 +84,7 @@ Restriction: TypeAlias = Comparison | Missing | AllOf | AnyOf
 
 
 def exact_texts(where: Restriction, count: int) -> list[str]:
-    """For each key the text that it has to be, where the metastore can be asked for it; "": any."""
+    """For each of ``count`` keys the text that it must have, as the metastore can look it up; "": any."""
     texts = [""] * count
     for part in where.parts if isinstance(where, AllOf) else (where,):
         if isinstance(part, Comparison) and part.holds is operator.eq and is_text(part.type):
@@ -93,12 +93,12 @@ def exact_texts(where: Restriction, count: int) -> list[str]:
 
 
 def is_text(kind: HiveType) -> bool:
-    """Whether values of the type are what is written."""
+    """Whether a value of the type is its text."""
     return kind.kind in _TEXT
 
 
 def typed(text: str, kind: HiveType) -> Constant | None:
-    """A value as its type has it; None for a spelling that is not the usual one, or a value that does not fit."""
+    """A text as a value of its type; None for an unusual spelling, or a value that does not fit."""
     if is_text(kind):
         return text
     if kind.kind == "date":
@@ -122,5 +122,5 @@ def _day(text: str) -> date | None:
 
 
 def all_of(parts: Sequence[Restriction]) -> Restriction | None:
-    """Conditions that all hold; None for none."""
+    """The conditions joined by AND; None for no condition."""
     return AllOf(tuple(parts)) if len(parts) > 1 else parts[0] if parts else None

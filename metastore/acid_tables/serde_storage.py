@@ -1,8 +1,8 @@
-"""How Hive's own classes store a table: input format, output format, SerDe, and what they are told. Pure.
+"""How Hive's own classes store a table: input format, output format, SerDe, and their properties. Pure.
 
-Rule: what a SerDe is told is what Hive tells it (columns, then parameters of the SerDe, then of the table), so that it
-reads and writes here what it does there. Where one is known to see other types than a table declares, those are the
-table's, as in Hive.
+Rule: a SerDe gets the properties that Hive gives it (columns, then parameters of the SerDe, then of the table), so that
+it reads and writes here as it does there. Where a SerDe is known to have other types than the table declares, the
+SerDe's are the table's, as in Hive.
 """
 
 import re
@@ -68,7 +68,7 @@ CLASSES = {
 
 @dataclass(frozen=True)
 class HiveStorage:
-    """The classes, and the properties that they are told, in the order in which later ones replace earlier ones."""
+    """Hive's classes for a table's files, the columns (name, type) and the properties (key, value) for its SerDe."""
 
     input_format: str
     output_format: str
@@ -76,20 +76,20 @@ class HiveStorage:
     columns: tuple[tuple[str, str], ...]
     properties: tuple[tuple[str, str], ...]
     is_raw: bool = False
-    """Whether a row is a record as it stands in the file, as one text."""
+    """Whether a row is a whole record of the file, as a single text."""
 
     @classmethod
     def of(cls, sd: Any, columns: Iterable[tuple[str, str]], parameters: Mapping[str, str]) -> "HiveStorage":
-        """``sd``: a table's or partition's storage descriptor as the metastore has it; the others are the table's."""
-        told: dict[str, str] = {**dict(sd.serdeInfo.parameters or {}), **parameters}
-        if _COLLECTION in told:  # Hive before 3 spells it otherwise
-            told.setdefault(_OLD_COLLECTION, told[_COLLECTION])
+        """``sd``: a table's or partition's storage descriptor. Columns and parameters are the table's."""
+        properties: dict[str, str] = {**dict(sd.serdeInfo.parameters or {}), **parameters}
+        if _COLLECTION in properties:  # Hive before 3 spells it otherwise
+            properties.setdefault(_OLD_COLLECTION, properties[_COLLECTION])
         return cls(
             sd.inputFormat or "",
             sd.outputFormat or "",
             sd.serdeInfo.serializationLib or "",
             tuple(columns),
-            tuple(sorted(told.items())),
+            tuple(sorted(properties.items())),
         )
 
     @property
@@ -109,39 +109,43 @@ class HiveStorage:
 
     @property
     def has_own_columns(self) -> bool:
-        """Whether its columns are those of a schema that it is given, whatever the metastore says."""
+        """Whether its columns are those of a schema among its properties, whatever the metastore says."""
         return self.serde == AVRO and bool({"avro.schema.literal", "avro.schema.url"} & dict(self.properties).keys())
 
     def raw(self) -> "HiveStorage":
-        """The same files as records, which no SerDe looks into."""
+        """The same files as whole records, which no SerDe decodes."""
         return replace(self, is_raw=True)
 
     def text(self) -> str:
-        """All of it in the form that java.util.Properties reads."""
+        """All of it as a text that java.util.Properties reads."""
         names = [name for name, _ in self.columns]
-        told = {
+        properties = {
             "columns": ("\0" if any("," in name for name in names) else ",").join(names),
             "columns.types": ":".join(without_lengths(kind) for _, kind in self.columns),
             "columns.comments": "\0" * (len(names) - 1),
         }
         if any("," in name for name in names):
-            told["column.name.delimiter"] = "\0"
-        told |= dict(self.properties)
-        told |= {"serialization.lib": self.serde, "acid.input": self.input_format, "acid.output": self.output_format}
+            properties["column.name.delimiter"] = "\0"
+        properties |= dict(self.properties)
+        properties |= {
+            "serialization.lib": self.serde,
+            "acid.input": self.input_format,
+            "acid.output": self.output_format,
+        }
         if self.is_raw:
-            told["acid.raw"] = "true"
-        return "".join(f"{_escaped(key)}={_escaped(value)}\n" for key, value in sorted(told.items()))
+            properties["acid.raw"] = "true"
+        return "".join(f"{_escaped(key)}={_escaped(value)}\n" for key, value in sorted(properties.items()))
 
     def require_readable(self, name: object) -> None:
-        """Raise InvalidOperationError for what would be read as rows and is none."""
+        """Raise InvalidOperationError for files with lines that are no rows, and that Spark would read as rows."""
         if self._count("skip.footer.line.count"):
             raise InvalidOperationError(
                 f"{name} leaves out lines at the end of each file (skip.footer.line.count), "
-                "which is not done here: read it with Hive."
+                "which this reader cannot: read it with Hive."
             )
 
     def require_writable(self, name: object) -> None:
-        """Raise InvalidOperationError for a table whose files would not be read as they are written."""
+        """Raise InvalidOperationError for a table that would not read back the rows that are written to it."""
         self.require_readable(name)
         self.require_storable(name)
         if self._count("skip.header.line.count"):
@@ -149,18 +153,20 @@ class HiveStorage:
                 f"{name} leaves out the first lines of each file (skip.header.line.count): "
                 "rows would be lost there. Files with such lines come by LOAD DATA in Hive."
             )
-        told = dict(self.properties)
-        has_other_ends = told.get("line.delim", "") not in _LINE_ENDS or "textinputformat.record.delimiter" in told
+        properties = dict(self.properties)
+        has_other_ends = (
+            properties.get("line.delim", "") not in _LINE_ENDS or "textinputformat.record.delimiter" in properties
+        )
         if self.is_text and has_other_ends:
             raise InvalidOperationError(f"The rows of {name} do not end with a line's end: write it with Hive.")
 
     def require_storable(self, name: object) -> None:
-        """Raise InvalidOperationError for columns that Hive could not read in files that are written here."""
+        """Raise InvalidOperationError for columns that Hive could not read in files that Spark has written."""
         limited = [column for column, kind in self.columns if _WITH_LENGTH.search(kind)]
         if self.serde == AVRO and limited:
             raise InvalidOperationError(
                 f"Column {limited[0]} of {name} is CHAR or VARCHAR. Hive reads those only from "
-                "Avro files that say how long they are, as Spark's do not: declare it STRING."
+                "Avro files that note their length, and Spark's do not: declare it STRING."
             )
 
     def _count(self, key: str) -> int:
@@ -171,7 +177,7 @@ class HiveStorage:
 
 
 def seen_columns(serde: str, columns: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
-    """Columns with the types that a SerDe gives them, whatever they are declared as: that of CSV knows strings only."""
+    """Columns with the types that the SerDe gives them, whatever is declared: CSV's knows strings only."""
     if serde == OPEN_CSV:
         return [(name, "string") for name, _ in columns]
     if serde == AVRO:
@@ -180,7 +186,7 @@ def seen_columns(serde: str, columns: Sequence[tuple[str, str]]) -> list[tuple[s
 
 
 def require_seen_as_declared(serde: str, declared: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
-    """The columns; raises InvalidOperationError where a SerDe makes others of them."""
+    """The declared columns. Raises: InvalidOperationError where the SerDe would give a column another type."""
     seen = seen_columns(serde, declared)
     for (name, kind), (_, other) in zip(declared, seen, strict=True):
         if kind != other:
@@ -192,7 +198,10 @@ def require_seen_as_declared(serde: str, declared: Sequence[tuple[str, str]]) ->
 
 
 def require_same_types(name: str, storage: HiveStorage, own: Sequence[tuple[str, str]]) -> None:
-    """Raise InvalidOperationError when a partition's files hold other types than the table has; ``own``: its."""
+    """Raise InvalidOperationError when a partition's files hold other types than the table.
+
+    ``name``: the partition's, for the message; ``storage``: how the table stores it; ``own``: the partition's columns.
+    """
     if storage.is_untyped:
         return
     for (column, kind), (_, here) in zip(storage.columns, own, strict=False):
@@ -206,7 +215,7 @@ def require_same_types(name: str, storage: HiveStorage, own: Sequence[tuple[str,
 def require_alterable(
     name: str, storage: HiveStorage, before: Sequence[tuple[str, str]], after: Sequence[tuple[str, str]]
 ) -> None:
-    """Raise InvalidOperationError when the files of a table would be read otherwise after its columns were altered."""
+    """Raise InvalidOperationError when a table's files would read differently with the columns ``after``."""
     if storage.has_own_columns:
         raise InvalidOperationError(f"The columns of {name} are those of its Avro schema: change that.")
     places = {column: place for place, (column, _) in enumerate(before)}
@@ -214,8 +223,7 @@ def require_alterable(
     gone = places.keys() - {column for column, _ in after}
     if len(after) < len(before) or (gone if storage.is_by_name else moved):
         raise InvalidOperationError(
-            f"{name} has files, which do not say by themselves which columns they have: "
-            "columns may be added at the end, not moved or dropped."
+            f"{name} has files that do not name their columns: columns may be added at the end, not moved or dropped."
         )
     types = dict(before)
     changed = [column for column, kind in after if column in types and parse_type(kind) != parse_type(types[column])]
@@ -227,7 +235,7 @@ def require_alterable(
 
 
 def without_lengths(kind: str) -> str:
-    """A Hive type with its characters and varchars as strings, as they are in files: Hive cuts them when it reads."""
+    """A Hive type with CHAR and VARCHAR as strings, as files have them: Hive cuts the values when it reads."""
     return _WITH_LENGTH.sub("string", kind)
 
 

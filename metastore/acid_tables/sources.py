@@ -1,8 +1,8 @@
-"""What a snapshot of one ACID directory is read from: its files, by how they are read.
+"""The files of a snapshot of one ACID directory, by how they are read.
 
-Rule: every file of the snapshot is in exactly one of the groups of ``Sources``, or it is refused with its reason. What
-has an ordinary form (bucket files below a base or delta) is known from the listing alone; only the rest is opened.
-Reader and compaction take the same: a compaction that saw other files, or other ids of their rows, would change rows.
+Rule: every file of the snapshot is in exactly one group of ``Sources``, or it is refused with the reason. The listing
+alone tells ordinary files (bucket files below a base or delta); only the others are opened. Reader and compaction share
+this module: a compaction that saw other files, or other ids of their rows, would change rows.
 """
 
 from collections.abc import Iterable
@@ -41,8 +41,8 @@ class Sources:
     """The files of a snapshot of one ACID directory, by how they are read.
 
     ``events`` and ``deletes``: with the event columns. ``cut``: insert events in files that are still being written.
-    ``plain``: without event columns, each with the ids of its rows. ``unnamed``: those of them whose name tells no
-    bucket, so that their rows have no ids.
+    ``plain``: without event columns, each with the ids of its rows. ``unnamed``: without event columns, and with a name
+    that has no bucket, so that their rows have no ids.
     """
 
     events: tuple[DataFile, ...] = ()
@@ -54,36 +54,40 @@ class Sources:
     @property
     def without_events(self) -> list[str]:
         """Paths of all files without event columns."""
-        return [*(one.path for one in self.plain), *self.unnamed]
+        return [*(file.path for file in self.plain), *self.unnamed]
 
 
 def acid_sources(files: Files, location: str, state: AcidState) -> Sources:
-    """Sort the files of a full ACID directory by how they are read; for a reader and for a compaction alike.
+    """Sort the files of a full ACID directory by how they are read.
 
-    Raises: InvalidOperationError for update events of Hive before 3, MalformedSideFileError.
+    Raises: InvalidOperationError for update events of Hive before 3, MalformedSideFileError; OSError, with the path,
+        for a damaged file.
     """
     events: list[DataFile] = []
     cut: list[CutFile] = []
     plain: list[SyntheticIds] = []
     unnamed: list[str] = []
     chosen: list[BaseDirectory | DeltaDirectory] = [*([state.base] if state.base else []), *state.insert_deltas]
-    for one in chosen:
-        if _is_raw(files, location, one):
-            more, bare = _raw_sources(files, location, one)
+    for directory in chosen:
+        if _is_raw(files, location, directory):
+            more, bare = _raw_sources(files, location, directory)
             plain += more
             unnamed += bare
             continue
-        whole, half = _event_files(files, location, one)
-        _require_new_events(files, location, one, whole)
+        whole, half = _event_files(files, location, directory)
+        _require_new_events(files, location, directory, whole)
         events += _data_files(location, whole)
         cut += half
     originals, bare = _numbered(files, [f"{location}/{file.path}" for file in _filled(state.originals)])
-    deletes = [file for one in state.delete_deltas for file in _data_files(location, _filled(one.bucket_files))]
+    deletes = [file for delta in state.delete_deltas for file in _data_files(location, _filled(delta.bucket_files))]
     return Sources(tuple(events), tuple(deletes), tuple(cut), (*plain, *originals), (*unnamed, *bare))
 
 
 def insert_only_sources(table: AcidTable, location: str, stored_as: FileFormat | None, state: AcidState) -> Sources:
-    """The files of an insert-only table, nested ones included (Hive writes those for UNION ALL)."""
+    """The files of a directory of an insert-only table, nested files included (Hive writes those for UNION ALL).
+
+    ``stored_as``: the directory's own format; None: the table's. Raises: InvalidOperationError.
+    """
     file_format = table.file_format if stored_as is None else stored_as
     if originals := _filled(state.originals):
         raise InvalidOperationError(
@@ -95,15 +99,15 @@ def insert_only_sources(table: AcidTable, location: str, stored_as: FileFormat |
     if isinstance(file_format, HiveStorage):
         file_format.require_readable(table.name)
     chosen: list[BaseDirectory | DeltaDirectory] = [*([state.base] if state.base else []), *state.insert_deltas]
-    return Sources(tuple(file for one in chosen for file in _data_files(location, _filled(one.files))))
+    return Sources(tuple(file for directory in chosen for file in _data_files(location, _filled(directory.files))))
 
 
 def committed_bytes(files: Files, file: CutFile) -> bytes:
-    """What of a file counts. Raises: InvalidOperationError when it is shorter."""
+    """The first ``length`` bytes of a file. Raises: InvalidOperationError when it has fewer."""
     with files.open(file.path) as source:
         size = source.seek(0, SEEK_END)
         source.seek(0)
-        content = source.read(min(file.length, size))  # reading asks for memory of as many bytes as it is told
+        content = source.read(min(file.length, size))  # a read allocates as many bytes as are asked for
     if len(content) < file.length:
         raise InvalidOperationError(
             f"{file.path} has {len(content)} bytes, and its side file says that {file.length} "
@@ -113,7 +117,7 @@ def committed_bytes(files: Files, file: CutFile) -> bytes:
 
 
 def _is_raw(files: Files, location: str, directory: BaseDirectory | DeltaDirectory) -> bool:
-    """Whether LOAD DATA made it: one file tells, a directory never mixes."""
+    """Whether LOAD DATA made the directory: its first file decides, since a directory never mixes."""
     filled = _filled(directory.files)
     if not directory.may_be_raw or not filled:
         return False
@@ -133,7 +137,7 @@ def _raw_sources(
 def _numbered(
     files: Files, paths: Iterable[str], write_id: int = 0, statement_id: int | None = None
 ) -> tuple[list[SyntheticIds], list[str]]:
-    """The ids of the rows of files without event columns, and the files whose rows can have none."""
+    """For files without event columns: the ids of their rows; and the files whose rows can have no ids."""
     named: list[str] = []
     unnamed: list[str] = []
     for path in paths:
@@ -145,25 +149,25 @@ def _numbered(
 def _event_files(
     files: Files, location: str, directory: BaseDirectory | DeltaDirectory
 ) -> tuple[list[Listed], list[CutFile]]:
-    """Files to read whole, and those of which a streaming writer has flushed only a part.
+    """Files to read whole, and files of which a streaming writer has flushed only a part.
 
-    Of a file that is being written a listing may say any size: HDFS says 0 for its first block.
+    A listing may say any size of a file that is being written: HDFS says 0 for its first block.
     """
     with_side_file = {file.path.removesuffix(SIDE_FILE_SUFFIX) for file in directory.side_files}
     whole, cut = [], []
-    for one in directory.bucket_files or directory.files:
-        path = f"{location}/{one.path}"
-        if one.path not in with_side_file:
-            whole.append(one)
+    for file in directory.bucket_files or directory.files:
+        path = f"{location}/{file.path}"
+        if file.path not in with_side_file:
+            whole.append(file)
         elif (length := _flushed(files, path)) is None:
-            whole.append(ListedFile(one.path, _size(files, path)))
+            whole.append(ListedFile(file.path, _size(files, path)))
         elif length:
             cut.append(CutFile(path, length))
     return _filled(whole), cut
 
 
 def _flushed(files: Files, path: str) -> int | None:
-    """How much of a file counts that its writer may be appending to right now; None when it was closed meanwhile."""
+    """The committed length of a file that its writer may be appending to; None when it was closed meanwhile."""
     side = side_file(path)
     try:
         return flushed_length(files.read(side), side)
@@ -179,9 +183,9 @@ def _size(files: Files, path: str) -> int:
 def _require_new_events(
     files: Files, location: str, directory: BaseDirectory | DeltaDirectory, whole: Iterable[Listed]
 ) -> None:
-    """Refuse deltas of ACID version 1 that change rows: an event there hides earlier ones of its row.
+    """Refuse deltas of ACID version 1 that change rows: an event there hides earlier events of its row.
 
-    Bases of that version are read like any other: each row is in them once, whatever its operation number says.
+    Bases of that version are read like any other: each row is in them once, whatever its operation number is.
     """
     if directory.is_marked or isinstance(directory, BaseDirectory):
         return

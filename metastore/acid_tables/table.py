@@ -12,14 +12,14 @@ from metastore.ids import TableName
 
 _UNREADABLE = re.compile(r"\b(uniontype\s*<|timestamp with local time zone|interval_)", re.IGNORECASE)
 OURS = "__acid_"
-"""How the names of those columns begin that stand beside a table's own in a plan or in a staging directory."""
+"""The prefix of the columns that a plan or a staging directory has beside the table's own."""
 
 FileFormat: TypeAlias = str | HiveStorage
-"""How files are stored: as Spark calls it (``orc``, ``parquet``), or Hive's classes that do it; "" if neither."""
+"""How files are stored: by Spark's name (``orc``, ``parquet``), or by Hive's classes; "": unknown."""
 
 
 class TableKind(StrEnum):
-    """How the table's directories are to be understood."""
+    """What the table's directories mean."""
 
     FULL_ACID = "full ACID"
     INSERT_ONLY = "insert-only"
@@ -35,7 +35,7 @@ class HiveColumn:
 
     @property
     def sql_type(self) -> str:
-        """The type as Spark's SQL knows it; raises InvalidOperationError for a type that Spark does not have."""
+        """The type in Spark's SQL. Raises: InvalidOperationError for a type that Spark does not have."""
         if _UNREADABLE.search(self.type):
             raise InvalidOperationError(
                 f"Column {self.name} has type {self.type}, which Spark cannot hold. "
@@ -46,7 +46,7 @@ class HiveColumn:
 
 @dataclass(frozen=True)
 class ColumnDefinition:
-    """A column as DDL has it: its Hive type, "" where none is given."""
+    """A column as DDL has it. ``type``: Hive's, "" where the statement says none."""
 
     name: str
     type: str
@@ -72,9 +72,9 @@ class AcidTable:
 
     @classmethod
     def of(cls, name: TableName, thrift_table: Any) -> "AcidTable":
-        """The table as the metastore's ``get_table`` answered it.
+        """A table from the answer of the metastore's ``get_table``.
 
-        Raises: InvalidOperationError for a transactional table with a column named like ours.
+        Raises: InvalidOperationError for a transactional table with a column whose name begins with ``OURS``.
         """
         sd, parameters = thrift_table.sd, dict(thrift_table.parameters or {})
         transactional = parameters.get("transactional", "").lower() == "true"
@@ -96,7 +96,7 @@ class AcidTable:
             bucketing_version=2 if parameters.get("bucketing_version") == "2" else 1,
             file_format=stored_as(sd, columns, parameters),
             parameters=parameters,
-            order=tuple((one.col.lower(), one.order == 1) for one in sd.sortCols or ()),
+            order=tuple((column.col.lower(), column.order == 1) for column in sd.sortCols or ()),
         )
 
     @property
@@ -105,11 +105,11 @@ class AcidTable:
         return [key.name for key in self.partition_keys]
 
     def stored_as(self, sd: Any) -> FileFormat:
-        """How files are stored where ``sd`` is the storage descriptor, a partition's for instance."""
-        return stored_as(sd, [(one.name, one.type) for one in self.columns], self.parameters)
+        """How files are stored below the storage descriptor ``sd``, a partition's for instance."""
+        return stored_as(sd, [(column.name, column.type) for column in self.columns], self.parameters)
 
     def require(self, *kinds: TableKind, action: str) -> None:
-        """Raise InvalidOperationError unless the table is of one of ``kinds``."""
+        """Raise InvalidOperationError unless the table's kind is among ``kinds``; ``action`` names what needs it."""
         if self.kind not in kinds:
             allowed = " or ".join(kinds)
             advice = {
@@ -123,11 +123,11 @@ class AcidTable:
 
 
 def require_user_names(table: TableName, columns: Iterable[str]) -> None:
-    """Raise InvalidOperationError for a column of a transactional table that is named like ours."""
-    if taken := next((one for one in columns if one.startswith(OURS)), None):
+    """Raise InvalidOperationError for a column of a transactional table whose name begins with ``OURS``."""
+    if taken := next((name for name in columns if name.startswith(OURS)), None):
         raise InvalidOperationError(
-            f"{table} has a column {taken}, and names that begin with {OURS} are here those of "
-            "what stands beside a table's own. Choose another, or let Hive rename it."
+            f"{table} has a column {taken}, and names that begin with {OURS} are reserved. "
+            "Choose another name, or rename the column in Hive."
         )
 
 
@@ -137,7 +137,7 @@ def quoted(name: str) -> str:
 
 
 def stored_as(sd: Any, columns: Sequence[tuple[str, str]], parameters: Mapping[str, str]) -> FileFormat:
-    """How files are stored where ``sd`` is the storage descriptor; the columns and parameters are the table's."""
+    """How files are stored below the storage descriptor ``sd``; columns and parameters are the table's."""
     known = {"OrcInputFormat": "orc", "MapredParquetInputFormat": "parquet"}
     if (name := known.get((sd.inputFormat or "").rsplit(".", 1)[-1])) is not None:
         return name

@@ -1,7 +1,8 @@
 """Tables as they were: whether all files of a point in the past are still there.
 
-Rule: right, or refused. The Cleaner removes what a base has replaced, directory by directory, and what it has removed
-leaves no trace in the listing. So where it has begun behind a base that the past does not see, nothing is read.
+Rule: right, or refused. The Cleaner removes what a base has replaced, directory by directory, and a removed directory
+leaves no trace in the listing. So a directory is not read once the Cleaner has begun behind a base that the past does
+not see.
 """
 
 from collections.abc import Iterable, Sequence
@@ -22,7 +23,10 @@ AsOf: TypeAlias = int | datetime
 
 
 def as_of_write_id(write_ids: ValidWriteIdList, write_id: int) -> ValidWriteIdList:
-    """The list as a reader at ``write_id`` would have it, had everything finished that is finished now."""
+    """The list of a reader at ``write_id``, if all that has finished by now had finished by then.
+
+    Raises: InvalidOperationError for a write id above the list's high-water mark, or below 0.
+    """
     if write_id < 0 or write_id > write_ids.high_watermark:
         raise InvalidOperationError(
             f"{write_ids.table} has write ids up to {write_ids.high_watermark}; as_of_write_id="
@@ -40,14 +44,14 @@ def as_of_write_id(write_ids: ValidWriteIdList, write_id: int) -> ValidWriteIdLi
 
 
 def require_changes(directories: Iterable[Directory], after: int) -> None:
-    """Raise NotEnoughHistoryError where a base holds what was written after that write id: changes are one there."""
+    """Raise NotEnoughHistoryError where a base holds rows of later write ids: changes are lost there."""
     for directory in directories:
         base = directory.state.base
         if base is not None and base.name.write_id > after:
             how = "compacted" if base.compacted else "overwritten"
             raise NotEnoughHistoryError(
                 f"{directory.location} was {how} up to write id {base.name.write_id} ({base.path}): changes can be "
-                "read after that one only"
+                "read after that write id only"
             )
 
 
@@ -60,7 +64,8 @@ def require_kept(
 ) -> None:
     """Raise NotEnoughHistoryError for directories of a past snapshot that may not be complete any more.
 
-    ``cleaned`` has to be asked for after the directories were listed.
+    ``cleaned``: by partition name ("" for a table without partitions) the highest write id up to which the Cleaner has
+    removed files. The caller asks for it after it has listed the directories.
     """
     for directory in directories:
         if kind is TableKind.INSERT_ONLY:
@@ -77,12 +82,12 @@ def require_kept(
 
 
 def _sees_all(write_ids: ValidWriteIdList, up_to: int) -> bool:
-    hidden = [one for one in write_ids.invalid if one <= up_to and one not in write_ids.aborted]
+    hidden = [write_id for write_id in write_ids.invalid if write_id <= up_to and write_id not in write_ids.aborted]
     return up_to <= write_ids.high_watermark and not hidden
 
 
 def _require_whole_deltas(directory: Directory, write_ids: ValidWriteIdList) -> None:
-    """Rows of insert-only files do not tell their write id."""
+    """Rows of insert-only files have no write id: a delta is read whole, or not at all."""
     for delta in directory.state.deltas:
         if delta.visible is RangeState.SOME and not _sees_all(write_ids, delta.name.max_write_id):
             raise NotEnoughHistoryError(f"{directory.location}/{delta.path} holds rows from before and from after then")

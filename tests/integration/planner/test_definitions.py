@@ -70,7 +70,7 @@ def test_changes_of_columns_and_properties_are_made_together_or_not_at_all(clien
     assert {"a", "b"} & call("table", db="d", table="t")["properties"].keys() == {"b"}
     insert(client, "t", {"first": 1.0, "title": "x", "id": 1, "last": "y"})
 
-    for change, said in (({"op": "rename_column", "name": "title", "to": "name"}, "has files, in which title is named so"),
+    for change, said in (({"op": "rename_column", "name": "title", "to": "name"}, "has files that call the column title"),
                          ({"op": "change_type", "name": "id", "type": "int"}, "int does not hold all of its values"),
                          ({"op": "drop_column", "name": "nothing"}, "There is no column nothing."),
                          ({"op": "paint"}, "changes[1].op must be one of set, unset")):
