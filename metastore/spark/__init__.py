@@ -11,9 +11,10 @@ __all__ = ["acid", "configure"]
 
 
 def acid(spark: "SparkSession", uri: str | None = None, *, retries: int = 0) -> "AcidSession":
-    """The ACID session of a Spark session; the metastore's address defaults to Spark's ``hive.metastore.uris``.
+    """The ACID session of a Spark session. ``uri``: the metastore's; None: that of Spark's ``hive.metastore.uris``.
 
-    ``retries``: how often a statement that lost a write conflict is run again, on a new snapshot.
+    ``retries``: how often a statement that lost a write conflict runs again, on a new snapshot.
+    Raises: InvalidOperationError for a Spark version, or a catalog without a metastore, that it cannot work with.
     """
     from metastore.spark.session import AcidSession
 
@@ -23,8 +24,8 @@ def acid(spark: "SparkSession", uri: str | None = None, *, retries: int = 0) -> 
 def configure(builder: "SparkSession.Builder", uri: str | None = None) -> "SparkSession.Builder":
     """A builder of sessions whose own SQL knows ACID tables: ``configure(SparkSession.builder).getOrCreate()``.
 
-    ``uri``: the metastore's address, where Spark's ``hive.metastore.uris`` is not set otherwise. No Spark may be
-    running yet in this process: a jar is added.
+    ``uri``: the metastore's address; None: Spark's ``hive.metastore.uris`` is set elsewhere. Call it before this
+    process has a Spark: a running Spark takes no further jar. Raises: InvalidOperationError where there is no jar.
     """
     from metastore.spark.catalog import configured
 

@@ -1,6 +1,6 @@
 """The settings with which Spark's own SQL reads and writes ACID tables: its session catalog is ours.
 
-Anybody may set them without Python: ``docs/how-to/acid-tables-in-spark-sql.md``.
+They can be set without Python: ``docs/how-to/acid-tables-in-spark-sql.md``.
 """
 
 from pathlib import Path
@@ -24,7 +24,7 @@ def configured(builder: SparkSession.Builder, uri: str | None) -> SparkSession.B
         jar = connector_jar(Path(pyspark.__file__).parent)
     except NoJarError as error:
         raise InvalidOperationError(
-            f"There is no jar of the catalog for Spark {pyspark.__version__}, and it could not be made: {error}. "
+            f"There is no jar of the catalog for Spark {pyspark.__version__}, and building it failed: {error}. "
             "Install transaction-metastore from a wheel that was built for this Spark, or a JDK 17."
         ) from error
     options: dict[str, str] = builder._options  # noqa: SLF001 - what was set before stays
@@ -36,5 +36,5 @@ def configured(builder: SparkSession.Builder, uri: str | None) -> SparkSession.B
     return builder.enableHiveSupport()
 
 
-def _added(before: str | None, one: str) -> str:
-    return ",".join([*(before.split(",") if before else []), one])
+def _added(before: str | None, more: str) -> str:
+    return ",".join([*(before.split(",") if before else []), more])

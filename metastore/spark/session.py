@@ -1,4 +1,4 @@
-"""``acid(spark)``: ACID tables from PySpark, in SQL or DataFrames; each statement or block is one transaction."""
+"""``acid(spark)``: ACID tables from PySpark, in SQL or DataFrames; each statement or block is a transaction."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -25,7 +25,7 @@ from metastore.spark.commands.overwrite import replace_by
 from metastore.spark.jvm.versions import require_supported
 from metastore.spark.read.plain_reads import require_no_plain_read, watch
 from metastore.spark.read.time_travel import instant
-from metastore.spark.sql.conditions import asked
+from metastore.spark.sql.conditions import conditions_of
 from metastore.spark.sql.dialect import DIALECT
 from metastore.spark.sql.parsing import parse_condition
 from metastore.spark.sql.pruning import restriction
@@ -82,9 +82,10 @@ class AcidSession:
     ) -> DataFrame:
         """The table's rows in one snapshot; ``row_id`` adds Hive's ``ROW__ID`` (writeid, bucketid, rowid).
 
-        ``where``: only these rows, as with the frame's own; but partitions that it leaves out are not even asked for.
-        ``as_of_timestamp``: as they were then; without a zone, in that of the Spark session. The snapshot's files are
-        kept from the Cleaner for as long as the frame or one derived from it is in use, those of the past are not.
+        ``where``: only these rows, as with the frame's own ``where``; but partitions that it leaves out are not even
+        looked up. ``as_of_write_id``, ``as_of_timestamp``: the rows at that point; a timestamp without a zone is in the
+        Spark session's. The Cleaner keeps the snapshot's files while the frame, or a frame made from it, is in use; it
+        does not keep those of a point in the past.
         Raises: NoSuchObjectError, InvalidOperationError, NotEnoughHistoryError.
         """
         if as_of_write_id is not None and as_of_timestamp is not None:
@@ -93,7 +94,7 @@ class AcidSession:
         table = self._lookup(name)
         table.require(TableKind.FULL_ACID, *([] if row_id else [TableKind.INSERT_ONLY]), action="Reading a snapshot")
         condition = None if where is None else parse_condition(where, self._runner.computed)
-        chosen = restriction(asked(condition), table.partition_keys)
+        chosen = restriction(conditions_of(condition), table.partition_keys)
 
         def read(work: Work) -> DataFrame:
             rows = user_rows(work, table, row_id=row_id, as_of=as_of, where=chosen)
@@ -102,19 +103,19 @@ class AcidSession:
         return self._txns.reading([table], read)
 
     def changes(self, name: str, after: int, up_to: int | None = None) -> DataFrame:
-        """What write ids above ``after`` (up to ``up_to``, or now) did to the table's rows.
+        """The changes to the table's rows by write ids above ``after``, up to ``up_to`` (None: up to now).
 
-        A row for each insert and delete, the columns as the row had them, with ``_operation``, ``_write_id`` and
-        ``ROW__ID``; an update is a delete and an insert.
+        A row per insert and delete: the columns as the row had them, with ``_operation`` (``insert``, ``delete``),
+        ``_write_id`` and ``ROW__ID``. An update is a delete and an insert.
         Raises: as ``table``; NotEnoughHistoryError too when the changes have been compacted into a base.
         """
         table = self._lookup(name)
         return self._txns.reading([table], lambda work: work.changes(table, after, up_to))
 
     def sql(self, text: str) -> DataFrame:
-        """Run one statement: ours in a transaction (module ``statements``), any other by Spark, unchanged.
+        """Run one statement: those of the module ``statements`` in a transaction, any other by Spark, unchanged.
 
-        Writes answer one row with the column ``rows``.
+        A statement that writes answers a single row with the column ``rows``: how many it changed.
         Raises: InvalidOperationError for a statement that cannot be done right, WriteConflictError for a lost
             race (the message names the winner), LockNotAcquiredError.
         """
@@ -123,25 +124,31 @@ class AcidSession:
     # -- writing ---------------------------------------------------------------------------------------------------
 
     def insert(self, name: str, rows: DataFrame) -> int:
-        """Append ``rows``, matched to the table's columns by name; returns how many."""
+        """Append ``rows``, matched to the table's columns by name; returns the number of rows.
+
+        Raises: ConstraintViolationError, InvalidOperationError, LockNotAcquiredError.
+        """
         table = self._lookup(name)
         require_no_plain_read(rows)
         return self._txns.writing(table, [Kind.INSERT], [], lambda work: append(work, table, rows))
 
     def overwrite(self, name: str, rows: DataFrame, partition: Mapping[str, object] | None = None) -> int:
-        """Replace the table, or one partition, or the partitions that ``rows`` has rows for; returns how many."""
+        """Replace the table, the partition ``partition`` (values by key), or the partitions that ``rows`` has rows for.
+
+        Returns the number of rows written. Raises: as ``insert``; WriteConflictError.
+        """
         fixed = {key.lower(): value for key, value in (partition or {}).items()}
         table = self._lookup(name)
         require_no_plain_read(rows)
         return self._txns.writing(table, [Kind.INSERT_OVERWRITE], [], lambda work: replace_by(work, table, rows, fixed))
 
     def update(self, name: str, set: Mapping[str, str], where: str | None = None) -> int:  # noqa: A002 - SQL's word
-        """UPDATE: ``set`` maps columns to SQL expressions; returns the number of rows changed."""
+        """UPDATE: ``set`` maps columns to SQL expressions. Returns the number of changed rows. Raises: as ``sql``."""
         changes = ", ".join(f"{column} = {value}" for column, value in set.items())
         return self._runner.change(f"UPDATE {name} SET {changes}" + (f" WHERE {where}" if where else ""))
 
     def delete(self, name: str, where: str | None = None) -> int:
-        """DELETE; returns the number of rows removed."""
+        """DELETE the rows that meet ``where``, SQL. Returns the number of removed rows. Raises: as ``sql``."""
         return self._runner.change(f"DELETE FROM {name}" + (f" WHERE {where}" if where else ""))
 
     def merge(
@@ -154,9 +161,9 @@ class AcidSession:
         alias: str = "t",
         source_alias: str = "s",
     ) -> int:
-        """MERGE: ``whens`` are the WHEN clauses as SQL; target and source are called ``t`` and ``s``.
+        """MERGE ``using``, rows or a table's name. ``on`` and the WHEN clauses ``whens`` are SQL over ``t`` and ``s``.
 
-        Returns the number of rows updated, deleted and inserted.
+        Returns the number of rows updated, deleted and inserted. Raises: as ``sql``.
         """
         view = None if isinstance(using, str) else f"__source_{uuid4().hex}"
         if view is not None:
@@ -173,7 +180,7 @@ class AcidSession:
 
     @contextmanager
     def snapshot(self) -> Iterator[Self]:
-        """Several reads, one snapshot: everything read inside the block shows the same instant, also after it."""
+        """Several reads, one snapshot: all frames of the block show the same instant, after the block too."""
         with self._txns.snapshot():
             yield self
 
@@ -181,9 +188,9 @@ class AcidSession:
     def transaction(self, *, batch: tuple[TableName, StreamBatch] | None = None) -> Iterator[Self]:
         """Several statements, one transaction: committed at the end of the block, undone when it raises.
 
-        Statements see what earlier ones of the block wrote. ``batch``: which batch of a streaming query it writes, and
-        the table that has to remember that together with the commit. Raises: WriteConflictError when somebody else
-        changed the same rows' partition and committed first; with ``batch`` see ``Transaction.commit``.
+        A statement sees what earlier statements of the block wrote. ``batch``: the batch of a streaming query that the
+        block writes, and the table that remembers it with the commit. Raises: WriteConflictError when somebody else
+        changed the same table or partition and committed first; with ``batch`` see ``Transaction.commit``.
         """
         with self._txns.transaction(TxnType.DEFAULT) as work:
             if batch is not None:
@@ -192,10 +199,10 @@ class AcidSession:
                 yield self
 
     def retrying(self, attempt: Callable[[], Result]) -> Result:
-        """What ``attempt`` returns; it is called again, ``retries`` times at most, when it loses a write conflict.
+        """The result of ``attempt``, which runs again, ``retries`` times at most, when it loses a write conflict.
 
-        Each call must read what it needs anew, in a transaction of its own. Inside a transaction block it is called
-        once: the block as a whole has lost. UPDATE, DELETE, MERGE and INSERT OVERWRITE in SQL do this by themselves.
+        Each run must read what it needs anew, in a transaction of its own. Inside a transaction block it runs once: the
+        whole block has lost. UPDATE, DELETE, MERGE and INSERT OVERWRITE in SQL do this by themselves.
         """
         return self._txns.retrying(attempt)
 
@@ -209,11 +216,11 @@ class AcidSession:
         checkpoint: str,
         write: "Callable[[AcidSession, DataFrame], object] | None" = None,
     ) -> StreamingQuery:
-        """Start a query that brings each of its batches into a table exactly once.
+        """Start a query that writes each of its batches into a table exactly once.
 
         ``rows``: a streaming DataFrame, or its ``writeStream`` with a trigger, an output mode or a name. ``write``:
-        what to do with a batch, given a session and the batch; without it the rows are inserted. It is run in a
-        transaction, which is committed together with the note that the batch is there, and may be run again.
+        a function of a session and a batch; None: the batch is inserted. It runs in a transaction that commits together
+        with the note that the table has the batch. It may run again after a lost conflict.
         """
         table = self._lookup(name)
         table.require(TableKind.FULL_ACID, TableKind.INSERT_ONLY, action="Streaming into a table")
@@ -221,11 +228,11 @@ class AcidSession:
         return start(rows, sink)
 
     def stream_positions(self, name: str) -> list[StreamPosition]:
-        """How far each streaming query has come in a table, the latest first."""
+        """The last batch of each streaming query that a table has, the latest first."""
         return positions(self.client, self._lookup(name).name)
 
     def _beside(self, spark: SparkSession) -> "AcidSession":
-        """A session like this one for the Spark session, and the thread, of a streaming query."""
+        """A session like this for the Spark session, and the thread, of a streaming query."""
         return AcidSession(spark, self.client.uri, retries=self._txns.retries)
 
     def _lookup(self, name: str) -> AcidTable:
@@ -234,16 +241,16 @@ class AcidSession:
 
 
 def _configured_tls(spark: SparkSession) -> ClientSide | None:
-    """TLS as the session's own metastore client has it; without that, as the environment says."""
+    """The TLS settings of Spark's own metastore client; None leaves them to the environment."""
     conf = spark._jsc.hadoopConfiguration()  # noqa: SLF001 - PySpark shows no other way
     return of_values(conf.get)
 
 
 def _configured_uri(spark: SparkSession) -> str | None:
-    """The metastore of the session's own catalog, however it was named; None leaves it to $METASTORE_URI.
+    """The address of the metastore behind the session's own catalog; None leaves it to $METASTORE_URI.
 
-    Spark's Hive client is made of these settings: hive-site.xml, spark.hadoop.*, spark.hive.*, and what the builder of
-    the first session was given. Later settings of a session do not reach it.
+    Spark builds its Hive client from hive-site.xml, spark.hadoop.*, spark.hive.* and the settings of the first
+    session's builder. Later settings of a session do not reach it.
     Raises: InvalidOperationError for a catalog that has no server.
     """
     shared = spark._jsparkSession.sharedState()  # noqa: SLF001 - PySpark shows no other way

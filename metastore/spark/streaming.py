@@ -1,8 +1,8 @@
 """Structured Streaming into transactional tables, exactly once.
 
 Rule: the rows of a batch and the note that the table has them are one commit, so neither is ever without the other.
-Spark repeats a batch whose end its checkpoint does not know; the note tells that it is there, and it is left out. There
-is no other place that could disagree: no directory beside the table, nothing that has to be cleaned up.
+Spark repeats a batch whose end is not in its checkpoint; the note says that the table has it, and the batch is skipped.
+No other place could disagree: there is no directory beside the table, and nothing to clean up.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ Result = TypeVar("Result")
 
 
 class BatchSession(Protocol):
-    """What a batch needs of an ACID session."""
+    """The part of an ACID session that a batch uses."""
 
     @property
     def client(self) -> DomainClient:
@@ -58,7 +58,7 @@ class BatchSession(Protocol):
         """A transaction that is committed together with the note that the table has the batch."""
 
     def retrying(self, attempt: Callable[[], Result]) -> Result:
-        """What ``attempt`` returns; it is called again when it loses a write conflict."""
+        """The result of ``attempt``, which runs again when it loses a write conflict."""
 
 
 Session = TypeVar("Session", bound=BatchSession)
@@ -68,9 +68,9 @@ class StoppedError(MetastoreError):
     """The query was stopped in the middle of a batch."""
 
     def __init__(self, table: TableName, batch_id: int) -> None:
-        """Spark takes the end of a batch for that of a stop by its text alone, which must have these names in it.
+        """Spark knows by the text alone that a stop has ended the batch: the text must have these names in it.
 
-        It looks for them with a pattern that overflows the JVM's stack in a text as long as that of a Py4JJavaError.
+        Spark's pattern overflows the JVM's stack on a text as long as that of a Py4JJavaError: this is short.
         """
         super().__init__(
             f"the query was stopped: batch {batch_id} is read again at its next start, and left out if {table} has it "
@@ -80,14 +80,14 @@ class StoppedError(MetastoreError):
 
 @dataclass(frozen=True)
 class BatchSink(Generic[Session]):
-    """What Spark calls with each batch, on a thread and with a Spark session of the query's own."""
+    """The function that Spark calls with each batch, on the query's own thread and in its own Spark session."""
 
     name: TableName
     checkpoint: str
     write: Callable[[Session, DataFrame], object]
     open_session: Callable[[SparkSession], Session]
     query: Future[StreamingQuery] = field(default_factory=Future)
-    """The query, as soon as somebody has it who could stop it."""
+    """The query, once ``start`` has it: nobody can stop it earlier."""
 
     @staticmethod
     def inserting(name: str) -> Callable[[Session, DataFrame], object]:
@@ -95,42 +95,42 @@ class BatchSink(Generic[Session]):
         return lambda session, rows: session.insert(name, rows)
 
     def __call__(self, rows: DataFrame, batch_id: int) -> None:
-        """Bring a batch into the table, unless it is there.
+        """Write a batch into the table, unless the table has it.
 
-        Raises: InvalidOperationError when the query was set back; StoppedError; whatever writing raises.
+        Raises: InvalidOperationError when the query was set back; StoppedError; the errors of ``write``.
         """
         spark = rows.sparkSession
         try:
             batch = StreamBatch(_query_id(spark), batch_id, self._plan(spark, batch_id))
             with self.open_session(spark) as session:
-                session.retrying(lambda: self._bring(session, rows, batch))
+                session.retrying(lambda: self._write_once(session, rows, batch))
         except Exception as error:
             if not self._is_stopped():
                 raise
             _log.info("stream_stopped", table=str(self.name), batch_id=batch_id, error=type(error).__name__)
             raise StoppedError(self.name, batch_id) from None  # or Spark would take the batch for done
 
-    def _bring(self, session: Session, rows: DataFrame, batch: StreamBatch) -> None:
-        if self._is_there(session, batch):
+    def _write_once(self, session: Session, rows: DataFrame, batch: StreamBatch) -> None:
+        if self._has_batch(session, batch):
             _log.info("stream_batch_repeated", table=str(self.name), query_id=batch.query_id, batch_id=batch.batch_id)
             return
         try:
             with session.transaction(batch=(self.name, batch)):
                 self.write(session, rows)
         except AlreadyExistsError:  # another run of the same query was quicker
-            if not self._is_there(session, batch):
+            if not self._has_batch(session, batch):
                 raise
 
-    def _is_there(self, session: Session, batch: StreamBatch) -> bool:
-        known = {one.batch.query_id: one for one in positions(session.client, self.name)}
+    def _has_batch(self, session: Session, batch: StreamBatch) -> bool:
+        known = {position.batch.query_id: position for position in positions(session.client, self.name)}
         return is_repetition(known.get(batch.query_id), batch)
 
     def _is_stopped(self) -> bool:
-        """A query that is being stopped says so before its thread is interrupted."""
+        """A query that is being stopped is inactive before its thread is interrupted."""
         return self.query.done() and not self.query.result().isActive
 
     def _plan(self, spark: SparkSession, batch_id: int) -> str:
-        """A digest of what Spark planned for the batch: it writes that down before it runs it, and repeats that."""
+        """A digest of Spark's plan of the batch, which it writes to the checkpoint first, and repeats from there."""
         return hashlib.sha256(Hadoop(spark).read(f"{self.checkpoint}/offsets/{batch_id}")).hexdigest()
 
 
@@ -143,20 +143,20 @@ def start(rows: DataFrame | DataStreamWriter, sink: BatchSink[Session]) -> Strea
 
 
 def positions(client: DomainClient, name: TableName) -> list[StreamPosition]:
-    """How far each streaming query has come in a table, the latest first."""
-    found = client.metastore_stream_positions(name.catalog, name.db, name.table)
+    """The last batch of each streaming query that a table has, the latest first."""
+    answer = client.metastore_stream_positions(name.catalog, name.db, name.table)
     return [
         StreamPosition(
-            StreamBatch(one.batch.queryId, one.batch.batchId, one.batch.plan),
-            one.txnid,
-            datetime.fromtimestamp(one.committedAt / 1000, UTC),
+            StreamBatch(position.batch.queryId, position.batch.batchId, position.batch.plan),
+            position.txnid,
+            datetime.fromtimestamp(position.committedAt / 1000, UTC),
         )
-        for one in found
+        for position in answer
     ]
 
 
 def _query_id(spark: SparkSession) -> str:
-    """The id that a query has for as long as its checkpoint exists, whoever runs it."""
+    """The query's id, which lasts as long as its checkpoint."""
     query_id = spark.sparkContext.getLocalProperty(_QUERY_ID)
     if not query_id:
         raise InvalidOperationError("Batches are brought into a table by a streaming query: use session.stream_into.")

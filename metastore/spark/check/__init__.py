@@ -1,1 +1,1 @@
-"""What is wrong with a table's files. Reads them; needs no Spark session."""
+"""Checks of a table's files, which it reads. Needs no Spark session."""

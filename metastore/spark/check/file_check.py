@@ -1,6 +1,6 @@
-"""What is wrong inside an ACID file: its footer's notes, and the five columns beside the row.
+"""Checks inside an ACID file: its footer's notes, and the five columns beside the row.
 
-Rule: only those five columns are read, stripe by stripe; rows are never looked at. What is wrong is said once for each
+Rule: only those five columns are read, stripe by stripe; rows are never read. A violation is reported once for each
 rule and file, with the first place where it is.
 """
 
@@ -27,7 +27,7 @@ _IDS = [*EVENT_COLUMNS[:-1]]
 
 
 def check_file(files: Files, location: str, path: str, directory: BaseDirectory | DeltaDirectory) -> list[Finding]:
-    """Look through one file of a base or delta; ``path`` is relative to ``location``, the ACID directory."""
+    """Check a file of a base or delta; ``path`` is relative to ``location``, the ACID directory."""
     try:
         tail = orc_tail(files, f"{location}/{path}")
         if tail.fields != EVENT_COLUMNS:
@@ -119,8 +119,8 @@ class _FileCheck:
     def _operations(self, table: pa.Table) -> Iterator[Finding]:
         expected = DELETE_EVENT if self._is_delete else INSERT_EVENT
         if (at := _first(pc.not_equal(table["operation"], expected))) is not None:
-            found = table["operation"][at].as_py()
-            yield self._found(Rule.WRONG_OPERATION, f"Row {at} has operation {found}, where {expected} belongs")
+            operation = table["operation"][at].as_py()
+            yield self._found(Rule.WRONG_OPERATION, f"Row {at} has operation {operation}, where {expected} belongs")
 
     def _buckets(self, table: pa.Table) -> Iterator[Finding]:
         named = parse_file(self.path.rpartition("/")[2]).bucket
@@ -148,25 +148,25 @@ class _FileCheck:
 
 
 def check_doubles(files: Files, location: str, directories: Sequence[BaseDirectory | DeltaDirectory]) -> list[Finding]:
-    """Rows that stand in two files of what a reader takes together; ``directories``: without delete deltas.
+    """Rows that are in two files of a reader's choice; ``directories``: that choice, without delete deltas.
 
     Ids have the bucket and the write id in them, so only files of one bucket are compared, and only of directories
     whose names have a write id in common: statements of one transaction, or two results of one compaction.
     """
-    sound = [one for one in directories if not one.side_files]  # what is still being written cannot be read whole
-    pairs = [(one, other) for one, other in combinations(sound, 2) if _overlap(one, other)]
+    sound = [directory for directory in directories if not directory.side_files]  # an open file cannot be read whole
+    pairs = [(first, second) for first, second in combinations(sound, 2) if _overlap(first, second)]
     return [
         finding
-        for one, other in pairs
-        for first in one.bucket_files
-        for second in other.bucket_files
-        if first.size and second.size and _bucket(first.path) == _bucket(second.path)
-        for finding in _in_both(files, location, first.path, second.path)
+        for first_directory, second_directory in pairs
+        for first_file in first_directory.bucket_files
+        for second_file in second_directory.bucket_files
+        if first_file.size and second_file.size and _bucket(first_file.path) == _bucket(second_file.path)
+        for finding in _in_both(files, location, first_file.path, second_file.path)
     ]
 
 
-def _overlap(one: BaseDirectory | DeltaDirectory, other: BaseDirectory | DeltaDirectory) -> bool:
-    (low, high), (from_, to) = _write_id_range(one), _write_id_range(other)
+def _overlap(first: BaseDirectory | DeltaDirectory, second: BaseDirectory | DeltaDirectory) -> bool:
+    (low, high), (from_, to) = _write_id_range(first), _write_id_range(second)
     return low <= to and from_ <= high
 
 
@@ -179,18 +179,18 @@ def _bucket(path: str) -> int:
     return parse_file(path.rpartition("/")[2]).bucket
 
 
-def _in_both(files: Files, location: str, one: str, other: str) -> Iterator[Finding]:
-    with suppress(OSError):  # what cannot be read is found by itself
-        if any(orc_tail(files, f"{location}/{path}").fields != EVENT_COLUMNS for path in (one, other)):
+def _in_both(files: Files, location: str, first: str, second: str) -> Iterator[Finding]:
+    with suppress(OSError):  # check_file reports an unreadable file
+        if any(orc_tail(files, f"{location}/{path}").fields != EVENT_COLUMNS for path in (first, second)):
             return
-        rows, others = (_read_ids(files, f"{location}/{path}").select(ID_COLUMNS) for path in (one, other))
+        rows, others = (_read_ids(files, f"{location}/{path}").select(ID_COLUMNS) for path in (first, second))
         common = rows.join(others, list(ID_COLUMNS), join_type="left semi")
         common = common.sort_by([(name, "ascending") for name in ID_COLUMNS])
         if common.num_rows:
             yield Finding(
                 Rule.DOUBLED_ROW,
-                other,
-                f"{common.num_rows} of its rows stand in {one} as well, the first "
+                second,
+                f"{common.num_rows} of its rows stand in {first} as well, the first "
                 f"with the id {_row_id(common, 0)}: queries show them twice",
             )
 
@@ -221,7 +221,7 @@ def _range(name: DeltaName) -> tuple[int, int]:
 
 
 def _out_of_order(table: pa.Table, *, is_delete: bool) -> pa.Array:
-    """For each row but the first, whether it does not belong behind the one before it."""
+    """For each row but the first, whether it does not belong behind the row before it."""
     before, after = table.slice(0, table.num_rows - 1), table.slice(1)
     order = [(name, pc.less) for name in ID_COLUMNS]
     if is_delete:  # several deletes of one row: the newest first
@@ -235,6 +235,6 @@ def _out_of_order(table: pa.Table, *, is_delete: bool) -> pa.Array:
 
 
 def _first(flags: pa.ChunkedArray | pa.Array) -> int | None:
-    """Where the first true flag is."""
+    """The place of the first true flag; None: there is none."""
     at = int(pc.index(flags, value=True).as_py())
     return at if at >= 0 else None

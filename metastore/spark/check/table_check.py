@@ -1,7 +1,7 @@
-"""Walk a table and name what is wrong with its files; move what nobody needs out of the way.
+"""Walk a table and report what is wrong with its files; move files that nobody needs out of the way.
 
-Rule: the metastore is asked after the files were listed, so that a writer at work is never taken for a dead one. Only
-what no reader looks at is moved, into a hidden directory of the same location; nothing is removed.
+Rule: the files are listed before the metastore is asked for open transactions, so that a writer at work never looks
+dead. Only files that no reader reads are moved, into a hidden directory of the same location; nothing is removed.
 """
 
 import re
@@ -49,7 +49,7 @@ class Located:
 
 
 def check_table(client: DomainClient, files: Files, name: TableName, *, with_files: bool = True) -> list[Located]:
-    """Every violation in the table; without ``with_files`` only what listings tell.
+    """Every violation in the table; without ``with_files`` only those that listings show.
 
     Raises: InvalidInputError for a table that is not transactional.
     """
@@ -64,51 +64,53 @@ def check_table(client: DomainClient, files: Files, name: TableName, *, with_fil
     result = []
     for place, entries in listings:
         listed = _check_listing(files, place, entries, surroundings)
-        found = [
-            _with_writer(files, place, one) if with_files and one.rule in _PAST_TRANSACTIONS else one
-            for one in listed.findings
+        findings = [
+            _with_writer(files, place, finding) if with_files and finding.rule in _PAST_TRANSACTIONS else finding
+            for finding in listed.findings
         ]
         if with_files and surroundings.is_full_acid and listed.state is not None:
-            found += _check_files(files, place.location, listed.state)
-        result += [Located(place, finding) for finding in found]
+            findings += _check_files(files, place.location, listed.state)
+        result += [Located(place, finding) for finding in findings]
     if everything:
-        beside = _beside(everything, table.sd.location, _places(client, table))  # asked last: a new one is no stranger
-        for place, entries in beside.items():
-            result += [Located(place, finding) for finding in _check_beside(files, place, entries, surroundings)]
+        unregistered = _outside(
+            everything, table.sd.location, _places(client, table)
+        )  # listed last: a new partition is no stranger
+        for place, entries in unregistered.items():
+            result += [Located(place, finding) for finding in _check_outside(files, place, entries, surroundings)]
     return result
 
 
-def quarantine(files: Files, found: Sequence[Located]) -> list[Located]:
-    """Move what is unneeded to ``<location>/.quarantine``; returns all findings, those with their new place."""
-    return [_moved(files, one) if one.finding.is_unneeded else one for one in found]
+def quarantine(files: Files, findings: Sequence[Located]) -> list[Located]:
+    """Move unneeded files to ``<location>/.quarantine``; returns all findings, the moved with their new place."""
+    return [_moved(files, finding) if finding.finding.is_unneeded else finding for finding in findings]
 
 
-def repair(files: Files, found: Sequence[Located]) -> list[Located]:
-    """Move files that were written past the transactions to the same place; their rows can be inserted from there."""
-    return [_moved(files, one) if one.finding.rule in _PAST_TRANSACTIONS else one for one in found]
+def repair(files: Files, findings: Sequence[Located]) -> list[Located]:
+    """Move files that were written past the transactions to ``<location>/.quarantine``; returns as ``quarantine``."""
+    return [_moved(files, finding) if finding.finding.rule in _PAST_TRANSACTIONS else finding for finding in findings]
 
 
 def _with_writer(files: Files, place: Place, finding: Finding) -> Finding:
-    """The finding with what the file tells of its writer: Spark's version and job, and how many rows it has."""
+    """The finding, with the file's writer: Spark's version and job, and the number of rows."""
     job = _SPARK_FILE.match(finding.path.rpartition("/")[2])
     try:
         tail = orc_tail(files, f"{place.location}/{finding.path}")
     except OSError:  # of another format, and insert-only
-        told = f"Spark wrote it in job {job[1]}" if job else "Its writer is not known"
+        writer = f"Spark wrote it in job {job[1]}" if job else "Its writer is not known"
     else:
         by = f"Spark {tail.spark_version}" if tail.is_by_spark else "An unknown writer"
-        told = f"{by} wrote {tail.rows} rows" + (f" in job {job[1]}" if job else "")
-    return replace(finding, text=f"{finding.text}. {told}. --repair moves it out, for its rows to be inserted")
+        writer = f"{by} wrote {tail.rows} rows" + (f" in job {job[1]}" if job else "")
+    return replace(finding, text=f"{finding.text}. {writer}. --repair moves it out, for its rows to be inserted")
 
 
-def _moved(files: Files, one: Located) -> Located:
-    target = first = f"{one.place.location}/{QUARANTINE}/{one.finding.path.lstrip('.')}"
+def _moved(files: Files, located: Located) -> Located:
+    target = first = f"{located.place.location}/{QUARANTINE}/{located.finding.path.lstrip('.')}"
     number = 1
     while files.exists(target):
         number += 1
         target = f"{first}.{number}"
-    files.rename(f"{one.place.location}/{one.finding.path}", target)
-    return replace(one, moved_to=target)
+    files.rename(f"{located.place.location}/{located.finding.path}", target)
+    return replace(located, moved_to=target)
 
 
 def _places(client: DomainClient, table: Any) -> list[Place]:
@@ -116,19 +118,19 @@ def _places(client: DomainClient, table: Any) -> list[Place]:
         return [Place("", table.sd.location)]
     names = client.get_partition_names(table.dbName, table.tableName, -1)
     partitions = [
-        one
+        partition
         for start in range(0, len(names), 1000)
-        for one in client.get_partitions_by_names(table.dbName, table.tableName, names[start : start + 1000])
+        for partition in client.get_partitions_by_names(table.dbName, table.tableName, names[start : start + 1000])
     ]
     keys = [key.name for key in table.partitionKeys]
-    places = [Place(make_name(keys, one.values), one.sd.location) for one in partitions]
+    places = [Place(make_name(keys, partition.values), partition.sd.location) for partition in partitions]
     return sorted(places, key=lambda place: place.partition)
 
 
-def _beside(entries: Sequence[FileEntry], root: str, places: Sequence[Place]) -> dict[Place, list[FileEntry]]:
-    """What lies in a partitioned table's directory and in no partition: staging, and partitions never registered."""
+def _outside(entries: Sequence[FileEntry], root: str, places: Sequence[Place]) -> dict[Place, list[FileEntry]]:
+    """Entries of a partitioned table's directory outside all partitions: staging, and unregistered partitions."""
     known = {_same(place.location).removeprefix(f"{_same(root)}/") for place in places}
-    found: dict[Place, list[FileEntry]] = {}
+    entries_by_place: dict[Place, list[FileEntry]] = {}
     for entry in entries:
         parts = entry.path.split("/")
         depth = next((number for number, part in enumerate(parts) if is_hidden(part) or _is_acid(part)), None)
@@ -136,12 +138,12 @@ def _beside(entries: Sequence[FileEntry], root: str, places: Sequence[Place]) ->
             continue
         name = "/".join(parts[:depth])
         place = Place(name, f"{root}/{name}" if name else root)
-        found.setdefault(place, []).append(entry._replace(path="/".join(parts[depth:])))
-    return found
+        entries_by_place.setdefault(place, []).append(entry._replace(path="/".join(parts[depth:])))
+    return entries_by_place
 
 
 def _same(location: str) -> str:
-    """A location in the one spelling that two can be compared in."""
+    """A location in a spelling that can be compared."""
     return str(local_path(location) or location).rstrip("/")
 
 
@@ -152,7 +154,7 @@ def _is_acid(name: str) -> bool:
         return False
 
 
-def _check_beside(
+def _check_outside(
     files: Files, place: Place, entries: Sequence[FileEntry], surroundings: Surroundings
 ) -> list[Finding]:
     listed = _check_listing(files, place, entries, surroundings)
@@ -207,8 +209,10 @@ def _check_files(files: Files, location: str, state: AcidState) -> Iterator[Find
             if file.size and f"{file.path}_flush_length" not in cut
         ]
         with ThreadPoolExecutor(_READERS) as pool:
-            for found in pool.map(partial(check_file, files, location, directory=directory), paths):
-                yield from found
+            for findings in pool.map(partial(check_file, files, location, directory=directory), paths):
+                yield from findings
     yield from check_doubles(
-        files, location, [one for one in directories if isinstance(one, BaseDirectory) or not one.is_delete]
+        files,
+        location,
+        [directory for directory in directories if isinstance(directory, BaseDirectory) or not directory.is_delete],
     )

@@ -1,1 +1,1 @@
-"""What each statement does, once it is known which it is: ``dispatch`` runs the function for a statement value."""
+"""A module per kind of statement; ``dispatch`` runs the function for a parsed statement."""

@@ -44,7 +44,7 @@ _COMPACTIONS = (
 
 
 def one_row(spark: SparkSession, column: str, value: int) -> DataFrame:
-    """A frame with one number in it."""
+    """A frame of a single row with a single number."""
     return spark.createDataFrame([(value,)], StructType([StructField(column, LongType())]))
 
 
@@ -70,7 +70,10 @@ def show(spark: SparkSession, client: DomainClient, what: str) -> DataFrame:
 
 
 def compact(spark: SparkSession, client: DomainClient, table: AcidTable, statement: Compact) -> DataFrame:
-    """ALTER TABLE ... COMPACT: queue it; the answer is its id and whether it is new."""
+    """ALTER TABLE ... COMPACT: queue a request. Returns its id, its state, and whether it is new.
+
+    Raises: InvalidOperationError for another kind, AND WAIT, or a PARTITION that does not name all keys.
+    """
     types = client.types
     kind = types.CompactionType._NAMES_TO_VALUES.get(statement.kind.upper())  # noqa: SLF001 - how Thrift spells its enums
     if kind is None:
@@ -98,7 +101,7 @@ def compact(spark: SparkSession, client: DomainClient, table: AcidTable, stateme
 
 
 def abort(spark: SparkSession, client: DomainClient, txn_ids: Sequence[int]) -> DataFrame:
-    """ABORT TRANSACTIONS."""
+    """ABORT TRANSACTIONS; returns the number of ids."""
     client.abort_txns(client.types.AbortTxnsRequest(txn_ids=list(txn_ids)))
     return one_row(spark, "requested", len(txn_ids))
 

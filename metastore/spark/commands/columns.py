@@ -19,36 +19,36 @@ def alter_columns(
 ) -> None:
     """Change columns of ``table``; ``locations``: of its partitions, or its own. The caller holds its exclusive lock.
 
-    Raises: InvalidOperationError.
+    Raises: InvalidOperationError when existing rows would read differently afterwards.
     """
-    found = client.get_table(table.name.db, table.name.table)
-    before = tuple(ColumnDefinition(one.name.lower(), one.type, one.comment) for one in found.sd.cols)
+    declared = client.get_table(table.name.db, table.name.table)
+    before = tuple(ColumnDefinition(column.name.lower(), column.type, column.comment) for column in declared.sd.cols)
     after = altered(before, statement)
     is_rename = isinstance(statement, ChangeColumn) and statement.name != statement.old
     renamed = [(statement.old, statement.name)] if isinstance(statement, ChangeColumn) and is_rename else []
     require_same_rows(files, table, locations, before, after, renamed)
     field = client.types.FieldSchema
-    found.sd.cols = [field(name=one.name, type=one.type, comment=one.comment) for one in after]
+    declared.sd.cols = [field(name=column.name, type=column.type, comment=column.comment) for column in after]
     if statement.cascade:
-        client.alter_table_with_cascade(table.name.db, table.name.table, found, True)  # noqa: FBT003 - Thrift's
+        client.alter_table_with_cascade(table.name.db, table.name.table, declared, True)  # noqa: FBT003 - Thrift's
     else:
-        client.alter_table(table.name.db, table.name.table, found)
+        client.alter_table(table.name.db, table.name.table, declared)
 
 
 def altered(
     columns: Sequence[ColumnDefinition], statement: AddColumns | ChangeColumn | ReplaceColumns | DropColumns
 ) -> tuple[ColumnDefinition, ...]:
-    """The columns as they are to be. Raises: InvalidOperationError."""
-    names = [one.name for one in columns]
+    """The columns after the statement. Raises: InvalidOperationError for an unknown column, or a name twice."""
+    names = [column.name for column in columns]
     result = list(columns)
     match statement:
-        case AddColumns(columns=given):
-            result += given
-        case ReplaceColumns(columns=given):
-            result = list(given)
-        case DropColumns(names=gone):
-            require_known(names, gone)
-            result = [one for one in columns if one.name not in gone]
+        case AddColumns(columns=columns_of_statement):
+            result += columns_of_statement
+        case ReplaceColumns(columns=columns_of_statement):
+            result = list(columns_of_statement)
+        case DropColumns(names=dropped):
+            require_known(names, dropped)
+            result = [column for column in columns if column.name not in dropped]
         case ChangeColumn():
             require_known(names, [statement.old])
             old = columns[names.index(statement.old)]

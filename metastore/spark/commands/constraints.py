@@ -1,8 +1,8 @@
-"""Constraints of a table from Spark's side: declared in the metastore, kept by every write of ours.
+"""Constraints of a table from Spark's side: the metastore has their declarations, every write of ours enforces them.
 
-Rules kept here. NOT NULL and CHECK that are ENABLEd hold for every row that a statement writes, or nothing of the
-statement is kept; a CHECK that is NULL holds. The rows are counted while they are written, in the same pass: no query
-runs twice. A column that a statement leaves out has its DEFAULT. Keys are declared, and not enforced.
+Rules. Every row that a statement writes meets the ENABLEd NOT NULL and CHECK constraints, or nothing of the statement
+is kept; a CHECK that is NULL holds. Violations are counted while the rows are written: no query runs twice. A column
+that a statement leaves out gets its DEFAULT. Keys are declared, and not enforced.
 """
 
 from collections.abc import Mapping, Sequence
@@ -53,7 +53,7 @@ class Rule:
 
 @dataclass(frozen=True)
 class TableConstraints:
-    """What is ENABLEd on a table."""
+    """The ENABLEd constraints of a table."""
 
     table: TableName
     rules: tuple[Rule, ...] = ()
@@ -62,14 +62,14 @@ class TableConstraints:
 
     @classmethod
     def of(cls, client: DomainClient, table: AcidTable) -> "TableConstraints":
-        """As the metastore has them now."""
-        found = enabled_constraints(client, table.name)
-        rules = [Rule(f"NOT NULL {name} ({column})", f"{quoted(column)} IS NULL") for name, column in found.not_null]
-        rules += [Rule(f"CHECK {name} ({condition})", f"NOT ({condition})") for name, condition in found.checks]
-        return cls(table.name, tuple(rules), found.defaults)
+        """The constraints that the metastore has now."""
+        enabled = enabled_constraints(client, table.name)
+        rules = [Rule(f"NOT NULL {name} ({column})", f"{quoted(column)} IS NULL") for name, column in enabled.not_null]
+        rules += [Rule(f"CHECK {name} ({condition})", f"NOT ({condition})") for name, condition in enabled.checks]
+        return cls(table.name, tuple(rules), enabled.defaults)
 
     def in_insert(self, statement: Insert, columns: Sequence[str]) -> Insert:
-        """The statement with each DEFAULT among its VALUES replaced; ``columns``: what the values stand for."""
+        """The statement with each DEFAULT among its VALUES replaced; ``columns``: the values' columns, in order."""
         query = statement.query.copy()
         for values in query.find_all(exp.Values):
             for row in values.expressions:
@@ -101,28 +101,28 @@ class TableConstraints:
 
 
 class Watch:
-    """Counts, while rows are written, those that break a rule: ``over`` the rows, write, then ``require_kept``."""
+    """Counts the rows that break a rule while they are written: ``over`` the rows, write, then ``require_kept``."""
 
     def __init__(self, constraints: TableConstraints) -> None:
         self._constraints = constraints
         self._observations: list[Observation] = []
 
     def over(self, rows: DataFrame, where: str = "true") -> DataFrame:
-        """The same rows, to be used in one write. ``where``: SQL; only rows that meet it have to keep the rules."""
+        """The same rows, for a single write. ``where``: SQL; only rows that meet it have to keep the rules."""
         if not self._constraints.rules:
             return rows
         self._observations.append(Observation())
         return rows.observe(self._observations[-1], *_counters(self._constraints.rules, where))
 
     def require_kept(self) -> None:
-        """After the write: raise ConstraintViolationError if it broke a rule."""
+        """Raise ConstraintViolationError if the write, which is complete, broke a rule."""
         counts = [0] * len(self._constraints.rules)
         for observation in self._observations:
-            # PySpark's own reading of it fails where Spark saw that there are no rows and left the counting out.
+            # PySpark's own ``get`` fails when Spark has optimised the counting away, because there are no rows.
             watched: Any = observation._jo  # noqa: SLF001
-            found = watched.getRow()
-            for number in range(found.size()):
-                counts[number] += found.getLong(number)
+            counted = watched.getRow()
+            for number in range(counted.size()):
+                counts[number] += counted.getLong(number)
         broken = [
             f"{rule.label} by {count} row{'s' if count > 1 else ''}"
             for rule, count in zip(self._constraints.rules, counts, strict=True)
@@ -137,57 +137,60 @@ class Watch:
 def require_sound(
     spark: SparkSession, table: TableName, columns: Sequence[HiveColumn], declared: Sequence[Declaration]
 ) -> None:
-    """Raise InvalidOperationError for a DEFAULT or a CHECK that no row could be written with."""
+    """Raise InvalidOperationError for a DEFAULT or a CHECK with which no row could be written."""
     types = {column.name: column.sql_type for column in columns}
     none = spark.createDataFrame([], StructType([StructField(column.name, type_of(column)) for column in columns]))
-    for one in declared:
-        if unknown := [name for name in one.columns if name not in types]:
+    for constraint in declared:
+        if unknown := [name for name in constraint.columns if name not in types]:
             raise InvalidOperationError(f"{table} has no column {unknown[0]}. It has: {', '.join(types)}.")
         try:
-            if one.kind is ConstraintKind.DEFAULT:
-                spark.sql(f"SELECT CAST({one.value} AS {types[one.columns[0]]})").collect()
-            elif one.kind is ConstraintKind.CHECK:
-                _ = none.select(*_counters([Rule("", f"NOT ({one.value})")])).schema
+            if constraint.kind is ConstraintKind.DEFAULT:
+                spark.sql(f"SELECT CAST({constraint.value} AS {types[constraint.columns[0]]})").collect()
+            elif constraint.kind is ConstraintKind.CHECK:
+                _ = none.select(*_counters([Rule("", f"NOT ({constraint.value})")])).schema
         except PySparkException as error:
             reason = (error.getMessage() or str(error)).splitlines()[0]
-            raise InvalidOperationError(f"{one.kind.upper()} {one.value} of {table}: {reason}") from error
+            raise InvalidOperationError(f"{constraint.kind.upper()} {constraint.value} of {table}: {reason}") from error
 
 
-def thrift_rows(types: Any, table: TableName, one: Declaration) -> list[Any]:
-    """A declared constraint as the metastore's calls take it."""
-    flags = {"enable_cstr": one.is_enabled, "validate_cstr": False, "rely_cstr": one.is_relied_on}
+def thrift_rows(types: Any, table: TableName, constraint: Declaration) -> list[Any]:
+    """A declared constraint as the metastore's calls take it: a row, or for a key a row per column."""
+    flags = {"enable_cstr": constraint.is_enabled, "validate_cstr": False, "rely_cstr": constraint.is_relied_on}
     of_table = {"table_db": table.db, "table_name": table.table, "catName": table.catalog, **flags}
-    match one.kind:
+    match constraint.kind:
         case ConstraintKind.NOT_NULL:
-            return [types.SQLNotNullConstraint(column_name=one.columns[0], nn_name=one.name, **of_table)]
+            return [types.SQLNotNullConstraint(column_name=constraint.columns[0], nn_name=constraint.name, **of_table)]
         case ConstraintKind.DEFAULT:
             return [
                 types.SQLDefaultConstraint(
-                    column_name=one.columns[0], default_value=one.value, dc_name=one.name, **of_table
+                    column_name=constraint.columns[0],
+                    default_value=constraint.value,
+                    dc_name=constraint.name,
+                    **of_table,
                 )
             ]
         case ConstraintKind.CHECK:
             return [
                 types.SQLCheckConstraint(
-                    column_name=one.columns[0] if one.columns else None,
-                    check_expression=one.value,
-                    dc_name=one.name,
+                    column_name=constraint.columns[0] if constraint.columns else None,
+                    check_expression=constraint.value,
+                    dc_name=constraint.name,
                     **of_table,
                 )
             ]
         case ConstraintKind.PRIMARY_KEY:
             return [
-                types.SQLPrimaryKey(column_name=column, key_seq=number, pk_name=one.name, **of_table)
-                for number, column in enumerate(one.columns, 1)
+                types.SQLPrimaryKey(column_name=column, key_seq=number, pk_name=constraint.name, **of_table)
+                for number, column in enumerate(constraint.columns, 1)
             ]
         case ConstraintKind.UNIQUE:
             return [
-                types.SQLUniqueConstraint(column_name=column, key_seq=number, uk_name=one.name, **of_table)
-                for number, column in enumerate(one.columns, 1)
+                types.SQLUniqueConstraint(column_name=column, key_seq=number, uk_name=constraint.name, **of_table)
+                for number, column in enumerate(constraint.columns, 1)
             ]
         case ConstraintKind.FOREIGN_KEY:
-            db, parent = one.parent or (None, "")
-            pairs = zip(one.columns, one.parent_columns, strict=True)
+            db, parent = constraint.parent or (None, "")
+            pairs = zip(constraint.columns, constraint.parent_columns, strict=True)
             return [
                 types.SQLForeignKey(
                     pktable_db=db or table.db,
@@ -199,7 +202,7 @@ def thrift_rows(types: Any, table: TableName, one: Declaration) -> list[Any]:
                     key_seq=number,
                     update_rule=0,
                     delete_rule=0,
-                    fk_name=one.name,
+                    fk_name=constraint.name,
                     catName=table.catalog,
                     **flags,
                 )
@@ -214,12 +217,12 @@ def add_constraints(
     declared: Sequence[Declaration],
     column: tuple[str, str] | None,
 ) -> None:
-    """Declare constraints on a table that is there; ``column``: name and type as CHANGE COLUMN repeats them.
+    """Add constraints to an existing table; ``column``: name and type as CHANGE COLUMN repeats them.
 
-    Raises: InvalidOperationError.
+    Raises: InvalidOperationError for another type than the column's, an unsound condition, or a refused constraint.
     """
     table.require(TableKind.FULL_ACID, TableKind.INSERT_ONLY, action="A constraint")
-    known = {one.name: one.type for one in (*table.columns, *table.partition_keys)}
+    known = {column.name: column.type for column in (*table.columns, *table.partition_keys)}
     if column is not None and known.get(column[0], column[1]) != column[1]:
         raise InvalidOperationError(
             f"Column {column[0]} of {table.name} is {known[column[0]]}, not {column[1]}: "
@@ -235,7 +238,7 @@ def add_constraints(
 
 
 def drop_constraint(client: DomainClient, table: AcidTable, name: str) -> None:
-    """Remove a constraint. Raises: InvalidOperationError."""
+    """Remove a constraint. Raises: InvalidOperationError for a name that the table does not have."""
     try:
         client.drop_constraint(
             client.types.DropConstraintRequest(table.name.db, table.name.table, name, table.name.catalog)
@@ -247,9 +250,9 @@ def drop_constraint(client: DomainClient, table: AcidTable, name: str) -> None:
 
 
 def _add(client: DomainClient, table: TableName, declared: Sequence[Declaration]) -> None:
-    for one in declared:
-        method, request = _ADDING[one.kind]
-        getattr(client, method)(getattr(client.types, request)(thrift_rows(client.types, table, one)))
+    for constraint in declared:
+        method, request = _ADDING[constraint.kind]
+        getattr(client, method)(getattr(client.types, request)(thrift_rows(client.types, table, constraint)))
 
 
 def _counters(rules: Sequence[Rule], where: str = "true") -> list[Column]:
@@ -260,7 +263,7 @@ def _counters(rules: Sequence[Rule], where: str = "true") -> list[Column]:
 
 
 def _is_default(value: exp.Expr) -> bool:
-    """The word DEFAULT in the place of a value."""
+    """Whether a value is the word DEFAULT."""
     if isinstance(value, exp.Var):
         return value.name.upper() == "DEFAULT"
     return (

@@ -1,8 +1,8 @@
 """ALTER TABLE ... SET TBLPROPERTIES ('transactional'='true'): a plain ORC table becomes full ACID, its files stay.
 
-Rule: no row is rewritten. A row of an original file is named by the number in its file's name and its position
-(ACID-8, ACID-19), so a file that Spark named gets a name of Hive's form; it is moved, not copied, where the file
-system can. The metastore alone decides whether the table may be converted; there is no way back.
+Rule: no row is rewritten. The number in an original file's name and a row's position make the row's id (ACID-8,
+ACID-19), so a file that Spark named gets a name of Hive's form; it is moved, not copied, where the file system can.
+The metastore alone decides whether the table may be converted; there is no way back.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -18,7 +18,7 @@ from metastore.files import Files, FileSystem
 
 
 class Rename(NamedTuple):
-    """A file's name and the one that it gets; both relative to the ACID directory."""
+    """A file's old and new path, relative to the ACID directory."""
 
     old: str
     new: str
@@ -38,22 +38,22 @@ def convert(
 
     Raises: InvalidOperationError for a table that cannot be converted without rewriting it.
     """
-    asked = {key.lower(): value.lower() for key, value in properties.items()}
-    if asked["transactional"] != "true":
+    lowered = {key.lower(): value.lower() for key, value in properties.items()}
+    if lowered["transactional"] != "true":
         raise InvalidOperationError(
             f"{table.name}: 'transactional' takes no other value than 'true', and there is no "
             "way back from a transactional table. Copy its rows into a new table instead."
         )
     if table.kind is not TableKind.PLAIN:
         raise InvalidOperationError(f"{table.name} is {table.kind} already.")
-    if asked.get("transactional_properties", "default") != "default":
+    if lowered.get("transactional_properties", "default") != "default":
         raise InvalidOperationError(
             f"{table.name} can become full ACID only: an insert-only table does not show files "
             "from before. Create one and insert the rows."
         )
     if table.file_format != "orc":
         raise InvalidOperationError(f"{table.name} is not stored as ORC, which full ACID tables are.")
-    require_user_names(table.name, [*(one.name for one in table.columns), *table.partition_names])
+    require_user_names(table.name, [*(column.name for column in table.columns), *table.partition_names])
     moves = []
     for location in locations:
         paths = [
@@ -70,13 +70,13 @@ def convert(
         )
     for location, (old, new) in moves:
         hadoop.rename(f"{location}/{old}", f"{location}/{new}")
-    found = client.get_table(table.name.db, table.name.table)
-    found.parameters = {**(found.parameters or {}), **properties}
-    client.alter_table(table.name.db, table.name.table, found)
+    declared = client.get_table(table.name.db, table.name.table)
+    declared.parameters = {**(declared.parameters or {}), **properties}
+    client.alter_table(table.name.db, table.name.table, declared)
 
 
 def renames(paths: Iterable[str]) -> list[Rename]:
-    """Names of Hive's form for the files of one ACID directory that have none; numbers that are taken are left out."""
+    """New names, of Hive's form, for the files of an ACID directory that have none; numbers in use are skipped."""
     paths = sorted(paths)
     taken = {path.rpartition("/")[2] for path in paths}
     result = []

@@ -1,7 +1,7 @@
-"""CREATE TABLE for transactional tables: Spark's own knows nothing of them, so the metastore is asked directly.
+"""CREATE TABLE for transactional tables: Spark's own knows nothing of them, so this calls the metastore directly.
 
-Rule: a table that a query is to fill is there with the query's rows, or is not there. Its transaction locks the name
-for itself before the table is made, so others who ask for locks see it filled or not at all.
+Rule: CREATE TABLE AS leaves a table with the query's rows, or no table. Its transaction holds the exclusive lock of the
+name before it makes the table, so that others who take locks see it filled or not at all.
 """
 
 from collections.abc import Callable, Mapping
@@ -33,15 +33,15 @@ _ARGUMENTS = (
     ConstraintKind.DEFAULT,
     ConstraintKind.CHECK,
 )
-"""The order in which create_table_with_constraints takes them."""
+"""The kinds in the order of the arguments of create_table_with_constraints."""
 
 
 def create_table(
     client: DomainClient, name: TableName, statement: CreateTable, owner: str, spark: SparkSession
 ) -> bool:
-    """Create the table; False if it exists and the statement says IF NOT EXISTS. ``spark``: knows what SQL is sound.
+    """Create the table; False if it exists and the statement says IF NOT EXISTS. ``spark`` checks constraints' SQL.
 
-    Raises: InvalidOperationError, and the metastore's own refusals.
+    Raises: InvalidOperationError, AlreadyExistsError, and the metastore's other refusals.
     """
     types = client.types
     keys = {key for key, _, _ in statement.partition_columns}
@@ -66,7 +66,7 @@ def create_table(
         parameters={},
         storedAsSubDirectories=False,
         sortCols=[types.Order(name, int(ascends)) for name, ascends in statement.order],
-        serdeInfo=types.SerDeInfo(name=None, serializationLib=serde, parameters=_told(serde, statement)),
+        serdeInfo=types.SerDeInfo(name=None, serializationLib=serde, parameters=_serde_properties(serde, statement)),
     )
     parameters = {"bucketing_version": "2", **statement.properties}
     if statement.comment is not None:
@@ -77,8 +77,8 @@ def create_table(
         hive_columns = [HiveColumn(field.name, field.type) for field in (*columns, *partition_keys)]
         require_sound(spark, name, hive_columns, statement.constraints)
     constraints: dict[ConstraintKind, list[Any]] = {kind: [] for kind in _ARGUMENTS}
-    for one in statement.constraints:
-        constraints[one.kind] += thrift_rows(types, name, one)
+    for constraint in statement.constraints:
+        constraints[constraint.kind] += thrift_rows(types, name, constraint)
     try:
         tables.create_table(client, table, *(constraints.values() if statement.constraints else ()))
     except AlreadyExistsError:
@@ -89,7 +89,7 @@ def create_table(
 
 
 def create_like(client: DomainClient, name: TableName, source: TableName, statement: CreateLike, owner: str) -> None:
-    """Make a table of the kind of ``source``, whose constraints it does not get. Raises: what create_table raises."""
+    """Make a table like ``source``, without its rows and constraints. Raises: as ``create_table``."""
     types, old = client.types, client.get_table(source.db, source.table)
     sd = copy(old.sd)
     sd.location = statement.location
@@ -113,15 +113,15 @@ def create_like(client: DomainClient, name: TableName, source: TableName, statem
 
 
 def filling_locks(name: TableName, statement: CreateTable) -> list[Output]:
-    """What CREATE TABLE AS writes, for its locks: as Hive's, and nobody looks at the table before it is filled."""
+    """The outputs of CREATE TABLE AS, for its locks: Hive's, and an exclusive lock until the table is filled."""
     target = Target(name.db, name.table, is_dynamic=bool(statement.partition_columns))
     return [Output(target, Kind.CREATE_TABLE_AS), Output(target, Kind.EXCLUSIVE_DDL)]
 
 
 def filled(work: Work, table: AcidTable, fill: Callable[[], int]) -> int:
-    """What ``fill`` answers; when it fails, the table, which the statement has just created, is dropped.
+    """The result of ``fill``; when it fails, the table, which the statement has just created, is dropped.
 
-    Raises: InvalidOperationError where there are files already, whose rows would be among the query's.
+    Raises: InvalidOperationError where the location has files already: their rows would mix with the query's.
     """
     if any(not is_hidden(entry.path) for entry in work.files.listing(table.location)):
         _drop(work, table.name, delete_data=False)
@@ -137,21 +137,21 @@ def filled(work: Work, table: AcidTable, fill: Callable[[], int]) -> int:
 
 
 def drop_created(work: Work, table: AcidTable, failure: BaseException) -> None:
-    """Drop what a failed CREATE TABLE AS has created, with its files. ``failure`` is told when the table stays.
+    """Drop the table of a failed CREATE TABLE AS, with its files. ``failure`` gets a note when the table stays.
 
-    The locks are lost when the transaction is: then somebody else may have written to the table, who keeps it.
+    A lost transaction has lost its locks too: another may have written to the table, which stays then.
     """
     client, (_, db, name) = work.client, table.name
     try:
         request = client.types.GetValidWriteIdsRequest(fullTableNames=[f"{db}.{name}"])
-        [found] = client.get_valid_write_ids(request).tblValidWriteIds
-        if found.writeIdHighWaterMark > work.write_ids.get(table.name, 0):
+        [valid] = client.get_valid_write_ids(request).tblValidWriteIds
+        if valid.writeIdHighWaterMark > work.write_ids.get(table.name, 0):
             failure.add_note(f"{table.name} was created, and others have written to it meanwhile: it stays.")
             return
         _drop(work, table.name, delete_data=True)
     except NoSuchObjectError:
         return
-    except Exception as error:  # noqa: BLE001 - whatever it is, the first failure is what the caller has to know
+    except Exception as error:  # noqa: BLE001 - the caller has to know the first failure
         failure.add_note(f"{table.name} was created, and is still there without rows: DROP TABLE it. ({error})")
 
 
@@ -179,14 +179,14 @@ def _classes(statement: CreateTable) -> tuple[str, str, str]:
     return input_format, output_format, statement.serde or serde
 
 
-def _told(serde: str, statement: CreateTable) -> dict[str, str]:
-    """What the SerDe is told."""
+def _serde_properties(serde: str, statement: CreateTable) -> dict[str, str]:
+    """The SerDe's own properties."""
     return ({"serialization.format": "1"} if serde == LAZY_SIMPLE else {}) | statement.serde_parameters
 
 
 def _require_storable(spark: SparkSession, sd: Any, parameters: Mapping[str, str]) -> None:
-    """Raise InvalidOperationError where the classes are not there, or make other columns of the table's."""
-    seen = require_seen_as_declared(sd.serdeInfo.serializationLib, [(one.name, one.type) for one in sd.cols])
+    """Raise InvalidOperationError where Hive's classes are missing, or would give columns other types."""
+    seen = require_seen_as_declared(sd.serdeInfo.serializationLib, [(column.name, column.type) for column in sd.cols])
     storage = stored_as(sd, seen, parameters)
     if isinstance(storage, HiveStorage):
         storage.require_storable("the table")

@@ -1,4 +1,4 @@
-"""DELETE: a delete event for each row that goes."""
+"""DELETE: a delete event for each deleted row."""
 
 from metastore.acid_tables.table import AcidTable, TableKind
 from metastore.locks.rules import Operation
@@ -11,7 +11,7 @@ from metastore.spark.write.events import delete_events
 
 
 def delete(work: Work, table: AcidTable, statement: Delete, resolve: Resolve) -> int:
-    """DELETE: a delete event for each row that the condition holds for."""
+    """DELETE the rows that meet the condition; returns their number."""
     table.require(TableKind.FULL_ACID, action="DELETE")
     with target_view(work, table, statement.conditions) as (view, _):
         rows = query(work, dml_selects.delete_select(statement, table, view), resolve)

@@ -1,4 +1,4 @@
-"""How each kind of statement runs: ours in a transaction, over snapshots of the tables that it reads; others as is."""
+"""Runs each kind of statement: ours in a transaction, over snapshots of the tables that it reads; others by Spark."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -62,7 +62,7 @@ from metastore.spark.txn.transactions import Transactions
 
 
 class Runner:
-    """Runs the statements of one session."""
+    """Runs the statements of a session."""
 
     def __init__(
         self, spark: SparkSession, client: DomainClient, files: Files, tables: Tables, txns: Transactions
@@ -75,7 +75,7 @@ class Runner:
         self.txns = txns
 
     def run(self, text: str) -> DataFrame:
-        """Run one statement; those that write answer one row with the column ``rows``."""
+        """Run a statement; a write answers a single row with the column ``rows``. Raises: as ``AcidSession.sql``."""
         statement = parse(text, self.computed)
         if self._is_sparks(statement):
             return self.spark.sql(text)
@@ -102,9 +102,11 @@ class Runner:
                 return self._operate(statement)
             case PlainOnly(table=ref, reason=reason):
                 raise InvalidOperationError(f"{ref} is transactional. {reason}")
-            case PassThrough(tree=tree, takes=taken):
-                if taken is not None:
-                    self.txns.require_unread([(taken.db or self.spark.catalog.currentDatabase().lower(), taken.table)])
+            case PassThrough(tree=tree, takes=replaced):
+                if replaced is not None:
+                    self.txns.require_unread(
+                        [(replaced.db or self.spark.catalog.currentDatabase().lower(), replaced.table)]
+                    )
                 return self._pass_through(tree, text)
 
     def _operate(self, statement: Compact | Show | AbortTransactions) -> DataFrame:
@@ -166,7 +168,7 @@ class Runner:
             return checked_sql(self.spark, bound_sql(tree, resolve))
 
     def _pass_through(self, tree: exp.Expr | None, text: str) -> DataFrame:
-        """What is Spark's own: a CREATE TABLE ... AS of a plain table may read ours, views and caches may not."""
+        """Run Spark's own statement: CREATE TABLE ... AS of a plain table may read ours, views and caches may not."""
         match tree:
             case exp.Create(kind="TABLE") if tree.expression is not None:
                 return self._run_over(tree.expression, lambda query: _with_query(tree, query), text)
@@ -180,9 +182,9 @@ class Runner:
         return self.hive.run(lambda: self.spark.sql(text))
 
     def _run_over(self, query: exp.Expr, statement: Callable[[str], str], text: str) -> DataFrame:
-        """Let Spark run a statement that is its own over the snapshots of the tables of ours that its query reads.
+        """Let Spark run its own statement over snapshots of the transactional tables that its query reads.
 
-        ``statement``: its text with another query in it.
+        ``statement``: makes the statement's text with another query in it.
         """
 
         def run(work: Work) -> DataFrame:
@@ -195,7 +197,7 @@ class Runner:
         return self.txns.reading(tables, run) if tables else self.spark.sql(text)
 
     def change(self, text: str) -> int:
-        """Run one UPDATE, DELETE or MERGE; returns how many rows it changed."""
+        """Run one UPDATE, DELETE or MERGE; returns the number of changed rows. Raises: as ``AcidSession.sql``."""
         statement = parse(text, self.computed)
         if not isinstance(statement, Update | Delete | Merge):
             raise InvalidOperationError(f"This is not one statement: {text}")
@@ -216,11 +218,11 @@ class Runner:
         return self.txns.writing(target, kinds_of(statement), sources, run)
 
     def _is_sparks(self, statement: Statement) -> bool:
-        """Whether a statement that may be ours is about no table of ours."""
+        """Whether a statement that may be ours touches no transactional table."""
         match statement:
             case MultiInsert(inserts=inserts):
                 return all(
-                    self.tables.lookup(one.table).kind is TableKind.PLAIN for one in inserts
+                    self.tables.lookup(into.table).kind is TableKind.PLAIN for into in inserts
                 ) and not self.tables.acid_tables(*queries_of(statement))
             case PlainOnly() | AddColumns() | ChangeColumn() | ReplaceColumns() | DropColumns() | Truncate():
                 return self.tables.acid_table(statement.table) is None
@@ -229,11 +231,11 @@ class Runner:
         return False
 
     def _insert_many(self, statement: MultiInsert) -> int:
-        targets = [self.tables.lookup(one.table) for one in statement.inserts]
+        targets = [self.tables.lookup(into.table) for into in statement.inserts]
         outputs = [
             Output(target_of(table, is_written=True), kind)
-            for one, table in zip(statement.inserts, targets, strict=True)
-            for kind in kinds_of(one)
+            for into, table in zip(statement.inserts, targets, strict=True)
+            for kind in kinds_of(into)
         ]
 
         def run(work: Work) -> int:
@@ -275,13 +277,13 @@ class Runner:
 
         try:
             return self.txns.writing_all(filling_locks(name, statement), [], run)
-        except TxnAbortedError as lost:  # not committed, which is known
+        except TxnAbortedError as lost:  # it is certain that nothing was committed
             for work, table in created:
                 drop_created(work, table, lost)
             raise
 
     def computed(self, expressions: Sequence[str]) -> Sequence[object] | None:
-        """The values of expressions without columns; None where Spark has none for them."""
+        """The values of expressions without columns; None where Spark cannot evaluate them."""
         try:
             return self.spark.sql(f"SELECT {', '.join(expressions)}").first()
         except PySparkException:
@@ -289,7 +291,7 @@ class Runner:
 
 
 def _run(work: Work, table: AcidTable, statement: Insert | Update | Delete | Merge | Truncate, resolve: Resolve) -> int:
-    """Run a statement; returns how many rows it inserted, changed and removed."""
+    """Run a statement; returns the number of rows that it inserted, changed and removed."""
     match statement:
         case Insert():
             return insert.insert_all(work, table, [statement], resolve)

@@ -1,4 +1,4 @@
-"""INSERT: rows in, as a new delta."""
+"""INSERT: the rows become a new delta."""
 
 from collections.abc import Sequence
 from functools import reduce
@@ -19,13 +19,13 @@ from metastore.spark.write.events import insert_events, routed_rows
 
 
 def append(work: Work, table: AcidTable, rows: DataFrame) -> int:
-    """Append rows, matched to the table's columns by name."""
+    """Append rows, matched to the table's columns by name; returns their number. Raises: as ``insert``."""
     constraints = TableConstraints.of(work.client, table)
     return insert(work, table, by_name(rows, table, constraints.defaults), constraints)
 
 
 def insert(work: Work, table: AcidTable, rows: DataFrame, constraints: TableConstraints) -> int:
-    """Append rows that are already in the table's shape. Raises: ConstraintViolationError."""
+    """Append rows that have the table's columns and types; returns their number. Raises: ConstraintViolationError."""
     table.require(TableKind.FULL_ACID, TableKind.INSERT_ONLY, action="INSERT")
     statement, watch = work.next_statement(table), Watch(constraints)
     watched = watch.over(rows)
@@ -40,12 +40,15 @@ def insert(work: Work, table: AcidTable, rows: DataFrame, constraints: TableCons
 
 
 def insert_all(work: Work, table: AcidTable, statements: Sequence[Insert], resolve: Resolve) -> int:
-    """INSERT INTO or OVERWRITE with a query; or several that overwrite the same, with the rows of all."""
+    """INSERT INTO or OVERWRITE with a query; or several that overwrite the same partitions, with the rows of all."""
     constraints, first = TableConstraints.of(work.client, table), statements[0]
-    several = [constraints.in_insert(one, named_columns(table, one)) for one in statements]
+    several = [constraints.in_insert(statement, named_columns(table, statement)) for statement in statements]
     rows = reduce(
         DataFrame.union,
-        (by_position(query(work, one.query, resolve), table, one, constraints.defaults) for one in several),
+        (
+            by_position(query(work, statement.query, resolve), table, statement, constraints.defaults)
+            for statement in several
+        ),
     )
     if not first.overwrite:
         return insert(work, table, rows, constraints)

@@ -1,4 +1,4 @@
-"""Which tables the names in a statement mean, and their snapshots as temporary views that Spark can query."""
+"""The tables that a statement names, and their snapshots as temporary views that Spark can query."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -22,7 +22,7 @@ from metastore.spark.txn.spark_txn import Work
 
 
 class Tables:
-    """The tables that a session knows by name."""
+    """The tables of a session, by name."""
 
     def __init__(self, spark: SparkSession, client: DomainClient) -> None:
         self.spark = spark
@@ -55,19 +55,19 @@ class Tables:
 
     def acid_tables(self, *trees: exp.Expr) -> list[AcidTable]:
         """The transactional tables that queries name."""
-        found: dict[TableName, AcidTable] = {}
+        tables: dict[TableName, AcidTable] = {}
 
         def note(ref: TableRef) -> None:
             if (table := self.acid_table(ref)) is not None:
-                found[table.name] = table
+                tables[table.name] = table
 
         for tree in trees:
             bound_sql(tree, note)
-        return list(found.values())
+        return list(tables.values())
 
     @contextmanager
     def views(self, work: Work, *, row_id: bool = False) -> Iterator[Resolve]:
-        """Temporary views over the snapshots of the tables that a statement reads, gone once it is analysed."""
+        """Temporary views over snapshots of the tables that a statement reads; they are dropped once it is analysed."""
         views: dict[tuple[TableName, AsOf | None, Restriction | None], str] = {}
 
         def resolve(ref: TableRef) -> str | None:
@@ -96,6 +96,6 @@ class Tables:
 def user_rows(
     work: Work, table: AcidTable, *, row_id: bool = False, as_of: AsOf | None = None, where: Restriction | None = None
 ) -> DataFrame:
-    """A table's rows as users see them; ``where``: those of other partitions may be missing."""
+    """A table's rows with the columns that users see; rows of partitions that ``where`` leaves out may be missing."""
     rows = work.frame(table, row_ids=row_id, as_of=as_of, where=where)
     return with_row_id(rows) if row_id else rows

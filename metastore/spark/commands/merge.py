@@ -1,4 +1,4 @@
-"""MERGE: a source's rows change, remove and add rows of a table, in one statement."""
+"""MERGE: a source's rows change, remove and add rows of a table in a single statement."""
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
@@ -18,7 +18,10 @@ from metastore.spark.write.events import changes_of
 
 
 def merge(work: Work, table: AcidTable, statement: Merge, resolve: Resolve) -> int:
-    """MERGE: the source is evaluated once; a target row that two source rows want to change is an error."""
+    """MERGE; returns the number of changed rows. The source is evaluated once.
+
+    Raises: InvalidOperationError when two source rows change the same target row; ConstraintViolationError.
+    """
     table.require(TableKind.FULL_ACID, action="MERGE")
     constraints = TableConstraints.of(work.client, table)
     named = statement.named([column.name for column in (*table.columns, *table.partition_keys)])

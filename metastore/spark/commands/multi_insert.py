@@ -1,8 +1,8 @@
-"""FROM source INSERT ... INSERT ...: one source, evaluated once, into several tables or partitions in one transaction.
+"""FROM source INSERT ... INSERT ...: a source, evaluated once, into several tables or partitions in one transaction.
 
-Rule: each INSERT is a statement of its own inside the transaction, with its own statement id, so two that go into one
-table do not meet. Those that overwrite the partitions that their rows name are one, with the rows of all, as in Hive.
-What is overwritten otherwise, none of the others may write: a base hides what lies below its write id.
+Rule: each INSERT is a statement of its own inside the transaction, with its own statement id, so that two INSERTs into
+one table write different directories. INSERTs that overwrite the partitions of their rows are a single statement with
+the rows of all, as in Hive. No other INSERT may write to what is overwritten: a base hides all up to its write id.
 """
 
 from collections import Counter
@@ -27,7 +27,10 @@ _Group: TypeAlias = tuple[AcidTable, list[Insert]]
 
 
 def multi_insert(work: Work, statement: MultiInsert, targets: Sequence[AcidTable], resolve: Resolve) -> int:
-    """Run all INSERTs; returns how many rows they wrote. ``targets``: their tables, in order."""
+    """Run all INSERTs; returns the number of rows. ``targets``: their tables, in order.
+
+    Raises: InvalidOperationError, ConstraintViolationError.
+    """
     groups = _groups(list(zip(statement.inserts, targets, strict=True)))
     _require_apart(groups)
     source = query(work, statement.source, resolve)
@@ -36,30 +39,30 @@ def multi_insert(work: Work, statement: MultiInsert, targets: Sequence[AcidTable
     try:
         with evaluated_once(source):
             columns = {
-                one.name: one.dataType.fieldNames()
-                for one in source.schema.fields
-                if one.name in statement.joined and isinstance(one.dataType, StructType)
+                field.name: field.dataType.fieldNames()
+                for field in source.schema.fields
+                if field.name in statement.joined and isinstance(field.dataType, StructType)
             }
             return sum(
-                insert_all(work, table, [_over(one, view, statement.alias, columns) for one in inserts], resolve)
+                insert_all(work, table, [_over(insert, view, statement.alias, columns) for insert in inserts], resolve)
                 for table, inserts in groups
             )
     finally:
         work.spark.catalog.dropTempView(view)
 
 
-def _over(one: Insert, view: str, alias: str, columns: Mapping[str, Sequence[str]]) -> Insert:
+def _over(insert: Insert, view: str, alias: str, columns: Mapping[str, Sequence[str]]) -> Insert:
     """The INSERT with its SELECT over the source's rows."""
-    query = of_joined(one.query, columns) if columns else one.query.copy()
+    query = of_joined(insert.query, columns) if columns else insert.query.copy()
     query.set(
         "from_",
         exp.From(this=exp.Table(this=exp.to_identifier(view), alias=exp.TableAlias(this=exp.to_identifier(alias)))),
     )
-    return replace(one, query=query)
+    return replace(insert, query=query)
 
 
 def of_joined(query: exp.Expr, columns: Mapping[str, Sequence[str]]) -> exp.Expr:
-    """A SELECT over rows with a struct for each joined table (``columns`` by its name); ``*`` means those of all.
+    """A SELECT over rows with a struct for each joined table; ``columns``: by its name. ``*`` means those of all.
 
     Raises: InvalidOperationError for a column of no table, or of several.
     """
@@ -81,19 +84,21 @@ def of_joined(query: exp.Expr, columns: Mapping[str, Sequence[str]]) -> exp.Expr
         column.replace(exp.Dot.build([exp.to_identifier(owners[0]), *(part.copy() for part in column.parts)]))
     if isinstance(query, exp.Select):
         shown = [
-            [exp.column(exp.Star(), table=name) for name in columns] if isinstance(one, exp.Star) else [one]
-            for one in query.expressions
+            [exp.column(exp.Star(), table=name) for name in columns]
+            if isinstance(expression, exp.Star)
+            else [expression]
+            for expression in query.expressions
         ]
-        query.set("expressions", [one for several in shown for one in several])
+        query.set("expressions", [expression for expressions in shown for expression in expressions])
     return query
 
 
 def _groups(pairs: Sequence[tuple[Insert, AcidTable]]) -> list[_Group]:
-    """The INSERTs by table, and by what they overwrite; those first that do, so that none hides another unnoticed."""
+    """The INSERTs by table and overwritten partitions; overwriting groups first, so that none hides another's rows."""
     groups: dict[object, _Group] = {}
-    for number, (one, table) in enumerate(pairs):
-        key = (table.name, *one.partition.items()) if one.overwrite else number
-        groups.setdefault(key, (table, []))[1].append(one)
+    for number, (insert, table) in enumerate(pairs):
+        key = (table.name, *insert.partition.items()) if insert.overwrite else number
+        groups.setdefault(key, (table, []))[1].append(insert)
     return sorted(groups.values(), key=lambda group: not group[1][0].overwrite)
 
 
@@ -101,9 +106,9 @@ def _require_apart(groups: Sequence[_Group]) -> None:
     for table, _ in groups:
         table.require(TableKind.FULL_ACID, TableKind.INSERT_ONLY, action="An INSERT among several")
     often = Counter(table.name for table, _ in groups)
-    overwritten = {table.name for table, (one, *_) in groups if one.overwrite}
-    for table, (one, *same) in groups:
-        is_whole = all(one.partition.get(key) for key in table.partition_names)
+    overwritten = {table.name for table, (insert, *_) in groups if insert.overwrite}
+    for table, (insert, *same) in groups:
+        is_whole = all(insert.partition.get(key) for key in table.partition_names)
         is_shared = often[table.name] > 1 and table.name in overwritten
         if (same and is_whole) or (is_shared and not (table.partition_keys and is_whole)):
             raise InvalidOperationError(

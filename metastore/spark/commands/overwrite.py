@@ -1,4 +1,4 @@
-"""INSERT OVERWRITE: a base in place of a table, of one partition, or of those partitions that get rows."""
+"""INSERT OVERWRITE: a base replaces a table, a partition, or the partitions that get rows."""
 
 from collections.abc import Mapping, Sequence
 
@@ -16,7 +16,7 @@ from metastore.spark.write.events import insert_events, routed_rows
 
 
 def replace_by(work: Work, table: AcidTable, rows: DataFrame, fixed: Mapping[str, object]) -> int:
-    """INSERT OVERWRITE with rows that are matched to the table's columns by name."""
+    """INSERT OVERWRITE with rows matched to the table's columns by name. Returns and raises: as ``overwrite``."""
     constraints = TableConstraints.of(work.client, table)
     rows, watch = with_constants(rows, table, fixed)
     count = overwrite(work, table, by_name(rows, table, constraints.defaults), fixed, constraints)
@@ -27,9 +27,9 @@ def replace_by(work: Work, table: AcidTable, rows: DataFrame, fixed: Mapping[str
 def overwrite(
     work: Work, table: AcidTable, rows: DataFrame, fixed: Mapping[str, object], constraints: TableConstraints
 ) -> int:
-    """Replace the table (unpartitioned), the partition that ``fixed`` names whole, or those that get rows.
+    """Replace the table (unpartitioned), the partition whose keys ``fixed`` all has, or the partitions that get rows.
 
-    Raises: ConstraintViolationError.
+    Returns the number of rows. Raises: ConstraintViolationError.
     """
     table.require(TableKind.FULL_ACID, TableKind.INSERT_ONLY, action="INSERT OVERWRITE")
     keep: list[str] = []
@@ -44,7 +44,7 @@ def overwrite(
 
 
 def replace_rows(work: Work, table: AcidTable, rows: DataFrame, keep_empty: Sequence[str]) -> int:
-    """Publish a base where there are rows, and one without any at the keys (or the location) of ``keep_empty``."""
+    """Publish a base where there are rows, and an empty base at the keys (or the location) of ``keep_empty``."""
     statement = work.next_statement(table)
     if table.kind is TableKind.INSERT_ONLY:
         return work.publish_rows(
@@ -55,7 +55,7 @@ def replace_rows(work: Work, table: AcidTable, rows: DataFrame, keep_empty: Sequ
 
 
 def _key(work: Work, table: AcidTable, fixed: Mapping[str, object]) -> str:
-    """The key of a partition given by its values."""
+    """The key of the partition with these values."""
     fields = partition_type(table).fields
     row: Row | None = (
         work.spark.range(1)

@@ -14,22 +14,22 @@ from metastore.spark.txn.spark_txn import Work
 
 
 def truncate(work: Work, table: AcidTable, statement: Truncate) -> int:
-    """Empty a table, or the partitions with the values of ``partition``: an empty base in every directory."""
+    """Empty a table, or its partitions with the statement's values; returns the number of rows that there were."""
     table.require(TableKind.FULL_ACID, TableKind.INSERT_ONLY, action="TRUNCATE")
     partition = statement.partition
     if unknown := [key for key in partition if key not in table.partition_names]:
         raise InvalidOperationError(f"{unknown[0]} is not a partition key of {table.name}.")
     where = restriction(statement.conditions, table.partition_keys)
-    rows, found = work.frame(table, where=where), []
+    rows, partitions = work.frame(table, where=where), []
     if table.partition_keys:
-        found = read_by(work.spark, table, [place.values for place in work.places(table, where)])
+        partitions = read_by(work.spark, table, [place.values for place in work.places(table, where)])
     for at, key in enumerate(table.partition_keys):
         if key.name in partition:
             value = F.expr(partition[key.name]).cast(type_of(key))
             rows = rows.where(F.col(f"`{key.name}`").eqNullSafe(value))
             [[text]] = work.spark.range(1).select(value.cast("string")).collect()
-            found = [values for values in found if values[at] == text]
+            partitions = [values for values in partitions if values[at] == text]
     before = rows.count()
-    keep = list(map(partition_key, found)) if table.partition_keys else [table.location]
+    keep = list(map(partition_key, partitions)) if table.partition_keys else [table.location]
     replace_rows(work, table, work.spark.createDataFrame([], schema_of(table)), keep)
     return before

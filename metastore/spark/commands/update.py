@@ -12,7 +12,7 @@ from metastore.spark.write.events import changes_of
 
 
 def update(work: Work, table: AcidTable, statement: Update, resolve: Resolve) -> int:
-    """UPDATE: a delete event and a new version for each row that the condition holds for."""
+    """UPDATE the rows that meet the condition; returns their number. Raises: ConstraintViolationError."""
     table.require(TableKind.FULL_ACID, action="UPDATE")
     constraints = TableConstraints.of(work.client, table)
     statement, watch = constraints.in_update(statement), Watch(constraints)

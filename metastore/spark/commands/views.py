@@ -1,4 +1,4 @@
-"""Queries of a statement: over temporary views of snapshots, each there while the statement is analysed."""
+"""Queries of a statement over temporary views of snapshots, which last until the statement is analysed."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -24,7 +24,10 @@ def query(work: Work, tree: exp.Expr, resolve: Resolve) -> DataFrame:
 
 @contextmanager
 def target_view(work: Work, table: AcidTable, conditions: Conditions) -> Iterator[tuple[str, View]]:
-    """A temporary view over the target's rows with their ROW__IDs, for one statement to be analysed; and its files."""
+    """A temporary view over the target's rows with their ROW__IDs, while a statement is analysed; and its files.
+
+    Raises: InvalidOperationError for files whose rows can have no ids.
+    """
     seen = work.view(table, where=restriction(conditions, table.partition_keys))
     seen.require_named_rows()
     with view_of(seen.frame(work.spark, row_ids=True).select("*", row_id_column())) as view:
@@ -33,7 +36,7 @@ def target_view(work: Work, table: AcidTable, conditions: Conditions) -> Iterato
 
 @contextmanager
 def view_of(rows: DataFrame) -> Iterator[str]:
-    """A temporary view, for one statement to be analysed."""
+    """A temporary view, while a statement is analysed."""
     view = f"__rows_{uuid4().hex}"
     rows.createOrReplaceTempView(view)
     try:
@@ -44,7 +47,7 @@ def view_of(rows: DataFrame) -> Iterator[str]:
 
 @contextmanager
 def evaluated_once(rows: DataFrame) -> Iterator[None]:
-    """Both jobs of a statement must see the same rows, whatever ``rand()`` or a changing source would say."""
+    """Keep the rows: both jobs of a statement must see the same, even with ``rand()`` or a changing source."""
     rows.persist(StorageLevel.MEMORY_AND_DISK)
     try:
         yield

@@ -24,7 +24,7 @@ class Conditions(NamedTuple):
     """Whether they also see NULLs in the place of the table's rows."""
 
 
-def asked(condition: exp.Expr | None, *names: str) -> Conditions:
+def conditions_of(condition: exp.Expr | None, *names: str) -> Conditions:
     """The conditions that are parts of one; ``names``: what may stand in front of the table's columns."""
     return Conditions(
         () if condition is None else tuple(conjuncts(condition)), frozenset({"", *(name.lower() for name in names)})

@@ -8,7 +8,7 @@ from sqlglot import exp, parse_one
 
 from metastore.acid_tables.table import ColumnDefinition
 from metastore.errors import InvalidOperationError
-from metastore.spark.sql.conditions import Conditions, asked
+from metastore.spark.sql.conditions import Conditions, conditions_of
 from metastore.spark.sql.constraint_syntax import Declaration
 from metastore.spark.sql.dialect import DIALECT
 
@@ -92,7 +92,7 @@ class Update:
     @property
     def conditions(self) -> Conditions:
         """What a row must meet to be changed."""
-        return asked(self.where, self.alias)
+        return conditions_of(self.where, self.alias)
 
 
 @dataclass(frozen=True)
@@ -106,7 +106,7 @@ class Delete:
     @property
     def conditions(self) -> Conditions:
         """What a row must meet to be removed."""
-        return asked(self.where, self.alias)
+        return conditions_of(self.where, self.alias)
 
 
 @dataclass(frozen=True)
@@ -153,7 +153,7 @@ class Merge:
     @property
     def conditions(self) -> Conditions:
         """What a row of the target must meet to matter: ON, unless some branch is for rows that nothing matches."""
-        return asked(None if any(branch.by_source for branch in self.branches) else self.on, self.alias)
+        return conditions_of(None if any(branch.by_source for branch in self.branches) else self.on, self.alias)
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from metastore.client.partitions import Locations, partition_places
 from metastore.errors import InvalidOperationError
 from metastore.ids import TableName
 from metastore.partition_names import DEFAULT_PARTITION, make_name
-from metastore.spark.sql.conditions import asked
+from metastore.spark.sql.conditions import conditions_of
 from metastore.spark.sql.dialect import DIALECT
 from metastore.spark.sql.pruning import restriction
 
@@ -53,7 +53,7 @@ PARTITIONS = [("3", "a"), ("03", "a/b=c%"), ("4", DEFAULT_PARTITION), (DEFAULT_P
     ("q = '__HIVE_DEFAULT_PARTITION__'", [], ["", DEFAULT_PARTITION])])
 def test_a_text_that_a_key_must_equal_is_looked_up_by_the_metastore(condition: str, values: list[tuple[str | None, ...]], texts: list[str] | None) -> None:
     client = Metastore(PARTITIONS)
-    where = restriction(asked(sqlglot.parse_one(condition, dialect=DIALECT)), TABLE.partition_keys)
+    where = restriction(conditions_of(sqlglot.parse_one(condition, dialect=DIALECT)), TABLE.partition_keys)
 
     assert [place.values for place in partition_places(client, TABLE, where)] == values  # type: ignore[arg-type]
     assert client.texts == ([] if texts is None else [texts])
@@ -65,7 +65,7 @@ def test_a_text_that_a_key_must_equal_is_looked_up_by_the_metastore(condition: s
     ("p > 0 OR p IS NULL", [("3", "a"), ("03", "a/b=c%"), ("4", None), (None, "it's")], [4])])
 def test_only_partitions_that_conditions_leave_are_asked_for(condition: str, values: list[tuple[str | None, ...]], asked_for: list[int]) -> None:
     client = Metastore(PARTITIONS)
-    where = restriction(asked(sqlglot.parse_one(condition, dialect=DIALECT)), TABLE.partition_keys)
+    where = restriction(conditions_of(sqlglot.parse_one(condition, dialect=DIALECT)), TABLE.partition_keys)
 
     assert [place.values for place in partition_places(client, TABLE, where)] == values  # type: ignore[arg-type]
     assert client.asked == asked_for
