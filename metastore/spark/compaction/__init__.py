@@ -1,1 +1,1 @@
-"""The Spark job that compacts one ACID directory; ``plain_rows`` does it for insert-only tables."""
+"""The Spark job that compacts an ACID directory; ``plain_rows`` compacts insert-only tables."""

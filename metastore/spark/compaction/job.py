@@ -1,11 +1,10 @@
-"""The Spark job that compacts one ACID directory: what a Worker hands to a cluster, or runs in its own session.
+"""The Spark job that compacts an ACID directory. A Worker submits it to a cluster, or runs it in its own session.
 
 Rule: the job reads what ``acid_state`` gives to a compactor, never touches an input, and publishes directories that end
 in ``_v<txn>``, invisible until the Worker commits that transaction. When all of them are complete it proves that they
-are what the inputs make (``compaction.working.rules``), and asks whether the compaction is still its own, right before
-the first gets its name (ADR 0038). ROW__IDs stay as they are: other
-transactions may be deleting by them at this moment. Killed at any point it leaves a hidden staging directory or an
-invisible output.
+hold the inputs' rows (``compaction.working.rules``), and asks whether the compaction is still its own, right before the
+first gets its name (ADR 0038). ROW__IDs stay as they are: other transactions may be deleting by them at this moment.
+Killed at any point it leaves a hidden staging directory or an invisible output.
 
 MAJOR: rows without a delete event → ``base_<H>_v<T>``, even when no row is left (readers must stop looking at deltas).
 MINOR: insert and delete events side by side → ``delta_<m>_<H>_v<T>`` and ``delete_delta_<m>_<H>_v<T>``, none applied.
@@ -60,7 +59,7 @@ from metastore.spark.write.event_format import HIDDEN_DELETE, HIDDEN_INSERT, Cou
 
 @dataclass(frozen=True)
 class _Inputs:
-    """What a compaction reads. ``write_ids``: what of it is visible."""
+    """The inputs of a compaction. ``write_ids``: whose events are visible to it."""
 
     state: AcidState
     sources: Sources
@@ -74,12 +73,12 @@ class _Inputs:
 
     @property
     def lowest_write_id(self) -> int:
-        """Where the outputs of a minor compaction begin."""
+        """The lowest write id in the names of a minor compaction's outputs."""
         return min((delta.name.min_write_id for delta in self.state.deltas), default=0)
 
 
 class _Compacted(NamedTuple):
-    """What a job has published, and how many rows it left out as deleted."""
+    """The published directories, and the number of deleted rows that they leave out."""
 
     directories: list[WrittenDirectory]
     deleted: int = 0
@@ -92,17 +91,17 @@ def run(
     files: Files | None = None,
     may_publish: Callable[[], None] = lambda: None,
 ) -> CompactionJobResult:
-    """Compact one ACID directory of a table with these columns; returns what was published.
+    """Compact one ACID directory of a full ACID table with these columns; returns what was published.
 
     Runs in a session of its own (``spark.newSession()``), so that the caller's settings neither help nor hurt. May be
-    repeated under the same transaction: an earlier attempt's output is replaced. ``may_publish``: raises if the
-    compaction is not this job's any more; asked when all is complete and before anything has its name.
+    repeated under the same transaction: it replaces an earlier attempt's output. ``may_publish`` is called when all is
+    complete and nothing has its name; it raises if the compaction is no longer this job's.
 
     Raises: InvalidOperationError for a kind, or for files, that this job cannot compact; UnprovenError when the outputs
-    are not what the inputs make: nothing is published, and they are kept under a hidden name.
+    do not hold the inputs' rows: nothing is published, and the outputs are kept under a hidden name.
     """
     files = files or Files()
-    row_type = StructType([StructField(one.name, type_of(one)) for one in columns])
+    row_type = StructType([StructField(column.name, type_of(column)) for column in columns])
     job = _Job(_own_session(spark), spec, row_type, files, may_publish)
     write_ids, state = _state(spec, files)
     inputs = job.inputs(state, write_ids)
@@ -119,7 +118,7 @@ def run_for(
     files: Files | None = None,
     may_publish: Callable[[], None] = lambda: None,
 ) -> CompactionJobResult:
-    """Compact one directory of a table, full ACID or insert-only. Otherwise as ``run``."""
+    """Compact one directory of a table, full ACID or insert-only. Parameters, result and errors: as ``run``."""
     if table.kind is not TableKind.INSERT_ONLY:
         table.require(TableKind.FULL_ACID, action="Compaction")
         return run(spark, spec, table.columns, files, may_publish)
@@ -131,11 +130,11 @@ def run_for(
 
 
 def _state(spec: CompactionJobSpec, files: Files) -> tuple[CompactorWriteIdList, AcidState]:
-    """What the compaction is to see of its location."""
+    """The write ids and the state of the location that the compaction sees."""
     if spec.kind not in ("major", "minor"):
         raise InvalidOperationError(f"Compaction kind {spec.kind!r} is not supported: major and minor are")
     if spec.txn_id <= 0:
-        raise InvalidOperationError("A compaction needs the id of its transaction, which its output is hidden behind")
+        raise InvalidOperationError("A compaction needs the id of its transaction, which hides its output")
     write_ids = ValidWriteIdList.parse(spec.write_ids).for_compactor()
     return write_ids, acid_state(
         files.listing(spec.location),
@@ -184,7 +183,7 @@ class _Job:
         return _Inputs(chosen, sources, write_ids, input_files(Hadoop(self.spark), sources))
 
     def major(self, inputs: _Inputs) -> _Compacted:
-        """Write every live row once: the tasks that write leave out rows behind the delete events that name them."""
+        """Write every live row once. The writing tasks sort delete events before their rows, and leave both out."""
         rows = self._inserts(inputs)
         rows = rows.withColumn("currentTransaction", F.col("originalTransaction"))
         if inputs.sources.deletes:
@@ -193,13 +192,13 @@ class _Job:
         return self._write(inputs, {name: rows}, empty=[self.spec.location])
 
     def minor(self, inputs: _Inputs) -> _Compacted:
-        """Write the visible events of the deltas, each kind in a directory; none for a kind without events."""
+        """Write the visible events of the deltas: a directory for each kind that has events."""
         state, sources = inputs.state, inputs.sources
         if not state.deltas:
             return _Compacted([])
         ids = (inputs.lowest_write_id, self.spec.highest_write_id)
         if any(delta.name[:3] == (*ids, None) for delta in state.deltas):
-            return _Compacted([])  # a directory covers the range already: a second one would be read beside it
+            return _Compacted([])  # a delta covers the range already: readers would read both
         outputs: dict[BaseName | DeltaName, DataFrame] = {}
         if sources.deletes:
             outputs[DeltaName(*ids, None, self.spec.txn_id, is_delete=True)] = self._deletes(inputs)
@@ -247,7 +246,7 @@ class _Job:
         return self._events(inputs, inputs.sources.deletes, deletes=True)
 
     def _events(self, inputs: _Inputs, files: Sequence[DataFile], *, deletes: bool) -> DataFrame:
-        """All events; those that the compaction must not see are marked, and counted by the tasks that write.
+        """All events. Events that the compaction must not see are marked: the writing tasks count and drop them.
 
         The filter names all columns before ``row`` on purpose: Spark misreads pruned ACID files.
         """
@@ -267,14 +266,14 @@ class _Job:
         )
 
     def _reader(self) -> DataFrameReader:
-        """Read all or fail: a file that is lost or damaged must never be compacted away."""
+        """A reader that fails on a lost or damaged file, which must never be compacted away."""
         return self.spark.read.option("ignoreMissingFiles", "false").option("ignoreCorruptFiles", "false")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one job as a process of its own; its result or the reason of its failure is told in ``spec.result_path``.
+    """Run one job as a process of its own; it writes its result, or why it failed, to ``spec.result_path``.
 
-    The only argument is a CompactionJobSpec as JSON, or a file that holds one.
+    The only argument is a CompactionJobSpec as JSON, or a file that holds it. Returns the exit code.
     """
     parser = argparse.ArgumentParser(description="Compact one directory of a transactional table.")
     parser.add_argument("spec", help="the specification as JSON, or a file that holds it")
@@ -287,16 +286,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
             result = run_for(spark, spec, table, may_publish=lambda: _require_claim(spec))
         finally:
             spark.stop()
-    except Exception as error:  # noqa: BLE001 - whatever it is, the Worker shows its text to an operator
+    except Exception as error:  # noqa: BLE001 - the Worker shows its text to an operator
         traceback.print_exc()
         differences = error.differences if isinstance(error, UnprovenError) else ()
-        _tell(spec, CompactionJobResult(error=reason(error), differences=differences))
+        _write_result(spec, CompactionJobResult(error=reason(error), differences=differences))
         return 1
-    _tell(spec, result)
+    _write_result(spec, result)
     return 0
 
 
-def _tell(spec: CompactionJobSpec, result: CompactionJobResult) -> None:
+def _write_result(spec: CompactionJobSpec, result: CompactionJobResult) -> None:
     if spec.result_path:
         Path(spec.result_path).write_text(result.to_json(), encoding="utf-8")
 
@@ -315,13 +314,13 @@ def _job_session(spec: CompactionJobSpec) -> SparkSession:
 
 
 def _without_daylight_saving(conf: Mapping[str, str]) -> dict[str, str]:
-    """Run the JVMs in UTC: in another zone a timestamp that falls into its hour of daylight saving would be moved."""
+    """Run the JVMs in UTC: elsewhere a timestamp in the hour that daylight saving skips would be moved."""
     names = ("spark.driver.extraJavaOptions", "spark.executor.extraJavaOptions")
     return {name: f"{conf.get(name, '')} -Duser.timezone=UTC".strip() for name in names}
 
 
 def described_table(spec: CompactionJobSpec) -> AcidTable:
-    """Ask the metastore for the table as it is now."""
+    """The table as the metastore has it now; for a partition of an insert-only table with the partition's format."""
     name = TableName(spec.catalog, spec.database, spec.table)
     database = spec.database if spec.catalog == DEFAULT_CATALOG else f"@{spec.catalog}#{spec.database}"
     with DomainClient(spec.metastore_uri or None) as client:
@@ -346,7 +345,7 @@ def _own_session(spark: SparkSession) -> SparkSession:
 
 
 def _without(txns: ValidTxnList, txn_id: int) -> ValidTxnList:
-    """The same list with the compaction's own transaction open, so that an earlier attempt's output is no input."""
+    """The list with the compaction's own transaction open, so that an earlier attempt's output is no input."""
     return replace(txns, exceptions=tuple(sorted({*txns.exceptions, txn_id})))
 
 

@@ -2,7 +2,7 @@
 
 Rule: as for full ACID (``job``): inputs are what ``acid_state`` gives to a compactor and are never touched, the
 output ends in ``_v<txn>``. A directory is visible whole or not at all, so that aborted writes are left out with their
-directories. As many rows come out as went in, or nothing is published.
+directories. The outputs have as many rows as the inputs, or nothing is published.
 
 MAJOR: base and deltas → ``base_<H>_v<T>``. MINOR: deltas → ``delta_<m>_<H>_v<T>``, statements of one write id together.
 """
@@ -34,10 +34,9 @@ from metastore.spark.write.plain_writer import count_rows, write_plain
 def compact_rows(
     spark: SparkSession, spec: CompactionJobSpec, table: AcidTable, state: AcidState, may_publish: Callable[[], None]
 ) -> tuple[list[WrittenDirectory], int]:
-    """Copy the rows of a location; returns what was published and how many rows were read.
+    """Copy the rows of a location; returns the published directories and the number of rows read.
 
     ``may_publish``: as for ``write_acid``.
-
     Raises: InvalidOperationError for files that cannot be copied exactly.
     """
     _require_copyable(table, spec.location, state)
@@ -47,12 +46,17 @@ def compact_rows(
     chosen: list[BaseDirectory | DeltaDirectory] = list(state.insert_deltas)
     if isinstance(name, BaseName) and state.base is not None:
         chosen.append(state.base)
-    inputs = [DataFile(f"{spec.location}/{file.path}", file.size) for one in chosen for file in one.files if file.size]
+    inputs = [
+        DataFile(f"{spec.location}/{file.path}", file.size)
+        for directory in chosen
+        for file in directory.files
+        if file.size
+    ]
     here = replace(table, partition_keys=())
     copies = (
         _stored_by_hive(spark, here, table.file_format, inputs)
         if isinstance(table.file_format, HiveStorage)
-        else _stored_by_spark(spark, here, table.file_format, [one.path for one in inputs])
+        else _stored_by_spark(spark, here, table.file_format, [file.path for file in inputs])
     )
     hadoop, staging = Hadoop(spark), f"{spec.location}/.compaction_{spec.txn_id}"
     for leftover in (staging, f"{spec.location}/{name}"):  # of an attempt that died: only this job writes under the txn
@@ -73,7 +77,7 @@ def compact_rows(
 
 
 class _Copies(NamedTuple):
-    """What is to be written, and how: ``rows`` have ``columns``, and the bucket that each goes to."""
+    """Rows to write: ``rows`` have ``columns`` and a column with the bucket; ``read``: how many they must be."""
 
     rows: DataFrame
     columns: StructType
@@ -89,12 +93,12 @@ def _stored_by_spark(spark: SparkSession, table: AcidTable, file_format: str, pa
 
 
 def _stored_by_hive(spark: SparkSession, table: AcidTable, storage: HiveStorage, inputs: list[DataFile]) -> _Copies:
-    """Lines are copied as they are, whatever is in them; other records through the SerDe."""
+    """Lines are copied unread; other records go through the SerDe."""
     storage.require_writable(table.name)
     if not storage.is_text or not inputs:
         _require_whole_timestamps(table, storage)
         rows = (
-            scan_serde(spark, storage, row_type(table), [NumberedFile(*one, 0) for one in inputs])
+            scan_serde(spark, storage, row_type(table), [NumberedFile(*file, 0) for file in inputs])
             if inputs
             else (spark.createDataFrame([], row_type(table)))
         )
@@ -103,7 +107,7 @@ def _stored_by_hive(spark: SparkSession, table: AcidTable, storage: HiveStorage,
         raise InvalidOperationError(
             f"{table.name} is SORTED BY columns, which copied lines would not be: use a Worker of Hive"
         )
-    lines = scan_serde(spark, storage.raw(), RAW, [NumberedFile(*one, _bucket(table, one.path)) for one in inputs])
+    lines = scan_serde(spark, storage.raw(), RAW, [NumberedFile(*file, _bucket(table, file.path)) for file in inputs])
     count = lines.count()
     if table.bucket_count:
         lines = lines.selectExpr("*", f"{DIRECTORY_NUMBER} AS {WRITER_COLUMN}")
@@ -111,7 +115,7 @@ def _stored_by_hive(spark: SparkSession, table: AcidTable, storage: HiveStorage,
 
 
 def _bucket(table: AcidTable, path: str) -> int:
-    """The bucket of a file: its name tells it, as everywhere in Hive."""
+    """The bucket in a file's name; 0 in a table without buckets."""
     if not table.bucket_count:
         return 0
     bucket = parse_file(path.rpartition("/")[2].partition(".")[0]).bucket  # 000000_0.gz
@@ -129,7 +133,7 @@ def _require_whole_timestamps(table: AcidTable, storage: HiveStorage) -> None:
 
 
 def _output(spec: CompactionJobSpec, state: AcidState) -> BaseName | DeltaName | None:
-    """The directory to write; None where one directory covers the range already."""
+    """The directory to write; None where a delta covers the range already."""
     if spec.kind == "major":
         return BaseName(spec.highest_write_id, spec.txn_id)
     if not state.deltas:
@@ -141,7 +145,7 @@ def _output(spec: CompactionJobSpec, state: AcidState) -> BaseName | DeltaName |
 
 
 def _rows(spark: SparkSession, table: AcidTable, file_format: str, paths: list[str]) -> DataFrame:
-    """Read all or fail: a file that is lost or damaged must never be compacted away."""
+    """The files' rows; reading fails on a lost or damaged file, which must never be compacted away."""
     if not paths:
         return spark.createDataFrame([], row_type(table))
     reader = spark.read.schema(row_type(table)).format(file_format)

@@ -1,9 +1,8 @@
-"""The evidence of a full-ACID compaction, put before the rule (``metastore.compaction.working.rules``).
+"""The evidence of a full-ACID compaction for the rule in ``metastore.compaction.working.rules``.
 
-Rule: rows are never read a second time: what is collected here are footers, listings and what tasks have counted.
-Outputs that differ get a hidden name instead of theirs, so that somebody can look at them. Uploads, which are no files
-before they have their names, are read back afterwards: still before the transaction commits, so that no reader sees
-them either.
+Rule: rows are never read a second time. The evidence is footers, listings and the tasks' counts. Outputs that differ
+get a hidden name instead of theirs, so that an operator can look at them. Uploads become files only with their names,
+so their footers are read afterwards: before the transaction commits, so that no reader sees them either.
 """
 
 from collections.abc import Iterable, Sequence
@@ -33,21 +32,21 @@ from metastore.spark.write.event_format import Tally
 
 
 def input_files(hadoop: Hadoop, sources: Sources) -> tuple[InputFile, ...]:
-    """The files that a job reads, with the rows that their footers say."""
+    """The files that a job reads, with the numbers of rows in their footers."""
 
     def file(path: str, bucket: int, *, is_of_deletes: bool = False) -> InputFile:
         return InputFile(path, bucket, hadoop.rows(path), is_of_deletes)
 
     return (
-        *(file(one.path, _bucket(one.path)) for one in sources.events),
-        *(file(one.path, _bucket(one.path), is_of_deletes=True) for one in sources.deletes),
-        *(file(one.path, decode(one.bucket).writer_id) for one in sources.plain),
+        *(file(source.path, _bucket(source.path)) for source in sources.events),
+        *(file(source.path, _bucket(source.path), is_of_deletes=True) for source in sources.deletes),
+        *(file(source.path, decode(source.bucket).writer_id) for source in sources.plain),
     )
 
 
 @dataclass(frozen=True)
 class Proof:
-    """Of one job. ``state`` and ``write_ids``: what it compacts of its directory."""
+    """The proof of a job. ``state`` and ``write_ids``: what it compacts of its directory."""
 
     hadoop: Hadoop
     files: Files
@@ -57,7 +56,7 @@ class Proof:
     lowest_write_id: int
 
     def require_staged(self, read: Sequence[InputFile], staged: Sequence[Staged], tallies: Iterable[Tally]) -> None:
-        """What is about to be published is what the inputs make. Raises: UnprovenError."""
+        """Raise UnprovenError unless the staged directories hold the inputs' rows."""
         evidence = Evidence(
             kind=self.spec.kind,
             highest_write_id=self.spec.highest_write_id,
@@ -74,33 +73,37 @@ class Proof:
             ),
             directories=tuple(directory.name for directory in staged),
         )
-        if found := differences(evidence):
+        if wrong := differences(evidence):
             kept = [(directory.out, str(directory.name)) for directory in staged if not directory.uploads]
-            raise UnprovenError(found, self._set_aside(kept))
+            raise UnprovenError(wrong, self._set_aside(kept))
 
     def require_uploaded(self, published: Sequence[Staged]) -> None:
-        """What was uploaded says what its task reported. Raises: UnprovenError."""
+        """Raise UnprovenError unless the uploaded files' footers say what their tasks reported."""
         uploaded = [directory for directory in published if directory.uploads]
         outputs = [output for directory in uploaded for output in self._outputs(directory, directory.path)]
-        if found := [text for output in outputs for text in footer_differences(output)]:
-            raise UnprovenError(found, self._set_aside([(one.path, str(one.name)) for one in uploaded]))
+        if wrong := [text for output in outputs for text in footer_differences(output)]:
+            raise UnprovenError(
+                wrong, self._set_aside([(directory.path, str(directory.name)) for directory in uploaded])
+            )
 
     def _there(self) -> tuple[str, ...]:
-        """Every file with rows: from the listing alone, whatever became of it on the way to the job's readers."""
+        """Every file with rows, by the listing alone: the job's readers may have lost some."""
         state, chosen = self.state, list[BaseDirectory | DeltaDirectory](self.state.insert_deltas)
         if state.base is not None:
             chosen.append(state.base)
-        files = [file for one in chosen for file in one.bucket_files or one.files]
+        files = [file for directory in chosen for file in directory.bucket_files or directory.files]
         files += [file for delta in state.delete_deltas for file in delta.bucket_files]
         return tuple(f"{self.spec.location}/{file.path}" for file in (*files, *state.originals) if file.size)
 
     def _may_hide(self) -> bool:
-        """Rows of aborted write ids among others, or of Hive before 3, whose operation alone says what counts."""
+        """Whether inputs may hold events that do not count: of aborted write ids, or of Hive before 3."""
         marked = [*self.state.insert_deltas, *([self.state.base] if self.state.base else [])]
-        return bool(hidden_write_ids(self.state.deltas, self.write_ids)) or not all(one.is_marked for one in marked)
+        return bool(hidden_write_ids(self.state.deltas, self.write_ids)) or not all(
+            directory.is_marked for directory in marked
+        )
 
     def _outputs(self, directory: Staged, readable: str) -> list[OutputFile]:
-        """The files of a directory; with their footers if they can be read there."""
+        """The files of a directory, with their footers where ``readable`` says that they lie."""
         paths = [f"{readable}/{file.path}" for file in directory.files] if readable else []
         footers: list[Footer | None] = [
             Footer(tail.rows, tail.stripes, tail.fields, tail.notes) for tail in orc_tails(self.files, paths)
@@ -111,7 +114,7 @@ class Proof:
         ]
 
     def _set_aside(self, directories: Sequence[tuple[str, str]]) -> str:
-        """Keep these (path, name) under a hidden name, instead of those of an earlier attempt."""
+        """Keep these (path, name) under a hidden name, in place of an earlier attempt's; returns it, "" for none."""
         location = self.spec.location
         for name, _ in self.hadoop.children(location):
             if unproven_owner(name) is not None:

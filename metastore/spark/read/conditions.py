@@ -11,14 +11,14 @@ from metastore.acid_tables.visibility import visibility
 def visible(
     states: Sequence[AcidState], write_ids: ValidWriteIdList, *, deletes: bool, operation: str, by: str
 ) -> list[str]:
-    """What an event must meet to count, beyond what the names of the directories tell already.
+    """The conditions for an event to count, beyond what the names of the directories say: SQL, all must hold.
 
-    ``operation`` and ``by``: what the columns with the kind of an event and with its writer's write id are called here.
+    ``operation`` and ``by``: the columns with the kind of an event and with its writer's write id.
     """
-    told = visibility(states, write_ids, deletes=deletes)
-    conditions = [f"{operation} {'=' if deletes else '<'} {DELETE_EVENT}"] if told.by_operation else []
-    if told.high_watermark is not None:
-        conditions.append(f"{by} <= {told.high_watermark}L")
-    if told.hidden:
-        conditions.append(f"{by} NOT IN ({', '.join(f'{one}L' for one in told.hidden)})")
+    rule = visibility(states, write_ids, deletes=deletes)
+    conditions = [f"{operation} {'=' if deletes else '<'} {DELETE_EVENT}"] if rule.by_operation else []
+    if rule.high_watermark is not None:
+        conditions.append(f"{by} <= {rule.high_watermark}L")
+    if rule.hidden:
+        conditions.append(f"{by} NOT IN ({', '.join(f'{write_id}L' for write_id in rule.hidden)})")
     return conditions

@@ -1,7 +1,7 @@
-"""Files that a streaming writer of Hive still appends to: read up to the last footer that it flushed.
+"""Files to which a streaming writer of Hive still appends: read up to the last footer that it flushed.
 
-Rule: what lies behind the flushed length is never looked at. Spark's ORC reader cannot be told to stop there, so these
-files (few and short-lived: one per open batch and bucket) are read by Python in the tasks, as rows.
+Rule: bytes behind the flushed length are never read. Spark's ORC reader cannot stop there, so Python reads these files
+(few and short-lived: one per open batch and bucket) in the tasks, as rows.
 """
 
 from collections.abc import Iterator, Sequence
@@ -26,21 +26,23 @@ _BATCH_ROWS = 10_000
 def cut_events(spark: SparkSession, schema: StructType, files: Sequence[CutFile]) -> DataFrame:
     """The events of the files' committed parts, with the columns of ``schema``; columns that a file lacks are NULL.
 
-    Raises: InvalidOperationError when timestamps would be shifted.
+    Raises: InvalidOperationError for timestamps when the session's time zone is not the JVM's.
     """
     wall_clock = _without_zone(schema)
     if wall_clock != schema:
         _require_one_zone(spark)
     rows = spark.sparkContext.parallelize(list(files), len(files)).flatMap(partial(_events, schema=wall_clock))
     frame = spark.createDataFrame(rows, wall_clock)
-    return frame.select(*(F.col(one.name).cast(one.dataType).alias(one.name) for one in schema.fields))
+    return frame.select(*(F.col(field.name).cast(field.dataType).alias(field.name) for field in schema.fields))
 
 
 def _events(file: CutFile, schema: StructType) -> Iterator[tuple[Any, ...]]:
     content = committed_bytes(Files(), file)
     with damage_named(file.path):
         table = orc.ORCFile(pa.BufferReader(content)).read()
-    table = table.cast(pa.schema([pa.field(one.name, _in_microseconds(one.type)) for one in table.schema]), safe=False)
+    table = table.cast(
+        pa.schema([pa.field(field.name, _in_microseconds(field.type)) for field in table.schema]), safe=False
+    )
     for batch in table.to_batches(_BATCH_ROWS):
         for row in batch.to_pylist(maps_as_pydicts="strict"):
             yield _shaped(row, schema)
@@ -50,22 +52,22 @@ def _shaped(value: Any, kind: DataType) -> Any:
     """A value as Spark takes it: structs as tuples in the order of the type, matched by name."""
     match kind:
         case StructType() if value is not None:
-            given = {name.lower(): one for name, one in value.items()}
-            return tuple(_shaped(given.get(one.name.lower()), one.dataType) for one in kind.fields)
+            by_name = {name.lower(): member for name, member in value.items()}
+            return tuple(_shaped(by_name.get(field.name.lower()), field.dataType) for field in kind.fields)
         case ArrayType() if value is not None:
-            return [_shaped(one, kind.elementType) for one in value]
+            return [_shaped(element, kind.elementType) for element in value]
         case MapType() if value is not None:
-            return {_shaped(key, kind.keyType): _shaped(one, kind.valueType) for key, one in value.items()}
+            return {_shaped(key, kind.keyType): _shaped(member, kind.valueType) for key, member in value.items()}
         case _:
             return value
 
 
 def _in_microseconds(kind: pa.DataType) -> pa.DataType:
-    """The same type with timestamps as fine as Spark holds them."""
+    """The type with timestamps in microseconds, as Spark holds them."""
     if pa.types.is_timestamp(kind):
         return pa.timestamp("us", kind.tz)
     if pa.types.is_struct(kind):
-        return pa.struct([pa.field(one.name, _in_microseconds(one.type)) for one in kind])
+        return pa.struct([pa.field(field.name, _in_microseconds(field.type)) for field in kind])
     if pa.types.is_list(kind):
         return pa.list_(_in_microseconds(kind.value_type))
     if pa.types.is_map(kind):
@@ -74,8 +76,8 @@ def _in_microseconds(kind: pa.DataType) -> pa.DataType:
 
 
 def _without_zone(kind: StructType) -> StructType:
-    """The same type with timestamps as wall clocks, which is what ORC holds."""
-    return StructType([StructField(one.name, _wall_clock(one.dataType)) for one in kind.fields])
+    """The type with timestamps as wall clocks, as ORC holds them."""
+    return StructType([StructField(field.name, _wall_clock(field.dataType)) for field in kind.fields])
 
 
 def _wall_clock(kind: DataType) -> DataType:
@@ -93,7 +95,7 @@ def _wall_clock(kind: DataType) -> DataType:
 
 
 def _require_one_zone(spark: SparkSession) -> None:
-    """ORC files hold wall clocks, which Spark's own reader takes for the JVM's: casting must mean the same zone."""
+    """ORC files hold wall clocks. Spark's own reader takes them for the JVM's zone, a cast for the session's."""
     zones = jvm_of(spark).java.time.ZoneId  # the JVM's zone is known only there
     session, machine = str(spark.conf.get("spark.sql.session.timeZone")), zones.systemDefault()
     if not zones.of(session).getRules().equals(machine.getRules()):

@@ -1,8 +1,8 @@
 """Transactional tables that Spark reads or writes by itself: without their delete events, in no transaction.
 
-Rule: what the session runs never reads so, it refuses instead (a view over such a table is the usual way into it). What
-others run with the same SparkSession object is warned of: its ``sql``, ``table`` and ``read.table`` look at the plan
-that they return, ``insertInto`` and ``saveAsTable`` of its frames at the table that they are to write.
+Rule: a statement of the session that would read so (most often through a view) is refused. Statements of others with
+the same SparkSession object get a warning: its ``sql``, ``table`` and ``read.table`` check the plan that they return,
+``insertInto`` and ``saveAsTable`` of its frames check the table to write.
 """
 
 import warnings
@@ -29,11 +29,11 @@ class PlainWriteWarning(UserWarning):
 
 
 def plainly_read(frame: DataFrame) -> list[str]:
-    """Names of the transactional tables that ``frame`` reads as if they were plain ones."""
+    """Names of the transactional tables that ``frame`` reads as if they were plain."""
     plan = frame._jdf.queryExecution().analyzed()  # noqa: SLF001 - PySpark does not show plans as values
     names = set()
-    for one in (plan, *_items(plan.subqueriesAll())):
-        for leaf in _items(one.collectLeaves()):
+    for subplan in (plan, *_items(plan.subqueriesAll())):
+        for leaf in _items(subplan.collectLeaves()):
             table = _catalog_table(leaf, str(leaf.nodeName()))
             if table is not None and _is_transactional(table):
                 names.add(_name(table))
@@ -41,7 +41,7 @@ def plainly_read(frame: DataFrame) -> list[str]:
 
 
 def plainly_written(frame: DataFrame) -> str | None:
-    """Name of the transactional table that a statement has written as if it were a plain one."""
+    """Name of the transactional table that a statement has written as if it were plain; None: it has not."""
     plan = frame._jdf.queryExecution().analyzed()  # noqa: SLF001 - as above
     match str(plan.getClass().getSimpleName()):
         case "InsertIntoHiveTable":
@@ -83,12 +83,12 @@ def checked_sql(spark: SparkSession, text: str) -> DataFrame:
 
 
 def require_parsed(spark: SparkSession, text: str) -> None:
-    """Raise ParseException for a query that is none to Spark, whatever another parser would leave out of it."""
+    """Raise ParseException for a query that Spark cannot parse, whatever another parser accepts."""
     spark._jsparkSession.sessionState().sqlParser().parsePlan(text)  # noqa: SLF001 - PySpark shows no other way
 
 
 def watch(spark: SparkSession) -> None:
-    """Let what this object, its readers and the writers of its frames offer warn of plain reads and writes."""
+    """Make this object, its readers and the writers of its frames warn of plain reads and writes."""
     if not getattr(spark, _WATCHED, False):
         for name in ("sql", "table"):
             setattr(spark, name, _warning(getattr(spark, name)))
@@ -100,9 +100,9 @@ def watch(spark: SparkSession) -> None:
         setattr(DataFrameReader, _WATCHED, True)
 
 
-def _is_watched(one: Any, *_: Any) -> bool:
-    """Whether a reader or writer is of a session that is watched; one with the catalog does it all well by itself."""
-    spark = one._spark  # noqa: SLF001 - they do not show their session
+def _is_watched(reader: Any, *_: Any) -> bool:
+    """Whether a reader or writer is of a watched session without the catalog, which reads and writes right."""
+    spark = reader._spark  # noqa: SLF001 - they do not show their session
     return getattr(spark, _WATCHED, False) is True and not _has_catalog(spark)
 
 
@@ -153,7 +153,7 @@ def _warn_of_write(name: str) -> None:
 
 
 def _transactional(spark: SparkSession, name: str) -> str | None:
-    """The full name of the transactional table that Spark knows by a name; None if it is no such table."""
+    """The full name of the transactional table that Spark knows by ``name``; None if there is no such table."""
     state = spark._jsparkSession.sessionState()  # noqa: SLF001 - PySpark does not show properties of tables as values
     try:
         table = state.catalog().getTableMetadata(state.sqlParser().parseTableIdentifier(name))
@@ -167,6 +167,6 @@ def _catalog_table(leaf: Any, kind: str) -> Any:
     if kind.startswith("HiveTableRelation"):
         return leaf.tableMeta()
     if kind.startswith(("LogicalRelation", "Relation")) and "LogicalRelation" in str(leaf.getClass().getName()):
-        found = leaf.catalogTable()
-        return found.get() if found.isDefined() else None
+        table = leaf.catalogTable()
+        return table.get() if table.isDefined() else None
     return None

@@ -1,9 +1,9 @@
 """Values that Spark cannot carry from one file to the next unchanged: timestamps with nanoseconds.
 
-Rule: a compaction changes no value, and UPDATE and MERGE none that they do not assign, so they refuse such timestamps.
-(A SELECT shows them cut to microseconds.) Only files of other writers can hold them, and they are looked for only in
-tables with timestamp columns: read as text, which ORC converts in full, a fraction of more than six digits gives them
-away.
+Rule: a compaction changes no value, and UPDATE and MERGE change only values that they assign, so they refuse such
+timestamps. (A SELECT shows them cut to microseconds.) Only files of other writers can hold them, so only those are
+read, and only in tables with timestamp columns. They are read as text, which ORC converts in full: a fraction of more
+than six digits tells.
 """
 
 import re
@@ -32,12 +32,12 @@ _FINER_THAN_MICROSECONDS = r"\.[0-9]{7,9}\""
 
 
 def require_exact(spark: SparkSession, row_type: StructType, acid: Sequence[str], plain: Sequence[str]) -> None:
-    """Look through files with (``acid``) and without the event columns (``plain``).
+    """Raise InvalidOperationError when Spark would cut a timestamp of these files.
 
-    Raises: InvalidOperationError when a timestamp would lose digits.
+    ``acid``, ``plain``: paths of files with and without the event columns.
     """
-    timed = [one for one in row_type.fields if _holds_timestamp(one.dataType)]
-    row = StructType([StructField(one.name, as_text(one.dataType)) for one in timed])
+    timed = [field for field in row_type.fields if _holds_timestamp(field.dataType)]
+    row = StructType([StructField(field.name, as_text(field.dataType)) for field in timed])
     if not row.fields:
         return
     hadoop = Hadoop(spark)
@@ -53,9 +53,9 @@ def require_exact(spark: SparkSession, row_type: StructType, acid: Sequence[str]
         rows = spark.read.schema(row).orc(loaded)
         frames.append(rows.select(F.struct(*row.names).alias("row"), F.input_file_name().alias("file")))
     for frame in frames:
-        if found := frame.where(F.to_json("row").rlike(_FINER_THAN_MICROSECONDS)).head(1):
+        if fine := frame.where(F.to_json("row").rlike(_FINER_THAN_MICROSECONDS)).head(1):
             raise InvalidOperationError(
-                f"{found[0].file} holds timestamps with nanoseconds, which Spark would cut to microseconds: "
+                f"{fine[0].file} holds timestamps with nanoseconds, which Spark would cut to microseconds: "
                 "compact this table with Hive, or rewrite the column"
             )
 
@@ -69,25 +69,25 @@ def require_exact_moves(
     moved: DataFrame,
     kept: Collection[str],
 ) -> None:
-    """Before rows are written anew with the values of the columns ``kept``; ``moved`` has their ROW__IDs.
+    """Raise InvalidOperationError when writing rows anew would cut a timestamp in one of the columns ``kept``.
 
-    Raises: InvalidOperationError when a timestamp of such a row would lose digits.
+    ``moved``: the ROW__IDs and partition keys of the rows.
     """
-    timed = [one.name for one in row_type(table).fields if one.name in kept and _holds_timestamp(one.dataType)]
-    foreign = [_foreign(files, one) for one in directories] if timed else []
-    if any(one.sources.cut for one in foreign):
+    timed = [field.name for field in row_type(table).fields if field.name in kept and _holds_timestamp(field.dataType)]
+    foreign = [_foreign(files, directory) for directory in directories] if timed else []
+    if any(directory.sources.cut for directory in foreign):
         raise InvalidOperationError(
             f"A streaming writer has not closed its files of {table.name}: before it has, it "
-            "cannot be seen whether their timestamps can be rewritten exactly."
+            "is not known whether their timestamps can be rewritten exactly."
         )
-    if not any(one.sources.events or one.sources.plain for one in foreign):
+    if not any(directory.sources.events or directory.sources.plain for directory in foreign):
         return
-    columns = tuple(HiveColumn(one.name, _TIMESTAMP.sub("string", one.type)) for one in table.columns)
+    columns = tuple(HiveColumn(column.name, _TIMESTAMP.sub("string", column.type)) for column in table.columns)
     rows = read_snapshot(spark, replace(table, columns=columns), foreign, write_ids, row_ids=True)
     fine = rows.where(F.to_json(F.struct(*timed)).rlike(_FINER_THAN_MICROSECONDS))
     names = [*ROW_ID, *table.partition_names]
-    if found := fine.select(*names).intersect(moved.select(*names)).head(1):
-        row_id = [found[0][name] for name in ROW_ID]
+    if lost := fine.select(*names).intersect(moved.select(*names)).head(1):
+        row_id = [lost[0][name] for name in ROW_ID]
         raise InvalidOperationError(
             f"The row {row_id} of {table.name} holds a timestamp with nanoseconds ({', '.join(timed)}), which Spark "
             "would cut to microseconds: assign the column as well, or change the row with Hive"
@@ -95,21 +95,21 @@ def require_exact_moves(
 
 
 def _foreign(files: Files, directory: Directory) -> Directory:
-    """The directory with those of its files that Spark did not write, and no deletes."""
+    """The directory with only the files that Spark did not write, and without deletes."""
     sources = directory.sources
     events = [file.path for file in sources.events]
-    plain = {one.path: one for one in sources.plain}
+    plain = {file.path: file for file in sources.plain}
     foreign = {tail.path for tail in orc_tails(files, [*events, *plain]) if not tail.is_by_spark}
     kept = Sources(
         events=tuple(file for file in sources.events if file.path in foreign),
         cut=sources.cut,
-        plain=tuple(one for path, one in plain.items() if path in foreign),
+        plain=tuple(file for path, file in plain.items() if path in foreign),
     )
     return replace(directory, sources=kept)
 
 
 def as_text(kind: DataType) -> DataType:
-    """The same type with every timestamp as a string."""
+    """The type with every timestamp as a string."""
     match kind:
         case TimestampType():
             return StringType()
@@ -118,7 +118,7 @@ def as_text(kind: DataType) -> DataType:
         case MapType():
             return MapType(as_text(kind.keyType), as_text(kind.valueType))
         case StructType():
-            return StructType([StructField(one.name, as_text(one.dataType)) for one in kind.fields])
+            return StructType([StructField(field.name, as_text(field.dataType)) for field in kind.fields])
         case _:
             return kind
 

@@ -1,4 +1,4 @@
-"""Rows of files without event columns, as the events that they stand for; and what files with event columns look like.
+"""Rows of files without event columns, as insert events; and the schema of files with event columns.
 
 Rule: a row's id is made of its place in its file (``acid.originals``), so each file must be one task.
 """
@@ -35,18 +35,18 @@ def event_type(row: DataType) -> StructType:
 
 
 def let_each_file_be_a_task(spark: SparkSession) -> None:
-    """Set a session so that a row's place in its task is its position in its file."""
+    """Set up a session in which a row's place in its task is its position in its file."""
     for setting in ("spark.sql.files.maxPartitionBytes", "spark.sql.files.openCostInBytes"):
         spark.conf.set(setting, _WHOLE_FILES)
 
 
 def raw_events(spark: SparkSession, reader: DataFrameReader, row_type: StructType, sources: Sources) -> DataFrame:
-    """The rows of files without event columns as insert events; the rows of files without a bucket get no bucket.
+    """The rows of files without event columns as insert events; rows of files without a bucket have no bucket.
 
-    ``spark``: a session in which ``let_each_file_be_a_task``.
+    ``spark``: a session after ``let_each_file_be_a_task``.
     """
     rows: list[tuple[str, int, int | None, int | None]] = [
-        (_spark_path(spark, one.path), one.write_id, one.bucket, one.first_row_id) for one in sources.plain
+        (_spark_path(spark, file.path), file.write_id, file.bucket, file.first_row_id) for file in sources.plain
     ]
     rows += [(_spark_path(spark, path), 0, None, None) for path in sources.unnamed]
     ids = spark.createDataFrame(rows, f"{_FILE} string, originalTransaction bigint, bucket int, {_FIRST} bigint")
@@ -75,6 +75,6 @@ def _spark_path(spark: SparkSession, uri: str) -> str:
 
 
 def _is_known(column: str) -> Column:
-    """True, or the failure of the query: an inner join would drop the rows of a file that is not found in silence."""
+    """True, or the query fails: an inner join would drop the rows of an unknown file in silence."""
     unknown = F.raise_error(F.concat(F.lit("no directory is known for the file "), F.col(_FILE)))
     return F.coalesce(F.col(column), unknown.cast("int")) >= 0

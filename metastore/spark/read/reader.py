@@ -1,13 +1,12 @@
-"""A snapshot of an ACID table as a DataFrame: one native ORC scan, and what takes the deleted rows out of it.
+"""A snapshot of an ACID table as a DataFrame: a native ORC scan without the deleted rows.
 
-Rules kept here (ACID-18, ACID-23, ACID-30, ACID-31). A row counts when its write id is visible and no visible delete
-event of the same ACID directory names it; ROW__IDs are unique only there, so the directory is part of what they are
-found by. What the names of directories tell is not asked of each row: only where a delta holds invisible write ids
-among visible ones are those of its rows read, and only where Hive before version 3 may have written is the operation.
-Deleted rows are looked up as bits; where those would take too much space, an anti-join takes the rows out, broadcast
-when they are few: counted, never guessed from file sizes, since five million delete events fit in 34 kB. Rows of files
-without event columns get their ids only where a delete event or the caller asks for them: that needs their position,
-and so one task for each file.
+Rules (ACID-18, ACID-23, ACID-30, ACID-31). A row counts when its write id is visible and no visible delete event of the
+same ACID directory names it. ROW__IDs are unique only there, so the directory is a part of the look-up. Rows are not
+asked what the names of directories say: write ids are read only where a delta has invisible among visible write ids,
+operations only where Hive before version 3 may have written. Deleted rows are looked up as bits. Where bits would take
+too much space, an anti-join removes the rows. It broadcasts the delete events when they are few: they are counted,
+never guessed from file sizes, since five million fit in 34 kB. Rows of files without event columns get ids only where
+a delete event or the caller needs them: an id needs the row's position, and so a task for each file.
 """
 
 from collections import defaultdict
@@ -41,7 +40,7 @@ _MIX = (
     f"{ROW_NUMBER} ^ shiftleft(CAST({BUCKET} AS BIGINT), 20) ^ shiftleft({WRITE_ID}, 44)"
     f" ^ shiftleft(CAST({_DIRECTORY} AS BIGINT), 52)"
 )
-"""A bigint that is the same for the same row, and seldom for others."""
+"""A bigint: equal for the same row, and seldom for different rows."""
 
 
 def read_snapshot(
@@ -52,20 +51,23 @@ def read_snapshot(
     *,
     row_ids: bool = False,
 ) -> DataFrame:
-    """The rows of ``table`` that the snapshot shows; with ``row_ids`` also the ROW__ID columns (full ACID only)."""
+    """The rows of ``table`` in a snapshot: columns, then partition keys.
+
+    ``row_ids``: add the columns ``ROW_ID`` (full ACID only). ``directories``: the snapshot's, with their sources.
+    """
     if table.kind is TableKind.INSERT_ONLY:
         return _insert_only_rows(spark, table, directories)
-    deletes = DeleteFiles.of(Files(), [file for one in directories for file in one.sources.deletes])
+    deletes = DeleteFiles.of(Files(), [file for directory in directories for file in directory.sources.deletes])
     clean: list[Directory] = []
     dirty: list[Directory] = []
-    for one in directories:
-        (clean if deletes.events(one.sources.deletes) == 0 else dirty).append(one)
+    for directory in directories:
+        (clean if deletes.events(directory.sources.deletes) == 0 else dirty).append(directory)
     kept = ROW_ID if row_ids else ()
     versions = _inserts(spark, table, clean, write_ids, kept, numbered=row_ids)
     if dirty:
         versions += _without_deleted(spark, table, dirty, write_ids, kept, deletes)
     if not row_ids:
-        plain = _plain_rows(spark, table, "orc", [(one, one.sources.without_events) for one in clean])
+        plain = _plain_rows(spark, table, "orc", [(directory, directory.sources.without_events) for directory in clean])
         versions += [] if plain is None else [plain]
     return _united(spark, table, kept, versions)
 
@@ -73,10 +75,10 @@ def read_snapshot(
 def read_changes(
     spark: SparkSession, table: AcidTable, directories: Sequence[Directory], write_ids: ValidWriteIdList, after: int
 ) -> DataFrame:
-    """Each row version that write ids above ``after`` inserted or deleted, with which and by whom.
+    """Each row version that write ids above ``after`` inserted or deleted.
 
-    A row that was updated is in it twice: deleted as it was, and inserted as it is. ``directories`` must have no base
-    above ``after``.
+    Columns: ``_operation``, ``_write_id`` (who), the table's, ``ROW__ID``. An updated row is in it twice: deleted as it
+    was, and inserted as it is. ``directories`` must have no base above ``after``.
     """
     place = [*ROW_ID, _DIRECTORY]
     kept = (*place, BY)
@@ -98,12 +100,12 @@ def read_changes(
 
 
 def with_row_id(rows: DataFrame) -> DataFrame:
-    """Rows that were read with ``row_ids``, with Hive's ``ROW__ID`` instead: NULL where a row can have none."""
+    """Rows of ``read_snapshot`` with ``row_ids``: a column ``ROW__ID`` replaces them, NULL where a row has no id."""
     return rows.select(*(quoted(name) for name in rows.columns if name not in ROW_ID), row_id_column())
 
 
 def row_id_column(write_id: str = ROW_ID[0], bucket: str = ROW_ID[1], row_id: str = ROW_ID[2]) -> Column:
-    """Hive's ``ROW__ID`` out of three columns."""
+    """Hive's ``ROW__ID``, a struct, out of three columns."""
     parts = F.struct(F.col(write_id).alias("writeid"), F.col(bucket).alias("bucketid"), F.col(row_id).alias("rowid"))
     return F.when(F.col(bucket).isNotNull(), parts).alias(ROW_ID_COLUMN)
 
@@ -122,7 +124,7 @@ def _without_deleted(
     place = (*ROW_ID, _DIRECTORY)
     versions = _united(spark, table, place, _inserts(spark, table, directories, write_ids, place, numbered=True))
     deleted = _deletes(spark, directories, write_ids, place)
-    count = deletes.events(file for one in directories for file in one.sources.deletes)
+    count = deletes.events(file for directory in directories for file in directory.sources.deletes)
     if count is not None and count <= BROADCAST_LIMIT:
         left = _unless_named(versions, deleted)
     else:
@@ -131,10 +133,10 @@ def _without_deleted(
 
 
 def _unless_named(versions: DataFrame, deleted: DataFrame) -> DataFrame:
-    """The rows that ``deleted`` does not name, which is broadcast.
+    """The rows that ``deleted`` does not name; ``deleted`` is broadcast.
 
-    Spark looks up a single bigint several times faster than four columns, so the join is on a mix of them. That the
-    columns are equal one by one is its second condition, written so that Spark does not take it for join keys.
+    Spark looks up a single bigint several times faster than four columns, so the join is on a mix of them. Its second
+    condition compares the columns themselves, in a form that Spark does not take for join keys.
     """
     place = (*ROW_ID, _DIRECTORY)
     named = deleted.select(F.expr(_MIX).alias(_MIXED), *(F.col(name).alias(f"{name}_of_event") for name in place))
@@ -152,28 +154,30 @@ def _inserts(
     numbered: bool,
     deleted: DeletedRows | None = None,
 ) -> list[DataFrame]:
-    """Row versions of all kinds of files without those ``deleted``; with ``numbered`` also those of plain files.
+    """Row versions of all kinds of files, without the ``deleted``; with ``numbered`` also those of plain files.
 
-    Each frame has the columns of the event that are to be ``kept``, and those of the table.
+    Each frame has the event's columns in ``kept``, then the table's.
     """
-    files = _numbered_files([one.sources.events for one in directories])
+    files = _numbered_files([directory.sources.events for directory in directories])
     conditions = _visible(directories, write_ids, deletes=False) + ([] if deleted is None else [f"NOT {DELETED}"])
     frames = []
-    for number, one in enumerate(directories):
+    for number, directory in enumerate(directories):
         others = []
-        if one.sources.cut:
-            half = _flat(table, cut_events(spark, event_type(row_type(table)), one.sources.cut))
-            others.append(_where(half, _visible([one], write_ids, deletes=False)))
-        if numbered and one.sources.without_events:
-            others.append(_flat(table, _raw_events(spark, table, one)))
+        if directory.sources.cut:
+            half = _flat(table, cut_events(spark, event_type(row_type(table)), directory.sources.cut))
+            others.append(_where(half, _visible([directory], write_ids, deletes=False)))
+        if numbered and directory.sources.without_events:
+            others.append(_flat(table, _raw_events(spark, table, directory)))
         for other in others:
             left = other if deleted is None else other.where(~is_deleted(deleted, spark, *ROW_ID, str(number)))
             frames.append(
                 left.selectExpr(
-                    *_event_columns(kept, str(number)), *(quoted(c.name) for c in table.columns), *_keys(table, [one])
+                    *_event_columns(kept, str(number)),
+                    *(quoted(c.name) for c in table.columns),
+                    *_keys(table, [directory]),
                 )
             )
-    if files or frames:  # the first frame of a union says in which session it is, and plain files have one of their own
+    if files or frames:  # a union is in its first frame's session, and plain files have their own
         frames.insert(
             0,
             scan_files(
@@ -187,26 +191,28 @@ def _deletes(
     spark: SparkSession, directories: Sequence[Directory], write_ids: ValidWriteIdList, kept: Sequence[str]
 ) -> DataFrame:
     """Visible delete events."""
-    files = _numbered_files([one.sources.deletes for one in directories])
+    files = _numbered_files([directory.sources.deletes for directory in directories])
     return scan_files(spark, (), files, _event_columns(kept), where=_visible(directories, write_ids, deletes=True))
 
 
 def _numbered_files(files: Sequence[Sequence[DataFile]]) -> list[NumberedFile]:
     """The files of each directory, with its number."""
-    return [NumberedFile(file.path, file.size, number) for number, found in enumerate(files) for file in found]
+    return [
+        NumberedFile(file.path, file.size, number) for number, of_directory in enumerate(files) for file in of_directory
+    ]
 
 
 def _united(spark: SparkSession, table: AcidTable, kept: Sequence[str], frames: Sequence[DataFrame]) -> DataFrame:
-    """The rows of all frames; of none: no rows, with the same columns."""
+    """The rows of all frames; without frames: no rows, with the same columns."""
     frames = frames or [scan_files(spark, table.columns, [], _event_columns(kept), _keys(table, []))]
     return reduce(DataFrame.unionByName, frames)
 
 
 def _keys(table: AcidTable, directories: Sequence[Directory]) -> list[str]:
-    """The partition keys of a frame, as SQL: by the number of the directory, where there are several."""
+    """The partition keys of a frame, as SQL: looked up by the directory's number where there are several."""
     keys = []
     for place, key in enumerate(table.partition_keys):
-        values = [one.values[place] for one in directories] or [None]
+        values = [directory.values[place] for directory in directories] or [None]
         value = (
             value_by_number(values, key.sql_type)
             if len(values) > 1
@@ -217,14 +223,14 @@ def _keys(table: AcidTable, directories: Sequence[Directory]) -> list[str]:
 
 
 def _event_columns(kept: Sequence[str], number: str = DIRECTORY_NUMBER) -> list[str]:
-    """Those columns of a frame that are the event's, as SQL."""
+    """The columns ``kept`` of the event, as SQL."""
     return [f"{number} AS {_DIRECTORY}" if name == _DIRECTORY else name for name in kept]
 
 
 def _flat(table: AcidTable, events: DataFrame) -> DataFrame:
-    """Events with the columns of ``row`` beside the others, all named as a scan names them."""
+    """Events with the fields of ``row`` as columns, all with the names that a scan gives them."""
     names = [f"{event} AS {name}" for event, name in zip(EVENT_COLUMNS, (OPERATION, *ROW_ID, BY), strict=False)]
-    columns = [f"`row`.{quoted(one.name)} AS {quoted(one.name)}" for one in table.columns]
+    columns = [f"`row`.{quoted(column.name)} AS {quoted(column.name)}" for column in table.columns]
     return events.selectExpr(*names, *columns)
 
 
@@ -235,7 +241,7 @@ def _raw_events(spark: SparkSession, table: AcidTable, directory: Directory) -> 
 
 
 def _visible(directories: Sequence[Directory], write_ids: ValidWriteIdList, *, deletes: bool) -> list[str]:
-    states = [one.state for one in directories]
+    states = [state.state for state in directories]
     return visible(states, write_ids, deletes=deletes, operation=OPERATION, by=BY)
 
 
@@ -244,47 +250,49 @@ def _where(events: DataFrame, conditions: Sequence[str]) -> DataFrame:
 
 
 def _insert_only_rows(spark: SparkSession, table: AcidTable, directories: Sequence[Directory]) -> DataFrame:
-    """One scan for each way in which partitions are stored."""
+    """The rows of an insert-only table: a scan for each format that its partitions have."""
     ways: dict[FileFormat, list[Directory]] = defaultdict(list)
-    for one in directories:
-        if one.sources.events:
-            ways[one.stored_as or table.file_format].append(one)
+    for directory in directories:
+        if directory.sources.events:
+            ways[directory.stored_as or table.file_format].append(directory)
     frames: list[DataFrame | None] = []
-    for way, several in ways.items():
+    for way, group in ways.items():
         if isinstance(way, HiveStorage):
             files = [
                 NumberedFile(file.path, file.size, number)
-                for number, one in enumerate(several)
-                for file in one.sources.events
+                for number, directory in enumerate(group)
+                for file in directory.sources.events
             ]
             frames.append(
                 partitioned_rows(
-                    spark, way, row_type(table), partition_type(table), files, [one.values for one in several]
+                    spark, way, row_type(table), partition_type(table), files, [directory.values for directory in group]
                 )
             )
         else:
-            placed = [(one, [file.path for file in one.sources.events]) for one in several]
+            placed = [(directory, [file.path for file in directory.sources.events]) for directory in group]
             frames.append(_plain_rows(spark, table, way, placed))
-    found = [frame for frame in frames if frame is not None]
-    return reduce(DataFrame.unionByName, found) if found else spark.createDataFrame([], schema_of(table))
+    rows = [frame for frame in frames if frame is not None]
+    return reduce(DataFrame.unionByName, rows) if rows else spark.createDataFrame([], schema_of(table))
 
 
 def _plain_rows(
     spark: SparkSession, table: AcidTable, way: str, placed: Sequence[tuple[Directory, Sequence[str]]]
 ) -> DataFrame | None:
-    """Rows of files that hold nothing but the table's columns; None where there are no files.
+    """Rows of files that hold only the table's columns; None where there are no files.
 
-    One scan for all partitions that lie where their names say, one more for each that lies elsewhere.
+    A single scan reads all partitions in their usual locations; each partition elsewhere gets its own.
     """
-    usual = [(one, paths) for one, paths in placed if one.location == _usual_location(table, one)]
+    usual = [
+        (directory, paths) for directory, paths in placed if directory.location == _usual_location(table, directory)
+    ]
     frames = []
-    if paths := [path for _, found in usual for path in found]:
+    if paths := [path for _, of_directory in usual for path in of_directory]:
         reader = spark.read.schema(schema_of(table)).format(way)
         frames.append(reader.option("basePath", table.location).load(paths))
-    for one, found in placed:
-        if found and one.location != _usual_location(table, one):
-            frame = spark.read.schema(row_type(table)).format(way).load(list(found))
-            for key, value in zip(partition_type(table).fields, one.values, strict=True):
+    for directory, own in placed:
+        if own and directory.location != _usual_location(table, directory):
+            frame = spark.read.schema(row_type(table)).format(way).load(list(own))
+            for key, value in zip(partition_type(table).fields, directory.values, strict=True):
                 frame = frame.withColumn(key.name, F.lit(value).cast(key.dataType))
             frames.append(frame)
     return reduce(DataFrame.unionByName, frames) if frames else None

@@ -1,11 +1,11 @@
-"""One Spark scan over files that are known already, each with the number of the ACID directory that it belongs to.
+"""A Spark scan over files that have been listed already, each with the number of its ACID directory.
 
-Rules kept here. What was listed once is not listed again: Spark gets the files of a scan with their sizes, however many
-directories they lie in. The number of its directory goes with a file as the time of its modification, which ORC never
-looks at: to Spark that is a constant of the file, so a condition on the number, or on a value that is looked up by it
-(a partition key), leaves out whole files before anything is opened. A scan has the table's own columns, with those of
-the event before them, and reads what a query asks for: where it asks for no ids, none (see ``AcidOrcFormat.java``). To
-Spark two scans are the same when their root path is: it is made from the files and the deleted rows.
+Rules. Nothing is listed twice: Spark gets the files of a scan with their sizes, however many directories they lie in.
+The number of a file's directory travels as its modification time, which ORC never reads. To Spark that is a constant of
+the file, so a condition on the number, or on a value that is looked up by it (a partition key), leaves out whole files
+before any is opened. A scan has the event's columns, then the table's, and reads only those that a query uses (see
+``AcidOrcFormat.java``). Spark takes scans with the same root path for equal: the path is a digest of the files and the
+deleted rows.
 """
 
 from collections.abc import Sequence
@@ -29,7 +29,7 @@ DIRECTORY_NUMBER = "CAST(unix_millis(_metadata.file_modification_time) AS INT)"
 _EVENT_FIELDS = (
     f"{OPERATION} INT, {WRITE_ID} BIGINT, {BUCKET} INT, {ROW_NUMBER} BIGINT, {BY} BIGINT, {DELETED} BOOLEAN NOT NULL"
 )
-"""What a scan has before the table's columns: an event's fields as ORC orders them, and whether its row is deleted."""
+"""The columns before the table's: an event's fields in ORC's order, and whether its row is deleted."""
 
 NOWHERE = "file:/.acid_files_that_are_listed_already"
 _IS_FILE, _READABLE = number_field(1, 2), bytes_field(4, number_field(1, 0o644))
@@ -52,9 +52,9 @@ def scan_files(
     where: Sequence[str] = (),
     deleted: DeletedRows | None = None,
 ) -> DataFrame:
-    """The events in ACID files that meet all of ``where``: ``columns``, with what is made of an event's fields beside.
+    """The events of ACID files that meet all of ``where``: the expressions ``before``, ``columns``, then ``after``.
 
-    A scan that asks for nothing but the columns is to Spark one of flat files.
+    To Spark a scan of the columns alone is a scan of flat files.
     """
     content, bits = file_statuses(files), None if deleted is None else deleted.in_bytes()
     shift = 0 if deleted is None else deleted.shift
@@ -65,7 +65,7 @@ def scan_files(
         f"{NOWHERE}/{name}",
         content,
         _EVENT_FIELDS if before or after or where else "",
-        ", ".join(f"{quoted(one.name)} {one.sql_type}" for one in columns),
+        ", ".join(f"{quoted(column.name)} {column.sql_type}" for column in columns),
         bits,
         shift,
         SMALL,
@@ -77,25 +77,25 @@ def scan_files(
 
 
 def value_by_number(values: Sequence[str | None], kind: str) -> str:
-    """The value with the number of the directory among ``values``, as SQL: constant for a file, so it prunes files."""
+    """The value of a file's directory among ``values`` (by its number), as SQL: a constant per file, so it prunes."""
     return f"get(CAST(array({', '.join(map(text_value, values))}) AS ARRAY<{kind}>), {DIRECTORY_NUMBER})"
 
 
 def text_value(text: str | None) -> str:
-    """A text as SQL, whatever is in it."""
+    """A text as SQL that needs no escapes."""
     return "NULL" if text is None else f"CAST(X'{text.encode().hex()}' AS STRING)"
 
 
 def file_statuses(files: Sequence[NumberedFile]) -> bytes:
-    """The files as ``FileStatus`` objects, in the format in which Hadoop writes an array of them."""
+    """The files as ``FileStatus`` objects, in Hadoop's format for an array of them."""
     content = bytearray(len(files).to_bytes(4, "big"))
-    for one in files:
+    for file in files:
         status = (
             _IS_FILE
-            + bytes_field(2, one.path.encode())
-            + number_field(3, one.size)
+            + bytes_field(2, file.path.encode())
+            + number_field(3, file.size)
             + _READABLE
-            + number_field(7, one.number)
+            + number_field(7, file.number)
         )
         content += len(status).to_bytes(4, "big") + status
     return bytes(content)

@@ -1,7 +1,7 @@
 """Files of tables that Hive's own classes read and write (``serde_storage``), through a data source of ours.
 
-Rule: a scan shows what those classes show, of all files or of none; a row that could not be read again as it is is not
-written (``SerdeWriter.java``), and nothing of its statement is.
+Rule: a scan shows what those classes show, of all files or of none. A row that would not read back the same is not
+written (``SerdeWriter.java``), nor is anything else of its statement.
 """
 
 from collections.abc import Sequence
@@ -19,20 +19,20 @@ from metastore.spark.jvm.hadoop import Hadoop
 from metastore.spark.read.scans import NOWHERE, NumberedFile, file_statuses, value_by_number
 
 RAW = StructType([StructField("__record", StringType())])
-"""The columns of a storage that is raw."""
+"""The columns of a raw storage: the record."""
 
 
 def scan_serde(
     spark: SparkSession, storage: HiveStorage, columns: StructType, files: Sequence[NumberedFile]
 ) -> DataFrame:
-    """The rows of files; ``DIRECTORY_NUMBER`` tells the number of the file that each is from.
+    """The rows of files; ``DIRECTORY_NUMBER`` is the number of a row's file.
 
-    Raises: InvalidOperationError when the classes are not there, or see other columns.
+    Raises: InvalidOperationError when the classes are missing, or have other columns.
     """
     require_usable(spark, storage)
-    content, told = file_statuses(files), storage.text()
-    name = sha256(b"%d,%b%b" % (len(content), content, told.encode())).hexdigest()
-    frame = _format(spark).scan(spark._jsparkSession, f"{NOWHERE}/{name}", content, columns.json(), told)  # noqa: SLF001
+    content, properties = file_statuses(files), storage.text()
+    name = sha256(b"%d,%b%b" % (len(content), content, properties.encode())).hexdigest()
+    frame = _format(spark).scan(spark._jsparkSession, f"{NOWHERE}/{name}", content, columns.json(), properties)  # noqa: SLF001
     return DataFrame(frame, spark)
 
 
@@ -44,12 +44,12 @@ def partitioned_rows(
     files: Sequence[NumberedFile],
     values: Sequence[tuple[str | None, ...]],
 ) -> DataFrame:
-    """The same with the partition keys; a file's number is the place of its partition among ``values``."""
-    found = [
-        f"{value_by_number([one[place] for one in values], key.dataType.simpleString())} AS {quoted(key.name)}"
+    """As ``scan_serde``, with the partition keys; a file's number is the place of its partition among ``values``."""
+    key_columns = [
+        f"{value_by_number([texts[place] for texts in values], key.dataType.simpleString())} AS {quoted(key.name)}"
         for place, key in enumerate(keys.fields)
     ]
-    return scan_serde(spark, storage, columns, files).selectExpr("*", *found)
+    return scan_serde(spark, storage, columns, files).selectExpr("*", *key_columns)
 
 
 def save_serde(writer: DataFrameWriter, path: str, storage: HiveStorage, spark: SparkSession) -> None:
@@ -60,13 +60,13 @@ def save_serde(writer: DataFrameWriter, path: str, storage: HiveStorage, spark: 
 
 
 def written_rows(hadoop: Hadoop, path: str) -> int:
-    """How many rows a file has that ``save_serde`` wrote."""
+    """The number of rows of a file that ``save_serde`` wrote."""
     directory, _, name = path.rpartition("/")
     return int(hadoop.read(f"{directory}/rows-{name}"))
 
 
 def require_usable(spark: SparkSession, storage: HiveStorage) -> None:
-    """Raise InvalidOperationError when this Spark has not got the classes, or they see other columns."""
+    """Raise InvalidOperationError when this Spark lacks the classes, or they have other columns."""
     if reason := _format(spark).refusal(spark._jsparkSession, storage.text()):  # noqa: SLF001 - as above
         raise InvalidOperationError(f"This table cannot be read or written here: {reason}.")
 

@@ -1,4 +1,4 @@
-"""Points in a table's past, as Spark's users write them."""
+"""Points in a table's past, as users of Spark write them."""
 
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
@@ -12,22 +12,22 @@ from metastore.spark.sql.dialect import DIALECT
 from metastore.spark.sql.statements import TableRef
 
 
-def instant(spark: SparkSession, given: datetime | str) -> datetime:
-    """An instant as a user gives it; without a zone it is in the Spark session's, as in Spark's SQL.
+def instant(spark: SparkSession, moment: datetime | str) -> datetime:
+    """A user's moment as an instant; without a zone it is in the Spark session's, as in Spark's SQL.
 
-    Raises: InvalidOperationError.
+    Raises: InvalidOperationError for a text that is no timestamp.
     """
     try:
-        at = datetime.fromisoformat(given) if isinstance(given, str) else given
+        at = datetime.fromisoformat(moment) if isinstance(moment, str) else moment
     except ValueError:
-        raise InvalidOperationError(f"{given!r} is no instant: write it like 2026-11-21 09:30:00") from None
+        raise InvalidOperationError(f"{moment!r} is no instant: write it like 2026-11-21 09:30:00") from None
     return at if at.tzinfo else at.replace(tzinfo=ZoneInfo(str(spark.conf.get("spark.sql.session.timeZone"))))
 
 
 def version_of(spark: SparkSession, ref: TableRef) -> AsOf | None:
-    """Which point in the past a query means with VERSION AS OF (a write id) or TIMESTAMP AS OF, if it does.
+    """The point in the past of VERSION AS OF (a write id) or TIMESTAMP AS OF; None: the query reads the present.
 
-    Raises: InvalidOperationError.
+    Raises: InvalidOperationError for a version that is no number, or a timestamp that is no instant.
     """
     if ref.version is None:
         return None

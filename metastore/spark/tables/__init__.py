@@ -1,1 +1,1 @@
-"""What is known of a table: its kind, columns, keys and storage."""
+"""A table's columns in Spark's types, and the columns of its rows' ids."""

@@ -1,14 +1,14 @@
-"""What a row is known by: the columns of its id as they stand beside a table's own in a plan, and as users see them."""
+"""The columns of a row's id: beside a table's own in a plan, and as users see them."""
 
 from metastore.acid_tables.table import OURS
 
 OPERATION, WRITE_ID, BUCKET, ROW_NUMBER, BY = (
     f"{OURS}{name}" for name in ("operation", "write_id", "bucket", "row_id", "by")
 )
-"""An event's fields as a scan names them; the last is the write id of the statement that wrote the event."""
+"""A scan's names of an event's fields; the last is the write id of the statement that wrote the event."""
 
 ROW_ID = (WRITE_ID, BUCKET, ROW_NUMBER)
-"""A row's id: it stays the same when the row is compacted, and is unique within an ACID directory."""
+"""A row's id: a compaction keeps it, and it is unique within an ACID directory."""
 
 ROW_ID_COLUMN = "ROW__ID"
 """The id as a column of a query: a struct of the three."""

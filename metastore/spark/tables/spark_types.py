@@ -10,28 +10,28 @@ from metastore.acid_tables.table import AcidTable, HiveColumn, quoted
 
 
 def type_of(column: HiveColumn) -> DataType:
-    """A column's type; raises InvalidOperationError for one that Spark does not have."""
+    """A column's type. Raises: InvalidOperationError for a type that Spark does not have."""
     return DataType.fromDDL(column.sql_type)
 
 
 def row_type(table: AcidTable) -> StructType:
-    """The struct ``row`` of the table's ACID files."""
+    """The struct ``row`` of the table's ACID files: its columns. Raises: as ``type_of``."""
     return _struct(table.columns)
 
 
 def partition_type(table: AcidTable) -> StructType:
-    """The partition keys, typed."""
+    """The partition keys in Spark's types. Raises: as ``type_of``."""
     return _struct(table.partition_keys)
 
 
 def schema_of(table: AcidTable) -> StructType:
-    """What a SELECT * shows: columns, then partition keys."""
+    """The columns of a SELECT *: the table's, then partition keys. Raises: as ``type_of``."""
     return StructType(row_type(table).fields + partition_type(table).fields)
 
 
 @lru_cache(maxsize=256)
 def _struct(columns: Sequence[HiveColumn]) -> StructType:
-    """Types are parsed by Spark's JVM: all of them by one call."""
+    """Spark's JVM parses types: a single call for all."""
     if not columns:
         return StructType([])
     parsed = StructType.fromDDL(", ".join(f"{quoted(column.name)} {column.sql_type}" for column in columns))
