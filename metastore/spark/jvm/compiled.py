@@ -1,9 +1,9 @@
-"""Java classes of ours in a Spark that knows nothing of them: they are in a jar, and sent to its tasks.
+"""Java classes of ours in a Spark that knows nothing of them: a jar brings them to its tasks.
 
 Rule: nothing has to be installed on a cluster. An installed package has a jar for each version of Spark that it was
 built for. For others, and in a checkout, Spark's compiler for queries (Janino) makes the classes in the driver. Either
-way they go to the executors as a jar that the session adds, like any jar that a user adds. A Spark that was started
-with the jar, for the sake of the catalog, has them everywhere.
+way the session adds a jar, as a user would, and Spark sends it to the executors. A Spark that was started with the jar
+of the catalog has the classes everywhere.
 """
 
 from collections.abc import Mapping, Sequence
@@ -25,26 +25,26 @@ NEEDED: Mapping[str, Sequence[str]] = {
     "InPlaceUploads": ("Messages", "SparkInternals"),
     "SerdeFormat": ("JsonLines", "SerdeTable", "SerdeReader", "SerdeWriter", "ListedFiles"),
 }
-"""The classes that Python calls, and which others each needs, in the order in which they are compiled."""
+"""The classes that Python calls, and the others that each needs, in the order of their compilation."""
 
 _OBJECTS = "_acid_objects"
 _making = Lock()
 
 
 def jvm_of(spark: SparkSession) -> Any:
-    """The driver's JVM, for what PySpark offers no other way to. It is there as long as the session is."""
+    """The driver's JVM, for calls that PySpark has no API for. It exists as long as the session."""
     return spark._jvm  # noqa: SLF001 - see above
 
 
 def java_object(spark: SparkSession, name: str) -> Any:
-    """An object of one of our classes, in the driver's JVM: always the same for a Spark."""
+    """An object of our class ``name`` in the driver's JVM: always the same for a Spark."""
     context = spark.sparkContext
     with _making:
         if (objects := getattr(context, _OBJECTS, None)) is None:
             objects = {}
             setattr(context, _OBJECTS, objects)
         if name not in objects:
-            objects[name] = _new(spark, name, _given(spark, name) or _made(spark, name))
+            objects[name] = _new(spark, name, _present(spark, name) or _loaded_or_compiled(spark, name))
     return objects[name]
 
 
@@ -54,19 +54,19 @@ def _new(spark: SparkSession, name: str, loader: Any) -> Any:
     return loader.loadClass(f"{PACKAGE}.{name}").getConstructor(no_types).newInstance(nothing)
 
 
-def _given(spark: SparkSession, name: str) -> Any:
-    """The class loader of a Spark that has the jar already, as the catalog needs it: two loaders make two classes."""
+def _present(spark: SparkSession, name: str) -> Any:
+    """The class loader of a Spark that has the jar already, for the catalog: two loaders would make two classes."""
     loader = jvm_of(spark).org.apache.spark.util.Utils.getContextOrSparkClassLoader()
     return loader if loader.getResource(f"{PACKAGE.replace('.', '/')}/{name}.class") is not None else None
 
 
-def _made(spark: SparkSession, name: str) -> Any:
+def _loaded_or_compiled(spark: SparkSession, name: str) -> Any:
     jar = jar_for(spark.version)
     return _loaded(spark, jar) if jar.exists() else _compiled(spark, name)
 
 
 def _loaded(spark: SparkSession, jar: Path) -> Any:
-    """A class loader of the jar, which the session's tasks get too."""
+    """A class loader of the jar, which goes to the session's tasks too."""
     jvm = jvm_of(spark)
     urls = _array(spark, jvm.java.net.URL, 1)
     urls[0] = jvm.java.io.File(str(jar)).toURI().toURL()
@@ -75,7 +75,7 @@ def _loaded(spark: SparkSession, jar: Path) -> Any:
 
 
 def _compiled(spark: SparkSession, name: str) -> Any:
-    """The same for a class and those that it needs, compiled here."""
+    """A class loader of a class and those that it needs, compiled here; the tasks get them too."""
     jvm = jvm_of(spark)
     loader = _sparks_loader(jvm)
     jar = Path(spark.sparkContext._temp_dir) / f"{name}.jar"  # noqa: SLF001 - gone when Spark is
@@ -101,6 +101,6 @@ def _sparks_loader(jvm: Any) -> Any:
 
 
 def _send(spark: SparkSession, jar: Path) -> None:
-    """Where the tasks are in this process, or on this machine, they need no connection to the driver for it."""
+    """Send a jar to the tasks. Tasks on this machine read the file itself, without a connection to the driver."""
     context = spark.sparkContext
     context._jsc.addJar(f"local:{jar}" if str(context.master).startswith("local") else str(jar))  # noqa: SLF001

@@ -1,6 +1,6 @@
-"""Files as Spark's JVM sees them: the same file systems and credentials as the data frames that it reads and writes.
+"""Files through Spark's JVM: the same file systems and credentials as the data frames that it reads and writes.
 
-Rule: it moves files and looks into ORC files with the JVM's own reader; it knows nothing of tables or transactions.
+Rule: it moves files and reads ORC footers with the JVM's own reader; it knows nothing of tables or transactions.
 """
 
 from contextlib import closing
@@ -17,7 +17,7 @@ from metastore.spark.jvm.compiled import jvm_of
 class Hadoop:
     """The Hadoop file systems of a Spark session: a ``metastore.files.FileSystem`` with the JVM's credentials.
 
-    Paths are URIs; one without scheme is on the default file system.
+    Paths are URIs; a path without scheme is on the default file system.
     """
 
     spark: SparkSession
@@ -32,27 +32,27 @@ class Hadoop:
 
     def children(self, path: str) -> list[tuple[str, bool]]:
         """Names directly below a directory, each with whether it is a directory itself."""
-        found = self._fs(path).listStatus(self._path(path))
-        return [(status.getPath().getName(), bool(status.isDirectory())) for status in found]
+        entries = self._fs(path).listStatus(self._path(path))
+        return [(status.getPath().getName(), bool(status.isDirectory())) for status in entries]
 
     def size(self, path: str) -> int:
         """Bytes of a file."""
         return int(self._fs(path).getFileStatus(self._path(path)).getLen())
 
     def mkdirs(self, path: str) -> None:
-        """Make a directory and those above it."""
+        """Make a directory and its parents. Raises: OSError."""
         if not self._fs(path).mkdirs(self._path(path)):
             raise OSError(f"Cannot make the directory {path}")
 
     def rename(self, source: str, target: str) -> None:
-        """Rename; the target must not exist (Hadoop would otherwise move the source *into* it)."""
+        """Rename. Raises: FileExistsError for an existing target, *into* which Hadoop would move; OSError."""
         if self.exists(target):
             raise FileExistsError(f"{target} exists already")
         if not self._fs(source).rename(self._path(source), self._path(target)):
             raise OSError(f"Cannot rename {source} to {target}")
 
     def delete(self, path: str) -> None:
-        """Remove a file or a whole directory; nothing happens when it is not there."""
+        """Remove a file or a whole directory, if it exists."""
         self._fs(path).delete(self._path(path), True)  # noqa: FBT003 - Java's signature
 
     def read(self, path: str) -> bytes:
@@ -114,7 +114,7 @@ class Hadoop:
 
     @cached_property
     def _path_class(self) -> Any:
-        """Found once: PySpark asks the JVM about every part of such a name."""
+        """Kept: PySpark looks up every part of such a name in the JVM."""
         return self._jvm.org.apache.hadoop.fs.Path
 
     @cached_property

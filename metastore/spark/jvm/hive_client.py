@@ -1,8 +1,8 @@
-"""Spark's own Hive client, which gets transactional tables while a statement of ours is Spark's to run.
+"""Spark's own Hive client, which gets transactional tables while Spark runs a statement of ours.
 
-Rule: the metastore refuses such tables to it, since Spark would read no rows of them; DROP, DESCRIBE, ALTER and the
-like need the table nevertheless. The check is off on the client's one connection for the statement, and on again after
-it. Where the connection is lost, so is the permission.
+Rule: the metastore refuses such tables to it, since Spark would read no rows of them. DROP, DESCRIBE, ALTER and the
+like need the table nevertheless. So the check is off on the client's only connection for the statement, and on again
+after it. A lost connection loses the permission too.
 """
 
 import threading
@@ -20,7 +20,7 @@ _CHECK = "metastore.client.capability.check"
 
 
 class _Statements:
-    """How many it is open for, in all sessions of the driver: they share it."""
+    """The number of statements with the check off, in all sessions of the driver: they share the client."""
 
     def __init__(self) -> None:
         self.changing = threading.Lock()
@@ -31,7 +31,7 @@ _STATEMENTS = _Statements()
 
 
 class SparksHiveClient:
-    """The one of a Spark session."""
+    """The Hive client of a Spark session."""
 
     def __init__(self, spark: SparkSession, client: DomainClient) -> None:
         """``client``: ours, which knows whether the metastore checks at all."""
@@ -40,8 +40,8 @@ class SparksHiveClient:
     def run(self, statement: Callable[[], Result]) -> Result:
         """Let Spark run a statement that may need transactional tables.
 
-        Hive's client connects anew at some statements of a session, and is refused then. So the statement runs again,
-        which changes nothing twice: it got no further than to look at the table.
+        Hive's client reconnects at some statements of a session, and is refused then. So the statement runs again; it
+        changes nothing twice, since the first run ended when it looked up the table.
         """
         try:
             with self._let_through():
@@ -54,7 +54,7 @@ class SparksHiveClient:
 
     @contextmanager
     def _let_through(self) -> Iterator[None]:
-        """Let it have transactional tables inside the block."""
+        """Let the client get transactional tables inside the block."""
         checks = self._client.getMetaConf(_CHECK)
         hive = None if checks.lower() == "false" else self._hive()
         if hive is None:
@@ -80,5 +80,5 @@ class SparksHiveClient:
             return None
         loader = catalog.client().clientLoader()
         if loader.cachedHive() is None:
-            catalog.databaseExists("default")  # nothing has asked it yet, so there is none
+            catalog.databaseExists("default")  # makes the client, which Spark creates at its first call
         return loader.cachedHive()

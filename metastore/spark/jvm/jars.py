@@ -1,8 +1,8 @@
-"""Jars of our Java classes: built with the wheel, one for each Spark; in a checkout where they are wanted, once.
+"""Jars of our Java classes: built with the wheel, one per Spark version; in a checkout at their first use.
 
-Rule: a jar is for the minor version of the Spark that it was compiled for. Its sources are those of ``java``, which
-Spark's own compiler takes too, and of ``connector``: those that all versions share, and those of the newest folder that
-is not newer than the Spark. Only the standard library is imported here: ``setup.py`` loads this file by itself.
+Rule: a jar is for the minor version of the Spark that it was compiled for. Its sources are ``java``, which Spark's own
+compiler takes too, and ``connector``: the common folder, and the newest version's folder that is not newer than the
+Spark. This module imports only the standard library: ``setup.py`` loads it by itself.
 """
 
 import os
@@ -22,21 +22,21 @@ _NO_WARNINGS, _NO_WARNING_PASSES = (
 
 
 class NoJarError(Exception):
-    """There is no jar, and none can be made; the text says why."""
+    """There is no jar, and none can be built; the text says why."""
 
 
 def jar_name(version: str) -> str:
-    """How the jar for a version of Spark is called."""
+    """The name of the jar for a version of Spark."""
     return f"spark-{'.'.join(version.split('.')[:2])}.jar"
 
 
 def jar_for(version: str) -> Path:
-    """Where the classes are that were compiled for this version of Spark, if they were."""
+    """The place of the wheel's jar for this version of Spark, if there is any."""
     return HERE / jar_name(version)
 
 
 def connector_jar(spark: Path, *, are_warnings_errors: bool = False) -> Path:
-    """The jar for a Spark, which lies in ``spark``: the wheel's; or else one that is compiled now, and kept.
+    """The jar for the Spark in the directory ``spark``: the wheel's, or else compiled now and kept.
 
     Raises: NoJarError.
     """
@@ -49,7 +49,7 @@ def connector_jar(spark: Path, *, are_warnings_errors: bool = False) -> Path:
         kept.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=kept.parent) as directory:
             made = write_jar(spark, Path(directory), are_warnings_errors=are_warnings_errors)
-            made.replace(kept)  # at once: another process may make the same
+            made.replace(kept)  # atomic: another process may build the same
     return kept
 
 
@@ -75,7 +75,7 @@ def write_jar(spark: Path, directory: Path, *, are_warnings_errors: bool) -> Pat
             raise NoJarError(done.stderr.strip())
         with ZipFile(jar, "w") as out:
             for path in sorted(Path(classes).rglob("*.class")):
-                entry = ZipInfo(path.relative_to(classes).as_posix())  # without a time: the same each time
+                entry = ZipInfo(path.relative_to(classes).as_posix())  # without a time: equal sources make equal jars
                 out.writestr(entry, path.read_bytes(), ZIP_DEFLATED)
     return jar
 
@@ -84,15 +84,15 @@ def sources(version: str) -> list[Path]:
     """The Java files for a version of Spark."""
     number = _number(version)
     connector = HERE / "connector"
-    fitting = [one for one in connector.glob("spark-*") if _number(one.name.removeprefix("spark-")) <= number]
+    fitting = [folder for folder in connector.glob("spark-*") if _number(folder.name.removeprefix("spark-")) <= number]
     folders = [HERE / "java"]
     if fitting:  # before Spark 4 a catalog would need another connector
-        folders += [connector / COMMON, max(fitting, key=lambda one: _number(one.name.removeprefix("spark-")))]
+        folders += [connector / COMMON, max(fitting, key=lambda folder: _number(folder.name.removeprefix("spark-")))]
     return sorted(path for folder in folders for path in folder.rglob("*.java"))
 
 
 def spark_version(spark: Path) -> str:
-    """The version of the Spark that lies there.
+    """The version of the Spark in a directory.
 
     Raises: NoJarError.
     """
@@ -107,7 +107,7 @@ def _number(version: str) -> tuple[int, ...]:
 
 
 def _kept(version: str) -> Path:
-    """A folder for what is compiled of these very sources."""
+    """A folder for the jar of exactly these sources."""
     digest = sha256(version.encode())
     for path in sources(version):
         digest.update(path.read_bytes())

@@ -1,4 +1,4 @@
-"""What Python and our Java classes tell each other, as JSON: ``Messages.java`` is the other side."""
+"""Messages between Python and our Java classes, as JSON: ``Messages.java`` is the other side."""
 
 import json
 from typing import Any
@@ -10,5 +10,5 @@ def to_java(value: Any) -> str:
 
 
 def from_java(text: str) -> Any:
-    """What ``Messages.text`` or ``Messages.listed`` made."""
+    """The value of a text from ``Messages.text`` or ``Messages.listed``."""
     return json.loads(text)

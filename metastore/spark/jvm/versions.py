@@ -1,11 +1,11 @@
-"""Which Sparks cannot work here; ``make spark-versions`` runs the tests of ACID tables on those that may."""
+"""The supported versions of Spark; ``make spark-versions`` runs the tests of ACID tables on them."""
 
 from metastore.errors import InvalidOperationError
 
 OLDEST = (4, 1)
-"""In Spark 4.0 rows cannot be distributed by a number (``repartitionById``), as a write to buckets does.
+"""Spark 4.0 cannot distribute rows by a number (``repartitionById``), as a write to buckets needs.
 
-Before it Spark has one kind of session only, and what our Java classes extend and call is not there.
+Earlier versions lack classes that our Java code extends and calls.
 """
 
 

@@ -1,7 +1,7 @@
-"""DataFrames of which the JVM tells when nothing is left that could read their files: ``HeldSnapshots.java``.
+"""DataFrames whose end the JVM reports: nothing is left that could read their files (``HeldSnapshots.java``).
 
-Only the JVM knows that. What is derived from a frame, in Python or in SQL, as a view, a cache, an RDD or a stream of
-rows, refers to the frame's plan or files there, and need not refer to anything in Python.
+Only the JVM knows. A view, a cache, an RDD or a stream of rows that was made from a frame, in Python or in SQL, refers
+to the frame's plan or files there, and need not refer to anything in Python.
 """
 
 import copy
@@ -18,35 +18,35 @@ from metastore.spark.jvm.messages import from_java
 
 
 class HeldFrames:
-    """Those of one session."""
+    """The held frames of a session."""
 
     def __init__(self, spark: SparkSession) -> None:
         self.spark = spark
         self.is_worth_a_look = False
-        """Whether Python has let go of a frame and of all that were derived from it as from the first of several."""
+        """Whether Python has dropped a frame and all frames made from it: the garbage collectors should look."""
 
     def hold(self, frame: DataFrame, number: int) -> DataFrame:
-        """The same rows; ``ended`` tells the number once nothing is left that could read them."""
+        """The same rows; ``ended`` has the number once nothing is left that could read them."""
         session = copy.copy(frame.sparkSession)
         weakref.finalize(session, self._dropped).atexit = False
         return DataFrame(self._java.hold(frame._jdf, number), session)  # noqa: SLF001 - no other way to change a plan
 
     def ended(self) -> list[int]:
-        """The numbers of frames that nothing can read any more, each once."""
+        """The numbers of frames that nothing can read any more; each is returned once."""
         return list(from_java(self._java.ended()))
 
     def look(self) -> None:
-        """Let both garbage collectors look for frames that nobody has any more."""
+        """Let both garbage collectors, Python's and the JVM's, look for dropped frames."""
         gc.collect()
         self._tell_the_jvm()
         self._java.look(self.spark._jsparkSession)  # noqa: SLF001 - as above
 
     def _dropped(self) -> None:
-        """Called by the garbage collector: nothing may be waited for here."""
+        """The garbage collector calls this: it must not wait for anything."""
         self.is_worth_a_look = True
 
     def _tell_the_jvm(self) -> None:
-        """What Python has collected, Py4J tells the JVM within a second: tell it now."""
+        """Tell the JVM now what Python has collected; Py4J does so within a second."""
         waiting = getattr(jvm_of(self.spark)._gateway_client, "finalizer_deque", ())  # noqa: SLF001 - as above
         with suppress(IndexError):
             while waiting and isinstance(waiting[-1], tuple):

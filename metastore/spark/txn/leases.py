@@ -1,10 +1,10 @@
-"""Read transactions that live as long as what can read in them.
+"""Read transactions that live as long as frames that can read in them.
 
-Rule: while a frame of a snapshot, or anything that was made of one, can still read its files, its transaction stays
-open, so that the Cleaner leaves them. Only the JVM knows what can (``held_snapshots``), and only when its garbage
-collector has looked, which it seldom does by itself: it is made to soon after Python has let go of a frame, and again
-at growing intervals while frames are open, for a fiftieth of the time at most. A lease that ends late delays the
-Cleaner; one that ends early loses a query its files.
+Rule: while a frame of a snapshot, or anything made from it, can still read the snapshot's files, the transaction stays
+open, so that the Cleaner leaves the files. Only the JVM knows (``held_snapshots``), and only after its garbage
+collector has run, which it seldom does by itself. So it is made to run soon after Python has dropped a frame, and at
+growing intervals while frames are open, for at most a fiftieth of the time. A lease that ends late delays the Cleaner;
+a lease that ends early takes a query's files away.
 """
 
 from collections.abc import Callable, Collection, Iterable
@@ -21,11 +21,11 @@ Locked: TypeAlias = tuple[str, str]
 _POLL, _SOON, _FIRST, _LONGEST = 0.5, 1.0, 5.0, 60.0
 _SHARE = 50
 _PATIENCE = (0.02, 0.05, 0.1, 0.3, 1.2, 1.2)
-"""Pauses between looks before a frame is believed to be in use: the JVM's threads need a moment to tell."""
+"""Pauses between looks before a frame counts as in use: the JVM's threads need a moment to report."""
 
 
 class Held(Protocol):
-    """What tells of frames that nobody can read any more: ``held_snapshots.HeldFrames``."""
+    """Reports frames that nobody can read any more: ``held_snapshots.HeldFrames``."""
 
     is_worth_a_look: bool
 
@@ -40,14 +40,14 @@ class Held(Protocol):
 
 
 class Lease:
-    """A read transaction; ``hold`` is for each frame that is read in it, ``complete`` says that there are no more."""
+    """A read transaction. ``hold`` each frame that is read in it; ``ReadLeases.complete`` ends the list."""
 
     def __init__(self, held: Held, number: int, end: Callable[[], None]) -> None:
         self.number = number
         self.end = end
         self.locked: set[Locked] = set()
         self.left = 1
-        """Frames that can still be read, and whether more may come."""
+        """The number of frames that can still be read; one more while further frames may come."""
         self._held = held
 
     def hold(self, frame: DataFrame) -> DataFrame:
@@ -70,7 +70,7 @@ class ReadLeases:
         self._due = self._not_before = 0.0
 
     def begin(self, end: Callable[[], None]) -> Lease:
-        """A lease; ``end`` is called when it is complete and nothing can read its frames, on a thread of its own."""
+        """A new lease; ``end`` runs, on the watcher's thread, when it is complete and nothing can read its frames."""
         with self._lock:
             self._given += 1
             lease = self._open[self._given] = Lease(self._held, self._given, end)
@@ -82,7 +82,7 @@ class ReadLeases:
             lease.locked.update(tables)
 
     def complete(self, lease: Lease) -> None:
-        """No more frames will come: the lease lives as long as those there are."""
+        """No more frames will come: the lease lives as long as its frames."""
         self._note([lease.number])
         with self._lock:
             if lease.number in self._open:
@@ -91,12 +91,12 @@ class ReadLeases:
                 self._watch()
 
     def withdraw(self, lease: Lease) -> None:
-        """The transaction has ended otherwise."""
+        """Forget a lease whose transaction has ended otherwise."""
         with self._lock:
             self._open.pop(lease.number, None)
 
     def keep_locked(self, table: Locked) -> bool:
-        """Whether a frame that can still be read has locked the table."""
+        """Whether a frame that can still be read has locked the table; waits some seconds for the answer no."""
         for pause in _PATIENCE:
             if not self._have_locked(table):
                 return False
@@ -114,10 +114,10 @@ class ReadLeases:
 
     def _have_locked(self, table: Locked) -> bool:
         with self._lock:
-            return any(table in one.locked for one in self._open.values())
+            return any(table in lease.locked for lease in self._open.values())
 
     def _note(self, ended: Iterable[int]) -> None:
-        """Frames have ended: and with the last of a lease the lease, which is open until its transaction is not."""
+        """Frames have ended. The last frame ends its lease, which is forgotten after its transaction has ended."""
         for number in ended:
             with self._lock:
                 lease = self._open.get(number)
@@ -132,8 +132,8 @@ class ReadLeases:
     def _end_all(self) -> None:
         with self._lock:
             leases, self._open = list(self._open.values()), {}
-        for one in leases:
-            one.end()
+        for lease in leases:
+            lease.end()
 
     def _watch(self) -> None:
         if self._watcher is None and not self._closing.is_set():
@@ -145,7 +145,7 @@ class ReadLeases:
             try:
                 self._note(self._held.ended())
                 self._look()
-            except (Py4JNetworkError, OSError):  # the JVM is gone, and all that could read with it
+            except (Py4JNetworkError, OSError):  # the JVM is gone, and with it everything that could read
                 self._end_all()
             with self._lock:
                 if not self._open:

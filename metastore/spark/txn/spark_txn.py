@@ -1,9 +1,9 @@
-"""One metastore transaction from Spark's side: its locks, its snapshot of each table, its numbered statements.
+"""A metastore transaction from Spark's side: its locks, its snapshot of each table, its numbered statements.
 
-Rules kept here (ACID-25, ACID-26). Locks first, then the snapshot, then the write id. Files are published whole,
+Rules (ACID-25, ACID-26). Locks first, then the snapshot, then the write id. Files are published whole,
 deletes before inserts, after the metastore has said once more that the transaction is open (ADR 0036); partitions are
 registered and announced; only then may the transaction commit. After an abort the published files are removed where
-possible; what stays is invisible.
+possible; the others stay invisible.
 """
 
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -47,7 +47,7 @@ class View:
     directories: tuple[Directory, ...]
 
     def frame(self, spark: SparkSession, *, row_ids: bool = False) -> DataFrame:
-        """Its rows."""
+        """The table's rows in the snapshot; ``row_ids``: with the columns of their ids."""
         return read_snapshot(spark, self.table, self.directories, self.write_ids, row_ids=row_ids)
 
     def require_exact_moves(self, work: "Work", moved: DataFrame, kept: Collection[str]) -> None:
@@ -71,33 +71,33 @@ class Work:
     spark: SparkSession
     client: DomainClient
     files: Files
-    """What a plan is made of: listings, footers, small files. It changes nothing."""
+    """Reads listings, footers, small files. It changes nothing."""
     hadoop: FileSystem
-    """With what Spark writes; so what it has written is removed with it."""
+    """Spark's own file system: what Spark has written is removed with the same credentials."""
     txn: Transaction
     snapshots: dict[TableName, ValidWriteIdList] = field(default_factory=dict)
     write_ids: dict[TableName, int] = field(default_factory=dict)
     published: list[WrittenDirectory] = field(default_factory=list)
     statements: int = 0
     seen: dict[TableName, dict[str, PartitionPlace]] = field(default_factory=dict)
-    """Partitions by table and name, as far as they were asked for."""
+    """The partitions that were looked up, by table and name."""
     hold: Callable[[DataFrame], DataFrame] = field(default=lambda rows: rows)
-    """What becomes of each frame that a read gives away: it keeps the transaction open (``leases``)."""
+    """Applied to each frame that a read returns: the frame keeps the transaction open (``leases``)."""
 
     def frame(
         self, table: AcidTable, *, row_ids: bool = False, as_of: AsOf | None = None, where: Restriction | None = None
     ) -> DataFrame:
         """The table's rows as this transaction sees them, its own earlier statements included.
 
-        ``where``: rows of other partitions may be missing.
+        Rows of partitions that ``where`` leaves out may be missing. Parameters and errors: as ``view``.
         """
         return self.hold(self.view(table, as_of=as_of, where=where).frame(self.spark, row_ids=row_ids))
 
     def view(self, table: AcidTable, *, as_of: AsOf | None = None, where: Restriction | None = None) -> "View":
-        """What this transaction sees of the table, as files; ``as_of``: a write id or an instant of the past instead.
+        """The table's directories as this transaction sees them; ``as_of``: as of a write id or an instant instead.
 
-        ``where``: only these partitions. Raises: NotEnoughHistoryError when the files of the past are gone, or may be
-        going.
+        ``where``: only the partitions that it leaves. Raises: NotEnoughHistoryError when the files of the past are
+        gone, or may be going; InvalidOperationError.
         """
         table.require(TableKind.FULL_ACID, TableKind.INSERT_ONLY, action="Reading a snapshot")
         write_ids = self._past(table, as_of) if as_of is not None else self._snapshot(table)
@@ -114,9 +114,9 @@ class Work:
         return View(table, write_ids, tuple(directories))
 
     def changes(self, table: AcidTable, after: int, up_to: int | None) -> DataFrame:
-        """What write ids above ``after``, up to ``up_to``, inserted and deleted.
+        """The changes by write ids above ``after``, up to ``up_to``: as ``read_changes``.
 
-        Raises: NotEnoughHistoryError when single changes are no longer told apart.
+        Raises: NotEnoughHistoryError when a base holds some of the changes; InvalidOperationError.
         """
         table.require(TableKind.FULL_ACID, action="Reading changes")
         if after < 0 or (up_to is not None and up_to < after):
@@ -126,7 +126,7 @@ class Work:
         return self.hold(read_changes(self.spark, table, seen.directories, seen.write_ids, after))
 
     def next_statement(self, table: AcidTable) -> StatementId:
-        """A number for a statement that writes ``table``; allocates the table's write id at the first."""
+        """A new statement that writes ``table``; the first of a table allocates its write id."""
         if table.name not in self.write_ids:
             self._snapshot(table)
             self.write_ids[table.name] = self.txn.write_id(table.name.db, table.name.table)
@@ -135,7 +135,10 @@ class Work:
         return statement
 
     def places(self, table: AcidTable, where: Restriction | None = None) -> list[PartitionPlace]:
-        """The table's partitions as registered now, or those of them; an unpartitioned table is one place."""
+        """The table's partitions as registered now, without those that ``where`` leaves out.
+
+        An unpartitioned table is a single place.
+        """
         places = partition_places(self.client, table, where)
         self.seen.setdefault(table.name, {}).update((place.name, place) for place in places)
         return places
@@ -149,7 +152,10 @@ class Work:
         *,
         is_routed: bool = False,
     ) -> int:
-        """Write the events of a statement; returns how many rows it changed. Invisible until ``commit``."""
+        """Write the events of a statement; returns the number of changed rows. Invisible until ``commit``.
+
+        Raises: as ``write_acid``; TxnAbortedError.
+        """
         locations = self._locations(table)
         ids = (statement.write_id, statement.write_id, statement.statement)
         place, old = (table.location, table.location) if locations is None else (locations, locations.existing)
@@ -165,7 +171,7 @@ class Work:
             may_publish=self.txn.require_open,
         )
         self._take(written)
-        return self._announce(table, locations, written, operation) - sum(one.updates for one in written)
+        return self._announce(table, locations, written, operation) - sum(directory.updates for directory in written)
 
     def publish_base(
         self,
@@ -176,7 +182,10 @@ class Work:
         keep_empty: Sequence[str],
         is_routed: bool = False,
     ) -> int:
-        """Write an INSERT OVERWRITE (ACID-28): a base where there are rows, and in ``keep_empty`` without any."""
+        """Write an INSERT OVERWRITE (ACID-28): a base where there are rows, an empty base in ``keep_empty``.
+
+        Returns the number of rows. Raises: as ``publish``.
+        """
         locations = self._locations(table)
         self.txn.check()
         written = write_acid(
@@ -201,7 +210,10 @@ class Work:
         statement: StatementId,
         keep_empty: Sequence[str] = (),
     ) -> int:
-        """Write the rows of an insert-only table's statement as a base or a delta; returns how many."""
+        """Write the rows of an insert-only table's statement as a base or a delta; returns their number.
+
+        Raises: as ``write_plain``; TxnAbortedError.
+        """
         locations = self._locations(table)
         self.txn.check()
         written = write_plain(
@@ -220,14 +232,14 @@ class Work:
         return self._announce(table, locations, written, Operation.UPDATE if is_base else Operation.INSERT)
 
     def commit(self) -> None:
-        """Commit; only this makes anything visible.
+        """Commit: only this makes anything visible.
 
-        Raises: WriteConflictError when a concurrent transaction changed the same and committed first; what else
-            ``Transaction.commit`` raises.
+        Raises: WriteConflictError when a concurrent transaction changed the same table or partition and committed
+            first; the other errors of ``Transaction.commit``.
         """
         try:
             self.txn.commit()
-        except (AnswerLostError, NoSuchTxnError):  # it may have been committed: what it wrote must stay
+        except (AnswerLostError, NoSuchTxnError):  # it may be committed: its files must stay
             raise
         except TxnAbortedError:
             self._remove_published()
@@ -237,18 +249,18 @@ class Work:
             raise
 
     def abort(self) -> None:
-        """Abort, then remove what was published, unless it is committed or may be yet."""
+        """Abort, then remove the published files, unless the transaction is committed or may be yet."""
         if self.txn.abort_quietly():
             self._remove_published()
 
     def release(self) -> None:
-        """End a read; one that timed out meanwhile is ended already."""
+        """End a read; a transaction that has timed out meanwhile has ended already."""
         with suppress(MetastoreError):
             self.txn.commit()
 
     @contextmanager
     def whole_or_not(self) -> Iterator[None]:
-        """One statement of several: when it fails, what it published is gone, and the others may still be committed."""
+        """A statement of a block: when it fails, its files are removed, and the others may still be committed."""
         before = len(self.published)
         try:
             yield
@@ -263,16 +275,17 @@ class Work:
             raise
 
     def _take(self, written: Sequence[WrittenDirectory]) -> None:
-        """Note what a statement published. Raises: InvalidOperationError for what an own base hides from everybody."""
+        """Note what a statement published. Raises: InvalidOperationError for rows that an own base hides."""
         overwritten = {
-            one.location for one in self.published if isinstance(parse_directory(one.path.rpartition("/")[2]), BaseName)
+            directory.location
+            for directory in self.published
+            if isinstance(parse_directory(directory.path.rpartition("/")[2]), BaseName)
         }
         self.published += written
-        if hidden := [one.location for one in written if one.location in overwritten]:
+        if hidden := [directory.location for directory in written if directory.location in overwritten]:
             raise InvalidOperationError(
-                f"This transaction has overwritten {hidden[0]} already, and INSERT OVERWRITE or TRUNCATE is the last "
-                "that it can write there: no reader would see more of it. Let one query give all rows, or use another "
-                "transaction."
+                f"This transaction has overwritten {hidden[0]} already: after INSERT OVERWRITE or TRUNCATE "
+                "no reader would see its further rows there. Write all rows by one query, or use another transaction."
             )
 
     def _remove_published(self, kept: int = 0) -> None:
@@ -287,7 +300,7 @@ class Work:
         return Locations(self.client, table, seen, partial(read_by, self.spark, table))
 
     def _below(self, table: AcidTable) -> Below | None:
-        """Where its partitions lie, if none is known to lie elsewhere."""
+        """The table's usual place of partitions; None if a partition is known to lie elsewhere."""
         seen = self.seen.get(table.name, {}).values()
         if any(place.location != f"{table.location}/{place.name}" for place in seen):
             return None
@@ -296,13 +309,13 @@ class Work:
     def _announce(
         self, table: AcidTable, locations: Locations | None, written: Collection[WrittenDirectory], operation: Operation
     ) -> int:
-        """Register new partitions and tell the transaction which ones it wrote."""
+        """Register new partitions, and the written partitions with the transaction; returns the number of events."""
         if locations is not None:
-            touched = {one.location for one in written}
+            touched = {directory.location for directory in written}
             names = {locations.names[key]: key for key, place in locations.items() if place in touched}
             add_partitions(self.client, table, [key for name, key in names.items() if name in locations.new])
             self.txn.add_dynamic_partitions(table.name.db, table.name.table, sorted(names), operation)
-        return sum(one.rows for one in written)
+        return sum(directory.rows for directory in written)
 
     def _past(self, table: AcidTable, as_of: AsOf) -> ValidWriteIdList:
         if isinstance(as_of, datetime):
@@ -318,5 +331,5 @@ class Work:
 
 
 def _leaves_something(error: BaseException | None) -> bool:
-    """Whether a LeftoverError is what happened, or what happened before it: staging may not be removable either."""
+    """Whether the error, or an error behind it, is a LeftoverError: removing staging may fail after it too."""
     return error is not None and (isinstance(error, LeftoverError) or _leaves_something(error.__context__))

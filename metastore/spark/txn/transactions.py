@@ -1,6 +1,6 @@
-"""In which transaction a statement of a session runs: that of the block that it stands in, or one of its own.
+"""The transactions of a session's statements: that of the surrounding block, or one for each statement.
 
-Rule: locks are taken before anything is read. A read's own transaction lives as long as its frame, a write's is
+Rule: locks are taken before anything is read. A read's own transaction lives as long as its frame. A write's own is
 committed at once, or undone.
 """
 
@@ -29,7 +29,7 @@ Result = TypeVar("Result")
 
 
 class Transactions:
-    """The transactions of one session. ``retries``: how often a statement that lost a write conflict is run again."""
+    """The transactions of a session. ``retries``: how often a statement that lost a write conflict runs again."""
 
     def __init__(self, spark: SparkSession, client: DomainClient, files: Files, retries: int) -> None:
         self.spark = spark
@@ -37,12 +37,12 @@ class Transactions:
         self.files = files
         self.retries = retries
         self.block: Work | None = None
-        """The transaction of the block that statements stand in."""
+        """The transaction of the open block; None outside a block."""
         self._manager = TxnManager(client)
         self._agent = f"spark-{spark.sparkContext.applicationId}"
         self._leases = ReadLeases(HeldFrames(spark))
         self._lease: Lease | None = None
-        """That of a snapshot block: its frames may be read after it."""
+        """The lease of an open snapshot block, whose frames may be read after it."""
 
     def close(self) -> None:
         """End the transactions of all reads."""
@@ -50,16 +50,20 @@ class Transactions:
 
     @contextmanager
     def exclusively(self, table: AcidTable) -> Iterator[None]:
-        """Nobody else reads or writes the table meanwhile."""
+        """Nobody else reads or writes the table inside the block.
+
+        Raises: InvalidOperationError inside a transaction block, or while an own frame reads the table;
+            LockNotAcquiredError.
+        """
         if self.block is not None:
             raise InvalidOperationError("A table is altered at once: not inside a transaction or snapshot block.")
         locks = statement_locks(outputs=[Output(target_of(table), Kind.EXCLUSIVE_DDL)])
-        self.require_unread((one.db, one.table) for one in locks.locks if one.type is LockType.EXCLUSIVE)
+        self.require_unread((lock.db, lock.table) for lock in locks.locks if lock.type is LockType.EXCLUSIVE)
         with self._manager.locked(locks, agent=self._agent):
             yield
 
     def reading(self, tables: Sequence[AcidTable], read: Callable[[Work], DataFrame]) -> DataFrame:
-        """Run a read in the block's transaction, or in one of its own that lives as long as the frame."""
+        """Run a read in the block's transaction, or in its own, which lives as long as the frame."""
         locks = statement_locks(inputs=[target_of(table) for table in tables])
         if self.block is not None:
             self.block.txn.lock(locks)
@@ -73,7 +77,7 @@ class Transactions:
 
     @contextmanager
     def snapshot(self) -> Iterator[None]:
-        """Let all statements run in one read transaction meanwhile, which lives as long as the frames of the block."""
+        """Let all statements inside run in one read transaction, which lives as long as the block's frames."""
         with self._leased() as (work, lease), self.as_block(work):
             self._lease = lease
             try:
@@ -83,7 +87,7 @@ class Transactions:
 
     @contextmanager
     def _leased(self) -> Iterator[tuple[Work, Lease]]:
-        """A read transaction that lives as long as the frames that are read in it."""
+        """A read transaction that lives as long as its frames."""
         work = self._open(TxnType.READ_ONLY)
         lease = self._leases.begin(work.release)
         work.hold = lease.hold
@@ -98,13 +102,13 @@ class Transactions:
     def writing(
         self, target: AcidTable, kinds: Sequence[Kind], sources: Sequence[AcidTable], write: Callable[[Work], int]
     ) -> int:
-        """Run a write in the block's transaction, or in one of its own that commits at once."""
+        """Run a write in the block's transaction, or in its own, which commits at once. Returns its number of rows."""
         return self.writing_all([Output(target_of(target, is_written=True), kind) for kind in kinds], sources, write)
 
     def writing_all(self, outputs: Sequence[Output], sources: Sequence[AcidTable], write: Callable[[Work], int]) -> int:
-        """The same for several tables."""
+        """As ``writing``, for several tables."""
         locks = statement_locks([target_of(table) for table in sources], outputs)
-        self.require_unread((one.db, one.table) for one in locks.locks if one.type is LockType.EXCLUSIVE)
+        self.require_unread((lock.db, lock.table) for lock in locks.locks if lock.type is LockType.EXCLUSIVE)
         if self.block is not None:
             self.block.txn.lock(locks)
             with self.block.whole_or_not(), self._shown(outputs, self.block):
@@ -115,9 +119,9 @@ class Transactions:
                 return write(work)
 
     def require_unread(self, tables: Iterable[Locked]) -> None:
-        """Let frames go that nobody can use.
+        """Raise InvalidOperationError for a table that a frame of this session may still read.
 
-        Raises: InvalidOperationError where a statement would wait for this session itself.
+        A statement that locks the table exclusively would wait for this session itself. Drops unused frames first.
         """
         for db, table in tables:
             if self._leases.keep_locked((db, table)):
@@ -133,7 +137,7 @@ class Transactions:
 
     @contextmanager
     def transaction(self, kind: TxnType) -> Iterator[Work]:
-        """A transaction, committed at the end, undone when the block raises."""
+        """A transaction: committed at the end, undone when the block raises."""
         work = self._open(kind)
         try:
             yield work
@@ -148,7 +152,7 @@ class Transactions:
 
     @contextmanager
     def as_block(self, work: Work) -> Iterator[None]:
-        """Let all statements run in this transaction meanwhile."""
+        """Let all statements inside run in this transaction. Raises: InvalidOperationError inside another block."""
         if self.block is not None:
             raise InvalidOperationError("A transaction or snapshot block is open already; blocks do not nest.")
         self.block = work
@@ -158,7 +162,7 @@ class Transactions:
             self.block = None
 
     def retrying(self, attempt: Callable[[], Result]) -> Result:
-        """What ``attempt`` returns; it is called again when it loses a write conflict, inside a block only once."""
+        """The result of ``attempt``, which runs again when it loses a write conflict; inside a block it runs once."""
         for left in reversed(range(self.retries if self.block is None else 0)):
             try:
                 return attempt()
@@ -168,4 +172,4 @@ class Transactions:
 
 
 def _tables(locks: StatementLocks) -> set[Locked]:
-    return {(one.db, one.table) for one in locks.locks}
+    return {(lock.db, lock.table) for lock in locks.locks}

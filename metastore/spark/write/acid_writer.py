@@ -1,7 +1,7 @@
-"""Publishing ACID ORC files from Spark: events in, finished ``base_…``, ``delta_…`` and ``delete_delta_…`` out.
+"""Publishing ACID ORC files from Spark: events in, complete ``base_…``, ``delta_…`` and ``delete_delta_…`` out.
 
-Rule: tasks only ever write below a hidden staging directory beside the target (Spark's own committer, so retries and
-speculation leave one set of files per task); the driver checks that they are those that the tasks reported, one for
+Rule: tasks write only below a hidden staging directory beside the target, by Spark's own committer: retries and
+speculation leave one set of files per task. The driver checks that the files are those that the tasks reported, one for
 each (partition, bucket) (ACID-10), adds ``_orc_acid_version`` and renames, deletes before inserts. Nothing exists under
 a final name before it is complete. On S3, where a rename is a copy, tasks upload to the final names instead
 (``in_place``).
@@ -38,7 +38,7 @@ PARTITION_COLUMN = f"{OURS}partition"
 
 
 class RoutingError(MetaError):
-    """Events came out of the tasks in files that no ACID directory may have: a fault of the caller's routing."""
+    """Tasks wrote files that no ACID directory may have: a fault of the caller's routing."""
 
 
 class ChangedTwiceError(MetaError):
@@ -51,11 +51,11 @@ class ChangedTwiceError(MetaError):
 
 
 class LeftoverError(MetaError):
-    """A part of what a statement wrote is there and cannot be removed: its transaction must not be committed."""
+    """Some of a statement's files cannot be removed: its transaction must not be committed."""
 
 
 class Deletes(NamedTuple):
-    """Where the delete events of a statement go that writes both kinds: as ``name`` and ``location`` of the inserts."""
+    """The place of the delete events of a statement that writes both kinds: as its ``name`` and ``location``."""
 
     name: DeltaName
     location: str | Mapping[str, str]
@@ -70,10 +70,10 @@ class WrittenFile:
     size: int
     bucket: int
     updates: int = 0
-    """How many of its rows are new versions of others, which the same statement deleted."""
+    """The number of its rows that are new versions of rows that the same statement deleted."""
 
     report: FileReport | None = None
-    """What its task says; None for a file without rows, which no task wrote."""
+    """Its task's report; None for a file without rows, which no task wrote."""
 
 
 @dataclass(frozen=True)
@@ -106,7 +106,7 @@ class WrittenDirectory:
 
 @dataclass
 class Staged:
-    """A directory in staging, ready to be published; ``files``: with their names as paths. Or one of ``uploads``."""
+    """A complete directory, not yet published: in staging, with ``files`` by their names; or a set of ``uploads``."""
 
     location: str
     name: BaseName | DeltaName
@@ -116,11 +116,11 @@ class Staged:
 
     @property
     def path(self) -> str:
-        """Where it is published."""
+        """Its final path."""
         return f"{self.location}/{self.name}"
 
     def publish(self, hadoop: Hadoop) -> None:
-        """Let it have its final name."""
+        """Give it its final name."""
         if self.uploads:
             hadoop.write(f"{self.path}/{VERSION_FILE}", VERSION_TEXT)
             complete(hadoop.spark, self.uploads)
@@ -130,7 +130,7 @@ class Staged:
 
 
 class StagedWrite(NamedTuple):
-    """What the tasks of a write have made, and what they counted if they had to."""
+    """The directories of a write, and its tasks' tallies where they counted."""
 
     directories: list[Staged]
     tallies: list[Tally]
@@ -154,9 +154,9 @@ def write_acid(
     ``events``: exactly ``operation int, originalTransaction bigint, bucket int, rowId bigint, currentTransaction
     bigint, row struct<table columns, lower case, no partition columns>`` (``row`` null for delete events), plus
     ``WRITER_COLUMN``, an int (N; for delete events the writer id decoded from ``bucket``), plus, when ``location`` is a
-    mapping, ``PARTITION_COLUMN``, a string, a key of that mapping. Both extra columns are not written. An insert event
-    without ``rowId`` gets the next of its file. An update (operation 1) stands for two events: the deletion of the row
-    with its id, and the insertion of its ``row`` with a new id.
+    mapping, ``PARTITION_COLUMN``, a string, a key of that mapping. These two columns are not written. An insert event
+    without ``rowId`` gets the next of its file. An update (operation 1) is two events: the deletion of the row with its
+    id, and the insertion of its ``row`` with a new id.
 
     ``location``: the ACID directory's URI (unpartitioned table), or {key: ACID directory's URI} for partitions. Several
     partitions are written by one Spark job.
@@ -164,24 +164,24 @@ def write_acid(
     ``staging``: URI of a hidden directory on the same file system, for example
     ``<table>/.acid_stage_<txn id>_<statement>``; it must not exist and is removed in any case.
 
-    ``below``: where the partitions of a mapping lie that lie nowhere else. Without it they are not written in place.
+    ``below``: the usual place of a mapping's partitions. Without it they are not written in place.
 
-    ``deletes``: where delete events go; without it ``events`` are of one kind, that of ``name``. With it they are one
-    statement's, which may change a row only once.
+    ``deletes``: the place of delete events; without it all ``events`` are of the kind of ``name``. With it they are a
+    single statement's, which may change a row only once.
 
-    ``empty``: keys (or, unpartitioned, locations) for which a directory with one empty ``bucket_00000`` is published
-    when no event goes there (INSERT OVERWRITE, TRUNCATE, MAJOR compaction). Others without events get no directory.
+    ``empty``: keys (or, unpartitioned, locations) that get a directory with an empty ``bucket_00000`` when they get no
+    event (INSERT OVERWRITE, TRUNCATE, MAJOR compaction). Others without events get no directory.
 
-    ``compression``: zlib or snappy; the others are unknown to Hive before 4.
+    ``compression``: zlib or snappy; Hive before 4 reads no others.
 
     ``is_routed``: the caller guarantees that all events of one (partition, writer) are in one Spark partition
     and are already sorted by key (originalTransaction, bucket, rowId ascending, currentTransaction descending), as a
     fresh INSERT has them; otherwise events are shuffled and sorted here.
 
-    ``may_publish``: asked when everything is complete, right before the first directory gets its name; raises if the
-    transaction is not its caller's to publish for any more.
+    ``may_publish``: called when everything is complete, right before the first directory gets its name; raises if the
+    caller may no longer publish for the transaction.
 
-    Returns what was published, delete deltas first, ordered by location. Raises, nothing being published:
+    Returns what was published, delete deltas first, ordered by location. Raises, and publishes nothing:
     FileExistsError when a target directory exists, RoutingError when a (partition, writer) pair came out as more than
     one file, ChangedTwiceError, InvalidOperationError for a column that Spark would store as another type.
     """
@@ -213,9 +213,9 @@ def staged_acid(
     compression: str = "zlib",
     counting: Counting | None = None,
 ) -> Iterator[StagedWrite]:
-    """Everything of ``write_acid`` but the names: the directories, complete, to be published inside the block.
+    """As ``write_acid``, up to the names: complete directories, for the block to publish.
 
-    ``counting``: as ``write_changes`` has it.
+    ``counting``: as for ``write_changes``.
     """
     if '"timestamp_ntz"' in events.schema.json():
         raise InvalidOperationError("Spark would store a timestamp_ntz column as a bigint: cast it to timestamp")
@@ -253,9 +253,9 @@ class _TaskFile(NamedTuple):
 
 @dataclass
 class _Writing:
-    """One call's work. Below ``staging``, ``tasks/`` is Spark's output and each ``out/<n>/`` a directory to publish.
+    """A call's work. Below ``staging``, ``tasks/`` is Spark's output and each ``out/<n>/`` a directory to publish.
 
-    ``write``: what uploads the files of the tasks to their final names; then there is nothing of them in staging.
+    ``write``: uploads the tasks' files to their final names; None: they are in staging.
     """
 
     hadoop: Hadoop
@@ -270,7 +270,7 @@ class _Writing:
     """By whether they are delete deltas, and by location."""
 
     def run_tasks(self, *, is_routed: bool, compression: str) -> Reports:
-        """Let Spark write the files, one of each kind for each (partition, writer)."""
+        """Let Spark write the files: one of each kind per (partition, writer)."""
         routing = [] if isinstance(self.location, str) else [PARTITION_COLUMN]
         if not is_routed:
             routing.append(WRITER_COLUMN)
@@ -290,26 +290,26 @@ class _Writing:
             )
 
     def _order(self) -> list[Column]:
-        """That of Hive's files; where deletes are merged they come before the row that they name."""
+        """The order of Hive's files; where deletes are merged, they come before the row that they name."""
         deletes_first = [F.col("operation").desc()] if self.counting and self.counting.merges else []
         return [*map(F.col, ID_COLUMNS), *deletes_first, F.col("currentTransaction").desc()]
 
     def collect_files(self, reports: Sequence[FileReport]) -> None:
-        """Give every file that the tasks wrote its place. Raises: RoutingError, ChangedTwiceError, ElsewhereError."""
-        found: dict[str, _TaskFile | Upload]
+        """Assign every file of the tasks to a directory. Raises: RoutingError, ChangedTwiceError, ElsewhereError."""
+        by_file: dict[str, _TaskFile | Upload]
         if self.write is None:
             tasks = f"{self.staging}/tasks"
             staged = task_files(self.hadoop, tasks)
-            found = {path.removeprefix(f"{tasks}/"): _TaskFile(key, path) for key, path in staged}
+            by_file = {path.removeprefix(f"{tasks}/"): _TaskFile(key, path) for key, path in staged}
         else:
-            found = {upload.file: upload for upload in self.write.uploads()}
-        if other := found.keys() ^ {report.file for report in reports}:
+            by_file = {upload.file: upload for upload in self.write.uploads()}
+        if other := by_file.keys() ^ {report.file for report in reports}:
             raise RoutingError(f"The files that tasks reported are not those that there are: {sorted(other)}")
-        for report in sorted(reports, key=lambda one: not one.is_of_deletes):  # partitions of deleted rows are there
-            self._place(found[report.file], report)
+        for report in sorted(reports, key=lambda report: not report.is_of_deletes):  # deletes last
+            self._place(by_file[report.file], report)
 
     def add_empty(self, keys: Sequence[str]) -> None:
-        """Give each of these that got no events a directory with one file without rows."""
+        """Give each place of ``keys`` that got no events a directory with a file without rows."""
         for key in keys:
             location = key if isinstance(self.location, str) else _location(self.location, key)
             if (self.is_delete, location) in self.staged:
@@ -322,7 +322,7 @@ class _Writing:
             staged.files.append(WrittenFile(bucket_file(0), 0, self.hadoop.size(path), 0))
 
     def complete(self) -> list[Staged]:
-        """Mark everything as ours: it needs nothing but its names."""
+        """Add the version files: the directories need only their names now. Returns delete deltas first."""
         for staged in self.staged.values():
             if not staged.uploads:
                 self.hadoop.write(f"{staged.out}/{VERSION_FILE}", VERSION_TEXT)
@@ -385,7 +385,7 @@ def _location(location: str | Mapping[str, str], key: str | None) -> str:
 
 
 def for_tasks(writer: DataFrameWriter, routing: Sequence[str]) -> DataFrameWriter:
-    """A writer whose tasks write one file for each value of the routing columns; Spark's own committer places them."""
+    """A writer whose tasks write a file for each value of the routing columns; Spark's own committer places it."""
     writer = writer.option("maxRecordsPerFile", 0)
     return writer.partitionBy(*routing) if routing else writer
 
@@ -405,26 +405,26 @@ def task_files(hadoop: Hadoop, directory: str, key: str | None = None) -> Iterat
 def publish_all(
     hadoop: Hadoop, staged: Sequence[Staged], may_publish: Callable[[], None] = lambda: None
 ) -> list[WrittenDirectory]:
-    """Let finished directories have their final names, in the order given, if ``may_publish`` does not raise.
+    """Give complete directories their final names, in this order, if ``may_publish`` does not raise.
 
-    What fails may have happened in part: uploads are completed one by one, and a rename may be a copy of file after
-    file (object stores). So after a failure all that may be there is removed again.
+    A failure may leave a part: uploads are completed one by one, and on object stores a rename copies file by file. So
+    after a failure everything that may be there is removed.
     Raises: FileExistsError; LeftoverError when that cannot be removed.
     """
-    for one in staged:
-        if hadoop.exists(one.path):
+    for directory in staged:
+        if hadoop.exists(directory.path):
             raise FileExistsError(
-                f"{one.path} exists already: nothing was published. A transaction can overwrite a "
+                f"{directory.path} exists already: nothing was published. A transaction can overwrite a "
                 "table or partition once."
             )
     may_publish()
     published: list[WrittenDirectory] = []
     try:
-        for one in staged:
-            one.publish(hadoop)
-            final = [replace(file, path=f"{one.path}/{file.path}") for file in one.files]
+        for directory in staged:
+            directory.publish(hadoop)
+            final = [replace(file, path=f"{directory.path}/{file.path}") for file in directory.files]
             final.sort(key=lambda file: (file.bucket, file.path))
-            published.append(WrittenDirectory(one.location, one.path, tuple(final)))
+            published.append(WrittenDirectory(directory.location, directory.path, tuple(final)))
     except BaseException as error:
         _withdraw(hadoop, staged, error)
         raise
@@ -433,19 +433,19 @@ def publish_all(
 
 def _withdraw(hadoop: Hadoop, staged: Sequence[Staged], failure: BaseException) -> None:
     try:
-        abort(hadoop.spark, [upload for one in staged for upload in one.uploads])
-        for one in staged:
-            hadoop.delete(one.path)
-    except Exception as error:  # noqa: BLE001 - whatever the store says, the transaction is over
+        abort(hadoop.spark, [upload for directory in staged for upload in directory.uploads])
+        for directory in staged:
+            hadoop.delete(directory.path)
+    except Exception as error:  # noqa: BLE001 - after any error of the store the transaction is over
         raise LeftoverError(f"{failure}; and what was written of it cannot be removed: {error}") from failure
 
 
 def in_order(rows: DataFrame, routing: Sequence[str], order: Sequence[Column]) -> DataFrame:
-    """Each task's rows by the routing columns, and those of one file in the order given.
+    """Sort each task's rows by the routing columns, and the rows of a file in ``order``.
 
-    The routing columns become ones of which Spark cannot know the values beforehand. What it knows (all rows are of one
-    partition) it leaves out of the order; it finds then that the rows are not ordered as files are, and sorts them by
-    the routing columns alone, whereby the order given is lost.
+    The routing columns are replaced by expressions that Spark cannot evaluate beforehand. Spark drops a column with a
+    known value (all rows are of one partition) from the order; its writer then takes the rows for unsorted, and sorts
+    them again by the routing columns alone: ``order`` is lost.
     """
     unknown = {column: F.when(F.spark_partition_id() >= 0, F.col(column)) for column in routing}
     return rows.withColumns(unknown).sortWithinPartitions(*routing, *order)
@@ -454,8 +454,8 @@ def in_order(rows: DataFrame, routing: Sequence[str], order: Sequence[Column]) -
 def spread(events: DataFrame, routing: Sequence[str]) -> DataFrame:
     """Bring the events of each (partition, writer) together, neighbouring writers in different tasks.
 
-    Writers are few and numbered from 0: hashed they would meet in one task while others idle. A number of tasks that is
-    given is one that adaptive execution does not reduce, however small Spark takes the data to be.
+    Writers are few and numbered from 0: hashed they would meet in one task while others idle. Adaptive execution does
+    not reduce an explicit number of tasks, however small Spark takes the data to be.
     """
     tasks = 2 * events.sparkSession.sparkContext.defaultParallelism
     others = [F.hash(column) for column in routing if column != WRITER_COLUMN]

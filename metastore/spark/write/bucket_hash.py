@@ -1,8 +1,8 @@
-"""Hive's bucket of a row as a Spark expression: computed by the JVM where Spark or Hive's storage library has the hash.
+"""Hive's bucket of a row as a Spark expression, in the JVM where Spark or Hive's storage library has the hash.
 
-Rule: the result is that of ``acid.hashes.bucket_of``, which also computes the rest, row by row in Python: types that
-are seldom bucketed by. Version 1 is an expression of Spark's own; version 2 is Hive's Murmur3 class, whose jar Spark
-ships for ORC, or Spark's Murmur3 with Hive's seed, which agrees for whole 4-byte words.
+Rule: the result is that of ``acid.hashes.bucket_of``, which computes buckets of other, seldom bucketed types row by row
+in Python. Version 1 is an expression of Spark's own; version 2 is Hive's Murmur3 class, whose jar Spark ships for ORC,
+or Spark's Murmur3 with Hive's seed, which agrees for whole 4-byte words.
 """
 
 from collections.abc import Sequence
@@ -29,7 +29,7 @@ _LOW_31 = 0x7FFFFFFF
 def bucket(
     spark: SparkSession, columns: Sequence[Column], types: Sequence[HiveType], count: int, version: int
 ) -> Column:
-    """The bucket of a row out of ``count``, given its bucketing columns in CLUSTERED BY order."""
+    """The bucket of a row, 0 to ``count`` - 1. ``columns``: its bucketing columns in the order of CLUSTERED BY."""
     if any(kind.kind not in _IN_JVM[version] for kind in types):
         return F.udf(lambda *values: bucket_of(values, types, count, version), IntegerType())(*columns)
     jvm = _Jvm(spark)
@@ -37,7 +37,9 @@ def bucket(
         F.coalesce(_hash(jvm, column, kind, version).cast("bigint"), F.lit(0)).bitwiseAND(F.lit(_LOW_32))
         for column, kind in zip(columns, types, strict=True)
     ]
-    whole = reduce(lambda found, one: (found * 31 + one).bitwiseAND(F.lit(_LOW_32)), hashed)
+    whole = reduce(
+        lambda hash_so_far, hash_of_column: (hash_so_far * 31 + hash_of_column).bitwiseAND(F.lit(_LOW_32)), hashed
+    )
     return F.pmod(whole.bitwiseAND(F.lit(_LOW_31)), F.lit(count)).cast("int")
 
 
@@ -54,7 +56,7 @@ def _hash(jvm: "_Jvm", column: Column, kind: HiveType, version: int) -> Column:
 
 
 class _Jvm:
-    """Expressions that Spark has without a function for them."""
+    """Expressions that Spark has, but no function of PySpark."""
 
     def __init__(self, spark: SparkSession) -> None:
         self._jvm = jvm_of(spark)
@@ -62,7 +64,7 @@ class _Jvm:
         self._bridge = self._jvm.org.apache.spark.sql.classic.ExpressionUtils
 
     def hive_hash(self, column: Column) -> Column:
-        """Version 1 of one value; NULL is 0."""
+        """Version 1's hash of a value; NULL's is 0."""
         return self._column(self._expressions.HiveHash(self._seq(column)))
 
     def murmur3(self, column: Column) -> Column:
@@ -97,10 +99,10 @@ class _Jvm:
         )
 
     def _seq(self, *columns: Column) -> Any:
-        found = self._jvm.java.util.ArrayList()
+        expressions = self._jvm.java.util.ArrayList()
         for column in columns:
-            found.add(self._bridge.expression(column._jc))  # noqa: SLF001
-        return self._jvm.org.apache.spark.api.python.PythonUtils.toSeq(found)
+            expressions.add(self._bridge.expression(column._jc))  # noqa: SLF001
+        return self._jvm.org.apache.spark.api.python.PythonUtils.toSeq(expressions)
 
     def _column(self, expression: Any) -> Column:
         return Column(self._bridge.column(expression))

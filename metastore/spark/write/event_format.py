@@ -13,23 +13,23 @@ DELETES_PREFIX = "delete-part-"
 
 
 class FileReport(NamedTuple):
-    """What the task that wrote a file says of it."""
+    """A task's report of a file that it wrote."""
 
     rows: int
     lowest_writer: int
     highest_writer: int
     updates: int
-    """How many of its insert events are new versions of rows."""
+    """The number of its insert events that are new versions of rows."""
     repeated: RowKey
     """The id that most of its events have."""
     times: int
-    """How many that are."""
+    """How many events have that id."""
     unsorted: int
-    """How many of its events do not belong behind the ones before them."""
+    """The number of its events that do not belong behind the event before them."""
     last: RowKey
     """The id of its last event."""
     file: str
-    """Its path below the directory of all."""
+    """Its path below the directory of all files."""
 
     @property
     def is_of_deletes(self) -> bool:
@@ -38,7 +38,7 @@ class FileReport(NamedTuple):
 
 
 class Tally(NamedTuple):
-    """What a task says of all events that came to it for one writer, whether or not they are in a file."""
+    """A task's counts of all events that it got for a writer, in a file or not."""
 
     lowest_writer: int
     highest_writer: int
@@ -47,32 +47,32 @@ class Tally(NamedTuple):
     hidden_inserts: int
     hidden_deletes: int
     deleted: int
-    """Insert events that were left out, because a delete event names their row."""
+    """Insert events that it left out because a delete event names their row."""
     found: int
-    """Rows that delete events name and that came."""
+    """Rows that delete events name and that the task got."""
     highest_named: int
     """The highest write id of a row that a delete event names."""
 
 
 class Reports(NamedTuple):
-    """What the tasks of a write say."""
+    """The reports of all tasks of a write."""
 
     files: list[FileReport]
     tallies: list[Tally]
 
 
 class Counting(NamedTuple):
-    """That every event is counted, so that a compaction can be proven.
+    """Count every event, so that a compaction can be proven.
 
-    Those with HIDDEN_INSERT or HIDDEN_DELETE are not written. ``merges``: neither is an insert event that comes behind
-    a delete event of its row, nor that delete event.
+    Events with HIDDEN_INSERT or HIDDEN_DELETE are not written. ``merges``: a delete event, and the insert event of its
+    row behind it, are not written either.
     """
 
     merges: bool
 
 
 HIDDEN_INSERT, HIDDEN_DELETE = 3, 4
-"""Operations of events that are not to be seen by the one who compacts; they are in no file."""
+"""Operations of events that a compaction must not see; they are in no file."""
 
 
 def write_changes(
@@ -83,9 +83,9 @@ def write_changes(
     around: Any = None,
     counting: Counting | None = None,
 ) -> Reports:
-    """Let tasks write files with events below ``path``; returns what is in them. ``statement`` marks new versions.
+    """Let tasks write files with events below ``path``; returns their reports. ``statement`` marks new versions.
 
-    ``around``: what ``AcidOrcWriter.java`` says of it.
+    ``around``: an ``InPlaceUploads.Write``, or None (see ``AcidOrcWriter.java``).
     """
     jvm_spark, jvm_writer = spark._jsparkSession, writer._jwrite  # noqa: SLF001
     merges = counting is not None and counting.merges
@@ -93,9 +93,9 @@ def write_changes(
     reports = from_java(format_.save(jvm_spark, jvm_writer, path, statement, around, counting is not None, merges))
     return Reports(
         [
-            FileReport(**one | {"repeated": RowKey(*one["repeated"]), "last": RowKey(*one["last"])})
-            for one in reports
-            if "file" in one
+            FileReport(**report | {"repeated": RowKey(*report["repeated"]), "last": RowKey(*report["last"])})
+            for report in reports
+            if "file" in report
         ],
-        [Tally(**one) for one in reports if "file" not in one],
+        [Tally(**report) for report in reports if "file" not in report],
     )

@@ -1,9 +1,9 @@
 """Rows → ACID events: which ROW__ID, which writer and which partition each insert and delete event gets.
 
-Rules kept here (ACID-12 to ACID-14, ACID-27, ACID-32). A new row version's id is (write id, codec(writer, statement),
-rowId), and the tasks count the rowIds in the file that they write, as Hive does: a writer has one in a directory. A
-delete event copies the id of the row verbatim and goes to the writer named in it. What an UPDATE or MERGE does to a row
-is one record until a task makes both events of it, so both are of the same row, and it is moved only once.
+Rules (ACID-12 to ACID-14, ACID-27, ACID-32). A new row version's id is (write id, codec(writer, statement), rowId). As
+in Hive, the task counts the rowIds in the writer's file, and a writer has a single file in a directory. A delete event
+copies the row's id verbatim and goes to the writer named in it. A row's change by UPDATE or MERGE is a single record
+until a task makes both events from it: both are of the same row, and the row is shuffled once.
 """
 
 from dataclasses import dataclass
@@ -26,26 +26,26 @@ MAX_WRITERS = MAX_WRITER_ID + 1
 
 @dataclass(frozen=True)
 class StatementId:
-    """What marks everything that one statement writes: the table's write id, and the statement's number in the txn."""
+    """The mark of all that a statement writes: the table's write id, and the statement's number in the transaction."""
 
     write_id: int
     statement: int
 
 
 def insert_events(rows: DataFrame, table: AcidTable, statement: StatementId) -> tuple[DataFrame, bool]:
-    """New row versions for ``rows`` (columns and partition keys of the table), and whether they are routed already.
+    """Insert events for ``rows`` (columns and partition keys of the table), and whether they are routed already.
 
-    Unbucketed tables take one writer per Spark task: no shuffle. Bucketed ones go where Hive's hash sends them.
+    Unbucketed tables have a writer per Spark task: no shuffle. In bucketed tables Hive's hash chooses the writer.
     """
     if table.bucket_count:
         return _bucketed(rows, table, statement), False
-    apart = rows.where(F.spark_partition_id() >= 0)  # else Spark would forget that the caller has asked for fewer tasks
+    apart = rows.where(F.spark_partition_id() >= 0)  # else Spark drops an earlier coalesce of the caller
     numbered = apart.coalesce(MAX_WRITERS).withColumn(WRITER_COLUMN, F.spark_partition_id())
     return _as_events(numbered, table, statement), True
 
 
 def routed_rows(rows: DataFrame, table: AcidTable) -> DataFrame:
-    """Rows for an insert-only table: its columns, and where each row goes."""
+    """Rows for an insert-only table: its columns, then the routing columns (``write_plain``)."""
     columns = [f"{_cast(column)} AS {quoted(column.name)}" for column in table.columns]
     if not table.bucket_count:
         return rows.selectExpr(*columns, *_partition_column(table))
@@ -54,9 +54,9 @@ def routed_rows(rows: DataFrame, table: AcidTable) -> DataFrame:
 
 
 def changes_of(rows: DataFrame, table: AcidTable, statement: StatementId) -> DataFrame:
-    """The changes that an UPDATE or a MERGE makes. ``rows``: ACTION, the old ROW__ID, the new values.
+    """The events of an UPDATE or a MERGE. ``rows``: ACTION, the old ROW__ID, the new values.
 
-    A new row of an unbucketed table gets one of so few writers that they do not make many small files.
+    New rows of an unbucketed table share a few writers, so that there are not many small files.
     """
     write_id, bucket, row_id = ROW_ID
     is_new = f"{ACTION} = '{INSERT}'"
@@ -77,7 +77,7 @@ def changes_of(rows: DataFrame, table: AcidTable, statement: StatementId) -> Dat
 
 
 def delete_events(rows: DataFrame, table: AcidTable, statement: StatementId) -> DataFrame:
-    """Delete events for ``rows``, which carry their ROW__ID."""
+    """Delete events for ``rows``, which have their ROW__ID columns."""
     write_id, bucket, row_id = ROW_ID
     row = ", ".join(f"{quoted(column.name)}: {column.sql_type}" for column in table.columns)
     return rows.withColumn(WRITER_COLUMN, writer_id(F.col(bucket))).selectExpr(
@@ -127,7 +127,7 @@ def _row(table: AcidTable) -> str:
 
 
 def _partition_column(table: AcidTable) -> list[str]:
-    """The partition values as JSON text, so that one string says them all, NULL included."""
+    """The partition values as a single JSON text, NULL included."""
     if not table.partition_keys:
         return []
     values = ", ".join(f"CAST({_cast(key)} AS STRING)" for key in table.partition_keys)
@@ -135,5 +135,5 @@ def _partition_column(table: AcidTable) -> list[str]:
 
 
 def _cast(column: HiveColumn) -> str:
-    """A column of the table out of rows, as SQL: PySpark asks the JVM several times for each column that it makes."""
+    """A column of rows in the table's type, as SQL: each Column object of PySpark is several calls of the JVM."""
     return f"CAST({quoted(column.name)} AS {column.sql_type})"

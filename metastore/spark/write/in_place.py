@@ -1,10 +1,10 @@
-"""Writing on S3, which copies what it is asked to rename: files are uploaded to their final names at once.
+"""Writing on S3, where a rename is a copy: files are uploaded to their final names at once.
 
-Rule: a task uploads a file and does not complete the upload, so nobody sees it. The driver hears of the uploads of the
-attempts that Spark keeps, one of each task, and completes those when the statement is published, and no others. When
-something fails it aborts them, and then removes what was completed: an aborted upload cannot be completed any more, not
-even by a request that is still under way. An upload that nobody ends, of a driver that was killed or of an executor
-that was lost, never becomes a file; the bucket's lifecycle removes it.
+Rule: a task uploads a file and does not complete the upload, so nobody sees it. The driver learns the uploads of the
+attempts that Spark keeps, one of each task. It completes those, and no others, when the statement is published. After a
+failure it aborts them, then removes what was completed: an aborted upload cannot be completed any more, not even by a
+request that is still under way. An upload that nobody ends (the driver was killed, an executor lost) never becomes a
+file; the bucket's lifecycle removes it.
 """
 
 from collections.abc import Iterator, Sequence
@@ -24,18 +24,18 @@ _S3 = ("s3a:", "s3:", "s3n:")
 
 
 class ElsewhereError(MetaError):
-    """A file was uploaded to another name than its final one. To be written once more, in staging."""
+    """A file was uploaded to another name than its final name. It is written again, in staging."""
 
 
 class Below(NamedTuple):
-    """Where partitions lie, unless they lie elsewhere: below ``root``, by their names."""
+    """The usual place of partitions: below ``root``, by their names."""
 
     root: str
     keys: Sequence[str] = ()
 
 
 class Upload(NamedTuple):
-    """A file of a task's that has no name yet. ``file``: what the task calls it; ``key``: its partition's."""
+    """A task's file that has no name yet. ``file``: the task's name of it; ``key``: its partition's."""
 
     file: str
     key: str
@@ -47,15 +47,15 @@ class Upload(NamedTuple):
 
 @dataclass(frozen=True)
 class InPlaceWrite:
-    """One write: what tasks are told, and what they tell."""
+    """A write: the settings of its tasks, and their uploads."""
 
     spark: SparkSession
     write: Any
-    """The JVM's."""
+    """The JVM's object, an ``InPlaceUploads.Write``."""
 
     @classmethod
     def into(cls, spark: SparkSession, below: Below, inserts: object, deletes: object) -> Self | None:
-        """Into directories of these names; None where files are renamed at no cost, or cannot be uploaded so."""
+        """A write into directories of these names; None where a rename costs nothing, or there are no such uploads."""
         if not (below.root.startswith(_S3) and Hadoop(spark).has(below.root, "fs.capability.multipart.uploader")):
             return None
         context = spark._jsc.sc()  # noqa: SLF001 - PySpark offers no other way
@@ -67,7 +67,7 @@ class InPlaceWrite:
         )
 
     def uploads(self) -> list[Upload]:
-        """What the tasks uploaded that are done."""
+        """The uploads of finished tasks."""
         return [Upload(**upload) for upload in from_java(self.write.uploads())]
 
     @contextmanager
@@ -82,12 +82,12 @@ class InPlaceWrite:
 
 
 def complete(spark: SparkSession, uploads: Sequence[Upload]) -> None:
-    """Let files have their names."""
+    """Complete the uploads: files get their names."""
     _end(spark, uploads, is_complete=True)
 
 
 def abort(spark: SparkSession, uploads: Sequence[Upload]) -> None:
-    """Make sure that no upload is completed after this; those that were are files, and stay."""
+    """Make sure that no upload is completed after this; completed uploads are files, and stay."""
     _end(spark, uploads, is_complete=False)
 
 

@@ -1,4 +1,4 @@
-"""Publishing files of insert-only tables: rows in, finished ``base_…`` and ``delta_…`` directories of plain files out.
+"""Publishing files of insert-only tables: rows in, complete ``base_…`` and ``delta_…`` directories of plain files out.
 
 Rule: as for ACID files (``acid_writer``), nothing exists under a final name before it is complete. Files have the
 table's own format, no event columns and no marker, and are named as Hive names them (``000000_0``).
@@ -33,7 +33,7 @@ from metastore.spark.write.acid_writer import (
 
 WRITABLE = ("orc", "parquet")
 _COMPRESSION = {"orc": "zlib", "parquet": "snappy"}
-"""Spark's own choice for ORC is zstd, which Hive before 4 cannot read; Trino neither while it uses Hive 3.1's code."""
+"""Spark's own choice for ORC is zstd, which Hive before 4 cannot read, nor Trino while it uses Hive 3.1's code."""
 
 
 def write_plain(
@@ -49,11 +49,11 @@ def write_plain(
     copied: int | None = None,
     may_publish: Callable[[], None] = lambda: None,
 ) -> list[WrittenDirectory]:
-    """Write rows into one directory called ``name`` in each partition that gets some.
+    """Write rows into a directory called ``name`` in each partition that gets rows; returns what was published.
 
     ``rows``: the columns of ``row_type``, ``PARTITION_COLUMN`` when ``location`` is a mapping, ``WRITER_COLUMN`` when
-    the table is bucketed; otherwise as ``acid_writer.write_acid``. ``order``: columns that each file is sorted by, and
-    whether they ascend. ``copied``: how many rows there must be, or nothing is published.
+    the table is bucketed. ``order``: columns that each file is sorted by, and whether they ascend. ``copied``: the
+    number of rows that there must be, or nothing is published. The others, and the errors: as ``write_acid``.
     """
     if isinstance(file_format, HiveStorage):
         file_format.require_writable(location if isinstance(location, str) else "This table")
@@ -69,7 +69,7 @@ def write_plain(
         writing.collect_files()
         writing.add_empty(empty)
         staged = [writing.staged[location] for location in sorted(writing.staged)]
-        written = sum(file.rows for one in staged for file in one.files)
+        written = sum(file.rows for directory in staged for file in directory.files)
         if copied not in (None, written):
             raise InvalidOperationError(f"{location} has {copied} rows, and {written} were written: none is published")
         return publish_all(hadoop, staged, may_publish)
@@ -113,7 +113,7 @@ class _Writing:
                 self._place(self._location_of(key), path, count)
 
     def add_empty(self, keys: Sequence[str]) -> None:
-        """Give each of these that got no rows a directory with one file without rows."""
+        """Give each place of ``keys`` that got no rows a directory with a file without rows."""
         for key in keys:
             location = key if isinstance(self.location, str) else self._location_of(key)
             if location in self.staged:

@@ -1,8 +1,8 @@
-"""Shows how far long work has come: Spark's stages while they run, rows and files at the end. Quiet where nobody looks.
+"""Shows the progress of long work: Spark's stages while they run, rows and files at the end. Silent without a terminal.
 
-Rule: it only looks, from a thread of its own, and begins after a moment. Nothing of the work waits for it, and no
-failure of it reaches the work. Where Spark draws bars itself (``spark.ui.showConsoleProgress``, in a terminal), only
-the last line is ours.
+Rule: it only reads, from a thread of its own, and begins after a moment. The work never waits for it, and no failure of
+it reaches the work. Where Spark draws bars itself (``spark.ui.showConsoleProgress``, in a terminal), only the last line
+is ours.
 """
 
 from collections.abc import Iterator, Sequence
@@ -19,7 +19,7 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedCo
 from metastore.spark.write.acid_writer import WrittenDirectory
 
 LONG_S = 2.0
-"""Work that takes less is not worth a line."""
+"""Shorter work is not worth a line."""
 _LOOK_S = 0.5
 
 
@@ -32,7 +32,7 @@ def shown(
     *,
     long_s: float = LONG_S,
 ) -> Iterator[None]:
-    """Show the Spark jobs of the work inside the block; ``published``: a list to which it adds what it wrote."""
+    """Show the Spark jobs of the work inside the block; ``published``: the list to which it adds its directories."""
     console = console or Console(stderr=True)
     if not (console.is_terminal or console.is_jupyter):
         yield
@@ -52,12 +52,12 @@ def shown(
     seconds = perf_counter() - began
     if seconds >= long_s:
         written = published[before:]
-        rows, files = sum(one.rows for one in written), sum(len(one.files) for one in written)
+        rows, files = sum(directory.rows for directory in written), sum(len(directory.files) for directory in written)
         console.print(f"{what}: {rows:,} rows in {files:,} files, {seconds:.0f} s", highlight=False, markup=False)
 
 
 def stages(tracker: Any) -> tuple[str, int, int]:
-    """What Spark does now: the stages that are running, and how many of their tasks are done, of how many."""
+    """The running stages by name, and the numbers of their finished tasks and of all their tasks."""
     running = [info for info in map(tracker.getStageInfo, tracker.getActiveStageIds()) if info is not None]
     named = ", ".join(f"stage {info.stageId}" for info in running)
     return named, sum(info.numCompletedTasks for info in running), sum(info.numTasks for info in running)
