@@ -40,14 +40,8 @@ class WriteIdHandlers:
 
     @coalesced("get_valid_write_ids", apart=_stands_for_many)
     def get_valid_write_ids(self, calls: list[Call]) -> list[ttypes.GetValidWriteIdsResponse | Exception]:
-        """What a reader may see of each table."""
-        answers = served(calls, _reading, self.write_ids.get_valid_write_ids)
-        return [
-            answer
-            if isinstance(answer, Exception)
-            else ttypes.GetValidWriteIdsResponse(tblValidWriteIds=[_valid(known) for known in answer])
-            for answer in answers
-        ]
+        """What a reader may see of each table. Readers of the same tables with the same snapshot share an answer."""
+        return served(calls, _reading, self._readings)
 
     def get_max_allocated_table_write_id(
         self, _call: Call, rqst: ttypes.MaxAllocatedTableWriteIdRequest
@@ -85,6 +79,16 @@ class WriteIdHandlers:
                 tuple(rqst.partNames or ()),
             )
         )
+
+    def _readings(self, readings: list[Reading]) -> list[ttypes.GetValidWriteIdsResponse | MetastoreError]:
+        distinct = list(dict.fromkeys(readings))
+        answers = {
+            reading: answer
+            if isinstance(answer, MetastoreError)
+            else ttypes.GetValidWriteIdsResponse(tblValidWriteIds=[_valid(known) for known in answer])
+            for reading, answer in zip(distinct, self.write_ids.get_valid_write_ids(distinct), strict=True)
+        }
+        return [answers[reading] for reading in readings]
 
     def _replayed(self, call: Call) -> ttypes.AllocateTableWriteIdsResponse | Exception:
         sent: ttypes.AllocateTableWriteIdsRequest = call.args[0]
