@@ -245,7 +245,7 @@ def fitted(values: pa.Array, kind: pa.DataType) -> pa.Array:
     if values.type == kind:
         return values
     if pa.types.is_struct(kind) and pa.types.is_struct(values.type):
-        here = {field.name.lower(): field for field, field in zip(values.type, values.flatten(), strict=True)}
+        here = {field.name.lower(): array for field, array in zip(values.type, values.flatten(), strict=True)}
         fields = [
             fitted(here[field.name], field.type) if field.name in here else pa.nulls(len(values), field.type)
             for field in kind
