@@ -252,9 +252,16 @@ def fitted(values: pa.Array, kind: pa.DataType) -> pa.Array:
         ]
         return pa.StructArray.from_arrays(fields, fields=list(kind), mask=values.is_null())
     if pa.types.is_list(kind) and pa.types.is_list(values.type):
-        inside = fitted(values.values, kind.value_type)
-        return pa.ListArray.from_arrays(values.offsets, inside, type=kind, mask=values.is_null())
+        return _with_items(values, kind, fitted(values.values, kind.value_type))
+    if pa.types.is_map(kind) and pa.types.is_map(values.type):
+        entries = [fitted(values.keys, kind.key_type), fitted(values.items, kind.item_type)]
+        return _with_items(values, kind, pa.StructArray.from_arrays(entries, fields=[kind.key_field, kind.item_field]))
     return values.cast(kind, safe=False)
+
+
+def _with_items(values: pa.Array, kind: pa.DataType, items: pa.Array) -> pa.Array:
+    """The same lists or maps, of other items; ``items``: those of the whole array that ``values`` is a slice of."""
+    return pa.Array.from_buffers(kind, len(values), values.buffers()[:2], values.null_count, values.offset, [items])
 
 
 def _constant(text: str | None, field: pa.Field, count: int) -> pa.Array:
