@@ -1,4 +1,4 @@
-"""The planner beside a server: a process of its own on a port that this one holds.
+"""The planner beside a server: a process of its own on a port that this process holds.
 
 Rule: the port is this process's, so its address is known before anything runs and stays the same when the planner dies:
 connections wait in the port's queue meanwhile. The planner is started when the first of them comes, and again, with
@@ -30,7 +30,7 @@ _PATIENCE_S = 5.0
 
 
 class PlannerBeside:
-    """``options``: settings for the planner, as the command line has them."""
+    """The planner's process and port. ``options``: settings for the planner, in the command line's form."""
 
     def __init__(self, settings: Settings, options: Sequence[str]) -> None:
         self._settings, self._options = settings, list(options)
@@ -39,11 +39,11 @@ class PlannerBeside:
 
     @staticmethod
     def is_installed() -> bool:
-        """Whether what a planner needs is here; an image of only the server has it not."""
+        """Whether the planner's libraries are installed; the image of only the server lacks them."""
         return all(find_spec(name) is not None for name in _NEEDED)
 
     def listen(self) -> str:
-        """Take the port; where clients connect to. Raises: OSError."""
+        """Take the port. Returns the URL for clients. Raises: OSError."""
         host, port = self._settings.server.host, self._settings.planner.port
         self._port = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
         self._port.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -54,11 +54,11 @@ class PlannerBeside:
             self._port.close()
             raise
         self._woken, self._wake = os.pipe()
-        shown = f"[{host}]" if ":" in host else host or "0.0.0.0"  # noqa: S104 - told, not bound
+        shown = f"[{host}]" if ":" in host else host or "0.0.0.0"  # noqa: S104 - shown, not bound
         return f"{'https' if self._settings.tls.use_ssl else 'http'}://{shown}:{self._port.getsockname()[1]}"
 
     def start(self, metastore: str, environment: Mapping[str, str]) -> None:
-        """Wait for connections. ``environment``: in which the planner reaches the metastore."""
+        """Wait for connections. ``metastore``: its address; ``environment``: the planner's, with its TLS settings."""
         command = [sys.executable, "-m", "metastore", "planner", "--inherited", str(self._port.fileno())]
         command += ["--uri", metastore, "--host", self._settings.server.host, *self._options]
         self._thread = threading.Thread(target=self._run, args=(command, environment), name="planner", daemon=True)

@@ -83,8 +83,8 @@ class App(Process):
 
     def addresses(self) -> dict[str, object]:
         """Where this process answers, and the planner."""
-        told = self.settings.planner.uri
-        return {**super().addresses(), **({"planner": told} if told else {})}
+        configured = self.settings.planner.uri
+        return {**super().addresses(), **({"planner": configured} if configured else {})}
 
     def _planner_beside(self) -> PlannerBeside | None:
         """The planner's port, which clients learn; None: they learn another planner's, or none."""
@@ -92,7 +92,7 @@ class App(Process):
         if self._planner_options is None or not settings.enabled or settings.uri:
             return None
         if not PlannerBeside.is_installed():
-            log.info("no_planner_here", reason="pyarrow is not installed; metastore.planner.uri can name another one")
+            log.info("no_planner_here", reason="pyarrow is not installed; metastore.planner.uri can name another")
             return None
         planner = PlannerBeside(self.settings, self._planner_options)
         uris: list[str] = []

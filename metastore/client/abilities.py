@@ -1,6 +1,7 @@
 """What the Spark side, the streams and the command line can do with tables, in Hive's words.
 
-Rule: whoever asks for a table in order to read or write it says so; a metastore refuses transactional tables to others.
+Rule: a request for a table that is to be read or written lists them; a metastore refuses transactional tables to
+others.
 """
 
 from typing import Any

@@ -1,4 +1,4 @@
-"""What readers and the jobs of compactions ask about compactions."""
+"""Questions of readers and of compaction jobs about compactions."""
 
 from metastore.client.client import MetastoreClient
 from metastore.compaction.queue.rules.requests import CompactionState
@@ -8,11 +8,11 @@ from metastore.partition_names import canonical
 from metastore.thrift_gen.hive_metastore import ttypes
 
 _NOT_CLEANED = frozenset({"initiated", "working", "refused", "did not initiate"})
-"""Words of SHOW COMPACTIONS for what the Cleaner has never seen."""
+"""States, in SHOW COMPACTIONS' words, of requests that the Cleaner has never seen."""
 
 
 def require_claim(client: MetastoreClient, compaction_id: int, txn_id: int) -> None:
-    """See that a compaction still belongs to the attempt with this transaction: open, and its claim held.
+    """Check that a compaction still belongs to the attempt with this transaction: open, and its claim held.
 
     Raises: TxnAbortedError, NoSuchTxnError, ClaimLostError, MetastoreUnreachableError.
     """
@@ -26,12 +26,12 @@ def require_claim(client: MetastoreClient, compaction_id: int, txn_id: int) -> N
 
 
 def cleaned_write_ids(client: MetastoreClient, name: TableName) -> dict[str, int]:
-    """Up to which write id the Cleaner may have removed what was replaced, by partition."""
+    """By partition name ("": no partitions) the write id up to which the Cleaner may have removed replaced files."""
     types = client.types
     shown = client.show_compact(types.ShowCompactRequest(dbName=name.db, tbName=name.table)).compacts
     cleaned: dict[str, int] = {}
-    for one in shown:
-        if (one.dbname, one.tablename) == (name.db, name.table) and one.state not in _NOT_CLEANED:
-            partition = canonical(one.partitionname or "")
-            cleaned[partition] = max(cleaned.get(partition, 0), one.hightestWriteId or 0)
+    for row in shown:
+        if (row.dbname, row.tablename) == (name.db, name.table) and row.state not in _NOT_CLEANED:
+            partition = canonical(row.partitionname or "")
+            cleaned[partition] = max(cleaned.get(partition, 0), row.hightestWriteId or 0)
     return cleaned

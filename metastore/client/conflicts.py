@@ -1,7 +1,7 @@
 """Write conflicts that a transaction lost, in words that say who won: transaction, owner, when, and on what.
 
-The metastore's own text names the winner by its number; who that is, is asked for once it is needed. A metastore that
-cannot be asked leaves it at the number.
+The metastore's own text has the winner's number. Its owner is looked up when the error is made; where the metastore
+cannot tell, the number remains.
 """
 
 from collections.abc import Collection
@@ -17,7 +17,7 @@ _CHANGES = frozenset({"update", "delete", "change"})
 
 
 class WriteConflictError(TxnAbortedError):
-    """Another transaction changed the same and committed first. ``winner``: its id. The same work may run again."""
+    """Another transaction, ``winner``, changed the same place and committed first. The same work may run again."""
 
     def __init__(self, text: str, winner: int) -> None:
         super().__init__(text)
@@ -47,8 +47,8 @@ def lost_while_waiting(
         if write.operation in _CHANGES and (write.dbname, write.tablename or "") in locked
     )
     return WriteConflictError(
-        f"Transaction {loser} waited for a lock while another one changed what it locked, and its snapshot does not "
-        f"have the change. {_winner(life, winner)} changed and committed {', '.join(changed) or 'it'}. "
+        f"Transaction {loser} waited for a lock while another transaction changed what it locked, and its snapshot "
+        f"does not have the change. {_winner(life, winner)} changed and committed {', '.join(changed) or 'it'}. "
         f"{_advice(loser)}",
         winner,
     )

@@ -12,7 +12,7 @@ from metastore.ids import TableName
 
 
 class EnabledConstraints(NamedTuple):
-    """Of one table; SQL as it was declared."""
+    """The ENABLEd constraints of a table; SQL as it was declared."""
 
     not_null: tuple[tuple[str, str], ...]
     """(name, column)."""
@@ -21,11 +21,11 @@ class EnabledConstraints(NamedTuple):
     """(name, condition)."""
 
     defaults: Mapping[str, str]
-    """Values by column."""
+    """SQL by column."""
 
 
 def enabled_constraints(client: MetastoreClient, table: TableName) -> EnabledConstraints:
-    """As the metastore has them now; none where an older Hive has the catalog, which knows of none to keep."""
+    """The constraints that the metastore has now; none where an older Hive keeps the catalog, and knows of none."""
     request = client.types.AllTableConstraintsRequest(table.db, table.table, table.catalog)
     try:
         constraints = client.get_all_table_constraints(request).allTableConstraints

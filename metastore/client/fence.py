@@ -1,7 +1,7 @@
-"""Whether a transaction is still open, asked right before something of it gets a name that readers look at.
+"""The question whether a transaction is still open, right before its files get names that readers look at.
 
-Rule: the last heartbeat's answer is no answer: a process can be stopped for longer than the time-out, and goes on
-without knowing it. An answer holds for a second; the question counts as a heartbeat, so the time-out begins anew.
+Rule: the last heartbeat's answer is not enough: a process can be stopped for longer than the time-out, and goes on
+without noticing. An answer holds for a second; the question is a heartbeat, so the time-out begins anew.
 """
 
 import threading
@@ -19,26 +19,26 @@ _FIRST_PAUSE, _LONGEST_PAUSE, _QUESTIONS = timedelta(milliseconds=100), timedelt
 
 
 class Fence:
-    """The question about one transaction. For several threads."""
+    """The fence of a transaction. For several threads."""
 
     def __init__(self, client: MetastoreClient, txn_id: int, asked_at: float | None = None) -> None:
-        """``asked_at``: when a call was sent that only an open transaction gets an answer to; by ``monotonic``."""
+        """``asked_at``: when, by ``monotonic``, a call was sent that is answered only for an open transaction."""
         self._client = client
         self._request = ttypes.HeartbeatRequest(txnid=txn_id, lockid=0)
         self._asked_at = asked_at
 
     def require_open(self) -> None:
-        """Ask, unless the last answer is young. A metastore that is away for some seconds is asked again.
+        """Ask the metastore, unless the last answer is young; repeats for some seconds while it is away.
 
-        Raises: TxnAbortedError, NoSuchTxnError (it has ended), MetastoreUnreachableError, MetaError (nobody can tell):
-        nothing may be published then.
+        Raises: TxnAbortedError, NoSuchTxnError (it has ended), MetastoreUnreachableError, MetaError (unknown): nothing
+        may be published then.
         """
         if self._asked_at is not None and monotonic() - self._asked_at < _HOLDS_S:
             return
         self._asked_at = self._asked()
 
     def _asked(self) -> float:
-        """When the last question had an answer."""
+        """The time of the question that was answered."""
         pause = threading.Event()
         failure: MetastoreError | None = None
         for delay in doubling(_FIRST_PAUSE, _LONGEST_PAUSE, _QUESTIONS):

@@ -1,4 +1,4 @@
-"""How a transaction ends when answers get lost: it is asked what became of it, nothing is guessed.
+"""How a transaction ends when answers get lost: the metastore is asked for its outcome, nothing is guessed.
 
 Rule: a commit counts as done only when the metastore says so, and as not done only when the transaction is aborted.
 That it is open says nothing: the first commit may be on its way yet. So it is sent again, because a commit of a

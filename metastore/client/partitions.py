@@ -1,11 +1,11 @@
-"""Where the partitions of a table lie, as the metastore has them registered: only those that a statement is about.
+"""The locations of a table's partitions, as registered in the metastore: only of partitions that a statement needs.
 
-Rules kept here. Spark decides by a partition's typed values, so the choice is not left to the metastore's filters: they
-compare in their own way. The names of all partitions are asked for (or those with a text that a key must equal: a text
-has one spelling), and by name those that the conditions leave. And a partition is known by its typed values when it is
-written: rows of ``p=03`` (INT) or ``n=1.5`` (DECIMAL(6,2)), as Hive spells it, have the values 3 and 1.50, and what is
-deleted of them must not go to partitions of those names. Where only Spark can say which value it reads (``2024-1-5``,
-any TIMESTAMP), it is asked.
+Rules. Spark decides by a partition's typed values, and the metastore's filters compare in their own way, so they do not
+choose. The names of all partitions are fetched (or of those with the text that a key must equal: a text has a single
+spelling), then by name the partitions that the conditions leave. A write identifies a partition by its typed values
+too: rows of ``p=03`` (INT) or ``n=1.5`` (DECIMAL(6,2)), as Hive spells them, have the values 3 and 1.50, and their
+deletes must not go to partitions of those names. Spark itself reads the texts that only it can (``2024-1-5``, any
+TIMESTAMP).
 """
 
 import copy
@@ -26,17 +26,17 @@ from metastore.partition_names import DEFAULT_PARTITION, escape, unescape, value
 _type = cache(parse_type)
 Typed: TypeAlias = tuple[Constant | None, ...]
 Read: TypeAlias = Callable[[Sequence[Values]], Sequence[Values]]
-"""Values of partitions → the same as Spark writes what it reads there; NULL where it reads nothing."""
+"""Values of partitions → the values that Spark reads from those texts, as texts; NULL for an unreadable text."""
 
-_ASKED_ONE_BY_ONE = 32
-"""So many partitions that a statement writes are asked for each alone, then all that there are."""
+_LOOKED_UP_SINGLY = 32
+"""A statement looks up so many partitions that it writes one by one, then all partitions of the table."""
 
 
 class Locations(dict[str, str]):
-    """Where each partition lies, by its key; a new partition lies below the table.
+    """The location of each partition, by its key; a new partition's is below the table.
 
-    ``known``: partitions that are known already. ``existing``: the same for rows that exist, whose partitions do too.
-    ``read``: what to ask about spellings that are not the usual ones.
+    ``known``: partitions that were looked up already. ``existing``: the same mapping for existing rows, whose
+    partitions exist too. ``read``: reads unusual spellings.
     """
 
     def __init__(self, client: DomainClient, table: AcidTable, known: Iterable[PartitionPlace], read: Read) -> None:
@@ -46,7 +46,7 @@ class Locations(dict[str, str]):
         self.read = read
         self.existing = _OfExistingRows(self)
         self.names: dict[str, str] = {}
-        """The partition's name for each key that was met."""
+        """The partition's name, for each key that was looked up."""
         self.new: set[str] = set()
         """Names that are not registered yet."""
         self._known: dict[Typed, dict[str, PartitionPlace]] = defaultdict(dict)
@@ -54,44 +54,45 @@ class Locations(dict[str, str]):
         self._asked = 0
 
     def __missing__(self, key: str) -> str:
-        """The location for a key that is met for the first time. Raises: as ``find``."""
+        """The location for a new key. Raises: as ``find``."""
         return self.find(key, may_be_new=True)
 
     def find(self, key: str, *, may_be_new: bool) -> str:
-        """The location for a key, as Spark writes its values.
+        """The location for a key with values in Spark's spelling.
 
-        Raises: InvalidOperationError where it is not clear which partition is meant.
+        Raises: InvalidOperationError for values of two partitions, of no partition unless ``may_be_new``, or of a
+            partition with an older format than the table.
         """
         values = [value or None for value in partition_values(key)]
         name = partition_name(self.table, values)
-        found = list(self._of_values(values, name, may_be_new=may_be_new))
-        if len(found) > 1:
+        places = list(self._of_values(values, name, may_be_new=may_be_new))
+        if len(places) > 1:
             raise InvalidOperationError(
-                f"{found[0].name} and {found[1].name} of {self.table.name} are the same "
+                f"{places[0].name} and {places[1].name} of {self.table.name} are the same "
                 "partition to Spark: move the rows of one into the other, and drop it."
             )
-        if not found and not may_be_new:
+        if not places and not may_be_new:
             raise InvalidOperationError(
                 f"A partition of {self.table.name} spells its values otherwise than Spark, "
                 f"which calls it {name}: its rows cannot be changed."
             )
-        if found and found[0].stored_as is not None:
+        if places and places[0].stored_as is not None:
             raise InvalidOperationError(
-                f"The partition {found[0].name} of {self.table.name} is stored otherwise than "
+                f"The partition {places[0].name} of {self.table.name} is stored otherwise than "
                 "the table is now: nothing can be written there. Drop it, or use Hive."
             )
-        if not found:
+        if not places:
             self.new.add(name)
-        self.names[key] = found[0].name if found else name
-        self[key] = found[0].location if found else f"{self.table.location}/{name}"
+        self.names[key] = places[0].name if places else name
+        self[key] = places[0].location if places else f"{self.table.location}/{name}"
         return self[key]
 
     def _of_values(self, values: Values, name: str, *, may_be_new: bool) -> Iterable[PartitionPlace]:
         wanted = _typed_values(self.table, values)
-        if wanted not in self._known and may_be_new and self._asked <= _ASKED_ONE_BY_ONE:
+        if wanted not in self._known and may_be_new and self._asked <= _LOOKED_UP_SINGLY:
             self._asked += 1
-            self._note(_registered(self.client, self.table, [name] if self._asked <= _ASKED_ONE_BY_ONE else None))
-        if wanted not in self._known and may_be_new and self._asked <= _ASKED_ONE_BY_ONE:
+            self._note(_registered(self.client, self.table, [name] if self._asked <= _LOOKED_UP_SINGLY else None))
+        if wanted not in self._known and may_be_new and self._asked <= _LOOKED_UP_SINGLY:
             self._note(_registered(self.client, self.table, self._otherwise_spelled.get(wanted, [])))
         return self._known[wanted].values() if wanted in self._known else ()
 
@@ -103,25 +104,25 @@ class Locations(dict[str, str]):
 
     @cached_property
     def _otherwise_spelled(self) -> dict[Typed, list[str]]:
-        """The names of all partitions, if some may mean the same."""
+        """The names of all partitions by typed values, if two names may have the same."""
         names: dict[Typed, list[str]] = defaultdict(list)
         if not all(map(is_text, self._types)):
-            found = _names(self.client, self.table)
-            for name, values in zip(found, self._read(_values(self.table, found)), strict=True):
+            known = _names(self.client, self.table)
+            for name, values in zip(known, self._read(_values(self.table, known)), strict=True):
                 names[_typed_values(self.table, values)].append(name)
         return names
 
-    def _read(self, found: Sequence[Values]) -> Sequence[Values]:
-        """Values as Spark writes them, or in a spelling that is known to mean the same; Spark is asked for the rest."""
+    def _read(self, partitions: Sequence[Values]) -> Sequence[Values]:
+        """Values in Spark's spelling, or in a spelling that surely has the same value; Spark reads the others."""
         odd = [
             values
-            for values in found
+            for values in partitions
             if not all(
                 value is None or typed(value, kind) is not None for value, kind in zip(values, self._types, strict=True)
             )
         ]
         known = dict(zip(map(tuple, odd), self.read(odd), strict=True)) if odd else {}
-        return [known.get(tuple(values), values) for values in found]
+        return [known.get(tuple(values), values) for values in partitions]
 
     @cached_property
     def _types(self) -> list[HiveType]:
@@ -139,7 +140,10 @@ class _OfExistingRows(dict[str, str]):
 
 
 def partition_places(client: DomainClient, table: AcidTable, where: Restriction | None = None) -> list[PartitionPlace]:
-    """Where the partitions of a table lie, or those that ``where`` leaves; an unpartitioned table is one place."""
+    """The partitions of a table, without those that ``where`` leaves out; an unpartitioned table is a single place.
+
+    Raises: InvalidOperationError for a name that is none, or files of another type than the table's.
+    """
     if not table.partition_keys:
         return [PartitionPlace("", (), table.location)]
     if where is None:
@@ -154,12 +158,12 @@ def partition_places(client: DomainClient, table: AcidTable, where: Restriction 
 
 
 def places_named(client: DomainClient, table: AcidTable, names: list[str]) -> list[PartitionPlace]:
-    """Where the partitions of these names lie, of those that there are."""
+    """The existing partitions among these names. Raises: as ``partition_places``."""
     return _registered(client, table, names)
 
 
 def add_partitions(client: DomainClient, table: AcidTable, keys: Sequence[str]) -> None:
-    """Register partitions below the table, given their keys; those that somebody else has registered stay."""
+    """Register partitions with these keys below the table; partitions that exist already stay as they are."""
     if not keys:
         return
     types = client.types
@@ -167,14 +171,14 @@ def add_partitions(client: DomainClient, table: AcidTable, keys: Sequence[str]) 
     partitions = []
     for key in keys:
         values = partition_values(key)
-        one = copy.copy(sd)
-        one.location = f"{table.location}/{partition_name(table, values)}"
+        storage = copy.copy(sd)
+        storage.location = f"{table.location}/{partition_name(table, values)}"
         partitions.append(
             types.Partition(
                 values=[value or DEFAULT_PARTITION for value in values],
                 dbName=table.name.db,
                 tableName=table.name.table,
-                sd=one,
+                sd=storage,
                 parameters={},
                 createTime=0,
                 lastAccessTime=0,
@@ -188,7 +192,7 @@ def add_partitions(client: DomainClient, table: AcidTable, keys: Sequence[str]) 
 
 
 def _typed_values(table: AcidTable, values: Sequence[str | None]) -> Typed:
-    """Partition values that are equal where the same is meant, as far as that is known."""
+    """Partition values as typed values; a text that cannot be typed stays a text."""
     kinds = (_type(key.type) for key in table.partition_keys)
     return tuple(
         value if value is None or (same := typed(value, kind)) is None else same
@@ -197,8 +201,8 @@ def _typed_values(table: AcidTable, values: Sequence[str | None]) -> Typed:
 
 
 def _same_nulls(values: Values, others: Values) -> bool:
-    """Whether what is NULL in one is so in the other: a text that cannot be read is no place for rows with NULL."""
-    return all((one is None) == (other is None) for one, other in zip(values, others, strict=True))
+    """Whether both are NULL in the same keys: rows with NULL do not belong to a partition with an unreadable text."""
+    return all((value is None) == (other is None) for value, other in zip(values, others, strict=True))
 
 
 def _names(client: DomainClient, table: AcidTable) -> list[str]:
@@ -207,10 +211,10 @@ def _names(client: DomainClient, table: AcidTable) -> list[str]:
 
 
 def _values(table: AcidTable, names: Iterable[str]) -> list[Values]:
-    """The values in each name. There may be 100,000 names, most often in the form that ``make_name`` gives them."""
+    """The values in each name. There may be 100,000 names, most often in ``make_name``'s form."""
     starts = [f"{escape(key)}=" for key in table.partition_names]
     value = cache(unescape)
-    found: list[Values] = []
+    result: list[Values] = []
     values: list[str] | None
     for name in names:
         parts = name.split("/")
@@ -220,37 +224,37 @@ def _values(table: AcidTable, names: Iterable[str]) -> list[Values]:
             values = values_for(table.partition_names, name)
         if values is None:
             raise InvalidOperationError(f"{name} is not a partition name of {table.name}.")
-        found.append(_without_default(values))
-    return found
+        result.append(_without_default(values))
+    return result
 
 
 def _registered(client: DomainClient, table: AcidTable, names: list[str] | None = None) -> list[PartitionPlace]:
-    """All partitions, or those of these names that there are."""
-    found: list[Any]
+    """All partitions, or the existing partitions among ``names``."""
+    registered: list[Any]
     if names is None:
-        found = client.get_partitions(table.name.db, table.name.table, -1)
+        registered = client.get_partitions(table.name.db, table.name.table, -1)
     else:
-        found = client.get_partitions_by_names(table.name.db, table.name.table, names) if names else []
+        registered = client.get_partitions_by_names(table.name.db, table.name.table, names) if names else []
     return [
         PartitionPlace(
-            partition_name(table, list(one.values)),
-            _without_default(one.values),
-            one.sd.location,
-            _stored_otherwise(table, one),
+            partition_name(table, list(partition.values)),
+            _without_default(partition.values),
+            partition.sd.location,
+            _stored_otherwise(table, partition),
         )
-        for one in found
+        for partition in registered
     ]
 
 
 def _stored_otherwise(table: AcidTable, partition: Any) -> FileFormat | None:
-    """How a partition's files are stored, if not as the table's are."""
+    """How a partition's files are stored; None: as the table's. Raises: InvalidOperationError for other types."""
     if table.kind is not TableKind.INSERT_ONLY:
         return None
-    found = table.stored_as(partition.sd)
-    if isinstance(found, HiveStorage):
+    stored_as = table.stored_as(partition.sd)
+    if isinstance(stored_as, HiveStorage):
         own = [(column.name.lower(), column.type) for column in partition.sd.cols or ()]
-        require_same_types(partition_name(table, list(partition.values)), found, own)
-    return None if found == table.file_format else found
+        require_same_types(partition_name(table, list(partition.values)), stored_as, own)
+    return None if stored_as == table.file_format else stored_as
 
 
 def _without_default(values: Iterable[str]) -> tuple[str | None, ...]:

@@ -4,10 +4,10 @@
 
     scan("sales.orders", uri="thrift://metastore:9083").to_arrow()              # now
     scan("sales.orders", 17, columns=["id", "state"]).to_arrow()                # as of write id 17
-    for batch in scan("sales.orders").to_batches(): ...                         # one by one
+    for batch in scan("sales.orders").to_batches(): ...                         # batch by batch
 
-Rule: a read transaction is open as long as files are being read, so that the Cleaner leaves them; the snapshot is taken
-when the reading begins, under a shared lock.
+Rule: a read transaction is open while files are being read, so that the Cleaner leaves them; the snapshot is taken when
+reading begins, under a shared lock.
 """
 
 from collections.abc import Iterator, Sequence
@@ -38,7 +38,7 @@ from metastore.txns.core.rules import TxnType
 
 @dataclass(frozen=True)
 class Scan:
-    """What ``scan`` describes; nothing is asked for or read before ``to_arrow`` or ``to_batches`` is called."""
+    """A described scan; it calls and reads nothing before ``to_arrow`` or ``to_batches``. It can be read once."""
 
     table: str
     snapshot: AsOf | None
@@ -53,9 +53,9 @@ class Scan:
             return pa.Table.from_batches(rows.batches(), rows.schema)
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
-        """The rows, one batch after the other; the transaction ends with the last one, or when this is closed.
+        """The rows, batch by batch; the transaction ends with the last batch, or when the iterator is closed.
 
-        Raises: NoSuchObjectError, InvalidOperationError (a table without transactions, a column that there is not),
+        Raises: NoSuchObjectError, InvalidOperationError (a table without transactions, an unknown column),
             NotEnoughHistoryError, LockNotAcquiredError, OSError (a file cannot be read).
         """
         with self._rows() as rows:
@@ -75,7 +75,7 @@ class Scan:
         table.require(TableKind.FULL_ACID, TableKind.INSERT_ONLY, action="Reading a snapshot")
         txn.lock(statement_locks([target_of(table)]))
         write_ids = self._write_ids(txn, table)
-        where = conjunction([list(one) for one in self.partitions], table.partition_keys)
+        where = conjunction([list(condition) for condition in self.partitions], table.partition_keys)
         directories = snapshot_directories(
             self.client,
             self.files,
@@ -88,13 +88,13 @@ class Scan:
         )
         names = self.columns
         if names is None:
-            names = [one.name for one in (*table.columns, *table.partition_keys)]
-        return ArrowRows(self.files, table, directories, write_ids, [one.lower() for one in names])
+            names = [column.name for column in (*table.columns, *table.partition_keys)]
+        return ArrowRows(self.files, table, directories, write_ids, [name.lower() for name in names])
 
     def _write_ids(self, txn: Transaction, table: AcidTable) -> ValidWriteIdList:
         if isinstance(self.snapshot, datetime):
             if self.snapshot.tzinfo is None:
-                raise InvalidOperationError(f"{self.snapshot} has no time zone: say which one is meant.")
+                raise InvalidOperationError(f"{self.snapshot} has no time zone: add it.")
             return txn.valid_write_ids_at(table.name, self.snapshot)
         name = f"{table.name.db}.{table.name.table}"
         now = txn.valid_write_ids([name])[name]
@@ -113,9 +113,9 @@ def scan(
 ) -> Scan:
     """The rows of ``db.table`` in one snapshot.
 
-    ``snapshot``: a write id or an instant of the past. ``partitions``: conditions on partition keys that all hold, like
-    ``("day", ">=", "2026-01-01")``; without one, all. ``client`` or ``uri``: the metastore.
-    Raises: ValueError (the address).
+    ``snapshot``: a write id or an instant of the past; None: now. ``columns``: in this order; None: all, partition keys
+    last. ``partitions``: conditions on partition keys that must all hold, like ``("day", ">=", "2026-01-01")``.
+    ``client`` or ``uri``: the metastore. Raises: ValueError (the address).
     """
     own = DomainClient(uri) if client is None else DomainClient.like(client)
     return Scan(table, snapshot, columns, partitions, own, files or Files())
@@ -132,11 +132,11 @@ def snapshot_directories(
     is_past: bool = False,
     is_part: bool = False,
 ) -> list[Directory]:
-    """What a snapshot of these partitions is read from.
+    """The directories of these partitions in a snapshot, with their sources. Parameters: as ``acid_directories``.
 
-    Raises: NotEnoughHistoryError when files of the past are gone, or may be going.
+    Raises: as ``acid_directories``; NotEnoughHistoryError when files of the past are gone, or may be going.
     """
     directories = acid_directories(files, table, places, write_ids, txns, is_past=is_past, is_part=is_part)
-    if is_past:  # asked for after the listing
+    if is_past:  # after the listing: the Cleaner works on
         require_kept(files, table.kind, directories, write_ids, cleaned_write_ids(client, table.name))
     return directories

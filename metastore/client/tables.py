@@ -1,7 +1,7 @@
-"""Making a table, whoever has the catalog.
+"""Making a table, whichever server keeps the catalog.
 
-Rule: Hive 4 takes a transactional table only from who says that it can read and write such tables; what was before has
-no place to say it.
+Rule: Hive 4 takes a transactional table only from a client that lists the capabilities for such tables; the calls of
+older versions have no field for them.
 """
 
 from collections.abc import Mapping, Sequence
@@ -31,7 +31,7 @@ def managed_table(
     partition_keys: Sequence[Any],
     parameters: Mapping[str, str],
 ) -> Any:
-    """A table as it is to be created."""
+    """A managed table for ``create_table``."""
     return client.types.Table(
         tableName=name.table,
         dbName=name.db,

@@ -34,7 +34,7 @@ def heartbeat(client: MetastoreClient, txn_id: int) -> None:
 
 
 def latest_conflict(client: MetastoreClient, txn_id: int) -> int | None:
-    """The last transaction that committed a change of what this one has locked; None if the server cannot tell."""
+    """The last transaction that committed a change of what this has locked; None if the server cannot tell."""
     try:
         with domain_errors():
             return int(client.get_latest_txnid_in_conflict(txn_id))
@@ -66,7 +66,7 @@ def valid_write_ids(client: MetastoreClient, txns: ValidTxnList, tables: Iterabl
 def valid_write_ids_at(client: MetastoreClient, name: TableName, at: datetime) -> ValidWriteIdList:
     """What had been committed to a table at an instant.
 
-    Raises: InvalidOperationError for one that is not on record, or still to come.
+    Raises: InvalidOperationError for a point that is not on record, or still to come.
     """
     with domain_errors():
         answer = client.metastore_valid_write_ids_at(name.catalog, name.db, name.table, int(at.timestamp() * 1000))
@@ -74,7 +74,7 @@ def valid_write_ids_at(client: MetastoreClient, name: TableName, at: datetime) -
 
 
 def allocate_write_id(client: MetastoreClient, txn_id: int, db: str, table: str) -> int:
-    """The write id of a transaction for a table: the same one each time."""
+    """The write id of a transaction for a table: the same each time."""
     request = ttypes.AllocateTableWriteIdsRequest(dbName=db, tableName=table, txnIds=[txn_id])
     with domain_errors():
         [pair] = client.allocate_table_write_ids(request).txnToWriteIds

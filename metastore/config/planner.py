@@ -1,4 +1,4 @@
-"""The planner: where it listens, and where clients are told that one is."""
+"""The planner: the port that it listens on, and the address that clients get."""
 
 from dataclasses import dataclass
 

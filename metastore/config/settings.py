@@ -34,7 +34,7 @@ from metastore.redaction import MASK, is_secret, redacted
 
 
 class Source(NamedTuple):
-    """Keys as one place gave them. ``foreign``: it may hold keys that are not ours (a hive-site.xml has hundreds)."""
+    """The keys of a source. ``foreign``: it may hold keys that are not ours (a hive-site.xml has hundreds)."""
 
     name: str
     values: Mapping[str, str]

@@ -1,4 +1,4 @@
-"""What a setting's text may look like, and what it means: Hive's value syntax, read and written in one place.
+"""The syntax of settings' texts and their meaning: Hive's value syntax, read and written in one place.
 
 Rule: a kind reads text or raises ValueError; ``expected`` completes the sentence "expected ...". Formatting is the
 inverse of reading, in the form that Hive's own tools print (``300s``).

@@ -1,4 +1,4 @@
-"""Order and result of a compaction job: the JSON between the Worker and the Spark job.
+"""Specification and result of a compaction job: the JSON between the Worker and the Spark job.
 
 Rule: the Worker decides (snapshot, transaction, kind, directory), the job only carries it out: it selects the inputs
 with ``acid_state(listing, write_ids.for_compactor(), txns)``, writes directories that end in ``_v<txn_id>`` and are
@@ -54,10 +54,10 @@ class CompactionJobSpec:
 
 @dataclass(frozen=True)
 class CompactionJobResult:
-    """What the job did: the directories it wrote (names below the location) and how many rows went in and came out.
+    """The written directories (names below the location), and the numbers of rows that went in and came out.
 
     ``rows_deleted``: rows that delete events name, which a major compaction leaves out. ``error``: why it did nothing;
-    ``differences``: what of its outputs is not as its inputs make it.
+    ``differences``: how its outputs differ from its inputs' rows.
     """
 
     directories: tuple[str, ...] = ()
@@ -85,14 +85,14 @@ _ERROR = re.compile(r"(Caused by: )?([\w.$]+(Exception|Error|Interrupt|Exit)\b.*
 
 
 def reason(error: BaseException) -> str:
-    """An error in one or two lines: what was wanted, and the cause at the bottom of a stack trace of Java's."""
+    """An error in one or two lines: its own text, and the cause at the bottom of a stack trace of Java's."""
     lines = [line.strip() for line in f"{type(error).__name__}: {error}".splitlines()]
     first, cause = lines[0], telling_line(lines)
     return first if cause in ("", first) else f"{first} {cause}"
 
 
 def telling_line(lines: Sequence[str]) -> str:
-    """Of output with stack traces in it, the line that says most: the last cause, the last error, the last line."""
+    """The line of an output with stack traces that says most: the last cause, else error, else line."""
     said = [line for line in lines if line and not _FRAME.match(line)]
     errors = [match for match in map(_ERROR.match, said) if match]
     causes = [error for error in errors if error[1]]

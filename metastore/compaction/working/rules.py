@@ -1,8 +1,9 @@
-"""Whether a full-ACID compaction wrote what it read: the rule by which its outputs are believed before they are named.
+"""Whether a full-ACID compaction wrote what it read: the proof that its outputs need before they get their names.
 
-Rule: nobody counts twice. What went in is the rows in the input files' footers; what came to the tasks that write, and
-what they left out and why, they count themselves; what came out is in the outputs' footers, read back. For each bucket
-these agree, each output is in order without a row twice, and has exactly the name that its transaction hides.
+Rule: no row is read again. The input files' footers have the numbers of rows that go in; the writing tasks count the
+events that reach them, and those that they leave out, by reason; the outputs' footers, read back, have the numbers that
+come out. For each bucket these agree, each output is in order without a row twice, and has exactly the name that its
+transaction hides.
 Source: HIVE-23763, HIVE-29567; ACID-10 to ACID-12.
 """
 
@@ -19,7 +20,7 @@ from metastore.errors import MetaError
 
 
 class UnprovenError(MetaError):
-    """A compaction's outputs are not what its inputs must become: they may never be seen."""
+    """A compaction's outputs do not hold its inputs' rows: they may never be seen."""
 
     def __init__(self, differences: Sequence[str], kept: str) -> None:
         where = f"; what it wrote is kept in {kept}" if kept else ""
@@ -30,7 +31,7 @@ class UnprovenError(MetaError):
 
 
 class InputFile(NamedTuple):
-    """A file that a job says it reads, and the rows that its footer says."""
+    """A file that a job reads, and the number of rows in its footer."""
 
     path: str
     bucket: int
@@ -39,7 +40,7 @@ class InputFile(NamedTuple):
 
 
 class Came(NamedTuple):
-    """The events that came to the writers of one bucket, and what became of them; as the tasks counted."""
+    """The events that reached the writers of a bucket, and those left out; as the tasks counted."""
 
     lowest_bucket: int
     highest_bucket: int
@@ -48,15 +49,15 @@ class Came(NamedTuple):
     hidden_inserts: int = 0
     hidden_deletes: int = 0
     deleted: int = 0
-    """Insert events that are left out because a delete event names their row."""
+    """Insert events that were left out because a delete event names their row."""
     found: int = 0
-    """Rows that delete events name and that are there."""
+    """Rows that delete events name and that reached the task."""
     highest_named: int = -1
     """The highest write id of a row that a delete event names."""
 
 
 class Footer(NamedTuple):
-    """What an output file says when it is read back."""
+    """The footer of an output file, read back."""
 
     rows: int
     stripes: int
@@ -65,7 +66,7 @@ class Footer(NamedTuple):
 
 
 class OutputFile(NamedTuple):
-    """A file as its task reports it; ``footer``: None where it cannot be looked at before it has its name."""
+    """A file as its task reports it; ``footer``: None for an upload, which cannot be read before it has its name."""
 
     directory: BaseName | DeltaName
     name: str
@@ -73,24 +74,24 @@ class OutputFile(NamedTuple):
     rows: int
     unsorted: int = 0
     times: int = 0
-    """How many of its events have one and the same ROW__ID, at most."""
+    """The largest number of its events with the same ROW__ID."""
     last: RowKey | None = None
     footer: Footer | None = None
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """A compaction as it was carried out, before anything of it has its name."""
+    """A compaction that was carried out, before any output has its name."""
 
     kind: str
     highest_write_id: int
     txn_id: int
     lowest_write_id: int
-    """Of the inputs' deltas; a minor compaction's outputs begin there."""
+    """The lowest of the inputs' deltas, with which the names of a minor compaction's outputs begin."""
     may_hide: bool
-    """Whether the inputs hold rows that the compaction must not see: of aborted write ids, among others."""
+    """Whether the inputs may hold rows that the compaction must not see, for example of aborted write ids."""
     there: tuple[str, ...]
-    """Every file with rows that the listing has of what is compacted."""
+    """Every file with rows of the compacted directories, by the listing."""
     inputs: tuple[InputFile, ...]
     came: tuple[Came, ...]
     outputs: tuple[OutputFile, ...]
@@ -103,17 +104,17 @@ class Evidence:
 
 
 def differences(evidence: Evidence) -> list[str]:
-    """What is not as it must be; nothing when the outputs are proven."""
+    """What is wrong, in sentences; empty when the outputs are proven."""
     return [
         *_inputs(evidence),
         *_names(evidence),
         *_counts(evidence),
-        *(text for one in evidence.outputs for text in [*_file(one), *footer_differences(one)]),
+        *(text for file in evidence.outputs for text in [*_file(file), *footer_differences(file)]),
     ]
 
 
 def footer_differences(file: OutputFile) -> Iterator[str]:
-    """Whether an output, read back, says what its task reported and what Hive needs; nothing where it was not read."""
+    """Differences of an output's footer from its task's report and Hive's needs; none where it was not read."""
     footer, place = file.footer, f"{file.directory}/{file.name}"
     if footer is None:
         return
@@ -158,13 +159,17 @@ def _names(evidence: Evidence) -> Iterator[str]:
 
 def _counts(evidence: Evidence) -> Iterator[str]:
     """Rows in = rows out + rows left out, for each bucket."""
-    for one in evidence.came:
-        if one.lowest_bucket != one.highest_bucket:
-            yield f"One task's writer got events of the buckets {one.lowest_bucket} to {one.highest_bucket}"
-    came = {bucket: _sum(one for one in evidence.came if one.lowest_bucket == bucket) for bucket in _buckets(evidence)}
+    for tally in evidence.came:
+        if tally.lowest_bucket != tally.highest_bucket:
+            yield f"One task's writer got events of the buckets {tally.lowest_bucket} to {tally.highest_bucket}"
+    came = {
+        bucket: _sum(tally for tally in evidence.came if tally.lowest_bucket == bucket) for bucket in _buckets(evidence)
+    }
     for bucket, here in sorted(came.items()):
         for word, is_delete in (("insert", False), ("delete", True)):
-            there = sum(one.rows for one in evidence.inputs if one.bucket == bucket and one.is_of_deletes == is_delete)
+            there = sum(
+                file.rows for file in evidence.inputs if file.bucket == bucket and file.is_of_deletes == is_delete
+            )
             seen, hidden = (here.deletes, here.hidden_deletes) if is_delete else (here.inserts, here.hidden_inserts)
             if there != seen + hidden:
                 yield f"Bucket {bucket}: the input files have {there} {word} events, and {seen + hidden} were read"
@@ -172,7 +177,9 @@ def _counts(evidence: Evidence) -> Iterator[str]:
                 yield f"Bucket {bucket}: {hidden} {word} events were left out as invisible, and none is"
             left_out = (seen if is_delete else here.deleted) if evidence.is_major else 0
             out = sum(
-                one.rows for one in evidence.outputs if one.bucket == bucket and _is_delete(one.directory) == is_delete
+                file.rows
+                for file in evidence.outputs
+                if file.bucket == bucket and _is_delete(file.directory) == is_delete
             )
             if seen != out + left_out:
                 yield (
@@ -201,9 +208,9 @@ def _file(file: OutputFile) -> Iterator[str]:
 
 def _buckets(evidence: Evidence) -> set[int]:
     return {
-        *(one.bucket for one in evidence.inputs),
-        *(one.lowest_bucket for one in evidence.came),
-        *(one.bucket for one in evidence.outputs),
+        *(file.bucket for file in evidence.inputs),
+        *(tally.lowest_bucket for tally in evidence.came),
+        *(file.bucket for file in evidence.outputs),
     }
 
 
@@ -212,13 +219,13 @@ def _sum(parts: Iterable[Came]) -> Came:
     return Came(
         0,
         0,
-        inserts=sum(one.inserts for one in came),
-        deletes=sum(one.deletes for one in came),
-        hidden_inserts=sum(one.hidden_inserts for one in came),
-        hidden_deletes=sum(one.hidden_deletes for one in came),
-        deleted=sum(one.deleted for one in came),
-        found=sum(one.found for one in came),
-        highest_named=max((one.highest_named for one in came), default=-1),
+        inserts=sum(tally.inserts for tally in came),
+        deletes=sum(tally.deletes for tally in came),
+        hidden_inserts=sum(tally.hidden_inserts for tally in came),
+        hidden_deletes=sum(tally.hidden_deletes for tally in came),
+        deleted=sum(tally.deleted for tally in came),
+        found=sum(tally.found for tally in came),
+        highest_named=max((tally.highest_named for tally in came), default=-1),
     )
 
 

@@ -1,4 +1,4 @@
-"""What a Worker of ours asks and tells the database: every step is one PostgreSQL transaction, fenced by its claim."""
+"""A Worker's steps in the database: each is one PostgreSQL transaction, fenced by the claim."""
 
 from dataclasses import dataclass
 from datetime import timedelta
@@ -33,7 +33,7 @@ class Started:
 
     @property
     def highest_write_id(self) -> int:
-        """Up to where the compaction goes: below every open write id."""
+        """The highest write id of the output: below every open write id."""
         return self.write_ids.for_compactor().high_watermark
 
 
@@ -139,7 +139,7 @@ class WorkerService:
         return self._end(claim, CompactionState.FAILED, message, started)
 
     def release(self, claimed: Compaction, reason: str, delay: timedelta, started: Started | None = None) -> bool:
-        """Working → initiated: somebody else, or we ourselves after ``delay``, may do it. True: as ``fail``."""
+        """Working → initiated: another Worker, or this after ``delay``, may claim it. Returns: as ``fail``."""
         with self.db.begin() as pg:
             queue.update_waiting_again(pg, claimed, reason, pg.now + delay)
             return self._abort(pg, started, reason)
@@ -150,7 +150,7 @@ class WorkerService:
             store.delete_compaction_component(pg, started.txn_id)
 
     def note_waiting(self, reason: str, pool: str | None) -> int:
-        """Say in SHOW COMPACTIONS why the requests of a pool are not worked on; how many did not say so yet."""
+        """Show in SHOW COMPACTIONS why a pool's requests wait; returns the number of rows that changed."""
         with self.db.begin(durable=False) as pg:
             return queue.update_waiting_reason(pg, reason, pool)
 
@@ -168,7 +168,7 @@ class WorkerService:
 
 
 def claim_of(claimed: Compaction) -> Claim:
-    """What a worker repeats with every write."""
+    """The claim that a Worker repeats with every write."""
     return Claim(claimed.id, claimed.worker_id, claimed.attempt)
 
 

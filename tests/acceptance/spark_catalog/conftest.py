@@ -36,12 +36,12 @@ def catalog(spark, planner):
 
 @pytest.fixture
 def open_transactions(catalog, lakehouse):
-    """Call it for what the test has left open, once Spark has told its listeners what has ended. It goes with the test."""
+    """A function that lists transactions that the test has left open, once Spark's listeners know what has ended."""
     def look() -> list[int]:
         catalog.sparkContext._jsc.sc().listenerBus().waitUntilEmpty()
         with MetastoreClient(lakehouse.uri) as client:
             states = client.get_open_txns_info().open_txns
-            return [one.id for one in states if one.state == client.types.TxnState.OPEN and one.id not in before]
+            return [txn.id for txn in states if txn.state == client.types.TxnState.OPEN and txn.id not in before]
 
     before: list[int] = []
     before += look()

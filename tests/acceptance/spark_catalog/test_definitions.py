@@ -20,7 +20,7 @@ def test_a_table_is_created_changed_and_dropped(catalog, lakehouse, db) -> None:
     catalog.sql(f"""CREATE TABLE {db}.t (id INT COMMENT 'which', n INT, day DATE) PARTITIONED BY (day)
                     CLUSTERED BY (id) INTO 4 BUCKETS STORED AS ORC COMMENT 'all of it' TBLPROPERTIES ('transactional'='true', 'mine'='yes')""")
     made = _table(lakehouse, db, "t")
-    assert [(one.name, one.type, one.comment) for one in (*made.sd.cols, *made.partitionKeys)] == [
+    assert [(column.name, column.type, column.comment) for column in (*made.sd.cols, *made.partitionKeys)] == [
         ("id", "int", "which"), ("n", "int", None), ("day", "date", None)]
     assert (made.sd.numBuckets, made.sd.bucketCols, made.parameters["mine"], made.parameters["comment"]) == (4, ["id"], "yes", "all of it")
     assert "acid.format" not in made.parameters

@@ -28,8 +28,8 @@ def table(catalog, lakehouse):
 
 @pytest.fixture
 def client(lakehouse):
-    with DomainClient(lakehouse.uri) as found:
-        yield found
+    with DomainClient(lakehouse.uri) as connected:
+        yield connected
 
 
 def files(client, name):
@@ -43,7 +43,7 @@ def rows(catalog, name):
 
 @pytest.fixture
 def around(monkeypatch):
-    """Let something happen before or after the planner's call of a name: it is given the call, and the answer."""
+    """Let a function run before or after a call of the planner, by its name; it gets the call, and the answer."""
     def put(name, *, before=lambda _: None, after=lambda *_: None):
         answer = CALLS[name].answer
 
@@ -79,7 +79,7 @@ def unchanged(catalog, client, table, around):
 
     around("begin", after=note)
     yield begun
-    opened = {one.id for one in client.get_open_txns_info().open_txns if one.state == client.types.TxnState.OPEN}
+    opened = {txn.id for txn in client.get_open_txns_info().open_txns if txn.state == client.types.TxnState.OPEN}
     assert begun
     assert opened.isdisjoint(begun)
     assert files(client, table) == before

@@ -162,9 +162,9 @@ def test_a_condition_on_keys_leaves_out_partitions_before_anything_is_listed(cat
     chosen = []
 
     def answer(call):
-        told = plan(call)
-        chosen.append(sorted(one["partition"] for one in told["directories"]))
-        return told
+        planned = plan(call)
+        chosen.append(sorted(directory["partition"] for directory in planned["directories"]))
+        return planned
 
     monkeypatch.setitem(planner_server.CALLS, "plan", Method(answer))
     for where in ("region = 2", "day = DATE'2026-01-02' AND name > 'a'", "day IS NULL", "upper(name) = 'B' AND region IN (2, 7)"):

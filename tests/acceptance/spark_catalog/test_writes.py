@@ -27,7 +27,7 @@ def rows(frame):
 
 def findings(lakehouse, name):
     with DomainClient(lakehouse.uri) as client:
-        return [one for one in check_table(client, Files(), table_name(*name.split("."))) if not one.finding.is_unneeded]
+        return [violation for violation in check_table(client, Files(), table_name(*name.split("."))) if not violation.finding.is_unneeded]
 
 
 def test_statements_equal_a_model(catalog, acid_session, db, lakehouse) -> None:
