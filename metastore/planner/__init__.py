@@ -1,5 +1,5 @@
-"""The planner: what is to be read and written for a statement, for engines that only execute it.
+"""The planner: plans of a statement's reads and writes, for engines that only execute them.
 
-Rule: it keeps nothing between two calls. A call says in which transaction and snapshot it is, so the next one may go to
-any other planner, and a planner that is killed takes nothing with it but the calls that it was answering.
+Rule: it keeps nothing between two calls. A call names its transaction and snapshot, so the next call may go to any
+other planner. A killed planner loses only the calls that it was answering.
 """

@@ -1,7 +1,7 @@
 """Errors as the planner answers them: a status, a class and a sentence.
 
-Rule: what the user or another transaction did is told as it is; what is our fault is told as that, with the log having
-the rest.
+Rule: an error of the user, or because of another transaction, has its own sentence. A fault of ours is called a fault,
+and the log has the details.
 """
 
 from http import HTTPStatus
@@ -31,12 +31,12 @@ _STATUSES: tuple[tuple[tuple[type[Exception], ...], HTTPStatus], ...] = (
 
 
 def status_of(error: Exception) -> HTTPStatus:
-    """The status; 500 for what nobody has foreseen."""
+    """The status; 500 for an unforeseen error."""
     return next((status for kinds, status in _STATUSES if isinstance(error, kinds)), HTTPStatus.INTERNAL_SERVER_ERROR)
 
 
-def told(error: Exception) -> Answer:
-    """The class, by which the caller decides, and the sentence for its user."""
+def answer_of(error: Exception) -> Answer:
+    """``error``, the class by which the caller decides, and ``message``, the sentence for its user."""
     if isinstance(error, MetastoreError):
         return {"error": type(error).__name__, "message": str(error) or type(error).__name__}
     if isinstance(error, OSError):

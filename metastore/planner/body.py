@@ -1,6 +1,6 @@
-"""The body of a call, read by the kinds that its fields must have.
+"""The body of a call, read field by field.
 
-Rule: whatever is wrong with it is said in a sentence that names the field; nothing is guessed.
+Rule: an error is a sentence that names the field; nothing is guessed.
 """
 
 import json
@@ -19,7 +19,7 @@ _SHOWN = 100
 
 @dataclass(frozen=True)
 class Body:
-    """A JSON object. ``place``: where it stands in the whole, for errors."""
+    """A JSON object. ``place``: the path to it in the whole body, for errors."""
 
     fields: Mapping[str, Any]
     place: str = ""
@@ -28,27 +28,27 @@ class Body:
     def of(cls, content: bytes) -> "Body":
         """Read a whole body. Raises: InvalidInputError."""
         try:
-            found = json.loads(content)
+            fields = json.loads(content)
         except (ValueError, RecursionError) as error:  # a text that is no UTF-8 is a ValueError, too
             raise InvalidInputError(f"The body is not JSON: {error}.") from None
-        if not isinstance(found, dict):
+        if not isinstance(fields, dict):
             raise InvalidInputError("The body must be a JSON object, like {}.")
-        return cls(found)
+        return cls(fields)
 
     def has(self, name: str) -> bool:
         """Whether the field is there, and not null."""
         return self.fields.get(name) is not None
 
     def text(self, name: str, default: str | None = None) -> str:
-        """A text. Raises: InvalidInputError, as all of these."""
+        """A text. Raises, as all of these: InvalidInputError for another kind, or a missing field without default."""
         return str(self._value(name, str, "a text", default))
 
     def number(self, name: str, default: int | None = None) -> int:
         """A whole number that is not negative."""
-        found = self._value(name, int, "a whole number", default)
-        if isinstance(found, bool) or not 0 <= found <= _MOST:
+        value = self._value(name, int, "a whole number", default)
+        if isinstance(value, bool) or not 0 <= value <= _MOST:
             raise self._wrong(name, f"a whole number from 0 to {_MOST}")
-        return int(found)
+        return int(value)
 
     def flag(self, name: str) -> bool:
         """True or false; false where it is absent."""
@@ -56,10 +56,10 @@ class Body:
 
     def texts(self, name: str) -> list[str]:
         """A list of texts; empty where it is absent."""
-        found = self.values(name)
-        if not all(isinstance(one, str) for one in found):
+        texts = self.values(name)
+        if not all(isinstance(text, str) for text in texts):
             raise self._wrong(name, "a list of texts")
-        return found
+        return texts
 
     def values(self, name: str) -> list[Any]:
         """A list of anything; empty where it is absent."""
@@ -67,10 +67,10 @@ class Body:
 
     def bodies(self, name: str) -> Iterator["Body"]:
         """A list of objects; empty where it is absent."""
-        for place, one in enumerate(self.values(name)):
-            if not isinstance(one, dict):
+        for place, fields in enumerate(self.values(name)):
+            if not isinstance(fields, dict):
                 raise self._wrong(name, "a list of objects")
-            yield Body(one, f"{self.place}{name}[{place}].")
+            yield Body(fields, f"{self.place}{name}[{place}].")
 
     def body(self, name: str) -> "Body":
         """An object."""
@@ -100,14 +100,14 @@ class Body:
         return table_name(db, table)
 
     def _value(self, name: str, kind: type, called: str, default: Any) -> Any:
-        found = self.fields.get(name)
-        if found is None:
-            found = default
-        if found is None:
+        value = self.fields.get(name)
+        if value is None:
+            value = default
+        if value is None:
             raise InvalidInputError(f"{self.place}{name} is missing: it must be {called}.")
-        if not isinstance(found, kind):
+        if not isinstance(value, kind):
             raise self._wrong(name, called)
-        return found
+        return value
 
     def _wrong(self, name: str, called: str) -> InvalidInputError:
         shown = json.dumps(self.fields[name])

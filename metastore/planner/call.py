@@ -1,4 +1,4 @@
-"""One call: what was sent, by whom, and what it is answered with."""
+"""A call: its body, its caller, and the kinds of answers."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,9 +15,9 @@ Answer: TypeAlias = dict[str, Any]
 
 @dataclass(frozen=True)
 class Call:
-    """``client``: for this call alone. ``user``: who the caller has proven to be; None: nobody has proven anything.
+    """A call. ``client``: of this call alone. ``told``: the metastore's settings for clients.
 
-    ``gone``: a wait that ends when the caller goes away.
+    ``user``: the user in the caller's certificate; None without one. ``gone``: a wait that ends when the caller leaves.
     """
 
     body: Body
@@ -29,8 +29,8 @@ class Call:
 
 
 class Method(NamedTuple):
-    """How a call is answered."""
+    """The function that answers a call."""
 
     answer: Callable[[Call], Answer]
     is_work: bool = False
-    """Whether it takes a processor for long: of those only a few run at a time."""
+    """Whether it uses a processor for long: only a few such calls run at a time."""

@@ -1,4 +1,4 @@
-"""The table of calls: what can be asked of a planner."""
+"""The table of the planner's calls, by name."""
 
 from collections.abc import Mapping
 

@@ -1,4 +1,4 @@
-"""Connections to the metastore: each call has one of its own meanwhile, and gives it back."""
+"""Connections to the metastore: each call borrows a connection of its own."""
 
 import threading
 from collections import deque
@@ -16,15 +16,15 @@ _HOLDS_S = 60.0
 
 
 class Told(NamedTuple):
-    """The metastore's settings that clients go by."""
+    """The metastore's settings for clients."""
 
     timeout: timedelta
-    """After how long without heartbeats a transaction is ended."""
+    """A transaction without heartbeats for so long is ended."""
     modes: LockModes
 
 
 class Metastores:
-    """Clients of one metastore, or of several servers of it."""
+    """Clients of a metastore, which may have several servers."""
 
     def __init__(self, uri: str | None) -> None:
         """Raises: ValueError (the address), InvalidInputError (key or trust store)."""
@@ -36,7 +36,7 @@ class Metastores:
 
     @contextmanager
     def lent(self) -> Iterator[DomainClient]:
-        """A client that nobody else uses meanwhile. One whose connection broke connects anew by itself."""
+        """A client that nobody else uses inside the block. After a broken connection it reconnects by itself."""
         try:
             client = self._idle.pop()
         except IndexError:
@@ -47,7 +47,7 @@ class Metastores:
             self._idle.append(client)
 
     def told(self, client: DomainClient) -> Told:
-        """The settings, asked for once a minute."""
+        """The settings, read from the metastore once a minute. Raises: MetastoreUnreachableError."""
         with self._asking:
             if self._told is None or monotonic() - self._told[0] > _HOLDS_S:
                 modes = told_modes(lambda key, default: str(client.get_config_value(key, default)))

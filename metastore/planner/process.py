@@ -14,7 +14,7 @@ _log = get_logger(__name__)
 
 
 class PlannerProcess:
-    """``inherited``: the file descriptor of a socket that listens already."""
+    """The process of a planner. ``uri``: the metastore's; ``inherited``: the file descriptor of a listening socket."""
 
     def __init__(self, settings: Settings, uri: str | None, inherited: int | None = None) -> None:
         """Raises: InvalidInputError."""
@@ -42,10 +42,10 @@ class PlannerProcess:
         _log.info("planning", planner=self.uri, metastore=self._metastores.uri, version=__version__)
 
     def addresses(self) -> Mapping[str, object]:
-        """Where it answers."""
+        """Its address, the metastore's, and its version."""
         return {"planner": self.uri, "metastore": self._metastores.uri, "version": __version__}
 
     def stop(self) -> None:
-        """Stop listening; what is begun ends with the process, and its callers turn to another planner."""
+        """Stop listening. Calls in flight end with the process, and their callers turn to another planner."""
         self._server.stop()
         self._metastores.close()

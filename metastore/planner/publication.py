@@ -1,8 +1,8 @@
-"""What a statement publishes: the files that tasks left in staging → complete directories with their final names.
+"""The publication of a statement: the tasks' files in staging → complete directories with their final names.
 
-Rules kept here (ACID-10, ACID-27, ACID-28). One file for each (directory, bucket). Delete deltas are named before what
-is inserted, so that whoever lists in between sees no row twice. An overwrite is a base where there are rows, and one
-with an empty file where nothing is left. Pure.
+Rules (ACID-10, ACID-27, ACID-28). One file per (directory, bucket). Delete deltas get their names before the inserts,
+so that a reader who lists in between sees no row twice. An overwrite is a base where there are rows, and a base with an
+empty file where nothing is left. Pure.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -14,7 +14,7 @@ from metastore.errors import InvalidOperationError
 
 
 class StagedFile(NamedTuple):
-    """A file, as the task says that wrote it. ``statement``: the number that its directory has, if that has any."""
+    """A file, as its task reports it. ``statement``: the statement id in its directory's name, if that has any."""
 
     path: str
     key: str | None
@@ -25,7 +25,7 @@ class StagedFile(NamedTuple):
 
 @dataclass
 class StagedDirectory:
-    """A directory to complete in staging and to rename then. ``empty``: files without rows, to be made."""
+    """A directory to complete in staging, then to rename. ``empty``: names of files without rows to make."""
 
     source: str
     location: str
@@ -36,7 +36,7 @@ class StagedDirectory:
 
     @property
     def target(self) -> str:
-        """Where it gets to."""
+        """Its final path."""
         return f"{self.location}/{self.name}"
 
     @property
@@ -45,7 +45,7 @@ class StagedDirectory:
         return isinstance(self.name, DeltaName) and self.name.is_delete
 
     def answer(self) -> Mapping[str, Any]:
-        """As the protocol has it."""
+        """The directory in the protocol's form."""
         return {
             "from": self.source,
             "to": self.target,
@@ -66,17 +66,17 @@ def staged_directories(
 ) -> list[StagedDirectory]:
     """The directories of a statement, delete deltas first.
 
-    ``location``: the ACID directory of a file; ``emptied``: those in which nothing is left where no file goes there.
-    Raises: InvalidOperationError for files that cannot be of one statement.
+    ``location``: the ACID directory of a file; ``emptied``: ACID directories of which nothing remains but new files.
+    Raises: InvalidOperationError for files that cannot be of the same statement.
     """
-    found: dict[tuple[bool, str, int], StagedDirectory] = {}
+    by_key: dict[tuple[bool, str, int], StagedDirectory] = {}
 
     def directory(place: str, statement: int, *, is_delete: bool) -> StagedDirectory:
         key = (not is_delete, place, 0 if is_base else statement)
-        if key not in found:
+        if key not in by_key:
             name = BaseName(write_id) if is_base else DeltaName(write_id, write_id, statement, is_delete=is_delete)
-            found[key] = StagedDirectory(f"{staging}/out/{len(found)}", place, name)
-        return found[key]
+            by_key[key] = StagedDirectory(f"{staging}/out/{len(by_key)}", place, name)
+        return by_key[key]
 
     for file in files:
         if file.is_delete and is_base:
@@ -93,4 +93,4 @@ def staged_directories(
         there = directory(place, 0, is_delete=False)
         if not there.files:
             there.empty = (bucket_file(0),)
-    return [found[key] for key in sorted(found)]
+    return [by_key[key] for key in sorted(by_key)]

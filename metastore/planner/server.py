@@ -1,7 +1,7 @@
-"""The planner's port: HTTP/1.1 with connections that stay, a JSON object in and one out.
+"""The planner's port: HTTP/1.1 with connections that stay, a JSON object in and a JSON object out.
 
-Rules: a body that is too long, or none, is refused before it is read. Who must prove an identity is asked for it before
-anything is done. A call that waits for a lock ends when its caller goes away.
+Rules: a body that is too long, or has no length, is refused before it is read. A caller proves its identity, where it
+must, before anything is done. A call that waits for a lock ends when its caller leaves.
 """
 
 import json
@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 from metastore.config import PlannerSettings, TlsSettings
 from metastore.errors import AccessDeniedError, InvalidInputError, LimitReachedError, NoSuchObjectError
 from metastore.files import Files
-from metastore.planner.answers import status_of, told
+from metastore.planner.answers import answer_of, status_of
 from metastore.planner.body import Body
 from metastore.planner.call import Answer, Call, Method
 from metastore.planner.calls import CALLS
@@ -35,7 +35,7 @@ _LONGEST_BODY = 64 << 20
 _LONGEST_QUEUE_S = 60.0
 _DRAIN_S = 3.0
 _IN_A_CALL_S, _BETWEEN_CALLS_S = 30.0, 1300.0
-"""How long a connection may be silent: between calls longer than Java's clients keep one that is idle (1200 s)."""
+"""Seconds that a connection may be silent; between calls longer than Java's clients keep an idle one (1200 s)."""
 
 
 class PlannerServer:
@@ -66,7 +66,7 @@ class PlannerServer:
         return str(bound), int(number)
 
     def stop(self) -> None:
-        """Stop listening, and let calls end that are short."""
+        """Stop listening, and wait for short calls to end."""
         self._listener.shutdown()
         with self._changed:
             self._changed.wait_for(lambda: not self._running, _DRAIN_S)
@@ -85,14 +85,14 @@ class PlannerServer:
                 self._changed.notify_all()
 
     def answer(self, method: Method, content: bytes, user: str | None, connection: socket.socket) -> Answer:
-        """Do one call."""
+        """The answer to a call. Raises: whatever the call raises."""
         body = Body.of(content)
         with self._place(method), self.metastores.lent() as client:
-            told_settings = self.metastores.told(client)
-            return method.answer(Call(body, client, told_settings, self.files, user, _Gone(connection)))
+            settings = self.metastores.told(client)
+            return method.answer(Call(body, client, settings, self.files, user, _Gone(connection)))
 
     def user_of(self, connection: Any) -> str | None:
-        """Who the caller has proven to be. Raises: AccessDeniedError for nobody, where that is not enough."""
+        """The user in the caller's certificate; None without one. Raises: AccessDeniedError where there must be one."""
         identity = of_certificate(connection.getpeercert(), self.tls.client_user) if self.tls.use_ssl else NOBODY
         if identity.user is None and self.tls.use_ssl and self.tls.client_certificates == "required":
             raise AccessDeniedError(
@@ -107,7 +107,7 @@ class PlannerServer:
             yield
             return
         if not self._work.acquire(timeout=self.patience_s):
-            raise LimitReachedError("The planner has been busy for a minute: try again, or start another one.")
+            raise LimitReachedError("The planner has been busy for a minute: try again, or start another.")
         try:
             yield
         finally:
@@ -115,13 +115,13 @@ class PlannerServer:
 
 
 class _Gone:
-    """Whether a caller has gone away: one that waits for its answer sends nothing, so whatever comes is its end."""
+    """Whether a caller has left: a waiting caller sends nothing, so whatever arrives is the connection's end."""
 
     def __init__(self, connection: socket.socket) -> None:
         self._connection = connection
 
     def wait(self, timeout: float) -> bool:
-        """Wait for that long; True as soon as the connection is closed."""
+        """Wait for ``timeout`` seconds; True as soon as the connection is closed."""
         looking = select.poll()
         looking.register(self._connection, select.POLLIN | select.POLLHUP)
         return bool(looking.poll(timeout * 1000))
@@ -131,7 +131,7 @@ class _Listener(Listener):
     places: threading.BoundedSemaphore
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        """Answer a connection in a thread, if there is room for one more."""
+        """Answer a connection in a thread, if there is room for another."""
         if not self.places.acquire(blocking=False):
             _log.warning("planner_is_full", peer=str(client_address[0]))
             self.shutdown_request(request)
@@ -143,7 +143,7 @@ class _Listener(Listener):
             raise
 
     def process_request_thread(self, request: Any, client_address: Any) -> None:
-        """All that comes on one connection."""
+        """Answer all calls of a connection."""
         try:
             super().process_request_thread(request, client_address)
         finally:
@@ -158,19 +158,19 @@ class _Handler(BaseHTTPRequestHandler):
     timeout = _IN_A_CALL_S
 
     def do_GET(self) -> None:
-        """For probes: whether the process answers."""
+        """Answer probes: the process is alive."""
         if urlsplit(self.path).path == "/livez":
             self._send(HTTPStatus.OK, {"alive": True})
         else:
-            self._send(HTTPStatus.NOT_FOUND, told(_no_such(self.path)))
+            self._send(HTTPStatus.NOT_FOUND, answer_of(_no_such(self.path)))
 
     def parse_request(self) -> bool:
-        """The head of a call, whose first line is there."""
+        """Read the head of a call, whose first line has arrived."""
         self.connection.settimeout(_IN_A_CALL_S)
         return super().parse_request()
 
     def do_POST(self) -> None:
-        """One call."""
+        """Answer a call."""
         with self.planner.counted():
             self._do_call()
         self.connection.settimeout(_BETWEEN_CALLS_S)
@@ -180,12 +180,12 @@ class _Handler(BaseHTTPRequestHandler):
         try:
             content = self._content()
         except InvalidInputError as error:
-            self._send(status_of(error), told(error))
+            self._send(status_of(error), answer_of(error))
             return
         try:
             status, answer = HTTPStatus.OK, self._answer(name, content)
-        except Exception as error:  # noqa: BLE001 - whatever a call meets, its caller is told
-            status, answer = status_of(error), told(error)
+        except Exception as error:  # noqa: BLE001 - the caller gets every error
+            status, answer = status_of(error), answer_of(error)
             if status is HTTPStatus.INTERNAL_SERVER_ERROR:
                 _log.error("planner_call_failed", call=name, exc_info=error)
         self._send(status, answer)
@@ -199,7 +199,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _content(self) -> bytes:
         length = self.headers.get("Content-Length", "")
-        self.close_connection = True  # until the body is read, what comes next is no request
+        self.close_connection = True  # until the body is read, the next bytes are no request
         if not length.isdecimal():
             raise InvalidInputError("A call must say how long its body is (Content-Length).")
         if int(length) > _LONGEST_BODY:

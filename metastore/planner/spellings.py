@@ -1,8 +1,8 @@
-"""Values of partitions in Spark's own spelling, read from others: ``2024-1-5``, ``2024-01-05 10:00:00.0``.
+"""Partition values in Spark's own spelling, from other spellings: ``2024-1-5``, ``2024-01-05 10:00:00.0``.
 
 Rule: Spark reads a date with or without leading zeros, and a timestamp with or without its time and zeros at the end of
-its fraction; what it does not read is NULL to it, and what is not known here stays as it is. A timestamp is written in
-the time zone in which it is read, so the zone does not matter unless it is spelled. Pure.
+its fraction; an unreadable text is NULL to Spark. An unknown spelling stays as it is. A timestamp is written in the
+time zone in which it is read, so the zone does not matter unless it is spelled. Pure.
 """
 
 import re
@@ -17,7 +17,7 @@ _MICROSECOND_DIGITS = 6
 
 
 def as_spark_writes(values: Sequence[str | None], types: Sequence[HiveType]) -> tuple[str | None, ...]:
-    """The values in Spark's own spelling, as far as another one is known."""
+    """The values in Spark's own spelling; a value in an unknown spelling stays as it is."""
     return tuple(
         value if value is None else _written(value, kind.kind) for value, kind in zip(values, types, strict=True)
     )

@@ -1,4 +1,4 @@
-"""Tables as an engine must know them: their kind first, since only those with transactions are planned here."""
+"""Descriptions of tables for an engine: the kind first, since a planner plans only transactional tables."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -16,54 +16,57 @@ from metastore.planner.call import Answer, Call
 
 _KINDS = {TableKind.FULL_ACID: "full_acid", TableKind.INSERT_ONLY: "insert_only", TableKind.PLAIN: "plain"}
 SERDE = "serde"
-"""The format of files that only Hive's own classes read."""
+"""The name of formats that only Hive's own classes read."""
 
 
 def table(call: Call) -> Answer:
-    """What a table is: only its kind where it is none of ours."""
+    """A table: its kind and, of a transactional table, all that an engine needs of it."""
     name = call.body.db_and_table()
     try:
-        found = call.client.get_table(name.db, name.table)
+        thrift_table = call.client.get_table(name.db, name.table)
     except NoSuchObjectError:
         return {"kind": "absent"}
-    if found.tableType == "VIRTUAL_VIEW":
+    if thrift_table.tableType == "VIRTUAL_VIEW":
         return {"kind": "view"}
-    acid_table = AcidTable.of(name, found)
+    acid_table = AcidTable.of(name, thrift_table)
     if acid_table.kind is TableKind.PLAIN:
         return {"kind": "plain"}
-    return _described(acid_table, found, enabled_constraints(call.client, name))
+    return _described(acid_table, thrift_table, enabled_constraints(call.client, name))
 
 
 def partitions(call: Call) -> Answer:
-    """The partitions of a table, or those that may hold rows for a filter."""
+    """The partitions of a table, or the partitions that may hold rows for a filter."""
     wanted = acid_table(call.client, call.body.db_and_table())
     where = conjunction(call.body.values("filter"), wanted.partition_keys)
-    return {"partitions": [_place(one) for one in partition_places(call.client, wanted, where)]}
+    return {"partitions": [_place(place) for place in partition_places(call.client, wanted, where)]}
 
 
 def acid_table(client: DomainClient, name: TableName) -> AcidTable:
-    """A table with transactions. Raises: NoSuchObjectError, InvalidOperationError for one without."""
-    found = AcidTable.of(name, client.get_table(name.db, name.table))
-    found.require(TableKind.FULL_ACID, TableKind.INSERT_ONLY, action="Planning")
-    return found
+    """A transactional table. Raises: NoSuchObjectError; InvalidOperationError for any other table."""
+    transactional = AcidTable.of(name, client.get_table(name.db, name.table))
+    transactional.require(TableKind.FULL_ACID, TableKind.INSERT_ONLY, action="Planning")
+    return transactional
 
 
 def format_of(stored_as: FileFormat) -> str:
-    """How files are stored, in a word."""
+    """The format's name in the protocol."""
     return SERDE if isinstance(stored_as, HiveStorage) else stored_as
 
 
-def _described(acid_table: AcidTable, found: Any, constraints: EnabledConstraints) -> Answer:
+def _described(acid_table: AcidTable, thrift_table: Any, constraints: EnabledConstraints) -> Answer:
     parameters = acid_table.parameters
-    comments = {one.name.lower(): one.comment for one in (*(found.sd.cols or ()), *(found.partitionKeys or ()))}
+    comments = {
+        field.name.lower(): field.comment
+        for field in (*(thrift_table.sd.cols or ()), *(thrift_table.partitionKeys or ()))
+    }
 
     def columns(wanted: Sequence[HiveColumn]) -> list[Answer]:
-        return [_column(one, comments.get(one.name), constraints) for one in wanted]
+        return [_column(column, comments.get(column.name), constraints) for column in wanted]
 
     stored_as = acid_table.file_format
     return {
         "kind": _KINDS[acid_table.kind],
-        "id": f"{found.id or 0}-{found.createTime or 0}",
+        "id": f"{thrift_table.id or 0}-{thrift_table.createTime or 0}",
         "location": acid_table.location,
         "columns": columns(acid_table.columns),
         "partition_keys": columns(acid_table.partition_keys),
@@ -77,7 +80,7 @@ def _described(acid_table: AcidTable, found: Any, constraints: EnabledConstraint
         "storage": stored_as.text() if isinstance(stored_as, HiveStorage) else None,
         "properties": parameters,
         "comment": parameters.get("comment"),
-        "owner": found.owner or "",
+        "owner": thrift_table.owner or "",
         "statistics": {"rows": _count(parameters.get("numRows")), "bytes": _count(parameters.get("totalSize"))},
     }
 
@@ -98,5 +101,5 @@ def _place(place: PartitionPlace) -> Answer:
 
 
 def _count(text: str | None) -> int | None:
-    """A statistic; None where nobody has counted."""
+    """A statistic; None where there is none."""
     return int(text) if text is not None and text.isdecimal() else None
