@@ -135,6 +135,16 @@ def unproven_owner(name: str) -> int | None:
     return int(match[1]) if match else None
 
 
+def staging_directory(txn_id: int, part: int | str) -> str:
+    """The hidden directory where a statement of a transaction stages its files; ``part``: one for each writer."""
+    return f".acid_stage_{txn_id}_{part}"
+
+
+def compaction_staging(txn_id: int, part: int | None = None) -> str:
+    """The hidden directory where a compaction stages an output; ``part``: its number, if there are several."""
+    return f".compaction_{txn_id}" + ("" if part is None else f"_{part}")
+
+
 def staging_owner(name: str) -> int | None:
     """The transaction that a hidden directory of unfinished work belongs to; None for others."""
     match = _STAGING.fullmatch(name)

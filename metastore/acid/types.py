@@ -13,6 +13,7 @@ from metastore.errors import InvalidInputError
 _TOKEN = re.compile(r"\s*(`(?:[^`]|``)*`|[A-Za-z0-9_$.]+(?:[ \t]+[A-Za-z]+)*|[<>(),:])")
 _SYNONYMS = {"integer": "int", "numeric": "decimal", "dec": "decimal", "double precision": "double", "long": "bigint"}
 _CHILDREN = {"array": 1, "map": 2}
+_DECIMAL_DEFAULT = (10, 0)
 _T = TypeVar("_T")
 
 
@@ -24,6 +25,12 @@ class HiveType(NamedTuple):
     children: tuple["HiveType", ...] = ()
     names: tuple[str, ...] = ()
     """A struct's field names, beside ``children``."""
+
+    @property
+    def precision_and_scale(self) -> tuple[int, int]:
+        """Of a decimal; what it leaves out is Hive's default, (10, 0)."""
+        precision, scale = (*self.arguments, *_DECIMAL_DEFAULT[len(self.arguments) :])
+        return precision, scale
 
 
 def parse_type(text: str) -> HiveType:

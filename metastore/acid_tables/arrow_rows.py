@@ -5,7 +5,6 @@ Columns are known by their names in any case, in files of old Hives (``_col0``) 
 a file lacks is NULL. Timestamps are wall clocks, as in ORC.
 """
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -23,7 +22,7 @@ from metastore.acid.types import parse_type
 from metastore.acid_tables.arrow_types import arrow_type
 from metastore.acid_tables.delete_files import DeleteFiles
 from metastore.acid_tables.deleted import deleted_rows
-from metastore.acid_tables.footers import damage_named
+from metastore.acid_tables.footers import are_nameless, damage_named
 from metastore.acid_tables.listing import Directory
 from metastore.acid_tables.sources import committed_bytes
 from metastore.acid_tables.table import AcidTable, TableKind
@@ -33,7 +32,6 @@ from metastore.files import Files
 
 _OPERATION, _WRITE_ID, _BUCKET, _ROW_ID, _BY, _ROW = EVENT_COLUMNS
 _IDS = (_WRITE_ID, _BUCKET, _ROW_ID)
-_NAMELESS = re.compile("_col[0-9]+")
 
 Numbers = NDArray[np.int64]
 Kept = NDArray[np.bool_]
@@ -234,7 +232,7 @@ def _named(path: str, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBa
 
 def _known_as(names: Sequence[str], wanted: Mapping[str, int]) -> dict[str, str]:
     """Names of a file's columns with the table's names for them; ``wanted``: the table's names and their places."""
-    if names and all(_NAMELESS.fullmatch(name) for name in names):
+    if are_nameless(names):
         return {names[place]: name for name, place in wanted.items() if place < len(names)}
     here = {name.lower(): name for name in reversed(names)}
     return {here[name]: name for name in wanted if name in here}

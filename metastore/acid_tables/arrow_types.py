@@ -20,15 +20,13 @@ _ARROW = {
     "date": pa.date32(),
     "timestamp": pa.timestamp("us"),
 }
-_DECIMAL_DEFAULT = (10, 0)
 
 
 def arrow_type(kind: HiveType, column: str) -> pa.DataType:
     """The Arrow type that holds all values of a Hive type. Raises: InvalidOperationError where Arrow has none."""
     match kind.kind:
         case "decimal":
-            precision, scale = (*kind.arguments, *_DECIMAL_DEFAULT[len(kind.arguments) :])
-            return pa.decimal128(precision, scale)
+            return pa.decimal128(*kind.precision_and_scale)
         case "array":
             return pa.list_(arrow_type(kind.children[0], column))
         case "map":

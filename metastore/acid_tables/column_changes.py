@@ -6,7 +6,6 @@ that cannot hold every value, the name of a dropped column whose values are stil
 not name their columns (``_col0``), are read by place.
 """
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -18,6 +17,7 @@ from pyarrow import ArrowException, orc, parquet
 from metastore.acid.events import EVENT_COLUMNS
 from metastore.acid.names import SIDE_FILE_SUFFIX, is_hidden
 from metastore.acid.types import HiveType, parse_type
+from metastore.acid_tables.footers import are_nameless
 from metastore.acid_tables.serde_storage import HiveStorage, require_alterable
 from metastore.acid_tables.table import AcidTable, ColumnDefinition, TableKind, require_user_names
 from metastore.errors import InvalidOperationError
@@ -26,7 +26,6 @@ from metastore.files import Files
 _WHOLE = ("tinyint", "smallint", "int", "bigint")
 _REAL = ("float", "double")
 _TEXT = ("char", "varchar", "string")
-_NAMELESS = re.compile("_col[0-9]+")
 _READERS = 8
 
 
@@ -39,7 +38,7 @@ class FileColumns(NamedTuple):
     @property
     def is_nameless(self) -> bool:
         """Whether readers know the columns by their places."""
-        return bool(self.names) and all(_NAMELESS.fullmatch(name) for name in self.names)
+        return are_nameless(self.names)
 
 
 def require_same_rows(
@@ -189,7 +188,7 @@ def is_wider(old: HiveType, new: HiveType) -> bool:
         if old.kind in chain and new.kind in chain:
             return chain.index(old.kind) < chain.index(new.kind)
     if old.kind == new.kind == "decimal":
-        (precision, scale), (wider, finer) = ((*kind.arguments, *(10, 0)[len(kind.arguments) :]) for kind in (old, new))
+        (precision, scale), (wider, finer) = (old.precision_and_scale, new.precision_and_scale)
         return bool(finer >= scale and wider - finer >= precision - scale)
     if old.kind in _TEXT and new.kind in _TEXT:
         return new.kind == "string" or bool(old.arguments and new.kind == old.kind and new.arguments >= old.arguments)

@@ -1,6 +1,7 @@
 """The tails of ORC files: rows, columns, the writer's notes. The driver reads them itself, without a Spark job."""
 
-from collections.abc import Iterable, Iterator
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ READERS = 8
 """Files that are read at the same time."""
 
 _SPARK_VERSION = "org.apache.spark.version"
+_NAMELESS = re.compile("_col[0-9]+")
 
 
 @dataclass(frozen=True)
@@ -46,6 +48,11 @@ class EventCounts(NamedTuple):
     inserts: int
     updates: int
     deletes: int
+
+
+def are_nameless(names: Sequence[str]) -> bool:
+    """Whether a file does not name its columns (``_col0``), as old Hives write them: they are known by their places."""
+    return bool(names) and all(_NAMELESS.fullmatch(name) for name in names)
 
 
 def orc_tail(files: Files, path: str) -> OrcTail:

@@ -23,8 +23,6 @@ _SIMPLE = re.compile(r"[A-Za-z0-9_-]+")
 """Texts that nothing escapes in partition names, and that metastores with patterns take literally."""
 BITS = {"tinyint": 7, "smallint": 15, "int": 31, "bigint": 63}
 _TEXT = ("string", "varchar", "char")
-_DECIMAL = (10, 0)
-"""DECIMAL without precision and scale."""
 
 
 @dataclass(frozen=True)
@@ -107,7 +105,7 @@ def typed(text: str, kind: HiveType) -> Constant | None:
         bound = 1 << BITS[kind.kind]
         return number if -bound <= (number := int(text)) < bound else None
     if _NUMBER.fullmatch(text) and kind.kind == "decimal":
-        precision, scale = (*kind.arguments, *_DECIMAL[len(kind.arguments) :])
+        precision, scale = kind.precision_and_scale
         whole, _, fraction = text.lstrip("-").partition(".")
         fits = len(fraction) <= scale and len(whole.lstrip("0")) <= precision - scale
         return Decimal(text) if fits else None

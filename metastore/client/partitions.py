@@ -87,6 +87,14 @@ class Locations(dict[str, str]):
         self[key] = places[0].location if places else f"{self.table.location}/{name}"
         return self[key]
 
+    def registered(self, keys: Sequence[str]) -> list[str]:
+        """Register the new partitions among these keys; returns the names of all, sorted. Raises: as ``find``."""
+        for key in keys:
+            self[key]
+        written = {self.names[key]: key for key in keys}
+        add_partitions(self.client, self.table, [key for name, key in written.items() if name in self.new])
+        return sorted(written)
+
     def _of_values(self, values: Values, name: str, *, may_be_new: bool) -> Iterable[PartitionPlace]:
         wanted = _typed_values(self.table, values)
         if wanted not in self._known and may_be_new and self._asked <= _LOOKED_UP_SINGLY:

@@ -8,13 +8,14 @@ transaction may commit. Nothing is renamed here: whoever wrote the files does th
 
 from collections.abc import Iterable, Sequence
 
+from metastore.acid.names import staging_directory
 from metastore.acid.types import HiveType, parse_type
 from metastore.acid_tables.partitions import partition_key, partition_name, partition_values
 from metastore.acid_tables.pruning import Values
 from metastore.acid_tables.table import AcidTable, TableKind
 from metastore.client import DomainClient, txn_calls
 from metastore.client.fence import Fence
-from metastore.client.partitions import Locations, add_partitions, partition_places, places_named
+from metastore.client.partitions import Locations, partition_places, places_named
 from metastore.errors import InvalidInputError
 from metastore.locks.rules import Operation
 from metastore.planner.body import Body
@@ -77,14 +78,11 @@ def announce(call: Call) -> Answer:
         return {}
     keys = [*body.texts("keys"), *_emptied(call.client, table, body)]
     locations = _locations(call.client, table, keys)
-    for key in keys:
-        locations[key]
-    names = {name: key for key, name in locations.names.items()}
-    add_partitions(call.client, table, [key for name, key in names.items() if name in locations.new])
+    names = locations.registered(keys)
     txn_id, name = body.number("txn"), table.name
     write_id = txn_calls.allocate_write_id(call.client, txn_id, name.db, name.table)
     operation = body.choice("operation", Operation)
-    txn_calls.add_dynamic_partitions(call.client, txn_id, write_id, name.db, name.table, sorted(names), operation)
+    txn_calls.add_dynamic_partitions(call.client, txn_id, write_id, name.db, name.table, names, operation)
     return {}
 
 
@@ -95,7 +93,7 @@ def _written_table(call: Call) -> AcidTable:
 
 
 def _staging(table: AcidTable, txn_id: int, statement: int) -> str:
-    return f"{table.location}/.acid_stage_{txn_id}_{statement}"
+    return f"{table.location}/{staging_directory(txn_id, statement)}"
 
 
 def _staged(file: Body) -> StagedFile:

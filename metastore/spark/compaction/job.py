@@ -27,7 +27,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the customary name
 from pyspark.sql.types import StructField, StructType
 
 from metastore.acid.events import DELETE_EVENT, EVENT_COLUMNS, INSERT_EVENT
-from metastore.acid.names import BaseName, DeltaName
+from metastore.acid.names import BaseName, DeltaName, compaction_staging
 from metastore.acid.snapshots import CompactorWriteIdList, ValidTxnList, ValidWriteIdList
 from metastore.acid.state import AcidState, BaseDirectory, DeltaDirectory, acid_state
 from metastore.acid_tables.sources import DataFile, Sources, acid_sources
@@ -217,7 +217,7 @@ class _Job:
         tallies: list[Tally] = []
         with ExitStack() as kept:
             for number, (name, events) in enumerate(outputs.items()):
-                staging = f"{location}/.compaction_{self.spec.txn_id}_{number}"
+                staging = f"{location}/{compaction_staging(self.spec.txn_id, number)}"
                 for leftover in (staging, f"{location}/{name}"):  # of an attempt that died, under the same transaction
                     hadoop.delete(leftover)
                 routed = events.withColumn(WRITER_COLUMN, writer_id(F.col("bucket")))

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from metastore.acid.names import NO_BUCKET, BaseName, DeltaName, parse_file
+from metastore.acid.names import NO_BUCKET, BaseName, DeltaName, compaction_staging, parse_file
 from metastore.acid.state import AcidState, BaseDirectory, DeltaDirectory
 from metastore.acid_tables.serde_storage import AVRO, HiveStorage
 from metastore.acid_tables.sources import DataFile
@@ -58,7 +58,7 @@ def compact_rows(
         if isinstance(table.file_format, HiveStorage)
         else _stored_by_spark(spark, here, table.file_format, [file.path for file in inputs])
     )
-    hadoop, staging = Hadoop(spark), f"{spec.location}/.compaction_{spec.txn_id}"
+    hadoop, staging = Hadoop(spark), f"{spec.location}/{compaction_staging(spec.txn_id)}"
     for leftover in (staging, f"{spec.location}/{name}"):  # of an attempt that died: only this job writes under the txn
         hadoop.delete(leftover)
     published = write_plain(

@@ -14,7 +14,7 @@ from functools import partial
 
 from pyspark.sql import DataFrame, SparkSession
 
-from metastore.acid.names import BaseName, DeltaName, parse_directory
+from metastore.acid.names import BaseName, DeltaName, parse_directory, staging_directory
 from metastore.acid.snapshots import ValidWriteIdList
 from metastore.acid_tables.listing import Directory
 from metastore.acid_tables.partitions import PartitionPlace
@@ -22,7 +22,7 @@ from metastore.acid_tables.pruning import Restriction
 from metastore.acid_tables.table import AcidTable, TableKind
 from metastore.acid_tables.time_travel import AsOf, as_of_write_id, require_changes
 from metastore.client import AnswerLostError, DomainClient, Transaction
-from metastore.client.partitions import Locations, add_partitions, partition_places
+from metastore.client.partitions import Locations, partition_places
 from metastore.client.scans import snapshot_directories
 from metastore.errors import InvalidOperationError, MetastoreError, NoSuchTxnError, TxnAbortedError
 from metastore.files import Files, FileSystem
@@ -165,7 +165,7 @@ class Work:
             DeltaName(*ids),
             place,
             deletes=Deletes(DeltaName(*ids, is_delete=True), old),
-            staging=f"{table.location}/.acid_stage_{self.txn.id}_{statement.statement}",
+            staging=self._staging(table, statement),
             below=self._below(table),
             is_routed=is_routed,
             may_publish=self.txn.require_open,
@@ -192,7 +192,7 @@ class Work:
             inserts,
             BaseName(statement.write_id),
             table.location if locations is None else locations,
-            staging=f"{table.location}/.acid_stage_{self.txn.id}_{statement.statement}_b",
+            staging=self._staging(table, statement, "_b"),
             below=self._below(table),
             empty=keep_empty,
             is_routed=is_routed,
@@ -221,7 +221,7 @@ class Work:
             row_type(table),
             name,
             table.location if locations is None else locations,
-            staging=f"{table.location}/.acid_stage_{self.txn.id}_{statement.statement}_p",
+            staging=self._staging(table, statement, "_p"),
             file_format=table.file_format,
             empty=keep_empty,
             order=table.order,
@@ -293,6 +293,9 @@ class Work:
             self.hadoop.delete(directory.path)
         del self.published[kept:]
 
+    def _staging(self, table: AcidTable, statement: StatementId, kind: str = "") -> str:
+        return f"{table.location}/{staging_directory(self.txn.id, f'{statement.statement}{kind}')}"
+
     def _locations(self, table: AcidTable) -> Locations | None:
         if not table.partition_keys:
             return None
@@ -312,9 +315,8 @@ class Work:
         """Register new partitions, and the written partitions with the transaction; returns the number of events."""
         if locations is not None:
             touched = {directory.location for directory in written}
-            names = {locations.names[key]: key for key, place in locations.items() if place in touched}
-            add_partitions(self.client, table, [key for name, key in names.items() if name in locations.new])
-            self.txn.add_dynamic_partitions(table.name.db, table.name.table, sorted(names), operation)
+            names = locations.registered([key for key, place in locations.items() if place in touched])
+            self.txn.add_dynamic_partitions(table.name.db, table.name.table, names, operation)
         return sum(directory.rows for directory in written)
 
     def _past(self, table: AcidTable, as_of: AsOf) -> ValidWriteIdList:

@@ -12,12 +12,14 @@ from metastore.acid.names import (
     FileName,
     MalformedNameError,
     bucket_file,
+    compaction_staging,
     is_bucket_file,
     is_hidden,
     original_file,
     parse_directory,
     parse_file,
     side_file,
+    staging_directory,
     staging_owner,
     unproven_directory,
     unproven_owner,
@@ -119,6 +121,9 @@ def test_every_delta_name_is_read_back(name: DeltaName) -> None:
 def test_hidden_work_says_whose_it_is():
     assert [staging_owner(name) for name in (".acid_stage_7", ".acid_stage_7_2", ".compaction_12_0", ".compaction_x", "x")] == [
         7, 7, 12, None, None]
+    ours = (staging_directory(7, 2), staging_directory(7, "2_b"), compaction_staging(7), compaction_staging(7, 1))
+    assert [staging_owner(name) for name in ours] == [7] * 4
+    assert all(is_hidden(name) for name in ours)
     assert unproven_directory(9) == ".unproven_0000009"
     assert unproven_owner(unproven_directory(9)) == 9
     assert unproven_owner(".compaction_9") is None

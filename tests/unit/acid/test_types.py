@@ -29,6 +29,10 @@ def test_types_are_read(text: str, expected: HiveType) -> None:
     assert parse_type(text) == expected
 
 
+def test_what_a_decimal_leaves_out_is_hives_default() -> None:
+    assert [parse_type(text).precision_and_scale for text in ("decimal", "decimal(5)", "decimal(5,2)")] == [(10, 0), (5, 0), (5, 2)]
+
+
 @pytest.mark.parametrize(
     "text",
     ["", "array<int", "array<int,int>", "map<int>", "decimal(x)", "struct<a int>", "int>", "<int>", "array(int)", "int!"],

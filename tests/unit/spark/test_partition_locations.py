@@ -27,6 +27,14 @@ class Metastore:
             location=f"file:/elsewhere/{place}")) for place, values in enumerate(partitions)}
         self.asked: list[int] = []
         self.texts: list[list[str]] = []
+        self.added: list[str] = []
+        self.types = SimpleNamespace(Partition=SimpleNamespace, AddPartitionsRequest=SimpleNamespace)
+
+    def get_table(self, _db: str, _table: str) -> SimpleNamespace:
+        return SimpleNamespace(sd=SimpleNamespace())
+
+    def add_partitions_req(self, request: SimpleNamespace) -> None:
+        self.added += [part.sd.location for part in request.parts]
 
     def get_partitions(self, _db: str, _table: str, _limit: int) -> list[SimpleNamespace]:
         self.asked.append(len(self.found))
@@ -82,6 +90,15 @@ def test_a_few_partitions_that_are_written_are_asked_for_by_name_many_at_once() 
         assert places[partition_key([str(p), "a"])] == (f"file:/elsewhere/{p}" if p < 100 else f"file:/w/t/p={p}/q=a")
     assert client.asked == [1] * 32 + [100]
     assert places.new == {"p=1000/q=a", *(f"p={p}/q=a" for p in range(100, 150))}
+
+
+def test_of_the_partitions_that_a_statement_wrote_the_new_are_registered_and_all_are_named() -> None:
+    client = Metastore([("03", "a"), ("4", "a")])
+    places = Locations(client, TABLE, [], list)  # type: ignore[arg-type]
+
+    keys = [partition_key([p, "a"]) for p in ("5", "3", "4", "1")]
+    assert places.registered(keys) == ["p=03/q=a", "p=1/q=a", "p=4/q=a", "p=5/q=a"]
+    assert client.added == ["file:/w/t/p=5/q=a", "file:/w/t/p=1/q=a"]
 
 
 def test_a_partition_is_known_by_what_its_values_mean() -> None:
