@@ -43,12 +43,11 @@ import scala.runtime.AbstractFunction0;
 /**
  * Spark's ORC source for ACID files, as if the columns of "row" were the file's own.
  *
- * To Spark a file has the five fields of an event, whether its row is deleted, and then the table's columns; the names of
- * the first six are whatever the given schema calls them, and a scan that needs none of them has the columns alone, as one
- * of a flat file. What a query does not ask for is not read. Conditions on
- * the table's columns go to ORC, which looks for them inside "row" when a file is an ACID one; conditions on the others
- * do not: ORC would take a user's column of the same name.
- * Exists in the driver only; AcidOrcReader is what runs in the tasks.
+ * To Spark a file has the five fields of an event, whether its row is deleted, and then the table's columns. The schema
+ * names the first six; a scan that needs none of them has the columns alone, like a scan of a flat file. Columns that a
+ * query does not need are not read. Conditions on the table's columns go to ORC, which looks for them inside "row" of an
+ * ACID file; conditions on the others do not: ORC would take a user's column of the same name.
+ * Exists in the driver only; AcidOrcReader runs in the tasks.
  */
 public class AcidOrcFormat extends OrcFileFormat {
     private static final long serialVersionUID = 1L;
@@ -60,13 +59,13 @@ public class AcidOrcFormat extends OrcFileFormat {
     private int shift, small, inRow;
 
     /**
-     * A scan over files that are listed already. "files": an array of FileStatus as Hadoop writes one, "root": a path that
-     * is theirs alone. "event": what the first six fields are called, or "" for a scan of the table's columns and nothing
+     * A scan over files that have been listed already. "files": an array of FileStatus as Hadoop writes one, "root": a path that
+     * is theirs alone. "event": the names and types of the first six fields, or "" for a scan of the table's columns and nothing
      * else. "deleted": the arrays of DeletedRows in metastore/acid_tables/deleted.py, each after its length; or null. "small": up
      * to which size a file is read whole. "where": a condition, or "". "before" and "after": what there is beside the
      * table's columns, a list of expressions as JSON.
-     * All in one call and one plan, which is analysed once and names columns that it knows: PySpark asks the JVM several
-     * times for each column that is made one by one, and Spark analyses each step of a frame by itself.
+     * All in one call and one plan, which Spark analyses once: PySpark calls the JVM several times for each Column object,
+     * and Spark analyses each step of a frame separately.
      */
     public Dataset<?> scan(
             final SparkSession spark, final String root, final byte[] files, final String event, final String columns,
@@ -115,14 +114,14 @@ public class AcidOrcFormat extends OrcFileFormat {
         for (Object text : Messages.list(texts)) parsed.add((NamedExpression) parser.parseExpression((String) text));
     }
 
-    private static long[][] arrays(ByteBuffer given) {
-        long[][] found = new long[5][];
-        for (int array = 0; array < found.length; ++array) {
-            found[array] = new long[(int) given.getLong()];
-            given.asLongBuffer().get(found[array]);
-            given.position(given.position() + 8 * found[array].length);
+    private static long[][] arrays(ByteBuffer bytes) {
+        long[][] arrays = new long[5][];
+        for (int array = 0; array < arrays.length; ++array) {
+            arrays[array] = new long[(int) bytes.getLong()];
+            bytes.asLongBuffer().get(arrays[array]);
+            bytes.position(bytes.position() + 8 * arrays[array].length);
         }
-        return found;
+        return arrays;
     }
 
     @Override
@@ -132,7 +131,7 @@ public class AcidOrcFormat extends OrcFileFormat {
             scala.collection.immutable.Seq<Filter> filters, scala.collection.immutable.Map<String, String> options,
             Configuration settings) {
         int[] places = new int[required.length()];
-        boolean[] asked = new boolean[EVENT.length];
+        boolean[] included = new boolean[EVENT.length];
         List<StructField> fields = new ArrayList<>();
         boolean marks = false;
         for (int column = 0; column < places.length; ++column) {
@@ -140,19 +139,19 @@ public class AcidOrcFormat extends OrcFileFormat {
             if (place >= AcidOrcReader.IN_ROW) {
                 places[column] = AcidOrcReader.IN_ROW + fields.size();
                 fields.add(required.fields()[column]);
-                asked[ROW] = true;
+                included[ROW] = true;
             } else {
                 places[column] = place;
                 marks |= place == AcidOrcReader.DELETED;
-                if (place != AcidOrcReader.DELETED) asked[place] = true;
+                if (place != AcidOrcReader.DELETED) included[place] = true;
             }
         }
         marks &= deleted != null;
-        if (marks) asked[1] = asked[2] = asked[3] = true;
+        if (marks) included[1] = included[2] = included[3] = true;
         StructType events = events(DataTypes.createStructType(fields));
         String schema = OrcUtils.getOrcSchemaString(events);
         OrcConf.MAPRED_INPUT_SCHEMA.setString(settings, schema);
-        OrcConf.INCLUDE_COLUMNS.setString(settings, included(asked));
+        OrcConf.INCLUDE_COLUMNS.setString(settings, numbers(included));
         OrcConf.IS_SCHEMA_EVOLUTION_CASE_SENSITIVE.setBoolean(settings, SQLConf.get().caseSensitiveAnalysis());
         pushDown(data, filters, settings);
         boolean batches = options.get("returning_batch").contains("true");
@@ -174,12 +173,12 @@ public class AcidOrcFormat extends OrcFileFormat {
         return new StructType(fields);
     }
 
-    private static String included(boolean[] asked) {
-        StringBuilder found = new StringBuilder();
-        for (int place = 0; place < asked.length; ++place) {
-            if (asked[place]) found.append(found.length() == 0 ? "" : ",").append(place);
+    private static String numbers(boolean[] included) {
+        StringBuilder places = new StringBuilder();
+        for (int place = 0; place < included.length; ++place) {
+            if (included[place]) places.append(places.length() == 0 ? "" : ",").append(place);
         }
-        return found.toString();
+        return places.toString();
     }
 
     private void pushDown(StructType data, scala.collection.immutable.Seq<Filter> filters, Configuration settings) {

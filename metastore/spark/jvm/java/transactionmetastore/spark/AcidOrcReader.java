@@ -36,13 +36,12 @@ import scala.jdk.javaapi.CollectionConverters;
 import scala.runtime.AbstractFunction1;
 
 /**
- * What runs in the tasks: an ACID file's rows with the columns of "row" beside those of the event.
+ * Runs in the tasks: an ACID file's rows with the columns of "row" beside those of the event.
  *
- * Spark's own vectorized reader reads what is opened here: a small file whole (SmallOrcFile). ORC is always asked for the
- * six fields of an event, since it takes any other request for one of fields inside "row", but of the six it reads only
- * those that are included. "places" says for each column of the result where it is: a field of the event (0 to 4), whether
- * the row is deleted (5), or a field of "row" (from 6 on). Deleted rows are looked up
- * in DeletedBits.
+ * This class opens the files, small ones whole (SmallOrcFile); Spark's own vectorized reader reads them. The request to ORC
+ * always has the six fields of an event, since ORC would look for any other request's fields inside "row"; it reads only
+ * the included fields. "places" has the place of each column of the result: a field of the event (0 to 4), whether the row
+ * is deleted (5), or a field of "row" (from 6 on). DeletedBits has the deleted rows.
  */
 public class AcidOrcReader extends AbstractFunction1<Object, Object> implements Serializable {
     private static final long serialVersionUID = 1L;
@@ -60,8 +59,8 @@ public class AcidOrcReader extends AbstractFunction1<Object, Object> implements 
     private transient Reader.Options wanted;
 
     /**
-     * "sent": the settings, and the deleted rows, or null. "rows": the type of the result when it is to be rows, null when
-     * batches. "small": up to which size a file is read whole.
+     * "sent": the settings, and the deleted rows, or null. "rows": the type of a result of rows, null for batches. "small":
+     * files up to this size are read whole.
      */
     public AcidOrcReader(
             Broadcast<?> sent, StructType events, String schema, int[] places, StructType rows, int capacity, int shift,
@@ -78,9 +77,9 @@ public class AcidOrcReader extends AbstractFunction1<Object, Object> implements 
     }
 
     private static boolean isIdWanted(int[] places) {
-        boolean found = false;
-        for (int place : places) found |= place >= WRITE_ID && place <= ROW_ID;
-        return found;
+        boolean needsIds = false;
+        for (int place : places) needsIds |= place >= WRITE_ID && place <= ROW_ID;
+        return needsIds;
     }
 
     @Override
@@ -106,7 +105,7 @@ public class AcidOrcReader extends AbstractFunction1<Object, Object> implements 
         return CollectionConverters.asScala(result);
     }
 
-    /** The rows of a file. With "marks": through them, and without the ids of rows where the footer tells these. */
+    /** The rows of a file; with "marks" through them, and without reading the rows' ids where the footer has them. */
     private RecordReader opened(PartitionedFile file, Marks marks) throws IOException {
         OrcFile.ReaderOptions how = OrcFile.readerOptions(job());
         Reader source = file.fileSize() <= small
@@ -137,15 +136,15 @@ public class AcidOrcReader extends AbstractFunction1<Object, Object> implements 
         return ((Object[]) sent.value())[place];
     }
 
-    /** The batches of one file, which is closed after the last one, or when the task ends. */
+    /** The batches of a file, which is closed after the last batch, or when the task ends. */
     static final class Batches implements Iterator<Object>, TaskCompletionListener {
-        private final AcidOrcReader asked;
+        private final AcidOrcReader request;
         private final RecordReaderIterator<?> source;
         private final Marks marks;
         private ColumnarBatch batch;
 
-        Batches(AcidOrcReader asked, OrcColumnarBatchReader reader, Marks marks) {
-            this.asked = asked;
+        Batches(AcidOrcReader request, OrcColumnarBatchReader reader, Marks marks) {
+            this.request = request;
             this.source = new RecordReaderIterator<>(reader);
             this.marks = marks;
         }
@@ -170,11 +169,11 @@ public class AcidOrcReader extends AbstractFunction1<Object, Object> implements 
 
         /** The columns of the result. They stay the same objects from batch to batch. */
         private ColumnarBatch arranged(ColumnarBatch events) {
-            ColumnVector[] columns = new ColumnVector[asked.places.length];
+            ColumnVector[] columns = new ColumnVector[request.places.length];
             for (int column = 0; column < columns.length; ++column) {
-                int place = asked.places[column];
+                int place = request.places[column];
                 if (place == DELETED) {
-                    columns[column] = marks == null ? new OnHeapColumnVector(asked.capacity, DataTypes.BooleanType) : marks.found;
+                    columns[column] = marks == null ? new OnHeapColumnVector(request.capacity, DataTypes.BooleanType) : marks.found;
                 } else {
                     columns[column] = place < IN_ROW ? events.column(place) : events.column(ROW).getChild(place - IN_ROW);
                 }
@@ -186,8 +185,8 @@ public class AcidOrcReader extends AbstractFunction1<Object, Object> implements 
     /**
      * The ids of a file's rows where they are a run: one write id, one bucket, and row ids that follow one another.
      *
-     * Rows of an ACID file are in the order of their ids, each of which it has once. So its footer tells whether they are: by
-     * the lowest and the highest of each column, and by how many rows there are.
+     * Rows of an ACID file are in the order of their ids, and each id is in it once. So the lowest and the highest value of
+     * each column and the number of rows, all in the footer, tell whether the ids are a run.
      */
     public static final class Run {
         public final long writeId, first;
@@ -201,7 +200,7 @@ public class AcidOrcReader extends AbstractFunction1<Object, Object> implements 
             this.first = first;
         }
 
-        /** The run; null where ids differ in more than that, or where the footer does not tell. */
+        /** The run; null where there is none, or where the footer lacks the numbers. */
         @SuppressWarnings("deprecation")  // the other way does not tell whether there is a minimum
         public static Run of(Reader file) {
             List<OrcProto.ColumnStatistics> columns = file.getOrcProtoFileStatistics();
@@ -216,14 +215,14 @@ public class AcidOrcReader extends AbstractFunction1<Object, Object> implements 
         }
 
         private static OrcProto.IntegerStatistics numbers(List<?> columns, int field, long rows) {
-            OrcProto.ColumnStatistics found = (OrcProto.ColumnStatistics) columns.get(1 + field);
-            OrcProto.IntegerStatistics numbers = found.getIntStatistics();
-            boolean isWhole = found.getNumberOfValues() == rows && numbers.hasMinimum() && numbers.hasMaximum();
+            OrcProto.ColumnStatistics statistics = (OrcProto.ColumnStatistics) columns.get(1 + field);
+            OrcProto.IntegerStatistics numbers = statistics.getIntStatistics();
+            boolean isWhole = statistics.getNumberOfValues() == rows && numbers.hasMinimum() && numbers.hasMaximum();
             return isWhole ? numbers : null;
         }
     }
 
-    /** The rows of one file, and which of them are deleted: "found", anew for each batch. */
+    /** The rows of a file, and which of them are deleted: "found", filled for each batch. */
     static final class Marks implements RecordReader {
         final OnHeapColumnVector found;
         RecordReader source;

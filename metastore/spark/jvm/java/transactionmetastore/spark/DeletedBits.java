@@ -1,8 +1,8 @@
 package transactionmetastore.spark;
 
 /**
- * The deleted rows of one directory as bits, as metastore/acid_tables/deleted.py lays them out: five arrays, in the order of
- * its fields. Not for several threads: it remembers where it looked last.
+ * The deleted rows of a directory as bits, in the layout of metastore/acid_tables/deleted.py: five arrays, in the order of
+ * its fields. Not for several threads: it remembers its last look-up.
  */
 public final class DeletedBits {
     public static final int CHUNK_BITS = 22, BUCKET_BITS = 31, HIGH_BITS = 41;
@@ -27,7 +27,7 @@ public final class DeletedBits {
         return writeId << BUCKET_BITS | bucket;
     }
 
-    /** Neighbours are most often of the same chunk: it is looked up only where it changes. */
+    /** Neighbouring rows are most often in the same chunk, which is looked up only where it changes. */
     public boolean contains(long ofRow, long rowId) {
         long around = directory << HIGH_BITS | rowId >> CHUNK_BITS;
         if (ofRow != version || around != part) {

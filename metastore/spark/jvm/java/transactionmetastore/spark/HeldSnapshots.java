@@ -29,13 +29,13 @@ import scala.jdk.javaapi.CollectionConverters;
 import scala.runtime.AbstractPartialFunction;
 
 /**
- * Tells when nothing that could read the files of a frame is left.
+ * Reports frames whose files nothing can read any more.
  *
- * What reads files goes on referring to them: a plan, and so a view, a cache, and whatever is derived from them, to the
- * index of its relations, an RDD to the files of its partitions, or to the RDD that reads them. An object hangs on the
- * first two; when the garbage collector finds it, and every RDD that reads, nothing can read any more. Nothing hangs on
- * what Spark copies elsewhere: the name of an RDD, say, stays in the pages of its UI for a thousand stages. Exists in
- * the driver only.
+ * Readers of files keep references. A plan, and so a view, a cache and all that is made from them, refers to the index of
+ * its relations; an RDD refers to the files of its partitions, or to the RDD that reads them. An object is attached to the
+ * first two; when the garbage collector has collected it, and every RDD that reads, nothing can read any more. Nothing is
+ * attached to what Spark copies elsewhere: the name of an RDD, for example, stays in its UI for a thousand stages. Exists
+ * in the driver only.
  */
 public class HeldSnapshots {
     private static final long TOLD_WITHIN_MS = 1000L;
@@ -43,18 +43,18 @@ public class HeldSnapshots {
     private final ReferenceQueue<Object> ended = new ReferenceQueue<>();
     private final Set<Object> watched = Collections.synchronizedSet(new HashSet<Object>());
 
-    /** For another session. */
+    /** The object of another session. */
     public HeldSnapshots another() {
         return new HeldSnapshots();
     }
 
-    /** The same rows; "ended" tells the number once nothing is left that could read them. */
+    /** The same rows; "ended" has the number once nothing is left that could read them. */
     public Dataset<?> hold(Dataset<?> rows, long number) {
         final Object hold = new Object();
         final Snapshot snapshot = new Snapshot(number);
         watch(hold, snapshot);
         LogicalPlan held = transformed(rows.queryExecution().analyzed(), new Holding(this, hold, snapshot));
-        held.setAnalyzed(); // it was, and nothing has changed but where its files are kept
+        held.setAnalyzed(); // as before: only the holder of its files has changed
         return Dataset$.MODULE$.ofRows(rows.sparkSession(), held);
     }
 
@@ -69,7 +69,7 @@ public class HeldSnapshots {
         watched.add(new Watched(reader, snapshot, ended));
     }
 
-    /** The numbers that have ended since this was last asked, as JSON. */
+    /** The numbers that have ended since the last call, as JSON. */
     public String ended() {
         List<Long> numbers = new ArrayList<>();
         for (Reference<?> reader = ended.poll(); reader != null; reader = ended.poll()) {
@@ -93,8 +93,8 @@ public class HeldSnapshots {
     }
 
     /**
-     * An event that says nothing: a thread of Spark's listener bus refers to the last event that it told until the next
-     * comes, and the event of a query's end refers to the query. On a quiet driver the next is a heartbeat, seconds later.
+     * An empty event: a thread of Spark's listener bus keeps the last event until the next comes, and the event of a
+     * query's end refers to the query. On a quiet driver the next is a heartbeat, seconds later.
      */
     private static class Nothing implements SparkListenerEvent {
         @Override
@@ -139,7 +139,7 @@ public class HeldSnapshots {
         return leaf.makeCopy(parts);
     }
 
-    /** A number, and how many objects there are that can still read for it. */
+    /** A number, and the count of objects that can still read for it. */
     private static class Snapshot {
         final long number;
         final AtomicInteger readers = new AtomicInteger();
@@ -158,7 +158,7 @@ public class HeldSnapshots {
         }
     }
 
-    /** The files of another index, and equal to that. */
+    /** The files of another index, equal to it. */
     public static class HeldFiles implements FileIndex {
         private final FileIndex files;
         private final Object hold;
@@ -173,12 +173,12 @@ public class HeldSnapshots {
                 scala.collection.immutable.Seq<Expression> partitions,
                 scala.collection.immutable.Seq<Expression> data) {
             List<PartitionDirectory> held = new ArrayList<>();
-            for (PartitionDirectory one : CollectionConverters.asJava(files.listFiles(partitions, data))) {
+            for (PartitionDirectory directory : CollectionConverters.asJava(files.listFiles(partitions, data))) {
                 Object[] values = new Object[partitionSchema().length()];
                 for (int key = 0; key < values.length; ++key) {
-                    values[key] = one.values().get(key, partitionSchema().fields()[key].dataType());
+                    values[key] = directory.values().get(key, partitionSchema().fields()[key].dataType());
                 }
-                held.add(new PartitionDirectory(new HeldValues(values, hold), one.files()));
+                held.add(new PartitionDirectory(new HeldValues(values, hold), directory.files()));
             }
             return PythonUtils.toSeq(held);
         }

@@ -46,9 +46,9 @@ import org.apache.spark.util.Utils;
 /**
  * Uploads that are begun by tasks and ended by the driver (metastore/spark/write/in_place.py has the rule).
  *
- * Around another writer of files: that one writes on the disk of the machine that it runs on, and when it closes a file
- * this one uploads it to its final name, in parts, without completing the upload. The driver is told as it is told of
- * the rows: by an accumulator, to which Spark adds what the attempts say that it keeps.
+ * It wraps another writer, which writes files on its machine's disk. When that closes a file, this uploads it to its final
+ * name, in parts, without completing the upload. The driver learns of the uploads by an accumulator, to which Spark adds
+ * those of the attempts that it keeps.
  */
 public class InPlaceUploads {
     private static final long PART = 64L << 20;
@@ -94,7 +94,7 @@ public class InPlaceUploads {
         return uploader.complete(handle, target, parts);
     }
 
-    /** One write, in the driver; applied to a factory of writers it makes one of writers that upload. */
+    /** A write, in the driver; applied to a factory of writers it makes a factory of writers that upload. */
     public static class Write implements Function<Object, Object> {
         private final CollectionAccumulator<String> uploads;
         private final Placement placement;
@@ -115,7 +115,7 @@ public class InPlaceUploads {
         }
     }
 
-    /** What goes from the driver to the tasks. */
+    /** Sent from the driver to the tasks. */
     public static class Factory extends OutputWriterFactory {
         private static final long serialVersionUID = 1L;
         private final OutputWriterFactory other;
@@ -142,7 +142,7 @@ public class InPlaceUploads {
         }
     }
 
-    /** Of one (partition, writer). */
+    /** The file of a (partition, writer). */
     public static class Uploading extends OutputWriter {
         private final OutputWriter other;
         private final String path;
@@ -219,7 +219,7 @@ public class InPlaceUploads {
         }
     }
 
-    /** What an attempt uploaded goes with it. */
+    /** An attempt's uploads go with it. */
     public static class Abandoning implements TaskFailureListener {
         private final Map<String, Object> upload;
         private final Configuration settings;
@@ -239,7 +239,7 @@ public class InPlaceUploads {
         }
     }
 
-    /** Which name a file gets. */
+    /** The final name of a file. */
     public static class Placement implements Serializable {
         private static final long serialVersionUID = 1L;
         private final String root, inserts, deletes, pattern;
@@ -265,7 +265,7 @@ public class InPlaceUploads {
                 .append(String.format(pattern, number)).toString();
         }
 
-        /** What a path says of a column that Spark partitions the files by. */
+        /** The value, in a path, of a column by which Spark partitions the files. */
         String value(String path, String column) {
             int at = path.lastIndexOf("/" + column + "=");
             if (at < 0) return null;

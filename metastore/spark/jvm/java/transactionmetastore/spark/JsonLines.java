@@ -42,11 +42,11 @@ import org.apache.hive.common.util.HiveStringUtils;
 import org.apache.hive.common.util.TimestampParser;
 
 /**
- * A SerDe of lines that are JSON objects, in the place of Hive's two JsonSerDes where Spark has not got them.
+ * A SerDe of lines that are JSON objects, in the place of Hive's two JsonSerDes where Spark lacks them.
  *
- * It reads what Hive 4's reads, as the same values: fields are found by name in any case, or as "_col" and their place;
- * those that no column has are passed over. It writes what both of Hive's read. A decimal that is no double stands as a
- * text, since Hive reads numbers through doubles, and so does -0.0, which decimals have not got.
+ * It reads the same values as Hive 4's: fields are matched by name in any case, or as "_col" and their place; fields that no
+ * column has are skipped. Both of Hive's read what it writes. A decimal that is no double is written as a text, since Hive
+ * reads numbers through doubles, and so is -0.0, which decimals do not have.
  */
 public class JsonLines extends AbstractSerDe {
     private final ObjectMapper mapper =
@@ -107,33 +107,33 @@ public class JsonLines extends AbstractSerDe {
         if (type instanceof PrimitiveObjectInspector) return primitive(node, (PrimitiveObjectInspector) type);
         if (type instanceof ListObjectInspector) {
             require(node.isArray(), "array", node);
-            List<Object> found = new ArrayList<>();
+            List<Object> values = new ArrayList<>();
             ObjectInspector element = ((ListObjectInspector) type).getListElementObjectInspector();
-            for (JsonNode one : node) found.add(value(one, element));
-            return found;
+            for (JsonNode member : node) values.add(value(member, element));
+            return values;
         }
         require(node.isObject(), "object", node);
         Iterator<?> names = node.fieldNames();
         if (type instanceof MapObjectInspector) {
             MapObjectInspector map = (MapObjectInspector) type;
-            Map<Object, Object> found = new LinkedHashMap<>();
+            Map<Object, Object> entries = new LinkedHashMap<>();
             while (names.hasNext()) {
                 String name = (String) names.next();
-                found.put(value(new TextNode(name), map.getMapKeyObjectInspector()),
+                entries.put(value(new TextNode(name), map.getMapKeyObjectInspector()),
                           value(child(node, name), map.getMapValueObjectInspector()));
             }
-            return found;
+            return entries;
         }
         List<?> fields = ((StructObjectInspector) type).getAllStructFieldRefs();
-        Object[] found = new Object[fields.size()];
+        Object[] values = new Object[fields.size()];
         while (names.hasNext()) {
             String name = (String) names.next();
             Integer place = place(name, (StructObjectInspector) type);
             if (place == null) continue;
-            found[place.intValue()] = value(
+            values[place.intValue()] = value(
                 child(node, name), ((StructField) fields.get(place.intValue())).getFieldObjectInspector());
         }
-        return Arrays.asList(found);
+        return Arrays.asList(values);
     }
 
     private static JsonNode child(JsonNode node, String name) {
@@ -142,8 +142,8 @@ public class JsonLines extends AbstractSerDe {
     }
 
     private Integer place(String name, StructObjectInspector struct) {
-        Object found = places.get(struct);
-        if (found == null) {
+        Object byName = places.get(struct);
+        if (byName == null) {
             Map<String, Integer> known = new HashMap<>();
             List<?> fields = struct.getAllStructFieldRefs();
             for (int at = 0; at < fields.size(); ++at) known.put("_col" + at, Integer.valueOf(at));
@@ -151,9 +151,9 @@ public class JsonLines extends AbstractSerDe {
                 known.put(((StructField) fields.get(at)).getFieldName().toLowerCase(Locale.ROOT), Integer.valueOf(at));
             }
             places.put(struct, known);
-            found = known;
+            byName = known;
         }
-        return (Integer) ((Map<?, ?>) found).get(name.toLowerCase(Locale.ROOT));
+        return (Integer) ((Map<?, ?>) byName).get(name.toLowerCase(Locale.ROOT));
     }
 
     private Object primitive(JsonNode node, PrimitiveObjectInspector type) throws SerDeException, IOException {
@@ -173,9 +173,9 @@ public class JsonLines extends AbstractSerDe {
             return isBase64 ? node.binaryValue() : node.asText().getBytes(StandardCharsets.UTF_8);
         }
         if (kind.equals("DECIMAL")) {
-            HiveDecimal found = HiveDecimal.create(node.isNumber() ? node.decimalValue() : new BigDecimal(node.asText()));
-            return found == null ? null
-                : HiveDecimalUtils.enforcePrecisionScale(found, (DecimalTypeInfo) type.getTypeInfo());
+            HiveDecimal decimal = HiveDecimal.create(node.isNumber() ? node.decimalValue() : new BigDecimal(node.asText()));
+            return decimal == null ? null
+                : HiveDecimalUtils.enforcePrecisionScale(decimal, (DecimalTypeInfo) type.getTypeInfo());
         }
         throw new SerDeException("JSON has no values of the type " + type.getTypeName());
     }
@@ -223,9 +223,9 @@ public class JsonLines extends AbstractSerDe {
         return made;
     }
 
-    private JsonNode leaf(Object given, PrimitiveObjectInspector type) {
+    private JsonNode leaf(Object object, PrimitiveObjectInspector type) {
         JsonNodeFactory nodes = JsonNodeFactory.instance;
-        Object value = type.getPrimitiveJavaObject(given);
+        Object value = type.getPrimitiveJavaObject(object);
         if (value instanceof Integer) return nodes.numberNode(((Integer) value).intValue());
         if (value instanceof Long) return nodes.numberNode(((Long) value).longValue());
         if (value instanceof Short) return nodes.numberNode(((Short) value).shortValue());

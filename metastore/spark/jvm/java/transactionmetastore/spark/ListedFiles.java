@@ -21,7 +21,7 @@ import org.apache.spark.sql.execution.datasources.PartitioningAwareFileIndex;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 
-/** The files of a scan, which are listed already; by any of Spark's formats. Exists in the driver only. */
+/** The files of a scan, which have been listed already, for any of Spark's formats. Exists in the driver only. */
 public class ListedFiles extends PartitioningAwareFileIndex {
     private final Path root;
     private final scala.collection.mutable.LinkedHashMap<Path, FileStatus> files =
@@ -43,7 +43,7 @@ public class ListedFiles extends PartitioningAwareFileIndex {
         FileStatus[] listed = listed(files, spark.sparkContext().hadoopConfiguration());
         for (FileStatus file : listed) index.files.put(file.getPath(), file);
         if (index.allFiles().size() != listed.length) {
-            throw new IllegalStateException("Spark does not take the files that it is given");
+            throw new IllegalStateException("Spark does not take a list of files");
         }
         return new HadoopFsRelation(
             index, new StructType(new StructField[0]), schema, scala.Option.empty(), format,
@@ -70,7 +70,7 @@ public class ListedFiles extends PartitioningAwareFileIndex {
         return PartitionSpec$.MODULE$.emptySpec();
     }
 
-    /** A snapshot stays what it is. */
+    /** A snapshot does not change. */
     @Override
     public void refresh() {}
 
@@ -85,12 +85,12 @@ public class ListedFiles extends PartitioningAwareFileIndex {
     }
 
     private static FileStatus[] listed(byte[] files, Configuration settings) throws IOException {
-        ArrayWritable found = new ArrayWritable(FileStatus.class);
-        found.readFields(new DataInputStream(new ByteArrayInputStream(files)));
-        FileStatus[] listed = new FileStatus[found.get().length];
+        ArrayWritable array = new ArrayWritable(FileStatus.class);
+        array.readFields(new DataInputStream(new ByteArrayInputStream(files)));
+        FileStatus[] listed = new FileStatus[array.get().length];
         Map<String, FileSystem> systems = new HashMap<>();
         for (int place = 0; place < listed.length; ++place) {
-            listed[place] = (FileStatus) found.get()[place];
+            listed[place] = (FileStatus) array.get()[place];
             Path path = listed[place].getPath();
             String root = path.toUri().getScheme() + "://" + path.toUri().getAuthority();
             if (!systems.containsKey(root)) systems.put(root, path.getFileSystem(settings));

@@ -5,7 +5,7 @@ import com.fasterxml.jackson.databind.ObjectMapper;
 import java.util.List;
 import java.util.Map;
 
-/** What Python and Java tell each other, as JSON: metastore/spark/jvm/messages.py is the other side. */
+/** Messages between Python and Java, as JSON: metastore/spark/jvm/messages.py is the other side. */
 public final class Messages {
     private static final ObjectMapper MAPPER = new ObjectMapper();
 
@@ -28,7 +28,7 @@ public final class Messages {
         return (Map<?, ?>) value(text);
     }
 
-    /** One list of several messages. */
+    /** A list of several messages. */
     public static String listed(List<?> texts) {
         StringBuilder list = new StringBuilder("[");
         for (Object text : texts) list.append(list.length() == 1 ? "" : ",").append(text);

@@ -29,15 +29,15 @@ import scala.collection.Iterator;
 /**
  * A data source of files that Hive's own classes read and write: any input format, output format and SerDe.
  *
- * To Spark two of these are the same, as two of its HiveFileFormat are: what differs is in the root of their files.
- * SerdeReader and SerdeWriter are what runs in the tasks.
+ * To Spark all objects of it are equal, as those of its HiveFileFormat are: the root of their files differs.
+ * SerdeReader and SerdeWriter run in the tasks.
  */
 public class SerdeFormat extends HiveFileFormat {
     private static final long serialVersionUID = 1L;
     private static final String OPTION = "acid.serde";
     private SerdeTable table;
 
-    /** "text": as SerdeTable takes it; the other arguments are those of ListedFiles. */
+    /** "text": SerdeTable's; the other arguments are those of ListedFiles. */
     public Dataset<?> scan(SparkSession spark, String root, byte[] files, String schema, String text) throws IOException {
         SerdeFormat format = new SerdeFormat();
         format.table = new SerdeTable(text);
@@ -62,17 +62,17 @@ public class SerdeFormat extends HiveFileFormat {
             writer.format(getClass().getName()).option(OPTION, text).save(path);
             return null;
         } catch (Throwable error) {
-            StringWriter told = new StringWriter();
-            error.printStackTrace(new PrintWriter(told, true));
-            int at = told.toString().indexOf(SerdeWriter.REFUSAL);
+            StringWriter trace = new StringWriter();
+            error.printStackTrace(new PrintWriter(trace, true));
+            int at = trace.toString().indexOf(SerdeWriter.REFUSAL);
             if (at < 0) Platform.throwException(error);
-            return told.toString().substring(at + SerdeWriter.REFUSAL.length()).split("\n")[0].trim();
+            return trace.toString().substring(at + SerdeWriter.REFUSAL.length()).split("\n")[0].trim();
         } finally {
             thread.setContextClassLoader(usual);
         }
     }
 
-    /** What knows all classes that its parent knows, and this one. */
+    /** A loader of this class, and of all classes of its parent. */
     public static class KnowingUs extends ClassLoader {
         public KnowingUs(ClassLoader parent) {
             super(parent);
@@ -95,7 +95,7 @@ public class SerdeFormat extends HiveFileFormat {
         return true;
     }
 
-    /** Only what is known to find the first record of a part by itself, and has no lines to leave out. */
+    /** Only formats that find the first record of a part by themselves, and have no lines to leave out. */
     @Override
     public boolean isSplitable(SparkSession spark, scala.collection.immutable.Map<String, String> options, Path path) {
         String input = table.properties().getProperty("acid.input");

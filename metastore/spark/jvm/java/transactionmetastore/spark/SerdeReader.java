@@ -36,7 +36,7 @@ import scala.Tuple2;
 import scala.jdk.javaapi.CollectionConverters;
 import scala.runtime.AbstractFunction1;
 
-/** What runs in the tasks: the rows of a part of a file, by the table's own input format and SerDe. */
+/** Runs in the tasks: the rows of a part of a file, by the table's own input format and SerDe. */
 public class SerdeReader extends AbstractFunction1<Object, Object> implements Serializable {
     private static final long serialVersionUID = 1L;
     final Broadcast<?> settings;
@@ -52,9 +52,9 @@ public class SerdeReader extends AbstractFunction1<Object, Object> implements Se
     @Override
     public Object apply(Object argument) {
         PartitionedFile file = (PartitionedFile) argument;
-        Configuration given = ((SerializableConfiguration) settings.value()).value();
+        Configuration configuration = ((SerializableConfiguration) settings.value()).value();
         try {
-            JobConf job = new JobConf(given);
+            JobConf job = new JobConf(configuration);
             Utilities.copyTableJobPropertiesToConf(table.described(), job);
             Object format = ReflectionUtils.newInstance(table.input(), job);
             FileSplit part = new FileSplit(file.toPath(), file.start(), file.length(), new String[0]);
@@ -63,7 +63,7 @@ public class SerdeReader extends AbstractFunction1<Object, Object> implements Se
             for (int line = file.start() == 0 ? table.header() : 0; line > 0 && records.hasNext(); --line) records.next();
             UnsafeProjection projection = UnsafeProjection.create(wanted);
             Iterator<Object> rows = table.isRaw() ? new Raw(records, wanted.length(), projection)
-                : new Rows(filled(records, given), projection);
+                : new Rows(filled(records, configuration), projection);
             return CollectionConverters.asScala(rows);
         } catch (Exception error) {
             Platform.throwException(error);
@@ -72,8 +72,8 @@ public class SerdeReader extends AbstractFunction1<Object, Object> implements Se
     }
 
     @SuppressWarnings("unchecked")  // the compiler at the user's makes no bridges, so records are of Object
-    private scala.collection.Iterator<?> filled(Iterator<?> records, Configuration given) throws Exception {
-        org.apache.hadoop.hive.serde2.AbstractSerDe serde = table.serde(new JobConf(given), table.properties());
+    private scala.collection.Iterator<?> filled(Iterator<?> records, Configuration configuration) throws Exception {
+        org.apache.hadoop.hive.serde2.AbstractSerDe serde = table.serde(new JobConf(configuration), table.properties());
         scala.collection.immutable.Seq<?> attributes = DataTypeUtils.toAttributes(wanted);
         List<Tuple2<Attribute, Object>> places = new ArrayList<>();
         for (int place = 0; place < wanted.length(); ++place) {
@@ -151,7 +151,7 @@ public class SerdeReader extends AbstractFunction1<Object, Object> implements Se
         }
     }
 
-    /** Records as they stand in the file. */
+    /** Whole records of the file, undecoded. */
     static class Raw implements Iterator<Object> {
         private final Iterator<?> records;
         private final GenericInternalRow row;

@@ -17,7 +17,7 @@ import org.apache.hadoop.mapred.InputFormat;
 import org.apache.hadoop.mapred.JobConf;
 
 /**
- * Which of Hive's classes read and write a table's files, and what they are told of the table.
+ * Hive's classes that read and write a table's files, and their properties.
  *
  * "text": properties as java.util.Properties reads them; those of HiveStorage in metastore/acid_tables/serde_storage.py.
  */
@@ -29,18 +29,18 @@ public class SerdeTable implements Serializable {
         this.text = text;
     }
 
-    /** Each use has its own: some SerDes write into what they are told. */
+    /** A new object for each use: some SerDes write into their properties. */
     public Properties properties() {
-        Properties found = new Properties();
+        Properties properties = new Properties();
         try {
-            found.load(new StringReader(text));
+            properties.load(new StringReader(text));
         } catch (IOException error) {
             throw new IllegalStateException(error);
         }
-        return found;
+        return properties;
     }
 
-    /** Whether a row is a record as it stands in the file, as one text, and not what the SerDe makes of it. */
+    /** Whether a row is a whole record of the file, as a single text, which no SerDe decodes. */
     public boolean isRaw() {
         return properties().getProperty("acid.raw") != null;
     }
@@ -59,15 +59,15 @@ public class SerdeTable implements Serializable {
     }
 
     @SuppressWarnings("deprecation")  // the other way is not in the Hive of every Spark
-    public AbstractSerDe serde(Configuration settings, Properties told)
+    public AbstractSerDe serde(Configuration settings, Properties properties)
             throws ReflectiveOperationException, SerDeException {
-        AbstractSerDe made = (AbstractSerDe) serdeClass(told.getProperty("serialization.lib"))
+        AbstractSerDe made = (AbstractSerDe) serdeClass(properties.getProperty("serialization.lib"))
             .getDeclaredConstructor().newInstance();
-        made.initialize(settings, told);
+        made.initialize(settings, properties);
         return made;
     }
 
-    /** Hive's own where it is there; Spark has not got those for JSON. */
+    /** Hive's own class where there is any; Spark lacks those for JSON. */
     private static Class<?> serdeClass(String name) throws ClassNotFoundException {
         try {
             return load(name);
@@ -89,19 +89,19 @@ public class SerdeTable implements Serializable {
 
     /** Why these classes cannot be used for the table's columns; null when they can. */
     public String refusal(Configuration settings) {
-        Properties told = properties();
-        String serde = told.getProperty("serialization.lib");
+        Properties properties = properties();
+        String serde = properties.getProperty("serialization.lib");
         try {
             described();
-            List<?> found = ((StructObjectInspector) serde(new JobConf(settings), properties()).getObjectInspector())
+            List<?> fields = ((StructObjectInspector) serde(new JobConf(settings), properties()).getObjectInspector())
                 .getAllStructFieldRefs();
-            List<?> declared = TypeInfoUtils.getTypeInfosFromTypeString(told.getProperty("columns.types"));
-            String[] names = told.getProperty("columns").split(told.getProperty("column.name.delimiter", ","));
-            if (found.size() != declared.size()) {
-                return serde + " finds " + found.size() + " columns where the table has " + declared.size();
+            List<?> declared = TypeInfoUtils.getTypeInfosFromTypeString(properties.getProperty("columns.types"));
+            String[] names = properties.getProperty("columns").split(properties.getProperty("column.name.delimiter", ","));
+            if (fields.size() != declared.size()) {
+                return serde + " finds " + fields.size() + " columns where the table has " + declared.size();
             }
             for (int place = 0; place < names.length; ++place) {
-                StructField field = (StructField) found.get(place);
+                StructField field = (StructField) fields.get(place);
                 String type = TypeInfoUtils.getTypeInfoFromObjectInspector(field.getFieldObjectInspector()).getTypeName();
                 String wanted = ((TypeInfo) declared.get(place)).getTypeName();
                 if (!field.getFieldName().equalsIgnoreCase(names[place])) {

@@ -38,11 +38,11 @@ import org.apache.spark.sql.types.StructType;
 import org.apache.spark.unsafe.Platform;
 
 /**
- * One file by the table's own SerDe and output format, in which every row can be read again as it is.
+ * A file by the table's own SerDe and output format, from which every row reads back the same.
  *
- * SerDes write what they cannot read again without a word: a delimiter inside a text, a line's end, NULL in a CSV. So each
- * record is read again at once, and one that is another row then ends the task, with REFUSAL and the reason. How many rows
- * the file has is told by a small file beside it ("rows-" and its name): most formats do not say it.
+ * SerDes write without a word what they cannot read back: a delimiter inside a text, a line's end, NULL in a CSV. So each
+ * record is read back at once, and a different row ends the task, with REFUSAL and the reason. A small file beside it
+ * ("rows-" and its name) has the number of rows: most formats do not.
  */
 public class SerdeWriter extends OutputWriter {
     public static final String REFUSAL = "Cannot be stored: ";
@@ -82,10 +82,10 @@ public class SerdeWriter extends OutputWriter {
         this.unwrappers = new scala.Function1[count];
         for (int place = 0; place < count; ++place) {
             StructField made = (StructField) standard.getAllStructFieldRefs().get(place);
-            StructField found = (StructField) fields.get(place);
+            StructField declared = (StructField) fields.get(place);
             wrappers[place] = HadoopTableReader$.MODULE$.wrapperFor(
                 made.getFieldObjectInspector(), schema.fields()[place].dataType());
-            unwrappers[place] = HadoopTableReader$.MODULE$.unwrapperFor(found.getFieldObjectInspector());
+            unwrappers[place] = HadoopTableReader$.MODULE$.unwrapperFor(declared.getFieldObjectInspector());
         }
         this.out = HiveFileFormatUtils.getHiveRecordWriter(
             job, described, serializer.getSerializedClass(), new FileSinkDesc(new Path(path).getParent(), described, false),
@@ -115,8 +115,8 @@ public class SerdeWriter extends OutputWriter {
         try {
             out.close(false);
             Path file = new Path(path);
-            Path told = new Path(file.getParent(), "rows-" + file.getName());
-            FSDataOutputStream count = told.getFileSystem(settings).create(told, true);
+            Path beside = new Path(file.getParent(), "rows-" + file.getName());
+            FSDataOutputStream count = beside.getFileSystem(settings).create(beside, true);
             try {
                 count.write(String.valueOf(rows).getBytes(StandardCharsets.US_ASCII));
             } finally {
@@ -156,14 +156,14 @@ public class SerdeWriter extends OutputWriter {
     private void requireSame(InternalRow row, Writable record) {
         int place = 0;
         try {
-            if (record instanceof AvroGenericRecordWritable) {  // as if it came out of a file
-                AvroGenericRecordWritable one = (AvroGenericRecordWritable) record;
-                one.setFileSchema(one.getRecord().getSchema());
+            if (record instanceof AvroGenericRecordWritable) {  // as a reader of a file does
+                AvroGenericRecordWritable avro = (AvroGenericRecordWritable) record;
+                avro.setFileSchema(avro.getRecord().getSchema());
             }
-            Object found = deserializer.deserialize(record);
+            Object readBack = deserializer.deserialize(record);
             for (; place < values.length; ++place) {
                 DataType type = schema.fields()[place].dataType();
-                Object value = read.getStructFieldData(found, (StructField) fields.get(place));
+                Object value = read.getStructFieldData(readBack, (StructField) fields.get(place));
                 Object again = value == null ? null : unwrappers[place].apply(value);
                 if (!isSame(row.isNullAt(place) ? null : row.get(place, type), again, type)) {
                     throw refused(unreadable(place, row));
@@ -179,7 +179,7 @@ public class SerdeWriter extends OutputWriter {
 
     private String unreadable(int place, InternalRow row) {
         return (row.isNullAt(place) ? "NULL" : "a value") + " of the column " + schema.fields()[place].name()
-            + " would be another one when it is read again: " + serializer.getClass().getSimpleName()
+            + " would be another when it is read again: " + serializer.getClass().getSimpleName()
             + " as this table has it cannot hold it";
     }
 
@@ -188,47 +188,47 @@ public class SerdeWriter extends OutputWriter {
     }
 
     /** Whether two of Spark's values are the same; the entries of maps in any order. */
-    public static boolean isSame(Object one, Object other, DataType type) {
-        if (one == null || other == null) return one == other;
-        if (one instanceof byte[]) return Arrays.equals((byte[]) one, (byte[]) other);
-        if (one instanceof Decimal) return ((Decimal) one).compare((Decimal) other) == 0;
+    public static boolean isSame(Object left, Object right, DataType type) {
+        if (left == null || right == null) return left == right;
+        if (left instanceof byte[]) return Arrays.equals((byte[]) left, (byte[]) right);
+        if (left instanceof Decimal) return ((Decimal) left).compare((Decimal) right) == 0;
         if (type instanceof ArrayType) {
-            return isSameArray((ArrayData) one, (ArrayData) other, ((ArrayType) type).elementType());
+            return isSameArray((ArrayData) left, (ArrayData) right, ((ArrayType) type).elementType());
         }
-        if (type instanceof MapType) return isSameMap((MapData) one, (MapData) other, (MapType) type);
-        if (type instanceof StructType) return isSameRow((InternalRow) one, (InternalRow) other, (StructType) type);
-        return one.equals(other);
+        if (type instanceof MapType) return isSameMap((MapData) left, (MapData) right, (MapType) type);
+        if (type instanceof StructType) return isSameRow((InternalRow) left, (InternalRow) right, (StructType) type);
+        return left.equals(right);
     }
 
-    private static boolean isSameArray(ArrayData one, ArrayData other, DataType type) {
-        if (one.numElements() != other.numElements()) return false;
-        for (int place = 0; place < one.numElements(); ++place) {
-            if (!isSame(element(one, place, type), element(other, place, type), type)) return false;
+    private static boolean isSameArray(ArrayData left, ArrayData right, DataType type) {
+        if (left.numElements() != right.numElements()) return false;
+        for (int place = 0; place < left.numElements(); ++place) {
+            if (!isSame(element(left, place, type), element(right, place, type), type)) return false;
         }
         return true;
     }
 
-    private static boolean isSameMap(MapData one, MapData other, MapType type) {
-        if (one.numElements() != other.numElements()) return false;
-        for (int place = 0; place < one.numElements(); ++place) {
-            Object key = element(one.keyArray(), place, type.keyType());
-            Object value = element(one.valueArray(), place, type.valueType());
+    private static boolean isSameMap(MapData left, MapData right, MapType type) {
+        if (left.numElements() != right.numElements()) return false;
+        for (int place = 0; place < left.numElements(); ++place) {
+            Object key = element(left.keyArray(), place, type.keyType());
+            Object value = element(left.valueArray(), place, type.valueType());
             boolean isFound = false;
-            for (int there = 0; there < other.numElements() && !isFound; ++there) {
-                isFound = isSame(key, element(other.keyArray(), there, type.keyType()), type.keyType())
-                    && isSame(value, element(other.valueArray(), there, type.valueType()), type.valueType());
+            for (int there = 0; there < right.numElements() && !isFound; ++there) {
+                isFound = isSame(key, element(right.keyArray(), there, type.keyType()), type.keyType())
+                    && isSame(value, element(right.valueArray(), there, type.valueType()), type.valueType());
             }
             if (!isFound) return false;
         }
         return true;
     }
 
-    private static boolean isSameRow(InternalRow one, InternalRow other, StructType type) {
+    private static boolean isSameRow(InternalRow left, InternalRow right, StructType type) {
         for (int place = 0; place < type.length(); ++place) {
             DataType kind = type.fields()[place].dataType();
-            Object left = one.isNullAt(place) ? null : one.get(place, kind);
-            Object right = other.isNullAt(place) ? null : other.get(place, kind);
-            if (!isSame(left, right, kind)) return false;
+            Object leftValue = left.isNullAt(place) ? null : left.get(place, kind);
+            Object rightValue = right.isNullAt(place) ? null : right.get(place, kind);
+            if (!isSame(leftValue, rightValue, kind)) return false;
         }
         return true;
     }
@@ -237,7 +237,7 @@ public class SerdeWriter extends OutputWriter {
         return array.isNullAt(place) ? null : array.get(place, type);
     }
 
-    /** What goes from the driver to the tasks. */
+    /** Sent from the driver to the tasks. */
     public static class Factory extends OutputWriterFactory {
         private static final long serialVersionUID = 1L;
         private final SerdeTable table;

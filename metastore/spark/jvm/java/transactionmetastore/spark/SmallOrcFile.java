@@ -16,8 +16,8 @@ import org.apache.orc.impl.ReaderImpl;
 /**
  * ORC's reader of a file that one request has brought into memory.
  *
- * A delta is small most often, and ORC asks a file for its tail, for the index and the end of each stripe and for its data one
- * after another. Then a query beside many deltas waits for the store, and on a local disk for the threads that ORC reads with.
+ * Deltas are small most often. ORC requests a file's tail, the index and the end of each stripe, and its data one after
+ * another, so a query with many deltas would wait for the store, and on a local disk for ORC's threads.
  */
 public class SmallOrcFile extends ReaderImpl {
     @SuppressWarnings("deprecation")  // the other way asks for a length and a time that nobody uses
@@ -26,7 +26,7 @@ public class SmallOrcFile extends ReaderImpl {
         file = new FSDataInputStream(new Content(content));
     }
 
-    /** A reader of the file: this one for "size" bytes, which are asked for at once; ORC's own when it has grown meanwhile. */
+    /** A reader of the file: of "size" bytes, by a single request; ORC's own if the file has grown meanwhile. */
     public static Reader open(Path path, int size, OrcFile.ReaderOptions options) throws IOException {
         byte[] content = new byte[size];
         FSDataInputStream source = opened(path, size, options.getConfiguration());

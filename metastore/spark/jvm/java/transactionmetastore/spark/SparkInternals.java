@@ -24,16 +24,16 @@ import org.apache.spark.sql.sources.Filter;
 import org.apache.spark.sql.types.StructType;
 
 /**
- * All reflection: what Spark keeps private and offers no other way to, and methods that differ from version to version.
+ * All reflection: private members of Spark that have no public way, and methods that differ between versions.
  *
- * Where a version has none of them, it says so here.
+ * Each says which versions lack it.
  */
 public final class SparkInternals {
     private SparkInternals() {}
 
     /**
-     * Let Spark's vectorized reader read what was opened for it. Private: it opens files itself otherwise, with ORC's own
-     * reader of files, and decodes the condition anew for each.
+     * Let Spark's vectorized reader read an opened file. Private: otherwise the reader opens files itself, with ORC's own
+     * reader, and decodes the condition for each file.
      */
     public static void setRecordReader(OrcColumnarBatchReader reader, RecordReader records) {
         try {
@@ -55,7 +55,7 @@ public final class SparkInternals {
         }
     }
 
-    /** Spark's conversion of filters for ORC. It has got a third argument, an optional one, in version 4.3. */
+    /** Spark's conversion of filters for ORC, which has a third, optional argument since version 4.3. */
     public static scala.Option<?> orcFilter(StructType row, List<Filter> filters) {
         for (Method method : OrcFilters.class.getMethods()) {
             if (!method.getName().equals("createFilter")) continue;
@@ -97,7 +97,7 @@ public final class SparkInternals {
         throw new IllegalStateException("This Hadoop uploads no parts");
     }
 
-    /** Spark 4.3 goes on referring to jobs that a query ran behind its end, as toLocalIterator's are; none before does. */
+    /** Spark 4.3 keeps references to jobs that run after their query's end, like toLocalIterator's; earlier versions do not. */
     public static void forgetJobs(DAGScheduler scheduler) throws ReflectiveOperationException {
         for (Method method : DAGScheduler.class.getMethods()) {
             if (scheduler == null || !method.getName().equals("activeQueryToJobs")) continue;
