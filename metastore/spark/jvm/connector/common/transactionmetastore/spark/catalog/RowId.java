@@ -6,9 +6,9 @@ import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.StructType;
 
 /**
- * The hidden columns of an ACID table: Hive's ROW__ID for users, and what row-level operations name a row by.
+ * The hidden columns of an ACID table: Hive's ROW__ID for users, and the row's id for row-level operations.
  *
- * A row is named by its write id, bucket and row id inside its partition: Hive numbers the rows of each for itself.
+ * A row's id is its write id, bucket and row id inside its partition: Hive numbers the rows of each partition separately.
  */
 public enum RowId {
     ROW__ID(new StructType()
@@ -24,7 +24,7 @@ public enum RowId {
         this.type = type;
     }
 
-    /** As SQL names it. */
+    /** Its name in SQL. */
     public String column() {
         return switch (this) {
             case ROW__ID -> "ROW__ID";
@@ -41,13 +41,13 @@ public enum RowId {
 
     /** The column of that name, or null. */
     public static RowId named(String name) {
-        for (RowId one : values()) if (one.column().equalsIgnoreCase(name)) return one;
+        for (RowId id : values()) if (id.column().equalsIgnoreCase(name)) return id;
         return null;
     }
 
     static MetadataColumn[] columns() {
         MetadataColumn[] columns = new MetadataColumn[values().length];
-        for (RowId one : values()) columns[one.ordinal()] = new Hidden(one);
+        for (RowId id : values()) columns[id.ordinal()] = new Hidden(id);
         return columns;
     }
 
@@ -62,7 +62,7 @@ public enum RowId {
             return id.type;
         }
 
-        /** Rows of files whose name tells no bucket have no id. */
+        /** Rows of files without a bucket in their names have no id. */
         @Override
         public boolean isNullable() {
             return id == ROW__ID;

@@ -6,7 +6,7 @@ import java.util.Comparator;
 import java.util.List;
 import org.apache.spark.sql.connector.read.InputPartition;
 
-/** What one task reads: parts of files. */
+/** The parts of files that a task reads. */
 record AcidPartition(List<Split> splits) implements InputPartition {
     private static final long serialVersionUID = 1L;
 
@@ -16,8 +16,8 @@ record AcidPartition(List<Split> splits) implements InputPartition {
     }
 
     /**
-     * Tasks as Spark makes them of plain files: large files are cut, small ones put together, where each counts for
-     * "openCost" bytes more than it has.
+     * Tasks as Spark makes them of plain files: large files are cut, small files put together; each counts for "openCost"
+     * bytes more than it has.
      */
     static List<AcidPartition> of(List<ScanPlan.DataFile> files, long largest, long openCost, int parallelism) {
         long total = 0;

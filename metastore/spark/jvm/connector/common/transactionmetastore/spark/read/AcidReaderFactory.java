@@ -7,7 +7,7 @@ import org.apache.spark.sql.connector.read.PartitionReader;
 import org.apache.spark.sql.connector.read.PartitionReaderFactory;
 import org.apache.spark.sql.vectorized.ColumnarBatch;
 
-/** What makes the readers in the tasks. */
+/** Makes the readers in the tasks. */
 final class AcidReaderFactory implements PartitionReaderFactory {
     private static final long serialVersionUID = 1L;
 

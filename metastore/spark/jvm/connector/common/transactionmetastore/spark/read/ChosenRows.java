@@ -23,7 +23,7 @@ final class ChosenRows extends ColumnVector {
         for (int child = 0; child < children.length; ++child) children[child] = new ChosenRows(all.getChild(child), places);
     }
 
-    /** Its columns belong to the batch that they were made of, which closes them. */
+    /** Its columns belong to the original batch, which closes them. */
     @Override
     public void close() {}
 

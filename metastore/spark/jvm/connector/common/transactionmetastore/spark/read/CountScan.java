@@ -11,7 +11,7 @@ import org.apache.spark.sql.connector.read.Scan;
 import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.StructType;
 
-/** How many rows a scan has: one row, with that number in each of "columns". No file is read. */
+/** The number of rows of a scan: a single row, with that number in each of "columns". No file is read. */
 record CountScan(AcidScan counted, int columns) implements Scan, Batch {
     @Override
     public StructType readSchema() {

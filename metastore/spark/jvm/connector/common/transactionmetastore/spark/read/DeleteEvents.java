@@ -15,9 +15,9 @@ import org.roaringbitmap.longlong.Roaring64Bitmap;
 import transactionmetastore.spark.DeletedBits;
 
 /**
- * The delete events of a directory and bucket, read by the task that needs them: where the driver would carry too many.
+ * The delete events of a directory and bucket, read by the task that needs them: where they are too many for the driver.
  *
- * A delete event lies in a file of the bucket that its row is of. So a task reads those of its own bucket alone.
+ * A delete event is in a file of its row's bucket. So a task reads only the files of its own bucket.
  */
 final class DeleteEvents implements DeletedRows {
     private static final int DELETE = 2, OPERATION = 0, WRITE_ID = 1, BUCKET = 2, ROW_ID = 3, BY = 4;
@@ -26,7 +26,7 @@ final class DeleteEvents implements DeletedRows {
     private long version = -1;
     private Roaring64Bitmap rows;
 
-    /** "bucket": null for a file whose rows may be of any. */
+    /** "bucket": null for a file whose rows may be of any bucket. */
     static DeleteEvents of(ScanPlan.DeleteFiles deletes, int directory, Integer bucket, Configuration settings) throws IOException {
         DeleteEvents events = new DeleteEvents();
         for (ScanPlan.DataFile file : deletes.files()) {

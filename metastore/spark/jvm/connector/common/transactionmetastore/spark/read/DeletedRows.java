@@ -2,11 +2,11 @@ package transactionmetastore.spark.read;
 
 import transactionmetastore.spark.DeletedBits;
 
-/** Which rows of one directory are deleted. */
+/** The deleted rows of a directory. */
 interface DeletedRows {
     boolean contains(long writeId, int bucket, long rowId);
 
-    /** What the planner sent as bits. Not for several threads. */
+    /** The planner's bits. Not for several threads. */
     final class Bits implements DeletedRows {
         private final DeletedBits bits;
 

@@ -12,10 +12,10 @@ import org.apache.spark.sql.types.StructType;
 import transactionmetastore.spark.catalog.RowId;
 
 /**
- * Where the columns of a scan come from, and what has to be read of files for them.
+ * The sources of a scan's columns, and the fields of files that they need.
  *
- * A file with events is asked for the six fields of an event, "row" with the wanted columns alone. A plain file is asked for
- * all columns of the table, of which it reads those wanted: Hive before version 2 gave them no names, so places count.
+ * The request for a file with events has the six fields of an event, "row" with only the wanted columns. The request for a
+ * plain file has all columns of the table, and reads the wanted: Hive before version 2 gave them no names, so places count.
  */
 final class Layout implements Serializable {
     static final int OPERATION = 0, WRITE_ID = 1, BUCKET = 2, ROW_ID = 3, BY = 4, ROW = 5;
@@ -24,7 +24,7 @@ final class Layout implements Serializable {
 
     enum From { FILE, KEY, ID }
 
-    /** "place": the number of the column in the file's row as far as it is wanted, of the key, or of the id. */
+    /** "place": the number of the column among the wanted columns of the file's row, of the key, or of the id. */
     record Source(From from, int place) implements Serializable {
         private static final long serialVersionUID = 1L;
     }
@@ -33,7 +33,7 @@ final class Layout implements Serializable {
     final List<Source> sources = new ArrayList<>();
     final StructType events;
     final StructType plain;
-    /** The places in a plain file of the columns that are wanted of it. */
+    /** The places of the wanted columns in a plain file. */
     final int[] plainPlaces;
     final boolean areIdsWanted;
 
@@ -78,7 +78,7 @@ final class Layout implements Serializable {
         return (StructType) events.fields()[ROW].dataType();
     }
 
-    /** The columns that a plain file is read for, in their order. */
+    /** The wanted columns of a plain file, in their order. */
     StructField[] plainFields() {
         return row().fields();
     }
@@ -87,7 +87,7 @@ final class Layout implements Serializable {
         return OrcUtils.getOrcSchemaString(type);
     }
 
-    /** The fields of an event to be read, as ORC's settings name them. */
+    /** The fields of an event to read, by ORC's names. */
     String includedOfEvents(boolean hasDeletes, ScanPlan.Visible visible) {
         List<String> included = new ArrayList<>();
         if (visible.isNotDelete()) included.add(Integer.toString(OPERATION));

@@ -19,24 +19,24 @@ import org.apache.spark.sql.types.IntegralType;
 import org.apache.spark.sql.types.StringType;
 import org.apache.spark.sql.types.StructType;
 
-/** Conditions on partition keys as the planner takes them: [key, operator, values as texts]. What it cannot take is left out. */
+/** Conditions on partition keys in the planner's form: [key, operator, values as texts]. Others are left out. */
 final class PartitionConditions {
     private static final Map<String, String> OPERATORS =
         Map.of("=", "=", "<", "<", "<=", "<=", ">", ">", ">=", ">=", "IN", "in", "IS_NULL", "is null");
 
     private PartitionConditions() {}
 
-    /** Whether a condition is on keys alone. */
+    /** Whether a condition refers only to keys. */
     static boolean isOfKeys(Predicate predicate, StructType keys) {
         NamedReference[] references = predicate.references();
         List<String> names = Arrays.asList(keys.fieldNames());
         return references.length > 0 && Arrays.stream(references)
-            .allMatch(one -> one.fieldNames().length == 1 && names.contains(one.fieldNames()[0]));
+            .allMatch(reference -> reference.fieldNames().length == 1 && names.contains(reference.fieldNames()[0]));
     }
 
     static List<List<String>> of(List<Predicate> predicates, StructType keys) {
         List<List<String>> conditions = new ArrayList<>();
-        for (Predicate one : predicates) add(one, keys, conditions);
+        for (Predicate predicate : predicates) add(predicate, keys, conditions);
         return conditions;
     }
 
@@ -64,7 +64,7 @@ final class PartitionConditions {
     /**
      * Whether a partition with these keys can have rows for a condition that Spark found while it ran: [key] IN (values).
      *
-     * That of NULL always can: with such a condition Spark also finds the partitions in which an UPDATE changes rows.
+     * The partition of NULL always can: by such a condition Spark also finds the partitions in which an UPDATE changes rows.
      */
     static boolean canHold(Predicate predicate, StructType keys, InternalRow values) {
         Expression[] parts = predicate.children();
@@ -81,7 +81,7 @@ final class PartitionConditions {
         return false;
     }
 
-    /** As a partition's name would have it; null for a type of which texts differ. */
+    /** The text of a value in a partition's name; null for a type that has several texts. */
     private static String text(Literal<?> literal) {
         Object value = literal.value();
         DataType type = literal.dataType();

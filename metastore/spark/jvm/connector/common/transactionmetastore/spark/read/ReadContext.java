@@ -11,10 +11,10 @@ import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.util.SerializableConfiguration;
 
 /**
- * What all tasks of a scan share: Spark sends it to an executor once.
+ * Shared by all tasks of a scan: Spark sends it to an executor once.
  *
- * ORC's settings are made once in an executor: Hadoop copies all of them for each file when they are not a job's, at the
- * cost of opening it, and a condition is decoded each time.
+ * Each executor makes ORC's settings once: unless they are a job's, Hadoop copies all of them for each file, which costs as
+ * much as opening it, and ORC decodes the condition each time.
  */
 final class ReadContext implements Serializable {
     private static final long serialVersionUID = 1L;
@@ -27,7 +27,7 @@ final class ReadContext implements Serializable {
     final long[][] deletedBits;
     final int shift, capacity;
     final ScanPlan.DeleteFiles deleteFiles;
-    /** Whether what is read is written again. */
+    /** Whether the rows are written again. */
     final boolean isMoving;
     private transient Prepared events, plain;
 
@@ -50,7 +50,7 @@ final class ReadContext implements Serializable {
         return deletedBits != null || deleteFiles != null;
     }
 
-    /** The settings of a kind of files, and how ORC reads one of them. */
+    /** The settings of a kind of files, and ORC's options for reading such a file. */
     static final class Prepared {
         final JobConf job;
         private Reader.Options options;
@@ -80,7 +80,7 @@ final class ReadContext implements Serializable {
         return new Prepared(job);
     }
 
-    /** The deleted rows of a file's directory and bucket; null where there are none. Each caller gets one for itself. */
+    /** The deleted rows of a file's directory and bucket; null where there are none. Each caller gets its own object. */
     DeletedRows deletedRows(ScanPlan.DataFile file) throws IOException {
         if (deletedBits != null) return new DeletedRows.Bits(deletedBits, shift, file.directory());
         if (deleteFiles == null) return null;

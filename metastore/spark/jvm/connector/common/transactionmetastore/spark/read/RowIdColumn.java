@@ -9,7 +9,7 @@ import org.apache.spark.sql.vectorized.ColumnarArray;
 import org.apache.spark.sql.vectorized.ColumnarMap;
 import org.apache.spark.unsafe.types.UTF8String;
 
-/** ROW__ID, or those of its fields that a query wants: of columns that are there already; null where a row has no bucket. */
+/** ROW__ID, or those of its fields that a query wants, made of existing columns; null where a row has no bucket. */
 final class RowIdColumn extends ColumnVector {
     private final ColumnVector bucket;
     private final ColumnVector[] parts;

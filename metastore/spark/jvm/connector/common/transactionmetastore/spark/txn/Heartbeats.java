@@ -28,7 +28,7 @@ final class Heartbeats {
         if (beats != null) beats.cancel(false);
     }
 
-    /** Soon, by the same thread: for who must not wait for an answer. */
+    /** Run something soon, on the same thread: for callers that must not wait. */
     static void later(Runnable work) {
         THREAD.execute(work);
     }
@@ -41,7 +41,7 @@ final class Heartbeats {
         try {
             lease.heartbeat();
         } catch (RuntimeException error) {
-            // the next beat tries again: a schedule ends with the first failure that gets out
+            // the next beat tries again: an escaped failure would end the schedule
         }
         if (lease.isOver()) forget(lease);
     }

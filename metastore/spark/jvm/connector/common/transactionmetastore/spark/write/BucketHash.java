@@ -25,8 +25,8 @@ import org.apache.spark.unsafe.types.UTF8String;
 /**
  * Hive's bucket of a row, out of Spark's values: metastore/acid/hashes.py has the rule, and a test holds this to it.
  *
- * Neither Spark's hashes nor one class of Hive's that Spark ships do both versions over all types; Hive's Murmur3 it
- * does ship, in the library of ORC.
+ * Neither Spark's hashes nor any class of Hive's that Spark ships do both versions over all types. Spark ships Hive's
+ * Murmur3, in the library of ORC.
  */
 public final class BucketHash implements Serializable {
     private static final long serialVersionUID = 1L;
@@ -37,8 +37,8 @@ public final class BucketHash implements Serializable {
     private final List<Value> columns = new ArrayList<>();
 
     /**
-     * Of "count" buckets. "hiveTypes": of the bucketing columns, in the order of CLUSTERED BY; "types": what Spark has
-     * of them. "zone": in which a timestamp is shown; Hive hashes what it shows.
+     * The hash of "count" buckets. "hiveTypes": of the bucketing columns, in the order of CLUSTERED BY; "types": the same as
+     * Spark's. "zone": of timestamps' texts, which Hive hashes.
      */
     public BucketHash(int version, int count, List<String> hiveTypes, List<DataType> types, String zone) {
         this.version = version;
@@ -50,7 +50,7 @@ public final class BucketHash implements Serializable {
         }
     }
 
-    /** A type of Hive's, with Spark's beside it. */
+    /** A type of Hive's, with Spark's type of the same column. */
     private record Value(TypeDescription.Category kind, DataType type, List<Value> children) implements Serializable {
         static Value of(TypeDescription kind, DataType type, int version) {
             List<Value> children = new ArrayList<>();
@@ -81,7 +81,7 @@ public final class BucketHash implements Serializable {
             + " column with bucketing version " + version);
     }
 
-    /** The bucket of a row. "places": where its bucketing columns are. */
+    /** The bucket of a row. "places": of its bucketing columns. */
     public int bucket(InternalRow row, int[] places) {
         int hash = 0;
         for (int at = 0; at < places.length; ++at) {
@@ -125,7 +125,7 @@ public final class BucketHash implements Serializable {
         return hash;
     }
 
-    /** A map's values are hashed by version 1 in either. */
+    /** Both versions hash a map's values by version 1. */
     private int ofMap(MapData map, Value of, int version) {
         Value key = of.children.get(0), value = of.children.get(1);
         ArrayData keys = map.keyArray(), values = map.valueArray();
@@ -151,7 +151,7 @@ public final class BucketHash implements Serializable {
             }
             default -> {
                 int hash = of.kind == TypeDescription.Category.STRING ? 0 : 1;
-                for (byte one : bytes(value, of)) hash = 31 * hash + one;
+                for (byte element : bytes(value, of)) hash = 31 * hash + element;
                 yield hash;
             }
         };
@@ -163,7 +163,7 @@ public final class BucketHash implements Serializable {
         return Long.hashCode(shown.getEpochSecond() << 30 | shown.getNano());
     }
 
-    /** What version 2 hashes; floating point numbers go by their bits, taken for a number. */
+    /** The number that version 2 hashes; of a floating point number its bits. */
     private static byte[] bytes(Object value, Value of) {
         return switch (of.kind) {
             case SHORT -> ByteBuffer.allocate(Short.BYTES).putShort((Short) value).array();
@@ -178,7 +178,7 @@ public final class BucketHash implements Serializable {
         };
     }
 
-    /** Without zeros at the end of the fraction, as Hive has every decimal. */
+    /** The decimal without zeros at the end of its fraction, as Hive hashes it. */
     private static BigDecimal trimmed(Decimal value) {
         BigDecimal exact = value.toJavaBigDecimal();
         if (exact.signum() == 0) return new BigDecimal(BigInteger.ZERO);

@@ -14,11 +14,11 @@ import transactionmetastore.spark.EventFile;
 import transactionmetastore.spark.planner.AcidException;
 
 /**
- * Gives finished files their final names, as the planner says, and takes them away again.
+ * Gives complete files the final names of the planner's plan, and removes them after a failure.
  *
- * Rule: a directory is complete before it gets its name, and deletes get theirs before inserts: whoever lists in between
- * sees nothing twice. What fails may have happened in part (a rename may be a copy of file after file), so all that may be
- * there is removed; where that fails too, the transaction must not be committed.
+ * Rule: a directory is complete before it gets its name, and deletes get theirs before inserts: a reader who lists in
+ * between sees nothing twice. A failure may leave a part (on object stores a rename copies file by file), so everything
+ * that may be there is removed; if that fails too, the transaction must not be committed.
  */
 final class Publication {
     private final Configuration settings;
@@ -33,8 +33,8 @@ final class Publication {
     /** "plan": the planner's answer to "publish". */
     void publish(JsonNode plan) {
         try {
-            for (String kind : List.of("deletes", "inserts")) for (JsonNode one : plan.path(kind)) complete(one, kind);
-            for (String kind : List.of("deletes", "inserts")) for (JsonNode one : plan.path(kind)) name(one);
+            for (String kind : List.of("deletes", "inserts")) for (JsonNode directory : plan.path(kind)) complete(directory, kind);
+            for (String kind : List.of("deletes", "inserts")) for (JsonNode directory : plan.path(kind)) name(directory);
         } catch (IOException | RuntimeException error) {
             try {
                 withdraw();
@@ -47,7 +47,7 @@ final class Publication {
         }
     }
 
-    /** Remove what was published: nobody has seen it. */
+    /** Remove the published directories, which nobody has seen. */
     void withdraw() {
         IOException failure = null;
         for (Path target : targets) {
@@ -64,7 +64,7 @@ final class Publication {
         }
     }
 
-    /** Everything that belongs to a directory, in staging. */
+    /** Complete a directory in staging. */
     private void complete(JsonNode directory, String kind) throws IOException {
         Path from = new Path(directory.path("from").asText());
         FileSystem store = from.getFileSystem(settings);

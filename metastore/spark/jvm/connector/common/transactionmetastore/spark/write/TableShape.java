@@ -7,13 +7,13 @@ import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.StructType;
 
 /**
- * What a writer has to know of a table: its columns, its partition keys, its buckets.
+ * A table for its writer: its columns, its partition keys, its buckets.
  *
- * A row of it has the columns of "columns", then those of "keys".
+ * A row has "columns", then "keys".
  */
 public record TableShape(String name, String location, StructType columns, StructType keys, Buckets buckets)
         implements Serializable {
-    /** What Spark has of a row. */
+    /** The type of Spark's rows. */
     public StructType row() {
         StructType row = columns;
         for (var key : keys.fields()) row = row.add(key);
@@ -26,7 +26,7 @@ public record TableShape(String name, String location, StructType columns, Struc
             + "currentTransaction BIGINT").add("row", columns);
     }
 
-    /** The hash of its buckets, null where it has none. "zone": in which a timestamp is shown. */
+    /** The hash of its buckets, null without buckets. "zone": of timestamps' texts. */
     BucketHash hash(String zone) {
         if (buckets.count() == 0) return null;
         List<DataType> types = new ArrayList<>();
@@ -34,12 +34,12 @@ public record TableShape(String name, String location, StructType columns, Struc
         return new BucketHash(buckets.version(), buckets.count(), buckets.hiveTypes(), types, zone);
     }
 
-    /** Where the bucketing columns are in a row. */
+    /** The places of the bucketing columns in a row. */
     int[] bucketPlaces() {
         return buckets.columns().stream().mapToInt(columns::fieldIndex).toArray();
     }
 
-    /** CLUSTERED BY: a count of 0 stands for none. "hiveTypes": of its columns, as the metastore has them. */
+    /** CLUSTERED BY; a count of 0: none. "hiveTypes": of its columns, as the metastore has them. */
     public record Buckets(int count, int version, List<String> columns, List<String> hiveTypes) implements Serializable {
         public static final Buckets NONE = new Buckets(0, 2, List.of(), List.of());
     }

@@ -17,14 +17,14 @@ import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 
 /**
- * Which writer's file an event goes to, as a function that Spark distributes and orders rows by.
+ * The writer of an event, as a function by which Spark distributes and orders rows.
  *
  * Rule (ACID-13, ACID-14): an event of a row that exists goes to the writer in the row's bucket number, one of a new
- * row to the bucket of Hive's hash. New rows of a table without buckets may go anywhere: they are spread by a hash of
- * any kind, and for the order within a task they are all alike.
+ * row to the bucket of Hive's hash. New rows of a table without buckets may go anywhere: any hash spreads them, and their
+ * order within a task does not matter.
  *
- * Spark looks functions up in the catalog by their names only, so what a function has to know is in its name: the
- * purpose, the version of the hash, the number of buckets, the zone of timestamps, the types of the columns.
+ * Spark looks functions up in the catalog by their names only, so a function's parameters are in its name: the purpose,
+ * the version of the hash, the number of buckets, the zone of timestamps, the types of the columns.
  */
 public final class WriterFunction implements UnboundFunction {
     private static final long serialVersionUID = 1L;
@@ -37,25 +37,25 @@ public final class WriterFunction implements UnboundFunction {
         this.name = name;
     }
 
-    /** What a function is for: where an event goes, or where it stands among those of its task. */
+    /** The purpose of a function: the task of an event, or its place among the events of the task. */
     enum Purpose { ROUTE, ORDER }
 
-    /** The function of this name, null if it is none of these. */
+    /** The function of this name; null for any other name. */
     public static UnboundFunction named(String name) {
         return name.startsWith(PREFIX + APART) ? new WriterFunction(name) : null;
     }
 
-    /** For events of rows that exist, given their bucket number. */
+    /** For events of existing rows; the argument is their bucket number. */
     static Transform ofRows(String bucketNumber) {
         return Expressions.apply(text(Purpose.ROUTE, TableShape.Buckets.NONE, "UTC"), Expressions.column(bucketNumber));
     }
 
-    /** For new rows of a table with buckets, given the columns that it is clustered by. */
+    /** For new rows of a table with buckets; the arguments are the bucketing columns. */
     static Transform ofNewRows(TableShape.Buckets buckets, String zone) {
         return Expressions.apply(text(Purpose.ROUTE, buckets, zone), columns(null, buckets.columns()));
     }
 
-    /** For both. "spreading": columns whose values tell the new rows of a table without buckets apart. */
+    /** For both. "spreading": columns whose values spread the new rows of a table without buckets. */
     static Transform ofChanges(Purpose purpose, String bucketNumber, TableShape.Buckets buckets, List<String> spreading,
                                String zone) {
         List<String> hashed = buckets.count() > 0 ? buckets.columns() : purpose == Purpose.ROUTE ? spreading : List.of();
@@ -69,7 +69,7 @@ public final class WriterFunction implements UnboundFunction {
         return columns.toArray(new Expression[0]);
     }
 
-    /** A column by its name, whatever is in it. */
+    /** A column by its name, which may hold any character. */
     static Expression reference(String column) {
         return Expressions.column("`" + column.replace("`", "``") + "`");
     }
@@ -160,12 +160,12 @@ public final class WriterFunction implements UnboundFunction {
         }
 
         private int spread(InternalRow arguments) {
-            int found = 0;
+            int mixed = 0;
             for (int place : places) {
                 Object value = arguments.isNullAt(place) ? null : arguments.get(place, types[place]);
-                found = 31 * found + (value == null ? 0 : value.hashCode());
+                mixed = 31 * mixed + (value == null ? 0 : value.hashCode());
             }
-            return Math.floorMod(found, SPREAD);
+            return Math.floorMod(mixed, SPREAD);
         }
 
         @Override

@@ -5,15 +5,15 @@ import java.util.LinkedHashMap;
 import java.util.Map;
 
 /**
- * A file in staging, as the task says that wrote it.
+ * A file in staging, as its task reports it.
  *
- * "key": its partition's, null in a table without; "bucket": N of the bucket_N that it becomes; "statement": whose
- * directory it belongs to; "updates": how many of its rows are new versions of others; "repeated": the id that most of
- * its events have, "times" how many.
+ * "key": its partition's, null in a table without partitions; "bucket": N of the bucket_N that it becomes; "statement": the
+ * statement id of its directory; "updates": the number of its rows that are new versions of others; "repeated": the id
+ * that most of its events have, "times": how many have it.
  */
 record WrittenFile(String path, String key, int bucket, int statement, boolean isDelete, long rows, long updates,
                    long[] repeated, long times) implements Serializable {
-    /** As the planner takes it. */
+    /** The planner's form of it. */
     Map<String, Object> argument() {
         Map<String, Object> argument = new LinkedHashMap<>();
         argument.put("path", path);
