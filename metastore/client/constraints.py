@@ -5,10 +5,19 @@ from typing import NamedTuple
 
 from thrift.Thrift import TApplicationException
 
+from metastore.acid_tables.table import quoted
 from metastore.client.answers import is_unknown_method
 from metastore.client.client import MetastoreClient
 from metastore.errors import MetastoreError
 from metastore.ids import TableName
+
+
+class Rule(NamedTuple):
+    """A condition that no row may meet which is written."""
+
+    label: str
+    broken: str
+    """SQL over the table's columns; NULL: the row is right."""
 
 
 class EnabledConstraints(NamedTuple):
@@ -22,6 +31,13 @@ class EnabledConstraints(NamedTuple):
 
     defaults: Mapping[str, str]
     """SQL by column."""
+
+    def rules(self) -> tuple[Rule, ...]:
+        """What every row that is written must keep."""
+        return (
+            *(Rule(f"NOT NULL {name} ({column})", f"{quoted(column)} IS NULL") for name, column in self.not_null),
+            *(Rule(f"CHECK {name} ({condition})", f"NOT ({condition})") for name, condition in self.checks),
+        )
 
 
 def enabled_constraints(client: MetastoreClient, table: TableName) -> EnabledConstraints:

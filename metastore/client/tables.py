@@ -5,6 +5,7 @@ older versions have no field for them.
 """
 
 from collections.abc import Mapping, Sequence
+from copy import copy
 from typing import Any
 
 from metastore.client.abilities import CAPABILITIES, IDENTIFIER
@@ -21,6 +22,8 @@ _CONSTRAINTS = (
     "defaultConstraints",
     "checkConstraints",
 )
+
+_OF_KIND = ("transactional", "transactional_properties", "bucketing_version", "comment")
 
 
 def managed_table(
@@ -69,3 +72,16 @@ def create_table(client: DomainClient, table: Any, *constraints: Any) -> None:
         client.create_table_with_constraints(table, *constraints)
     else:
         client.create_table(table)
+
+
+def create_table_like(
+    client: DomainClient, name: TableName, source: Any, owner: str, location: str | None, properties: Mapping[str, str]
+) -> None:
+    """Make a table of the kind of ``source`` (of the metastore's), whose rows and constraints it does not get.
+
+    Raises: as ``create_table``.
+    """
+    sd = copy(source.sd)
+    sd.location = location
+    kept = {key: value for key, value in source.parameters.items() if key in _OF_KIND}
+    create_table(client, managed_table(client, name, owner, sd, source.partitionKeys, {**kept, **properties}))

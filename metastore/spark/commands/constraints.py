@@ -15,14 +15,14 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import StructField, StructType
 from sqlglot import exp, parse_one
 
-from metastore.acid_tables.table import AcidTable, HiveColumn, TableKind, quoted
+from metastore.acid_tables.table import AcidTable, HiveColumn, TableKind
 from metastore.catalog.model import ConstraintKind
 from metastore.client import DomainClient
 from metastore.client.answers import is_undeclared
-from metastore.client.constraints import enabled_constraints
+from metastore.client.constraints import Rule, enabled_constraints
+from metastore.client.declared_constraints import Declaration, thrift_rows
 from metastore.errors import InvalidOperationError, MetaError
 from metastore.ids import TableName
-from metastore.spark.sql.constraint_syntax import Declaration
 from metastore.spark.sql.dialect import DIALECT
 from metastore.spark.sql.statements import Insert, Merge, MergeBranch, Update
 from metastore.spark.tables.spark_types import type_of
@@ -43,15 +43,6 @@ class ConstraintViolationError(InvalidOperationError):
 
 
 @dataclass(frozen=True)
-class Rule:
-    """A condition that no row may meet."""
-
-    label: str
-    broken: str
-    """SQL over the table's columns."""
-
-
-@dataclass(frozen=True)
 class TableConstraints:
     """The ENABLEd constraints of a table."""
 
@@ -64,9 +55,7 @@ class TableConstraints:
     def of(cls, client: DomainClient, table: AcidTable) -> "TableConstraints":
         """The constraints that the metastore has now."""
         enabled = enabled_constraints(client, table.name)
-        rules = [Rule(f"NOT NULL {name} ({column})", f"{quoted(column)} IS NULL") for name, column in enabled.not_null]
-        rules += [Rule(f"CHECK {name} ({condition})", f"NOT ({condition})") for name, condition in enabled.checks]
-        return cls(table.name, tuple(rules), enabled.defaults)
+        return cls(table.name, enabled.rules(), enabled.defaults)
 
     def in_insert(self, statement: Insert, columns: Sequence[str]) -> Insert:
         """The statement with each DEFAULT among its VALUES replaced; ``columns``: the values' columns, in order."""
@@ -151,63 +140,6 @@ def require_sound(
         except PySparkException as error:
             reason = (error.getMessage() or str(error)).splitlines()[0]
             raise InvalidOperationError(f"{constraint.kind.upper()} {constraint.value} of {table}: {reason}") from error
-
-
-def thrift_rows(types: Any, table: TableName, constraint: Declaration) -> list[Any]:
-    """A declared constraint as the metastore's calls take it: a row, or for a key a row per column."""
-    flags = {"enable_cstr": constraint.is_enabled, "validate_cstr": False, "rely_cstr": constraint.is_relied_on}
-    of_table = {"table_db": table.db, "table_name": table.table, "catName": table.catalog, **flags}
-    match constraint.kind:
-        case ConstraintKind.NOT_NULL:
-            return [types.SQLNotNullConstraint(column_name=constraint.columns[0], nn_name=constraint.name, **of_table)]
-        case ConstraintKind.DEFAULT:
-            return [
-                types.SQLDefaultConstraint(
-                    column_name=constraint.columns[0],
-                    default_value=constraint.value,
-                    dc_name=constraint.name,
-                    **of_table,
-                )
-            ]
-        case ConstraintKind.CHECK:
-            return [
-                types.SQLCheckConstraint(
-                    column_name=constraint.columns[0] if constraint.columns else None,
-                    check_expression=constraint.value,
-                    dc_name=constraint.name,
-                    **of_table,
-                )
-            ]
-        case ConstraintKind.PRIMARY_KEY:
-            return [
-                types.SQLPrimaryKey(column_name=column, key_seq=number, pk_name=constraint.name, **of_table)
-                for number, column in enumerate(constraint.columns, 1)
-            ]
-        case ConstraintKind.UNIQUE:
-            return [
-                types.SQLUniqueConstraint(column_name=column, key_seq=number, uk_name=constraint.name, **of_table)
-                for number, column in enumerate(constraint.columns, 1)
-            ]
-        case ConstraintKind.FOREIGN_KEY:
-            db, parent = constraint.parent or (None, "")
-            pairs = zip(constraint.columns, constraint.parent_columns, strict=True)
-            return [
-                types.SQLForeignKey(
-                    pktable_db=db or table.db,
-                    pktable_name=parent,
-                    pkcolumn_name=referenced,
-                    fktable_db=table.db,
-                    fktable_name=table.table,
-                    fkcolumn_name=column,
-                    key_seq=number,
-                    update_rule=0,
-                    delete_rule=0,
-                    fk_name=constraint.name,
-                    catName=table.catalog,
-                    **flags,
-                )
-                for number, (column, referenced) in enumerate(pairs, 1)
-            ]
 
 
 def add_constraints(

@@ -6,7 +6,6 @@ name before it makes the table, so that others who take locks see it filled or n
 
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from copy import copy
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -14,26 +13,15 @@ from pyspark.sql import SparkSession
 from metastore.acid.names import is_hidden
 from metastore.acid_tables.serde_storage import CLASSES, LAZY_SIMPLE, HiveStorage, require_seen_as_declared
 from metastore.acid_tables.table import AcidTable, HiveColumn, require_user_names, stored_as
-from metastore.catalog.model import ConstraintKind
 from metastore.client import DomainClient, tables
+from metastore.client.declared_constraints import arguments
 from metastore.client.lock_plan import Kind, Output, Target
 from metastore.errors import AlreadyExistsError, InvalidOperationError, NoSuchObjectError
 from metastore.ids import TableName
-from metastore.spark.commands.constraints import require_sound, thrift_rows
+from metastore.spark.commands.constraints import require_sound
 from metastore.spark.read.serde_files import require_usable
 from metastore.spark.sql.statements import CreateLike, CreateTable
 from metastore.spark.txn.spark_txn import Work
-
-_OF_KIND = ("transactional", "transactional_properties", "bucketing_version", "comment")
-_ARGUMENTS = (
-    ConstraintKind.PRIMARY_KEY,
-    ConstraintKind.FOREIGN_KEY,
-    ConstraintKind.UNIQUE,
-    ConstraintKind.NOT_NULL,
-    ConstraintKind.DEFAULT,
-    ConstraintKind.CHECK,
-)
-"""The kinds in the order of the arguments of create_table_with_constraints."""
 
 
 def create_table(
@@ -76,11 +64,8 @@ def create_table(
     if statement.constraints:
         hive_columns = [HiveColumn(field.name, field.type) for field in (*columns, *partition_keys)]
         require_sound(spark, name, hive_columns, statement.constraints)
-    constraints: dict[ConstraintKind, list[Any]] = {kind: [] for kind in _ARGUMENTS}
-    for constraint in statement.constraints:
-        constraints[constraint.kind] += thrift_rows(types, name, constraint)
     try:
-        tables.create_table(client, table, *(constraints.values() if statement.constraints else ()))
+        tables.create_table(client, table, *arguments(types, name, statement.constraints))
     except AlreadyExistsError:
         if statement.if_not_exists:
             return False
@@ -90,26 +75,9 @@ def create_table(
 
 def create_like(client: DomainClient, name: TableName, source: TableName, statement: CreateLike, owner: str) -> None:
     """Make a table like ``source``, without its rows and constraints. Raises: as ``create_table``."""
-    types, old = client.types, client.get_table(source.db, source.table)
-    sd = copy(old.sd)
-    sd.location = statement.location
-    kept = {key: value for key, value in old.parameters.items() if key in _OF_KIND}
+    old = client.get_table(source.db, source.table)
     with suppress(*([AlreadyExistsError] if statement.if_not_exists else [])):
-        tables.create_table(
-            client,
-            types.Table(
-                tableName=name.table,
-                dbName=name.db,
-                owner=owner,
-                createTime=0,
-                lastAccessTime=0,
-                retention=0,
-                sd=sd,
-                partitionKeys=old.partitionKeys,
-                parameters={**kept, **statement.properties},
-                tableType=old.tableType,
-            ),
-        )
+        tables.create_table_like(client, name, old, owner, statement.location, statement.properties)
 
 
 def filling_locks(name: TableName, statement: CreateTable) -> list[Output]:

@@ -6,8 +6,9 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from metastore.acid_tables.table import OURS, AcidTable, quoted
+from metastore.client.constraints import Rule
 from metastore.errors import InvalidOperationError
-from metastore.spark.commands.constraints import Rule, TableConstraints, Watch
+from metastore.spark.commands.constraints import TableConstraints, Watch
 from metastore.spark.sql.statements import Insert
 
 

@@ -6,13 +6,13 @@ looks at rows that are there already (NOVALIDATE), as in Hive.
 """
 
 from collections.abc import Iterator
-from typing import NamedTuple
 
 import sqlglot
 from sqlglot import exp
 from sqlglot.tokenizer_core import Token, TokenType
 
 from metastore.catalog.model import ConstraintKind
+from metastore.client.declared_constraints import Declaration
 from metastore.errors import InvalidOperationError
 from metastore.spark.sql.dialect import DIALECT
 
@@ -27,21 +27,6 @@ _NAMES = {
     ConstraintKind.DEFAULT: "DEFAULT",
     ConstraintKind.CHECK: "CHECK",
 }
-
-
-class Declaration(NamedTuple):
-    """A constraint as a statement declares it; ``name`` is None where the metastore shall choose one."""
-
-    kind: ConstraintKind
-    name: str | None
-    columns: tuple[str, ...] = ()
-    value: str | None = None
-    """The SQL of a DEFAULT or of a CHECK."""
-    parent: tuple[str | None, str] | None = None
-    """Database and table that a foreign key refers to."""
-    parent_columns: tuple[str, ...] = ()
-    is_enabled: bool = True
-    is_relied_on: bool = True
 
 
 def without_words(text: str) -> tuple[str, list[frozenset[str]]]:

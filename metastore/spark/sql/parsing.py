@@ -13,10 +13,11 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
+from metastore.client.declared_constraints import Declaration
 from metastore.errors import InvalidOperationError
 from metastore.spark.sql.alterations import altered_table, column_definitions
 from metastore.spark.sql.constant_folding import Compute, with_constants
-from metastore.spark.sql.constraint_syntax import Declaration, declarations, without_words
+from metastore.spark.sql.constraint_syntax import declarations, without_words
 from metastore.spark.sql.dialect import DIALECT
 from metastore.spark.sql.statements import (
     AbortTransactions,

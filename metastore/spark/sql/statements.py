@@ -7,9 +7,9 @@ from typing import NamedTuple, TypeAlias
 from sqlglot import exp, parse_one
 
 from metastore.acid_tables.table import ColumnDefinition
+from metastore.client.declared_constraints import Declaration
 from metastore.errors import InvalidOperationError
 from metastore.spark.sql.conditions import Conditions, conditions_of
-from metastore.spark.sql.constraint_syntax import Declaration
 from metastore.spark.sql.dialect import DIALECT
 
 

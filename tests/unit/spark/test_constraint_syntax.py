@@ -3,37 +3,58 @@
 import pytest
 
 from metastore.catalog.model import ConstraintKind
+from metastore.client.declared_constraints import Declaration
 from metastore.errors import InvalidOperationError
-from metastore.spark.sql.constraint_syntax import Declaration, without_words
+from metastore.spark.sql.constraint_syntax import without_words
 from metastore.spark.sql.parsing import parse
 from metastore.spark.sql.statements import AddConstraints, ChangeColumn, DropConstraint, TableRef
 
 ACID = "STORED AS ORC TBLPROPERTIES ('transactional'='true')"
-NN, DEFAULT, CHECK, PK, UQ, FK = (ConstraintKind.NOT_NULL, ConstraintKind.DEFAULT, ConstraintKind.CHECK,
-                                  ConstraintKind.PRIMARY_KEY, ConstraintKind.UNIQUE, ConstraintKind.FOREIGN_KEY)
+NN, DEFAULT, CHECK, PK, UQ, FK = (
+    ConstraintKind.NOT_NULL,
+    ConstraintKind.DEFAULT,
+    ConstraintKind.CHECK,
+    ConstraintKind.PRIMARY_KEY,
+    ConstraintKind.UNIQUE,
+    ConstraintKind.FOREIGN_KEY,
+)
 
 
 def declared(columns):
     return parse(f"CREATE TABLE t ({columns}) {ACID}").constraints
 
 
-@pytest.mark.parametrize(("columns", "expected"), [
-    ("a INT NOT NULL", Declaration(NN, None, ("a",))),
-    ("a INT NOT NULL ENABLE NOVALIDATE RELY COMMENT 'x'", Declaration(NN, None, ("a",))),
-    ("a INT NOT NULL NORELY", Declaration(NN, None, ("a",), is_relied_on=False)),
-    ("a INT CONSTRAINT N not null disable", Declaration(NN, "n", ("a",), is_enabled=False, is_relied_on=False)),
-    ("a INT NOT NULL NOT ENFORCED RELY", Declaration(NN, None, ("a",), is_enabled=False)),
-    ("a DECIMAL(10, 2) DEFAULT cast(1 AS DECIMAL(10, 2)) ENABLE", Declaration(DEFAULT, None, ("a",), "CAST(1 AS DECIMAL(10, 2))")),
-    ("a INT CHECK (a IS NOT NULL AND a > 0) ENABLE", Declaration(CHECK, None, ("a",), "NOT a IS NULL AND a > 0")),
-    ("enable INT, b INT, CONSTRAINT c CHECK (enable < b)", Declaration(CHECK, "c", (), "enable < b")),
-    ("a INT, b INT, PRIMARY KEY (b, a) DISABLE NOVALIDATE RELY", Declaration(PK, None, ("b", "a"), is_enabled=False)),
-    ("a INT PRIMARY KEY DISABLE", Declaration(PK, None, ("a",), is_enabled=False, is_relied_on=False)),
-    ("a INT UNIQUE DISABLE", Declaration(UQ, None, ("a",), is_enabled=False, is_relied_on=False)),
-    ("a INT, CONSTRAINT u UNIQUE (a)", Declaration(UQ, "u", ("a",), is_enabled=False, is_relied_on=False)),
-    ("a INT, CONSTRAINT f FOREIGN KEY (a) REFERENCES d.p (x) DISABLE",
-     Declaration(FK, "f", ("a",), None, ("d", "p"), ("x",), is_enabled=False, is_relied_on=False)),
-    ("a INT REFERENCES p (x) DISABLE", Declaration(FK, None, ("a",), None, (None, "p"), ("x",), is_enabled=False, is_relied_on=False)),
-])
+@pytest.mark.parametrize(
+    ("columns", "expected"),
+    [
+        ("a INT NOT NULL", Declaration(NN, None, ("a",))),
+        ("a INT NOT NULL ENABLE NOVALIDATE RELY COMMENT 'x'", Declaration(NN, None, ("a",))),
+        ("a INT NOT NULL NORELY", Declaration(NN, None, ("a",), is_relied_on=False)),
+        ("a INT CONSTRAINT N not null disable", Declaration(NN, "n", ("a",), is_enabled=False, is_relied_on=False)),
+        ("a INT NOT NULL NOT ENFORCED RELY", Declaration(NN, None, ("a",), is_enabled=False)),
+        (
+            "a DECIMAL(10, 2) DEFAULT cast(1 AS DECIMAL(10, 2)) ENABLE",
+            Declaration(DEFAULT, None, ("a",), "CAST(1 AS DECIMAL(10, 2))"),
+        ),
+        ("a INT CHECK (a IS NOT NULL AND a > 0) ENABLE", Declaration(CHECK, None, ("a",), "NOT a IS NULL AND a > 0")),
+        ("enable INT, b INT, CONSTRAINT c CHECK (enable < b)", Declaration(CHECK, "c", (), "enable < b")),
+        (
+            "a INT, b INT, PRIMARY KEY (b, a) DISABLE NOVALIDATE RELY",
+            Declaration(PK, None, ("b", "a"), is_enabled=False),
+        ),
+        ("a INT PRIMARY KEY DISABLE", Declaration(PK, None, ("a",), is_enabled=False, is_relied_on=False)),
+        ("a INT UNIQUE DISABLE", Declaration(UQ, None, ("a",), is_enabled=False, is_relied_on=False)),
+        ("a INT, CONSTRAINT u UNIQUE (a)", Declaration(UQ, "u", ("a",), is_enabled=False, is_relied_on=False)),
+        (
+            "a INT, CONSTRAINT f FOREIGN KEY (a) REFERENCES d.p (x) DISABLE",
+            Declaration(FK, "f", ("a",), None, ("d", "p"), ("x",), is_enabled=False, is_relied_on=False),
+        ),
+        (
+            "a INT REFERENCES p (x) DISABLE",
+            Declaration(FK, None, ("a",), None, (None, "p"), ("x",), is_enabled=False, is_relied_on=False),
+        ),
+    ],
+)
 def test_one_constraint(columns, expected):
     assert declared(columns) == (expected,)
 
@@ -43,17 +64,21 @@ def test_a_column_may_be_called_like_a_word():
 
 
 def test_words_belong_to_the_constraint_before_them():
-    assert [(one.columns, one.is_enabled) for one in declared(
-        "a INT NOT NULL DISABLE DEFAULT 1 ENABLE, b INT NOT NULL, c INT DEFAULT 2 DISABLE")] == [
-            (("a",), False), (("a",), True), (("b",), True), (("c",), False)]
+    assert [
+        (one.columns, one.is_enabled)
+        for one in declared("a INT NOT NULL DISABLE DEFAULT 1 ENABLE, b INT NOT NULL, c INT DEFAULT 2 DISABLE")
+    ] == [(("a",), False), (("a",), True), (("b",), True), (("c",), False)]
 
 
-@pytest.mark.parametrize(("columns", "reason"), [
-    ("a INT PRIMARY KEY ENABLE", "keys are not enforced"),
-    ("a INT NOT NULL ENABLE VALIDATE", "NOVALIDATE"),
-    ("a INT, FOREIGN KEY (a) REFERENCES p", "as many columns"),
-    ("a INT GENERATED ALWAYS AS IDENTITY", "not a constraint|cannot be understood"),
-])
+@pytest.mark.parametrize(
+    ("columns", "reason"),
+    [
+        ("a INT PRIMARY KEY ENABLE", "keys are not enforced"),
+        ("a INT NOT NULL ENABLE VALIDATE", "NOVALIDATE"),
+        ("a INT, FOREIGN KEY (a) REFERENCES p", "as many columns"),
+        ("a INT GENERATED ALWAYS AS IDENTITY", "not a constraint|cannot be understood"),
+    ],
+)
 def test_refused(columns, reason):
     with pytest.raises(InvalidOperationError, match=reason):
         declared(columns)
@@ -61,12 +86,16 @@ def test_refused(columns, reason):
 
 def test_alter_table():
     check = Declaration(CHECK, "c", (), "a > 0")
-    assert parse("ALTER TABLE d.t ADD CONSTRAINT c CHECK (a > 0) ENABLE NOVALIDATE;") == AddConstraints(TableRef("d", "t"), (check,))
+    assert parse("ALTER TABLE d.t ADD CONSTRAINT c CHECK (a > 0) ENABLE NOVALIDATE;") == AddConstraints(
+        TableRef("d", "t"), (check,)
+    )
     assert parse("alter table t change a a int not null") == AddConstraints(
-        TableRef(None, "t"), (Declaration(NN, None, ("a",)),), ("a", "int"))
+        TableRef(None, "t"), (Declaration(NN, None, ("a",)),), ("a", "int")
+    )
     assert parse("ALTER TABLE t DROP CONSTRAINT `C`") == DropConstraint(TableRef(None, "t"), "c")
     assert parse("ALTER TABLE t CHANGE COLUMN a b BIGINT COMMENT 'not null'") == ChangeColumn(
-        TableRef(None, "t"), "a", "b", "bigint", "not null")
+        TableRef(None, "t"), "a", "b", "bigint", "not null"
+    )
     with pytest.raises(InvalidOperationError, match="rename the column first"):
         parse("ALTER TABLE t CHANGE a b INT NOT NULL")
 
