@@ -14,6 +14,7 @@ from metastore.acid_tables.partitions import partition_key, partition_name, part
 from metastore.acid_tables.pruning import Values
 from metastore.acid_tables.table import AcidTable, TableKind
 from metastore.client import DomainClient, txn_calls
+from metastore.client.constraints import enabled_constraints
 from metastore.client.fence import Fence
 from metastore.client.partitions import Locations, partition_places, places_named
 from metastore.errors import InvalidInputError
@@ -28,14 +29,16 @@ _ALL, _DYNAMIC = "all", "dynamic"
 
 
 def write(call: Call) -> Answer:
-    """Begin a statement that writes a table: its write id, and where it may stage files."""
+    """Begin a statement that writes a table: its write id, where it may stage files, what its rows must keep."""
     body, table = call.body, _written_table(call)
     txn_id, statement = body.number("txn"), body.number("statement")
+    rules = enabled_constraints(call.client, table.name).rules()
     return {
         "write_id": txn_calls.allocate_write_id(call.client, txn_id, table.name.db, table.name.table),
         "statement": statement,
         "location": table.location,
         "staging": _staging(table, txn_id, statement),
+        "rules": [{"label": rule.label, "broken": rule.broken} for rule in rules],
     }
 
 
@@ -110,11 +113,14 @@ def _emptied(client: DomainClient, table: AcidTable, body: Body) -> Sequence[str
     """The keys of partitions of which an overwrite leaves nothing but its rows; of a table without, one of any name."""
     how = body.fields.get("overwrite")
     if isinstance(how, dict):
-        return [body.body("overwrite").text("key")]
+        named = body.body("overwrite")
+        return named.texts("keys") if named.has("keys") else [named.text("key")]
     if how == _ALL:
         return [partition_key(place.values) for place in partition_places(client, table)]
     if how not in (None, _DYNAMIC):
-        raise InvalidInputError(f'overwrite must be null, "{_ALL}", "{_DYNAMIC}" or {{"key": ...}}, not {how!r}.')
+        raise InvalidInputError(
+            f'overwrite must be null, "{_ALL}", "{_DYNAMIC}", {{"key": ...}} or {{"keys": [...]}}, not {how!r}.'
+        )
     return []
 
 

@@ -19,12 +19,12 @@ public record TableDefinition(
         List<Field> partitionKeys, Buckets buckets, Map<String, String> properties, String comment, String owner, Long rows,
         Long bytes) {
 
-    /** A column; "type" is Hive's text of it. */
-    public record Field(String name, String type, DataType sqlType, String comment, String defaultValue, boolean isRequired) {
+    /** A column; "type" is Hive's text of it. Whatever is declared, there may be NULLs: see RowRules. */
+    public record Field(String name, String type, DataType sqlType, String comment, String defaultValue) {
         Column column() {
             ColumnDefaultValue value = defaultValue == null ? null : new ColumnDefaultValue(
                 defaultValue, LiteralValue.apply(null, sqlType));
-            return Column.create(name, sqlType, !isRequired, comment, value, null);
+            return Column.create(name, sqlType, true, comment, value, null);
         }
     }
 
@@ -52,7 +52,7 @@ public record TableDefinition(
         for (JsonNode column : columns) {
             fields.add(new Field(
                 column.path("name").asText(), column.path("type").asText(), DataType.fromDDL(column.path("sql_type").asText()),
-                text(column.path("comment")), text(column.path("default")), column.path("not_null").asBoolean(false)));
+                text(column.path("comment")), text(column.path("default"))));
         }
         return fields;
     }
@@ -80,7 +80,7 @@ public record TableDefinition(
 
     private static StructType type(List<Field> fields) {
         StructType type = new StructType();
-        for (Field field : fields) type = type.add(field.name, field.sqlType, !field.isRequired);
+        for (Field field : fields) type = type.add(field.name, field.sqlType);
         return type;
     }
 

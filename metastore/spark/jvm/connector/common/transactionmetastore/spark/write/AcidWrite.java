@@ -57,6 +57,7 @@ final class AcidWrite implements DeltaWrite, DeltaBatchWrite, RequiresDistributi
     private final String zone;
     private final Publication publication;
     private AcidTransaction transaction;
+    private RowRules rules;
     private int statement = -1;
     private String staging;
 
@@ -135,23 +136,24 @@ final class AcidWrite implements DeltaWrite, DeltaBatchWrite, RequiresDistributi
             throw new AcidException("InvalidOperationError", "INSERT OVERWRITE of " + table.name() + " in "
                 + info.numPartitions() + " tasks: a base has room for the files of 4096. Coalesce the rows.");
         }
-        long writeId = begin();
+        JsonNode begun = begin();
+        rules = RowRules.of(begun.path("rules"), table);
         Broadcast<SerializableConfiguration> sent = SparkContext.getOrCreate().broadcast(
             new SerializableConfiguration(settings), ClassTag$.MODULE$.apply(SerializableConfiguration.class));
-        TaskSettings how = new TaskSettings(table, staging, writeId, statement, zone,
-            command == null, command == Command.MERGE, () -> sent.value().value());
+        TaskSettings how = new TaskSettings(table, staging, begun.path("write_id").asLong(), statement, zone,
+            command == null, command == Command.MERGE, rules, () -> sent.value().value());
         return (partition, task) -> new TaskWriter(how, partition, task);
     }
 
-    /** The write id; the locks are held, or are taken now. */
-    long begin() {
+    /** What the planner says of the write; the locks are held, or are taken now. */
+    JsonNode begin() {
         transaction = of.transaction();
         if (transaction.isReader()) transaction = ofItsOwn();
         statement = transaction.nextStatement();
         transaction.lock();
         JsonNode told = call("write", Map.of("kind", kind()));
         staging = told.path("staging").asText();
-        return told.path("write_id").asLong();
+        return told;
     }
 
     /**
@@ -176,9 +178,13 @@ final class AcidWrite implements DeltaWrite, DeltaBatchWrite, RequiresDistributi
     @Override
     public void commit(WriterCommitMessage[] messages) {
         List<WrittenFile> files = new ArrayList<>();
+        List<long[]> broken = new ArrayList<>();
         for (WriterCommitMessage message : messages) {
-            if (message instanceof TaskWriter.Written task) files.addAll(task.files());
+            if (!(message instanceof TaskWriter.Written task)) continue;
+            files.addAll(task.files());
+            broken.add(task.broken());
         }
+        if (rules != null) rules.require(table.name(), broken);
         publish(files);
     }
 

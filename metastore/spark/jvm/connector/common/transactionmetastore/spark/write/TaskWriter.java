@@ -46,6 +46,7 @@ final class TaskWriter implements DeltaWriter<InternalRow> {
     private final PartitionKeys keys;
     private final BucketHash hash;
     private final int[] hashed;
+    private final RowRules.Watch watch;
     private final int writer, statement;
     private final Path directory;
     private final Map<Place, Open> inserts = new LinkedHashMap<>(), deletes = new LinkedHashMap<>();
@@ -61,6 +62,7 @@ final class TaskWriter implements DeltaWriter<InternalRow> {
         this.keys = new PartitionKeys(table.keys(), table.columns().length(), how.zone());
         this.hash = table.hash(how.zone());
         this.hashed = table.bucketPlaces();
+        this.watch = how.rules().watch();
         this.writer = partition & EventFile.MAX_WRITER_ID;
         this.statement = how.statement() + partition / (EventFile.MAX_WRITER_ID + 1);
         this.directory = new Path(how.staging(), "tasks/" + partition + "-" + task + "-" + UUID.randomUUID());
@@ -117,6 +119,7 @@ final class TaskWriter implements DeltaWriter<InternalRow> {
     }
 
     private Open add(InternalRow row, int bucket) throws IOException {
+        watch.look(row);
         Place place = new Place(keys.of(row), bucket);
         if (how.isOrdered() && !place.equals(lastInsert)) {
             if (lastInsert != null) finish(lastInsert, inserts.remove(lastInsert), false);
@@ -155,7 +158,7 @@ final class TaskWriter implements DeltaWriter<InternalRow> {
         deletes.clear();
         for (var one : inserts.entrySet()) finish(one.getKey(), one.getValue(), false);
         inserts.clear();
-        return new Written(written);
+        return new Written(written, watch.counts());
     }
 
     @Override
@@ -182,8 +185,8 @@ final class TaskWriter implements DeltaWriter<InternalRow> {
         }
     }
 
-    /** What a task that is done tells the driver. */
-    record Written(List<WrittenFile> files) implements WriterCommitMessage {
+    /** What a task that is done tells the driver; "broken": how many rows broke each rule. */
+    record Written(List<WrittenFile> files, long[] broken) implements WriterCommitMessage {
         private static final long serialVersionUID = 1L;
     }
 }

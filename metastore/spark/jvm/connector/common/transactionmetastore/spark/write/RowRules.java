@@ -1,0 +1,101 @@
+package transactionmetastore.spark.write;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import java.io.Serializable;
+import java.util.ArrayList;
+import java.util.List;
+import org.apache.spark.api.java.JavaSparkContext;
+import org.apache.spark.sql.Column;
+import org.apache.spark.sql.Row;
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.catalyst.expressions.Attribute;
+import org.apache.spark.sql.catalyst.expressions.BasePredicate;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.Predicate$;
+import org.apache.spark.sql.catalyst.plans.logical.Project;
+import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.functions;
+import scala.collection.immutable.Seq;
+import transactionmetastore.spark.planner.AcidException;
+
+/**
+ * NOT NULL and CHECK of a table: each task counts the rows that break them, and where there are any nothing is published.
+ *
+ * The planner says them when the statement holds its locks. Spark is not told that a column has no NULLs: rows from before
+ * the constraint may have some (NOVALIDATE), and Spark would answer IS NULL without looking.
+ * "broken": true for a row that breaks the rule of that number; of the columns "row".
+ */
+record RowRules(List<String> labels, List<Expression> broken, Seq<Attribute> row) implements Serializable {
+    static final RowRules NONE = new RowRules(List.of(), List.of(), null);
+
+    /** As "write" of the planner answers them. Throws AcidException for one that Spark does not understand. */
+    static RowRules of(JsonNode rules, TableShape table) {
+        List<String> labels = new ArrayList<>();
+        List<Column> conditions = new ArrayList<>();
+        for (JsonNode rule : rules) {
+            labels.add(rule.path("label").asText());
+            conditions.add(functions.expr(rule.path("broken").asText()));
+        }
+        if (labels.isEmpty()) return NONE;
+        Project analysed = analysed(conditions, labels, table);
+        List<Expression> broken = new ArrayList<>();
+        for (var one = analysed.projectList().iterator(); one.hasNext();) {
+            broken.add(((Expression) one.next()).children().head());
+        }
+        return new RowRules(labels, broken, analysed.child().output());
+    }
+
+    /** Optimized, since some expressions are only names of what is evaluated. */
+    private static Project analysed(List<Column> conditions, List<String> labels, TableShape table) {
+        SparkSession spark = SparkSession.active();
+        var nothing = JavaSparkContext.fromSparkContext(spark.sparkContext()).<Row>emptyRDD();
+        try {
+            var none = spark.createDataFrame(nothing, table.row());
+            return (Project) none.select(conditions.toArray(new Column[0])).queryExecution().optimizedPlan();
+        } catch (Exception error) {  // Spark's for what it cannot analyse is a checked one, which no method declares
+            throw new AcidException("InvalidOperationError", "Spark cannot tell whether rows keep " + String.join(", ", labels)
+                + " of " + table.name() + ": " + String.valueOf(error.getMessage()).lines().findFirst().orElse("") + " Declare the "
+                + "constraint anew, in Spark's SQL.", error);
+        }
+    }
+
+    Watch watch() {
+        return new Watch(this);
+    }
+
+    /** Throws AcidException where tasks have met rows that break a rule. */
+    void require(String table, Iterable<long[]> counted) {
+        List<String> said = new ArrayList<>();
+        for (int rule = 0; rule < labels.size(); ++rule) {
+            long count = 0;
+            for (long[] counts : counted) count += counts[rule];
+            if (count > 0) said.add(labels.get(rule) + " by " + count + (count == 1 ? " row" : " rows"));
+        }
+        if (said.isEmpty()) return;
+        throw new AcidException("ConstraintViolationError", table + ": nothing was written, because rows break "
+            + String.join("; ", said) + ".");
+    }
+
+    /** Looks at the rows of one task. */
+    static final class Watch {
+        private final BasePredicate[] broken;
+        private final long[] counts;
+
+        private Watch(RowRules rules) {
+            broken = new BasePredicate[rules.broken.size()];
+            counts = new long[broken.length];
+            for (int rule = 0; rule < broken.length; ++rule) {
+                broken[rule] = Predicate$.MODULE$.create(rules.broken.get(rule), rules.row);
+            }
+        }
+
+        void look(InternalRow row) {
+            for (int rule = 0; rule < broken.length; ++rule) if (broken[rule].eval(row)) ++counts[rule];
+        }
+
+        /** How many rows broke each rule. */
+        long[] counts() {
+            return counts;
+        }
+    }
+}
