@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from metastore.planner import definitions, scans, tables, transactions, writes
+from metastore.planner import definitions, partitions, scans, tables, transactions, writes
 from metastore.planner.call import Method
 
 CALLS: Mapping[str, Method] = {
@@ -19,9 +19,11 @@ CALLS: Mapping[str, Method] = {
     "announce": Method(writes.announce),
     "plan": Method(scans.plan, is_work=True),
     "create": Method(definitions.create),
+    "create_like": Method(definitions.create_like),
     "drop": Method(definitions.drop),
     "rename": Method(definitions.rename),
     "alter": Method(definitions.alter),
-    "add_partitions": Method(definitions.add_partitions),
-    "drop_partitions": Method(definitions.drop_partitions),
+    "add_partitions": Method(partitions.add_partitions),
+    "drop_partitions": Method(partitions.drop_partitions),
+    "rename_partition": Method(partitions.rename_partition),
 }

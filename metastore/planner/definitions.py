@@ -4,28 +4,22 @@ Rule: whoever changes a table that is there has it for himself meanwhile. Files 
 not be read with is refused (``acid_tables.column_changes``).
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from copy import copy
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import timedelta
 from typing import Any
 
 from metastore.acid_tables.column_changes import placed, require_known, require_same_rows
-from metastore.acid_tables.partitions import partition_name
 from metastore.acid_tables.serde_storage import CLASSES, HiveStorage, require_seen_as_declared
-from metastore.acid_tables.table import AcidTable, ColumnDefinition, require_user_names, stored_as
-from metastore.client import TxnManager, tables
-from metastore.client.lock_plan import Kind, Output, statement_locks, target_of
+from metastore.acid_tables.table import ColumnDefinition, require_user_names, stored_as
+from metastore.catalog.model import ConstraintKind
+from metastore.client import tables
+from metastore.client.declared_constraints import Declaration, arguments
 from metastore.client.partitions import partition_places
-from metastore.errors import AlreadyExistsError, InvalidInputError, InvalidOperationError, NoSuchObjectError
-from metastore.partition_names import DEFAULT_PARTITION
+from metastore.errors import AlreadyExistsError, InvalidInputError, InvalidOperationError
 from metastore.planner.body import Body
 from metastore.planner.call import Answer, Call
+from metastore.planner.locking import alone
 from metastore.planner.tables import acid_table
-from metastore.planner.transactions import Within
-
-_PATIENCE_S = 60
 
 
 def create(call: Call) -> Answer:
@@ -44,8 +38,9 @@ def create(call: Call) -> Answer:
     if isinstance(storage, HiveStorage):
         storage.require_storable(name)
     owner = call.user or body.text("user", call.client.user)
+    table = tables.managed_table(call.client, name, owner, sd, keys, parameters)
     try:
-        tables.create_table(call.client, tables.managed_table(call.client, name, owner, sd, keys, parameters))
+        tables.create_table(call.client, table, *arguments(call.client.types, name, _constraints(body)))
     except AlreadyExistsError:
         if not body.flag("if_not_exists"):
             raise
@@ -53,10 +48,24 @@ def create(call: Call) -> Answer:
     return {"created": True}
 
 
+def create_like(call: Call) -> Answer:
+    """CREATE TABLE ... LIKE a transactional table: its columns, storage and kind, no rows, no constraints."""
+    body, source = call.body, acid_table(call.client, call.body.table("like")).name
+    tables.create_table_like(
+        call.client,
+        body.db_and_table(),
+        call.client.get_table(source.db, source.table),
+        call.user or body.text("user", call.client.user),
+        body.text("location") if body.has("location") else None,
+        _properties(body),
+    )
+    return {}
+
+
 def drop(call: Call) -> Answer:
     """DROP TABLE with its files; ``purge``: past any trash."""
     table = acid_table(call.client, call.body.db_and_table())
-    with _alone(call, table):
+    with alone(call, table):
         context = call.client.types.EnvironmentContext({"ifPurge": "true"} if call.body.flag("purge") else {})
         call.client.drop_table_with_environment_context(table.name.db, table.name.table, True, context)  # noqa: FBT003
     return {}
@@ -65,7 +74,7 @@ def drop(call: Call) -> Answer:
 def rename(call: Call) -> Answer:
     """ALTER TABLE ... RENAME TO."""
     table = acid_table(call.client, call.body.db_and_table())
-    with _alone(call, table):
+    with alone(call, table):
         found = call.client.get_table(table.name.db, table.name.table)
         found.dbName, found.tableName = call.body.text("to_db").lower(), call.body.text("to_table").lower()
         call.client.alter_table(table.name.db, table.name.table, found)
@@ -90,7 +99,7 @@ class Definition:
 def alter(call: Call) -> Answer:
     """ALTER TABLE: several changes at once, made one after the other, or none."""
     table = acid_table(call.client, call.body.db_and_table())
-    with _alone(call, table):
+    with alone(call, table):
         found = call.client.get_table(table.name.db, table.name.table)
         before = tuple(ColumnDefinition(one.name.lower(), one.type, one.comment) for one in found.sd.cols)
         definition = Definition(before, dict(found.parameters or {}))
@@ -103,37 +112,6 @@ def alter(call: Call) -> Answer:
         found.sd.cols = [types.FieldSchema(one.name, one.type, one.comment) for one in definition.columns]
         found.parameters = definition.properties
         call.client.alter_table(table.name.db, table.name.table, found)
-    return {}
-
-
-def add_partitions(call: Call) -> Answer:
-    """ALTER TABLE ... ADD PARTITION."""
-    table = acid_table(call.client, call.body.db_and_table())
-    found, types = call.client.get_table(table.name.db, table.name.table), call.client.types
-    added = [_partition(types, found, table, one) for one in call.body.bodies("partitions")]
-    with _locked(call, table, Kind.SHARED_DDL):
-        call.client.add_partitions_req(
-            types.AddPartitionsRequest(
-                dbName=table.name.db,
-                tblName=table.name.table,
-                parts=added,
-                ifNotExists=call.body.flag("if_not_exists"),
-                needResult=False,
-            )
-        )
-    return {}
-
-
-def drop_partitions(call: Call) -> Answer:
-    """ALTER TABLE ... DROP PARTITION, by their names, with their files. Raises: NoSuchObjectError."""
-    table = acid_table(call.client, call.body.db_and_table())
-    with _alone(call, table):
-        for name in call.body.texts("names"):
-            try:
-                call.client.drop_partition_by_name(table.name.db, table.name.table, name, True)  # noqa: FBT003
-            except NoSuchObjectError:
-                if not call.body.flag("if_exists"):
-                    raise
     return {}
 
 
@@ -212,6 +190,18 @@ def _fields(call: Call, name: str) -> list[Any]:
     ]
 
 
+def _constraints(body: Body) -> list[Declaration]:
+    """NOT NULL and DEFAULT, as the columns have them."""
+    declared = []
+    for column in (*body.bodies("columns"), *body.bodies("partition_keys")):
+        name = column.text("name").lower()
+        if column.flag("not_null"):
+            declared.append(Declaration(ConstraintKind.NOT_NULL, None, (name,)))
+        if column.has("default"):
+            declared.append(Declaration(ConstraintKind.DEFAULT, None, (name,), column.text("default")))
+    return declared
+
+
 def _storage(call: Call, columns: Sequence[Any]) -> Any:
     body, types = call.body, call.client.types
     file_format = body.text("format", "orc").lower()
@@ -239,38 +229,3 @@ def _order(types: Any, pair: Any) -> Any:
         case [str(name), "asc" | "desc" as direction]:
             return types.Order(name.lower(), int(direction == "asc"))
     raise InvalidInputError(f'buckets.sort is a list like [["id", "asc"]], not {pair!r}.')
-
-
-def _partition(types: Any, found: Any, table: AcidTable, wanted: Body) -> Any:
-    values = [None if one is None else str(one) for one in wanted.values("values")]
-    if len(values) != len(table.partition_keys):
-        raise InvalidInputError(f"A partition of {table.name} has a value for each of {table.partition_names}.")
-    sd = copy(found.sd)
-    place = f"{table.location}/{partition_name(table, values)}"
-    sd.location = wanted.text("location") if wanted.has("location") else place
-    return types.Partition(
-        values=[value or DEFAULT_PARTITION for value in values],
-        dbName=table.name.db,
-        tableName=table.name.table,
-        sd=sd,
-        parameters={},
-        createTime=0,
-        lastAccessTime=0,
-    )
-
-
-@contextmanager
-def _alone(call: Call, table: AcidTable) -> Iterator[None]:
-    """Nobody else reads or writes the table meanwhile. Raises: LockNotAcquiredError."""
-    with _locked(call, table, Kind.EXCLUSIVE_DDL):
-        yield
-
-
-@contextmanager
-def _locked(call: Call, table: AcidTable, kind: Kind) -> Iterator[None]:
-    patience = timedelta(seconds=call.body.number("wait_s", _PATIENCE_S))
-    manager = TxnManager(call.client, wait=Within(patience=patience), host=call.body.text("host", "") or None)
-    wanted = statement_locks([], [Output(target_of(table), kind)], call.told.modes)
-    user = call.user or call.body.text("user", call.client.user)
-    with manager.locked(wanted, user=user, agent=call.body.text("agent", "planner")):
-        yield

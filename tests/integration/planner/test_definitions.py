@@ -4,6 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from metastore.client.constraints import enabled_constraints
+from metastore.ids import table_name
 from tests.integration.planner.conftest import WHO
 from tests.integration.planner.test_calls import insert
 from tests.support.acid.creating import create_database
@@ -120,3 +122,37 @@ def test_partitions_come_and_go(call):
     assert names() == ["day=__HIVE_DEFAULT_PARTITION__/n=2"]
     assert call.refused("drop_partitions", db="d", table="t", names=["day=a b/n=1"])[:2] == (404, "NoSuchObjectError")
     assert call("drop_partitions", db="d", table="t", names=["day=a b/n=1"], if_exists=True) == {}
+    assert call("rename_partition", db="d", table="t", partition="day=__HIVE_DEFAULT_PARTITION__/n=2", values=["c/d", "3"]) == {}
+    assert names() == ["day=c%2Fd/n=3"]
+    assert call.refused("rename_partition", db="d", table="t", partition="day=c%2Fd/n=3", values=["c"])[:2] == (400, "InvalidInputError")
+    assert call.refused("rename_partition", db="d", table="t", partition="day=x/n=3", values=["c", "4"])[:2] == (404, "NoSuchObjectError")
+    call("add_partitions", db="d", table="t", partitions=[{"values": ["e", "4"]}])
+    status, error, _ = call.refused("drop_partitions", db="d", table="t", names=["day=e/n=4", "day=x/n=3"], purge=True)
+    assert (status, error) == (404, "NoSuchObjectError")
+    assert names() == ["day=c%2Fd/n=3", "day=e/n=4"]
+
+
+def test_a_table_is_made_like_another_one(client, call):
+    call("create", db="d", table="t", columns=COLUMNS, partition_keys=[{"name": "day", "type": "date"}], properties={"mine": "1"},
+         buckets={"count": 2, "columns": ["id"]}, comment="facts")
+
+    assert call("create_like", db="d", table="u", like="d.t", properties={"yours": "2"}, **WHO) == {}
+
+    old, new = (call("table", db="d", table=name) for name in "tu")
+    same = ("kind", "columns", "partition_keys", "buckets", "format", "comment")
+    assert [new[name] for name in same] == [old[name] for name in same]
+    assert {"mine", "yours"} & new["properties"].keys() == {"yours"}
+    assert (new["owner"], new["location"] == old["location"]) == ("ann", False)
+    assert call.refused("create_like", db="d", table="u", like="d.t")[:2] == (400, "AlreadyExistsError")
+    assert call.refused("create_like", db="d", table="v", like="d.nothing")[:2] == (404, "NoSuchObjectError")
+
+
+def test_constraints_of_columns_are_declared_with_the_table(client, call):
+    call("create", db="d", table="t", columns=[{"name": "ID", "type": "int", "not_null": True}, {"name": "n", "type": "int", "default": "7"}],
+         partition_keys=[{"name": "k", "type": "string", "not_null": True, "default": "'x'"}])
+
+    told = call("table", db="d", table="t")
+
+    assert [(one["not_null"], one["default"]) for one in (*told["columns"], *told["partition_keys"])] == [
+        (True, None), (False, "7"), (True, "'x'")]
+    assert enabled_constraints(client, table_name("d", "t")).checks == ()

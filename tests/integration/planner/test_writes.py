@@ -39,6 +39,19 @@ def test_a_write_is_told_its_write_id_and_where_to_stage_files(client, call):
     assert published["inserts"][0]["files"] == [["s/i", "bucket_00000"]]
 
 
+def test_a_write_is_told_what_its_rows_must_keep(client, call):
+    create_table(client, "t", {"id": "int", "n": "int"})
+    types, place = client.types, {"table_db": "d", "table_name": "t", "enable_cstr": True}
+    client.add_not_null_constraint(types.AddNotNullConstraintRequest([types.SQLNotNullConstraint(column_name="id", nn_name="given", **place)]))
+    client.add_check_constraint(types.AddCheckConstraintRequest([types.SQLCheckConstraint(
+        column_name=None, check_expression="n > id", dc_name="order", **place)]))
+    client.add_check_constraint(types.AddCheckConstraintRequest([types.SQLCheckConstraint(
+        column_name=None, check_expression="false", dc_name="off", **{**place, "enable_cstr": False})]))
+
+    assert begun(call)[1]["rules"] == [
+        {"label": "NOT NULL given (id)", "broken": "`id` IS NULL"}, {"label": "CHECK order (n > id)", "broken": "NOT (n > id)"}]
+
+
 def test_new_partitions_are_registered_and_all_announced(client, call):
     create_table(client, "t", {"id": "int"}, keys={"n": "int", "d": "date"})
     txn, told = begun(call)
@@ -86,6 +99,7 @@ def test_an_overwrite_empties_what_it_is_about(client, call):
     assert bases("all") == {"/n=1/base_0000003": ["bucket_00000"], "/n=2/base_0000003": ["bucket_00000"]}
     assert bases({"key": '["9"]'}) == {"/n=9/base_0000003": ["bucket_00000"]}
     assert bases({"key": '["2"]'}, staged("s/i", '["2"]')) == {"/n=2/base_0000003": []}
+    assert bases({"keys": ['["2"]', '["1"]']}) == {"/n=2/base_0000003": ["bucket_00000"], "/n=1/base_0000003": ["bucket_00000"]}
     status, error, message = call.refused("publish", txn=txn, table="d.t", statement=0, overwrite="some", files=[])
     assert (status, error) == (400, "InvalidInputError")
     assert "overwrite must be null" in message

@@ -8,6 +8,7 @@ import java.util.Set;
 import org.apache.spark.sql.catalyst.analysis.NoSuchFunctionException;
 import org.apache.spark.sql.catalyst.analysis.NoSuchNamespaceException;
 import org.apache.spark.sql.catalyst.analysis.NoSuchTableException;
+import org.apache.spark.sql.catalyst.analysis.NonEmptyNamespaceException;
 import org.apache.spark.sql.catalyst.analysis.TableAlreadyExistsException;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.connector.catalog.Column;
@@ -119,6 +120,12 @@ public abstract class AcidCatalogBase extends DelegatingCatalogExtension {
         return acidTable(ident, null);
     }
 
+    /** A table of the kind of another one. "properties": what the statement says besides. */
+    final Table createLike(Identifier ident, AcidTable source, Map<String, String> properties) {
+        planner().call("create_like", Creation.like(ident, source, properties));
+        return acidTable(ident, null);
+    }
+
     @Override
     public Table alterTable(Identifier ident, TableChange... changes) throws NoSuchTableException {
         AcidTable table = acidTable(ident, null);
@@ -135,6 +142,16 @@ public abstract class AcidCatalogBase extends DelegatingCatalogExtension {
     @Override
     public boolean purgeTable(Identifier ident) {
         return acidTable(ident, null) == null ? super.purgeTable(ident) : drop(ident, true);
+    }
+
+    /** Spark's own client asks for each table before it drops a database, and does not get transactional ones. */
+    @Override
+    public boolean dropNamespace(String[] namespace, boolean cascade)
+            throws NoSuchNamespaceException, NonEmptyNamespaceException {
+        if (cascade && namespaceExists(namespace)) {
+            for (Identifier table : listTables(namespace)) if (acidTable(table, null) != null) drop(table, false);
+        }
+        return super.dropNamespace(namespace, cascade);
     }
 
     private boolean drop(Identifier ident, boolean purge) {

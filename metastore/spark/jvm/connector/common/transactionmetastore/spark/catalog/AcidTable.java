@@ -5,8 +5,12 @@ import java.util.HashMap;
 import java.util.Map;
 import java.util.Objects;
 import java.util.Set;
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.catalyst.analysis.NoSuchPartitionException;
+import org.apache.spark.sql.catalyst.analysis.PartitionsAlreadyExistException;
 import org.apache.spark.sql.connector.catalog.Column;
 import org.apache.spark.sql.connector.catalog.MetadataColumn;
+import org.apache.spark.sql.connector.catalog.SupportsAtomicPartitionManagement;
 import org.apache.spark.sql.connector.catalog.SupportsMetadataColumns;
 import org.apache.spark.sql.connector.catalog.SupportsRead;
 import org.apache.spark.sql.connector.catalog.SupportsRowLevelOperations;
@@ -32,8 +36,8 @@ import transactionmetastore.spark.write.AcidWrites;
  *
  * Spark keeps the table of an analysed plan, as that of a frame, and uses it in other plans: see StatementRule.
  */
-public final class AcidTable
-        implements SupportsRead, SupportsWrite, SupportsRowLevelOperations, SupportsMetadataColumns, TruncatableTable {
+public final class AcidTable implements SupportsRead, SupportsWrite, SupportsRowLevelOperations, SupportsMetadataColumns,
+        SupportsAtomicPartitionManagement, TruncatableTable {
     private final String catalog;
     private final PlannerClient planner;
     private final TableDefinition definition;
@@ -170,6 +174,64 @@ public final class AcidTable
     public boolean truncateTable() {
         AcidWrites.truncate(this);
         return true;
+    }
+
+    // -- partitions: see Partitions ------------------------------------------------------------------------------------
+
+    @Override
+    public StructType partitionSchema() {
+        return definition.partitionType();
+    }
+
+    @Override
+    public InternalRow[] listPartitionIdentifiers(String[] names, InternalRow values) {
+        return new Partitions(this).identifiers(names, values);
+    }
+
+    @Override
+    public void createPartitions(InternalRow[] values, Map<String, String>[] properties) {
+        new Partitions(this).add(values, properties);
+    }
+
+    @Override
+    public boolean dropPartitions(InternalRow[] values) {
+        return new Partitions(this).drop(values, false);
+    }
+
+    @Override
+    public boolean purgePartitions(InternalRow[] values) {
+        return new Partitions(this).drop(values, true);
+    }
+
+    @Override
+    public boolean purgePartition(InternalRow values) {
+        return purgePartitions(new InternalRow[] {values});
+    }
+
+    @Override
+    public boolean truncatePartition(InternalRow values) throws NoSuchPartitionException {
+        return new Partitions(this).truncate(values);
+    }
+
+    @Override
+    public boolean truncatePartitions(InternalRow[] values) {
+        return new Partitions(this).truncate(values);
+    }
+
+    @Override
+    public boolean renamePartition(InternalRow from, InternalRow to)
+            throws NoSuchPartitionException, PartitionsAlreadyExistException {
+        return new Partitions(this).rename(from, to);
+    }
+
+    @Override
+    public Map<String, String> loadPartitionMetadata(InternalRow values) {
+        return new Partitions(this).metadata(values);
+    }
+
+    @Override
+    public void replacePartitionMetadata(InternalRow values, Map<String, String> properties) {
+        throw new AcidException("UNSUPPORTED", "Partitions of " + name() + " have no properties of their own.");
     }
 
     /** Whatever the statement, so that Spark finds a table that it has cached. */

@@ -41,12 +41,9 @@ final class Creation {
         for (String key : keyNames) {
             Arrays.stream(columns).filter(column -> column.name().equals(key)).forEach(column -> keys.add(described(column)));
         }
-        Map<String, String> kept = new HashMap<>(properties);
-        kept.keySet().removeAll(NOT_PROPERTIES);
-        kept.keySet().removeIf(key -> key.startsWith(TableCatalog.OPTION_PREFIX));
         arguments.put("columns", plain);
         arguments.put("partition_keys", keys);
-        arguments.put("properties", kept);
+        arguments.put("properties", kept(properties));
         arguments.put("comment", properties.get(TableCatalog.PROP_COMMENT));
         arguments.put("location", properties.get(TableCatalog.PROP_LOCATION));
         arguments.put("format", properties.getOrDefault(AcidCatalogBase.FORMAT, "orc").toLowerCase(java.util.Locale.ROOT));
@@ -55,15 +52,34 @@ final class Creation {
         return arguments;
     }
 
+    static Map<String, Object> like(Identifier ident, AcidTable source, Map<String, String> properties) {
+        if (properties.containsKey(TableCatalog.PROP_PROVIDER)) {
+            throw new AcidException("UNSUPPORTED", "A table that is made LIKE " + source.fullName() + " is stored as that is: leave "
+                + "out USING, STORED AS and ROW FORMAT.");
+        }
+        Map<String, Object> arguments = new HashMap<>(AcidTransaction.caller());
+        arguments.put("db", AcidCatalogBase.lower(ident.namespace()[0]));
+        arguments.put("table", AcidCatalogBase.lower(ident.name()));
+        arguments.put("like", source.fullName());
+        arguments.put("location", properties.get(TableCatalog.PROP_LOCATION));
+        arguments.put("properties", kept(properties));
+        return arguments;
+    }
+
+    private static Map<String, String> kept(Map<String, String> properties) {
+        Map<String, String> kept = new HashMap<>(properties);
+        kept.keySet().removeAll(NOT_PROPERTIES);
+        kept.keySet().removeIf(key -> key.startsWith(TableCatalog.OPTION_PREFIX));
+        return kept;
+    }
+
     private static Map<String, Object> described(Column column) {
         Map<String, Object> described = new HashMap<>();
         described.put("name", AcidCatalogBase.lower(column.name()));
         described.put("type", column.dataType().catalogString());
         described.put("comment", column.comment());
-        if (column.defaultValue() != null || !column.nullable()) {
-            throw new AcidException("UNSUPPORTED", "The catalog creates no constraints yet, as " + column.name() + " has one: leave "
-                + "DEFAULT and NOT NULL out, and add them with session.sql of acid(spark).");
-        }
+        described.put("not_null", !column.nullable());
+        described.put("default", column.defaultValue() == null ? null : column.defaultValue().getSql());
         return described;
     }
 
@@ -94,12 +110,19 @@ final class Creation {
     private static Map<String, Object> change(AcidTable table, TableChange change) {
         Map<String, Object> told = new HashMap<>();
         if (change instanceof TableChange.SetProperty set) {
+            requireProperty(table, set.property());
             told.put("op", "set");
             told.put("properties", Map.of(set.property(), set.value()));
         } else if (change instanceof TableChange.RemoveProperty unset) {
+            requireProperty(table, unset.property());
             told.put("op", "unset");
             told.put("keys", List.of(unset.property()));
         } else if (change instanceof TableChange.AddColumn add) {
+            if (!add.isNullable() || add.defaultValue() != null) {
+                throw new AcidException("UNSUPPORTED", "Column " + path(add.fieldNames()) + " of " + table.fullName() + " is added "
+                    + "without NOT NULL and DEFAULT, which rows that are there would not have: give them by UPDATE, and declare "
+                    + "constraints with session.sql of acid(spark).");
+            }
             told.put("op", "add_column");
             told.put("name", path(add.fieldNames()));
             told.put("type", add.dataType().catalogString());
@@ -129,6 +152,13 @@ final class Creation {
                 + change.getClass().getSimpleName() + ". Set or unset properties, add, rename, retype or drop columns.");
         }
         return told;
+    }
+
+    /** Spark tells what is no property as one with a name of its own: ALTER TABLE ... SET LOCATION, OWNER TO. */
+    private static void requireProperty(AcidTable table, String name) {
+        if (!NOT_PROPERTIES.contains(name) || name.equals(TableCatalog.PROP_COMMENT)) return;
+        throw new AcidException("UNSUPPORTED", "The " + name + " of " + table.fullName() + " cannot be changed: its files, which "
+            + "its transactions have written, stay where they are. INSERT its rows into a new table.");
     }
 
     /** The column before it: "" for none, null for where it would be anyway. */

@@ -1,11 +1,20 @@
 package transactionmetastore.spark.catalog;
 
+import java.util.List;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.catalyst.analysis.ResolvedIdentifier;
+import org.apache.spark.sql.catalyst.analysis.ResolvedNamespace;
 import org.apache.spark.sql.catalyst.analysis.UnresolvedIdentifier;
+import org.apache.spark.sql.catalyst.analysis.UnresolvedNamespace;
+import org.apache.spark.sql.catalyst.analysis.UnresolvedTable;
+import org.apache.spark.sql.catalyst.analysis.UnresolvedTableOrView;
 import org.apache.spark.sql.catalyst.catalog.CatalogTable;
+import org.apache.spark.sql.catalyst.plans.logical.DropNamespace;
 import org.apache.spark.sql.catalyst.plans.logical.DropTable;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.ReplaceTable;
+import org.apache.spark.sql.catalyst.plans.logical.ReplaceTableAsSelect;
+import org.apache.spark.sql.catalyst.plans.logical.SetTableProperties;
 import org.apache.spark.sql.catalyst.plans.logical.SerdeInfo;
 import org.apache.spark.sql.catalyst.plans.logical.UnresolvedTableSpec;
 import org.apache.spark.sql.catalyst.plans.logical.V2CreateTablePlan;
@@ -17,6 +26,7 @@ import org.apache.spark.sql.execution.datasources.CreateTable;
 import scala.Option;
 import scala.Product;
 import scala.collection.immutable.Seq;
+import scala.jdk.javaapi.CollectionConverters;
 import transactionmetastore.spark.planner.AcidException;
 
 /**
@@ -37,11 +47,20 @@ final class RoutingRule extends Rule<LogicalPlan> {
     public LogicalPlan apply(LogicalPlan plan) {
         if (plan instanceof V2CreateTablePlan) return created(plan);
         if (plan instanceof DropTable drop && drop.child() instanceof UnresolvedIdentifier name) return dropped(drop, name);
+        if (plan instanceof DropNamespace drop && drop.cascade() && drop.namespace() instanceof UnresolvedNamespace name) {
+            return dropped(drop, name);
+        }
+        if (plan instanceof SetTableProperties set && isTransactional(set.properties())
+                && set.table() instanceof UnresolvedTable name) {
+            requireNotConverted(name);
+        }
+        if (plan.nodeName().equals("CreateTableLike")) return createdLike(plan);
         if (plan instanceof CreateTable save && save.query().isDefined()) requireNotTransactional(save.tableDesc());
         return plan;
     }
 
-    private static LogicalPlan created(LogicalPlan plan) {
+    private LogicalPlan created(LogicalPlan plan) {
+        if (plan instanceof ReplaceTable || plan instanceof ReplaceTableAsSelect) requireNothingReplaced(plan);
         for (int place = 0; place < plan.productArity(); ++place) {
             if (plan.productElement(place) instanceof UnresolvedTableSpec spec && isTransactional(spec.properties())) {
                 return isRouted(spec) ? plan : (LogicalPlan) with(plan, place, routed(spec));
@@ -94,17 +113,69 @@ final class RoutingRule extends Rule<LogicalPlan> {
     }
 
     private LogicalPlan dropped(DropTable drop, UnresolvedIdentifier name) {
-        Seq<String> parts = name.nameParts();
-        if (spark.sessionState().catalog().isTempView(parts)) return drop;
+        if (spark.sessionState().catalog().isTempView(name.nameParts())) return drop;
+        Named table = named(name.nameParts());
+        if (table == null || table.catalog.acidTable(table.ident, null) == null) return drop;
+        return drop.withNewChildInternal(
+            new ResolvedIdentifier(table.catalog.underAnotherName(), table.ident, drop.output()));
+    }
+
+    private LogicalPlan dropped(DropNamespace drop, UnresolvedNamespace name) {
+        Seq<String> parts = name.multipartIdentifier();
+        CatalogManager catalogs = spark.sessionState().catalogManager();
+        boolean isInNamed = parts.length() > 1 && catalogs.isCatalogRegistered(parts.head());
+        var plugin = isInNamed ? catalogs.catalog(parts.head()) : catalogs.currentCatalog();
+        if (!(plugin instanceof AcidCatalogBase catalog) || parts.length() != (isInNamed ? 2 : 1)) return drop;
+        return drop.withNewChildInternal(new ResolvedNamespace(catalog.underAnotherName(),
+            isInNamed ? tail(parts) : parts, scala.collection.immutable.Map$.MODULE$.empty()));
+    }
+
+    @SuppressWarnings("unchecked")
+    private static Seq<String> tail(Seq<String> parts) {
+        return (Seq<String>) parts.tail();
+    }
+
+    /** From Spark 4.2 on there is such a node: a table to be made like one of ours is made by its catalog. */
+    private LogicalPlan createdLike(LogicalPlan plan) {
+        if (!(plan.children().apply(0) instanceof UnresolvedIdentifier name)
+                || !(plan.children().apply(1) instanceof UnresolvedTableOrView source)) return plan;
+        if (spark.sessionState().catalog().isTempView(source.multipartIdentifier())) return plan;
+        Named made = named(name.nameParts()), like = named(source.multipartIdentifier());
+        if (made == null || like == null || like.catalog.acidTable(like.ident, null) == null) return plan;
+        LogicalPlan routed = new ResolvedIdentifier(made.catalog.underAnotherName(), made.ident, plan.output());
+        return plan.withNewChildren(CollectionConverters.asScala(List.of(routed, source)).toSeq());
+    }
+
+    /** A table of one of our catalogs, which may be there or not. */
+    private record Named(AcidCatalogBase catalog, Identifier ident) {}
+
+    /** What a name means; null where that is none of ours. */
+    private Named named(Seq<String> parts) {
         CatalogManager catalogs = spark.sessionState().catalogManager();
         boolean isInNamed = parts.length() > 2 || parts.length() == 2 && catalogs.isCatalogRegistered(parts.head());
         var plugin = isInNamed ? catalogs.catalog(parts.head()) : catalogs.currentCatalog();
-        if (!(plugin instanceof AcidCatalogBase catalog)) return drop;
+        if (!(plugin instanceof AcidCatalogBase catalog)) return null;
         String[] namespace = parts.length() == 1 ? catalogs.currentNamespace()
             : isInNamed && parts.length() == 2 ? catalog.defaultNamespace() : new String[] {parts.apply(parts.length() - 2)};
-        Identifier ident = Identifier.of(namespace, parts.last());
-        if (catalog.acidTable(ident, null) == null) return drop;
-        return drop.withNewChildInternal(new ResolvedIdentifier(catalog.underAnotherName(), ident, drop.output()));
+        return new Named(catalog, Identifier.of(namespace, parts.last()));
+    }
+
+    /** Spark would drop the table, with all its versions, before the new rows are there, and a query that fails leaves nothing. */
+    private void requireNothingReplaced(LogicalPlan plan) {
+        if (!(plan.children().head() instanceof UnresolvedIdentifier name)) return;
+        Named table = named(name.nameParts());
+        AcidTable found = table == null ? null : table.catalog.acidTable(table.ident, null);
+        if (found == null) return;
+        throw new AcidException("UNSUPPORTED", "REPLACE TABLE would drop " + found.fullName() + " before its new rows are there: "
+            + "use INSERT OVERWRITE " + found.fullName() + ", or DROP TABLE and CREATE TABLE where its columns change.");
+    }
+
+    /** Rows of files with Spark's names could not be changed: the session gives them Hive's. */
+    private void requireNotConverted(UnresolvedTable name) {
+        Named table = named(name.multipartIdentifier());
+        if (table == null || table.catalog.acidTable(table.ident, null) != null || !table.catalog.tableExists(table.ident)) return;
+        throw new AcidException("UNSUPPORTED", table.ident + " is made transactional by session.sql of acid(spark), with the same "
+            + "statement: it gives the files that are there names by which their rows are known.");
     }
 
     private void requireNotTransactional(CatalogTable table) {

@@ -1,7 +1,6 @@
 package transactionmetastore.spark.read;
 
 import com.fasterxml.jackson.databind.JsonNode;
-import java.time.ZoneId;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.HashMap;
@@ -16,7 +15,6 @@ import org.apache.orc.OrcConf;
 import org.apache.orc.mapred.OrcInputFormat;
 import org.apache.spark.api.java.JavaSparkContext;
 import org.apache.spark.sql.catalyst.InternalRow;
-import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.connector.expressions.FieldReference;
 import org.apache.spark.sql.connector.expressions.NamedReference;
@@ -28,7 +26,6 @@ import org.apache.spark.sql.connector.read.Scan;
 import org.apache.spark.sql.connector.read.Statistics;
 import org.apache.spark.sql.connector.read.SupportsReportStatistics;
 import org.apache.spark.sql.connector.read.SupportsRuntimeV2Filtering;
-import org.apache.spark.sql.execution.datasources.PartitioningUtils;
 import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.internal.connector.PredicateUtils;
 import org.apache.spark.sql.sources.Filter;
@@ -36,6 +33,7 @@ import org.apache.spark.sql.types.StructType;
 import org.apache.spark.util.SerializableConfiguration;
 import transactionmetastore.spark.SparkInternals;
 import transactionmetastore.spark.catalog.AcidTable;
+import transactionmetastore.spark.catalog.Partitions;
 import transactionmetastore.spark.planner.AcidException;
 import transactionmetastore.spark.txn.AcidTransaction;
 import transactionmetastore.spark.txn.Snapshot;
@@ -240,17 +238,10 @@ public final class AcidScan implements Scan, Batch, SupportsReportStatistics, Su
     }
 
     private List<InternalRow> valuesOfKeys() {
-        var fields = table.definition().partitionType().fields();
-        ZoneId zone = ZoneId.of(SQLConf.get().sessionLocalTimeZone());
+        StructType types = table.definition().partitionType();
         List<InternalRow> all = new ArrayList<>();
         for (ScanPlan.Directory directory : plan().directories()) {
-            Object[] values = new Object[directory.values().length];
-            for (int key = 0; key < values.length; ++key) {
-                String text = directory.values()[key];
-                values[key] = text == null ? null
-                    : PartitioningUtils.castPartValueToDesiredType(fields[key].dataType(), text, zone);
-            }
-            all.add(new GenericInternalRow(values));
+            all.add(Partitions.typed(types, Arrays.asList(directory.values())));
         }
         return all;
     }

@@ -34,11 +34,20 @@ public final class AcidWrites {
 
     /** Leave nothing in a table, nor in any of its partitions: in a transaction of its own, since Spark begins none for it. */
     public static void truncate(AcidTable table) {
+        truncate(table, Overwriting.EVERYTHING);
+    }
+
+    /** Leave nothing in some partitions, which are there. */
+    public static void truncate(AcidTable table, List<String> keys) {
+        truncate(table, Overwriting.of(keys));
+    }
+
+    private static void truncate(AcidTable table, Overwriting emptied) {
         TableShape shape = shape(table);
         AcidTransaction transaction = AcidTransaction.writer(table.planner(), "TRUNCATE TABLE " + table.fullName());
         try {
             transaction.write(table.fullName(), WriteKind.INSERT_OVERWRITE, null);
-            AcidWrite write = new AcidWrite(table.in(transaction), shape, null, Overwriting.EVERYTHING);
+            AcidWrite write = new AcidWrite(table.in(transaction), shape, null, emptied);
             write.begin();
             write.commit(new WriterCommitMessage[0]);
             transaction.commit();

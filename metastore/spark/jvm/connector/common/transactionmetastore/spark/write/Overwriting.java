@@ -19,11 +19,16 @@ import transactionmetastore.spark.planner.AcidException;
  * What an INSERT OVERWRITE replaces, which is what Hive replaces: a table without partitions; the partition whose keys
  * all have a value in PARTITION (...), whether it gets rows or not; else the partitions that get rows.
  *
- * "named": the values in PARTITION (...), as texts by key; "isWhole": nothing is left of a table with partitions either.
+ * "named": the values in PARTITION (...), as texts by key; "isWhole": nothing is left of a table with partitions either;
+ * "emptied": the keys of partitions of which nothing is left, as TRUNCATE names them.
  */
-record Overwriting(Map<String, String> named, boolean isWhole) {
-    static final Overwriting ALL_THAT_GET_ROWS = new Overwriting(Map.of(), false);
-    static final Overwriting EVERYTHING = new Overwriting(Map.of(), true);
+record Overwriting(Map<String, String> named, boolean isWhole, List<String> emptied) {
+    static final Overwriting ALL_THAT_GET_ROWS = new Overwriting(Map.of(), false, List.of());
+    static final Overwriting EVERYTHING = new Overwriting(Map.of(), true, List.of());
+
+    static Overwriting of(List<String> emptied) {
+        return new Overwriting(Map.of(), false, emptied);
+    }
 
     /** The values that a condition gives partition keys, or null if it says anything else. */
     static Overwriting of(Predicate[] conditions, StructType keys, String zone) {
@@ -44,12 +49,13 @@ record Overwriting(Map<String, String> named, boolean isWhole) {
             StructType one = new StructType().add(keys.fields()[key]);
             named.put(keys.fields()[key].name(), (String) Messages.list(new PartitionKeys(one, 0, zone).of(row)).get(0));
         }
-        return new Overwriting(named, false);
+        return new Overwriting(named, false, List.of());
     }
 
     /** As the planner takes it. */
     Object argument(TableShape table) {
         if (isWhole || table.keys().length() == 0) return "all";
+        if (!emptied.isEmpty()) return Map.of("keys", emptied);
         if (named.size() < table.keys().length()) return "dynamic";
         List<String> values = new ArrayList<>();
         for (String key : table.keys().fieldNames()) values.add(named.get(key));

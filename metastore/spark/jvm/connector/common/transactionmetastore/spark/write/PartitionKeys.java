@@ -21,7 +21,7 @@ import transactionmetastore.spark.Messages;
  * It is what to_json(array(CAST(... AS STRING), ...)) gives (metastore/spark/write/events.py). Rows of one partition mostly
  * come one after the other, so the values of the last are kept.
  */
-final class PartitionKeys {
+public final class PartitionKeys {
     private final DataType[] types;
     private final int first;
     private final Expression[] texts;
@@ -31,7 +31,7 @@ final class PartitionKeys {
     private List<String> respelled;
 
     /** "first": where the partition's values begin in a row. "zone": in which timestamps are written. */
-    PartitionKeys(StructType keys, int first, String zone) {
+    public PartitionKeys(StructType keys, int first, String zone) {
         this.types = Arrays.stream(keys.fields()).map(field -> field.dataType()).toArray(DataType[]::new);
         this.first = first;
         this.zone = zone;
@@ -44,7 +44,7 @@ final class PartitionKeys {
     }
 
     /** The key of a row's partition; null where there are no partitions. */
-    String of(InternalRow row) {
+    public String of(InternalRow row) {
         if (types.length == 0) return null;
         boolean isSame = key != null;
         for (int at = 0; at < types.length; ++at) {

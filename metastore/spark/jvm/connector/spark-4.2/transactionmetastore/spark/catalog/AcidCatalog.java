@@ -1,6 +1,11 @@
 package transactionmetastore.spark.catalog;
 
+import org.apache.spark.sql.catalyst.analysis.NoSuchNamespaceException;
+import org.apache.spark.sql.catalyst.analysis.TableAlreadyExistsException;
 import org.apache.spark.sql.connector.catalog.CatalogPlugin;
+import org.apache.spark.sql.connector.catalog.Identifier;
+import org.apache.spark.sql.connector.catalog.Table;
+import org.apache.spark.sql.connector.catalog.TableInfo;
 import org.apache.spark.sql.connector.catalog.TransactionalCatalogPlugin;
 import org.apache.spark.sql.connector.catalog.transactions.Transaction;
 import org.apache.spark.sql.connector.catalog.transactions.TransactionInfo;
@@ -19,6 +24,13 @@ public final class AcidCatalog extends AcidCatalogBase implements TransactionalC
     public Transaction beginTransaction(TransactionInfo info) {
         AcidTransaction transaction = AcidTransaction.writer(planner(), info.id());
         return new StatementTransaction(transaction, inside(transaction));
+    }
+
+    @Override
+    public Table createTableLike(Identifier ident, TableInfo said, Table source)
+            throws TableAlreadyExistsException, NoSuchNamespaceException {
+        if (source instanceof AcidTable table) return createLike(ident, table, said.properties());
+        return super.createTableLike(ident, said, source);
     }
 
     private record StatementTransaction(AcidTransaction transaction, CatalogPlugin catalog) implements Transaction {

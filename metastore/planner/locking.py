@@ -1,0 +1,31 @@
+"""Locks of definitions: each is taken in a transaction of its own, and waited for as long as the caller says."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+
+from metastore.acid_tables.table import AcidTable
+from metastore.client import TxnManager
+from metastore.client.lock_plan import Kind, Output, statement_locks, target_of
+from metastore.planner.call import Call
+from metastore.planner.transactions import Within
+
+_PATIENCE_S = 60
+
+
+@contextmanager
+def alone(call: Call, table: AcidTable) -> Iterator[None]:
+    """Nobody else reads or writes the table meanwhile. Raises: LockNotAcquiredError."""
+    with locked(call, table, Kind.EXCLUSIVE_DDL):
+        yield
+
+
+@contextmanager
+def locked(call: Call, table: AcidTable, kind: Kind) -> Iterator[None]:
+    """The table is locked meanwhile, for who calls. Raises: LockNotAcquiredError."""
+    patience = timedelta(seconds=call.body.number("wait_s", _PATIENCE_S))
+    manager = TxnManager(call.client, wait=Within(patience=patience), host=call.body.text("host", "") or None)
+    wanted = statement_locks([], [Output(target_of(table), kind)], call.told.modes)
+    user = call.user or call.body.text("user", call.client.user)
+    with manager.locked(wanted, user=user, agent=call.body.text("agent", "planner")):
+        yield

@@ -1,0 +1,85 @@
+"""Partitions added, dropped and renamed: registered ones, whatever they hold."""
+
+from copy import copy
+from typing import Any
+
+from metastore.acid_tables.partitions import partition_name
+from metastore.acid_tables.table import AcidTable
+from metastore.client.lock_plan import Kind
+from metastore.errors import InvalidInputError
+from metastore.partition_names import DEFAULT_PARTITION
+from metastore.planner.body import Body
+from metastore.planner.call import Answer, Call
+from metastore.planner.locking import alone, locked
+from metastore.planner.tables import acid_table
+
+
+def add_partitions(call: Call) -> Answer:
+    """ALTER TABLE ... ADD PARTITION."""
+    table = acid_table(call.client, call.body.db_and_table())
+    found, types = call.client.get_table(table.name.db, table.name.table), call.client.types
+    added = [_partition(types, found, table, one) for one in call.body.bodies("partitions")]
+    with locked(call, table, Kind.SHARED_DDL):
+        call.client.add_partitions_req(
+            types.AddPartitionsRequest(
+                dbName=table.name.db,
+                tblName=table.name.table,
+                parts=added,
+                ifNotExists=call.body.flag("if_not_exists"),
+                needResult=False,
+            )
+        )
+    return {}
+
+
+def drop_partitions(call: Call) -> Answer:
+    """ALTER TABLE ... DROP PARTITION, by their names, with their files, all or none. Raises: NoSuchObjectError."""
+    table, types = acid_table(call.client, call.body.db_and_table()), call.client.types
+    with alone(call, table):
+        call.client.drop_partitions_req(
+            types.DropPartitionsRequest(
+                dbName=table.name.db,
+                tblName=table.name.table,
+                parts=types.RequestPartsSpec(names=call.body.texts("names")),
+                deleteData=True,
+                ifExists=call.body.flag("if_exists"),
+                environmentContext=types.EnvironmentContext({"ifPurge": "true"} if call.body.flag("purge") else {}),
+                needResult=False,
+            )
+        )
+    return {}
+
+
+def rename_partition(call: Call) -> Answer:
+    """ALTER TABLE ... PARTITION ... RENAME TO PARTITION: its rows get other values. Raises: NoSuchObjectError."""
+    table, body = acid_table(call.client, call.body.db_and_table()), call.body
+    with alone(call, table):
+        found = call.client.get_partition_by_name(table.name.db, table.name.table, body.text("partition"))
+        old = list(found.values)
+        found.values = _values(table, body)
+        call.client.rename_partition(table.name.db, table.name.table, old, found)
+    return {}
+
+
+def _partition(types: Any, found: Any, table: AcidTable, wanted: Body) -> Any:
+    values = _values(table, wanted)
+    sd = copy(found.sd)
+    place = f"{table.location}/{partition_name(table, values)}"
+    sd.location = wanted.text("location") if wanted.has("location") else place
+    return types.Partition(
+        values=values,
+        dbName=table.name.db,
+        tableName=table.name.table,
+        sd=sd,
+        parameters={},
+        createTime=0,
+        lastAccessTime=0,
+    )
+
+
+def _values(table: AcidTable, wanted: Body) -> list[str]:
+    """As the metastore has them. Raises: InvalidInputError."""
+    values = [DEFAULT_PARTITION if one is None or one == "" else str(one) for one in wanted.values("values")]
+    if len(values) != len(table.partition_keys):
+        raise InvalidInputError(f"A partition of {table.name} has a value for each of {table.partition_names}.")
+    return values

@@ -1,0 +1,177 @@
+package transactionmetastore.spark.catalog;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import java.time.ZoneId;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Objects;
+import java.util.stream.Stream;
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.catalyst.analysis.NoSuchPartitionException;
+import org.apache.spark.sql.catalyst.analysis.PartitionsAlreadyExistException;
+import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
+import org.apache.spark.sql.connector.catalog.TableCatalog;
+import org.apache.spark.sql.execution.datasources.PartitioningUtils;
+import org.apache.spark.sql.internal.SQLConf;
+import org.apache.spark.sql.types.StructField;
+import org.apache.spark.sql.types.StructType;
+import org.apache.spark.unsafe.types.UTF8String;
+import transactionmetastore.spark.Messages;
+import transactionmetastore.spark.txn.AcidTransaction;
+import transactionmetastore.spark.write.AcidWrites;
+import transactionmetastore.spark.write.PartitionKeys;
+
+/**
+ * The registered partitions of a table, whether they hold rows or not.
+ *
+ * A partition is known by its typed values, however its name spells them: PARTITION (n = 3) is also what Hive calls n=03.
+ */
+public final class Partitions {
+    private static final UTF8String DEFAULT = UTF8String.fromString("__HIVE_DEFAULT_PARTITION__");
+
+    private final AcidTable table;
+    private final StructType keys;
+
+    /** A registered one; "texts": its values as its name spells them. */
+    private record Place(String name, List<String> texts, InternalRow values, String location) {}
+
+    Partitions(AcidTable table) {
+        this.table = table;
+        this.keys = table.definition().partitionType();
+    }
+
+    /** The values of partition keys, of which the metastore has texts. */
+    public static InternalRow typed(StructType keys, List<String> texts) {
+        ZoneId zone = ZoneId.of(SQLConf.get().sessionLocalTimeZone());
+        StructField[] fields = keys.fields();
+        Object[] values = new Object[fields.length];
+        for (int key = 0; key < fields.length; ++key) {
+            String text = texts.get(key);
+            values[key] = text == null ? null
+                : PartitioningUtils.castPartValueToDesiredType(fields[key].dataType(), text, zone);
+        }
+        return new GenericInternalRow(values);
+    }
+
+    /** The values of those that have these values for some keys. */
+    InternalRow[] identifiers(String[] names, InternalRow wanted) {
+        return found(names, wanted).stream().map(Place::values).toArray(InternalRow[]::new);
+    }
+
+    void add(InternalRow[] wanted, Map<String, String>[] properties) {
+        List<Map<String, Object>> added = new ArrayList<>();
+        for (int at = 0; at < wanted.length; ++at) {
+            Map<String, Object> one = new HashMap<>();
+            one.put("values", texts(wanted[at]));
+            one.put("location", properties[at].get(TableCatalog.PROP_LOCATION));
+            added.add(one);
+        }
+        table.planner().call("add_partitions", arguments(Map.of("partitions", added)));
+    }
+
+    boolean drop(InternalRow[] wanted, boolean purge) {
+        List<String> names = Arrays.stream(wanted).flatMap(this::named).map(Place::name).toList();
+        if (names.isEmpty()) return false;
+        table.planner().call("drop_partitions", arguments(Map.of("names", names, "purge", purge)));
+        return true;
+    }
+
+    boolean rename(InternalRow from, InternalRow to) throws NoSuchPartitionException, PartitionsAlreadyExistException {
+        Place old = existing(from);
+        if (named(to).findAny().isPresent()) throw new PartitionsAlreadyExistException(table.name(), to, keys);
+        table.planner().call("rename_partition", arguments(Map.of("partition", old.name, "values", texts(to))));
+        return true;
+    }
+
+    boolean truncate(InternalRow wanted) throws NoSuchPartitionException {
+        existing(wanted);
+        return truncate(new InternalRow[] {wanted});
+    }
+
+    /** All in one transaction. */
+    boolean truncate(InternalRow[] wanted) {
+        List<String> emptied = Arrays.stream(wanted).flatMap(this::named).map(one -> Messages.text(one.texts)).toList();
+        if (!emptied.isEmpty()) AcidWrites.truncate(table, emptied);
+        return true;
+    }
+
+    /** What SHOW TABLE EXTENDED ... PARTITION says of one. */
+    Map<String, String> metadata(InternalRow wanted) {
+        return named(wanted).findFirst().map(one -> Map.of(TableCatalog.PROP_LOCATION, one.location)).orElse(Map.of());
+    }
+
+    private Place existing(InternalRow wanted) throws NoSuchPartitionException {
+        var first = named(wanted).findFirst();
+        if (first.isEmpty()) throw new NoSuchPartitionException(table.name(), wanted, keys);
+        return first.get();
+    }
+
+    /** One, or several that Spark cannot tell apart. */
+    private Stream<Place> named(InternalRow wanted) {
+        return found(keys.fieldNames(), wanted).stream();
+    }
+
+    private List<Place> found(String[] names, InternalRow wanted) {
+        List<Object> values = new ArrayList<>();
+        List<Integer> places = new ArrayList<>();
+        List<List<String>> filter = new ArrayList<>();
+        for (int at = 0; at < names.length; ++at) {
+            int place = keys.fieldIndex(names[at]);
+            StructField field = keys.fields()[place];
+            Object value = wanted.isNullAt(at) || isNull(wanted.get(at, field.dataType())) ? null
+                : wanted.get(at, field.dataType());
+            String text = texts(new StructType().add(field), new GenericInternalRow(new Object[] {value})).get(0);
+            filter.add(text == null ? List.of(field.name(), "is null") : List.of(field.name(), "=", text));
+            values.add(value);
+            places.add(place);
+        }
+        List<Place> found = new ArrayList<>();
+        for (JsonNode one : table.planner().call("partitions", arguments(Map.of("filter", filter))).path("partitions")) {
+            Place place = place(one);
+            boolean isIt = true;
+            for (int at = 0; at < names.length; ++at) {
+                Object own = place.values.isNullAt(places.get(at)) ? null
+                    : place.values.get(places.get(at), keys.fields()[places.get(at)].dataType());
+                isIt &= Objects.equals(own, values.get(at));
+            }
+            if (isIt) found.add(place);
+        }
+        return found;
+    }
+
+    private Place place(JsonNode one) {
+        List<String> texts = new ArrayList<>();
+        for (JsonNode value : one.path("values")) texts.add(value.isNull() ? null : value.asText());
+        return new Place(one.path("name").asText(), texts, typed(keys, texts), one.path("location").asText());
+    }
+
+    private List<String> texts(InternalRow values) {
+        return texts(keys, values);
+    }
+
+    private static List<String> texts(StructType keys, InternalRow values) {
+        List<String> texts = new ArrayList<>();
+        String zone = SQLConf.get().sessionLocalTimeZone();
+        for (Object text : Messages.list(new PartitionKeys(keys, 0, zone).of(values))) {
+            texts.add(text == null || isNull(UTF8String.fromString((String) text)) ? null : (String) text);
+        }
+        return texts;
+    }
+
+    /** Hive's two spellings of NULL. */
+    private static boolean isNull(Object value) {
+        return value instanceof UTF8String text && (text.numBytes() == 0 || text.equals(DEFAULT));
+    }
+
+    private Map<String, Object> arguments(Map<String, Object> more) {
+        Map<String, Object> arguments = new HashMap<>(AcidTransaction.caller());
+        String[] name = table.fullName().split("\\.", 2);
+        arguments.put("db", name[0]);
+        arguments.put("table", name[1]);
+        arguments.putAll(more);
+        return arguments;
+    }
+}

@@ -1,0 +1,72 @@
+"""Partitions in Spark's own SQL: shown, added, dropped, emptied and renamed by their typed values."""
+
+import pytest
+from pyspark.errors import PySparkException
+
+from metastore.client import DomainClient
+
+pytestmark = pytest.mark.spark
+
+
+def shown(catalog, name, spec=""):
+    return [row.partition for row in catalog.sql(f"SHOW PARTITIONS {name} {spec}").collect()]
+
+
+def rows(catalog, name):
+    return sorted(map(tuple, catalog.sql(f"SELECT id, n, d FROM {name}").collect()), key=repr)
+
+
+@pytest.fixture
+def table(catalog, db):
+    catalog.sql(f"CREATE TABLE {db}.t (id INT) PARTITIONED BY (n INT, d STRING) STORED AS ORC TBLPROPERTIES ('transactional'='true')")
+    catalog.sql(f"INSERT INTO {db}.t VALUES (1, 1, 'a'), (2, 1, 'b c'), (3, 2, 'a'), (4, NULL, 'a')")
+    return f"{db}.t"
+
+
+def test_partitions_are_shown_added_and_dropped(catalog, table, lakehouse) -> None:
+    assert shown(catalog, table) == ["n=1/d=a", "n=1/d=b c", "n=2/d=a", "n=null/d=a"]
+    assert shown(catalog, table, "PARTITION (n = 1)") == ["n=1/d=a", "n=1/d=b c"]
+    assert shown(catalog, table, "PARTITION (d = 'a', n = 2)") == ["n=2/d=a"]
+
+    catalog.sql(f"ALTER TABLE {table} ADD PARTITION (n = 3, d = 'x') PARTITION (n = 3, d = 'y')")
+    with pytest.raises(PySparkException, match="PARTITIONS_ALREADY_EXIST"):
+        catalog.sql(f"ALTER TABLE {table} ADD PARTITION (n = 3, d = 'x')")
+    with pytest.raises(PySparkException, match="PARTITIONS_NOT_FOUND"):
+        catalog.sql(f"ALTER TABLE {table} DROP PARTITION (n = 2, d = 'a'), PARTITION (n = 9, d = 'x')")
+    assert shown(catalog, table, "PARTITION (n = 3)") == ["n=3/d=x", "n=3/d=y"]
+    catalog.sql(f"ALTER TABLE {table} DROP PARTITION (n = 3, d = 'x'), PARTITION (n = null, d = 'a')")
+
+    assert shown(catalog, table) == ["n=1/d=a", "n=1/d=b c", "n=2/d=a", "n=3/d=y"]
+    assert rows(catalog, table) == [(1, 1, "a"), (2, 1, "b c"), (3, 2, "a")]
+    with DomainClient(lakehouse.uri) as client:
+        assert client.get_partition_names(*table.split("."), -1) == ["n=1/d=a", "n=1/d=b c", "n=2/d=a", "n=3/d=y"]
+
+
+def test_partitions_are_emptied_and_renamed(catalog, table, open_transactions) -> None:
+    catalog.sql(f"TRUNCATE TABLE {table} PARTITION (n = 1, d = 'b c')")
+    assert rows(catalog, table) == [(1, 1, "a"), (3, 2, "a"), (4, None, "a")]
+    catalog.sql(f"INSERT INTO {table} VALUES (5, 2, 'z')")
+    catalog.sql(f"TRUNCATE TABLE {table} PARTITION (n = 2)")
+    assert rows(catalog, table) == [(1, 1, "a"), (4, None, "a")]
+    with pytest.raises(PySparkException, match="PARTITIONS_NOT_FOUND"):
+        catalog.sql(f"TRUNCATE TABLE {table} PARTITION (n = 9, d = 'a')")
+
+    catalog.sql(f"ALTER TABLE {table} PARTITION (n = 1, d = 'a') RENAME TO PARTITION (n = 7, d = 'e f')")
+    catalog.sql(f"UPDATE {table} SET id = id + 10 WHERE n = 7")
+    assert rows(catalog, table) == [(11, 7, "e f"), (4, None, "a")]
+    with pytest.raises(PySparkException, match="PARTITIONS_ALREADY_EXIST"):
+        catalog.sql(f"ALTER TABLE {table} PARTITION (n = 7, d = 'e f') RENAME TO PARTITION (n = null, d = 'a')")
+    assert open_transactions() == []
+
+
+def test_a_partition_that_hive_spells_otherwise_is_the_same(catalog, table, lakehouse) -> None:
+    with DomainClient(lakehouse.uri) as client:
+        client.append_partition(*table.split("."), ["05", "a"])
+
+    with pytest.raises(PySparkException, match="PARTITIONS_ALREADY_EXIST"):
+        catalog.sql(f"ALTER TABLE {table} ADD PARTITION (n = 5, d = 'a')")
+    catalog.sql(f"INSERT INTO {table} VALUES (6, 5, 'a')")
+    catalog.sql(f"TRUNCATE TABLE {table} PARTITION (n = 5, d = 'a')")
+    assert [row for row in rows(catalog, table) if row[1] == 5] == []
+    catalog.sql(f"ALTER TABLE {table} DROP PARTITION (n = 5, d = 'a')")
+    assert shown(catalog, table, "PARTITION (n = 5)") == []
