@@ -73,11 +73,12 @@ class PartitionLists:
     def pieces(self, selection: Selection) -> Pieces:
         """As bytes.  Raises: MetaError beyond the configured limit, before anything long is read.
 
-        A list that fits into the first piece costs a single round trip. Only a full first piece shows that there is
-        more: then the snapshot reads that piece again, since the first is of another instant.
+        A list that fits into the first piece, or that has a limit within one piece, costs a single round trip. Only a
+        full first piece shows that there is more: then the snapshot reads that piece again, since the first is of
+        another instant.
         """
         limit = self._capped(selection)
-        most = FIRST if limit < 0 else min(FIRST, limit)
+        most = limit if 0 <= limit <= MORE else FIRST
         piece = partition_wires.select_piece(
             self.db.once, selection.table, selection.condition, selection.parameters, "", most
         )

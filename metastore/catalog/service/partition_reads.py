@@ -181,7 +181,7 @@ class PartitionReads:
                 unknown = unknown or answer is None
             if len(names) == limit:
                 break
-        return _named(table, names)._replace(limit=limit, unknown=unknown, is_limited=True)
+        return _named(table, names)._replace(unknown=unknown, is_limited=True)
 
     def _matching_values(self, table: Table, predicate: Predicate) -> list[tuple[str, list[str]]]:
         default = self.settings.default_partition_name
@@ -198,4 +198,4 @@ class PartitionReads:
 
 
 def _named(table: Table, names: Sequence[str]) -> Selection:
-    return Selection(table, "p.name = ANY(%s)", (list(names),), is_limited=False)
+    return Selection(table, "p.name = ANY(%s)", (list(names),), limit=len(names), is_limited=False)
