@@ -1,19 +1,14 @@
 """``metastore compaction``: ask for compactions and take them back."""
 
 import sys
-import threading
-from collections.abc import Collection, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import click
 
 from metastore.cli.connected import connected, uri_option
 from metastore.cli.output import form_option, show_rows
 from metastore.cli.show import compaction_rows
-from metastore.client import MetastoreClient
-
-PENDING = frozenset({"initiated", "working"})
-DONE = frozenset({"ready for cleaning", "succeeded"})
+from metastore.client.compactions import DONE, wait_until_done
 
 
 def table_argument(text: str) -> tuple[str, str]:
@@ -39,6 +34,10 @@ def compaction() -> None:
     required=True,
     help="What to do: merge deltas (minor), make a new base (major), even out buckets (rebalance).",
 )
+@click.option("--buckets", type=click.IntRange(min=1), help="Into how many buckets a rebalance deals the rows.")
+@click.option(
+    "--order-by", metavar="COLUMN [DESC], ...", help="How a rebalance sorts the rows; without it as they were written."
+)
 @click.option("--pool", help="The pool of workers that shall do it.")
 @click.option(
     "--property", "properties", metavar="KEY=VALUE", multiple=True, help="A property of the job; may be repeated."
@@ -50,6 +49,8 @@ def request(
     table: tuple[str, str],
     partition: str | None,
     kind: str,
+    buckets: int | None,
+    order_by: str | None,
     pool: str | None,
     properties: Sequence[str],
     uri: str | None,
@@ -61,25 +62,28 @@ def request(
     db, name = table
     with connected(uri) as client:
         types = client.types
-        answer = client.compact2(
-            types.CompactionRequest(
-                dbname=db,
-                tablename=name,
-                partitionname=partition,
-                type=getattr(types.CompactionType, kind.upper()),
-                poolName=pool,
-                properties=_properties(properties) or None,
-            )
+        request = types.CompactionRequest(
+            dbname=db,
+            tablename=name,
+            partitionname=partition,
+            type=getattr(types.CompactionType, kind.upper()),
+            poolName=pool,
+            properties=_properties(properties) or None,
+            numberOfBuckets=buckets,
+            orderByClause=order_by,
         )
+        answer = client.compact2(request)
         if not answer.accepted:
             show_rows(
                 ["compaction_id", "accepted", "answer"], [(answer.id, False, answer.errormessage or answer.state)], form
             )
             sys.exit(1)
-        requested = types.ShowCompactRequest(dbName=db, tbName=name, partName=partition, limit=-1)
         # A request for a partitioned table becomes a request for each partition, with ids from the first on.
-        ids = {row["compaction_id"] for row in compaction_rows(client, requested) if row["compaction_id"] >= answer.id}
-        rows = _waited(client, requested, ids) if wait else _of(ids, compaction_rows(client, requested))
+        if wait:
+            wait_until_done(client, request, answer.id)
+        shown = types.ShowCompactRequest(dbName=db, tbName=name, partName=partition, limit=-1)
+        rows = [row for row in compaction_rows(client, shown) if row["compaction_id"] >= answer.id]
+        rows.sort(key=lambda row: int(row["compaction_id"]))
     show_rows(
         ["compaction_id", "partition", "state", "error"],
         [(row["compaction_id"], row["partition"], row["state"], row["error"]) for row in rows],
@@ -112,17 +116,3 @@ def _properties(texts: Sequence[str]) -> dict[str, str]:
         if not key or not equals:
             raise click.BadParameter(f"{key!r} has no value: write KEY=VALUE", param_hint="--property")
     return {key: value for key, _, value in pairs}
-
-
-def _of(ids: Collection[int], rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    return sorted((row for row in rows if row["compaction_id"] in ids), key=lambda row: int(row["compaction_id"]))
-
-
-def _waited(client: MetastoreClient, requested: Any, ids: Collection[int]) -> list[dict[str, Any]]:
-    """The compactions, once none of them waits or runs any more."""
-    pause = threading.Event()
-    while True:
-        rows = _of(ids, compaction_rows(client, requested))
-        if not any(row["state"] in PENDING for row in rows):
-            return rows
-        pause.wait(1.0)

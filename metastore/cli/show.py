@@ -131,6 +131,7 @@ def locks(
 @click.option("--type", "kind", type=click.Choice(["minor", "major", "rebalance"]), help="Only this type.")
 @click.option("--state", help="Only this state, for instance: initiated, working, failed.")
 @click.option("--pool", help="Only compactions of this pool of workers.")
+@click.option("--order-by", metavar="COLUMN [DESC], ...", help="By what; without it what happened last comes first.")
 @click.option("--limit", type=click.IntRange(min=1), help="At most so many.")
 @uri_option
 @form_option
@@ -145,6 +146,7 @@ def compactions(
     kind: str | None,
     state: str | None,
     pool: str | None,
+    order_by: str | None,
     limit: int | None,
     every: float,
     *,
@@ -160,6 +162,7 @@ def compactions(
             partName=partition,
             poolName=pool,
             state=state,
+            order=order_by,
             limit=limit or -1,
             type=getattr(types.CompactionType, kind.upper()) if kind else None,
         )

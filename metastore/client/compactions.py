@@ -1,4 +1,7 @@
-"""Questions of readers and of compaction jobs about compactions."""
+"""Questions of readers, of compaction jobs and of those who request them about compactions."""
+
+from collections.abc import Callable
+from threading import Event
 
 from metastore.client.client import MetastoreClient
 from metastore.compaction.queue.rules.requests import CompactionState
@@ -9,6 +12,10 @@ from metastore.thrift_gen.hive_metastore import ttypes
 
 _NOT_CLEANED = frozenset({"initiated", "working", "refused", "did not initiate"})
 """States, in SHOW COMPACTIONS' words, of requests that the Cleaner has never seen."""
+
+PENDING = frozenset({CompactionState.INITIATED.display, CompactionState.WORKING.display})
+DONE = frozenset({CompactionState.READY_FOR_CLEANING.display, CompactionState.SUCCEEDED.display})
+_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.1, 2.0
 
 
 def require_claim(client: MetastoreClient, compaction_id: int, txn_id: int) -> None:
@@ -23,6 +30,31 @@ def require_claim(client: MetastoreClient, compaction_id: int, txn_id: int) -> N
             f"Compaction {compaction_id} does not belong to transaction {txn_id} any more: what its "
             "job has written is not published"
         )
+
+
+def wait_until_done(
+    client: MetastoreClient,
+    request: ttypes.CompactionRequest,
+    first_id: int,
+    progress: Callable[[list[ttypes.ShowCompactResponseElement]], None] = lambda _: None,
+) -> list[ttypes.ShowCompactResponseElement]:
+    """The compactions that a request became, once none of them waits or runs any more; ``progress``: at each look.
+
+    A request for a partitioned table becomes a request for each partition, with ids from the first on.
+    """
+    pause, seconds = Event(), _FIRST_PAUSE_S
+    wanted = ttypes.ShowCompactRequest(
+        dbName=request.dbname, tbName=request.tablename, partName=request.partitionname, limit=-1
+    )
+    while True:
+        rows = sorted(
+            (row for row in client.show_compact(wanted).compacts if row.id >= first_id), key=lambda row: int(row.id)
+        )
+        progress(rows)
+        if not any(row.state in PENDING for row in rows):
+            return rows
+        pause.wait(seconds)
+        seconds = min(2 * seconds, _LONGEST_PAUSE_S)
 
 
 def cleaned_write_ids(client: MetastoreClient, name: TableName) -> dict[str, int]:

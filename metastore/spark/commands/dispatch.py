@@ -14,7 +14,7 @@ from metastore.client.partitions import partition_places
 from metastore.errors import AlreadyExistsError, InvalidOperationError, TxnAbortedError
 from metastore.files import Files
 from metastore.ids import TableName, table_name
-from metastore.spark.commands import admin, insert
+from metastore.spark.commands import admin, compactions, insert
 from metastore.spark.commands.columns import alter_columns
 from metastore.spark.commands.constraints import add_constraints, drop_constraint
 from metastore.spark.commands.convert import convert
@@ -33,6 +33,7 @@ from metastore.spark.sql.dialect import DIALECT
 from metastore.spark.sql.effects import kinds_of, queries_of
 from metastore.spark.sql.parsing import parse
 from metastore.spark.sql.statements import (
+    AbortCompactions,
     AbortTransactions,
     AddColumns,
     AddConstraints,
@@ -52,6 +53,7 @@ from metastore.spark.sql.statements import (
     Query,
     ReplaceColumns,
     Show,
+    ShowCompactions,
     Statement,
     TableRef,
     Truncate,
@@ -98,7 +100,7 @@ class Runner:
                 | DropColumns()
             ):
                 return self._rows(self._define(statement))
-            case Compact() | Show() | AbortTransactions():
+            case Compact() | ShowCompactions() | AbortCompactions() | Show() | AbortTransactions():
                 return self._operate(statement)
             case PlainOnly(table=ref, reason=reason):
                 raise InvalidOperationError(f"{ref} is transactional. {reason}")
@@ -109,10 +111,14 @@ class Runner:
                     )
                 return self._pass_through(tree, text)
 
-    def _operate(self, statement: Compact | Show | AbortTransactions) -> DataFrame:
+    def _operate(self, statement: Compact | ShowCompactions | AbortCompactions | Show | AbortTransactions) -> DataFrame:
         match statement:
             case Compact():
-                return admin.compact(self.spark, self.client, self.tables.lookup(statement.table), statement)
+                return compactions.compact(self.spark, self.client, self.tables.lookup(statement.table), statement)
+            case ShowCompactions():
+                return compactions.show(self.spark, self.client, statement)
+            case AbortCompactions(ids=ids):
+                return compactions.abort(self.spark, self.client, ids)
             case Show(what=what):
                 return admin.show(self.spark, self.client, what)
             case AbortTransactions(txn_ids=ids):

@@ -1,4 +1,4 @@
-"""ALTER TABLE → a statement value, as far as it is ours: compaction, properties, constraints, columns. Pure.
+"""ALTER TABLE → a statement value, as far as it is ours: properties, constraints, columns. Pure.
 
 No SQL parser knows Hive's statements, so they are read by their words; their definitions of columns by sqlglot.
 """
@@ -17,7 +17,6 @@ from metastore.spark.sql.statements import (
     AddColumns,
     AddConstraints,
     ChangeColumn,
-    Compact,
     Convert,
     DropColumns,
     DropConstraint,
@@ -27,11 +26,6 @@ from metastore.spark.sql.statements import (
     dotted,
 )
 
-_COMPACT = re.compile(
-    r"\s*alter\s+table\s+(?P<table>[\w.`]+)(?:\s+partition\s*\((?P<partition>.*?)\))?\s+"
-    r"compact\s+'(?P<kind>\w+)'(?P<wait>\s+and\s+wait)?\s*;?\s*$",
-    re.IGNORECASE | re.DOTALL,
-)
 _SET_PROPERTIES = re.compile(
     r"\s*alter\s+table\s+(?P<table>[\w.`]+)\s+set\s+tblproperties\s*\((?P<pairs>.*)\)\s*;?\s*$",
     re.IGNORECASE | re.DOTALL,
@@ -71,15 +65,8 @@ _PARTITION_PAIR = re.compile(r"\s*`?(\w+)`?\s*=\s*(?:'([^']*)'|\"([^\"]*)\"|([^,
 
 def altered_table(text: str) -> Statement | None:
     """ALTER TABLE as far as it is ours."""
-    if match := _COMPACT.match(text):
-        return Compact(
-            dotted(match["table"]),
-            _partition_literals(match["partition"] or ""),
-            match["kind"].lower(),
-            wait=bool(match["wait"]),
-        )
     if match := _SET_PROPERTIES.match(text):
-        properties = {pair["key"]: pair["value"] for pair in _PROPERTY_PAIR.finditer(match["pairs"])}
+        properties = property_pairs(match["pairs"])
         if "transactional" in {key.lower() for key in properties}:
             return Convert(dotted(match["table"]), properties)
     if match := _DROP_CONSTRAINT.match(text):
@@ -193,7 +180,13 @@ def column_definitions(nodes: list[exp.Expr]) -> tuple[tuple[str, str, str | Non
     return tuple(result)
 
 
-def _partition_literals(text: str) -> dict[str, str]:
+def property_pairs(text: str) -> dict[str, str]:
+    """What stands in the parentheses of TBLPROPERTIES."""
+    return {pair["key"]: pair["value"] for pair in _PROPERTY_PAIR.finditer(text)}
+
+
+def partition_literals(text: str) -> dict[str, str]:
+    """What stands in the parentheses of PARTITION, by the names of the keys in lower case."""
     return {
         match[1].lower(): next(value for value in match.groups()[1:] if value is not None)
         for match in _PARTITION_PAIR.finditer(text)

@@ -16,6 +16,7 @@ from sqlglot.errors import SqlglotError
 from metastore.client.declared_constraints import Declaration
 from metastore.errors import InvalidOperationError
 from metastore.spark.sql.alterations import altered_table, column_definitions
+from metastore.spark.sql.compaction_syntax import of_compactions
 from metastore.spark.sql.constant_folding import Compute, with_constants
 from metastore.spark.sql.constraint_syntax import declarations, without_words
 from metastore.spark.sql.dialect import DIALECT
@@ -79,7 +80,7 @@ _TAKES = re.compile(
     r"(?P<table>[\w.`]+)",
     re.IGNORECASE,
 )
-_SHOW = re.compile(r"\s*show\s+(transactions|locks|compactions)\s*;?\s*$", re.IGNORECASE)
+_SHOW = re.compile(r"\s*show\s+(transactions|locks)\s*;?\s*$", re.IGNORECASE)
 _ABORT = re.compile(r"\s*abort\s+transactions((?:[\s,]+\d+)+)\s*;?\s*$", re.IGNORECASE)
 
 
@@ -133,6 +134,8 @@ def _own(text: str) -> Statement | None:
         return AbortTransactions(tuple(int(number) for number in re.findall(r"\d+", match[1])))
     if match := _TABLE.match(text):
         return Query(exp.select("*").from_(match["table"], dialect=DIALECT))
+    if (about := of_compactions(text)) is not None:
+        return about
     for pattern, reason in _PLAIN_ONLY:
         if match := pattern.match(text):
             return PlainOnly(dotted(match["table"]), reason)

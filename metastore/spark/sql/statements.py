@@ -274,17 +274,43 @@ class DropConstraint:
 
 @dataclass(frozen=True)
 class Compact:
-    """ALTER TABLE ... [PARTITION (...)] COMPACT 'kind' [AND WAIT]."""
+    """ALTER TABLE ... [PARTITION (...)] COMPACT 'kind' [AND WAIT] and so on. ``order``: the words from ORDER BY on."""
 
     table: TableRef
     partition: dict[str, str]
     kind: str
     wait: bool
+    buckets: int | None = None
+    order: str | None = None
+    pool: str | None = None
+    properties: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class ShowCompactions:
+    """SHOW COMPACTIONS; ``order``: the words behind ORDER BY."""
+
+    id: int | None = None
+    database: str | None = None
+    table: TableRef | None = None
+    partition: dict[str, str] = field(default_factory=dict)
+    pool: str | None = None
+    kind: str | None = None
+    state: str | None = None
+    order: str | None = None
+    limit: int | None = None
+
+
+@dataclass(frozen=True)
+class AbortCompactions:
+    """ABORT COMPACTIONS id ..."""
+
+    ids: tuple[int, ...]
 
 
 @dataclass(frozen=True)
 class Show:
-    """SHOW TRANSACTIONS | LOCKS | COMPACTIONS."""
+    """SHOW TRANSACTIONS | LOCKS."""
 
     what: str
 
@@ -333,6 +359,8 @@ Statement: TypeAlias = (
     | ReplaceColumns
     | DropColumns
     | Compact
+    | ShowCompactions
+    | AbortCompactions
     | Show
     | AbortTransactions
     | PlainOnly

@@ -6,6 +6,7 @@ from metastore.acid_tables.table import ColumnDefinition
 from metastore.errors import InvalidOperationError
 from metastore.spark.sql.parsing import parse
 from metastore.spark.sql.statements import (
+    AbortCompactions,
     AbortTransactions,
     ChangeColumn,
     Compact,
@@ -20,6 +21,7 @@ from metastore.spark.sql.statements import (
     Query,
     ReplaceColumns,
     Show,
+    ShowCompactions,
     TableRef,
     Truncate,
     Update,
@@ -35,6 +37,22 @@ T = TableRef("db", "t")
     ("alter table DB.T compact 'MAJOR'", Compact(T, {}, "major", wait=False)),
     ("ALTER TABLE `db`.`t` PARTITION (Day='a,b', n=3) COMPACT 'minor' AND WAIT",
      Compact(T, {"day": "a,b", "n": "3"}, "minor", wait=True)),
+    ("ALTER TABLE db.t COMPACT 'rebalance' CLUSTERED INTO 4 BUCKETS ORDER BY a DESC, `b c` POOL 'p q'\nWITH OVERWRITE "  # noqa: ISC004
+     "TBLPROPERTIES ('compactor.spark.executor.memory'='1g', \"tblprops.orc.compress\"='ZLIB');",
+     Compact(T, {}, "rebalance", wait=False, buckets=4, order="ORDER BY a DESC, `b c`", pool="p q",
+             properties={"compactor.spark.executor.memory": "1g", "tblprops.orc.compress": "ZLIB"})),
+    ("alter table db.t partition (p='x') compact \"rebalance\" and wait order by a",
+     Compact(T, {"p": "x"}, "rebalance", wait=True, order="order by a")),
+    ("ALTER TABLE db.t COMPACT 'minor' POOL 'p'", Compact(T, {}, "minor", wait=False, pool="p")),
+    ("show compactions", ShowCompactions()),
+    ("SHOW COMPACTIONS COMPACTIONID = 7;", ShowCompactions(id=7)),
+    ("SHOW COMPACTIONS SCHEMA Db POOL 'p' TYPE 'MINOR' STATUS 'ready for cleaning' ORDER BY cc_table DESC, state LIMIT 42",
+     ShowCompactions(database="db", pool="p", kind="minor", state="ready for cleaning", order="cc_table DESC, state", limit=42)),
+    ("SHOW COMPACTIONS db.t PARTITION (p=1, Q='b') STATE 'failed'",
+     ShowCompactions(table=T, partition={"p": "1", "q": "b"}, state="failed")),
+    ("SHOW COMPACTIONS t ORDER BY start", ShowCompactions(table=TableRef(None, "t"), order="start")),
+    ("SHOW COMPACTIONS LIMIT 3", ShowCompactions(limit=3)),
+    ("ABORT COMPACTIONS 1 2, 3", AbortCompactions((1, 2, 3))),
     ("TRUNCATE TABLE db.t", Truncate(T)),
     ("USE db", PassThrough()),
     ("SET a=b", PassThrough()),
@@ -53,6 +71,20 @@ T = TableRef("db", "t")
 ])
 def test_statements_without_expressions(text, expected):
     assert parse(text) == expected
+
+
+@pytest.mark.parametrize(("text", "words"), [
+    ("ALTER TABLE db.t COMPACT major", "COMPACT 'type'"),
+    ("ALTER TABLE db.t COMPACT 'major' POOL 'p' CLUSTERED INTO 4 BUCKETS", "in this order"),
+    ("ALTER TABLE db.t COMPACT 'rebalance' CLUSTERED INTO x BUCKETS", "CLUSTERED INTO n BUCKETS"),
+    ("SHOW COMPACTIONS STATE failed", "STATUS 's'"),
+    ("SHOW COMPACTIONS LIMIT 3 TYPE 'major'", "in this order"),
+    ("ABORT COMPACTIONS", "ABORT COMPACTIONS n"),
+])
+def test_statements_about_compactions_that_are_not_understood(text, words):
+    """They are nobody else's: Spark would complain of another word."""
+    with pytest.raises(InvalidOperationError, match=words):
+        parse(text)
 
 
 @pytest.mark.parametrize(("text", "kind"), [

@@ -1,0 +1,44 @@
+"""Waiting for a compaction."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from metastore.client import compactions
+from metastore.thrift_gen.hive_metastore import ttypes
+
+REQUEST = ttypes.CompactionRequest(dbname="d", tablename="t", type=ttypes.CompactionType.MAJOR)
+
+
+def row(number, state):
+    return ttypes.ShowCompactResponseElement(dbname="d", tablename="t", type=2, state=state, id=number)
+
+
+class Server:
+    """Shows the next of these answers at each look."""
+
+    def __init__(self, *answers):
+        self.answers, self.asked = list(answers), []
+
+    def show_compact(self, request):
+        self.asked.append((request.dbName, request.tbName, request.partName, request.limit))
+        return SimpleNamespace(compacts=self.answers.pop(0))
+
+
+def test_it_waits_until_all_partitions_are_done(monkeypatch):
+    monkeypatch.setattr(compactions, "_FIRST_PAUSE_S", 0)
+    seen = []
+    server = Server([row(8, "working"), row(7, "initiated"), row(3, "working")],
+                    [row(7, "working"), row(8, "failed")],
+                    [row(7, "ready for cleaning"), row(8, "failed")])
+
+    rows = compactions.wait_until_done(server, REQUEST, 7, lambda found: seen.append([one.state for one in found]))
+
+    assert [(one.id, one.state) for one in rows] == [(7, "ready for cleaning"), (8, "failed")]
+    assert seen == [["initiated", "working"], ["working", "failed"], ["ready for cleaning", "failed"]]
+    assert set(server.asked) == {("d", "t", None, -1)}
+
+
+@pytest.mark.parametrize("state", ["refused", "aborted", "failed", "succeeded"])
+def test_whatever_is_no_work_any_more_ends_it(state):
+    assert [one.state for one in compactions.wait_until_done(Server([row(1, state)]), REQUEST, 1)] == [state]
