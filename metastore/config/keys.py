@@ -493,6 +493,22 @@ class InertSettings:
     history_reaper_interval: timedelta = inert(
         duration("m"), "hive.compactor.history.reaper.interval", "2m",
         "hive.metastore.compaction.housekeeper.interval says when.")
+    initiator_checks: int = inert(
+        _POSITIVE, "hive.compactor.request.queue", "1", "The Initiator looks at one table or partition at a time.")
+    initiator_cache: bool = inert(
+        values.FLAG, "hive.compactor.initiator.tablecache.on", "true", "Tables are looked up in this database.")
+    cleaner_cache: bool = inert(
+        values.FLAG, "hive.compactor.cleaner.tablecache.on", "true", "Tables are looked up in this database.")
+    query_based: bool = inert(
+        values.FLAG, "hive.compactor.crud.query.based", "false", "Spark does every compaction.")
+    merge_compactor: bool = inert(
+        values.FLAG, "hive.compaction.merge.enabled", "false", "Rows are always read, counted and proven.")
+    gather_stats: bool = inert(
+        values.FLAG, "hive.compactor.gather.stats", "true",
+        "A compaction changes no row, so column statistics and row counts stay as they are.",
+        "hive.mr.compactor.gather.stats")
+    wait_timeout: timedelta = inert(
+        _MS, "hive.compactor.wait.timeout", "300000ms", "COMPACT ... AND WAIT looks every two seconds at most.")
     handler_retries: int = inert(
         integer(0), "hive.hmshandler.retry.attempts", "10",
         "A call that PostgreSQL undid is run again at once, three times in all.",
