@@ -47,6 +47,7 @@ def compaction(
             services.compaction.cleaner,
             services.compaction.worker,
             services.locks,
+            services.write_ids,
             services.catalog.moves if services.upstream is None else None,
             services.loop_files,
             runner,

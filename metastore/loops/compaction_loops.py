@@ -15,6 +15,7 @@ from metastore.loops.initiator import Initiator
 from metastore.loops.job import JobRunner
 from metastore.loops.scheduler import Loop
 from metastore.loops.worker import Worker, WorkReport
+from metastore.write_ids.service import WriteIdService
 
 
 def compaction_loops(
@@ -22,6 +23,7 @@ def compaction_loops(
     cleaner: CleanerService,
     worker: WorkerService,
     locks: LockService,
+    write_ids: WriteIdService,
     moves: DirectoryMoves | None,
     files: Files,
     runner: JobRunner,
@@ -50,6 +52,7 @@ def compaction_loops(
         loop = Worker(
             worker,
             locks,
+            write_ids,
             files,
             runner,
             f"{host}-{process}.{number}",

@@ -136,7 +136,7 @@ class Initiator:
 
     def _queue(self, entity: Entity, kind: CompactionType, reason: str, inputs: Inputs, table: Described) -> Finding:
         mark = inputs.write_ids.for_compactor().high_watermark
-        same = next((request for request in inputs.queued if is_active_duplicate(request, mark)), None)
+        same = next((request for request in inputs.queued if is_active_duplicate(request, kind, mark)), None)
         if same is not None:
             return Finding(entity, None, f"compaction {same.id} is {same.state.display} and nothing was written since")
         run_as = self.compactions.settings.run_as_user or table.owner

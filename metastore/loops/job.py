@@ -22,8 +22,7 @@ from threading import Event
 from time import perf_counter
 from typing import NamedTuple, Protocol
 
-from metastore.compaction.queue.rules.properties import spark_settings
-from metastore.compaction.queue.rules.requests import CompactionType
+from metastore.compaction.queue.rules.properties import SPARK_QUEUE, spark_settings
 from metastore.compaction.working.job import CompactionJobResult, CompactionJobSpec, telling_line
 from metastore.config import CompactionSettings
 
@@ -55,9 +54,6 @@ class JobRunner(Protocol):
     def unavailable(self) -> str | None:
         """Why no job can be run here, or None."""
 
-    def unsupported(self, kind: CompactionType) -> str | None:
-        """Why such a job cannot be run anywhere, or None."""
-
     def run(self, spec: CompactionJobSpec, pulse: Callable[[], None]) -> JobOutcome:
         """Run the job. ``pulse`` is called every second or so; when it raises, the job is killed.
 
@@ -76,12 +72,6 @@ class SubprocessRunner:
     """Variables by which the job's client reaches the metastore: passwords belong on no command line."""
     _kept: deque[Path] = field(default_factory=deque)
     """Directories of the logs of failed jobs, oldest first."""
-
-    def unsupported(self, kind: CompactionType) -> str | None:
-        """The job does minor and major compactions, of full-ACID and of insert-only tables alike."""
-        if kind not in (CompactionType.MINOR, CompactionType.MAJOR):
-            return f"This service does not do {kind.value} compactions; use a Worker of Hive"
-        return None
 
     def unavailable(self) -> str | None:
         """No PySpark, no Java, no spark-submit; or a driver that we could not end."""
@@ -168,7 +158,7 @@ class SubprocessRunner:
 
     def _spark_conf(self, spec: CompactionJobSpec) -> dict[str, str]:
         """Ours, then the global settings, then what the table or the request may ask for, which wins."""
-        queue = {"spark.yarn.queue": self.settings.job_queue} if self.settings.job_queue else {}
+        queue = {SPARK_QUEUE: self.settings.job_queue} if self.settings.job_queue else {}
         wanted = spark_settings(spec.properties)
         return {"spark.master": self.settings.spark_master, **queue, **self._own_conf(), **wanted}
 

@@ -13,13 +13,15 @@ from threading import Event
 from time import perf_counter
 from typing import Any, NamedTuple
 
+from metastore.acid.snapshots import ValidWriteIdList
 from metastore.acid.state import AcidState, acid_state
 from metastore.compaction.cleaning.rules import results_of, staging_of, top_directories
 from metastore.compaction.initiating.rules import Action, decide
-from metastore.compaction.queue.rules.properties import refused_property
+from metastore.compaction.queue.rules.properties import job_properties, refused_format, refused_output, refused_property
 from metastore.compaction.queue.rules.requests import Compaction, CompactionType
 from metastore.compaction.queue.store.entities import Described
 from metastore.compaction.working.job import CompactionJobSpec
+from metastore.compaction.working.rules import later_deletes
 from metastore.compaction.working.service import Started, WorkerService, claim_of
 from metastore.db import failpoints
 from metastore.errors import ClaimLostError, MetastoreError, OutcomeUnknownError, TxnAbortedError, UnavailableError
@@ -29,6 +31,8 @@ from metastore.locks.service import LockService
 from metastore.loops.job import JobLivesError, JobRunner
 from metastore.roots import refusal
 from metastore.telemetry.logs import get_logger
+from metastore.write_ids.rules import Allocation
+from metastore.write_ids.service import WriteIdService
 
 LOCK_RETRY = timedelta(minutes=1)
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.05, 5.0
@@ -90,6 +94,7 @@ class Worker:
 
     compactions: WorkerService
     locks: LockService
+    write_ids: WriteIdService
     files: Files
     runner: JobRunner
     worker_id: str
@@ -169,6 +174,9 @@ class _Work:
             self._commit(started)
             return WorkOutcome.NOTHING_TO_COMPACT, "no partition is named: aborted directories are left to the Cleaner"
         self._location = table.location.rstrip("/")
+        if claimed.type is CompactionType.REBALANCE:
+            self._started = started = self._with_write_id(started)
+            self._require_no_later_deletes(started)
         decision = decide(
             claimed.type,
             self._state(started),
@@ -199,6 +207,10 @@ class _Work:
             raise _RefusedError(refusal(table.location))
         if rebalance and table.bucket_columns:
             raise _RefusedError(f"Table {entity.table} is bucketed: its rows cannot be dealt to other buckets")
+        if rebalance and table.is_insert_only:
+            raise _RefusedError(
+                f"Table {entity.table} is insert-only: its rows have no ids; request a major compaction instead"
+            )
         if table.is_sorted:
             raise _RefusedError(f"Table {entity.table} is sorted: compaction would lose the order")
         self._require_harmless(table)
@@ -206,18 +218,21 @@ class _Work:
             raise ValueError(f"Table {entity.table} is not transactional: there is nothing to compact")
         if table.is_insert_only and not self._worker.compactions.settings.compact_insert_only:
             raise ValueError("Compaction of insert-only tables is switched off (hive.compactor.compact.insert.only)")
-        unsupported = self._worker.runner.unsupported(self._claimed.type)
-        if unsupported is not None:
-            raise _RefusedError(unsupported)
         if self._claimed.number_of_buckets and not rebalance:
             self._log.warning("compaction_buckets_ignored", number_of_buckets=self._claimed.number_of_buckets)
         return table
 
     def _require_harmless(self, table: Described) -> None:
-        for properties in (table.parameters, self._claimed.properties):
-            refused = refused_property(properties)
-            if refused is not None:
-                raise _RefusedError(refused)
+        database, own, request = table.database_parameters, table.parameters, self._claimed.properties
+        refused = (
+            refused_property(database)
+            or refused_property(own)
+            or refused_property(request)
+            or refused_output(request)
+            or refused_format(job_properties(database, own, request))
+        )
+        if refused is not None:
+            raise _RefusedError(refused)
 
     def _lock(self, started: Started) -> None:
         """Keep out everybody who would replace the files; nothing waits here."""
@@ -241,11 +256,36 @@ class _Work:
             text = f"The {wanted.type.value} lock on {entity} is not free; see SHOW LOCKS"
             raise ValueError(text) if rebalance else _LaterError(text)
 
-    def _state(self, started: Started) -> AcidState:
+    def _with_write_id(self, started: Started) -> Started:
+        """A rebalance has a write id, so that its base lies above every other: Hive reads the first of two alike."""
+        name = self._claimed.entity.table
+        [answer] = self._worker.write_ids.allocate_table_write_ids([Allocation(name, (started.txn_id,))])
+        if isinstance(answer, Exception):
+            raise answer
+        return self._worker.compactions.begin_again(started, self._claimed.entity, answer[started.txn_id])
+
+    def _require_no_later_deletes(self, started: Started) -> None:
+        """Nobody may have deleted rows by ids that the rebalance changes, and in a directory that it does not read."""
+        mark, open_ids = started.highest_write_id, started.write_ids.open
+        later = later_deletes(self._state(started, started.write_ids), mark)
+        base = self._state(started).base
+        if later is not None:
+            raise _LaterError(
+                f"{later} deletes rows by their ids, and a rebalance can only go up to write id {mark} as long as the "
+                f"write id {open_ids[0] if open_ids else mark + 1} is open; see SHOW TRANSACTIONS"
+            )
+        if base is not None and base.name.write_id == mark:
+            raise _LaterError(
+                f"{base.path} goes up to write id {mark} already, and so would a rebalance as long as the write id "
+                f"{open_ids[0] if open_ids else mark + 1} is open; see SHOW TRANSACTIONS"
+            )
+
+    def _state(self, started: Started, write_ids: ValidWriteIdList | None = None) -> AcidState:
+        """What the compaction sees of the location; or another list of write ids."""
         listing = self._worker.files.listing(self._location)
         return acid_state(
             listing,
-            started.write_ids.for_compactor(),
+            write_ids or started.write_ids.for_compactor(),
             started.txns,
             lambda path: self._worker.files.read(f"{self._location}/{path}"),
         )
@@ -267,7 +307,7 @@ class _Work:
                 txns=started.txns.format(),
                 txn_id=started.txn_id,
                 highest_write_id=started.highest_write_id,
-                properties=_job_properties(table, claimed),
+                properties=job_properties(table.database_parameters, table.parameters, claimed.properties),
                 number_of_buckets=claimed.number_of_buckets,
                 order_by=claimed.order_by,
             ),
@@ -401,9 +441,3 @@ class _Work:
         if not self._location:
             return []
         return staging_of(self._worker.files.children(self._location), self._started_txn().txn_id)
-
-
-def _job_properties(table: Described, claimed: Compaction) -> dict[str, str]:
-    """``compactor.`` and ``orc.`` properties of the table, then the request's, which win."""
-    own = {key: value for key, value in table.parameters.items() if key.startswith(("compactor.", "orc."))}
-    return {**own, **claimed.properties}

@@ -19,6 +19,7 @@ from metastore.loops.initiator import Initiator
 from metastore.loops.job import JobOutcome
 from metastore.loops.worker import Worker
 from metastore.spark.compaction import job as compact_job
+from metastore.write_ids.service import WriteIdService
 from tests.support.transactions import seconds
 
 
@@ -31,9 +32,6 @@ class SessionRunner:
         self.spark, self.uri = spark, uri
 
     def unavailable(self):
-        return None
-
-    def unsupported(self, kind):
         return None
 
     def run(self, spec, pulse):
@@ -59,7 +57,7 @@ class Compacting:
         self.database = Database(database_url)
         chosen = replace(CompactionSettings(), **settings)
         self._service = CompactionService(self.database, chosen)
-        self._worker = Worker(WorkerService(self.database, chosen), LockService(self.database), Files(),
+        self.worker = Worker(WorkerService(self.database, chosen), LockService(self.database), WriteIdService(self.database), Files(),
                               SessionRunner(spark, uri), "host-1.0", "test", seconds(300))
         self._initiator = Initiator(InitiatorService(self.database, chosen), Files(), "host-1", "test")
         self._cleaner = Cleaner(CleanerService(self.database, chosen), Files(), Event())
@@ -72,7 +70,7 @@ class Compacting:
         request = NewRequest(Entity(table_name(db, table), partition), CompactionType(kind))
         if not self._service.compact2(request).accepted:
             return None
-        self.report = self._worker.tick()
+        self.report = self.worker.tick()
         return self.report.outcome
 
     def initiate(self):

@@ -127,7 +127,7 @@ class Lake:
         return Initiator(InitiatorService(self.db, self.settings), self.files, name, "test")
 
     def worker(self, runner=None, name="host-7", pool=None):
-        return Worker(WorkerService(self.db, self.settings), self.t.locks, self.files, runner or FakeRunner(self.files),
+        return Worker(WorkerService(self.db, self.settings), self.t.locks, self.t.write_ids, self.files, runner or FakeRunner(self.files),
                       name, "test", seconds(300), pool)
 
     def cleaner(self, files=None):
@@ -168,9 +168,6 @@ class FakeRunner:
 
     def unavailable(self):
         return self.missing
-
-    def unsupported(self, kind):
-        return None
 
     def run(self, spec, pulse):
         self.specs.append(spec)

@@ -14,6 +14,7 @@ from metastore.db.engine import Database
 from metastore.files import Files
 from metastore.locks.service import LockService
 from metastore.loops.worker import Worker
+from metastore.write_ids.service import WriteIdService
 from tests.support.lake import FakeRunner
 from tests.support.transactions import seconds
 
@@ -36,7 +37,7 @@ def main(url, point):
     failpoints.hit = at
     database, files = Database(url), Files()
     settings = replace(CompactionSettings(), worker_lease=timedelta(milliseconds=1))  # each pulse is a heartbeat
-    worker = Worker(WorkerService(database, settings), LockService(database), files, FakeRunner(files, during=in_job),
+    worker = Worker(WorkerService(database, settings), LockService(database), WriteIdService(database), files, FakeRunner(files, during=in_job),
                     "stopped-1", "test", seconds(300))
     print(worker.tick().outcome.name, flush=True)
 

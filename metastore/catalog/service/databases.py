@@ -16,6 +16,7 @@ from metastore.catalog.service.moves import DirectoryMoves
 from metastore.catalog.store import acid_history, functions
 from metastore.catalog.store import databases as store
 from metastore.catalog.store import tables as table_store
+from metastore.compaction.queue.rules.properties import refused_property
 from metastore.config import CatalogSettings
 from metastore.db.engine import Database as Postgres
 from metastore.db.engine import PgTx
@@ -177,6 +178,9 @@ class DatabaseService:
         [(catalog_location, exists)] = catalog
         if exists:
             raise AlreadyExistsError(f"Database {name} already exists")
+        refused = refused_property(draft.parameters or {})
+        if refused is not None:
+            raise InvalidObjectError(refused)
         root = self.external_warehouse if name.catalog == DEFAULT_CATALOG else catalog_location
         location = locations.qualified(draft.location or locations.child(root, f"{name.db}.db"), root)
         managed = locations.qualified(draft.managed_location, self.warehouse) if draft.managed_location else None
@@ -216,7 +220,9 @@ class DatabaseService:
         return [name for (name,) in self.db.once(store.SELECT_DATABASE_NAMES, (catalog, regex, regex))]
 
     def alter_database(self, name: DatabaseName, draft: DatabaseDraft) -> None:
-        """Replace parameters and owner, and whatever else the request has; nothing on disk. Raises: NoSuchObjectError.
+        """Replace parameters and owner, and whatever else the request has; nothing on disk.
+
+        Raises: NoSuchObjectError, MetaError for a property that must not reach a compaction's job.
 
         Serialises on: the database's row.
         """
@@ -224,6 +230,9 @@ class DatabaseService:
             old = store.lock_database(pg, name)
             if old is None:
                 raise NoSuchObjectError(f"There is no database named {name}")
+            refused = refused_property(draft.parameters or {}, old.parameters)
+            if refused is not None:
+                raise MetaError(refused)
             store.update_database(
                 pg,
                 replace(

@@ -8,7 +8,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from metastore.compaction.queue.rules.properties import refused_property
+from metastore.acid.bucket import MAX_WRITER_ID
+from metastore.compaction.queue.rules.ordering import sort_columns
+from metastore.compaction.queue.rules.properties import refused_output, refused_property
 from metastore.compaction.queue.rules.requests import (
     LOCATION,
     Claim,
@@ -35,6 +37,7 @@ from metastore.roots import Roots, refusal
 
 ABORTED_BY_USER = "Compaction Aborted by Abort Comapction request."  # Hive's text, with Hive's spelling
 REFUSED = "refused"
+MOST_BUCKETS = MAX_WRITER_ID + 1
 
 
 class CompactResult(NamedTuple):
@@ -73,16 +76,22 @@ class CompactionService:
 
         Serialises on: the entity's row in the unique index of active requests.
         Raises: NoSuchObjectError, InvalidOperationError (not transactional), InvalidRequestError for a property that
-            the Cleaner would obey or that must not reach a job.
+            the Cleaner would obey or that must not reach a job, for an order or a number of buckets that cannot be.
         """
         if LOCATION in request.properties:
             raise InvalidRequestError(
                 f"The property {LOCATION} of a compaction says what submit_for_cleanup removes: "
                 f"it cannot be given to a compaction of {request.entity}"
             )
-        refused = refused_property(request.properties)
+        refused = refused_property(request.properties) or refused_output(request.properties)
         if refused is not None:
             raise InvalidRequestError(refused)
+        sort_columns(request.order_by)
+        if (request.number_of_buckets or 0) > MOST_BUCKETS:
+            raise InvalidRequestError(
+                f"{request.entity} cannot be dealt to {request.number_of_buckets} buckets: {MOST_BUCKETS} are the most "
+                "that row ids can tell apart"
+            )
         with self.db.begin() as pg:
             described = _compactable(self.catalog.described(pg, request.entity), request.entity)
             if not described.lacks_partition:
@@ -210,13 +219,13 @@ class CompactionService:
     def _queue(self, pg: PgTx, request: NewRequest) -> CompactResult:
         mark = components.select_lists(pg, request.entity.table).write_ids.for_compactor().high_watermark
         for existing in queue.select_queue_of(pg, request.entity):
-            if is_active_duplicate(existing, mark):
+            if is_active_duplicate(existing, request.type, mark):
                 return _refusal(existing)
         request_id = queue.insert_request(pg, request)
         if request_id is not None:
             return CompactResult(request_id, CompactionState.INITIATED.display, accepted=True)
         for existing in queue.select_queue_of(pg, request.entity):  # somebody else's insert, committed meanwhile
-            if is_active_duplicate(existing, mark):
+            if is_active_duplicate(existing, request.type, mark):
                 return _refusal(existing)
         raise ConflictRetryError(f"Another request for {request.entity} came and went at the same moment, try again")
 

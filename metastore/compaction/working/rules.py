@@ -5,17 +5,22 @@ events that reach them, and those that they leave out, by reason; the outputs' f
 come out. For each bucket these agree, each output is in order without a row twice, and has exactly the name that its
 transaction hides.
 Source: HIVE-23763, HIVE-29567; ACID-10 to ACID-12.
+
+A rebalance deals rows that nobody has deleted to buckets anew: as many come out as went in, each bucket holds its
+share, and the row ids ascend by one from 0, from bucket to bucket (COMP-16).
 """
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import NamedTuple
 
 from metastore.acid.bucket import MAX_WRITER_ID
 from metastore.acid.events import EVENT_COLUMNS
 from metastore.acid.names import BaseName, DeltaName, bucket_file
 from metastore.acid.orc_footer import KEY_INDEX, STATS, VERSION, RowKey, acid_entries
+from metastore.acid.state import AcidState
 from metastore.errors import MetaError
 
 
@@ -76,6 +81,9 @@ class OutputFile(NamedTuple):
     times: int = 0
     """The largest number of its events with the same ROW__ID."""
     last: RowKey | None = None
+    first_row_id: int = 0
+    jumps: int = 0
+    """How many of its events do not have the row id above that of the event before them."""
     footer: Footer | None = None
 
 
@@ -96,11 +104,43 @@ class Evidence:
     came: tuple[Came, ...]
     outputs: tuple[OutputFile, ...]
     directories: tuple[BaseName | DeltaName, ...]
+    dealt: tuple[int, ...] = ()
+    """The first row id of each bucket of a rebalance, and as the last number how many rows there are."""
 
     @property
     def is_major(self) -> bool:
         """Whether deletes are applied."""
         return self.kind == "major"
+
+    @property
+    def is_rebalance(self) -> bool:
+        """Whether rows get new ids."""
+        return self.kind == "rebalance"
+
+
+def dealt(rows: int, buckets: int) -> tuple[int, ...]:
+    """How a rebalance deals rows that are numbered from 0: the first number of each bucket, and the number of rows.
+
+    No bucket gets more than one row more than another, where Hive leaves the last ones short or empty. There are no
+    more buckets than rows.
+    """
+    count = min(rows, buckets)
+    return (*(-(-number * rows // count) for number in range(count)), rows)
+
+
+def later_deletes(state: AcidState, mark: int) -> DeltaName | None:
+    """A delete delta above the mark of a compaction, or one that may hold delete events; ``state``: a reader's.
+
+    Its events name rows by the ids that they have now. After a rebalance up to the mark nobody would find them.
+    """
+    return next(
+        (
+            delta.name
+            for delta in state.deltas
+            if delta.name.max_write_id > mark and (delta.is_delete or not (delta.is_marked or delta.may_be_raw))
+        ),
+        None,
+    )
 
 
 def differences(evidence: Evidence) -> list[str]:
@@ -108,7 +148,7 @@ def differences(evidence: Evidence) -> list[str]:
     return [
         *_inputs(evidence),
         *_names(evidence),
-        *_counts(evidence),
+        *(_shares(evidence) if evidence.is_rebalance else _counts(evidence)),
         *(text for file in evidence.outputs for text in [*_file(file), *footer_differences(file)]),
     ]
 
@@ -145,7 +185,7 @@ def _inputs(evidence: Evidence) -> Iterator[str]:
 
 
 def _names(evidence: Evidence) -> Iterator[str]:
-    if evidence.is_major:
+    if evidence.is_major or evidence.is_rebalance:
         expected: set[BaseName | DeltaName] = {BaseName(evidence.highest_write_id, evidence.txn_id)}
         if missing := expected - set(evidence.directories):
             yield f"{missing.pop()} was not written"
@@ -155,6 +195,31 @@ def _names(evidence: Evidence) -> Iterator[str]:
     for name in evidence.directories:
         if name not in expected:
             yield f"{name} was written, where only {' and '.join(sorted(map(str, expected)))} may be"
+
+
+def _shares(evidence: Evidence) -> Iterator[str]:
+    """Rows in = rows out, each bucket its share; their ids go on from bucket to bucket."""
+    there, came = sum(one.rows for one in evidence.inputs), _sum(evidence.came)
+    if there != came.inserts:
+        yield f"The input files have {there} rows, and {came.inserts} were read"
+    if others := came.deletes + came.hidden_inserts + came.hidden_deletes:
+        yield f"{others} events came that are no rows, where only rows may come"
+    shares = list(pairwise(evidence.dealt))
+    if evidence.dealt[-1] != there:
+        yield f"{evidence.dealt[-1]} rows were dealt to buckets, and the input files have {there}"
+    written = {output.bucket: output for output in evidence.outputs if output.rows}
+    if len(written) < sum(1 for output in evidence.outputs if output.rows):
+        yield "A bucket has several files"
+    for bucket in sorted(written.keys() | set(range(len(shares)))):
+        first, end = shares[bucket] if bucket < len(shares) else (0, 0)
+        file = written.get(bucket)
+        if file is None or file.rows != end - first:
+            yield f"Bucket {bucket} has {file.rows if file else 0} rows instead of {end - first}"
+        elif file.first_row_id != first or file.jumps:
+            yield (
+                f"The row ids of bucket {bucket} begin with {file.first_row_id} instead of {first}, "
+                f"and {file.jumps} of them do not follow the one before them"
+            )
 
 
 def _counts(evidence: Evidence) -> Iterator[str]:

@@ -1,6 +1,6 @@
 """A Worker's steps in the database: each is one PostgreSQL transaction, fenced by the claim."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 
 from metastore.acid.snapshots import ValidTxnList, ValidWriteIdList
@@ -84,6 +84,19 @@ class WorkerService:
             components.insert_compaction_component(pg, claimed.entity, txn_id, started.highest_write_id)
             return started
 
+    def begin_again(self, started: Started, entity: Entity, write_id: int) -> Started:
+        """Take the snapshot anew, now that the compaction holds its lock and has a write id; nobody sees that as open.
+
+        Serialises on: the request's row. Raises: ClaimLostError.
+        """
+        with self.db.begin() as pg:
+            write_ids, txns = components.select_lists(pg, entity.table)
+            again = replace(started, write_ids=write_ids.with_own(write_id), txns=txns)
+            if not queue.update_started(pg, started.claim, again.highest_write_id, None, started.txn_id):
+                raise ClaimLostError(_lost(started.claim))
+            store.update_compaction_component(pg, started.txn_id, again.highest_write_id)
+            return again
+
     def note_job(self, claim: Claim, job_id: str) -> None:
         """Show the job's id in SHOW COMPACTIONS."""
         with self.db.begin(durable=False) as pg:
@@ -147,7 +160,7 @@ class WorkerService:
     def forget(self, started: Started) -> None:
         """The aborted transaction left no files: untie it from the table, so that its record may go."""
         with self.db.begin(durable=False) as pg:
-            store.delete_compaction_component(pg, started.txn_id)
+            store.delete_compaction_components(pg, started.txn_id)
 
     def note_waiting(self, reason: str, pool: str | None) -> int:
         """Show in SHOW COMPACTIONS why a pool's requests wait; returns the number of rows that changed."""

@@ -14,10 +14,14 @@ def update_txn_heartbeat(pg: PgTx, txn_id: int) -> bool:
     return pg.rowcount == 1
 
 
-def delete_compaction_component(pg: PgTx, txn_id: int) -> None:
-    """Untie an aborted compaction's transaction from what it would have compacted."""
+def update_compaction_component(pg: PgTx, txn_id: int, write_id: int) -> None:
+    """Note up to which write id the result goes that the transaction may publish."""
+    pg.sql("UPDATE txn_components SET write_id = %s WHERE txn_id = %s AND operation = 'c'", (write_id, txn_id))
+
+
+def delete_compaction_components(pg: PgTx, txn_id: int) -> None:
+    """Untie an aborted compaction's transaction from what it would have compacted; a rebalance's has two components."""
     pg.sql(
-        "DELETE FROM txn_components USING txns WHERE txn_id = %s AND operation = 'c' AND txns.id = txn_id"
-        " AND txns.state = 'aborted'",
+        "DELETE FROM txn_components USING txns WHERE txn_id = %s AND txns.id = txn_id AND txns.state = 'aborted'",
         (txn_id,),
     )

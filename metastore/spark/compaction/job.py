@@ -2,21 +2,23 @@
 
 Rule: the job reads what ``acid_state`` gives to a compactor, never touches an input, and publishes directories that end
 in ``_v<txn>``, invisible until the Worker commits that transaction. When all of them are complete it proves that they
-hold the inputs' rows (``compaction.working.rules``), and asks whether the compaction is still its own, right before the
-first gets its name (ADR 0038). ROW__IDs stay as they are: other transactions may be deleting by them at this moment.
-Killed at any point it leaves a hidden staging directory or an invisible output.
+hold the inputs' rows (``compaction.working.rules``), and asks whether the compaction is still its own, right before
+the first gets its name (ADR 0038). ROW__IDs stay as they are, since other
+transactions may be deleting by them at this moment; but for a rebalance, which keeps such transactions out. Killed at
+any point it leaves a hidden staging directory or an invisible output.
 
 MAJOR: rows without a delete event → ``base_<H>_v<T>``, even when no row is left (readers must stop looking at deltas).
 MINOR: insert and delete events side by side → ``delta_<m>_<H>_v<T>`` and ``delete_delta_<m>_<H>_v<T>``, none applied.
-Source: ACID-29, COMP-14.
+REBALANCE: as MAJOR, and then the rows with new ids, evenly in the buckets asked for → ``base_<H>_v<T>``.
+Source: ACID-29, COMP-14, COMP-16.
 """
 
 import argparse
 import os
 import sys
 import traceback
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import reduce
 from pathlib import Path
@@ -34,13 +36,16 @@ from metastore.acid_tables.sources import DataFile, Sources, acid_sources
 from metastore.acid_tables.table import AcidTable, HiveColumn, TableKind
 from metastore.client import DomainClient
 from metastore.client.compactions import require_claim
+from metastore.compaction.queue.rules.ordering import SortColumn, sort_columns
+from metastore.compaction.queue.rules.properties import orc_settings
 from metastore.compaction.working.job import CompactionJobResult, CompactionJobSpec, reason
-from metastore.compaction.working.rules import InputFile, UnprovenError
+from metastore.compaction.working.rules import InputFile, UnprovenError, dealt
 from metastore.errors import InvalidOperationError
 from metastore.files import Files
 from metastore.ids import DEFAULT_CATALOG, TableName
 from metastore.spark.compaction.plain_rows import compact_rows
 from metastore.spark.compaction.proof import Proof, input_files
+from metastore.spark.compaction.rebalance import deal, require_sortable
 from metastore.spark.jvm.hadoop import Hadoop
 from metastore.spark.read.conditions import visible
 from metastore.spark.read.precision import require_exact
@@ -48,13 +53,17 @@ from metastore.spark.read.raw_files import event_type, let_each_file_be_a_task, 
 from metastore.spark.tables.spark_types import type_of
 from metastore.spark.write.acid_writer import (
     WRITER_COLUMN,
-    Staged,
+    StagedWrite,
     WrittenDirectory,
     publish_all,
     staged_acid,
     writer_id,
 )
-from metastore.spark.write.event_format import HIDDEN_DELETE, HIDDEN_INSERT, Counting, Tally
+from metastore.spark.write.event_format import HIDDEN_DELETE, HIDDEN_INSERT, Counting
+
+_STEP_BEFORE = 9
+"""The number of the staging directory of what a rebalance makes before its output."""
+_ALL_COLUMNS = " AND ".join(f"{name} >= 0" for name in EVENT_COLUMNS if name != "row")
 
 
 @dataclass(frozen=True)
@@ -65,6 +74,8 @@ class _Inputs:
     sources: Sources
     write_ids: CompactorWriteIdList
     read: tuple[InputFile, ...]
+    are_staged: bool = False
+    """Whether they are what an earlier step of the job has written, and not directories of the state."""
 
     @property
     def rows(self) -> int:
@@ -107,7 +118,7 @@ def run(
     inputs = job.inputs(state, write_ids)
     if inputs.sources.plain:
         let_each_file_be_a_task(job.spark)
-    published, deleted = job.major(inputs) if spec.kind == "major" else job.minor(inputs)
+    published, deleted = {"major": job.major, "minor": job.minor, "rebalance": job.rebalance}[spec.kind](inputs)
     return _result(spark, published, inputs.rows, deleted)
 
 
@@ -122,6 +133,10 @@ def run_for(
     if table.kind is not TableKind.INSERT_ONLY:
         table.require(TableKind.FULL_ACID, action="Compaction")
         return run(spark, spec, table.columns, files, may_publish)
+    if spec.kind == "rebalance":
+        raise InvalidOperationError(
+            f"{table.name} is insert-only: its rows have no ids; request a major compaction instead of a rebalance"
+        )
     files = files or Files()
     write_ids, state = _state(spec, files)
     _require_safe_mark(spec, state, write_ids)
@@ -131,8 +146,8 @@ def run_for(
 
 def _state(spec: CompactionJobSpec, files: Files) -> tuple[CompactorWriteIdList, AcidState]:
     """The write ids and the state of the location that the compaction sees."""
-    if spec.kind not in ("major", "minor"):
-        raise InvalidOperationError(f"Compaction kind {spec.kind!r} is not supported: major and minor are")
+    if spec.kind not in ("major", "minor", "rebalance"):
+        raise InvalidOperationError(f"Compaction kind {spec.kind!r} is not supported: major, minor and rebalance are")
     if spec.txn_id <= 0:
         raise InvalidOperationError("A compaction needs the id of its transaction, which hides its output")
     write_ids = ValidWriteIdList.parse(spec.write_ids).for_compactor()
@@ -168,7 +183,7 @@ class _Job:
         """Sort the files of a state by how they are read. A minor compaction leaves base and original files alone."""
         location = self.spec.location
         _require_safe_mark(self.spec, state, write_ids)
-        chosen = state if self.spec.kind == "major" else replace(state, base=None, originals=())
+        chosen = replace(state, base=None, originals=()) if self.spec.kind == "minor" else state
         if chosen.base is not None:
             _require_closed(chosen.base, location)
         for delta in chosen.insert_deltas:
@@ -184,12 +199,28 @@ class _Job:
 
     def major(self, inputs: _Inputs) -> _Compacted:
         """Write every live row once. The writing tasks sort delete events before their rows, and leave both out."""
-        rows = self._inserts(inputs)
-        rows = rows.withColumn("currentTransaction", F.col("originalTransaction"))
-        if inputs.sources.deletes:
-            rows = rows.union(self._deletes(inputs))
-        name = BaseName(self.spec.highest_write_id, self.spec.txn_id)
-        return self._write(inputs, {name: rows}, empty=[self.spec.location])
+        return self._write(inputs, {self._base: self._live(inputs)}, empty=[self.spec.location])
+
+    def rebalance(self, inputs: _Inputs) -> _Compacted:
+        """Write every live row once, with a new id. Deleted and invisible rows are left out by a major one before."""
+        order = sort_columns(self.spec.order_by)
+        require_sortable(order, self.row_type, f"{self.spec.database}.{self.spec.table}")
+        wanted = self.spec.number_of_buckets or len({file.bucket for file in inputs.read if not file.is_of_deletes})
+        proof = self._proof(inputs)
+        if not inputs.sources.deletes and not proof.may_hide:
+            return self._dealt(inputs, order, wanted)
+        with self._staged(inputs, {self._base: self._live(inputs)}, "major", in_place=False) as merged:
+            rows = [f"{one.out}/{file.path}" for one in merged.directories for file in one.files]
+            sources = Sources(events=tuple(DataFile(path, 0) for path in rows))
+            base = replace(inputs, sources=sources, read=input_files(Hadoop(self.spark), sources), are_staged=True)
+            deleted = sum(tally.deleted for tally in merged.tallies)
+            return self._dealt(base, order, wanted)._replace(deleted=deleted)
+
+    def _dealt(self, inputs: _Inputs, order: Sequence[SortColumn], buckets: int) -> _Compacted:
+        shares, rows = dealt(inputs.rows, buckets), self._inserts(inputs)
+        if len(shares) > 1:
+            rows = deal(rows, self._unmarked(inputs), self.row_type, order, shares)
+        return self._write(inputs, {self._base: rows}, empty=[self.spec.location], shares=shares)
 
     def minor(self, inputs: _Inputs) -> _Compacted:
         """Write the visible events of the deltas: a directory for each kind that has events."""
@@ -206,33 +237,74 @@ class _Job:
             outputs[DeltaName(*ids, None, self.spec.txn_id)] = self._inserts(inputs)
         return self._write(inputs, outputs)
 
+    @property
+    def _base(self) -> BaseName:
+        return BaseName(self.spec.highest_write_id, self.spec.txn_id)
+
+    def _live(self, inputs: _Inputs) -> DataFrame:
+        """Rows, and the delete events behind which the tasks that write leave rows out."""
+        rows = self._inserts(inputs).withColumn("currentTransaction", F.col("originalTransaction"))
+        return rows.union(self._deletes(inputs)) if inputs.sources.deletes else rows
+
     def _write(
-        self, inputs: _Inputs, outputs: Mapping[BaseName | DeltaName, DataFrame], empty: Sequence[str] = ()
+        self,
+        inputs: _Inputs,
+        outputs: Mapping[BaseName | DeltaName, DataFrame],
+        empty: Sequence[str] = (),
+        shares: Sequence[int] = (),
     ) -> _Compacted:
         """Complete all directories, prove them, then publish them together."""
+        with self._staged(inputs, outputs, self.spec.kind, empty, shares) as staged:
+            published = publish_all(Hadoop(self.spark), staged.directories, self.may_publish)
+            self._proof(inputs).require_uploaded(staged.directories)
+            return _Compacted(published, sum(tally.deleted for tally in staged.tallies))
+
+    @contextmanager
+    def _staged(
+        self,
+        inputs: _Inputs,
+        outputs: Mapping[BaseName | DeltaName, DataFrame],
+        kind: str,
+        empty: Sequence[str] = (),
+        shares: Sequence[int] = (),
+        *,
+        in_place: bool = True,
+    ) -> Iterator[StagedWrite]:
+        """Complete directories, proven, without their names yet; those of a step between are not ``in_place``."""
         hadoop, location = Hadoop(self.spark), self.spec.location
-        compression = self.spec.properties.get("orc.compress", "zlib").lower()
-        counting = Counting(merges=self.spec.kind == "major")
-        staged: list[Staged] = []
-        tallies: list[Tally] = []
+        orc = orc_settings(self.spec.properties)
+        compression = orc.pop("orc.compress", "zlib").lower()
+        counting = Counting(merges=kind == "major")
+        staged = StagedWrite([], [])
         with ExitStack() as kept:
             for number, (name, events) in enumerate(outputs.items()):
-                staging = f"{location}/{compaction_staging(self.spec.txn_id, number)}"
+                staging = f"{location}/{compaction_staging(self.spec.txn_id, number if in_place else _STEP_BEFORE)}"
                 for leftover in (staging, f"{location}/{name}"):  # of an attempt that died, under the same transaction
                     hadoop.delete(leftover)
-                routed = events.withColumn(WRITER_COLUMN, writer_id(F.col("bucket")))
                 written = kept.enter_context(
                     staged_acid(
-                        routed, name, location, staging=staging, empty=empty, compression=compression, counting=counting
+                        events.withColumn(WRITER_COLUMN, writer_id(F.col("bucket"))),
+                        name,
+                        location,
+                        staging=staging,
+                        empty=empty,
+                        is_routed=len(shares) > 1,
+                        compression=compression,
+                        orc=orc,
+                        counting=counting,
+                        in_place=in_place,
                     )
                 )
-                staged += written.directories
-                tallies += written.tallies
-            proof = Proof(hadoop, self.files, self.spec, inputs.state, inputs.write_ids, inputs.lowest_write_id)
-            proof.require_staged(inputs.read, staged, tallies)
-            published = publish_all(hadoop, staged, self.may_publish)
-            proof.require_uploaded(staged)
-            return _Compacted(published, sum(tally.deleted for tally in tallies))
+                staged.directories.extend(written.directories)
+                staged.tallies.extend(written.tallies)
+            self._proof(inputs).require_staged(kind, inputs.read, staged.directories, staged.tallies, shares)
+            yield staged
+
+    def _proof(self, inputs: _Inputs) -> Proof:
+        there = [file.path for file in inputs.read] if inputs.are_staged else None
+        return Proof(
+            Hadoop(self.spark), self.files, self.spec, inputs.state, inputs.write_ids, inputs.lowest_write_id, there
+        )
 
     def _inserts(self, inputs: _Inputs) -> DataFrame:
         sources, parts = inputs.sources, []
@@ -260,10 +332,19 @@ class _Job:
         seen, unseen = (DELETE_EVENT, HIDDEN_DELETE) if deletes else (INSERT_EVENT, HIDDEN_INSERT)
         is_seen = F.expr(" AND ".join(counts))
         events = self._reader().schema(schema).orc([file.path for file in files])
-        events = events.where(" AND ".join(f"{name} >= 0" for name in EVENT_COLUMNS if name != "row"))
-        return events.withColumns(
+        return events.where(_ALL_COLUMNS).withColumns(
             {"operation": F.when(is_seen, F.lit(seen)).otherwise(F.lit(unseen)), "row": F.when(is_seen, F.col("row"))}
         )
+
+    def _unmarked(self, inputs: _Inputs) -> DataFrame:
+        """All events, of which Spark reads only what is asked for: where none is hidden, and none deletes."""
+        sources, parts = inputs.sources, []
+        if sources.plain:
+            parts.append(raw_events(self.spark, self._reader(), self.row_type, sources))
+        if sources.events:
+            events = self._reader().schema(event_type(self.row_type)).orc([file.path for file in sources.events])
+            parts.append(events.where(_ALL_COLUMNS))
+        return reduce(DataFrame.union, parts)
 
     def _reader(self) -> DataFrameReader:
         """A reader that fails on a lost or damaged file, which must never be compacted away."""

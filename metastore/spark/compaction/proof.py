@@ -54,15 +54,27 @@ class Proof:
     state: AcidState
     write_ids: ValidWriteIdList
     lowest_write_id: int
+    staged: Sequence[str] | None = None
+    """What is read instead of the state's directories: files that an earlier step of the job has written."""
 
-    def require_staged(self, read: Sequence[InputFile], staged: Sequence[Staged], tallies: Iterable[Tally]) -> None:
-        """Raise UnprovenError unless the staged directories hold the inputs' rows."""
+    def require_staged(
+        self,
+        kind: str,
+        read: Sequence[InputFile],
+        staged: Sequence[Staged],
+        tallies: Iterable[Tally],
+        shares: Sequence[int] = (),
+    ) -> None:
+        """Raise UnprovenError unless the staged directories hold the inputs' rows.
+
+        ``kind``: what made it, which need not be the whole job; ``shares``: as ``Evidence.dealt``.
+        """
         evidence = Evidence(
-            kind=self.spec.kind,
+            kind=kind,
             highest_write_id=self.spec.highest_write_id,
             txn_id=self.spec.txn_id,
             lowest_write_id=self.lowest_write_id,
-            may_hide=self._may_hide(),
+            may_hide=self.may_hide,
             there=self._there(),
             inputs=tuple(read),
             came=tuple(Came(*tally) for tally in tallies),
@@ -72,6 +84,7 @@ class Proof:
                 for output in self._outputs(directory, "" if directory.uploads else directory.out)
             ),
             directories=tuple(directory.name for directory in staged),
+            dealt=tuple(shares),
         )
         if wrong := differences(evidence):
             kept = [(directory.out, str(directory.name)) for directory in staged if not directory.uploads]
@@ -88,6 +101,8 @@ class Proof:
 
     def _there(self) -> tuple[str, ...]:
         """Every file with rows, by the listing alone: the job's readers may have lost some."""
+        if self.staged is not None:
+            return tuple(self.staged)
         state, chosen = self.state, list[BaseDirectory | DeltaDirectory](self.state.insert_deltas)
         if state.base is not None:
             chosen.append(state.base)
@@ -95,7 +110,8 @@ class Proof:
         files += [file for delta in state.delete_deltas for file in delta.bucket_files]
         return tuple(f"{self.spec.location}/{file.path}" for file in (*files, *state.originals) if file.size)
 
-    def _may_hide(self) -> bool:
+    @property
+    def may_hide(self) -> bool:
         """Whether inputs may hold events that do not count: of aborted write ids, or of Hive before 3."""
         marked = [*self.state.insert_deltas, *([self.state.base] if self.state.base else [])]
         return bool(hidden_write_ids(self.state.deltas, self.write_ids)) or not all(
@@ -133,7 +149,13 @@ def _output(directory: Staged, file: WrittenFile, footer: Footer | None) -> Outp
     report = file.report
     if report is None:
         return plain
-    return plain._replace(unsorted=report.unsorted, times=report.times, last=report.last)
+    return plain._replace(
+        unsorted=report.unsorted,
+        times=report.times,
+        last=report.last,
+        first_row_id=report.first_row_id,
+        jumps=report.jumps,
+    )
 
 
 def _bucket(path: str) -> int:

@@ -16,7 +16,7 @@ from metastore.spark.jvm.compiled import jvm_of
 
 _FILE, _FIRST, _POSITION = f"{OURS}file", f"{OURS}first", f"{OURS}position"
 _LOCAL = re.compile("^file:///")  # Hadoop writes file:///x where Spark's metadata column has file:/x
-_POSITION_BITS = (1 << 33) - 1
+POSITION_BITS = (1 << 33) - 1
 _WHOLE_FILES = str(1 << 60)
 
 
@@ -54,7 +54,7 @@ def raw_events(spark: SparkSession, reader: DataFrameReader, row_type: StructTyp
     numbered = plain.select(
         F.struct(*(F.col(name) for name in row_type.names)).alias("row"),
         F.col("_metadata.file_path").alias(_FILE),
-        F.monotonically_increasing_id().bitwiseAND(_POSITION_BITS).alias(_POSITION),
+        F.monotonically_increasing_id().bitwiseAND(POSITION_BITS).alias(_POSITION),
     )
     joined = numbered.join(F.broadcast(ids), _FILE, "left").where(_is_known("originalTransaction"))
     return joined.select(

@@ -211,11 +211,15 @@ def staged_acid(
     empty: Sequence[str] = (),
     is_routed: bool = False,
     compression: str = "zlib",
+    orc: Mapping[str, str] | None = None,
     counting: Counting | None = None,
+    in_place: bool = True,
 ) -> Iterator[StagedWrite]:
     """As ``write_acid``, up to the names: complete directories, for the block to publish.
 
-    ``counting``: as for ``write_changes``.
+    ``orc``: more settings of ORC's writer. ``counting``: as for ``write_changes``. ``in_place``: whether files may
+    be uploads without a name until they are published; otherwise they are files below ``staging``, which can be read
+    inside the block.
     """
     if '"timestamp_ntz"' in events.schema.json():
         raise InvalidOperationError("Spark would store a timestamp_ntz column as a bigint: cast it to timestamp")
@@ -226,14 +230,16 @@ def staged_acid(
     def complete_files(write: InPlaceWrite | None) -> StagedWrite:
         writing = _Writing(hadoop, events, name, location, deletes, staging, write, counting)
         with write.aborted_on_failure() if write else nullcontext():
-            reports = writing.run_tasks(is_routed=is_routed, compression=compression)
+            reports = writing.run_tasks(is_routed=is_routed, options={**(orc or {}), "compression": compression})
             writing.collect_files(reports.files)
             writing.add_empty(empty)
             return StagedWrite(writing.complete(), reports.tallies)
 
     try:
         root = Below(location) if isinstance(location, str) else below
-        write = root and InPlaceWrite.into(events.sparkSession, root, name, deletes.name if deletes else name)
+        write: InPlaceWrite | None = None
+        if root is not None and in_place:
+            write = InPlaceWrite.into(events.sparkSession, root, name, deletes.name if deletes else name)
         try:
             staged = complete_files(write)
         except ElsewhereError:
@@ -269,7 +275,7 @@ class _Writing:
     staged: dict[tuple[bool, str], Staged] = field(default_factory=dict)
     """By whether they are delete deltas, and by location."""
 
-    def run_tasks(self, *, is_routed: bool, compression: str) -> Reports:
+    def run_tasks(self, *, is_routed: bool, options: Mapping[str, str]) -> Reports:
         """Let Spark write the files: one of each kind per (partition, writer)."""
         routing = [] if isinstance(self.location, str) else [PARTITION_COLUMN]
         if not is_routed:
@@ -279,7 +285,7 @@ class _Writing:
             events = spread(events, routing)
         if routing:
             events = in_order(events, routing, self._order())
-        writer = for_tasks(events.select(*EVENT_COLUMNS, *routing).write.option("compression", compression), routing)
+        writer = for_tasks(events.select(*EVENT_COLUMNS, *routing).write.options(**options), routing)
         statement = self.name.statement_id if isinstance(self.name, DeltaName) else None
         spark, number = events.sparkSession, statement or 0
         if self.write is None:

@@ -28,6 +28,10 @@ class FileReport(NamedTuple):
     """The number of its events that do not belong behind the event before them."""
     last: RowKey
     """The id of its last event."""
+    first_row_id: int
+    """The row id of its first event."""
+    jumps: int
+    """How many of its events do not have the row id above that of the event before them."""
     file: str
     """Its path below the directory of all files."""
 

@@ -295,7 +295,7 @@ def _add(plan: CommitPlan, txn_id: int, kind: TxnType, changes: Sequence[Compone
         plan.changing.append(txn_id)
     if kind not in COMPONENTS_STAY_BEHIND | RECORDS_COMMIT_POINT:
         plan.completing.append(txn_id)
-    if kind in RECORDS_COMMIT_POINT:
+    if kind in RECORDS_COMMIT_POINT or kind is TxnType.REBALANCE_COMPACTION:  # which Hive forgets
         plan.compacting.append(txn_id)
 
 

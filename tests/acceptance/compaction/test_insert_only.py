@@ -21,6 +21,7 @@ from metastore.loops.job import JobOutcome, SubprocessRunner
 from metastore.loops.worker import Worker, WorkOutcome
 from metastore.spark.compaction import job as compact_job
 from metastore.spark.txn.spark_txn import Work
+from metastore.write_ids.service import WriteIdService
 from tests.support.compacting import wait_until_cleaned
 from tests.support.transactions import seconds
 
@@ -43,7 +44,7 @@ def loops(lakehouse, spark, nobody_reads):
     settings = CompactionSettings()
     runner = InThisSession(settings, lakehouse.uri)
     object.__setattr__(runner, "spark", spark)
-    yield (Worker(WorkerService(database, settings), LockService(database), files, runner, "host-1.0", "test", seconds(300)),
+    yield (Worker(WorkerService(database, settings), LockService(database), WriteIdService(database), files, runner, "host-1.0", "test", seconds(300)),
            Cleaner(CleanerService(database, settings), files, Event()))
     database.close()
 

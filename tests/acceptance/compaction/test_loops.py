@@ -18,6 +18,7 @@ from metastore.loops.cleaner import Cleaner
 from metastore.loops.initiator import Initiator
 from metastore.loops.job import SubprocessRunner
 from metastore.loops.worker import Worker, WorkOutcome
+from metastore.write_ids.service import WriteIdService
 from tests.support.compacting import wait_until_cleaned
 from tests.support.transactions import seconds
 
@@ -29,7 +30,7 @@ class Loops:
         settings = replace(CompactionSettings(), delta_num_threshold=3, delta_pct_threshold=100.0, spark_master="local[1]")
         files = Files()
         self.initiator = Initiator(InitiatorService(database, settings), files, "host-1", "test")
-        self.worker = Worker(WorkerService(database, settings), LockService(database), files,
+        self.worker = Worker(WorkerService(database, settings), LockService(database), WriteIdService(database), files,
                              SubprocessRunner(settings, uri), "host-1.0", "test", seconds(300))
         self.cleaner = Cleaner(CleanerService(database, settings), files, Event())
 

@@ -21,6 +21,7 @@ from metastore.errors import ClaimLostError, InvalidOperationError
 from metastore.files import Files
 from metastore.spark.check.file_check import check_file
 from metastore.spark.compaction import job as compact_job
+from metastore.spark.compaction import rebalance
 from metastore.spark.compaction.job import run
 from metastore.spark.write import acid_writer
 from tests.support.acid.tables import B0, B1, AcidTable
@@ -97,6 +98,68 @@ def test_minor_and_major_keep_what_hive_reads(table: AcidTable, oracle: HiveOrac
     assert state.base
     assert state.base.name == BaseName(4, 21)
     assert state.deltas == ()
+
+
+def test_a_rebalance_gives_new_ids_and_even_buckets(table: AcidTable, oracle: HiveOracle) -> None:
+    """COMP-W18: deletes are applied, write ids are kept, row ids ascend over the buckets."""
+    _fill(table)
+    before = _hive(oracle, table.directory, table, f"4:{NO_OPEN}::")
+
+    result = _compact(table, "rebalance", f"4:{NO_OPEN}::", number_of_buckets=3)
+
+    assert result.directories == ("base_0000004_v0000020",)
+    assert (result.rows_in, result.rows_out, result.rows_deleted) == (21, 13, 4)
+    rows = _hive(oracle, _only(table, *result.directories), table, f"4:{NO_OPEN}::")
+    buckets = [encode(0)] * 5 + [encode(1)] * 4 + [encode(2)] * 4
+    assert [(row_id, value) for row_id, value in sorted(rows, key=lambda row: row[0][2])] == [
+        ((row_id[0], bucket, number), value) for number, (bucket, (row_id, value)) in enumerate(zip(buckets, before, strict=True))]
+    assert not [child.name for child in table.directory.iterdir() if child.name.startswith(".")]
+    base = table.state(ValidWriteIdList("db.t", 4)).base
+    assert base
+    assert [found for file in base.bucket_files for found in check_file(Files(), str(table.directory), file.path, base)] == []
+
+
+@pytest.mark.robustness
+def test_a_rebalance_sorts_as_it_is_told(spark: SparkSession, oracle: HiveOracle, tmp_path: Path) -> None:
+    """Into fewer buckets than there were; all rows get the highest write id. NULLs stand where Hive 4 has them."""
+    table = AcidTable(spark, tmp_path, {"n": "int", "v": "string"})
+    values: list[tuple[int | None, str | None]] = [(3, "x"), (None, "a"), (1, "y"), (3, None), (None, None), (2, "ü"), (3, "z")]
+    for number, pair in enumerate(values, 1):
+        table.insert(DeltaName(number, number, 0), [(number, encode(number % 3), 0, list(pair))])
+
+    result = _compact(table, "rebalance", f"7:{NO_OPEN}::", order_by="ORDER BY `N` DESC, v", number_of_buckets=2,
+                      properties={"orc.compress": "SNAPPY", "orc.row.index.stride": "1000", "orc.bloom.filter.columns": "v,w"})
+
+    rows = oracle.rows(_only(table, *result.directories), ValidWriteIdList("db.t", 7), table.columns)
+    ordered = sorted((row.row_id[2], row.row_id, tuple(row.values)) for row in rows)
+    assert [pair for _, _, pair in ordered] == [
+        (None, "a"), (None, None), (3, "x"), (3, "z"), (3, None), (2, "ü"), (1, "y")]
+    assert [row_id for _, row_id, _ in ordered] == [(7, encode(number // 4), number) for number in range(7)]
+    with (tmp_path / result.directories[0] / "bucket_00000").open("rb") as file:
+        written = pyorc.Reader(file)
+        assert (written.compression, written.row_index_stride) == (pyorc.CompressionKind.SNAPPY, 1000)
+        assert written.schema.find_column_id("row.v") in written.read_stripe(0).bloom_filter_columns
+
+
+@pytest.mark.robustness
+@pytest.mark.parametrize(("plant", "said"), [
+    pytest.param(lambda patch: patch.setattr(rebalance, "_bucket", lambda *_: F.lit(0)), "Bucket 0 has 13 rows instead of 7",
+                 id="uneven"),
+    pytest.param(lambda patch: patch.setattr(compact_job, "deal", lambda *given: rebalance.deal(*given).withColumn(
+        "rowId", F.col("rowId").bitwiseAND(3))), "do not follow the one before them", id="ids given twice"),
+    pytest.param(lambda patch: patch.setattr(compact_job, "deal", lambda events, *more: rebalance.deal(
+        events.where("rowId > 0"), *more)), "The input files have 13 rows, and 9 were read", id="lost rows"),
+])
+def test_a_planted_fault_of_a_rebalance_is_found(
+        table: AcidTable, monkeypatch: pytest.MonkeyPatch, plant: Callable[[pytest.MonkeyPatch], None], said: str) -> None:
+    _fill(table)
+    before = table.names()
+    plant(monkeypatch)
+
+    with pytest.raises(UnprovenError, match=said):
+        _compact(table, "rebalance", f"4:{NO_OPEN}::")
+
+    assert table.names() == before
 
 
 @pytest.mark.parametrize("kind", ["minor", "major"])

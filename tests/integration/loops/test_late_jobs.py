@@ -38,9 +38,6 @@ class Story:
     def unavailable(self):
         return None
 
-    def unsupported(self, kind):
-        return None
-
     ends_with_us = True
     orphaned = False
 

@@ -190,7 +190,7 @@ def test_properties_of_the_table_and_the_request(lake):
     work(lake, runner=runner, properties={"compactor.spark.executor.memory": "3g", "tblprops.orc.compress.size": "3"})
 
     assert runner.specs[0].properties == {
-        "compactor.spark.executor.memory": "3g", "orc.compress": "ZLIB", "tblprops.orc.compress.size": "3"}
+        "compactor.spark.executor.memory": "3g", "orc.compress": "ZLIB", "orc.compress.size": "3"}
 
 
 @pytest.mark.parametrize("where", ["table", "request"])

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from metastore.compaction.queue.rules.requests import CompactionType
 from metastore.compaction.working.job import CompactionJobResult, CompactionJobSpec, reason, telling_line
 from metastore.config import CompactionSettings
 from metastore.loops import job
@@ -183,13 +182,6 @@ def test_what_is_missing_is_named(monkeypatch, tmp_path):
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     monkeypatch.setattr(job, "find_spec", lambda name: object())
     assert SubprocessRunner(CompactionSettings()).unavailable() is None
-
-
-@pytest.mark.parametrize(("kind", "why"), [("minor", None), ("major", None), ("rebalance", "rebalance")])
-def test_what_the_job_cannot_do_is_said_before_it_starts(kind, why):
-    found = SubprocessRunner(CompactionSettings()).unsupported(CompactionType(kind))
-
-    assert (found is None) if why is None else why in found
 
 
 def test_a_job_that_survives_its_killing_is_told_of(monkeypatch):

@@ -170,10 +170,14 @@ def may_become(before: CompactionState | None, after: CompactionState) -> bool:
     return after in TRANSITIONS.get(before, frozenset())
 
 
-def is_active_duplicate(existing: Compaction, current_write_id: int) -> bool:
-    """Whether a new request would repeat a request that is waiting, running, or finished with nothing written since."""
+def is_active_duplicate(existing: Compaction, kind: CompactionType, current_write_id: int) -> bool:
+    """Whether a new request would repeat a request that is waiting, running, or finished with nothing written since.
+
+    A rebalance has something to do even where nothing was written: into other buckets, or in another order.
+    """
     return existing.state in ACTIVE or (
-        existing.state is CompactionState.READY_FOR_CLEANING
+        kind is not CompactionType.REBALANCE
+        and existing.state is CompactionState.READY_FOR_CLEANING
         and existing.type is not CompactionType.ABORT_TXN_CLEANUP
         and existing.highest_write_id == current_write_id
     )

@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from metastore.compaction.queue.rules.requests import (
+    ACTIVE,
     QUEUED,
     TRANSITIONS,
     Compaction,
@@ -83,7 +84,8 @@ def test_exactly_the_specified_arrows_exist():
     (request("r", "abort_txn_cleanup", highest_write_id=7), False), (request("s", highest_write_id=7), False)])
 def test_a_request_repeats_another_one(existing, duplicate):
     """COMP-Q02, COMP-Q03: write id 7 is the newest that a compaction could reach."""
-    assert is_active_duplicate(existing, 7) is duplicate
+    assert is_active_duplicate(existing, CompactionType.MAJOR, 7) is duplicate
+    assert is_active_duplicate(existing, CompactionType.REBALANCE, 7) is (existing.state in ACTIVE)
 
 
 @pytest.mark.parametrize(("codes", "age", "retry", "stopped"), [

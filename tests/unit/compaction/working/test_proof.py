@@ -7,6 +7,8 @@ import pytest
 from metastore.acid.events import EVENT_COLUMNS
 from metastore.acid.names import BaseName, DeltaName
 from metastore.acid.orc_footer import RowKey, acid_entries
+from metastore.acid.snapshots import ValidTxnList, ValidWriteIdList
+from metastore.acid.state import ListedFile, acid_state
 from metastore.compaction.working.rules import (
     Came,
     Evidence,
@@ -14,8 +16,10 @@ from metastore.compaction.working.rules import (
     InputFile,
     OutputFile,
     UnprovenError,
+    dealt,
     differences,
     footer_differences,
+    later_deletes,
 )
 
 BASE, INSERTS, DELETES = BaseName(5, 9), DeltaName(1, 5, None, 9), DeltaName(1, 5, None, 9, is_delete=True)
@@ -42,6 +46,11 @@ MINOR = replace(
     came=(Came(0, 0, inserts=4), Came(1, 1, inserts=3), Came(0, 0, deletes=2)),
     outputs=(output(DELETES, 0, 2, times=2), output(INSERTS, 0, 4), output(INSERTS, 1, 3)), directories=(DELETES, INSERTS))
 
+REBALANCE = replace(
+    MAJOR, kind="rebalance", there=MAJOR.there[:3], inputs=MAJOR.inputs[:3],
+    came=(Came(0, 0, inserts=7), Came(1, 1, inserts=6)), dealt=(0, 7, 13),
+    outputs=(output(BASE, 0, 7, first_row_id=0), output(BASE, 1, 6, first_row_id=7)))
+
 
 def changed(evidence, part, at, **changes):
     values = list(getattr(evidence, part))
@@ -56,11 +65,12 @@ def without(evidence, part, at):
 
 
 @pytest.mark.parametrize("evidence", [
-    MAJOR, MINOR,
+    MAJOR, MINOR, REBALANCE,
     replace(MAJOR, outputs=tuple(one._replace(footer=None) for one in MAJOR.outputs)),
     replace(MAJOR, there=(), inputs=(), came=(), outputs=(output(BASE, 0, 0, last=None, footer=Footer(
         0, 0, EVENT_COLUMNS, acid_entries((), 0, is_delete=False))),)),
-], ids=["major", "minor", "uploads", "empty base"])
+    replace(REBALANCE, there=(), inputs=(), came=(), dealt=(0,), outputs=()),
+], ids=["major", "minor", "rebalance", "uploads", "empty base", "empty rebalance"])
 def test_what_is_right_is_proven(evidence):
     assert differences(evidence) == []
 
@@ -143,3 +153,48 @@ def test_the_error_says_what_differs_and_where_the_outputs_are():
                           "what it wrote is kept in t/.unproven_9")
     assert error.differences == ("bucket 1 is lost", "so is 2")
     assert "kept" not in str(UnprovenError(["bucket 1 is lost"], ""))
+
+
+@pytest.mark.parametrize(("rows", "buckets", "firsts"), [
+    (5, 2, (0, 3, 5)), (5, 4, (0, 2, 3, 4, 5)), (9, 4, (0, 3, 5, 7, 9)), (2, 4, (0, 1, 2)), (10, 1, (0, 10)), (0, 3, (0,)),
+    (10, 3, (0, 4, 7, 10))])
+def test_rows_are_dealt_evenly(rows, buckets, firsts):
+    """COMP-W18."""
+    assert dealt(rows, buckets) == firsts
+
+
+@pytest.mark.parametrize(("evidence", "said"), [
+    (without(REBALANCE, "inputs", 2), ["t/delta_2_5/bucket_00001 was not read", "The input files have 10 rows, and 13 were read",
+                                       "13 rows were dealt to buckets, and the input files have 10"]),
+    (changed(REBALANCE, "came", 0, inserts=6, hidden_inserts=1), [
+        "The input files have 13 rows, and 12 were read", "1 events came that are no rows, where only rows may come"]),
+    (without(REBALANCE, "outputs", 1), ["Bucket 1 has 0 rows instead of 6"]),
+    (changed(REBALANCE, "outputs", 0, rows=6, footer=None), ["Bucket 0 has 6 rows instead of 7"]),
+    (replace(REBALANCE, outputs=(*REBALANCE.outputs, output(BASE, 2, 1))), ["Bucket 2 has 1 rows instead of 0"]),
+    (replace(REBALANCE, outputs=(*REBALANCE.outputs, REBALANCE.outputs[1])), ["A bucket has several files"]),
+    (changed(REBALANCE, "outputs", 1, first_row_id=6),
+     ["The row ids of bucket 1 begin with 6 instead of 7, and 0 of them do not follow the one before them"]),
+    (changed(REBALANCE, "outputs", 0, jumps=2),
+     ["The row ids of bucket 0 begin with 0 instead of 0, and 2 of them do not follow the one before them"]),
+    (changed(REBALANCE, "outputs", 0, unsorted=3),
+     ["base_0000005_v0000009/bucket_00000 has 3 events that do not belong behind the ones before them"]),
+])
+def test_a_planted_fault_of_a_rebalance_is_said(evidence, said):
+    assert differences(evidence) == said
+
+
+@pytest.mark.parametrize(("paths", "said"), [
+    ((), None),
+    (("delta_6_6/bucket_0", "delta_6_6/_orc_acid_version"), None),
+    (("delta_6_6/000000_0",), None),
+    (("delta_6_6/bucket_0",), "delta_0000006_0000006"),
+    (("delete_delta_6_6/bucket_0", "delete_delta_6_6/_orc_acid_version"), "delete_delta_0000006_0000006"),
+    (("delete_delta_4_4/bucket_0", "delete_delta_4_4/_orc_acid_version"), None),
+], ids=["nothing", "rows", "loaded", "of an old Hive", "deletes", "below the mark"])
+def test_deletes_above_the_mark_are_seen(paths, said):
+    files = [ListedFile(path, 1) for path in ("base_3/bucket_0", *paths)]
+    state = acid_state(files, ValidWriteIdList("d.t", 9), ValidTxnList.everything(), lambda path: b"")
+
+    found = later_deletes(state, 5)
+
+    assert (found and str(found)) == said

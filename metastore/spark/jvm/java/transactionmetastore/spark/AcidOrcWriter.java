@@ -222,6 +222,8 @@ public class AcidOrcWriter extends OrcFileFormat {
             report.put("times", file.timesRepeated());
             report.put("unsorted", file.unsorted());
             report.put("last", file.last());
+            report.put("first_row_id", file.firstRowId());
+            report.put("jumps", file.jumps());
             report.put("file", place(file.path()));
             return Messages.text(report);
         }

@@ -56,6 +56,7 @@ public final class EventFile implements OrcFile.WriterCallback {
     private final Column[] columns;
     private final StringBuilder index = new StringBuilder();
     private long rows, lastOriginal = -1, lastBucket, lastRowId, lastCurrent, times, mostTimes, unsorted;
+    private long firstRowId, jumps;
     private long[] mostRepeated = {};
     private int lowest = Integer.MAX_VALUE, highest = -1;
     private String lastFlushed = "";
@@ -103,6 +104,11 @@ public final class EventFile implements OrcFile.WriterCallback {
     private void note(long original, int bucket, long rowId, long current) {
         boolean isSame = original == lastOriginal && bucket == lastBucket && rowId == lastRowId;
         if (isSame ? current > lastCurrent : rows > 0 && belongsBeforeLast(original, bucket, rowId)) ++unsorted;
+        if (rows == 0) {
+            firstRowId = rowId;
+        } else if (rowId != lastRowId + 1) {
+            ++jumps;
+        }
         lastCurrent = current;
         times = isSame ? times + 1 : 1;
         if (times > mostTimes) {
@@ -183,6 +189,16 @@ public final class EventFile implements OrcFile.WriterCallback {
     /** How many events do not belong behind the one before them. */
     public long unsorted() {
         return unsorted;
+    }
+
+    /** The row id of the first event. */
+    public long firstRowId() {
+        return firstRowId;
+    }
+
+    /** How many events do not have the row id above that of the event before them. */
+    public long jumps() {
+        return jumps;
     }
 
     /** The id of the last event. */

@@ -1,0 +1,76 @@
+"""A rebalance as a user asks for it, carried out by the real loops; the Spark job runs in the session of the tests."""
+
+from collections import Counter
+from threading import Event, Thread
+
+import pytest
+
+from metastore.acid.bucket import decode
+from metastore.errors import InvalidOperationError
+from tests.support.compacting import Compacting
+
+pytestmark = [pytest.mark.spark, pytest.mark.robustness]
+
+
+@pytest.fixture
+def compacting(lakehouse, spark, nobody_reads):
+    loops = Compacting(lakehouse.database_url, lakehouse.uri, spark)
+    yield loops
+    loops.close()
+
+
+class Working:
+    """A Worker that works until the block ends."""
+
+    def __init__(self, worker):
+        self.worker, self.over, self.outcomes = worker, Event(), []
+        self.thread = Thread(target=self.work)
+
+    def work(self):
+        while not self.over.is_set():
+            report = self.worker.tick()
+            if report.compaction_id is not None:
+                self.outcomes.append(report.outcome.value)
+            self.over.wait(0.1)
+
+    def __enter__(self):
+        self.thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self.over.set()
+        self.thread.join()
+
+
+def test_a_user_asks_for_it_waits_for_it_and_writes_on(acid_session, db, compacting):
+    table = f"{db}.t"
+    acid_session.sql(f"CREATE TABLE {table} (id INT, name STRING) STORED AS ORC TBLPROPERTIES ('transactional'='true')")
+    for number in range(3):
+        acid_session.sql(f"INSERT INTO {table} SELECT id, concat('n', id % 7) FROM range({number * 10}, {number * 10 + 10})")
+    acid_session.sql(f"DELETE FROM {table} WHERE id % 5 = 0")
+    before = sorted(map(tuple, acid_session.table(table).collect()))
+
+    asked = acid_session.sql(f"ALTER TABLE {table} COMPACT 'rebalance' CLUSTERED INTO 99 BUCKETS").collect()[0]
+    assert (asked.state, asked.accepted) == ("initiated", "true")
+    [shown] = acid_session.sql(f"SHOW COMPACTIONS {table} TYPE 'rebalance' STATUS 'initiated' ORDER BY type, state LIMIT 2").collect()
+    assert (shown.id, shown.type, shown.initiatorId.rpartition("-")[2]) == (str(asked.id), "REBALANCE", "manual")
+    assert acid_session.sql(f"SHOW COMPACTIONS {table} TYPE 'major'").count() == 0
+    [aborted] = acid_session.sql(f"ABORT COMPACTIONS {asked.id}").collect()
+    assert (aborted.compactionId, aborted.status) == (str(asked.id), "Success")
+
+    with Working(compacting.worker) as working:
+        [ended] = acid_session.sql(f"ALTER TABLE {table} COMPACT 'rebalance' AND WAIT CLUSTERED INTO 4 BUCKETS ORDER BY name DESC, id").collect()
+        with pytest.raises(InvalidOperationError, match=r"did not succeed: \d+ ended as failed: .*no such column in its files"):
+            acid_session.sql(f"ALTER TABLE {table} COMPACT 'rebalance' AND WAIT ORDER BY nothing")
+    assert (ended.state, ended.type, working.outcomes) == ("ready for cleaning", "REBALANCE", ["compacted", "failed"])
+
+    rows = acid_session.table(table, row_id=True).collect()
+    assert sorted((row.id, row.name) for row in rows) == before
+    ids = sorted((row.ROW__ID.rowid, decode(row.ROW__ID.bucketid).writer_id, row.name, row.id) for row in rows)
+    assert [row_id for row_id, *_ in ids] == list(range(24))
+    assert Counter(bucket for _, bucket, *_ in ids) == {0: 6, 1: 6, 2: 6, 3: 6}
+    assert [row[2:] for row in ids] == sorted(sorted(row[2:] for row in ids), key=lambda row: row[0], reverse=True)
+    acid_session.sql(f"UPDATE {table} SET name = 'new' WHERE id = 7")
+    acid_session.sql(f"DELETE FROM {table} WHERE id = 8")
+    assert sorted(map(tuple, acid_session.table(table).collect())) == sorted(
+        (id_, "new" if id_ == 7 else name) for id_, name in before if id_ != 8)
