@@ -69,6 +69,7 @@ bench: setup ## The benchmarks, beside their peers
 
 bench-acid: setup ## Planning, reading and writing ACID tables in Spark, beside plain ORC files
 	@for name in planning matrix deletes writes; do $(bin)/python -m benchmarks.acid_$$name $(ARGS) || exit 1; done
+	@$(bin)/python -m benchmarks.compaction $(ARGS)
 
 bench-sustained: setup ## Ten minutes of mixed work at full speed: does anything grow?
 	@$(bin)/python -m benchmarks.sustained $(ARGS)
