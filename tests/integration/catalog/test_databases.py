@@ -317,3 +317,14 @@ def test_character_that_postgresql_cannot_keep(d):
     with pytest.raises((T.MetaException, T.InvalidObjectException, TApplicationException)):
         d.database("n", parameters={"k": "a\0b"})
     assert d.get_all_databases() == ["d", "default"]
+
+
+def test_properties_that_would_reach_a_compactions_job(hive):
+    """Those of a database count for the jobs of its tables, which run as the metastore's user."""
+    evil = {"compactor.spark.jars": "/tmp/evil.jar"}
+    with pytest.raises(T.InvalidObjectException, match="compactor.spark.jars"):
+        hive.create_database(T.Database(name="evil", parameters=evil))
+    hive.create_database(T.Database(name="good", parameters={"compactor.spark.executor.memory": "2g"}))
+    with pytest.raises(T.MetaException, match="compactor.spark.jars"):
+        hive.alter_database("good", T.Database(name="good", parameters=evil))
+    assert hive.get_database("good").parameters == {"compactor.spark.executor.memory": "2g"}

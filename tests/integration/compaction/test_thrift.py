@@ -220,6 +220,14 @@ def test_what_cannot_be_compacted_is_refused(client, types, lake):
     assert client.show_compact(types.ShowCompactRequest(limit=-1)).compacts == []
 
 
+@pytest.mark.parametrize(("field", "said"), [
+    ({"orderByClause": "ORDER BY a; DROP TABLE t"}, "cannot be understood"), ({"numberOfBuckets": 4097}, "4096 are the most"),
+    ({"properties": {"tblprops.comment": "x"}}, "'tblprops.comment' with the value 'x' would not change")])
+def test_what_a_rebalance_cannot_do_is_refused(client, types, field, said):
+    with pytest.raises(TApplicationException, match=said):
+        client.compact2(request(types, type=types.CompactionType.REBALANCE, **field))
+
+
 @pytest.mark.parametrize("key", ["compactor.spark.jars", "compactor.spark.extraListeners"])
 def test_what_must_not_reach_a_job_is_refused(client, types, key):
     with pytest.raises(TApplicationException, match=f"The property '{key}'"):
