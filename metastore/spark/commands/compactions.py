@@ -1,6 +1,7 @@
 """COMPACT, SHOW COMPACTIONS and ABORT COMPACTIONS from a Spark session, as DataFrames."""
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -13,7 +14,6 @@ from metastore.partition_names import make_name
 from metastore.spark.commands.admin import texts
 from metastore.spark.sql.statements import Compact, ShowCompactions
 from metastore.telemetry.logs import get_logger
-from metastore.thrift_gen.hive_metastore import ttypes
 
 _ANSWER = "id bigint, state string, accepted string, errormessage string"
 _SHOWN = (
@@ -37,7 +37,6 @@ _SHOWN = (
     "hightestWriteId",
 )
 _ABORTED = ("compactionId", "status", "message")
-_KINDS = ttypes.CompactionType
 _log = get_logger(__name__)
 
 
@@ -47,11 +46,12 @@ def compact(spark: SparkSession, client: DomainClient, table: AcidTable, stateme
     Raises: InvalidOperationError for a statement that asks for what is not there, or when a compaction that is waited
     for does not succeed.
     """
-    request = ttypes.CompactionRequest(
+    types = client.types
+    request = types.CompactionRequest(
         dbname=table.name.db,
         tablename=table.name.table,
         partitionname=_partition(table, statement.partition),
-        type=_kind(statement.kind),
+        type=_kind(types.CompactionType, statement.kind),
         poolName=statement.pool,
         properties=statement.properties or None,
         numberOfBuckets=statement.buckets,
@@ -64,36 +64,36 @@ def compact(spark: SparkSession, client: DomainClient, table: AcidTable, stateme
     ended = wait_until_done(client, request, answer.id, _Progress().note)
     if failed := [f"{row.id} ended as {row.state}: {row.errorMessage}" for row in ended if row.state not in DONE]:
         raise InvalidOperationError(f"The compaction of {table.name} did not succeed: {'; '.join(failed)}")
-    return texts(spark, ended, _SHOWN, {"type": _KINDS})
+    return texts(spark, ended, _SHOWN, {"type": types.CompactionType})
 
 
 def show(spark: SparkSession, client: DomainClient, statement: ShowCompactions) -> DataFrame:
     """SHOW COMPACTIONS: every value as text, in the order asked for."""
-    database, name, partition = statement.database, None, None
+    types, database, name, partition = client.types, statement.database, None, None
     if statement.table is not None:
         of = table_name(statement.table.db or spark.catalog.currentDatabase(), statement.table.table)
         database, name = of.db, of.table
         if statement.partition:
             partition = make_name(list(statement.partition), list(statement.partition.values()))
     shown = client.show_compact(
-        ttypes.ShowCompactRequest(
+        types.ShowCompactRequest(
             id=statement.id,
             dbName=database,
             tbName=name,
             partName=partition,
             poolName=statement.pool,
-            type=_kind(statement.kind) if statement.kind else None,
+            type=_kind(types.CompactionType, statement.kind) if statement.kind else None,
             state=statement.state,
             order=statement.order,
             limit=statement.limit or -1,
         )
     )
-    return texts(spark, shown.compacts, _SHOWN, {"type": _KINDS})
+    return texts(spark, shown.compacts, _SHOWN, {"type": types.CompactionType})
 
 
 def abort(spark: SparkSession, client: DomainClient, ids: Sequence[int]) -> DataFrame:
     """ABORT COMPACTIONS: what became of each."""
-    outcomes = client.abort_Compactions(ttypes.AbortCompactionRequest(compactionIds=list(ids))).abortedcompacts
+    outcomes = client.abort_Compactions(client.types.AbortCompactionRequest(compactionIds=list(ids))).abortedcompacts
     return texts(spark, [outcomes[number] for number in ids if number in outcomes], _ABORTED)
 
 
@@ -103,15 +103,15 @@ class _Progress:
     def __init__(self) -> None:
         self._states: dict[int, str] = {}
 
-    def note(self, rows: Sequence[ttypes.ShowCompactResponseElement]) -> None:
+    def note(self, rows: Sequence[Any]) -> None:
         for row in rows:
             if self._states.get(row.id) != row.state:
                 self._states[row.id] = row.state
                 _log.info("compaction_awaited", compaction_id=row.id, state=row.state, reason=row.errorMessage)
 
 
-def _kind(word: str) -> int:
-    kind: int | None = _KINDS._NAMES_TO_VALUES.get(word.upper())  # noqa: SLF001 - how Thrift spells its enums
+def _kind(kinds: Any, word: str) -> int:
+    kind: int | None = kinds._NAMES_TO_VALUES.get(word.upper())  # noqa: SLF001 - how Thrift spells its enums
     if kind is None:
         raise InvalidOperationError(f"COMPACT '{word}': the kinds are 'minor', 'major' and 'rebalance'.")
     return kind
