@@ -170,28 +170,30 @@ def places_named(client: DomainClient, table: AcidTable, names: list[str]) -> li
     return _registered(client, table, names)
 
 
+def new_partition(
+    types: Any, table: AcidTable, sd: Any, values: Sequence[str | None], location: str | None = None
+) -> Any:
+    """A partition to register. ``sd``: the table's; ``location``: None for the usual place below the table."""
+    storage = copy.copy(sd)
+    storage.location = f"{table.location}/{partition_name(table, values)}" if location is None else location
+    return types.Partition(
+        values=[value or DEFAULT_PARTITION for value in values],
+        dbName=table.name.db,
+        tableName=table.name.table,
+        sd=storage,
+        parameters={},
+        createTime=0,
+        lastAccessTime=0,
+    )
+
+
 def add_partitions(client: DomainClient, table: AcidTable, keys: Sequence[str]) -> None:
     """Register partitions with these keys below the table; partitions that exist already stay as they are."""
     if not keys:
         return
     types = client.types
     sd = client.get_table(table.name.db, table.name.table).sd
-    partitions = []
-    for key in keys:
-        values = partition_values(key)
-        storage = copy.copy(sd)
-        storage.location = f"{table.location}/{partition_name(table, values)}"
-        partitions.append(
-            types.Partition(
-                values=[value or DEFAULT_PARTITION for value in values],
-                dbName=table.name.db,
-                tableName=table.name.table,
-                sd=storage,
-                parameters={},
-                createTime=0,
-                lastAccessTime=0,
-            )
-        )
+    partitions = [new_partition(types, table, sd, partition_values(key)) for key in keys]
     client.add_partitions_req(
         types.AddPartitionsRequest(
             dbName=table.name.db, tblName=table.name.table, parts=partitions, ifNotExists=True, needResult=False

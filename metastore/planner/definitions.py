@@ -1,7 +1,7 @@
-"""Definitions of transactional tables: made, altered and dropped by the rules that hold for them.
+"""Definitions of transactional tables: CREATE, ALTER and DROP by the rules for such tables.
 
-Rule: whoever changes a table that is there has it for himself meanwhile. Files are never written anew: what they could
-not be read with is refused (``acid_tables.column_changes``).
+Rule: a change of an existing table holds it exclusively. Files are never rewritten: columns with which they could not
+be read are refused (``acid_tables.column_changes``).
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -23,17 +23,17 @@ from metastore.planner.tables import acid_table
 
 
 def create(call: Call) -> Answer:
-    """CREATE TABLE; whether it was created: with ``if_not_exists`` it may be there already."""
+    """CREATE TABLE; ``created``: false where ``if_not_exists`` has found a table."""
     body, name = call.body, call.body.db_and_table()
     columns, keys = _fields(call, "columns"), _fields(call, "partition_keys")
     if not columns:
         raise InvalidOperationError(f"CREATE TABLE {name} declares no columns.")
-    require_user_names(name, [one.name for one in (*columns, *keys)])
+    require_user_names(name, [column.name for column in (*columns, *keys)])
     parameters = {"bucketing_version": "2", "transactional": "true", **_properties(body)}
     if body.has("comment"):
         parameters["comment"] = body.text("comment")
     sd = _storage(call, columns)
-    seen = require_seen_as_declared(sd.serdeInfo.serializationLib, [(one.name, one.type) for one in columns])
+    seen = require_seen_as_declared(sd.serdeInfo.serializationLib, [(column.name, column.type) for column in columns])
     storage = stored_as(sd, seen, parameters)
     if isinstance(storage, HiveStorage):
         storage.require_storable(name)
@@ -75,9 +75,12 @@ def rename(call: Call) -> Answer:
     """ALTER TABLE ... RENAME TO."""
     table = acid_table(call.client, call.body.db_and_table())
     with alone(call, table):
-        found = call.client.get_table(table.name.db, table.name.table)
-        found.dbName, found.tableName = call.body.text("to_db").lower(), call.body.text("to_table").lower()
-        call.client.alter_table(table.name.db, table.name.table, found)
+        thrift_table = call.client.get_table(table.name.db, table.name.table)
+        thrift_table.dbName, thrift_table.tableName = (
+            call.body.text("to_db").lower(),
+            call.body.text("to_table").lower(),
+        )
+        call.client.alter_table(table.name.db, table.name.table, thrift_table)
     return {}
 
 
@@ -90,28 +93,32 @@ class Definition:
     renamed: list[tuple[str, str]] = field(default_factory=list)
 
     def column(self, change: Body) -> ColumnDefinition:
-        """The column that a change is about. Raises: InvalidOperationError."""
+        """The column of a change. Raises: InvalidOperationError for an unknown name."""
         name = change.text("name").lower()
-        require_known([one.name for one in self.columns], [name])
-        return next(one for one in self.columns if one.name == name)
+        require_known([column.name for column in self.columns], [name])
+        return next(column for column in self.columns if column.name == name)
 
 
 def alter(call: Call) -> Answer:
-    """ALTER TABLE: several changes at once, made one after the other, or none."""
+    """ALTER TABLE: all changes, in order, or none."""
     table = acid_table(call.client, call.body.db_and_table())
     with alone(call, table):
-        found = call.client.get_table(table.name.db, table.name.table)
-        before = tuple(ColumnDefinition(one.name.lower(), one.type, one.comment) for one in found.sd.cols)
-        definition = Definition(before, dict(found.parameters or {}))
+        thrift_table = call.client.get_table(table.name.db, table.name.table)
+        before = tuple(
+            ColumnDefinition(column.name.lower(), column.type, column.comment) for column in thrift_table.sd.cols
+        )
+        definition = Definition(before, dict(thrift_table.parameters or {}))
         for change in call.body.bodies("changes"):
             _change(change)(definition, change)
         if definition.columns != before:
             locations = [place.location for place in partition_places(call.client, table)]
             require_same_rows(call.files, table, locations, before, definition.columns, definition.renamed)
         types = call.client.types
-        found.sd.cols = [types.FieldSchema(one.name, one.type, one.comment) for one in definition.columns]
-        found.parameters = definition.properties
-        call.client.alter_table(table.name.db, table.name.table, found)
+        thrift_table.sd.cols = [
+            types.FieldSchema(column.name, column.type, column.comment) for column in definition.columns
+        ]
+        thrift_table.parameters = definition.properties
+        call.client.alter_table(table.name.db, table.name.table, thrift_table)
     return {}
 
 
@@ -135,8 +142,8 @@ def _changed(definition: Definition, change: Body) -> None:
 
 
 def _dropped(definition: Definition, change: Body) -> None:
-    gone = definition.column(change)
-    definition.columns = tuple(one for one in definition.columns if one != gone)
+    dropped = definition.column(change)
+    definition.columns = tuple(column for column in definition.columns if column != dropped)
 
 
 def _set(definition: Definition, change: Body) -> None:
@@ -172,7 +179,7 @@ def _comment(change: Body, before: str | None) -> str | None:
 
 
 def _after(change: Body) -> str | None:
-    """Behind which column; "": first; None: where it is."""
+    """The column before the changed one; "": it comes first; None: it stays in its place."""
     return change.text("after").lower() if change.has("after") else None
 
 
@@ -185,8 +192,8 @@ def _properties(body: Body) -> dict[str, str]:
 
 def _fields(call: Call, name: str) -> list[Any]:
     return [
-        call.client.types.FieldSchema(one.text("name").lower(), one.text("type"), _comment(one, None))
-        for one in call.body.bodies(name)
+        call.client.types.FieldSchema(column.text("name").lower(), column.text("type"), _comment(column, None))
+        for column in call.body.bodies(name)
     ]
 
 
@@ -216,10 +223,10 @@ def _storage(call: Call, columns: Sequence[Any]) -> Any:
         outputFormat=output_format,
         compressed=False,
         numBuckets=buckets.number("count", 0) or -1,
-        bucketCols=[one.lower() for one in buckets.texts("columns")],
+        bucketCols=[column.lower() for column in buckets.texts("columns")],
         parameters={},
         storedAsSubDirectories=False,
-        sortCols=[_order(types, one) for one in buckets.values("sort")],
+        sortCols=[_order(types, pair) for pair in buckets.values("sort")],
         serdeInfo=types.SerDeInfo(name=None, serializationLib=serde, parameters={}),
     )
 

@@ -1,4 +1,4 @@
-"""Locks of definitions: each is taken in a transaction of its own, and waited for as long as the caller says."""
+"""Locks of definitions, without a transaction; the caller says how long to wait."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,14 +15,14 @@ _PATIENCE_S = 60
 
 @contextmanager
 def alone(call: Call, table: AcidTable) -> Iterator[None]:
-    """Nobody else reads or writes the table meanwhile. Raises: LockNotAcquiredError."""
+    """Nobody else reads or writes the table inside the block. Raises: LockNotAcquiredError."""
     with locked(call, table, Kind.EXCLUSIVE_DDL):
         yield
 
 
 @contextmanager
 def locked(call: Call, table: AcidTable, kind: Kind) -> Iterator[None]:
-    """The table is locked meanwhile, for who calls. Raises: LockNotAcquiredError."""
+    """The table is locked inside the block, in the caller's name. Raises: LockNotAcquiredError."""
     patience = timedelta(seconds=call.body.number("wait_s", _PATIENCE_S))
     manager = TxnManager(call.client, wait=Within(patience=patience), host=call.body.text("host", "") or None)
     wanted = statement_locks([], [Output(target_of(table), kind)], call.told.modes)

@@ -1,11 +1,10 @@
-"""Partitions added, dropped and renamed: registered ones, whatever they hold."""
+"""Registered partitions: added, dropped and renamed, with or without rows."""
 
-from copy import copy
 from typing import Any
 
-from metastore.acid_tables.partitions import partition_name
 from metastore.acid_tables.table import AcidTable
 from metastore.client.lock_plan import Kind
+from metastore.client.partitions import new_partition
 from metastore.errors import InvalidInputError
 from metastore.partition_names import DEFAULT_PARTITION
 from metastore.planner.body import Body
@@ -17,8 +16,8 @@ from metastore.planner.tables import acid_table
 def add_partitions(call: Call) -> Answer:
     """ALTER TABLE ... ADD PARTITION."""
     table = acid_table(call.client, call.body.db_and_table())
-    found, types = call.client.get_table(table.name.db, table.name.table), call.client.types
-    added = [_partition(types, found, table, one) for one in call.body.bodies("partitions")]
+    thrift_table, types = call.client.get_table(table.name.db, table.name.table), call.client.types
+    added = [_partition(types, thrift_table.sd, table, wanted) for wanted in call.body.bodies("partitions")]
     with locked(call, table, Kind.SHARED_DDL):
         call.client.add_partitions_req(
             types.AddPartitionsRequest(
@@ -51,35 +50,24 @@ def drop_partitions(call: Call) -> Answer:
 
 
 def rename_partition(call: Call) -> Answer:
-    """ALTER TABLE ... PARTITION ... RENAME TO PARTITION: its rows get other values. Raises: NoSuchObjectError."""
+    """ALTER TABLE ... PARTITION ... RENAME TO PARTITION: the rows get new key values. Raises: NoSuchObjectError."""
     table, body = acid_table(call.client, call.body.db_and_table()), call.body
     with alone(call, table):
-        found = call.client.get_partition_by_name(table.name.db, table.name.table, body.text("partition"))
-        old = list(found.values)
-        found.values = _values(table, body)
-        call.client.rename_partition(table.name.db, table.name.table, old, found)
+        partition = call.client.get_partition_by_name(table.name.db, table.name.table, body.text("partition"))
+        old = list(partition.values)
+        partition.values = _values(table, body)
+        call.client.rename_partition(table.name.db, table.name.table, old, partition)
     return {}
 
 
-def _partition(types: Any, found: Any, table: AcidTable, wanted: Body) -> Any:
-    values = _values(table, wanted)
-    sd = copy(found.sd)
-    place = f"{table.location}/{partition_name(table, values)}"
-    sd.location = wanted.text("location") if wanted.has("location") else place
-    return types.Partition(
-        values=values,
-        dbName=table.name.db,
-        tableName=table.name.table,
-        sd=sd,
-        parameters={},
-        createTime=0,
-        lastAccessTime=0,
-    )
+def _partition(types: Any, sd: Any, table: AcidTable, wanted: Body) -> Any:
+    location = wanted.text("location") if wanted.has("location") else None
+    return new_partition(types, table, sd, _values(table, wanted), location)
 
 
 def _values(table: AcidTable, wanted: Body) -> list[str]:
-    """As the metastore has them. Raises: InvalidInputError."""
-    values = [DEFAULT_PARTITION if one is None or one == "" else str(one) for one in wanted.values("values")]
+    """The values in the metastore's form. Raises: InvalidInputError for another number of values."""
+    values = [DEFAULT_PARTITION if value is None or value == "" else str(value) for value in wanted.values("values")]
     if len(values) != len(table.partition_keys):
         raise InvalidInputError(f"A partition of {table.name} has a value for each of {table.partition_names}.")
     return values

@@ -1,9 +1,9 @@
-"""The calls of a write: where a statement may stage its files, what they are to be called, which partitions it wrote.
+"""The calls of a write: the place for a statement's staged files, their final names, its partitions.
 
-Rules kept here (ACID-25 to ACID-28). The metastore says once more that the transaction is open, right before files get
-names that readers look at. A partition is known by its typed values, so that rows go where others of the same values
-are, however that partition is spelled. New partitions are registered, and all that were written announced, before the
-transaction may commit. Nothing is renamed here: whoever wrote the files does that, with the planner's names.
+Rules (ACID-25 to ACID-28). The metastore confirms that the transaction is open right before files get names that
+readers look at. A partition is identified by its typed values, so that rows go to the partition with the same values,
+in any spelling. New partitions are registered, and all written partitions announced, before the transaction may commit.
+The planner renames nothing: the writer of the files does, with the planner's names.
 """
 
 from collections.abc import Iterable, Sequence
@@ -43,10 +43,10 @@ def write(call: Call) -> Answer:
 
 
 def publish(call: Call) -> Answer:
-    """How the staged files of a statement are to be called. Raises: TxnAbortedError, NoSuchTxnError (it has ended)."""
+    """The final names of a statement's staged files. Raises: TxnAbortedError, NoSuchTxnError (it has ended)."""
     body, table = call.body, _written_table(call)
     txn_id, statement = body.number("txn"), body.number("statement")
-    files = [_staged(one) for one in body.bodies("files")]
+    files = [_staged(file) for file in body.bodies("files")]
     keys = [file.key for file in files if file.key is not None]
     locations = _locations(call.client, table, keys)
 
@@ -67,7 +67,7 @@ def publish(call: Call) -> Answer:
         ],
     )
     Fence(call.client, txn_id).require_open()
-    answers = [(one.is_delete, one.answer()) for one in directories]
+    answers = [(directory.is_delete, directory.answer()) for directory in directories]
     return {
         "deletes": [answer for is_delete, answer in answers if is_delete],
         "inserts": [answer for is_delete, answer in answers if not is_delete],
@@ -75,7 +75,7 @@ def publish(call: Call) -> Answer:
 
 
 def announce(call: Call) -> Answer:
-    """Register the partitions that a statement made, and tell the transaction which ones it wrote."""
+    """Register a statement's new partitions, and all its partitions with the transaction."""
     body, table = call.body, _written_table(call)
     if not table.partition_keys:
         return {}
@@ -90,9 +90,9 @@ def announce(call: Call) -> Answer:
 
 
 def _written_table(call: Call) -> AcidTable:
-    found = acid_table(call.client, call.body.table())
-    found.require(TableKind.FULL_ACID, action="Writing")
-    return found
+    table = acid_table(call.client, call.body.table())
+    table.require(TableKind.FULL_ACID, action="Writing")
+    return table
 
 
 def _staging(table: AcidTable, txn_id: int, statement: int) -> str:
@@ -110,7 +110,7 @@ def _staged(file: Body) -> StagedFile:
 
 
 def _emptied(client: DomainClient, table: AcidTable, body: Body) -> Sequence[str]:
-    """The keys of partitions of which an overwrite leaves nothing but its rows; of a table without, one of any name."""
+    """The keys of partitions that an overwrite empties; of a table without partitions a single key of any text."""
     how = body.fields.get("overwrite")
     if isinstance(how, dict):
         named = body.body("overwrite")
@@ -125,18 +125,18 @@ def _emptied(client: DomainClient, table: AcidTable, body: Body) -> Sequence[str
 
 
 def _locations(client: DomainClient, table: AcidTable, keys: Iterable[str]) -> Locations:
-    """Where partitions lie. Those of existing rows have the registered name, and need no other look."""
+    """The locations of partitions. Existing rows are in partitions with registered names: one look-up has all."""
     names = dict.fromkeys(partition_name(table, partition_values(key)) for key in keys)
     types = _types(table)
 
-    def read(found: Sequence[Values]) -> Sequence[Values]:
-        return [as_spark_writes(values, types) for values in found]
+    def read(partitions: Sequence[Values]) -> Sequence[Values]:
+        return [as_spark_writes(values, types) for values in partitions]
 
     return Locations(client, table, places_named(client, table, list(names)), read)
 
 
 def _respelled(table: AcidTable, key: str) -> str:
-    """The key as Spark would write it of values that it reads."""
+    """The key with the values in Spark's spelling."""
     return partition_key(as_spark_writes(partition_values(key), _types(table)))
 
 
