@@ -7,7 +7,7 @@ import click
 
 from metastore.cli.connected import connected, uri_option
 from metastore.cli.output import form_option, show_rows
-from metastore.cli.show import compaction_rows
+
 from metastore.client.compactions import DONE, wait_until_done
 
 

@@ -10,7 +10,7 @@ import click
 
 from metastore.cli.connected import connected, instant, repeated, uri_option, watch_option
 from metastore.cli.output import form_option, show_rows
-from metastore.client import MetastoreClient
+from metastore.client.shown import compaction_rows, lock_rows, transaction_rows
 from metastore.partition_names import canonical
 
 TRANSACTION_COLUMNS = {
@@ -195,91 +195,10 @@ def deadlocks(uri: str | None, form: str, limit: int, every: float, *, watch: bo
         repeated(once, watch=watch, every=every)
 
 
-def transaction_rows(client: MetastoreClient) -> list[dict[str, Any]]:
-    """Open and aborted transactions, by the names in TRANSACTION_COLUMNS."""
-    state_names = names(client.types.TxnState)
-    return [
-        {
-            "txn_id": info.id,
-            "state": state_names.get(info.state, str(info.state)),
-            "started_at": instant(info.startedTime),
-            "last_heartbeat_at": instant(info.lastHeartbeatTime),
-            "user": info.user,
-            "host": info.hostname,
-            "agent_info": info.agentInfo,
-        }
-        for info in client.get_open_txns_info().open_txns
-    ]
-
-
-def lock_rows(client: MetastoreClient, request: Any) -> list[dict[str, Any]]:
-    """Locks, by the names in LOCK_COLUMNS."""
-    states, kinds = names(client.types.LockState), names(client.types.LockType)
-    return [
-        {
-            "lock_id": f"{row.lockid}.{row.lockIdInternal}",
-            "db": row.dbname,
-            "table": row.tablename,
-            "partition": row.partname,
-            "state": states.get(row.state, str(row.state)),
-            "blocked_by": f"{row.blockedByExtId}.{row.blockedByIntId}" if row.blockedByExtId else None,
-            "type": kinds.get(row.type, str(row.type)),
-            "txn_id": row.txnid or None,
-            "last_heartbeat_at": instant(row.lastheartbeat),
-            "acquired_at": instant(row.acquiredat),
-            "user": row.user,
-            "host": row.hostname,
-            "agent_info": row.agentInfo,
-        }
-        for row in client.show_locks(request).locks
-    ]
-
-
-def compaction_rows(client: MetastoreClient, request: Any) -> list[dict[str, Any]]:
-    """Compactions, by the names in COMPACTION_COLUMNS."""
-    kinds = names(client.types.CompactionType)
-    return [_compaction(row, kinds) for row in client.show_compact(request).compacts]
-
-
-def names(enum: Any) -> Mapping[int, str]:
-    """Numbers and names of a Thrift enum."""
-    by_value: Mapping[int, str] = enum._VALUES_TO_NAMES  # noqa: SLF001 - generated code's own mapping
-    return by_value
-
-
-def _compaction(row: Any, kinds: Mapping[int, str]) -> dict[str, Any]:
-    worker_host, worker = _host_and_thread(row.workerid)
-    initiator_host, initiator = _host_and_thread(row.initiatorId)
-    return {
-        "compaction_id": row.id,
-        "db": row.dbname,
-        "table": row.tablename,
-        "partition": row.partitionname or None,
-        "type": kinds.get(row.type, str(row.type)),
-        "state": row.state,
-        "worker_host": worker_host,
-        "worker": worker,
-        "enqueued_at": instant(row.enqueueTime),
-        "started_at": instant(row.start),
-        "duration_ms": row.endTime - row.start if row.endTime and row.start else None,
-        "job_id": None if row.hadoopJobId in {None, "None"} else row.hadoopJobId,
-        "error": row.errorMessage,
-        "initiator_host": initiator_host,
-        "initiator": initiator,
-        "pool": row.poolName,
-        "txn_id": row.txnId or None,
-        "next_txn_id": row.nextTxnId or None,
-        "committed_at": instant(row.commitTime),
-        "highest_write_id": row.hightestWriteId or None,
-    }
-
-
-def _host_and_thread(text: str | None) -> tuple[str | None, str | None]:
-    """``host-thread`` split at its last dash, as Hive shows it."""
-    host, dash, thread = (text or "").rpartition("-")
-    return (host, thread) if dash else (text or None, None)
-
-
 def _print(columns: Mapping[str, str], rows: Iterable[Mapping[str, Any]], form: str) -> None:
     headings: Sequence[str] = list(columns.values() if form == "table" else columns)
-    show_rows(headings, [[row[name] for name in columns] for row in rows], form)
+    show_rows(headings, [[_shown(name, row[name]) for name in columns] for row in rows], form)
+
+
+def _shown(name: str, value: Any) -> Any:
+    return instant(value) if name.endswith("_at") else value
