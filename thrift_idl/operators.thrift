@@ -140,6 +140,20 @@ struct CommitBatchRequest {
   3: required StreamBatch batch,
 }
 
+// What a transaction that is committed did to a table, as far as it is on record.
+struct TableCommit {
+  1: required i64 writeId,
+  2: required i64 txnid,
+  3: required string user,
+  4: required string hostname,
+  5: required string agentInfo,
+  6: required i64 startedAt,
+  7: required i64 committedAt,
+  8: required list<string> operations,  // as in TxnLife: insert, update, delete, ... or change where no more is known
+  9: required i32 partitions,  // in how many; 0 of a table without
+  10: required bool complete,  // false: more was written than is on record
+}
+
 service MetastoreOperators {
   // Operators
   TxnOutcome metastore_txn_outcome(1: i64 txnid) throws (1: hive_metastore.MetaException o1)
@@ -154,6 +168,11 @@ service MetastoreOperators {
   hive_metastore.TableValidWriteIds metastore_valid_write_ids_at(1: string catName, 2: string dbname,
       3: string tablename, 4: i64 at)
       throws (1: hive_metastore.InvalidOperationException o1, 2: hive_metastore.MetaException o2)
+
+  // The commits of a table with write ids above one, the latest first: those that are on record.
+  list<TableCommit> metastore_table_history(1: string catName, 2: string dbname, 3: string tablename, 4: i64 after,
+      5: i32 limit)
+      throws (1: hive_metastore.MetaException o1)
 
   // Streaming queries
   // How far each query has come in a table; the latest first.

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from metastore.planner import definitions, partitions, scans, tables, transactions, writes
+from metastore.planner import definitions, partitions, procedures, scans, tables, transactions, writes
 from metastore.planner.call import Method
 
 CALLS: Mapping[str, Method] = {
@@ -26,4 +26,6 @@ CALLS: Mapping[str, Method] = {
     "add_partitions": Method(partitions.add_partitions),
     "drop_partitions": Method(partitions.drop_partitions),
     "rename_partition": Method(partitions.rename_partition),
+    "procedures": Method(procedures.procedures),
+    "procedure": Method(procedures.procedure),
 }

@@ -14,6 +14,7 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 from metastore.acid_tables.table import AcidTable, TableKind
 from metastore.client import DomainClient
 from metastore.client.lock_plan import Kind
+from metastore.client.streams import positions
 from metastore.client.tls import of_values
 from metastore.errors import InvalidOperationError
 from metastore.files import Files
@@ -30,7 +31,7 @@ from metastore.spark.sql.dialect import DIALECT
 from metastore.spark.sql.parsing import parse_condition
 from metastore.spark.sql.pruning import restriction
 from metastore.spark.sql.statements import dotted
-from metastore.spark.streaming import BatchSink, positions, start
+from metastore.spark.streaming import BatchSink, start
 from metastore.spark.txn.spark_txn import Work
 from metastore.spark.txn.transactions import Transactions
 from metastore.tls.contexts import ClientSide

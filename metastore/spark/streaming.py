@@ -11,15 +11,15 @@ import hashlib
 from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Generic, Protocol, Self, TypeVar
 
 from pyspark.sql import DataFrame, SparkSession
 
+from metastore.client.streams import has_batch
 from metastore.errors import AlreadyExistsError, InvalidOperationError, MetastoreError
 from metastore.spark.jvm.hadoop import Hadoop
 from metastore.telemetry.logs import get_logger
-from metastore.txns.streams.rules import StreamBatch, StreamPosition, is_repetition
+from metastore.txns.streams.rules import StreamBatch
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
@@ -111,19 +111,15 @@ class BatchSink(Generic[Session]):
             raise StoppedError(self.name, batch_id) from None  # or Spark would take the batch for done
 
     def _write_once(self, session: Session, rows: DataFrame, batch: StreamBatch) -> None:
-        if self._has_batch(session, batch):
+        if has_batch(session.client, self.name, batch):
             _log.info("stream_batch_repeated", table=str(self.name), query_id=batch.query_id, batch_id=batch.batch_id)
             return
         try:
             with session.transaction(batch=(self.name, batch)):
                 self.write(session, rows)
         except AlreadyExistsError:  # another run of the same query was quicker
-            if not self._has_batch(session, batch):
+            if not has_batch(session.client, self.name, batch):
                 raise
-
-    def _has_batch(self, session: Session, batch: StreamBatch) -> bool:
-        known = {position.batch.query_id: position for position in positions(session.client, self.name)}
-        return is_repetition(known.get(batch.query_id), batch)
 
     def _is_stopped(self) -> bool:
         """A query that is being stopped is inactive before its thread is interrupted."""
@@ -140,19 +136,6 @@ def start(rows: DataFrame | DataStreamWriter, sink: BatchSink[Session]) -> Strea
     query = writer.foreachBatch(sink).option("checkpointLocation", sink.checkpoint).start()
     sink.query.set_result(query)
     return query
-
-
-def positions(client: DomainClient, name: TableName) -> list[StreamPosition]:
-    """The last batch of each streaming query that a table has, the latest first."""
-    answer = client.metastore_stream_positions(name.catalog, name.db, name.table)
-    return [
-        StreamPosition(
-            StreamBatch(position.batch.queryId, position.batch.batchId, position.batch.plan),
-            position.txnid,
-            datetime.fromtimestamp(position.committedAt / 1000, UTC),
-        )
-        for position in answer
-    ]
 
 
 def _query_id(spark: SparkSession) -> str:

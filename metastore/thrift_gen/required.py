@@ -197,4 +197,5 @@ REQUIRED = {
     'StreamBatch': ('catName', 'dbname', 'tablename', 'queryId', 'batchId', 'plan',),
     'StreamPosition': ('batch', 'txnid', 'committedAt',),
     'CommitBatchRequest': ('txnid', 'batch',),
+    'TableCommit': ('writeId', 'txnid', 'user', 'hostname', 'agentInfo', 'startedAt', 'committedAt', 'operations', 'partitions', 'complete',),
 }

@@ -63,6 +63,18 @@ class Iface(object):
         """
         pass
 
+    def metastore_table_history(self, catName, dbname, tablename, after, limit):
+        """
+        Parameters:
+         - catName
+         - dbname
+         - tablename
+         - after
+         - limit
+
+        """
+        pass
+
     def metastore_stream_positions(self, catName, dbname, tablename):
         """
         Parameters:
@@ -267,6 +279,48 @@ class Client(Iface):
             raise result.o2
         raise TApplicationException(TApplicationException.MISSING_RESULT, "metastore_valid_write_ids_at failed: unknown result")
 
+    def metastore_table_history(self, catName, dbname, tablename, after, limit):
+        """
+        Parameters:
+         - catName
+         - dbname
+         - tablename
+         - after
+         - limit
+
+        """
+        self.send_metastore_table_history(catName, dbname, tablename, after, limit)
+        return self.recv_metastore_table_history()
+
+    def send_metastore_table_history(self, catName, dbname, tablename, after, limit):
+        self._oprot.writeMessageBegin('metastore_table_history', TMessageType.CALL, self._seqid)
+        args = metastore_table_history_args()
+        args.catName = catName
+        args.dbname = dbname
+        args.tablename = tablename
+        args.after = after
+        args.limit = limit
+        args.write(self._oprot)
+        self._oprot.writeMessageEnd()
+        self._oprot.trans.flush()
+
+    def recv_metastore_table_history(self):
+        iprot = self._iprot
+        (fname, mtype, rseqid) = iprot.readMessageBegin()
+        if mtype == TMessageType.EXCEPTION:
+            x = TApplicationException()
+            x.read(iprot)
+            iprot.readMessageEnd()
+            raise x
+        result = metastore_table_history_result()
+        result.read(iprot)
+        iprot.readMessageEnd()
+        if result.success is not None:
+            return result.success
+        if result.o1 is not None:
+            raise result.o1
+        raise TApplicationException(TApplicationException.MISSING_RESULT, "metastore_table_history failed: unknown result")
+
     def metastore_stream_positions(self, catName, dbname, tablename):
         """
         Parameters:
@@ -357,6 +411,7 @@ class Processor(Iface, TProcessor):
         self._processMap["metastore_lock_why"] = Processor.process_metastore_lock_why
         self._processMap["metastore_show_deadlocks"] = Processor.process_metastore_show_deadlocks
         self._processMap["metastore_valid_write_ids_at"] = Processor.process_metastore_valid_write_ids_at
+        self._processMap["metastore_table_history"] = Processor.process_metastore_table_history
         self._processMap["metastore_stream_positions"] = Processor.process_metastore_stream_positions
         self._processMap["metastore_commit_batch"] = Processor.process_metastore_commit_batch
         self._on_message_begin = None
@@ -510,6 +565,32 @@ class Processor(Iface, TProcessor):
             msg_type = TMessageType.EXCEPTION
             result = TApplicationException(TApplicationException.INTERNAL_ERROR, 'Internal error')
         oprot.writeMessageBegin("metastore_valid_write_ids_at", msg_type, seqid)
+        result.write(oprot)
+        oprot.writeMessageEnd()
+        oprot.trans.flush()
+
+    def process_metastore_table_history(self, seqid, iprot, oprot):
+        args = metastore_table_history_args()
+        args.read(iprot)
+        iprot.readMessageEnd()
+        result = metastore_table_history_result()
+        try:
+            result.success = self._handler.metastore_table_history(args.catName, args.dbname, args.tablename, args.after, args.limit)
+            msg_type = TMessageType.REPLY
+        except TTransport.TTransportException:
+            raise
+        except metastore.thrift_gen.hive_metastore.ttypes.MetaException as o1:
+            msg_type = TMessageType.REPLY
+            result.o1 = o1
+        except TApplicationException as ex:
+            logging.exception('TApplication exception in handler')
+            msg_type = TMessageType.EXCEPTION
+            result = ex
+        except Exception:
+            logging.exception('Unexpected exception in handler')
+            msg_type = TMessageType.EXCEPTION
+            result = TApplicationException(TApplicationException.INTERNAL_ERROR, 'Internal error')
+        oprot.writeMessageBegin("metastore_table_history", msg_type, seqid)
         result.write(oprot)
         oprot.writeMessageEnd()
         oprot.trans.flush()
@@ -822,6 +903,67 @@ metastore_valid_write_ids_at_result.thrift_spec = (
     (0, TType.STRUCT, 'success', [metastore.thrift_gen.hive_metastore.ttypes.TableValidWriteIds, None], None, ),  # 0
     (1, TType.STRUCT, 'o1', [metastore.thrift_gen.hive_metastore.ttypes.InvalidOperationException, None], None, ),  # 1
     (2, TType.STRUCT, 'o2', [metastore.thrift_gen.hive_metastore.ttypes.MetaException, None], None, ),  # 2
+)
+
+
+class metastore_table_history_args(TBase):
+    """
+    Attributes:
+     - catName
+     - dbname
+     - tablename
+     - after
+     - limit
+
+    """
+
+    __slots__ = (
+        'catName',
+        'dbname',
+        'tablename',
+        'after',
+        'limit',
+    )
+
+
+    def __init__(self, catName=None, dbname=None, tablename=None, after=None, limit=None,):
+        self.catName = catName
+        self.dbname = dbname
+        self.tablename = tablename
+        self.after = after
+        self.limit = limit
+all_structs.append(metastore_table_history_args)
+metastore_table_history_args.thrift_spec = (
+    None,  # 0
+    (1, TType.STRING, 'catName', 'UTF8', None, ),  # 1
+    (2, TType.STRING, 'dbname', 'UTF8', None, ),  # 2
+    (3, TType.STRING, 'tablename', 'UTF8', None, ),  # 3
+    (4, TType.I64, 'after', None, None, ),  # 4
+    (5, TType.I32, 'limit', None, None, ),  # 5
+)
+
+
+class metastore_table_history_result(TBase):
+    """
+    Attributes:
+     - success
+     - o1
+
+    """
+
+    __slots__ = (
+        'success',
+        'o1',
+    )
+
+
+    def __init__(self, success=None, o1=None,):
+        self.success = success
+        self.o1 = o1
+all_structs.append(metastore_table_history_result)
+metastore_table_history_result.thrift_spec = (
+    (0, TType.LIST, 'success', (TType.STRUCT, [TableCommit, None], False), None, ),  # 0
+    (1, TType.STRUCT, 'o1', [metastore.thrift_gen.hive_metastore.ttypes.MetaException, None], None, ),  # 1
 )
 
 

@@ -427,6 +427,49 @@ class CommitBatchRequest(TBase):
         self.txnid = txnid
         self.exclWriteEnabled = exclWriteEnabled
         self.batch = batch
+
+
+class TableCommit(TBase):
+    """
+    Attributes:
+     - writeId
+     - txnid
+     - user
+     - hostname
+     - agentInfo
+     - startedAt
+     - committedAt
+     - operations
+     - partitions
+     - complete
+
+    """
+
+    __slots__ = (
+        'writeId',
+        'txnid',
+        'user',
+        'hostname',
+        'agentInfo',
+        'startedAt',
+        'committedAt',
+        'operations',
+        'partitions',
+        'complete',
+    )
+
+
+    def __init__(self, writeId=None, txnid=None, user=None, hostname=None, agentInfo=None, startedAt=None, committedAt=None, operations=None, partitions=None, complete=None,):
+        self.writeId = writeId
+        self.txnid = txnid
+        self.user = user
+        self.hostname = hostname
+        self.agentInfo = agentInfo
+        self.startedAt = startedAt
+        self.committedAt = committedAt
+        self.operations = operations
+        self.partitions = partitions
+        self.complete = complete
 all_structs.append(TxnOutcome)
 TxnOutcome.thrift_spec = (
     None,  # 0
@@ -559,6 +602,20 @@ CommitBatchRequest.thrift_spec = (
     (1, TType.I64, 'txnid', None, None, ),  # 1
     (2, TType.BOOL, 'exclWriteEnabled', None, None, ),  # 2
     (3, TType.STRUCT, 'batch', [StreamBatch, None], None, ),  # 3
+)
+all_structs.append(TableCommit)
+TableCommit.thrift_spec = (
+    None,  # 0
+    (1, TType.I64, 'writeId', None, None, ),  # 1
+    (2, TType.I64, 'txnid', None, None, ),  # 2
+    (3, TType.STRING, 'user', 'UTF8', None, ),  # 3
+    (4, TType.STRING, 'hostname', 'UTF8', None, ),  # 4
+    (5, TType.STRING, 'agentInfo', 'UTF8', None, ),  # 5
+    (6, TType.I64, 'startedAt', None, None, ),  # 6
+    (7, TType.I64, 'committedAt', None, None, ),  # 7
+    (8, TType.LIST, 'operations', (TType.STRING, 'UTF8', False), None, ),  # 8
+    (9, TType.I32, 'partitions', None, None, ),  # 9
+    (10, TType.BOOL, 'complete', None, None, ),  # 10
 )
 fix_spec(all_structs)
 del all_structs

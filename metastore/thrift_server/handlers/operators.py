@@ -10,7 +10,7 @@ from metastore.locks.why.service import Claim, Explained, Question, WhyService
 from metastore.thrift_gen.operators import ttypes
 from metastore.thrift_server.call import Call
 from metastore.txns.history.rules import Answer
-from metastore.txns.history.service import HeldLock, HistoryService, Life, Write
+from metastore.txns.history.service import HeldLock, HistoryService, Life, TableCommit, Write
 
 
 class OperatorHandlers:
@@ -31,6 +31,17 @@ class OperatorHandlers:
         """A transaction's life."""
         call.log(txn_id=txnid)
         return _life(_wanted(txnid, "txnid"), self._history.explain(txnid))
+
+    def metastore_table_history(
+        self, call: Call, catalog: str | None, db: str | None, table: str | None, after: int | None, limit: int | None
+    ) -> list[ttypes.TableCommit]:
+        """The commits of a table that are on record."""
+        if not db or not table:
+            raise InvalidRequestError("The request needs the name of a database and of a table")
+        name = table_name(db, table, catalog)
+        call.log(table=str(name))
+        commits = self._history.table_commits(name, after or 0, max(0, _wanted(limit, "limit")))
+        return [_table_commit(commit) for commit in commits]
 
     def metastore_lock_why(self, call: Call, request: ttypes.LockWhyRequest) -> ttypes.LockWhyResponse:
         """Who is behind a wait."""
@@ -74,6 +85,21 @@ def _question(request: ttypes.LockWhyRequest | None) -> Question:
 def _outcome(txn_id: int, answer: Answer) -> ttypes.TxnOutcome:
     return ttypes.TxnOutcome(
         txnid=txn_id, outcome=str(answer.outcome), reason=answer.reason, endedAt=_millis(answer.ended_at)
+    )
+
+
+def _table_commit(commit: TableCommit) -> ttypes.TableCommit:
+    return ttypes.TableCommit(
+        writeId=commit.write_id,
+        txnid=commit.txn_id,
+        user=commit.user,
+        hostname=commit.host,
+        agentInfo=commit.agent_info,
+        startedAt=_millis(commit.started_at),
+        committedAt=_millis(commit.committed_at),
+        operations=commit.operations,
+        partitions=commit.partitions,
+        complete=commit.is_complete,
     )
 
 

@@ -27,6 +27,21 @@ class Write(NamedTuple):
     write_id: int | None
 
 
+class TableCommit(NamedTuple):
+    """What a committed transaction did to a table; ``is_complete``: all of it is on record."""
+
+    write_id: int
+    txn_id: int
+    user: str
+    host: str
+    agent_info: str
+    started_at: datetime
+    committed_at: datetime
+    operations: list[str]
+    partitions: int
+    is_complete: bool
+
+
 class HeldLock(NamedTuple):
     """A lock of a transaction, as it is or as it was when the transaction was aborted."""
 
@@ -97,6 +112,13 @@ class HistoryService:
             conflict,
             winner,
         )
+
+    def table_commits(self, name: TableName, after: int, limit: int) -> list[TableCommit]:
+        """The commits of a table with write ids above ``after`` that are on record, the latest first."""
+        return [
+            TableCommit(*commit[:7], sorted(map(history_rules.operation_name, commit.operations)), *commit[8:])
+            for commit in history_store.select_table_commits(self.db, name, after, limit)
+        ]
 
     def tell(self, errors: Sequence[object]) -> None:
         """Add what became of their transactions to the texts of those errors that name a transaction.

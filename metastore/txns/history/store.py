@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from metastore.db.arrays import bigints
 from metastore.db.engine import Database, PgTx
 from metastore.db.statements import Statements
+from metastore.ids import TableName
 from metastore.txns.core.rules import TxnState, TxnType
 from metastore.txns.history.rules import Evidence, Left, Record
 from metastore.txns.remembering.store import INTO_HISTORY, LONGEST, RECORD, WRITE, cut, declared, held
@@ -55,6 +56,9 @@ SELECT lock_id, owner.txn_id FROM unnest(%(ids)s::bigint[]) AS lock_id CROSS JOI
         SELECT txn_id, locks FROM txn_history WHERE state = 'aborted' ORDER BY ended_at DESC LIMIT {LATE}) AS late
     WHERE locks @> jsonb_build_array(jsonb_build_array(lock_id)) LIMIT 1) AS owner"""
 
+_THE_TABLE = "jsonb_build_array(%(catalog)s::text, %(db)s::text, %(table)s::text)"
+_OF_TABLE = _SQL.text("of_table", completed=_COMPLETED, the_table=_THE_TABLE)
+
 _FORGET = _SQL.text("forget", batch=BATCH)
 
 
@@ -67,6 +71,21 @@ class Life(NamedTuple):
     write_count: int
     locks: list[list[Any]]
     lock_count: int
+
+
+class Commit(NamedTuple):
+    """What a committed transaction did to a table. ``operations``: letters as they are stored."""
+
+    write_id: int
+    txn_id: int
+    user: str
+    host: str
+    agent_info: str
+    started_at: datetime
+    ended_at: datetime
+    operations: list[str]
+    partitions: int
+    is_complete: bool
 
 
 def insert_committed(pg: PgTx, keep: int, after_id: int) -> tuple[int | None, int]:
@@ -106,6 +125,11 @@ def select_life(db: Database, txn_id: int) -> Life:
         _LIFE, {"txn": txn_id, "ids": bigints([txn_id])}
     )
     return Life(_evidence(evidence), now, writes, write_count, locks, lock_count)
+
+
+def select_table_commits(db: Database, name: TableName, after: int, limit: int) -> list[Commit]:
+    """The commits of a table with write ids above ``after`` that are on record, the latest first."""
+    return [Commit(*row) for row in db.once(_OF_TABLE, {**name._asdict(), "after": after, "limit": limit})]
 
 
 def select_left(db: Database, txn_id: int) -> list[Left]:

@@ -52,6 +52,37 @@ lists AS (
 SELECT metastore_now(), writes, write_count, locks, lock_count, evidence.*
 FROM lists CROSS JOIN ({evidence}) AS evidence;
 
+-- name: of_table
+-- The latest commits of a table with write ids above "after": those that are remembered, and those that are still listed.
+WITH latest AS (
+    SELECT txn_id, max(write_id) AS write_id FROM (
+        SELECT c.txn_id, c.write_id FROM completed_txn_components AS c
+        WHERE c.catalog = %(catalog)s AND c.db = %(db)s AND c."table" = %(table)s AND c.write_id > %(after)s
+        UNION
+        SELECT h.txn_id, (w ->> 5)::bigint FROM txn_history AS h CROSS JOIN LATERAL jsonb_array_elements(h.writes) AS w
+        WHERE h.state = 'committed' AND h.writes @> jsonb_build_array({the_table}) AND w @> {the_table}
+          AND w ->> 0 = %(catalog)s AND w ->> 1 = %(db)s AND w ->> 2 = %(table)s AND (w ->> 5)::bigint > %(after)s
+    ) AS known GROUP BY txn_id ORDER BY write_id DESC LIMIT %(limit)s),
+wanted AS (
+    SELECT txn_id FROM latest WHERE NOT EXISTS (SELECT FROM txn_history AS h WHERE h.txn_id = latest.txn_id)),
+wrote AS (
+    SELECT txn_id, partition, operation, write_id, true AS is_complete FROM ({completed}) AS completed
+    WHERE catalog = %(catalog)s AND db = %(db)s AND "table" = %(table)s
+    UNION ALL
+    SELECT h.txn_id, w ->> 3, w ->> 4, (w ->> 5)::bigint, jsonb_array_length(h.writes) = h.write_count
+    FROM latest JOIN txn_history AS h USING (txn_id) CROSS JOIN LATERAL jsonb_array_elements(h.writes) AS w
+    WHERE w ->> 0 = %(catalog)s AND w ->> 1 = %(db)s AND w ->> 2 = %(table)s)
+SELECT wrote.write_id, txn_id, r."user", r.host, r.agent_info, r.started_at, r.ended_at,
+       array_agg(DISTINCT wrote.operation ORDER BY wrote.operation),
+       count(DISTINCT wrote.partition) FILTER (WHERE wrote.partition <> ''), bool_and(wrote.is_complete)
+FROM wrote CROSS JOIN LATERAL (
+    SELECT "user", host, agent_info, started_at, ended_at FROM txns WHERE id = txn_id
+    UNION ALL SELECT "user", host, agent_info, started_at, ended_at FROM txn_history AS h WHERE h.txn_id = wrote.txn_id
+    LIMIT 1) AS r
+WHERE wrote.write_id IS NOT NULL
+GROUP BY wrote.write_id, txn_id, r."user", r.host, r.agent_info, r.started_at, r.ended_at
+ORDER BY wrote.write_id DESC;
+
 -- name: forget
 WITH removed AS (
     DELETE FROM txn_history WHERE txn_id = ANY(ARRAY(

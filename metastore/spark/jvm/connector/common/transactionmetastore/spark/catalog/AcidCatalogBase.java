@@ -14,14 +14,17 @@ import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.connector.catalog.Column;
 import org.apache.spark.sql.connector.catalog.DelegatingCatalogExtension;
 import org.apache.spark.sql.connector.catalog.Identifier;
+import org.apache.spark.sql.connector.catalog.ProcedureCatalog;
 import org.apache.spark.sql.connector.catalog.Table;
 import org.apache.spark.sql.connector.catalog.TableCatalog;
 import org.apache.spark.sql.connector.catalog.TableChange;
 import org.apache.spark.sql.connector.catalog.TableWritePrivilege;
 import org.apache.spark.sql.connector.catalog.functions.UnboundFunction;
+import org.apache.spark.sql.connector.catalog.procedures.UnboundProcedure;
 import org.apache.spark.sql.connector.expressions.Transform;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 import transactionmetastore.spark.planner.PlannerClient;
+import transactionmetastore.spark.procedure.Procedures;
 import transactionmetastore.spark.txn.AcidTransaction;
 import transactionmetastore.spark.write.WriterFunction;
 
@@ -32,7 +35,7 @@ import transactionmetastore.spark.write.WriterFunction;
  * an empty one; and for anything else it is what answers. Nothing is remembered from one statement to the next.
  * What differs between versions of Spark is in AcidCatalog.
  */
-public abstract class AcidCatalogBase extends DelegatingCatalogExtension {
+public abstract class AcidCatalogBase extends DelegatingCatalogExtension implements ProcedureCatalog {
     /** What RoutingRule adds to the properties of a table to be made: how its files are stored. */
     static final String FORMAT = "acid.format";
 
@@ -103,6 +106,16 @@ public abstract class AcidCatalogBase extends DelegatingCatalogExtension {
     public UnboundFunction loadFunction(Identifier ident) throws NoSuchFunctionException {
         UnboundFunction writer = WriterFunction.named(ident.name());
         return writer == null ? super.loadFunction(ident) : writer;
+    }
+
+    @Override
+    public UnboundProcedure loadProcedure(Identifier ident) {
+        return Procedures.named(planner(), ident);
+    }
+
+    /** No override in Spark 4.0. */
+    public Identifier[] listProcedures(String[] namespace) {
+        return Procedures.list(planner(), namespace);
     }
 
     @Override

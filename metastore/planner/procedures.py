@@ -1,0 +1,299 @@
+"""Procedures: what Spark's grammar lacks, for CALL. Each has named parameters and answers rows of named, typed columns.
+
+Rule: a connector knows none of them by name: it asks for the list, hands the arguments over and shows the rows. What a
+procedure does is what the command line does by the same name.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from metastore.client import streams
+from metastore.client.compactions import DONE, ended_rows, request_compaction, requested_rows
+from metastore.client.shown import compaction_rows, lock_rows, transaction_rows
+from metastore.errors import InvalidInputError, InvalidOperationError, NoSuchObjectError, NoSuchTxnError
+from metastore.ids import DEFAULT_DATABASE, TableName, table_name
+from metastore.partition_names import canonical
+from metastore.planner.body import Body
+from metastore.planner.call import Answer, Call
+from metastore.planner.tables import acid_table
+from metastore.txns.core.rules import AbortCode
+
+_TEXT, _NUMBER, _FLAG, _INSTANT = "string", "bigint", "boolean", "timestamp"
+_NUMBERS = "array<bigint>"
+_NULL = "NULL"
+_HISTORY = 1000
+
+
+class Parameter(NamedTuple):
+    """What a procedure is given. ``default``: an expression of SQL; None: it must be given."""
+
+    name: str
+    type: str
+    comment: str
+    default: str | None = _NULL
+
+
+@dataclass(frozen=True)
+class Procedure:
+    """``columns``: of its rows, with Spark's types; an instant is in milliseconds."""
+
+    comment: str
+    parameters: Sequence[Parameter]
+    columns: Mapping[str, str]
+    rows: Callable[[Call, Body], Iterable[Mapping[str, Any]]]
+
+
+_TABLE = Parameter("table", _TEXT, "db.table, or the name of a table of the database default", None)
+_ONE_TABLE = Parameter("table", _TEXT, "only of this table: db.table")
+_PARTITION = Parameter("partition", _TEXT, "a partition: key=value/key=value")
+
+
+def procedures(call: Call) -> Answer:
+    """All procedures, with their parameters and columns."""
+    del call
+    return {
+        "procedures": [
+            {
+                "name": name,
+                "comment": one.comment,
+                "parameters": [parameter._asdict() for parameter in one.parameters],
+                "columns": [{"name": column, "type": kind} for column, kind in one.columns.items()],
+            }
+            for name, one in PROCEDURES.items()
+        ]
+    }
+
+
+def procedure(call: Call) -> Answer:
+    """Run one. Raises: NoSuchObjectError for a name that there is not, and whatever the procedure does."""
+    name = call.body.text("procedure")
+    wanted = PROCEDURES.get(name)
+    if wanted is None:
+        raise NoSuchObjectError(f"There is no procedure {name}: procedures are {', '.join(PROCEDURES)}.")
+    rows = wanted.rows(call, call.body.body("arguments"))
+    return {"rows": [[row[column] for column in wanted.columns] for row in rows]}
+
+
+def _compact(call: Call, given: Body) -> Iterable[Mapping[str, Any]]:
+    types, name = call.client.types, _existing(call, given)
+    kind = types.CompactionType._NAMES_TO_VALUES.get(given.text("type").upper())  # noqa: SLF001 - how Thrift has enums
+    if kind is None:
+        raise InvalidInputError(f"type => '{given.text('type')}': compactions are 'minor', 'major' and 'rebalance'.")
+    partition = canonical(given.text("partition")) if given.has("partition") else None
+    pool = given.text("pool") if given.has("pool") else None
+    wanted = types.CompactionRequest(name.db, name.table, partitionname=partition, type=kind, poolName=pool)
+    requested = request_compaction(call.client, wanted)
+    if not requested.is_accepted:
+        return [{"compaction_id": requested.first_id or None, "accepted": False, "partition": partition, "state": None,
+                 "message": requested.answer}]  # fmt: skip
+    if given.flag("wait"):
+        rows = ended_rows(call.client, wanted, requested.ids, call.gone.wait)
+        for row in rows:
+            if row["state"] not in DONE:
+                raise InvalidOperationError(
+                    f"Compaction {row['compaction_id']} of {_place(name, row['partition'])} is {row['state']}: "
+                    f"{row['error'] or 'no reason was recorded'}. `metastore compaction log {row['compaction_id']}` "
+                    "tells more."
+                )
+    else:
+        rows = requested_rows(call.client, wanted, requested.ids)
+    return [{**row, "accepted": True, "message": row["error"]} for row in rows]
+
+
+def _transactions(call: Call, given: Body) -> Iterable[Mapping[str, Any]]:
+    rows = transaction_rows(call.client)
+    return [row for row in rows if _is_wanted(given, "state", row["state"]) and _is_wanted(given, "user", row["user"])]
+
+
+def _locks(call: Call, given: Body) -> Iterable[Mapping[str, Any]]:
+    request = call.client.types.ShowLocksRequest(txnid=given.number("txn_id") if given.has("txn_id") else None)
+    if given.has("table"):
+        name = _existing(call, given)
+        request.dbname, request.tablename = name.db, name.table
+    return [row for row in lock_rows(call.client, request) if _is_wanted(given, "state", row["state"])]
+
+
+def _compactions(call: Call, given: Body) -> Iterable[Mapping[str, Any]]:
+    request = call.client.types.ShowCompactRequest(limit=given.number("limit") if given.has("limit") else -1)
+    if given.has("table"):
+        name = _existing(call, given)
+        request.dbName, request.tbName = name.db, name.table
+    return [row for row in compaction_rows(call.client, request) if _is_wanted(given, "state", row["state"])]
+
+
+def _abort_transactions(call: Call, given: Body) -> Iterable[Mapping[str, Any]]:
+    ids = given.values("txn_ids")
+    if not ids or not all(isinstance(one, int) and one > 0 for one in ids):
+        raise InvalidInputError("txn_ids must be ids of transactions, as in array(17, 18).")
+    code = AbortCode.ROLLBACK if given.flag("owner_gone") else AbortCode.QUERY_COMMAND
+    rows = []
+    for txn_id in ids:
+        try:
+            call.client.abort_txn(call.client.types.AbortTxnRequest(txnid=txn_id, errorCode=int(code)))
+        except NoSuchTxnError as error:
+            rows.append({"txn_id": txn_id, "aborted": False, "answer": str(error)})
+        else:
+            rows.append({"txn_id": txn_id, "aborted": True, "answer": "aborted"})
+    return rows
+
+
+def _history(call: Call, given: Body) -> Iterable[Mapping[str, Any]]:
+    name = _existing(call, given)
+    listed = call.client.metastore_table_history(name.catalog, name.db, name.table, 0, given.number("limit", _HISTORY))
+    return [
+        {
+            "write_id": one.writeId,
+            "txn_id": one.txnid,
+            "committed_at": one.committedAt,
+            "started_at": one.startedAt,
+            "user": one.user,
+            "host": one.hostname,
+            "agent_info": one.agentInfo,
+            "operations": ", ".join(one.operations),
+            "partitions": one.partitions,
+            "complete": one.complete,
+        }
+        for one in listed
+    ]
+
+
+def _stream_positions(call: Call, given: Body) -> Iterable[Mapping[str, Any]]:
+    return [
+        {
+            "query_id": one.batch.query_id,
+            "batch_id": one.batch.batch_id,
+            "txn_id": one.txn_id,
+            "committed_at": round(one.at.timestamp() * 1000),
+        }
+        for one in streams.positions(call.client, _existing(call, given))
+    ]
+
+
+def _existing(call: Call, given: Body) -> TableName:
+    """The table that an argument names. Raises: NoSuchObjectError; InvalidOperationError: it has no transactions."""
+    db, dot, table = given.text("table").rpartition(".")
+    if not table or (dot and not db) or "." in db:
+        raise InvalidInputError(f"table => '{given.text('table')}' is not a table's name: write db.table.")
+    return acid_table(call.client, table_name(db or DEFAULT_DATABASE, table)).name
+
+
+def _place(name: TableName, partition: str | None) -> str:
+    return f"{name}/{partition}" if partition else str(name)
+
+
+def _is_wanted(given: Body, argument: str, value: str | None) -> bool:
+    return not given.has(argument) or given.text(argument).lower() == (value or "").lower()
+
+
+PROCEDURES: Mapping[str, Procedure] = {
+    "compact": Procedure(
+        "Ask for a compaction; of a partitioned table, of all partitions that need it",
+        (
+            _TABLE,
+            Parameter("type", _TEXT, "minor: merge deltas; major: a new base; rebalance: even out buckets", "'major'"),
+            _PARTITION,
+            Parameter("pool", _TEXT, "the pool of workers that shall do it"),
+            Parameter("wait", _FLAG, "whether to wait until it is done; then a failure is an error", "false"),
+        ),
+        {"compaction_id": _NUMBER, "accepted": _FLAG, "partition": _TEXT, "state": _TEXT, "message": _TEXT},
+        _compact,
+    ),
+    "show_transactions": Procedure(
+        "Open transactions, and aborted ones that have left something to clean up",
+        (Parameter("state", _TEXT, "open or aborted"), Parameter("user", _TEXT, "only of this user")),
+        {
+            "txn_id": _NUMBER,
+            "state": _TEXT,
+            "started_at": _INSTANT,
+            "last_heartbeat_at": _INSTANT,
+            "user": _TEXT,
+            "host": _TEXT,
+            "agent_info": _TEXT,
+        },
+        _transactions,
+    ),
+    "show_locks": Procedure(
+        "Locks that are held and requests that wait, with what they wait for",
+        (
+            _ONE_TABLE,
+            Parameter("state", _TEXT, "acquired or waiting"),
+            Parameter("txn_id", _NUMBER, "only of this transaction; 0: of none"),
+        ),
+        {
+            "lock_id": _TEXT,
+            "db": _TEXT,
+            "table": _TEXT,
+            "partition": _TEXT,
+            "state": _TEXT,
+            "blocked_by": _TEXT,
+            "type": _TEXT,
+            "txn_id": _NUMBER,
+            "last_heartbeat_at": _INSTANT,
+            "acquired_at": _INSTANT,
+            "user": _TEXT,
+            "host": _TEXT,
+            "agent_info": _TEXT,
+        },
+        _locks,
+    ),
+    "show_compactions": Procedure(
+        "Compactions that wait or run, and the last that ended",
+        (
+            _ONE_TABLE,
+            Parameter("state", _TEXT, "only in this state, for instance initiated, working, failed"),
+            Parameter("limit", _NUMBER, "at most so many"),
+        ),
+        {
+            "compaction_id": _NUMBER,
+            "db": _TEXT,
+            "table": _TEXT,
+            "partition": _TEXT,
+            "type": _TEXT,
+            "state": _TEXT,
+            "worker_host": _TEXT,
+            "worker": _TEXT,
+            "enqueued_at": _INSTANT,
+            "started_at": _INSTANT,
+            "duration_ms": _NUMBER,
+            "error": _TEXT,
+            "pool": _TEXT,
+            "txn_id": _NUMBER,
+            "committed_at": _INSTANT,
+            "highest_write_id": _NUMBER,
+        },
+        _compactions,
+    ),
+    "abort_transactions": Procedure(
+        "Abort transactions: their locks are free at once, and nothing that they wrote will be seen",
+        (
+            Parameter("txn_ids", _NUMBERS, "their ids, as in array(17, 18)", None),
+            Parameter("owner_gone", _FLAG, "whether the owners' processes have ended for certain", "false"),
+        ),
+        {"txn_id": _NUMBER, "aborted": _FLAG, "answer": _TEXT},
+        _abort_transactions,
+    ),
+    "history": Procedure(
+        "The commits of a table that are on record, the latest first",
+        (_TABLE, Parameter("limit", _NUMBER, "at most so many", str(_HISTORY))),
+        {
+            "write_id": _NUMBER,
+            "txn_id": _NUMBER,
+            "committed_at": _INSTANT,
+            "started_at": _INSTANT,
+            "user": _TEXT,
+            "host": _TEXT,
+            "agent_info": _TEXT,
+            "operations": _TEXT,
+            "partitions": _NUMBER,
+            "complete": _FLAG,
+        },
+        _history,
+    ),
+    "stream_positions": Procedure(
+        "How far each streaming query has come in a table, the latest first",
+        (_TABLE,),
+        {"query_id": _TEXT, "batch_id": _NUMBER, "txn_id": _NUMBER, "committed_at": _INSTANT},
+        _stream_positions,
+    ),
+}

@@ -1,0 +1,122 @@
+package transactionmetastore.spark.procedure;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.HashMap;
+import java.util.Iterator;
+import java.util.List;
+import java.util.Map;
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
+import org.apache.spark.sql.catalyst.util.ArrayData;
+import org.apache.spark.sql.connector.catalog.procedures.BoundProcedure;
+import org.apache.spark.sql.connector.catalog.procedures.ProcedureParameter;
+import org.apache.spark.sql.connector.catalog.procedures.UnboundProcedure;
+import org.apache.spark.sql.connector.read.LocalScan;
+import org.apache.spark.sql.connector.read.Scan;
+import org.apache.spark.sql.types.ArrayType;
+import org.apache.spark.sql.types.BooleanType;
+import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.LongType;
+import org.apache.spark.sql.types.StringType;
+import org.apache.spark.sql.types.StructType;
+import org.apache.spark.sql.types.TimestampType;
+import org.apache.spark.unsafe.types.UTF8String;
+import transactionmetastore.spark.planner.PlannerClient;
+import transactionmetastore.spark.txn.AcidTransaction;
+
+/** A procedure as the planner describes it: arguments go there, rows come back. */
+final class PlannerProcedure implements UnboundProcedure, BoundProcedure {
+    private static final long MICROS = 1000;
+
+    private final PlannerClient planner;
+    private final JsonNode description;
+    private final StructType columns;
+
+    PlannerProcedure(PlannerClient planner, JsonNode description) {
+        this.planner = planner;
+        this.description = description;
+        StructType type = new StructType();
+        for (JsonNode one : description.path("columns")) {
+            type = type.add(one.path("name").asText(), DataType.fromDDL(one.path("type").asText()));
+        }
+        this.columns = type;
+    }
+
+    @Override
+    public String name() {
+        return description.path("name").asText();
+    }
+
+    @Override
+    public String description() {
+        return description.path("comment").asText();
+    }
+
+    @Override
+    public BoundProcedure bind(StructType arguments) {
+        return this;
+    }
+
+    @Override
+    public ProcedureParameter[] parameters() {
+        List<ProcedureParameter> parameters = new ArrayList<>();
+        for (JsonNode one : description.path("parameters")) {
+            ProcedureParameter.Builder parameter = ProcedureParameter
+                .in(one.path("name").asText(), DataType.fromDDL(one.path("type").asText())).comment(one.path("comment").asText());
+            if (!one.path("default").isNull()) parameter = parameter.defaultValue(one.path("default").asText());
+            parameters.add(parameter.build());
+        }
+        return parameters.toArray(new ProcedureParameter[0]);
+    }
+
+    @Override
+    public boolean isDeterministic() {
+        return false;
+    }
+
+    @Override
+    public Iterator<Scan> call(InternalRow given) {
+        Map<String, Object> arguments = new HashMap<>();
+        ProcedureParameter[] parameters = parameters();
+        for (int place = 0; place < parameters.length; ++place) {
+            DataType type = parameters[place].dataType();
+            arguments.put(parameters[place].name(), given.isNullAt(place) ? null : argument(given.get(place, type), type));
+        }
+        Map<String, Object> whole = new HashMap<>(AcidTransaction.caller());
+        whole.put("procedure", name());
+        whole.put("arguments", arguments);
+        List<InternalRow> rows = new ArrayList<>();
+        for (JsonNode row : planner.call("procedure", whole).path("rows")) rows.add(row(row));
+        return Collections.<Scan>singletonList(new Rows(columns, rows.toArray(new InternalRow[0]))).iterator();
+    }
+
+    private static Object argument(Object value, DataType type) {
+        if (value instanceof UTF8String text) return text.toString();
+        if (!(value instanceof ArrayData array)) return value;
+        DataType element = ((ArrayType) type).elementType();
+        List<Object> values = new ArrayList<>();
+        for (int place = 0; place < array.numElements(); ++place) {
+            values.add(array.isNullAt(place) ? null : argument(array.get(place, element), element));
+        }
+        return values;
+    }
+
+    private InternalRow row(JsonNode values) {
+        Object[] row = new Object[columns.length()];
+        for (int place = 0; place < row.length; ++place) row[place] = value(values.path(place), columns.fields()[place].dataType());
+        return new GenericInternalRow(row);
+    }
+
+    private static Object value(JsonNode value, DataType type) {
+        if (value.isNull()) return null;
+        if (type instanceof StringType) return UTF8String.fromString(value.asText());
+        if (type instanceof LongType) return value.asLong();
+        if (type instanceof BooleanType) return value.asBoolean();
+        if (type instanceof TimestampType) return value.asLong() * MICROS;
+        throw new IllegalArgumentException("A procedure answers no " + type.sql());
+    }
+
+    private record Rows(StructType readSchema, InternalRow[] rows) implements LocalScan {}
+}

@@ -1,0 +1,44 @@
+package transactionmetastore.spark.procedure;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Locale;
+import java.util.Map;
+import org.apache.spark.sql.connector.catalog.Identifier;
+import org.apache.spark.sql.connector.catalog.procedures.UnboundProcedure;
+import transactionmetastore.spark.planner.AcidException;
+import transactionmetastore.spark.planner.PlannerClient;
+
+/** The procedures that the planner has, in the namespace "system" of a catalog. Which they are, only the planner knows. */
+public final class Procedures {
+    private static final String NAMESPACE = "system";
+
+    private Procedures() {}
+
+    /** The procedure of a name; where there is none, Spark says so in its own words. */
+    public static UnboundProcedure named(PlannerClient planner, Identifier ident) {
+        String name = ident.name().toLowerCase(Locale.ROOT);
+        if (isTheirs(ident.namespace())) {
+            for (JsonNode one : all(planner)) if (one.path("name").asText().equals(name)) return new PlannerProcedure(planner, one);
+        }
+        throw new AcidException("NoSuchObjectError", "There is no procedure " + ident + ": SHOW PROCEDURES IN " + NAMESPACE
+            + " lists them.");
+    }
+
+    public static Identifier[] list(PlannerClient planner, String[] namespace) {
+        List<Identifier> listed = new ArrayList<>();
+        if (isTheirs(namespace)) {
+            for (JsonNode one : all(planner)) listed.add(Identifier.of(new String[] {NAMESPACE}, one.path("name").asText()));
+        }
+        return listed.toArray(new Identifier[0]);
+    }
+
+    private static boolean isTheirs(String[] namespace) {
+        return namespace.length == 1 && namespace[0].equalsIgnoreCase(NAMESPACE);
+    }
+
+    private static JsonNode all(PlannerClient planner) {
+        return planner.call("procedures", Map.of()).path("procedures");
+    }
+}

@@ -1,0 +1,102 @@
+"""Procedures over HTTP: what CALL does, and how its arguments are refused."""
+
+import pytest
+
+from metastore.client import TxnManager
+from metastore.locks.rules import Operation
+from metastore.planner.procedures import PROCEDURES
+from tests.integration.planner.conftest import WHO
+from tests.support.acid.creating import create_database, create_table
+
+
+@pytest.fixture(autouse=True)
+def database_d(client):
+    create_database(client)
+
+
+@pytest.fixture
+def run(call):
+    """The rows of a procedure, by the names of its columns; arguments that are not given are null, as Spark sends them."""
+    def rows(name, **arguments):
+        listed = {one["name"]: one for one in call("procedures")["procedures"]}[name]
+        whole = {one["name"]: None for one in listed["parameters"]} | arguments
+        columns = [one["name"] for one in listed["columns"]]
+        return [dict(zip(columns, row, strict=True)) for row in call("procedure", procedure=name, arguments=whole, **WHO)["rows"]]
+
+    return rows
+
+
+def test_each_has_all_that_spark_must_know(call):
+    listed = call("procedures")["procedures"]
+    assert [one["name"] for one in listed] == list(PROCEDURES)
+    assert listed[0]["parameters"][1] == {
+        "name": "type", "type": "string", "default": "'major'", "comment": listed[0]["parameters"][1]["comment"]}
+    assert all(one["comment"] for procedure in listed for one in (procedure, *procedure["parameters"]))
+
+
+def test_compactions_are_asked_for_and_shown(client, run):
+    create_table(client, "t", {"id": "int"})
+    assert run("compact", table="d.t", type="minor") == [
+        {"compaction_id": 1, "accepted": True, "partition": None, "state": "initiated", "message": None}]
+    [again] = run("compact", table="d.t", type="major")
+    assert again["accepted"] is False
+    assert again["message"]
+    [shown] = run("show_compactions", table="D.T", state="initiated")
+    assert (shown["compaction_id"], shown["type"], shown["started_at"]) == (1, "MINOR", None)
+    assert run("show_compactions", state="failed") == []
+
+
+def test_who_waits_for_a_compaction_is_told_that_it_failed(client, call, run, monkeypatch):
+    create_table(client, "t", {"id": "int"})
+    ended = {"compaction_id": 1, "partition": None, "state": "failed", "error": "no more room"}
+    monkeypatch.setattr("metastore.planner.procedures.ended_rows", lambda *_: [ended])
+    arguments = {"table": "d.t", "type": "major", "wait": True}
+    assert call.refused("procedure", procedure="compact", arguments=arguments) == (
+        400, "InvalidOperationError", "Compaction 1 of d.t is failed: no more room. `metastore compaction log 1` tells more.")
+
+
+def test_transactions_are_shown_and_aborted(client, call, run):
+    create_table(client, "t", {"id": "int"})
+    txn = call.begin()
+    call("lock", txn=txn, reads=["d.t"], writes=[], wait_s=0, **WHO)
+    [shown] = run("show_transactions", state="open", user="ann")
+    assert (shown["txn_id"], shown["host"]) == (txn, "h1")
+    [lock] = run("show_locks", table="d.t", txn_id=txn)
+    assert (lock["state"], lock["type"], lock["txn_id"]) == ("ACQUIRED", "SHARED_READ", txn)
+
+    assert run("abort_transactions", txn_ids=[txn, 4711]) == [
+        {"txn_id": txn, "aborted": True, "answer": "aborted"},
+        {"txn_id": 4711, "aborted": False, "answer": run("abort_transactions", txn_ids=[4711])[0]["answer"]}]
+    assert run("show_transactions", state="open") == []
+
+
+def test_history_tells_who_did_what(client, run):
+    create_table(client, "t", {"id": "int"}, keys={"k": "int"})
+    create_table(client, "other", {"id": "int"}, keys={"k": "int"})
+    with TxnManager(client, host="h2").transaction(user="ben", agent="etl") as txn:
+        txn.add_dynamic_partitions("d", "t", ["k=1", "k=2"], Operation.INSERT)
+        txn.add_dynamic_partitions("d", "other", ["k=1"], Operation.INSERT)
+    with TxnManager(client, host="h2").transaction(user="ben", agent="etl") as txn:
+        txn.add_dynamic_partitions("d", "t", ["k=1"], Operation.DELETE)
+
+    deleted, inserted = run("history", table="d.t")
+    assert (inserted["write_id"], inserted["operations"], inserted["partitions"]) == (1, "insert", 2)
+    assert (deleted["write_id"], deleted["operations"], deleted["partitions"]) == (2, "delete", 1)
+    assert {inserted[name] for name in ("user", "host", "agent_info")} == {"ben", "h2", "etl"}
+    assert inserted["started_at"] <= inserted["committed_at"] <= deleted["committed_at"]
+    assert [one["write_id"] for one in run("history", table="d.t", limit=1)] == [2]
+    assert [one["partitions"] for one in run("history", table="d.other")] == [1]
+
+
+def test_what_is_wrong_is_said_with_its_name(client, call):
+    create_table(client, "t", {"id": "int"})
+    create_table(client, "plain", {"id": "int"}, transactional="false")
+    for name, arguments, refusal in (
+            ("compact", {"table": "d.none", "type": "major"}, "d.none"),
+            ("compact", {"table": "d.plain", "type": "major"}, "d.plain is not transactional"),
+            ("compact", {"table": "a.b.c", "type": "major"}, "table => 'a.b.c' is not a table's name: write db.table."),
+            ("compact", {"table": "d.t", "type": "tiny"}, "type => 'tiny': compactions are 'minor', 'major' and 'rebalance'."),
+            ("compact", {"type": "major"}, "arguments.table is missing"),
+            ("abort_transactions", {"txn_ids": ["x"]}, "txn_ids must be ids of transactions, as in array(17, 18)."),
+            ("nothing", {}, "There is no procedure nothing: procedures are compact, ")):
+        assert refusal in call.refused("procedure", procedure=name, arguments=arguments)[2]
